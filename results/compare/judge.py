@@ -11,9 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+import numpy as np
+
+from omb_py.results.compare.in_turn import InTurn, Levels, Outcome, Pairs, limits
+from omb_py.results.statistics.measured_apart import FEWEST_NIGHTS, SHARED_NIGHTS, by_night, drift_allowed_for
 from omb_py.results.statistics.multiple_testing import holm
-from omb_py.results.statistics.sequential import COMPARISON, last_answers
-from omb_py.results.statistics.t_test import Estimate, detectable, launches_needed, paired, welch
+from omb_py.results.statistics.resolution import rounding
+from omb_py.results.statistics.sign_flips import fewest_pairs
+from omb_py.results.statistics.t_test import detectable, launches_needed, ratio_of
 
 Verdict = Literal["SLOWER", "FASTER", "SAME", "UNCLEAR", "NOT COMPARABLE"]
 WORDS: tuple[Verdict, ...] = ("SLOWER", "FASTER", "SAME", "UNCLEAR", "NOT COMPARABLE")
@@ -35,7 +40,7 @@ class Rules:
     tail_delta: float = 0.10
     """Relative change of a tail that counts."""
     screen: float = 0.05
-    """Uncorrected p-value of a question up to which its cell is measured again."""
+    """Uncorrected p-value of a question up to which its cell is measured again while it is UNCLEAR."""
     power: float = 0.8
     """Chance of detection for which the smallest detectable change and the launches needed are computed."""
     rounds: int = 1
@@ -47,9 +52,9 @@ class Rules:
         return 1 - self.alpha
 
     @property
-    def spending(self) -> tuple[float, ...]:
-        """The part of :attr:`alpha` that each round may spend."""
-        return COMPARISON.spending(self.alpha, self.rounds)
+    def levels(self) -> Levels:
+        """The levels of the tests."""
+        return Levels(self.alpha, SAME_LEVEL, self.screen, self.rounds)
 
     def tolerance(self, question: Question) -> float:
         """Tolerance of a question, as a difference of logs."""
@@ -69,16 +74,20 @@ class Launched:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """The launches of a cell that are judged together. Paired: launch k of BASE ran next to launch k of NEW."""
+    """The launches of a cell in one round. Paired: launch k of BASE ran next to launch k of NEW."""
 
     base: tuple[Launched, ...]
     new: tuple[Launched, ...]
     paired: bool
+    pairs: tuple[str, ...] = ()
+    """Name of each pair: pairs of one name were made together, whatever the cell. Empty: by their number."""
+    nights: tuple[tuple[float, ...], tuple[float, ...]] = ((), ())
+    """Night of each launch of BASE and of NEW, in days; needed where they are not paired. Empty: not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The verdict on one question of one cell, from the last round that asked it."""
+    """The verdict on one question of one cell, from the launches of all rounds in which the cell was measured."""
 
     verdict: Verdict
     statistic: str
@@ -89,19 +98,19 @@ class Answer:
     """Geometric mean over the launches of NEW, in µs."""
     ratio: float
     low: float
-    """Lower end of the interval of the ratio, at :attr:`Rules.level`."""
+    """Lower end of the interval of the ratio, of this question alone, at :attr:`Rules.level`."""
     high: float
     """Upper end of it."""
     p: float
     """p-value of this question alone."""
     adjusted: float
-    """p-value adjusted by Holm over the family of the round."""
+    """p-value among all questions of the report."""
     alpha: float
-    """Part of alpha that the round could spend."""
+    """What the adjusted p-value is compared with."""
     round: int
-    """Number of the round, from 1."""
+    """Number of the last round, from 1."""
     launches: tuple[int, int]
-    """Launches of BASE and of NEW in that round."""
+    """Launches of BASE and of NEW in all rounds."""
     paired: bool
     detectable: float
     """Smallest change that the launches can detect, as a ratio over 1."""
@@ -109,6 +118,8 @@ class Answer:
     """Launches a side that would detect the change, or a change of the tolerance where that is larger."""
     flagged: bool = False
     """True: the cell should be measured again."""
+    reason: str = ""
+    """Why it is UNCLEAR, where more launches of the same kind would not help."""
 
 
 @dataclass(slots=True)
@@ -144,103 +155,161 @@ def judge(cells: Sequence[Sequence[Round]], rules: Rules) -> list[Judged]:
     Returns:
         One entry a cell, in the same order; a cell without a round has no answers.
     """
-    questions = [(i, q) for i, rounds in enumerate(cells) if rounds for q in _questions(rounds[0])]
-    measured = (
-        (number, {(i, q): cells[i][number - 1] for i, q in questions if len(cells[i]) >= number})
-        for number in range(1, rules.rounds + 1)
-    )
-    answers = last_answers(
-        measured, lambda number, family: _answers(family, rules, number), lambda answer: answer.flagged
-    )
+    asked = {(i, q): _asked(rounds, q, rules) for i, rounds in enumerate(cells) if rounds for q in _questions(rounds)}
+    turns = {key: pairs for key, question in asked.items() if (pairs := question.in_turn())}
+    apart = [key for key in asked if key not in turns]
+    # the questions of either kind are a family; together they err with the chance that was declared
+    alpha = rules.alpha / (2 if turns and apart else 1)
+    levels = Levels(alpha, SAME_LEVEL, rules.screen, rules.rounds)
+    kinds = {key: QUESTIONS.index(key[1]) for key in turns}
+    outcomes = InTurn(turns, kinds, levels).outcomes() | _apart({key: asked[key] for key in apart}, levels)
     judged = [Judged() for _ in cells]
-    for (i, question), answer in answers.items():
-        judged[i].answers[question] = answer
+    for (i, question), one in asked.items():
+        judged[i].answers[question] = _answer(question, one, outcomes[i, question], rules)
     return judged
 
 
 Key = tuple[int, Question]
 
 
-def _answers(family: Mapping[Key, Round], rules: Rules, number: int) -> dict[Key, Answer]:
-    estimates = {key: _estimate(measured, key[1]) for key, measured in family.items()}
-    adjusted = dict(zip(estimates, holm([e.p for _, e in estimates.values()]), strict=True))
-    size = max(1, len(family))
-    return {
-        key: _answer(key[1], family[key], statistic, estimate, adjusted[key], rules, number, size)
-        for key, (statistic, estimate) in estimates.items()
-    }
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One question of one cell, with the numbers of its launches."""
+
+    statistic: str
+    rounds: tuple[tuple[Round, tuple[float, ...], tuple[float, ...]], ...]
+    """Each round, and the logs of its launches of BASE and of NEW."""
+
+    @property
+    def logs(self) -> tuple[list[float], list[float]]:
+        """Logs of all launches of BASE and of NEW."""
+        return [x for _, base, _ in self.rounds for x in base], [x for _, _, new in self.rounds for x in new]
+
+    @property
+    def nights(self) -> tuple[list[float], list[float]]:
+        """Night of each launch of BASE and of NEW, or nothing."""
+        base, new = ([x for measured, _, _ in self.rounds for x in measured.nights[side]] for side in (0, 1))
+        return base, new
+
+    def in_turn(self) -> list[Pairs]:
+        """The pairs of each round; nothing where the sides did not take turns."""
+        if all(measured.paired for measured, _, _ in self.rounds):
+            return [Pairs(_names(measured), base, new) for measured, base, new in self.rounds]
+        if not all(self.nights):
+            return []
+        (base_days, base), (new_days, new) = (
+            by_night(nights, logs) for nights, logs in zip(self.nights, self.logs, strict=True)
+        )
+        shared = sorted(set(base_days.tolist()) & set(new_days.tolist()))
+        if len(shared) < SHARED_NIGHTS:
+            return []
+        sides = [
+            tuple(values[np.searchsorted(days, shared)].tolist())
+            for days, values in ((base_days, base), (new_days, new))
+        ]
+        return [Pairs(tuple(map(str, shared)), *sides)]
 
 
-def _has_medians(measured: Round) -> bool:
-    return all(launch.median_us is not None for launch in (*measured.base, *measured.new))
+def _names(measured: Round) -> tuple[str, ...]:
+    return measured.pairs or tuple(map(str, range(len(measured.base))))
 
 
-def _questions(measured: Round) -> tuple[Question, ...]:
-    return QUESTIONS if _has_medians(measured) else ("median",)
-
-
-def _estimate(measured: Round, question: Question) -> tuple[str, Estimate]:
-    statistic = "median" if _has_medians(measured) else "mean"
+def _asked(rounds: Sequence[Round], question: Question, rules: Rules) -> _Asked:
+    rounds = rounds[: rules.rounds]
+    launches = [launch for measured in rounds for launch in (*measured.base, *measured.new)]
+    statistic = "median" if _has_medians(rounds) else "mean"
     if question == "tail":
-        whole = all(launch.p99_us is not None for launch in (*measured.base, *measured.new))
-        statistic = "p99" if whole else "mean"
-    compare = paired if measured.paired else welch
-    return statistic, compare(_logs(measured.base, statistic), _logs(measured.new, statistic))
+        statistic = "p99" if all(launch.p99_us is not None for launch in launches) else "mean"
+    name = f"{statistic}_us"
+
+    def logs(side: Sequence[Launched]) -> tuple[float, ...]:
+        return tuple(math.log(getattr(launch, name)) for launch in side)
+
+    return _Asked(statistic, tuple((measured, logs(measured.base), logs(measured.new)) for measured in rounds))
 
 
-def _logs(launches: Sequence[Launched], statistic: str) -> list[float]:
-    return [math.log(getattr(launch, f"{statistic}_us")) for launch in launches]
+def _has_medians(rounds: Sequence[Round]) -> bool:
+    return all(launch.median_us is not None for measured in rounds for launch in (*measured.base, *measured.new))
 
 
-def _answer(
-    question: Question,
-    measured: Round,
-    statistic: str,
-    estimate: Estimate,
-    adjusted: float,
-    rules: Rules,
-    number: int,
-    size: int,
-) -> Answer:
-    spending = rules.spending
-    alpha = spending[number - 1]
-    tolerance = rules.tolerance(question)
-    large = abs(estimate.difference) >= tolerance
-    suspicious = large and estimate.p <= rules.screen
+def _questions(rounds: Sequence[Round]) -> tuple[Question, ...]:
+    return QUESTIONS if _has_medians(rounds) else ("median",)
+
+
+def _apart(questions: Mapping[Key, _Asked], levels: Levels) -> dict[Key, Outcome]:
+    """Judge questions whose sides were not measured in turn, by their nights."""
+    estimates, reasons = {}, {}
+    for key, question in questions.items():
+        logs, nights = question.logs, question.nights
+        reasons[key] = ""
+        if not all(nights):
+            nights = [0.0] * len(logs[0]), [0.0] * len(logs[1])
+        sides = [by_night(side, values) for side, values in zip(nights, logs, strict=True)]
+        estimates[key] = drift_allowed_for(sides[0], sides[1], rounding([*logs[0], *logs[1]]))
+        if estimates[key].freedom <= 0:
+            reasons[key] = APART
+    decidable = [key for key in estimates if not reasons[key]]
+    adjusted = dict(zip(decidable, holm([estimates[key].p for key in decidable]), strict=True))
+    outcomes = {}
+    for key, estimate in estimates.items():
+        shown = adjusted.get(key, 1.0) <= levels.alpha
+        outcomes[key] = Outcome(
+            estimate,
+            int(np.sign(estimate.difference)) if shown else 0,
+            limits(estimate, 1 - levels.alpha),
+            limits(estimate, levels.same),
+            estimate.p,
+            adjusted.get(key, 1.0),
+            levels.alpha,
+            levels.alpha / max(1, len(decidable)),
+            1,
+            reason=reasons[key],
+        )
+    return outcomes
+
+
+APART = "not in turn"
+"""Reason of a verdict on launches that were not made in turn, of too few nights."""
+
+
+def _answer(question: Question, asked: _Asked, outcome: Outcome, rules: Rules) -> Answer:
+    estimate, tolerance = outcome.estimate, rules.tolerance(question)
     verdict: Verdict = "UNCLEAR"
-    if large and alpha > 0 and adjusted <= alpha:
-        verdict = "SLOWER" if estimate.difference > 0 else "FASTER"
-    elif _inside(estimate, tolerance):
+    if outcome.direction and outcome.direction * estimate.difference >= tolerance:
+        verdict = "SLOWER" if outcome.direction > 0 else "FASTER"
+    elif outcome.narrow[0] > -tolerance and outcome.narrow[1] < tolerance:
         verdict = "SAME"
-    # the strictest level that Holm may ask in the last round, so that figures do not promise too much
-    level = spending[-1] / size
     change = math.exp(max(abs(estimate.difference), tolerance))
-    low, high = estimate.interval(rules.level)
+    base, new = asked.logs
+    needed = None
+    if verdict == "UNCLEAR" and not outcome.reason:
+        needed = launches_needed(estimate, change, outcome.strict, rules.power)
+        if needed is not None:
+            fewest = fewest_pairs(rules.alpha) if estimate.paired else FEWEST_NIGHTS
+            needed = max(needed, fewest, min(estimate.base, estimate.new) + 1)
     return Answer(
         verdict,
-        statistic,
-        _mean(measured.base, statistic),
-        _mean(measured.new, statistic),
+        asked.statistic,
+        _mean(base),
+        _mean(new),
         estimate.ratio,
-        low,
-        high,
-        estimate.p,
-        adjusted,
-        alpha,
-        number,
-        (estimate.base, estimate.new),
+        ratio_of(outcome.interval[0]),
+        ratio_of(outcome.interval[1]),
+        outcome.p,
+        outcome.adjusted,
+        outcome.alpha,
+        outcome.round,
+        (len(base), len(new)),
         estimate.paired,
-        detectable(estimate, level, rules.power),
-        launches_needed(estimate, change, level, rules.power) if verdict == "UNCLEAR" else None,
-        flagged=number < rules.rounds and suspicious and verdict not in ("SLOWER", "FASTER"),
+        detectable(estimate, outcome.strict, rules.power),
+        needed,
+        flagged=verdict == "UNCLEAR"
+        and outcome.suspicious
+        and not outcome.direction
+        and abs(estimate.difference) >= tolerance / 2,
+        reason=outcome.reason if verdict == "UNCLEAR" else "",
     )
 
 
-def _inside(estimate: Estimate, tolerance: float) -> bool:
-    low, high = estimate.interval(SAME_LEVEL)
-    return low > math.exp(-tolerance) and high < math.exp(tolerance)
-
-
-def _mean(launches: Sequence[Launched], statistic: str) -> float:
-    logs = _logs(launches, statistic)
+def _mean(logs: Sequence[float]) -> float:
     return math.exp(math.fsum(logs) / len(logs))

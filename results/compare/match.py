@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Literal
 
 from omb_py.results.compare import tags
 from omb_py.results.compare.judge import Launched, Round
+from omb_py.results.statistics.combined_rounds import MOST_ROUNDS
 from omb_py.results.statistics.launch_time import FIELD, OURS, statistic_of, time_of
-from omb_py.results.statistics.sequential import COMPARISON
+from omb_py.results.statistics.measured_apart import days_of
 from omb_py.results.store.keys import COMPARED
 
 Row = Mapping[str, Any]
@@ -21,6 +23,8 @@ ROUND_TAG = tags.COMPARE_ROUND
 ROUNDS_TAG = tags.COMPARE_ROUNDS
 """Tag of a row of a comparison: how many rounds were declared."""
 SIDE_TAG = tags.COMPARE_SIDE
+PAIR_TAG = tags.COMPARE_PAIR
+"""Tag of a row of a comparison: the number of its pair of launches, whose order was drawn at random."""
 SOURCE = "source"
 _KEY = "comparability_key"
 PROGRAM = "program or placement"
@@ -110,6 +114,7 @@ def match(base: Sequence[Row], new: Sequence[Row]) -> Matched:
         new: rows of NEW with the same columns.
     """
     sides = _grouped(base, new)
+    nights = _nights((*base, *new))
     matched = Matched()
     mixed: set[Any] = set()
     for identity, rows in sides["BASE"].items():
@@ -119,7 +124,7 @@ def match(base: Sequence[Row], new: Sequence[Row]) -> Matched:
         if len({statistic_of(row) for row in (*rows, *others)} - {None}) > 1:
             mixed.add(identity)
         else:
-            matched.cells.append(_cell(rows, others))
+            matched.cells.append(_cell(rows, others, nights))
     matched.cells.sort(key=lambda cell: _place(cell.base))
     matched.incomparable = [_mixed(sides["BASE"][identity], sides["NEW"][identity]) for identity in mixed]
     left: dict[Side, list[Row]] = {
@@ -229,7 +234,7 @@ def _hashable(value: Any) -> Any:
     return value
 
 
-def _cell(base: Sequence[Row], new: Sequence[Row]) -> Cell:
+def _cell(base: Sequence[Row], new: Sequence[Row], nights: Mapping[str, float]) -> Cell:
     statistic = next((known for row in (*base, *new) if (known := statistic_of(row))), "median")
     rounds = []
     for number in sorted({round_of(row) for row in base} & {round_of(row) for row in new}):
@@ -238,13 +243,13 @@ def _cell(base: Sequence[Row], new: Sequence[Row]) -> Cell:
             for side, rows in zip(SIDES, (base, new), strict=True)
         }
         if all(launches.values()):
-            rounds.append(_ordered(launches["BASE"], launches["NEW"], may_pair=_all_ours((*base, *new))))
+            rounds.append(_ordered(launches["BASE"], launches["NEW"], nights, may_pair=_all_ours((*base, *new))))
     limited = any(row.get("sync_limited") for row in (*base, *new))
     return Cell(base[0], new[0], tuple(rounds), statistic, limited)
 
 
 def _all_ours(rows: Sequence[Row]) -> bool:
-    # the start times of imported launches are too coarse to show that the sides took turns
+    # the start times of imported launches are those of their files: they show nights, but no turns
     return all(row.get(SOURCE) == OURS for row in rows)
 
 
@@ -260,20 +265,38 @@ def rounds_of(rows: Iterable[Row]) -> int:
 
 def _counted(row: Row, tag: str) -> int:
     text = dict(row.get("tags") or {}).get(tag, "1")
-    return min(int(text), COMPARISON.most_rounds) if text.isdecimal() and int(text) > 0 else 1
+    return min(int(text), MOST_ROUNDS) if text.isdecimal() and int(text) > 0 else 1
 
 
-Dated = dict[tuple[str, str, int], Launched]
+Place = tuple[str, str, int]
+"""Start, run and number of a launch: they are in order of time."""
 
 
-def _launches(rows: Sequence[Row]) -> Dated:
+@dataclass(frozen=True, slots=True)
+class _Dated:
+    launched: Launched
+    pair: str
+    """Name of the launch's pair; empty where none was stored."""
+
+
+def _nights(rows: Iterable[Row]) -> Mapping[str, float]:
+    """Night of each run (:func:`omb_py.results.statistics.measured_apart.days_of`); nothing if a start is unknown."""
+    starts = {(str(row["run_id"]), str(row["started_at"])) for row in rows}
+    try:
+        return days_of((run, datetime.fromisoformat(start)) for run, start in starts)
+    except (ValueError, TypeError):  # no time, or some with a time zone and some without
+        return {}
+
+
+def _launches(rows: Sequence[Row]) -> dict[Place, _Dated]:
     """One number a launch; the first one where a launch has the cell several times (a soak)."""
-    launches: Dated = {}
+    launches: dict[Place, _Dated] = {}
     for row in order(rows):
         key = (str(row["started_at"]), str(row["run_id"]), int(row["launch_index"]))
         launched = from_row(row)
         if launched is not None:
-            launches.setdefault(key, launched)
+            pair = dict(row.get("tags") or {}).get(PAIR_TAG)
+            launches.setdefault(key, _Dated(launched, f"{row['run_id']}:{pair}" if pair else ""))
     return launches
 
 
@@ -288,9 +311,31 @@ def from_row(row: Row) -> Launched | None:
     return Launched(time, mean if mean and mean > 0 else time, p99 if p99 and p99 > 0 else None)
 
 
-def _ordered(base: Dated, new: Dated, may_pair: bool) -> Round:
-    """Make a round. It is paired if, in order of time, each two successive launches are one of each side."""
-    in_time = sorted([(key, "BASE") for key in base] + [(key, "NEW") for key in new])
+def _ordered(
+    base: Mapping[Place, _Dated], new: Mapping[Place, _Dated], nights: Mapping[str, float], may_pair: bool
+) -> Round:
+    """Make a round.
+
+    It is paired where the pairs were stored, or if, in order of time, each two successive launches are one of each
+    side. Half a pair tells nothing and is left out.
+
+    Args:
+        base: launches of BASE in order of time.
+        new: launches of NEW in order of time.
+        nights: night of each run; empty where the starts are not known.
+        may_pair: the starts are exact enough to show that the sides took turns.
+    """
+    sides = (base, new)
+    named = [{launch.pair: launch.launched for launch in side.values()} for side in sides]
+    pairs = tuple(pair for pair in named[0] if pair and pair in named[1])
+    if pairs:
+        of_pairs = [tuple(side[pair] for pair in pairs) for side in named]
+        return Round(of_pairs[0], of_pairs[1], paired=True, pairs=pairs)
+    values = [tuple(launch.launched for launch in side.values()) for side in sides]
+    in_time = sorted([(place, "BASE") for place in base] + [(place, "NEW") for place in new])
     couples = [{side for _, side in in_time[k : k + 2]} for k in range(0, len(in_time), 2)]
-    interleaved = may_pair and len(base) == len(new) and all(len(couple) == 2 for couple in couples)
-    return Round(tuple(base[k] for k in sorted(base)), tuple(new[k] for k in sorted(new)), paired=interleaved)
+    if may_pair and len(base) == len(new) and all(len(couple) == 2 for couple in couples):
+        firsts = tuple("-".join(map(str, place)) for place, _ in in_time[::2])
+        return Round(values[0], values[1], paired=True, pairs=firsts)
+    known = [tuple(nights[run] for _, run, _ in side) if nights else () for side in sides]
+    return Round(values[0], values[1], paired=False, nights=(known[0], known[1]))

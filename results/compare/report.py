@@ -18,6 +18,7 @@ from omb_py.results.compare.select_launches import Launches
 from omb_py.results.formats.document import CaseResult, Document, Outcome, TextTable, numbered
 from omb_py.results.formats.units import share_text
 from omb_py.results.statistics.launch_time import OURS
+from omb_py.results.statistics.measured_apart import FEWEST_NIGHTS
 
 COMPARE, AA = "compare", "aa"
 _JSON_NAMES = {"round": "look", "rounds": "looks"}
@@ -76,7 +77,7 @@ class Report:
 
     @property
     def questions(self) -> int:
-        """Number of questions: the size of the family in the first round."""
+        """Number of questions: the size of the family."""
         return sum(len(judged.answers) for judged in self.judged)
 
 
@@ -162,20 +163,27 @@ def _facts(report: Report) -> list[str]:
 
 def _notes(report: Report) -> list[str]:
     rules, matched = report.rules, report.matched
-    rounds = f", at most {rules.rounds} rounds" if rules.rounds > 1 else ""
-    paired = {answer.paired for judged in report.judged for answer in judged.answers.values()}
+    rounds = f" over up to {rules.rounds} rounds" if rules.rounds > 1 else ""
+    answers = [answer for judged in report.judged for answer in judged.answers.values()]
     lines = [
         *(f"  {line}" for line in by_benchmark(report)),
-        f"NEW over BASE in time, {share_text(rules.level)} intervals; a change is one of {share_text(rules.delta)} or "
-        f"more (tail {share_text(rules.tail_delta)}); Holm over {report.questions} questions at "
-        f"{share_text(rules.alpha)}{rounds}",
+        f"NEW over BASE in time; a change is one of {share_text(rules.delta)} or more (tail "
+        f"{share_text(rules.tail_delta)}). The chance of any false SLOWER or FASTER among all {report.questions} "
+        f"questions{rounds} is {share_text(rules.alpha)}; an interval is of its cell alone, at "
+        f"{share_text(rules.level)}",
     ]
-    if any("(" in _verdict(answer) for judged in report.judged for answer in judged.answers.values()):
+    if any(_wanted(answer) for answer in answers):
         lines.append("UNCLEAR (about N): about N launches a side would decide")
-    if False in paired:
+    if any(answer.reason for answer in answers):
         lines.append(
-            "the launches were not interleaved, so a drift of the machine between the sides counts as a change: "
+            f"UNCLEAR (not in turn): the launches of BASE and NEW were not made in turn and are of fewer than "
+            f"{FEWEST_NIGHTS} nights of each side, so what differs from night to night would look like a change: "
             "omb-py compare --env BASE=… --env NEW=… measures both in turn"
+        )
+    elif not all(answer.paired for answer in answers):
+        lines.append(
+            "not measured in turn: nights are compared, and a steady drift over them is allowed for in ratio and "
+            "interval"
         )
     if any(cell.limited for cell in matched.cells):
         lines.append("* mostly the skew of the synchronisation was measured: try --process-sync roundtime")
@@ -268,16 +276,22 @@ def _interval(answer: Answer) -> str:
 
 
 def _verdict(answer: Answer) -> str:
-    """The verdict; UNCLEAR comes with the number of launches that would decide."""
-    if answer.verdict != "UNCLEAR" or answer.needed is None:
-        return answer.verdict
-    return f"UNCLEAR (about {max(answer.needed, max(answer.launches) + 1)})"
+    """The verdict as the table has it; UNCLEAR comes with the number of launches that would decide, or the reason."""
+    if answer.reason:
+        return f"{answer.verdict} ({answer.reason})"
+    wanted = _wanted(answer)
+    return f"{answer.verdict} (about {wanted})" if wanted else answer.verdict
+
+
+def _wanted(answer: Answer) -> int | None:
+    """Launches a side that would probably decide an UNCLEAR question; None where they are not known."""
+    return answer.needed if answer.verdict == "UNCLEAR" else None
 
 
 def _launches(answer: Answer) -> str:
     base, new = answer.launches
     count = str(base) if base == new else f"{base}, {new}"
-    return f"{count} (round {answer.round})" if answer.round > 1 else count
+    return f"{count} ({answer.round} rounds)" if answer.round > 1 else count
 
 
 def _cases(report: Report, strict: bool) -> list[CaseResult]:
@@ -303,9 +317,11 @@ def _group(row: Row) -> str:
 
 
 def _sentence(answer: Answer) -> str:
+    wanted = _wanted(answer)
+    verdict = f"UNCLEAR (about {wanted} launches a side to decide)" if wanted else _verdict(answer)
     return (
         f"{answer.statistic} {answer.base_us:.2f} -> {answer.new_us:.2f} us, "
-        f"ratio {answer.ratio:.3f} ({_interval(answer)}), {_verdict(answer)}, "
+        f"ratio {answer.ratio:.3f} ({_interval(answer)}), {verdict}, "
         f"launches {_launches(answer)}, detectable {percent(answer.detectable)}"
     )
 

@@ -14,6 +14,7 @@ GUIDELINE_ROUND: Final = "guideline_look"
 COMPARE_ROUND: Final = "compare_look"
 COMPARE_ROUNDS: Final = "compare_looks"
 COMPARE_SIDE: Final = "compare_side"
+COMPARE_PAIR: Final = "compare_pair"
 CORRECTNESS: Final = "correctness"
 """Value of :data:`ACCEPT_PHASE`: few calls, of which every byte is checked; their times are no measurement."""
 PERFORMANCE: Final = "performance"
@@ -21,7 +22,7 @@ PERFORMANCE: Final = "performance"
 BESIDE: Final = "beside"
 """Value of :data:`ACCEPT_PHASE`: calls that are timed while another job runs."""
 BOOKKEEPING: Final = frozenset(
-    {SUITE, SUITE_HASH, SUITE_CELL, ACCEPT_ROUND, GUIDELINE_ROUND, COMPARE_ROUND, COMPARE_ROUNDS}
+    {SUITE, SUITE_HASH, SUITE_CELL, ACCEPT_ROUND, GUIDELINE_ROUND, COMPARE_ROUND, COMPARE_ROUNDS, COMPARE_PAIR}
 )
 """Tags that number rows; rows that differ in nothing else measured the same thing."""
 

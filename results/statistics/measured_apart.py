@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import numpy as np
 from numpy.typing import NDArray
 
+from omb_py.results.statistics.nights import nights_of
 from omb_py.results.statistics.t_test import Estimate
 
 Array = NDArray[np.float64]
@@ -23,26 +24,18 @@ SHARED_NIGHTS = 8
 """Fewest nights in which both sides were measured that are compared by pairs: their sign flips can reach 1 %."""
 
 
-NIGHT = timedelta(hours=8)
-"""Runs that begin within this time of the first one of a night belong to it."""
-
-
-def nights_of(runs: Iterable[tuple[str, datetime]]) -> Mapping[str, float]:
-    """Find the night of each run: when its first run began, in days since 1970. A run is never divided.
+def days_of(runs: Iterable[tuple[str, datetime]]) -> Mapping[str, float]:
+    """Find the night of each run: when its first run began, in days since 1970.
 
     Args:
-        runs: id and start of each launch's run; a run may occur several times, and its earliest start counts.
+        runs: id and start of each launch's run; a run may occur several times.
     """
-    begun: dict[str, datetime] = {}
+    runs = list(runs)
+    nights = nights_of(runs)
+    begun: dict[int, datetime] = {}
     for run, start in runs:
-        begun[run] = min(start, begun.get(run, start))
-    nights: dict[str, float] = {}
-    first: datetime | None = None
-    for run, start in sorted(begun.items(), key=lambda item: (item[1], item[0])):
-        if first is None or start - first >= NIGHT:
-            first = start
-        nights[run] = first.timestamp() / 86400
-    return nights
+        begun[nights[run]] = min(start, begun.get(nights[run], start))
+    return {run: begun[night].timestamp() / 86400 for run, night in nights.items()}
 
 
 def by_night(nights: Sequence[float], logs: Sequence[float]) -> tuple[Array, Array]:

@@ -1,8 +1,9 @@
 """Sequential tests: verdicts in rounds of launches, with one chance of an error for all rounds. Pure.
 
-``compare``, ``guidelines`` and ``accept`` measure in rounds: a question that is open after one round is measured again
-in the next. They differ in the statistic of a launch. How they spend the chance of an error, and which launches count,
-stands here and is derived in docs/statistics.md.
+``guidelines`` and ``accept`` measure in rounds: a question that is open after one round is measured again in the next.
+They differ in the statistic of a launch. How they spend the chance of an error, and which launches count, stands here
+and is derived in docs/statistics.md. Rounds of ``compare`` are combined instead
+(:mod:`omb_py.results.statistics.combined_rounds`).
 
 A criterion of ``accept`` is judged by its *log cost*: the log of a time, or minus the log of a rate, so that more is
 worse and a bound is a limit from above.
@@ -45,7 +46,7 @@ class Scheme:
         Raises:
             ValueError: there are fewer rounds than 1 or more than :attr:`most_rounds`.
 
-        >>> COMPARISON.spending(0.01, 3), ACCEPTANCE.spending(0.06, 3)
+        >>> GUIDELINE.spending(0.01, 3), ACCEPTANCE.spending(0.06, 3)
         ((0.0, 0.005, 0.005), (0.02, 0.02, 0.02))
         """
         if not 1 <= rounds <= self.most_rounds:
@@ -60,7 +61,6 @@ class Scheme:
         return 1 << max(0, number - 2) if self.doubling else 1
 
 
-COMPARISON: Final = Scheme(fresh=True, most_rounds=3)
 GUIDELINE: Final = Scheme(fresh=True, most_rounds=5, doubling=True)
 ACCEPTANCE: Final = Scheme(fresh=False)
 

@@ -54,7 +54,7 @@ def patterns(pairs: int) -> Array:
     bits = (numbers[:, None] >> np.minimum(np.arange(pairs), _BITS)) & 1
     if half > _BITS:
         bits[1:, _BITS:half] = rng.integers(0, 2, (len(bits) - 1, half - _BITS))
-    signs: Array = 1.0 - 2.0 * bits
+    signs: Array = 1.0 - 2.0 * bits.astype(np.float64)
     signs.flags.writeable = False
     return signs
 

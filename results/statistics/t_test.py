@@ -13,6 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 import scipy  # it loads scipy.special when that is first used: help pages need none of it
+from numpy.typing import NDArray
 
 MOST_NEEDED = 10_000
 """Most launches that :func:`launches_needed` searches: nobody makes more."""
@@ -138,6 +139,8 @@ def launches_needed(estimate: Estimate, change: float, alpha: float, power: floa
             # equal numbers; the worse half of the spread that the two sides may have
             harmonic = 2 / (1 / estimate.base + 1 / estimate.new)
             error, freedom = estimate.error * math.sqrt(harmonic / n), estimate.freedom * n / harmonic
+        if not freedom.is_integer():  # two digits are enough, and the quantiles of many questions are then the same
+            freedom = float(f"{freedom:.2g}")
         return _noncentrality(max(1.0, freedom), alpha, power) * error <= effect
 
     low, high = 2, 2
@@ -157,6 +160,13 @@ def quantile(p: float, freedom: float) -> float:
 
 
 @lru_cache(maxsize=4096)
+def _relative_spreads(freedom: float) -> NDArray[np.float64]:
+    """The estimated spread over the true one, at even steps of its probability."""
+    spreads: NDArray[np.float64] = np.sqrt(scipy.special.chdtri(freedom, _STEPS) / freedom)
+    return spreads
+
+
+@lru_cache(maxsize=4096)
 def _noncentrality(freedom: float, alpha: float, power: float) -> float:
     """Noncentrality of the t statistic whose two-sided test at `alpha` has this power; the far tail is left out.
 
@@ -164,13 +174,20 @@ def _noncentrality(freedom: float, alpha: float, power: float) -> float:
     steps of its probability. SciPy's nctdtrinc does the same, but does not end for some arguments.
     """
     critical = quantile(1 - alpha / 2, freedom)
-    spreads = critical * np.sqrt(scipy.special.chdtri(freedom, _STEPS) / freedom)
+    spreads = critical * _relative_spreads(freedom)
     low, high = 0.0, critical * 20 + 20
-    for _ in range(60):
-        middle = (low + high) / 2
-        detected = float(scipy.special.ndtr(middle - spreads).mean()) >= power
-        low, high = (low, middle) if detected else (middle, high)
-    return high
+    value = float(spreads[len(spreads) // 2] - scipy.special.ndtri(1 - power))
+    for _ in range(60):  # Newton's steps, and halving where one leaves the bracket
+        beyond = value - spreads
+        excess = float(scipy.special.ndtr(beyond).mean()) - power
+        low, high = (low, value) if excess >= 0 else (value, high)
+        slope = float(np.exp(-(beyond**2) / 2).mean()) / math.sqrt(2 * math.pi)
+        step = value - excess / slope if slope > 0 else math.inf
+        following = step if low < step < high else (low + high) / 2
+        if abs(following - value) <= 1e-13 * high:
+            break
+        value = following
+    return value
 
 
 def _moments(values: Sequence[float]) -> tuple[float, float]:

@@ -56,7 +56,7 @@ def _first_screen(place: Place) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _sides(base: str, new: str, launches: int = 3) -> str:
+def _sides(base: str, new: str, launches: int = 8) -> str:
     return f"compare --option BASE:mock={base} --option NEW:mock={new} --seed 7 --launches {launches}"
 
 
@@ -86,7 +86,7 @@ def _compare_words(place: Place) -> str:
 
 def _compare_suite(place: Place) -> str:
     place.write("sweep.toml", SWEEP)
-    line = f"{_sides(NOISE, f'alpha=1.2us,{NOISE}', 2)} sweep.toml --looks 1 --store s --quiet"
+    line = f"{_sides(NOISE, f'alpha=1.2us,{NOISE}')} sweep.toml --looks 1 --store s --quiet"
     return place.shown(*(f"{line} --format {form}" for form in ("table", "markdown", "junit")))
 
 

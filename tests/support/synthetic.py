@@ -5,64 +5,80 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
 from omb_py.orchestrate.compare.interleaving import Design, conduct
-from omb_py.results.compare.judge import Judged, Launched, Rules, judge
+from omb_py.results.compare.judge import Judged, Launched, Round, Rules, judge
 from omb_py.results.compare.match import Side
 
-KINDS = ("normal", "bimodal", "heavy")
-FAMILIES = (1, 10, 60)
-SHARED = 0.7
-"""Part of the variance of a launch effect that all its cells share: cells of real launches correlate (0.5)."""
+KINDS = ("normal", "t3", "bimodal", "AR 0.3", "AR 0.5", "AR 0.9", "night", "drift", "unequal", "ties")
+SHARED = 0.5
+"""Part of the variance of a launch effect that all its cells share, as in real launches."""
+DRIFT, TICK, LOST, SLOW = 0.005, 0.05, 0.15, 0.1
+"""Log a launch; step of quantised times; share of cells that a launch lacks; share of launches that take twice as long.
+"""
+LAUNCHES_A_NIGHT = 5
 
 
 @dataclass
 class Machine:
-    """Makes launches as a real machine would: with an effect of the launch, drift, and noise of each cell."""
+    """Makes launches as a real machine would: its state wanders, nights differ, launches have modes."""
 
     kind: str
     cells: int
     rng: np.random.Generator
     spread: float = 0.02
     """Standard deviation of the log of launch medians (of the normal kind)."""
-    drift: float = 0.001
-    """Each launch is slower than the one before."""
-    wander: float = 0.5
-    """Autocorrelation of the wandering part, which has a quarter of the variance."""
     change: Mapping[int, float] = field(default_factory=dict)
     """Cell -> the factor by which NEW is slower."""
-    tail_change: Mapping[int, float] = field(default_factory=dict)
     number: int = 0
-    _state: float = 0.0
+    _state: NDArray[np.float64] | None = None
+    _night: NDArray[np.float64] | None = None
 
-    def __call__(self, side: Side, cells: Sequence[int], number: int) -> dict[int, Launched]:
+    def __call__(self, side: Side, cells: Sequence[int], number: int, pair: int) -> dict[int, Launched]:
         """One launch."""
-        self._state = self.wander * self._state + np.sqrt(1 - self.wander**2) * self.rng.normal()
-        shared, own = self._effects(1)[0], self._effects(self.cells)
-        logs = np.sqrt(SHARED * 0.75) * shared + np.sqrt(1 - SHARED) * own
-        logs += 0.5 * np.sqrt(SHARED) * self.spread * self._state + self.drift * self.number
-        tails = logs + self._effects(self.cells)  # a p99 moves more
+        if self.number % LAUNCHES_A_NIGHT == 0 and self.kind == "night":
+            self.new_night()
+        logs = self._logs()
+        tails = logs + self.spread * self.rng.standard_normal(self.cells)  # a p99 moves more
+        if self.kind == "ties":
+            logs, tails = (np.round(values / TICK) * TICK for values in (logs, tails))
+        here = self.rng.random(self.cells) >= (LOST if self.kind == "unequal" else 0)
         self.number += 1
-        out = {}
+        medians, tails = 10 * np.exp(logs), 20 * np.exp(tails)
+        launched = {}
         for cell in cells:
-            slower = self.change.get(cell, 1.0) if side == "NEW" else 1.0
-            tail = slower * self.tail_change.get(cell, 1.0) if side == "NEW" else 1.0
-            median = float(np.exp(logs[cell])) * slower
-            out[cell] = Launched(10 * median, 11 * median, 20 * float(np.exp(tails[cell])) * tail)
-        return out
+            if here[cell]:
+                factor = self.change.get(cell, 1.0) if side == "NEW" else 1.0
+                median = float(medians[cell]) * factor
+                launched[cell] = Launched(median, 1.1 * median, float(tails[cell]) * factor)
+        return launched
 
-    def _effects(self, n: int) -> NDArray[np.float64]:
-        if self.kind == "normal":
-            return self.spread * self.rng.standard_normal(n)
-        if self.kind == "heavy":
-            return self.spread * self.rng.standard_t(3, n)
-        if self.kind == "bimodal":  # three launches in ten are 5 % slower
-            return 0.05 * (self.rng.random(n) < 0.3) + 0.25 * self.spread * self.rng.standard_normal(n)
-        raise ValueError(self.kind)
+    def new_night(self) -> None:
+        """Hours pass: the machine forgets its state, and the night has an effect of its own."""
+        self._state = None
+        self._night = self.spread * self._mixed(lambda *shape: self.rng.standard_normal(shape))
+
+    def _logs(self) -> NDArray[np.float64]:
+        if self.kind == "t3":
+            return self.spread * self._mixed(lambda *shape: self.rng.standard_t(3, shape))
+        if self.kind == "bimodal":  # half of the cells are slow in the same launches
+            slow = self.rng.random(self.cells) < SLOW
+            slow[::2] = self.rng.random() < SLOW
+            return np.log(2) * slow + 0.25 * self.spread * self.rng.standard_normal(self.cells)
+        drawn = self._mixed(lambda *shape: self.rng.standard_normal(shape))
+        if self.kind.startswith("AR "):
+            rho = float(self.kind.removeprefix("AR "))
+            self._state = drawn if self._state is None else rho * self._state + np.sqrt(1 - rho**2) * drawn
+            return self.spread * self._state
+        night = self._night if self.kind == "night" and self._night is not None else 0.0
+        drift = DRIFT * self.number if self.kind == "drift" else 0.0
+        return self.spread * drawn + night + drift
+
+    def _mixed(self, draw) -> NDArray[np.float64]:  # type: ignore[no-untyped-def]
+        return np.sqrt(SHARED) * draw(1) + np.sqrt(1 - SHARED) * draw(self.cells)
 
 
 @dataclass
@@ -71,21 +87,25 @@ class Rates:
 
     cells: int = 0
     alarms: int = 0
-    """Cells that would be called changed if each were a report of its own."""
+    """Cells with any SLOWER or FASTER."""
     reports: int = 0
     false_reports: int = 0
-    """Reports with any SLOWER or FASTER."""
+    """Reports in which a cell that has not changed is SLOWER or FASTER."""
+    found: int = 0
+    changed: int = 0
+    launches: int = 0
     words: Counter[str] = field(default_factory=Counter)
-    rounds: Counter[int] = field(default_factory=Counter)
 
-    def line(self) -> str:
-        """For a reader."""
-        words = ", ".join(f"{word} {count}" for word, count in self.words.most_common())
-        return (
-            f"{self.alarms} of {self.cells} cells ({self.alarms / self.cells:.2%}), at most "
-            f"{upper(self.alarms, self.cells):.2%} with 95 % confidence; {self.false_reports} of {self.reports} "
-            f"reports ({self.false_reports / self.reports:.2%}); {words}"
-        )
+    def count(self, judged: Sequence[Judged], change: Mapping[int, float], launches: int = 0) -> None:
+        """Count one report."""
+        self.cells += len(judged)
+        self.reports += 1
+        self.launches += launches
+        self.alarms += sum(one.alarm for one in judged)
+        self.false_reports += any(one.alarm for cell, one in enumerate(judged) if cell not in change)
+        self.changed += len(change)
+        self.found += sum(judged[cell].answers["median"].verdict == "SLOWER" for cell in change)
+        self.words.update(one.verdict for one in judged if one.answers)
 
 
 def upper(events: int, trials: int, level: float = 0.95) -> float:
@@ -93,6 +113,13 @@ def upper(events: int, trials: int, level: float = 0.95) -> float:
     from scipy import special
 
     return 1.0 if events >= trials else float(special.betaincinv(events + 1, trials - events, level))
+
+
+def lower(events: int, trials: int, level: float = 0.95) -> float:
+    """One-sided lower bound of a rate, by Clopper and Pearson."""
+    from scipy import special
+
+    return 0.0 if not events else float(special.betaincinv(events, trials - events + 1, 1 - level))
 
 
 def simulate(
@@ -104,8 +131,9 @@ def simulate(
     seed: int = 1,
     change: float = 1.0,
     spread: float = 0.02,
+    changed: float = 1.0,
 ) -> Rates:
-    """`cells` cells in reports of `family` cells each, through the whole of a comparison.
+    """`cells` cells in reports of `family` cells each, measured in turn through the whole of a comparison.
 
     Args:
         kind: of :data:`KINDS`.
@@ -114,25 +142,47 @@ def simulate(
         rules: of the comparison.
         launches: a side and round.
         seed: of everything random.
-        change: factor by which NEW is slower in every cell; 1 for A against A.
+        change: factor by which NEW is slower in changed cells; 1 for A against A.
         spread: standard deviation of the log of launch medians.
+        changed: share of the cells that are changed, at least one.
     """
     rates = Rates()
+    slower = dict.fromkeys(range(max(1, round(changed * family))), change) if change != 1 else {}
     for report in range(cells // family):
         rng = np.random.default_rng([seed, KINDS.index(kind), family, report])
-        machine = Machine(kind, family, rng, spread=spread, change=dict.fromkeys(range(family), change))
-        found = conduct([range(family)], Design(rules, launches, seed), machine)
-        rates.cells += family
-        rates.reports += 1
-        rates.false_reports += any(one.alarm for one in found.judged)
-        alone: list[Judged] = [judge([rounds], rules)[0] for rounds in found.cells]
-        rates.alarms += sum(one.alarm for one in alone)
-        rates.words.update(one.verdict for one in found.judged)
-        rates.rounds.update(len(rounds) for rounds in found.cells)
+        machine = Machine(kind, family, rng, spread=spread, change=slower)
+        conducted = conduct([range(family)], Design(rules, launches, report), machine)
+        rates.count(conducted.judged, slower, len(conducted.order))
     return rates
 
 
-def found_at_spread(spread: float, launches: int) -> float:
-    """The change that a paired test at 1 % finds with 90 %, roughly: for choosing what to plant."""
-    z = NormalDist().inv_cdf
-    return float(np.exp((z(0.995) + z(0.9)) * spread * np.sqrt(2 / launches)))
+def stored(kind: str, family: int, cells: int, order: str, rules: Rules, seed: int = 1) -> Rates:
+    """Cells of launches that were made in an order of their own, A against A, as :func:`simulate`.
+
+    Args:
+        kind: of :data:`KINDS`.
+        family: cells of a report.
+        cells: of all reports together.
+        order: a letter (B or N) a launch, nights apart by a space.
+        rules: of the comparison.
+        seed: of everything random.
+    """
+    rates = Rates()
+    in_turn = " " not in order
+    for report in range(cells // family):
+        machine = Machine(kind, family, np.random.default_rng([seed, KINDS.index(kind), family, report]))
+        values: dict[str, list[tuple[float, dict[int, Launched]]]] = {"B": [], "N": []}
+        for night, letters in enumerate(order.split()):
+            machine.new_night()
+            for letter in letters:
+                side: Side = "BASE" if letter == "B" else "NEW"
+                values[letter].append((float(night), machine(side, range(family), 1, 0)))
+        judged = []
+        for cell in range(family):
+            sides = [[(night, here[cell]) for night, here in values[letter] if cell in here] for letter in "BN"]
+            paired = in_turn and len(sides[0]) == len(sides[1]) == len(values["B"])
+            launches = [tuple(launched for _, launched in side) for side in sides]
+            nights = [tuple(night for night, _ in side) for side in sides]
+            judged.append([Round(launches[0], launches[1], paired, nights=(nights[0], nights[1]))])
+        rates.count(judge(judged, rules), {})
+    return rates

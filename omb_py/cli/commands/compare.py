@@ -72,7 +72,7 @@ def command() -> click.Command:
         context_settings=_SPREAD,
         help="Is NEW slower than BASE? Two sets of launches that are stored: a run's id, tag=K=V, library_version=V or "
         "any COLUMN=VALUE, or the folder of another store; one run of compare is both. Or a benchmark or a suite with "
-        "options, which is then measured on both sides, interleaved (ABBA), with flagged cells measured again.\n\n"
+        "options, which is then measured on both sides in turn; cells that may have changed are measured again.\n\n"
         "The launch is the sample: verdicts are made on the launches' medians and tails (docs/compare.md).",
         options_metavar="[OPTIONS]",
         sections=(("Examples", [(line, "") for line in _EXAMPLES]), ("Exit codes", _CODES)),
@@ -139,8 +139,8 @@ def _design() -> list[click.Parameter]:
             metavar="N",
             type=whole("rounds", 1),
             default=_ROUNDS,
-            help="Rounds, 1 to 3: after the first, cells that look changed are measured again with fresh launches, "
-            f"and those decide. (default: {_ROUNDS}; of stored sides 1)",
+            help="Rounds, 1 to 3: cells that are unclear but may have changed are measured again, and the launches of "
+            f"all rounds decide. (default: {_ROUNDS}; of stored sides 1)",
         ),
         Grouped(
             ["--delta"],
@@ -163,7 +163,7 @@ def _design() -> list[click.Parameter]:
             heading=heading,
             metavar="N",
             type=whole("seed", 0),
-            help="Of the order of cells. (default: drawn, and stored)",
+            help="Of the order of cells, and of BASE and NEW. (default: drawn, and stored)",
         ),
         Grouped(
             ["--strict"],

@@ -13,8 +13,10 @@ from dataclasses import dataclass, field
 from omb_py.results.compare.judge import Judged, Launched, Round, Rules, judge
 from omb_py.results.compare.match import SIDES, Side
 
-Launch = Callable[[Side, Sequence[int], int], Mapping[int, Launched]]
-"""Makes one launch: (side, cells in the order of measuring, number of the round) -> results; a cell may be missing."""
+Launch = Callable[[Side, Sequence[int], int, int], Mapping[int, Launched]]
+"""Makes one launch: (side, cells in the order of measuring, number of the round, number of the pair) -> results.
+
+A cell may be missing."""
 Announce = Callable[[int, Sequence[int]], None]
 
 
@@ -26,7 +28,7 @@ class Design:
     launches: int
     """Launches of each side in each round."""
     seed: int
-    """Seed of the order of cells."""
+    """Seed of the order of cells, and of the sides of each pair."""
 
 
 @dataclass(slots=True)
@@ -39,13 +41,15 @@ class Conducted:
     """Side and round of each launch, in the order in which they were made."""
 
 
-def sides_of(pair: int) -> tuple[Side, Side]:
-    """Order the two launches of a pair: BASE NEW, then NEW BASE, and so on (ABBA ABBA …).
+def sides_of(seed: int, pair: int) -> tuple[Side, Side]:
+    """Draw the order of the two launches of a pair.
 
-    A steady drift then favours each side in turn, and cancels.
+    A library compared with itself then gives each difference with either sign equally often, whatever the machine does
+    meanwhile. The verdicts rest on this alone. A fixed order, such as BASE NEW NEW BASE, may follow a rhythm of the
+    machine.
     """
     first, second = SIDES
-    return (first, second) if pair % 2 == 0 else (second, first)
+    return (first, second) if random.Random(f"{seed}:sides:{pair}").random() < 0.5 else (second, first)
 
 
 def shuffled(cells: Sequence[int], seed: int, pair: int) -> list[int]:
@@ -61,7 +65,7 @@ def shuffled(cells: Sequence[int], seed: int, pair: int) -> list[int]:
 def conduct(
     groups: Sequence[Sequence[int]], design: Design, launch: Launch, announce: Announce | None = None
 ) -> Conducted:
-    """Measure both sides in turn and judge, round after round, until no cell looks changed.
+    """Measure both sides in turn and judge, round after round, until no cell may have changed and is unclear.
 
     Args:
         groups: the cells 0 … n-1; the cells of a group share a launch.
@@ -81,23 +85,25 @@ def conduct(
             announce(number, chosen)
         wanted = set(chosen)
         values: dict[Side, dict[int, list[Launched]]] = {side: {cell: [] for cell in chosen} for side in SIDES}
+        pairs: dict[int, list[str]] = {cell: [] for cell in chosen}
         for _ in range(design.launches):
             for group in groups:
                 cells = shuffled([cell for cell in group if cell in wanted], design.seed, pair)
                 if not cells:
                     continue
                 launched = {}
-                for side in sides_of(pair):
-                    launched[side] = launch(side, cells, number)
+                for side in sides_of(design.seed, pair):
+                    launched[side] = launch(side, cells, number, pair)
                     conducted.order.append((side, number))
                 for cell in set(launched["BASE"]) & set(launched["NEW"]):  # half a pair tells nothing
+                    pairs[cell].append(str(pair))
                     for side in SIDES:
                         values[side][cell].append(launched[side][cell])
             pair += 1
         for cell in chosen:
             if values["BASE"][cell]:
                 base, new = (tuple(values[side][cell]) for side in SIDES)
-                conducted.cells[cell].append(Round(base, new, paired=True))
+                conducted.cells[cell].append(Round(base, new, paired=True, pairs=tuple(pairs[cell])))
         conducted.judged = judge(conducted.cells, design.rules)
         chosen = [cell for cell in chosen if conducted.judged[cell].flagged]
         if not chosen:

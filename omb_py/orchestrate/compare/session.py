@@ -20,9 +20,10 @@ from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.printers import Kept
 from omb_py.orchestrate.running.run import new_run, start
 from omb_py.results.compare.judge import Launched, Rules
-from omb_py.results.compare.match import ROUND_TAG, ROUNDS_TAG, SIDE_TAG, SIDES, Side, from_row
+from omb_py.results.compare.match import PAIR_TAG, ROUND_TAG, ROUNDS_TAG, SIDE_TAG, SIDES, Side, from_row
 from omb_py.results.compare.report import AA, COMPARE, Report, report_of
 from omb_py.results.compare.select_launches import Launches
+from omb_py.results.statistics.combined_rounds import can_show
 
 DEFAULT_LAUNCHES = 10
 """Launches of each side in each round. Where launches spread by 2 %, ten show a change of about 5 %."""
@@ -71,7 +72,7 @@ class Measurer:
             self._at.update({first + k: (number, k) for k in range(len(plan.cells))})
         self._plans = plans
 
-    def __call__(self, side: Side, cells: Sequence[int], number: int) -> dict[int, Launched]:
+    def __call__(self, side: Side, cells: Sequence[int], number: int, pair: int) -> dict[int, Launched]:
         """Make one launch of one side; if a sweep of a suite fails, launch the others again without it."""
         whole = self._plans[side][self._at[cells[0]][0]]
         results: dict[int, Launched] = {}
@@ -82,7 +83,7 @@ class Measurer:
                 continue
             plan = replace(whole, cells=tuple(whole.cells[self._at[cell][1]] for cell in left), index=self.index)
             self.index += 1
-            run, kept = self._run(side, number)
+            run, kept = self._run(side, number, pair)
             try:
                 with _simulated_in(self.sides[side].where, plan.backend):
                     start(run, plan)
@@ -104,10 +105,11 @@ class Measurer:
     def _sweep(self, plan: LaunchPlan, cell: int) -> int:
         return plan.cells[self._at[cell][1]].sweep
 
-    def _run(self, side: Side, number: int) -> tuple[Run, Kept]:
+    def _run(self, side: Side, number: int, pair: int) -> tuple[Run, Kept]:
         spec, kept = self.sides[side], Kept()
         request = spec.requests[0]
-        tags = {**request.tags, SIDE_TAG: side, ROUND_TAG: str(number), ROUNDS_TAG: str(self.rounds)}
+        of_round = {ROUND_TAG: str(number), ROUNDS_TAG: str(self.rounds), PAIR_TAG: str(pair)}
+        tags = {**request.tags, SIDE_TAG: side, **of_round}
         run = Run(
             self.main.run_id,
             self.main.seed,
@@ -197,15 +199,22 @@ def compare(sides: Mapping[Side, SideRun], rules: Rules, launches: int, kind: st
     def announce(number: int, cells: Sequence[int]) -> None:
         what = "1 cell" if len(cells) == 1 else f"{len(cells)} cells"
         subject = what if number == 1 else f"re-measuring {what} that may have changed"
-        run.note(f"round {number} of up to {rules.rounds}: {subject}, {launches} launches a side, interleaved")
+        run.note(f"round {number} of up to {rules.rounds}: {subject}, {launches} launches a side, in turn")
 
+    if not can_show(launches, rules.alpha, rules.rounds):
+        fewest = next(n for n in range(launches, 100) if can_show(n, rules.alpha, rules.rounds))
+        plural = "round" if rules.rounds == 1 else "rounds"
+        run.note(
+            f"{launches} launches of each side in {rules.rounds} {plural} cannot show a change, only that nothing has "
+            f"changed: --launches {fewest} can"
+        )
     current = ""
     try:
 
-        def launch(side: Side, cells: Sequence[int], number: int) -> Mapping[int, Launched]:
+        def launch(side: Side, cells: Sequence[int], number: int, pair: int) -> Mapping[int, Launched]:
             nonlocal current
             current = str(sides[side])
-            return measurer(side, cells, number)
+            return measurer(side, cells, number, pair)
 
         conduct(measurer.groups, design, launch, announce)
     except Interrupted as error:

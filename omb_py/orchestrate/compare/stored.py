@@ -12,7 +12,7 @@ from omb_py.results.compare.judge import Rules
 from omb_py.results.compare.match import rounds_of
 from omb_py.results.compare.report import Report, report_of
 from omb_py.results.compare.select_launches import check_apart, read_comparison, read_side
-from omb_py.results.statistics.sequential import COMPARISON
+from omb_py.results.statistics.combined_rounds import MOST_ROUNDS
 
 
 def declared_rules(delta: float, tail_delta: float, rounds: int) -> Rules:
@@ -23,10 +23,9 @@ def declared_rules(delta: float, tail_delta: float, rounds: int) -> Rules:
         tail_delta: smallest change of a tail that matters, as a share.
         rounds: most rounds of measuring.
     """
-    if rounds > COMPARISON.most_rounds:
+    if rounds > MOST_ROUNDS:
         raise UsageError(
-            f"--rounds {rounds}: at most {COMPARISON.most_rounds}, "
-            "since every round is one more chance of a false alarm"
+            f"--rounds {rounds}: at most {MOST_ROUNDS}, since every round is one more chance of a false alarm"
         )
     return Rules(delta=delta, tail_delta=tail_delta, rounds=rounds)
 

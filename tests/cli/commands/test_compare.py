@@ -6,11 +6,13 @@ import json
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 from omb_py.cli import main
+from omb_py.orchestrate.compare.interleaving import sides_of
 from omb_py.results import load
-from omb_py.results.compare.match import ROUND_TAG, SIDE_TAG
+from omb_py.results.compare.match import PAIR_TAG, ROUND_TAG, SIDE_TAG
 
 NOISE = "noise=0.005,launch=0.005"
 OTHER = f"{NOISE},nodes=1"
@@ -30,7 +32,7 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]):  # type: ignore[no-
 
 
 def sides(base: str = NOISE, new: str = NOISE) -> str:
-    return f"compare --option BASE:mock={base} --option NEW:mock={new} --seed 7 --launches 4"
+    return f"compare --option BASE:mock={base} --option NEW:mock={new} --seed 1 --launches 8"
 
 
 def run_of(store: Path) -> str:
@@ -51,7 +53,7 @@ def test_the_former_spelling_of_rounds_stays_valid(run, capsys: pytest.CaptureFi
         assert code == 0 and "--rounds" in out and "--looks" not in out
 
 
-def test_a_planted_change_is_found_after_fresh_launches(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_a_planted_change_is_found(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     code, out, err = run(f"{sides(new=f'alpha=1.1us,{NOISE}')} {SMALL}")
     assert code == 1
     assert [line.split()[:3] for line in out.splitlines() if line.strip().startswith("allreduce")] == [
@@ -65,10 +67,36 @@ def test_a_planted_change_is_found_after_fresh_launches(run, tmp_path: Path) -> 
     frame = load(tmp_path)
     assert {(t[SIDE_TAG], t[ROUND_TAG]) for t in frame["tags"]} == {(s, k) for s in ("BASE", "NEW") for k in ("1", "2")}
     order = frame.drop_duplicates("launch_id").sort_values("launch_index")["tags"]
-    assert [t[SIDE_TAG] for t in order] == ["BASE", "NEW", "NEW", "BASE"] * 4
+    assert [t[PAIR_TAG] for t in order] == [str(k // 2) for k in range(32)]
+    assert [t[SIDE_TAG] for t in order] == [side for pair in range(16) for side in sides_of(1, pair)]
     assert frame["run_id"].nunique() == 1 and frame["environment_key"].nunique() == 1
     shuffles = frame.groupby("launch_index")["size_bytes"].apply(tuple)
     assert len(set(shuffles)) == 2, "cells are shuffled"
+
+
+def test_an_unclear_cell_is_measured_again_and_its_row_holds_all_launches(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    wide = "launch=0.02,noise=0.005"
+    line = f"compare --option BASE:mock={wide} --option NEW:mock=alpha=1.1us,{wide} --seed 2 --launches 6"
+    code, out, err = run(f"{line} {ONE}")
+    assert code == 1 and "SLOWER" in out and "12 (2 rounds)" in out
+    assert "round 2 of up to 3: re-measuring 1 cell that may have changed, 6 launches a side, in turn" in err
+    report = json.loads((tmp_path / ".reports" / f"{run_of(tmp_path)}.report").read_text())
+    (cell,) = report["cells"]
+    rows = load(tmp_path)
+    for side, column in (("BASE", "base_us"), ("NEW", "new_us")):
+        medians = rows[[tags[SIDE_TAG] == side for tags in rows["tags"]]]["median_us"]
+        assert len(medians) == 12 and cell["median"][column] == pytest.approx(float(np.exp(np.log(medians).mean())))
+    assert cell["median"]["launches"] == cell["tail"]["launches"] == [12, 12]
+    assert report["seed"] == 2
+
+
+def test_too_few_launches_are_said_before_they_are_made(run) -> None:  # type: ignore[no-untyped-def]
+    _, out, err = run(f"compare --option NEW:mock=alpha=2us --launches 3 --rounds 1 {ONE}")
+    assert err.startswith(
+        "omb-py: 3 launches of each side in 1 round cannot show a change, only that nothing has changed: --launches 8"
+    )
+    assert "UNCLEAR (about 8)" in out and "about N launches a side would decide" in out
+    assert "cannot show" not in run(f"compare --option NEW:mock=alpha=2us --launches 5 {ONE}")[2]
 
 
 def test_stored_sides_by_tag_version_and_folder(run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:  # type: ignore[no-untyped-def]
@@ -78,8 +106,8 @@ def test_stored_sides_by_tag_version_and_folder(run, tmp_path: Path, capsys: pyt
         code, out, _ = run(f"compare {words}")
         assert code == 0
         assert "differs: library: mock 1.0 → mock 1.1, and nothing else" in out
-        assert "0 slower, 2 same" in out
-        assert "the launches were not interleaved" in out
+        assert "0 slower, 2 unclear" in out, "a run after another one: the machine may have changed as well"
+        assert out.count("UNCLEAR (not in turn)") > 2 and "were not made in turn" in out
     other = tmp_path / "other"
     assert main([*SMALL.split(), "--launches", "5", "--quiet", "--mock", NOISE, "--store", str(other)]) == 0
     capsys.readouterr()
@@ -261,7 +289,7 @@ class TestSuites:
         assert code == 1 and "round 1 of up to 1: 6 cells" in err
         cells = [line.split("  ")[1].strip() for line in out.splitlines() if " ranks " in line or line[:6] == "  bcas"]
         assert cells[:4] == [f"allreduce {size} B, {n} ranks" for n in (2, 4) for size in (8, 64)]
-        assert "Holm over 12 questions" in out, "one family over all benchmarks"
+        assert "among all 12 questions" in out, "one family over all benchmarks"
         assert "  allreduce: 4 slower" in out and "  latency: 1 slower" in out
         report = json.loads((tmp_path / "a.json").read_text())
         assert [cell["benchmark"] for cell in report["cells"]] == ["allreduce"] * 4 + ["bcast", "latency"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -17,20 +18,28 @@ class Script:
 
     def __init__(self, slower: dict[int, float] | None = None, missing: set[int] | None = None) -> None:
         self.asked: list[tuple[Side, list[int], int]] = []
+        self.pairs: list[int] = []
         self.slower, self.missing = slower or {}, missing or set()
 
-    def __call__(self, side: Side, cells: Sequence[int], number: int) -> dict[int, Launched]:
+    def __call__(self, side: Side, cells: Sequence[int], number: int, pair: int) -> dict[int, Launched]:
         self.asked.append((side, list(cells), number))
+        self.pairs.append(pair)
         wobble = 1 + 0.001 * (len(self.asked) % 5)
         values = {cell: wobble * (self.slower.get(cell, 1.0) if side == "NEW" else 1.0) for cell in cells}
         return {c: Launched(v, v, v) for c, v in values.items() if c not in self.missing}
 
 
-def test_launches_read_abba() -> None:
+def test_the_order_within_each_pair_is_drawn_by_the_seed() -> None:
     script = Script()
-    conduct([[0]], Design(Rules(), 4, 1), script)
-    assert [side for side, _, _ in script.asked] == ["BASE", "NEW", "NEW", "BASE"] * 2
-    assert sides_of(3) == ("NEW", "BASE")
+    conduct([[0]], Design(Rules(), 40, 1), script)
+    sides = [side for side, _, _ in script.asked]
+    assert script.pairs == [k // 2 for k in range(80)]
+    assert [tuple(sides[k : k + 2]) for k in range(0, 80, 2)] == [sides_of(1, pair) for pair in range(40)]
+    first = [sides_of(1, pair)[0] for pair in range(1000)]
+    assert first.count("BASE") == pytest.approx(500, abs=50)
+    repeated = sum(a == b for a, b in itertools.pairwise(first))
+    assert repeated == pytest.approx(500, abs=50), "no rhythm: ABBA never repeats"
+    assert first[:40] != [sides_of(2, pair)[0] for pair in range(40)]
 
 
 def test_cells_are_shuffled_alike_for_both_of_a_pair_and_anew_for_each() -> None:
@@ -55,18 +64,20 @@ def test_cells_of_other_needs_have_launches_of_their_own_side_next_to_side() -> 
 
 def test_flagged_cells_alone_are_measured_again_and_a_change_is_then_said() -> None:
     script, told = Script({1: 1.2}), []
-    found = conduct([range(3)], Design(Rules(rounds=3), 5, 1), script, lambda n, cells: told.append((n, list(cells))))
+    found = conduct([range(3)], Design(Rules(rounds=3), 9, 1), script, lambda n, cells: told.append((n, list(cells))))
     assert told == [(1, [0, 1, 2]), (2, [1])]
     assert [one.verdict for one in found.judged] == ["SAME", "SLOWER", "SAME"]
+    assert found.judged[1].answers["median"].launches == (18, 18), "both rounds count"
     assert [len(rounds) for rounds in found.cells] == [1, 2, 1]
     assert all(cells == [1] for _, cells, number in script.asked if number == 2)
-    assert len(found.order) == len(script.asked) == 20
+    assert len(found.order) == len(script.asked) == 36
 
 
-def test_the_order_goes_on_alternating_in_the_next_look() -> None:
+def test_pairs_are_numbered_on_in_the_next_round() -> None:
     script = Script({0: 1.2})
-    conduct([[0]], Design(Rules(rounds=2), 3, 1), script)
-    assert [side for side, _, _ in script.asked] == ["BASE", "NEW", "NEW", "BASE"] * 3
+    found = conduct([[0]], Design(Rules(rounds=2), 6, 1), script)
+    assert script.pairs == [k // 2 for k in range(24)]
+    assert [measured.pairs for measured in found.cells[0]] == [tuple("012345"), ("6", "7", "8", "9", "10", "11")]
 
 
 def test_a_cell_that_no_launch_has_is_no_look() -> None:
@@ -77,8 +88,8 @@ def test_a_cell_that_no_launch_has_is_no_look() -> None:
 
 def test_half_a_pair_is_left_out() -> None:
     class Half(Script):
-        def __call__(self, side: Side, cells: Sequence[int], number: int) -> dict[int, Launched]:
-            found = super().__call__(side, cells, number)
+        def __call__(self, side: Side, cells: Sequence[int], number: int, pair: int) -> dict[int, Launched]:
+            found = super().__call__(side, cells, number, pair)
             return {} if len(self.asked) == 2 else found
 
     found = conduct([[0]], Design(Rules(), 3, 1), Half())
@@ -86,31 +97,47 @@ def test_half_a_pair_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("family", [1, 10, 60])
-@pytest.mark.parametrize("rounds", [1, 3])
-def test_a_against_a_is_silent(kind: str, family: int, rounds: int) -> None:
-    rates = simulate(kind, family, 300, Rules(rounds=rounds), seed=11)
-    assert rates.alarms <= 0.01 * rates.cells
-    assert rates.false_reports <= 0.05 * rates.reports
+def test_a_against_a_is_silent(kind: str) -> None:
+    # make bench-compare counts thousands of reports
+    rates = [simulate(kind, family, 40, Rules(rounds=rounds), seed=11) for family in (1, 20) for rounds in (1, 3)]
+    assert sum(one.alarms for one in rates) <= 2
 
 
 def test_ten_percent_are_found_at_a_spread_of_two() -> None:
-    for family in (1, 10, 60):
+    for family in (1, 20):
         for rounds in (1, 3):
-            found = simulate("normal", family, 60, Rules(rounds=rounds), seed=5, change=1.10).words["SLOWER"]
-            assert found >= 54, (family, rounds)
+            rates = simulate("normal", family, 40, Rules(rounds=rounds), seed=5, change=1.10)
+            assert rates.found >= 36, (family, rounds)
 
 
-def test_drift_alone_is_no_change() -> None:
-    class Drifting(Script):
-        def __call__(self, side: Side, cells: Sequence[int], number: int) -> dict[int, Launched]:
-            self.asked.append((side, list(cells), number))
-            value = 1.02 ** len(self.asked)
-            return {cell: Launched(value, value, value) for cell in cells}
+class Rhythm(Script):
+    """A machine that does something by itself: launch number -> the factor of its times."""
 
-    found = conduct([[0]], Design(Rules(rounds=3), 10, 1), Drifting())
-    assert found.judged[0].answers["median"].ratio == pytest.approx(1.0)
-    assert not found.judged[0].alarm
+    def __init__(self, factor: Callable[[int], float]) -> None:
+        super().__init__()
+        self.factor = factor
+
+    def __call__(self, side: Side, cells: Sequence[int], number: int, pair: int) -> dict[int, Launched]:
+        self.asked.append((side, list(cells), number))
+        value = self.factor(len(self.asked) - 1) * (1 + 0.001 * (len(self.asked) * 7 % 5))
+        return {cell: Launched(value, value, value) for cell in cells}
+
+
+@pytest.mark.parametrize(
+    "factor",
+    [
+        pytest.param(lambda k: 1.005**k, id="a steady drift"),
+        # BASE NEW NEW BASE would give all slow launches to NEW
+        pytest.param(lambda k: 1.2 if k % 4 in (1, 2) else 1.0, id="every second pair of launches is slow"),
+        pytest.param(lambda k: 1.2 if k % 2 else 1.0, id="every second launch is slow"),
+        pytest.param(lambda k: 1.5 if k < 9 else 1.0, id="a slow hour"),
+    ],
+)
+def test_what_the_machine_does_by_itself_is_no_change(factor: Callable[[int], float]) -> None:
+    alarms = sum(
+        conduct([[0]], Design(Rules(rounds=3), 10, seed), Rhythm(factor)).judged[0].alarm for seed in range(40)
+    )
+    assert alarms <= 1
 
 
 def test_upper_bound_of_a_rate() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from omb_py.results.compare.match import (
     COLUMNS,
+    PAIR_TAG,
     PROGRAM,
     ROUND_TAG,
     ROUNDS_TAG,
@@ -68,6 +69,38 @@ def test_cells_of_both_sides_by_size_and_launches_by_time(row: Make) -> None:
 def test_pairs_where_launches_took_turns(row: Make, base: tuple[int], new: tuple[int], expected: bool) -> None:
     (cell,) = match([row(m) for m in base], [row(m) for m in new]).cells
     assert cell.rounds[0].paired is expected
+
+
+def test_stored_pairs_are_kept_whatever_their_order(row: Make) -> None:
+    def of(m: int, pair: int, **more: Any) -> Row:
+        return row(m, tags={ROUND_TAG: "1", PAIR_TAG: str(pair)}, **more)
+
+    # drawn: BASE NEW, BASE NEW, NEW BASE; in time two launches of NEW stand side by side
+    base = [of(0, 0, median_us=10.0), of(2, 1, median_us=11.0), of(5, 2, median_us=12.0)]
+    new = [of(1, 0, median_us=20.0), of(3, 1, median_us=21.0), of(4, 2, median_us=22.0)]
+    (cell,) = match(base, new).cells
+    (measured,) = cell.rounds
+    assert measured.paired and measured.pairs == ("r1:0", "r1:1", "r1:2")
+    assert [launch.median_us for launch in (*measured.base, *measured.new)] == [10, 11, 12, 20, 21, 22]
+    # a launch that broke leaves half a pair
+    (cell,) = match(base, [new[0], new[2]]).cells
+    assert cell.rounds[0].pairs == ("r1:0", "r1:2") and len(cell.rounds[0].base) == 2
+    # sides of two comparisons have no pair in common
+    (cell,) = match(base[:2], [of(7, 0, run_id="q"), of(8, 1, run_id="q")]).cells
+    assert not cell.rounds[0].paired and cell.rounds[0].nights[0]
+
+
+def test_nights_are_told_where_the_sides_did_not_take_turns(row: Make) -> None:
+    base = [row(m, run_id=f"a{day}", started_at=f"2026-11-{day}T10:0{m}:00") for day in (20, 21) for m in (0, 1)]
+    new = [row(m, run_id="b", started_at=f"2026-11-21T11:0{m}:00") for m in (0, 1)]
+    measured = match(base, new).cells[0].rounds[0]
+    one, two = sorted(set(measured.nights[0]))
+    assert not measured.paired and two == pytest.approx(one + 1)
+    assert measured.nights == ((one, one, two, two), (two, two)), "an hour apart is the same night"
+    unknown = [{**each, "started_at": "then"} for each in new]
+    assert match(base, unknown).cells[0].rounds[0].nights == ((), ())
+    imported = [[{**row, "source": "OMB", "value": 9.0, "median_us": None} for row in side] for side in (base, new)]
+    assert match(*imported).cells[0].rounds[0].nights == measured.nights, "the night of a file is known"
 
 
 def test_rounds_are_kept_apart(row: Make) -> None:

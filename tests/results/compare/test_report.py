@@ -24,7 +24,7 @@ def side(make_row: Callable[..., Row]) -> Callable[..., Launches]:
     """Interleaved launches whose median has a factor and a small spread."""
 
     def make(
-        which: str, factor: float = 1.0, launches: int = 6, sizes: tuple[int, ...] = (8,), **more: Any
+        which: str, factor: float = 1.0, launches: int = 8, sizes: tuple[int, ...] = (8,), **more: Any
     ) -> Launches:
         rows = []
         for k in range(launches):
@@ -70,7 +70,7 @@ def test_words_and_exit_codes(side: Callable[..., Launches]) -> None:
 def test_rows_that_did_not_validate_are_a_negative_verdict(side: Callable[..., Launches]) -> None:
     wrong = r.report_of(side("BASE"), side("NEW", validated=False), Rules())
     assert r.exit_code(wrong) == 1
-    assert "6 rows did not validate: their times are those of wrong results" in r.document_of(wrong).notes
+    assert "8 rows did not validate: their times are those of wrong results" in r.document_of(wrong).notes
 
 
 def test_cells_of_one_side_are_named(side: Callable[..., Launches]) -> None:
@@ -113,7 +113,7 @@ def test_columns_and_groups_of_the_table(side: Callable[..., Launches]) -> None:
 def test_markdown_is_a_table_whatever_a_library_is_called(side: Callable[..., Launches]) -> None:
     lines = to_markdown(r.document_of(r.report_of(side("BASE"), side("NEW", 1.1), Rules()))).splitlines()
     assert lines[0] == "**1 slower**"
-    assert "- BASE MPI\\|X 1, native, 6 launches (BASE)" in lines
+    assert "- BASE MPI\\|X 1, native, 8 launches (BASE)" in lines
     rows = [line for line in lines if line.startswith("|")]
     assert len({line.count("|") for line in rows}) == 1 and len(rows) == 3
 

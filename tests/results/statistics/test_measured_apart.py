@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from omb_py.results.statistics.measured_apart import FEWEST_NIGHTS, by_night, drift_allowed_for, nights_of
+from omb_py.results.statistics.measured_apart import FEWEST_NIGHTS, by_night, days_of, drift_allowed_for
 from omb_py.results.statistics.resolution import rounding
 from omb_py.results.statistics.t_test import Estimate
 
@@ -22,7 +22,7 @@ def apart(values: np.ndarray, base: int, floor: float = 0.0) -> Estimate:
 def test_nights() -> None:
     at = datetime.fromisoformat
     runs = [("a", at("2026-11-20T22:00")), ("b", at("2026-11-21T03:00")), ("c", at("2026-11-21T22:00"))]
-    nights = nights_of([*runs, ("c", at("2026-11-22T23:00"))])
+    nights = days_of([*runs, ("c", at("2026-11-22T23:00"))])
     assert nights["a"] == nights["b"] and nights["c"] == pytest.approx(nights["a"] + 1)
     days, means = by_night([2.0, 1.0, 2.0], [1.0, 5.0, 3.0])
     assert days.tolist() == [1, 2] and means.tolist() == [5, 2]

@@ -55,7 +55,9 @@ def test_two_logs_of_several_launches_are_compared_by_their_means(run: Run) -> N
     put(run, "b.log", omb(6, 2, factor=1.2))
     code, out, _ = run("compare tag=file=a.log tag=file=b.log --format json")
     told = json.loads(out)
-    assert code == 1 and {cell["verdict"] for cell in told["cells"]} == {"SLOWER"} and len(told["cells"]) == len(SIZES)
+    # each file is one night, and the nights of a machine may differ by as much
+    assert code == 0 and {cell["verdict"] for cell in told["cells"]} == {"UNCLEAR"} and len(told["cells"]) == len(SIZES)
+    assert {cell["median"]["reason"] for cell in told["cells"]} == {"not in turn"}
     one = told["cells"][0]
     assert one["statistic"] == "mean" and one["median"]["statistic"] == "mean" and "tail" not in one
     assert one["median"]["launches"] == [6, 6] and not one["median"]["paired"]
@@ -65,22 +67,28 @@ def test_two_logs_of_several_launches_are_compared_by_their_means(run: Run) -> N
     assert head.split()[:2] == ["cell", "of"] and "tail" not in head
     assert out.count("  mean  ") == len(SIZES)
     assert "the printed means are compared, and no tail is known" in out
-    assert f"Holm over {len(SIZES)} questions" in out
+    assert f"among all {len(SIZES)} questions" in out
     assert "differs: nothing that is recorded" in out and "what else differs is not known" in out
     assert "BASE OMB, c, 6 launches (tag=file=a.log)" in out
 
 
-def test_a_log_against_itself_measured_again_is_the_same(run: Run) -> None:
-    put(run, "a.log", omb(8, 1))
-    put(run, "b.log", omb(8, 2))
-    code, out, _ = run("compare tag=file=a.log tag=file=b.log")
+def nights(run: Run, factor: float = 1.0, **more: str) -> str:
+    """Logs of six nights of each side, one by one; the words that compare them."""
+    for number in range(12):
+        side = "ab"[number % 2]
+        text = omb(3, number, factor if side == "b" else 1.0, **more)
+        put(run, f"{number}.log", text, f"--tag side={side}", at=1_790_000_000 + 86_400 * number)
+    return "compare tag=side=a tag=side=b"
+
+
+def test_logs_of_several_nights_that_differ_in_nothing_are_the_same(run: Run) -> None:
+    code, out, _ = run(nights(run))
     assert code == 0 and "0 slower" in out and f"{len(SIZES)} same" in out
+    assert "nights are compared, and a steady drift over them is allowed for" in out
 
 
 def test_more_bandwidth_is_faster(run: Run) -> None:
-    put(run, "a.log", omb(6, 1, head="Bandwidth (MB/s)"))
-    put(run, "b.log", omb(6, 2, factor=0.8, head="Bandwidth (MB/s)"))
-    _, out, _ = run("compare tag=file=a.log tag=file=b.log --format json")
+    _, out, _ = run(f"{nights(run, 0.8, head='Bandwidth (MB/s)')} --format json")
     cells = [cell for cell in json.loads(out)["cells"] if cell["size_bytes"] >= 1024]
     assert {cell["verdict"] for cell in cells} == {"FASTER"}
     assert cells[0]["median"]["base_us"] == pytest.approx(2 + 1.024, rel=0.02), "the time of a message"
