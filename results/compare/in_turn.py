@@ -11,9 +11,8 @@ import numpy as np
 import scipy
 
 from omb_py.results.statistics.combined_rounds import Combined, can_show, combine
-from omb_py.results.statistics.resolution import rounding
 from omb_py.results.statistics.sign_flips import SMALLEST, Array, Flips, alone
-from omb_py.results.statistics.t_test import Estimate, quantile
+from omb_py.results.statistics.t_test import Estimate, quantile, rounding
 
 Key = TypeVar("Key", bound=Hashable)
 

@@ -10,8 +10,7 @@ import pytest
 from scipy import stats
 
 from omb_py.results.statistics.measured_apart import FEWEST_NIGHTS, by_night, days_of, drift_allowed_for
-from omb_py.results.statistics.resolution import rounding
-from omb_py.results.statistics.t_test import Estimate
+from omb_py.results.statistics.t_test import Estimate, rounding
 
 
 def apart(values: np.ndarray, base: int, floor: float = 0.0) -> Estimate:
