@@ -26,6 +26,8 @@ settings.register_profile("omb-py", deadline=None, derandomize=True)
 settings.load_profile("omb-py")
 
 os.environ[MARK] = uuid.uuid4().hex
+# its lines depend on how long something takes
+os.environ.setdefault("OMB_PY_PROGRESS", "never")
 # the machine's own cache may be so large that --cache rotate needs more memory than a test's ranks have
 os.environ.setdefault(CACHE_BYTES, str(8 << 20))
 

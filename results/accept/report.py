@@ -71,6 +71,8 @@ class Verdicts:
     missing_nodes: dict[str, str] = field(default_factory=dict)
     """Node -> reason why it did not take part."""
     deviations: list[str] = field(default_factory=list)
+    machine: dict[str, Any] = field(default_factory=dict)
+    """State of the machine while it measured; ``warnings`` are sentences. Empty for simulated ranks."""
     """Deviations from what the suite asks for."""
     hosts: list[str] = field(default_factory=list)
     libraries: list[str] = field(default_factory=list)
@@ -196,6 +198,7 @@ def _facts(acceptance: Verdicts) -> list[str]:
     lines += _repetition(acceptance)
     lines += [f"missing node {name}: {why}" for name, why in acceptance.missing_nodes.items()]
     lines += [f"deviation: {text}" for text in acceptance.deviations]
+    lines += [f"warning: {text}" for text in acceptance.machine.get("warnings", ())]
     if acceptance.baseline:
         lines.append(f"baseline: {acceptance.baseline}")
     if acceptance.beside:
@@ -359,6 +362,7 @@ def as_dict(acceptance: Verdicts) -> dict[str, Any]:
         "libraries": acceptance.libraries,
         "missing_nodes": acceptance.missing_nodes,
         "deviations": acceptance.deviations,
+        "machine": acceptance.machine or None,
         "baseline": acceptance.baseline or None,
         "beside": acceptance.beside or None,
         "earlier": [asdict(earlier) for earlier in acceptance.earlier],

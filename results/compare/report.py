@@ -60,6 +60,10 @@ class Report:
     """The false-alarm rate on this site, as a sentence."""
     failed: list[str] = field(default_factory=list)
     """Parts of a suite that could not be measured on both sides, with the reasons."""
+    repeated: list[str] = field(default_factory=list)
+    """A sentence for each launch that was made again because it had not begun."""
+    machine: dict[str, Any] = field(default_factory=dict)
+    """State of the machine while it measured; ``warnings`` are sentences. Empty for stored and simulated launches."""
 
     @property
     def named(self) -> Callable[[Row], str]:
@@ -201,6 +205,7 @@ def _notes(report: Report) -> list[str]:
     if wrong := wrong_rows(report):
         lines.append(f"{wrong} rows did not validate: their times are those of wrong results")
     lines += [f"not measured: {reason}" for reason in report.failed]
+    lines += [*report.repeated, *report.machine.get("warnings", ())]
     return [*lines, report.site] if report.site else lines
 
 
@@ -361,6 +366,8 @@ def as_dict(report: Report) -> dict[str, Any]:
         "cells": cells,
         "only": {side: [_identity(row) for row in rows] for side, rows in report.matched.only.items()},
         "failed": report.failed,
+        "repeated": report.repeated,
+        "machine": report.machine or None,
         "site": report.site or None,
     }
 

@@ -23,7 +23,7 @@ DATE = "date"
 """The column whose value is in the name of a day's folder, ``date=YYYY-MM-DD``."""
 INDEX = ".index"
 """Folder of the summary index (:mod:`omb_py.results.store.index`)."""
-_REPORTS, _REPORT = ".reports", ".report"
+REPORTS, _REPORT = ".reports", ".report"
 """Folder and suffix of comparison reports, which are JSON."""
 _FORMER_REPORTS, _FORMER_REPORT = "reports", ".json"
 """Both until 0.1. Whoever read the whole folder as Parquet met these reports and the index's parts too."""
@@ -89,13 +89,13 @@ def files(store: str | Path) -> list[Path]:
 
 def report_path(store: Path, run_id: str) -> Path:
     """The file of a comparison's report."""
-    return store / _REPORTS / f"{run_id}{_REPORT}"
+    return store / REPORTS / f"{run_id}{_REPORT}"
 
 
 def report_files(store: Path) -> list[Path]:
     """The reports of a store, sorted by run; also those that an older omb-py wrote."""
     former = _former_reports(store)
-    return sorted([*former, *(store / _REPORTS).glob(f"*{_REPORT}")], key=lambda path: path.stem)
+    return sorted([*former, *(store / REPORTS).glob(f"*{_REPORT}")], key=lambda path: path.stem)
 
 
 def hide_former_files(store: Path) -> None:

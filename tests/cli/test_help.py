@@ -214,6 +214,6 @@ def test_the_documentation_names_every_option_and_word() -> None:
         if param.name != "inject":
             assert all(f"`{opt}`" in text for opt in param.opts), param.opts
     for opt in re.findall(r"(?<![\w-])--[a-z][\w-]*", text):
-        assert opt in known | {"--help", "--version", "--where", "--resume"}, opt
+        assert opt in known | {"--help", "--version", "--where", "--resume", "--dry-run"}, opt
     for name in TOOLS:
         assert f"omb-py {name}" in text or f"`results {name}" in text

@@ -16,7 +16,7 @@ DATE = re.compile(r"\b20\d\d-\d\d-\d\d\b")
 LONG = re.compile(r"(?<![\w.])-?\d+(?:\.\d{5,}(?:e[+-]?\d+)?|(?:\.\d+)?e-?\d+)(?![\w.])")
 """A number that may have more digits than two machines must agree on."""
 SECONDS = (
-    (re.compile(r'("seconds": )[\d.e-]+'), r"\g<1>0"),
+    (re.compile(r'("(?:seconds|elapsed_s)": )[\d.e-]+'), r"\g<1>0"),
     (re.compile(r'(\btime=")[\d.e-]+"'), r'\g<1>0"'),
     (re.compile(r"(launch(?:es)?, )[\d.]+ s\b"), r"\g<1>0 s"),
 )

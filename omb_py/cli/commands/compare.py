@@ -9,7 +9,7 @@ import click
 
 from omb_py.cli.commands.benchmark import request_of_line
 from omb_py.cli.commands.suites import expanded_suite, run_command
-from omb_py.cli.help import CONTEXT, EXIT_CODES, Grouped, Page, debug_option
+from omb_py.cli.help import CONTEXT, EXIT_CODES, GluedOption, Grouped, Page, debug_option
 from omb_py.cli.option_params import store_option
 from omb_py.cli.output import ENDINGS, check_files, report_options, write_report
 from omb_py.cli.param_types import Parsed, whole
@@ -20,6 +20,7 @@ from omb_py.orchestrate.compare.session import SideRun, against_itself, compare
 from omb_py.orchestrate.compare.side_environments import parse_sides, where_of
 from omb_py.orchestrate.compare.stored import compare_stored, declared_rules
 from omb_py.orchestrate.planning.plan import CheckedRequest, check
+from omb_py.orchestrate.running.resume import NEWEST
 from omb_py.orchestrate.running.suite_run import say_skipped
 from omb_py.results.compare.false_alarm_rate import keep, site_rate
 from omb_py.results.compare.match import SIDES
@@ -66,6 +67,16 @@ def command() -> click.Command:
             *_design(),
             *_output(),
             store_option(),
+            GluedOption(
+                ["--resume"],
+                NEWEST,
+                bool,
+                heading="Storage",
+                metavar="RUN",
+                type=Parsed("run", str),
+                help="Go on with a comparison that was interrupted, with the same options: its id, the beginning of "
+                "it, or nothing for the newest. Stored launches are not made again. (default: a new comparison)",
+            ),
             debug_option(),
         ],
         callback=run_compare,
@@ -191,6 +202,8 @@ def run_compare(
     sides = parse_sides(envs, modules, sets, options)
     check_files(given["output"], ENDINGS)
     differ = any(spec.words() for spec in sides.values())
+    if given["resume"] and not words:
+        raise UsageError("--resume needs the options of the comparison: repeat its command line and add --resume")
     measures = differ or (words and (_is_benchmark(words[0]) or _is_suite(words[0])))
     return _shown(_measured(words, sides, given) if measures else _stored(words, given), given)
 
@@ -215,10 +228,12 @@ def _measured(words: Sequence[str], specs: Any, given: dict[str, Any]) -> Any:
         except UsageError as error:
             raise UsageError(f"{side}: {error}" if specs[side].options else str(error)) from None
         sides[side] = SideRun(side, requests, where_of(side, specs[side]), specs[side].words())
-    return compare(sides, _rules(given), given["launches"])
+    return compare(sides, _rules(given), given["launches"], resume=given["resume"])
 
 
 def _stored(words: Sequence[str], given: dict[str, Any]) -> Any:
+    if given["resume"]:
+        raise UsageError("--resume goes on with measuring, and these sides are stored: leave it out")
     unknown = next((w for w in words if w.startswith("-")), None)
     if unknown is not None:
         own = [name for param in click.get_current_context().command.params for name in param.opts]
@@ -282,8 +297,10 @@ def _of_suite(words: Sequence[str]) -> tuple[CheckedRequest, ...]:
         values = dict(ctx.params)
         if values["no_store"]:
             raise UsageError(_STORED)
+        if values["dry_run"]:
+            raise UsageError("--dry-run shows what omb-py run would do: leave it out")
         if values["resume"] or values["run"]:
-            raise UsageError(f"{values['run'] or '--resume'}: a comparison cannot be resumed: leave it out")
+            raise UsageError(f"unexpected word {values['run'] or '--resume'}: give --resume before the suite")
         _, expanded = expanded_suite(values["suite"], values["ranks"])
     say_skipped(expanded.skips)
     if not expanded.checked:

@@ -19,8 +19,8 @@ from omb_py.cli.suite_options import LINE_ONLY, RANKS, RUN_WIDE, CommandLine, gi
 from omb_py.errors import OK, OmbError, UsageError
 from omb_py.options.request import DEFAULT_RANKS
 from omb_py.orchestrate.planning.plan import plan_all
-from omb_py.orchestrate.running.resume import NEWEST
-from omb_py.orchestrate.running.suite_run import ranks_here, run_suite
+from omb_py.orchestrate.running.resume import NEWEST, remaining
+from omb_py.orchestrate.running.suite_run import known_progress, ranks_here, run_suite
 from omb_py.orchestrate.suites.expand import Expanded, expand, load_suite
 from omb_py.orchestrate.suites.suite_file import Suite
 from omb_py.suites import find, names
@@ -97,7 +97,18 @@ def run_command() -> click.Command:
     """``omb-py run``."""
     page = Page(
         "run",
-        params=[_suite_argument(), word_after_resume(), *suite_options(of_the_line=True), resume_option()],
+        params=[
+            _suite_argument(),
+            word_after_resume(),
+            *suite_options(of_the_line=True),
+            resume_option(),
+            Grouped(
+                ["--dry-run"],
+                heading="Output",
+                is_flag=True,
+                help="Print the launches, their cells and the expected time, and measure nothing.",
+            ),
+        ],
         callback=run_suite_command,
         help="Measure a suite: one that comes with omb-py (omb-py suite list), or a file in TOML (docs/suites.md). "
         "Benchmarks with equal needs share a start of the ranks; all rows are stored under one run.\n\n"
@@ -143,16 +154,29 @@ def word_after_resume() -> click.Argument:
     return click.Argument(["run"], required=False, type=Parsed("run", str), metavar="")
 
 
-def run_suite_command(suite: str, run: str | None, resume: str | None, ranks: int | None, **values: Any) -> int:
+def run_suite_command(
+    suite: str, run: str | None, resume: str | None, ranks: int | None, dry_run: bool, **values: Any
+) -> int:
     """Measure a suite; the exit code."""
     if run is not None and resume != NEWEST:
         raise UsageError(f"unexpected word {run!r}: write run SUITE [OPTIONS], and --resume={run} to resume a run")
     try:
-        _, expanded = expanded_suite(suite, ranks)
+        read, expanded = expanded_suite(suite, ranks)
     except OmbError as error:
         if rank_0_speaks():
             return error.exit_code
         raise
+    if dry_run and rank_0_speaks():
+        return OK
+    if dry_run:
+        from omb_py.orchestrate.info.suite_show import describe_suite, expected_text  # loads scipy
+
+        launches = plan_all(expanded.checked)
+        known = known_progress(expanded.requests, run or resume)
+        left = launches if known is None else remaining(launches, known)
+        click.echo(describe_suite(read, left, expanded.skips))
+        click.echo(expected_text(left, expanded.requests[0].store if expanded.requests else None))
+        return OK
     return run_suite(expanded, run or resume)
 
 
@@ -160,7 +184,7 @@ def expanded_suite(word: str, ranks: int | None) -> tuple[Suite, Expanded]:
     """Load a suite; with it its requests under the options of the current command line, and what is skipped here."""
     options = given(click.get_current_context())
     suite = load_suite(word)
-    for name in (RANKS, "resume"):
+    for name in (RANKS, "resume", "dry-run"):
         options.pop(name, None)
     return suite, expand(suite, CommandLine(), options, ranks_here(ranks))
 

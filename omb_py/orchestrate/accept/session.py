@@ -39,6 +39,7 @@ from omb_py.orchestrate.accept.progress_log import (
     log_of,
     read_log,
 )
+from omb_py.orchestrate.launching.machine_state import machine_facts, observe
 from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, plan_all
 from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.collector import Run, now
@@ -177,6 +178,9 @@ class _Acceptance:
             past = f"judged at {self.log.done}; judged again" if self.log.done else "interrupted; resumed"
             out.deviations.append(f"{past} at {now()}, after {counted(launches, 'launch')}")
             self.run.note(f"run {self.run.run_id} goes on: {counted(launches, 'launch')} in the store")
+        machine = None if all(in_process(r.request.backends) for r in requests) else observe()
+        for line in machine.warnings() if machine else ():
+            self.run.note(f"warning: {line}")
         self.log.path = log_of(self.store, self.run.run_id)
         if self.log.begun is None:
             self.log.begin(begun)
@@ -209,6 +213,10 @@ class _Acceptance:
         out.bounds = digest([asdict(rule), *(asdict(replace(c, at="", text="")) for c in self.criteria)])[:12]
         out.earlier = earlier_acceptances(self.store, self.suite.name, out.hosts, self.run.run_id)
         self.log.finish(now(), Outcome(self.suite.name, out.bounds, tuple(out.hosts), out.word))
+        if machine is not None:
+            ranks = max(plan.ranks for plan in self.plans)
+            out.machine = machine_facts(machine, self.run.command.other_cores, ranks)
+        out.incidents += [Incident("launch", text, False) for text in self.run.command.repeated]
         self.run.note(f"stored as run {self.run.run_id}: omb-py results show {self.run.run_id}")
         return out
 
@@ -298,7 +306,15 @@ class _Acceptance:
         """Return the run as one of its phases: with tags of its own, and rows of its own."""
         main = self.run
         tags = {**main.request.tags, PHASE_TAG: phase, ROUND_TAG: str(number)}
-        return Run(main.run_id, main.seed, replace(main.request, tags=tags), Kept(), main.tool, note=main.note)
+        return Run(
+            main.run_id,
+            main.seed,
+            replace(main.request, tags=tags),
+            Kept(),
+            main.tool,
+            note=main.note,
+            command=main.command,
+        )
 
     def _make(self, run: Run, plans: Sequence[LaunchPlan]) -> list[dict[str, Any]]:
         """Make the launches of a step and return its rows; cells that an earlier session has are not measured again."""
@@ -308,6 +324,9 @@ class _Acceptance:
         known, left = self._known(step, plans)
         numbered = [replace(plan, index=self.next_index + k) for k, plan in enumerate(left)]
         last = self.next_index - 1
+        progress = self.run.command.progress
+        if len(progress.tally.waiting) < len(numbered):
+            progress.plan([len(plan.cells) for plan in numbered])
         try:
             if numbered:
                 last = make_launches(run, numbered, self.skips, lambda lost: self.log.give_up(step, lost))
@@ -473,6 +492,8 @@ class _Acceptance:
             )
             wanted = needed(cases) if number > 1 else {planned_cell.key for planned_cell in self.cells}
             disturbed = needed(c for c in cases if c.criterion.source == "interference")
+            counts = [len(plan.cells) for keys in (wanted, disturbed) for plan in self._plans_of(turn, keys)]
+            self.run.command.progress.plan(counts * launches)
             for _ in range(launches):
                 self._turn(turn, number, wanted, disturbed)
                 turn += 1
@@ -492,18 +513,22 @@ class _Acceptance:
         """Launch every group once alone and, for interference tests, once beside the background job (order A B B A)."""
         steps = [False, True] if turn % 2 == 0 else [True, False]
         for beside in steps:
-            keys = (disturbed if beside else wanted) - self.given_up
-            plans = [
-                replace(plan, turn=turn, cells=cells)
-                for plan in self.plans
-                if (cells := tuple(c for c in plan.cells if key_of(plan, c) in keys))
-            ]
+            plans = self._plans_of(turn, disturbed if beside else wanted)
             if not plans:
                 continue
             names = {cell_key(plan, cell): key_of(plan, cell) for plan in plans for cell in plan.cells}
             rows = self._beside(number, plans) if beside else self._make(self._run_of(PERFORMANCE, number), plans)
             for row in rows:
                 self.evidence.add(names[dict(row["tags"])[CELL_TAG]], turn, row, beside)
+
+    def _plans_of(self, turn: int, wanted: set[str]) -> list[LaunchPlan]:
+        """Return the launches of a turn, with those of the wanted cells that were not given up."""
+        keys = wanted - self.given_up
+        return [
+            replace(plan, turn=turn, cells=cells)
+            for plan in self.plans
+            if (cells := tuple(c for c in plan.cells if key_of(plan, c) in keys))
+        ]
 
     def _beside(self, number: int, plans: Sequence[LaunchPlan]) -> list[dict[str, Any]]:
         step: Step = BESIDE, plans[0].turn

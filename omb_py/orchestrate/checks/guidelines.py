@@ -147,6 +147,7 @@ def _make(run: Run, plans: Sequence[LaunchPlan], number: int, until: float | Non
 
     Raises EnvironmentProblem and Interrupted; the message says where the finished launches are.
     """
+    run.command.progress.plan([len(plan.cells) for plan in plans])
     for count, plan in enumerate(plans):
         if until and count >= FEWEST and time.monotonic() > until:
             break

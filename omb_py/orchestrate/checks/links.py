@@ -184,6 +184,7 @@ def _measured(run: Run, request: Request, design: Design, members: tuple[int, ..
     table = Table(members, design.passes)
     run.on_round = partial(_take, table)
     plan = LaunchPlan(request.backends[0], needs, request.ranks or 0, number, cells)
+    run.command.progress.plan([len(cells)])
     try:
         start(run, plan)
     except LaunchFailed as error:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from omb_py.backends.registry import in_process
@@ -13,6 +14,8 @@ from omb_py.engine.rank.launcher_variables import joined_environment
 from omb_py.errors import EnvironmentProblem, Interrupted, OmbError, UsageError
 from omb_py.options.request import DEFAULT_RANKS, SILENT, Request
 from omb_py.orchestrate.compare.interleaving import Design, conduct
+from omb_py.orchestrate.compare.resume import Stored, check_same, declare, ended, stored_launches, unfinished
+from omb_py.orchestrate.launching.machine_state import machine_facts, observe
 from omb_py.orchestrate.launching.rank_environment import Where
 from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, plan_all
 from omb_py.orchestrate.planning.skip import Skip
@@ -24,6 +27,7 @@ from omb_py.results.compare.match import PAIR_TAG, ROUND_TAG, ROUNDS_TAG, SIDE_T
 from omb_py.results.compare.report import AA, COMPARE, Report, report_of
 from omb_py.results.compare.select_launches import Launches
 from omb_py.results.statistics.combined_rounds import can_show
+from omb_py.results.store.keys import digest
 
 DEFAULT_LAUNCHES = 10
 """Launches of each side in each round. Where launches spread by 2 %, ten show a change of about 5 %."""
@@ -71,12 +75,21 @@ class Measurer:
             self.groups.append(list(range(first, first + len(plan.cells))))
             self._at.update({first + k: (number, k) for k in range(len(plan.cells))})
         self._plans = plans
+        self.stored = Stored()
+        """Launches of the comparison that is resumed."""
+
+    def resume(self, stored: Stored) -> None:
+        """Take the results of these launches instead of making them again."""
+        self.stored, self.index = stored, stored.next_index
+        self.provenances = stored.provenances
 
     def __call__(self, side: Side, cells: Sequence[int], number: int, pair: int) -> dict[int, Launched]:
         """Make one launch of one side; if a sweep of a suite fails, launch the others again without it."""
         whole = self._plans[side][self._at[cells[0]][0]]
-        results: dict[int, Launched] = {}
-        waiting = [list(cells)]
+        known = self.stored.take(side, number, [(cell, whole.cells[self._at[cell][1]]) for cell in cells])
+        self.rows[side] += known.values()
+        results = {cell: result for cell, row in known.items() if (result := from_row(row)) is not None}
+        waiting = [[cell for cell in cells if cell not in known]]
         while waiting:
             left = [cell for cell in waiting.pop() if self._sweep(whole, cell) not in self.lost]
             if not left:
@@ -119,6 +132,7 @@ class Measurer:
             note=self.main.note,
             later=self.main.later,
             where=spec.where,
+            command=self.main.command,
         )
         return run, kept
 
@@ -170,7 +184,9 @@ def _simulated_in(where: Where, backend: str) -> Iterator[None]:
         os.environ.update(before)
 
 
-def compare(sides: Mapping[Side, SideRun], rules: Rules, launches: int, kind: str = COMPARE) -> Report:
+def compare(
+    sides: Mapping[Side, SideRun], rules: Rules, launches: int, kind: str = COMPARE, resume: str | None = None
+) -> Report:
     """Measure both sides in turn and judge them; every launch is stored, under one run.
 
     Args:
@@ -178,9 +194,12 @@ def compare(sides: Mapping[Side, SideRun], rules: Rules, launches: int, kind: st
         rules: rules of the verdicts, declared before the first launch.
         launches: launches of each side in each round.
         kind: kind of the report.
+        resume: id of the interrupted comparison to go on with, the beginning of one, or ``last`` for the newest, if
+            there is one; None: a new comparison.
 
     Raises:
-        UsageError: the two sides do not measure the same list of cells, or there are too few launches.
+        UsageError: the two sides do not measure the same list of cells, there are too few launches, or the comparison
+            to go on with had another design.
         EnvironmentProblem: a side is broken. What was measured is kept; the message names the side and the run.
         Interrupted: the same.
     """
@@ -192,14 +211,34 @@ def compare(sides: Mapping[Side, SideRun], rules: Rules, launches: int, kind: st
     ready = {side: _checked(spec) for side, spec in sides.items()}
     plans = {side: plan_all(spec.checked) for side, spec in ready.items()}
     _same_cells(plans)
-    run = new_run(ready["BASE"].requests[0], plans["BASE"])
+    request = ready["BASE"].requests[0]
+    assert request.store is not None  # _comparable has refused others
+    store = request.store
+    declared = _declared(ready, plans, rules, launches, kind)
+    earlier = unfinished(store, resume) if resume else None
+    if earlier is not None:
+        check_same(earlier[0], {k: v for k, v in earlier[1].items() if k != "seed"}, declared)
+        request = replace(request, seed=int(earlier[1]["seed"]))
+    run = new_run(request, plans["BASE"], earlier[0] if earlier else None)
     measurer = Measurer(ready, plans, run, rules.rounds)
+    if earlier is None:
+        declare(store, run.run_id, {**declared, "seed": run.seed})
+    else:
+        measurer.resume(stored_launches(store, run.run_id))
+        run.note(f"run {run.run_id} goes on: {len(measurer.stored.waiting)} launches are in the store")
     design = Design(rules, launches, run.seed)
+    simulated = all(in_process([plan.backend]) for plan in plans["BASE"])
+    machine = None if simulated else observe()
+    for line in machine.warnings() if machine else ():
+        run.note(f"warning: {line}")
 
     def announce(number: int, cells: Sequence[int]) -> None:
         what = "1 cell" if len(cells) == 1 else f"{len(cells)} cells"
         subject = what if number == 1 else f"re-measuring {what} that may have changed"
         run.note(f"round {number} of up to {rules.rounds}: {subject}, {launches} launches a side, in turn")
+        wanted = set(cells)
+        counts = [len(wanted.intersection(group)) for group in measurer.groups]
+        run.command.progress.plan([count for count in counts if count] * 2 * launches)
 
     if not can_show(launches, rules.alpha, rules.rounds):
         fewest = next(n for n in range(launches, 100) if can_show(n, rules.alpha, rules.rounds))
@@ -224,8 +263,28 @@ def compare(sides: Mapping[Side, SideRun], rules: Rules, launches: int, kind: st
     report = report_of(measurer.launches("BASE"), measurer.launches("NEW"), rules, kind)
     report.run_id, report.seed = run.run_id, run.seed
     report.failed = [f"{skip.what}: {skip.reason}" for skip in measurer.lost.values()]
+    report.repeated = list(run.command.repeated)
+    if machine is not None:
+        ranks = max(plan.ranks for plan in plans["BASE"])
+        report.machine = machine_facts(machine, run.command.other_cores, ranks)
+    ended(store, run.run_id)
     run.note(f"stored as run {run.run_id}: omb-py compare {run.run_id} shows it again")
     return report
+
+
+def _declared(
+    sides: Mapping[Side, SideRun], plans: Mapping[Side, Sequence[LaunchPlan]], rules: Rules, launches: int, kind: str
+) -> dict[str, Any]:
+    """Return what a resumed comparison must share with its beginning, as plain data."""
+    cells = {side: [[asdict(cell) for cell in plan.cells] for plan in plans[side]] for side in SIDES}
+    ranks = {side: [plan.ranks for plan in plans[side]] for side in SIDES}
+    return {
+        "kind": kind,
+        "launches": launches,
+        "sides": {side: spec.words for side, spec in sides.items()},
+        "rules": json.loads(json.dumps(asdict(rules))),
+        "cells": digest([cells, ranks]),
+    }
 
 
 def against_itself(checked: Sequence[CheckedRequest], rules: Rules, launches: int) -> Report:
@@ -277,4 +336,5 @@ def _same_cells(plans: Mapping[Side, Sequence[LaunchPlan]]) -> None:
 def _kept_text(measurer: Measurer) -> str:
     done = " and ".join(f"{len({r['launch_id'] for r in measurer.rows[s]})} launches of {s}" for s in SIDES)
     store = measurer.sides["BASE"].requests[0].store
-    return f"What was measured is kept in {store}, run {measurer.main.run_id}: {done}"
+    run_id = measurer.main.run_id
+    return f"What was measured is kept in {store}, run {run_id}: {done}; --resume={run_id} goes on"

@@ -19,6 +19,7 @@ from omb_py.engine.rank.launcher_variables import OPEN_MPI_ROOT, SLURM, joined_e
 from omb_py.errors import EnvironmentProblem
 from omb_py.orchestrate.info.catalogue import Place
 from omb_py.orchestrate.launching.launchers import launcher_report
+from omb_py.orchestrate.launching.machine_state import BUSY_SHARE, MachineState, observe
 from omb_py.orchestrate.planning.validation import GPUS, device_problem
 
 SHM_ENOUGH_BYTES = 256 << 20
@@ -64,6 +65,7 @@ def report(
         launcher_around(environ),
         *cores(len(os.sched_getaffinity(0)), os.cpu_count(), _read("/sys/fs/cgroup/cpu.max")),
         governor(_read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")),
+        *idleness(observe()),
         memory(_read("/proc/meminfo")),
         shared_memory(Path("/dev/shm")),
         code_generation(),
@@ -212,6 +214,26 @@ def governor(text: str | None) -> Finding:
         return Finding("CPU governor", "ok", text)
     fix = "cpupower frequency-set -g performance"
     return Finding("CPU governor", "warn", f"{text}: clock rates vary with load", fix)
+
+
+def idleness(state: MachineState) -> list[Finding]:
+    """Report other programs, an affinity mask and heat, as they are now."""
+    findings = []
+    if state.busy_cores is None:
+        findings.append(Finding("other programs", "ok", "their work is not visible here"))
+    else:
+        load = "" if state.load is None else f"; load {state.load:.1f}"
+        text = f"use {state.busy_cores:.1f} of {state.cores} cores{load}"
+        busy = state.busy_cores > BUSY_SHARE * state.cores
+        fix = "end them before measuring, or expect wide spreads" if busy else ""
+        findings.append(Finding("other programs", "warn" if busy else "ok", text, fix))
+    if state.restricted:
+        text = f"an affinity mask leaves {state.usable} of {state.cores} cores"
+        findings.append(Finding("affinity", "warn", text, "start omb-py without taskset to measure on all"))
+    if state.throttled:
+        text = f"throttled {state.throttled} times just now because of heat"
+        findings.append(Finding("heat", "warn", text, "let the machine cool, or mend its cooling"))
+    return findings
 
 
 def memory(meminfo: str | None) -> Finding:

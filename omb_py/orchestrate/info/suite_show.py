@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 
 from omb_py.orchestrate.accept.criteria_file import read_criteria
 from omb_py.orchestrate.planning.plan import LaunchPlan
 from omb_py.orchestrate.planning.skip import Skip
+from omb_py.orchestrate.running.progress import duration_text
 from omb_py.orchestrate.suites.suite_file import Suite
 from omb_py.orchestrate.suites.toml_values import Setting, kind
 from omb_py.results.accept.criteria import METRICS, Criterion
+from omb_py.results.analysis.expected_time import expected_time
 from omb_py.results.formats.units import counted, size_text
 
 
@@ -37,6 +40,20 @@ def describe_suite(suite: Suite, launches: Sequence[LaunchPlan], skips: Sequence
     lines.append(f"in all     {counted(len(launches), 'launch')}, {counted(cells, 'cell')}")
     lines += [f"skipped    {skip.what}: {skip.reason}" for skip in skips]
     return "\n".join(lines)
+
+
+def expected_text(launches: Sequence[LaunchPlan], store: Path | None) -> str:
+    """Say how long launches will take, by what the store has of their cells."""
+    keys = [
+        [(c.benchmark, c.backend, c.binding, c.dtype, launch.ranks, c.size or 0) for c in launch.cells]
+        for launch in launches
+    ]
+    expected = None if store is None else expected_time(store, keys)
+    if expected is None:
+        where = "no results are stored" if store is None else f"{str(store)!r} has too few of these cells"
+        return f"expected   not known: {where}"
+    part = "all" if expected.known == expected.cells else f"{expected.known} of {expected.cells}"
+    return f"expected   about {duration_text(expected.seconds)}, by the last times of {part} cells in {str(store)!r}"
 
 
 def _asked(criterion: Criterion) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -14,10 +15,12 @@ from typing import Any
 import omb_py
 from omb_py.errors import EnvironmentProblem
 from omb_py.options.request import Request
+from omb_py.orchestrate.launching.machine_state import OtherWork
 from omb_py.orchestrate.launching.rank_environment import HERE, Where
 from omb_py.orchestrate.planning.plan import LaunchPlan
 from omb_py.orchestrate.running.pair_rows import pair_rows
 from omb_py.orchestrate.running.printers import Printer
+from omb_py.orchestrate.running.progress import Progress, silent
 from omb_py.orchestrate.running.resume import CELL_TAG, cell_key, suite_tags
 from omb_py.orchestrate.running.rows import SYNC_LIMIT, Identity, make_row
 from omb_py.orchestrate.running.soak import Drift
@@ -25,6 +28,19 @@ from omb_py.orchestrate.running.stragglers import LastRanks
 from omb_py.results.store.journal import Journal
 from omb_py.results.store.keys import environment_key
 from omb_py.results.store.redact import redact_words
+
+
+@dataclass(slots=True)
+class CommandState:
+    """State that all launches of one command share, also where the command gives each launch a run of its own."""
+
+    progress: Progress = field(default_factory=silent)
+    begun: bool = False
+    """Whether the ranks of any launch began: what starts them works here."""
+    other_cores: list[float] = field(default_factory=list)
+    """For each launch whose processes are our children: the mean number of cores that other programs used."""
+    repeated: list[str] = field(default_factory=list)
+    """A sentence for each launch that was made again because it had not begun."""
 
 
 @dataclass(slots=True)
@@ -57,6 +73,7 @@ class Run:
     """How often each rank was the last to finish."""
     where: Where = HERE
     """The Python and the environment of the ranks."""
+    command: CommandState = field(default_factory=CommandState)
 
 
 class Collector:
@@ -70,6 +87,9 @@ class Collector:
         self.identity: Identity | None = None
         self.provenance: dict[str, Any] = {}
         self.drift = Drift()
+        self.others: OtherWork | None = None
+        """Measures what other programs do; None where the processes of the launch are not our children."""
+        self._began = time.monotonic()
 
     def facts(self, facts: Mapping[str, Any]) -> None:
         """Take the facts of the launch, which rank 0 sends before the first cell and again after the last."""
@@ -94,6 +114,7 @@ class Collector:
             self.run.request.tags,
         )
         self.run.finished.setdefault(self.plan.index, set())
+        self.run.command.begun = True
         if self.run.request.store is None:
             return
         with self._keeping():
@@ -105,6 +126,7 @@ class Collector:
 
     def cell(self, message: Mapping[str, Any]) -> None:
         """Store a finished cell, then print it."""
+        self.run.command.progress.clear()
         assert self.identity is not None, "rank 0 sends its facts before its cells"
         if "pairs" in message:
             self._round(message)
@@ -123,8 +145,7 @@ class Collector:
         if self.journal is not None:
             with self._keeping():
                 self.journal.append(row)
-        self.run.cells += 1
-        self.run.finished[self.plan.index].add(index)
+        self._finished(index)
         if row["validated"] is False:
             self.run.failed = True
             self.run.wrong.add(cell.sweep)
@@ -144,8 +165,13 @@ class Collector:
                 self.journal.extend(pair_rows(self.identity, message))
         self.run.on_round(message, self.identity.facts["hosts"])
         if message["last"]:
-            self.run.cells += 1
-            self.run.finished[self.plan.index].add(int(message["index"]))
+            self._finished(int(message["index"]))
+
+    def _finished(self, index: int) -> None:
+        self.run.cells += 1
+        self.run.finished[self.plan.index].add(index)
+        self.run.command.progress.cell()
+        self.run.command.progress.clear()  # the row is printed next
 
     def _skew_of(self, row: Mapping[str, Any]) -> None:
         """Note the synchronisation skew, which limits what short medians mean, and rounds that it voided."""
@@ -177,8 +203,15 @@ class Collector:
         """Turn the journal into the launch's Parquet file. Raises EnvironmentProblem, and then the journal stays."""
         if self.drift.number:
             self.run.note(self.drift.line())
+        ending: dict[str, Any] = {"elapsed_s": round(time.monotonic() - self._began, 3)}
+        cores = self.others.cores() if self.others else None
+        if cores is not None:
+            self.run.command.other_cores.append(cores)
+            ending["other_cores"] = round(cores, 2)
         if self.journal is not None:
             with self._keeping():
+                self.provenance["launch"] |= ending
+                self.journal.provenance(self.provenance)
                 path = self.journal.finish()
             if path is not None:
                 self.run.files.append(path)

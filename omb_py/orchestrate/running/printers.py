@@ -226,6 +226,28 @@ class Drawn:
         sys.stdout.flush()
 
 
+class OverLaunches(Kept):
+    """Another printer, with a table over the launches of the run below its output."""
+
+    def __init__(self, printer: Printer) -> None:
+        super().__init__()
+        self.printer = printer
+
+    def row(self, row: Row, request: Request | None = None) -> None:
+        """Print the row, and keep it for the table."""
+        self.printer.row(row, request)
+        super().row(row, request)
+
+    def close(self) -> None:
+        """Print the table, also of the launches before an interruption."""
+        from omb_py.dashboards.terminal.launches_text import launches_text
+
+        self.printer.close()
+        sys.stdout.write(launches_text(self.rows))
+        sys.stdout.flush()
+        self.rows.clear()
+
+
 class Pictured(Drawn):
     """Another printer, with the curves of each benchmark as files in the current folder."""
 
@@ -267,6 +289,8 @@ def printer_of(request: Request, tables: int) -> Printer:
     if request.format == "none":
         return Silent()
     printer = _printer(request, tables)
+    if request.launches > 1 and request.format in ("osu", "table"):
+        printer = OverLaunches(printer)
     if request.predict:
         from omb_py.orchestrate.workloads.prediction import Foretold
 

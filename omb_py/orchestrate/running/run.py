@@ -7,24 +7,27 @@ import random
 import secrets
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from omb_py.backends.registry import capabilities, capabilities_of, find, in_process
 from omb_py.engine.rank.launcher_variables import Joined, joined_environment
 from omb_py.engine.rank.lifetime import let_rank_0_speak
 from omb_py.engine.rank.link import LocalLink
-from omb_py.errors import NEGATIVE, OK, EnvironmentProblem, NotBegun, OmbError
+from omb_py.errors import NEGATIVE, OK, EnvironmentProblem, LaunchFailed, NotBegun, OmbError
 from omb_py.options.request import Request
 from omb_py.orchestrate.launching.allocation import allocation, ranks_for
 from omb_py.orchestrate.launching.launchers import command_for, context_of
+from omb_py.orchestrate.launching.machine_state import OtherWork
 from omb_py.orchestrate.planning.backend_selection import in_place_alone, narrowed, reachable
 from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, plan_all
 from omb_py.orchestrate.planning.validation import HOST_MEMORY
-from omb_py.orchestrate.running.collector import Collector, Run, tool_facts
+from omb_py.orchestrate.running.collector import Collector, CommandState, Run, tool_facts
 from omb_py.orchestrate.running.printers import printer_of
+from omb_py.orchestrate.running.progress import progress_for
 from omb_py.orchestrate.running.rank_process import Position, run_cells
 from omb_py.orchestrate.supervision.failure_messages import join_hint
 from omb_py.orchestrate.supervision.supervisor import Handlers, Supervisor
@@ -32,7 +35,9 @@ from omb_py.results.store.paths import hide_former_files
 from omb_py.results.store.write import check_writable
 
 ATTEMPTS = 3
-"""Attempts at a launch that does not begin (:class:`omb_py.errors.NotBegun`) before the error is raised."""
+"""Attempts at a launch that does not begin, before the error is raised."""
+REMOTE_PARENTS = ("srun", "flux")
+"""Launchers whose ranks are children of a service of the node; in an allocation, those of any launcher may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +90,7 @@ def run_checked(checked: CheckedRequest) -> RunOutcome:
         *in_place_alone(request, capabilities_of(request.backends)),
     )
     run = new_run(request, plans)
+    run.command.progress.plan([len(launch.cells) for launch in plans])
     refused: dict[tuple[str, str], EnvironmentProblem] = {}
     try:
         for text in notes:
@@ -128,9 +134,10 @@ def new_run(request: Request, plans: list[LaunchPlan], run_id: str | None = None
     for cell in (cell for launch in plans for cell in launch.cells):
         sides.setdefault(cell.benchmark, set()).add((cell.backend, cell.binding, cell.device))
     tables = max(map(len, sides.values()), default=1)
-    note = _quiet if request.quiet else _to_stderr
+    command = CommandState(progress_for(request.quiet))
+    note = _quiet if request.quiet else partial(_to_stderr, command)
     run_id = run_id or f"{started}-{secrets.token_hex(3)}"
-    return Run(run_id, seed, request, printer_of(request, tables), tool_facts(), note=note)
+    return Run(run_id, seed, request, printer_of(request, tables), tool_facts(), note=note, command=command)
 
 
 def finish(run: Run) -> None:
@@ -175,14 +182,35 @@ def settings_of(request: Request, backend: str) -> str:
 
 
 def start(run: Run, launch: LaunchPlan) -> None:
-    """Run a launch and store its rows. Raises OmbError; cells that were finished before are stored."""
-    if in_process([launch.backend]):
-        _run_here(run, launch)
-    else:
-        _start(run, launch)
+    """Run a launch and store its rows.
+
+    A launch that does not begin is made again, up to :data:`ATTEMPTS` times, if the launcher's failure passes by itself
+    or if earlier launches of this command began: what starts ranks works here, so this start was slow or unlucky.
+
+    Raises:
+        OmbError: cells that were finished before are stored.
+    """
+    attempt = partial(_run_here if in_process([launch.backend]) else _start, run, launch)
+    run.command.progress.begin(len(launch.cells))
+    failed: list[str] = []
+    try:
+        while True:
+            try:
+                return attempt(failed)
+            except LaunchFailed as problem:
+                why = str(problem).partition(". What to do")[0]
+                begun = launch.index in run.finished
+                may_pass = isinstance(problem, NotBegun) or run.command.begun
+                failed.append(why)
+                if begun or not may_pass or len(failed) == ATTEMPTS:
+                    raise
+                run.command.repeated.append(f"launch {launch.index + 1} did not begin and was made again: {why}")
+                run.note(f"launching again, attempt {len(failed) + 1} of {ATTEMPTS}: {why}")
+    finally:
+        run.command.progress.end()
 
 
-def _start(run: Run, launch: LaunchPlan) -> None:
+def _start(run: Run, launch: LaunchPlan, failed: Sequence[str]) -> None:
     """Start the ranks of a launch with a launcher and supervise them."""
     request, offer = run.request, capabilities(launch.backend)
     command = command_for(
@@ -198,24 +226,24 @@ def _start(run: Run, launch: LaunchPlan) -> None:
     )
     for line in command.notes:
         run.note(line)
-    facts = {"launcher": command.name, "command": list(command.words), **run.where.facts}
-    for attempt in range(1, ATTEMPTS + 1):
-        try:
-            supervise(
-                Collector(run, launch, {**facts, "attempt": attempt}),
-                spec_of(run, launch),
-                words=command.words,
-                environ=command.environ,
-                local=command.local,
-                hosts=request.hosts,
-                launcher=command.name,
-            )
-            return
-        except NotBegun as problem:
-            if attempt == ATTEMPTS:
-                raise
-            why = str(problem).partition(". What to do")[0]
-            run.note(f"launching again, attempt {attempt + 1} of {ATTEMPTS}: {why}")
+    facts = {"launcher": command.name, "command": list(command.words), **run.where.facts, **_attempts(failed)}
+    collector = Collector(run, launch, facts)
+    if command.local and command.name not in REMOTE_PARENTS and allocation(os.environ) is None:
+        collector.others = OtherWork()
+    supervise(
+        collector,
+        spec_of(run, launch),
+        words=command.words,
+        environ=command.environ,
+        local=command.local,
+        hosts=request.hosts,
+        launcher=command.name,
+    )
+
+
+def _attempts(failed: Sequence[str]) -> dict[str, Any]:
+    """The facts of a launch about its attempts: its number, and why the earlier ones did not begin."""
+    return {"attempt": len(failed) + 1, **({"failed_attempts": list(failed)} if failed else {})}
 
 
 def supervise(
@@ -246,6 +274,7 @@ def supervise(
         launch=lambda message: collector.facts(message["facts"]),
         cell=collector.cell,
         note=lambda message: run.note(str(message["text"])),
+        beat=lambda message: run.command.progress.tick(),
     )
     supervisor = Supervisor(
         spec,
@@ -270,10 +299,10 @@ def supervise(
         run.note(line)
 
 
-def _run_here(run: Run, launch: LaunchPlan) -> None:
+def _run_here(run: Run, launch: LaunchPlan, failed: Sequence[str] = ()) -> None:
     """Run a launch whose ranks all live in this process."""
     spec = spec_of(run, launch)
-    collector = Collector(run, launch, {"launcher": "none", "command": [], **run.where.facts})
+    collector = Collector(run, launch, {"launcher": "none", "command": [], **run.where.facts, **_attempts(failed)})
 
     def handle(message: Mapping[str, Any]) -> Mapping[str, Any] | None:
         if message["type"] == "launch":
@@ -297,7 +326,8 @@ def words(launch: LaunchPlan) -> str:
     return f"{launch.backend}{where}, {', '.join(bindings)} binding, {launch.ranks} ranks"
 
 
-def _to_stderr(text: str) -> None:
+def _to_stderr(command: CommandState, text: str) -> None:
+    command.progress.clear()
     print(f"omb-py: {text}", file=sys.stderr, flush=True)
 
 

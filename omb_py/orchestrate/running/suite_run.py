@@ -110,6 +110,7 @@ def begin(
     """Begin a run, or the one that is resumed. Raises EnvironmentProblem when results cannot be stored."""
     log = next((request.validation_log for request in requests if request.validation_log), None)
     run = new_run(replace(requests[0], validation_log=log), launches, known.run_id if known else run_id)
+    run.command.progress.plan([len(launch.cells) for launch in left])
     if known is not None:
         run.failed = bool(known.wrong)
         cells, missing = (sum(len(launch.cells) for launch in plans) for plans in (launches, left))

@@ -240,3 +240,13 @@ def test_a_launcher_that_stumbles_is_started_again(
         execute(Request("latency", backends=("mpi",), ranks=2, store=None))
     assert launcher.tried == tried
     assert capsys.readouterr().err.count("launching again") == tried - 1
+
+
+def test_several_launches_have_a_table_of_them_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = {"mock": "launch=0.1,noise=0.01"}
+    execute(mock("allreduce", tmp_path, sizes="8:8", launches=3, seed=1, settings=settings))
+    out = capsys.readouterr().out
+    values = sorted(float(row[1]) for row in rows_of(out))
+    assert out.splitlines()[-1].split() == ["#", "8", *(f"{value:.2f}" for value in values)]
+    execute(mock("allreduce", tmp_path, sizes="8:8", launches=3, seed=1, settings=settings, format="csv"))
+    assert "over 3 launches" not in capsys.readouterr().out

@@ -1,0 +1,188 @@
+"""The state of this machine that disturbs measurements: other programs, clock rates, affinity, throttling."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+BUSY_SHARE = 0.5
+"""A machine is busy when other programs use more than this share of its cores."""
+_SHARED = 0.25
+"""Cores that others may take from the ranks, on average over a launch, before that is reported."""
+_WATCH_S = 0.25
+_STEADY = ("performance", "schedutil")
+"""Governors under which the clock rate does not vary with a benchmark's load."""
+
+
+@dataclass(frozen=True, slots=True)
+class MachineState:
+    """This machine before anything is measured."""
+
+    cores: int
+    """Processors of the machine."""
+    busy_cores: float | None
+    """Processors that other programs kept busy while it was watched; None where that cannot be seen."""
+    load: float | None
+    """Load average over one minute. It still holds what ended a minute ago, so no verdict is based on it."""
+    usable: int
+    """Processors that this process may use."""
+    restricted: bool
+    """Whether an affinity mask (taskset) excludes processors that the control group allows."""
+    governor: str | None
+    """Frequency governor of the first processor; None where it is not visible."""
+    throttled: int | None
+    """Thermal throttling events while it was watched; None where they are not counted."""
+
+    def warnings(self) -> list[str]:
+        """Sentences on what disturbs measurements here, with what to do; none on a quiet machine."""
+        lines = []
+        if self.busy_cores is not None and self.busy_cores > BUSY_SHARE * self.cores:
+            load = "" if self.load is None else f" (load {self.load:.1f})"
+            lines.append(
+                f"busy machine: other programs use {self.busy_cores:.1f} of {self.cores} cores{load}: end them, or "
+                "expect wide spreads"
+            )
+        if self.restricted:
+            lines.append(
+                f"affinity: this process may use {self.usable} of {self.cores} cores: start it without taskset to "
+                "measure on all"
+            )
+        if self.governor is not None and self.governor not in _STEADY:
+            lines.append(
+                f"clock rates: the governor is {self.governor}, so they vary with load: "
+                "cpupower frequency-set -g performance"
+            )
+        if self.throttled:
+            lines.append(f"hot machine: it was throttled {self.throttled} times just now: let it cool, or mend cooling")
+        return lines
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the state as plain data, with the warnings."""
+        return {**asdict(self), "warnings": self.warnings()}
+
+
+def observe(
+    proc: Path = Path("/proc"), system: Path = Path("/sys"), wait: Callable[[float], None] = time.sleep
+) -> MachineState:
+    """Watch this machine for a quarter of a second, while nothing of ours is measured.
+
+    Args:
+        proc: the mounted proc file system.
+        system: the mounted sys file system.
+        wait: sleeps for a number of seconds.
+    """
+    from omb_py.orchestrate.launching.core_binding import processors
+
+    usable = len(os.sched_getaffinity(0))
+    cores = os.cpu_count() or usable
+    before, hot = busy_ticks(proc), throttle_count(system)
+    wait(_WATCH_S)
+    after, hotter = busy_ticks(proc), throttle_count(system)
+    busy = None
+    if before is not None and after is not None and after[1] > before[1]:
+        busy = cores * (after[0] - before[0]) / (after[1] - before[1])
+    load = None
+    with contextlib.suppress(OSError):
+        load = os.getloadavg()[0]
+    governor = None
+    with contextlib.suppress(OSError):
+        governor = (system / "devices/system/cpu/cpu0/cpufreq/scaling_governor").read_text().strip()
+    throttled = None if hot is None or hotter is None else hotter - hot
+    return MachineState(cores, busy, load, usable, processors(system).restricted, governor, throttled)
+
+
+def busy_ticks(proc: Path = Path("/proc")) -> tuple[int, int] | None:
+    """Read the ticks in which processors were busy, and all ticks, of all processors since the machine was started.
+
+    Time that a hypervisor gave to others (steal) counts as busy.
+    """
+    try:
+        words = (proc / "stat").read_text().split("\n", 1)[0].split()
+        user, nice, system, idle, iowait, irq, softirq, steal = map(int, words[1:9])
+    except (OSError, ValueError):
+        return None
+    busy = user + nice + system + irq + softirq + steal
+    return busy, busy + idle + iowait
+
+
+def throttle_count(system: Path = Path("/sys")) -> int | None:
+    """Read how often processors were throttled because of heat; None where that is not counted."""
+    counts = []
+    for path in system.glob("devices/system/cpu/cpu[0-9]*/thermal_throttle/core_throttle_count"):
+        with contextlib.suppress(OSError, ValueError):
+            counts.append(int(path.read_text()))
+    return sum(counts) if counts else None
+
+
+class OtherWork:
+    """Measures how many cores other programs used during a launch whose processes are our children."""
+
+    def __init__(self, proc: Path = Path("/proc"), clock: Callable[[], float] = time.monotonic) -> None:
+        self._proc, self._clock = proc, clock
+        self._began, self._busy, self._own = clock(), busy_ticks(proc), own_seconds()
+
+    def cores(self) -> float | None:
+        """The mean number of cores that others used since this was made; call it after the children have ended."""
+        seconds, busy = self._clock() - self._began, busy_ticks(self._proc)
+        if busy is None or self._busy is None or seconds <= 0:
+            return None
+        used = (busy[0] - self._busy[0]) / os.sysconf("SC_CLK_TCK")
+        return max(0.0, (used - (own_seconds() - self._own)) / seconds)
+
+
+def machine_facts(before: MachineState, other_cores: Sequence[float], ranks: int) -> dict[str, Any]:
+    """The machine's part of a report, as plain data.
+
+    Args:
+        before: its state before the first launch.
+        other_cores: for each launch, the mean number of cores that other programs used.
+        ranks: most ranks of a launch.
+
+    Returns:
+        The state, ``other_cores`` (median, maximum and launches of it) and ``warnings``: sentences, of a quiet machine
+        none.
+    """
+    facts = before.as_dict()
+    sentence = during(other_cores, before.cores, ranks)
+    if other_cores:
+        facts["other_cores"] = {
+            "median": round(statistics.median(other_cores), 2),
+            "max": round(max(other_cores), 2),
+            "launches": len(other_cores),
+        }
+    if sentence:
+        # measured over all launches, it says more than the moment before them
+        facts["warnings"] = [*(line for line in facts["warnings"] if not line.startswith("busy")), sentence]
+    return facts
+
+
+def own_seconds() -> float:
+    """CPU seconds of this process and of its children that have ended."""
+    usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+
+
+def during(other_cores: Sequence[float], cores: int, ranks: int) -> str:
+    """A sentence where other programs disturbed launches on this machine; else an empty text.
+
+    Args:
+        other_cores: for each launch, the mean number of cores that others used.
+        cores: processors of the machine.
+        ranks: ranks of a launch; each keeps a core busy.
+    """
+    if not other_cores:
+        return ""
+    middle = statistics.median(other_cores)
+    if middle <= min(BUSY_SHARE * cores, max(cores - ranks, 0) + _SHARED):
+        return ""
+    return (
+        f"busy machine: other programs used {middle:.1f} of {cores} cores during the launches (median of "
+        f"{len(other_cores)}, at most {max(other_cores):.1f}): numbers and spreads are larger than on a quiet machine"
+    )

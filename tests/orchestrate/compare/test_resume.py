@@ -1,0 +1,179 @@
+"""A comparison that was interrupted ends with the report that it would have had."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from omb_py.cli import main
+from omb_py.errors import Interrupted, LaunchFailed
+from omb_py.orchestrate.compare import session
+from omb_py.orchestrate.running import run as running
+
+NOISE = "launch=0.005,noise=0.01"
+LINE = (
+    f"compare --option BASE:mock={NOISE} --option NEW:mock=alpha=1.1us,{NOISE} --seed 7 --launches 4 "
+    "allreduce --backend mock -n 2 -m 8:64:8 -i 20 -x 1"
+)
+
+
+@pytest.fixture
+def run(tmp_path, capsys):
+    def call(line: str, store: str = "s") -> tuple[int, dict, str]:
+        out = tmp_path / f"{store}.json"
+        out.unlink(missing_ok=True)
+        code = main([*line.split(), "--store", str(tmp_path / store), "--output", str(out)])
+        return code, json.loads(out.read_text()) if out.exists() else {}, capsys.readouterr().err
+
+    return call
+
+
+@pytest.fixture
+def interrupt(monkeypatch):
+    """Interrupts the launch of a number, after its first `cells` cells."""
+
+    def plant(number: int, cells: int = 0) -> None:
+        made = []
+
+        def start(run, launch):
+            made.append(launch)
+            if len(made) < number:
+                return running.start(run, launch)
+            if cells:
+                running.start(run, launch.__class__(**{**_fields(launch), "cells": launch.cells[:cells]}))
+            raise Interrupted("interrupted")
+
+        monkeypatch.setattr(session, "start", start)
+
+    return plant
+
+
+def _fields(launch):
+    return {name: getattr(launch, name) for name in launch.__dataclass_fields__}
+
+
+def numbers(report: dict) -> list:
+    return [
+        {key: value for key, value in cell.items() if key != "comparability_key"}
+        for cell in sorted(report["cells"], key=lambda cell: cell["size_bytes"])
+    ]
+
+
+@pytest.mark.parametrize("number", [1, 2, 5, 8, 10])
+def test_ends_with_the_same_report(run, interrupt, monkeypatch, number, tmp_path) -> None:
+    code, whole, _ = run(LINE, "whole")
+    interrupt(number)
+    stopped, nothing, err = run(LINE)
+    assert stopped == 130 and nothing == {} and "--resume=" in err
+    monkeypatch.undo()
+    again, report, err = run(f"{LINE} --resume")
+    assert again == code == 1 and numbers(report) == numbers(whole)
+    assert f"goes on: {number - 1} launches are in the store" in err
+    assert not list((tmp_path / "s" / ".reports").glob("*.begun"))
+    # the stored launches give the same verdicts, and no launch was made twice
+    assert len(list((tmp_path / "s").glob("date=*/*.parquet"))) == len(
+        list((tmp_path / "whole").glob("date=*/*.parquet"))
+    )
+
+
+def test_cells_of_a_cut_launch_are_not_measured_again(run, interrupt, monkeypatch, tmp_path) -> None:
+    interrupt(3, cells=2)
+    run(LINE)
+    monkeypatch.undo()
+    code, report, _ = run(f"{LINE} --resume")
+    assert code == 1 and report["verdicts"]["SLOWER"] >= 1
+    assert {tuple(cell["median"]["launches"]) for cell in report["cells"]} == {(4, 4)}
+    assert {cell["median"]["paired"] for cell in report["cells"]} == {True}
+
+
+def test_by_the_beginning_of_an_id(run, interrupt, monkeypatch, tmp_path) -> None:
+    interrupt(4)
+    run(LINE)
+    monkeypatch.undo()
+    (begun,) = (tmp_path / "s" / ".reports").glob("*.begun")
+    code, report, _ = run(f"{LINE} --resume={begun.stem[:18]}")
+    assert code == 1 and report["run_id"] == begun.stem
+
+
+def test_with_nothing_interrupted_it_begins(run) -> None:
+    code, report, err = run(f"{LINE} --resume")
+    assert code == 1 and report["cells"] and "goes on" not in err
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (LINE.replace("--launches 4", "--launches 5"), "was begun with launches 4, and goes on with 5"),
+        (LINE.replace("8:64:8", "8:8"), "was begun with"),
+        (LINE.replace("alpha=1.1us", "alpha=1.2us"), "was begun with other sides"),
+    ],
+)
+def test_another_design_is_refused(run, interrupt, monkeypatch, line, words) -> None:
+    interrupt(3)
+    run(LINE)
+    monkeypatch.undo()
+    code, _, err = run(f"{line} --resume")
+    assert code == 2 and words in err and "without --resume" in err
+
+
+def test_an_unknown_run_is_refused(run) -> None:
+    code, _, err = run(f"{LINE} --resume=2020")
+    assert code == 2 and "no interrupted comparison has this id" in err
+
+
+class TestLaunchThatDoesNotBegin:
+    """Simulated ranks that join late: the launch fails before its first cell."""
+
+    @pytest.fixture
+    def late(self, monkeypatch):
+        def plant(*numbers: int) -> list[int]:
+            attempts: list[int] = []
+            here = running._run_here
+
+            def attempt(run, launch, failed=()):
+                attempts.append(launch.index)
+                if len(attempts) in numbers:
+                    raise LaunchFailed("1 of 2 ranks did not join within 60 s. What to do: look")
+                return here(run, launch, failed)
+
+            monkeypatch.setattr(running, "_run_here", attempt)
+            return attempts
+
+        return plant
+
+    def test_is_made_again_and_said(self, run, late) -> None:
+        attempts = late(3)
+        code, report, err = run(LINE)
+        assert code == 1 and attempts[:5] == [0, 1, 2, 2, 3]
+        assert "launching again, attempt 2 of 3: 1 of 2 ranks did not join within 60 s" in err
+        (sentence,) = report["repeated"]
+        assert sentence == "launch 3 did not begin and was made again: 1 of 2 ranks did not join within 60 s"
+
+    def test_is_stored_with_its_reason(self, run, late, tmp_path) -> None:
+        from omb_py.results import read_provenance
+
+        late(3)
+        run(LINE)
+        (path,) = (tmp_path / "s").glob("date=*/*-2.parquet")
+        launch = read_provenance(path)["launch"]
+        assert launch["attempt"] == 2 and launch["failed_attempts"] == ["1 of 2 ranks did not join within 60 s"]
+
+    def test_at_most_three_times(self, run, late) -> None:
+        attempts = late(3, 4, 5)
+        code, _, err = run(LINE)
+        assert code == 3 and attempts == [0, 1, 2, 2, 2] and "--resume=" in err
+
+    def test_not_where_no_launch_ever_began(self, run, late) -> None:
+        attempts = late(1)
+        code, _, _ = run(LINE)
+        assert code == 3 and attempts == [0]
+
+
+def test_the_design_is_a_file_beside_the_reports(run, interrupt, tmp_path: Path) -> None:
+    interrupt(2)
+    run(LINE)
+    (begun,) = (tmp_path / "s" / ".reports").glob("*.begun")
+    design = json.loads(begun.read_text())
+    assert design["launches"] == 4 and design["seed"] == 7 and set(design["sides"]) == {"BASE", "NEW"}

@@ -1,0 +1,120 @@
+"""What disturbs measurements on this machine, from files as Linux writes them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from omb_py.orchestrate.launching.machine_state import (
+    MachineState,
+    OtherWork,
+    busy_ticks,
+    during,
+    machine_facts,
+    observe,
+    throttle_count,
+)
+
+QUIET = MachineState(8, 0.1, 0.2, 8, False, "performance", 0)
+
+
+def stat(proc: Path, *ticks: int) -> None:
+    proc.mkdir(exist_ok=True)
+    (proc / "stat").write_text(f"cpu  {' '.join(map(str, ticks))} 0 0\ncpu0 1 2 3 4 5 6 7 8 0 0\n")
+
+
+def test_busy_ticks_hold_what_a_hypervisor_gave_to_others(tmp_path) -> None:
+    stat(tmp_path / "proc", 1, 2, 3, 100, 50, 4, 5, 6)
+    assert busy_ticks(tmp_path / "proc") == (1 + 2 + 3 + 4 + 5 + 6, 171)
+    assert busy_ticks(tmp_path / "none") is None
+    (tmp_path / "proc" / "stat").write_text("cpu 1 2\n")
+    assert busy_ticks(tmp_path / "proc") is None
+
+
+def test_observes_what_others_do_in_a_moment(tmp_path, monkeypatch) -> None:
+    proc, system = tmp_path / "proc", tmp_path / "sys"
+    monkeypatch.setattr("os.cpu_count", lambda: 4)
+    counts = [system / f"devices/system/cpu/cpu{n}/thermal_throttle/core_throttle_count" for n in range(2)]
+    for path in counts:
+        path.parent.mkdir(parents=True)
+        path.write_text("5\n")
+    (system / "devices/system/cpu/cpu0/cpufreq").mkdir()
+    (system / "devices/system/cpu/cpu0/cpufreq/scaling_governor").write_text("powersave\n")
+    stat(proc, 0, 0, 0, 0, 0, 0, 0, 0)
+
+    def wait(seconds: float) -> None:
+        stat(proc, 60, 0, 15, 25, 0, 0, 0, 0)  # 75 of 100 ticks
+        counts[1].write_text("7\n")
+
+    state = observe(proc, system, wait)
+    assert (state.cores, state.busy_cores, state.governor, state.throttled) == (4, 3.0, "powersave", 2)
+    assert throttle_count(system) == 12 and throttle_count(tmp_path / "none") is None
+
+
+def test_a_machine_without_these_files_is_not_accused(tmp_path) -> None:
+    state = observe(tmp_path, tmp_path, lambda seconds: None)
+    assert state.busy_cores is None and state.throttled is None and state.governor is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, None),
+        ({"busy_cores": 4.0}, None),
+        ({"busy_cores": 4.2, "load": 6.5}, "other programs use 4.2 of 8 cores (load 6.5): end them"),
+        ({"busy_cores": None, "load": 90.0}, None),
+        ({"governor": "powersave"}, "the governor is powersave"),
+        ({"governor": "schedutil"}, None),
+        ({"governor": None}, None),
+        ({"restricted": True, "usable": 2}, "may use 2 of 8 cores"),
+        ({"usable": 2}, None),
+        ({"throttled": 3}, "throttled 3 times"),
+    ],
+)
+def test_warnings(changes, words) -> None:
+    state = MachineState(**{**{name: getattr(QUIET, name) for name in QUIET.__dataclass_fields__}, **changes})
+    lines = state.warnings()
+    assert lines == [] if words is None else len(lines) == 1 and words in lines[0]
+    assert state.as_dict()["warnings"] == lines and state.as_dict()["cores"] == 8
+
+
+def test_work_of_others_is_all_work_without_ours(tmp_path, monkeypatch) -> None:
+    proc, now, own = tmp_path / "proc", [10.0], [5.0]
+    monkeypatch.setattr("os.sysconf", lambda name: 100)
+    monkeypatch.setattr("omb_py.orchestrate.launching.machine_state.own_seconds", lambda: own[0])
+    stat(proc, 1000, 0, 0, 0, 0, 0, 0, 0)
+    work = OtherWork(proc, lambda: now[0])
+    now[0], own[0] = 20.0, 5.0 + 19.0  # 2 ranks for nearly 10 s
+    stat(proc, 1000 + 3400, 0, 0, 600, 0, 0, 0, 0)
+    assert work.cores() == pytest.approx(1.5)
+    own[0] = 5.0 + 40.0  # counted more exactly than ticks: never below 0
+    assert work.cores() == 0.0
+
+
+@pytest.mark.parametrize(
+    ("others", "cores", "ranks", "busy"),
+    [
+        ([], 8, 2, False),
+        ([0.1, 0.2, 3.9], 8, 2, False),
+        ([3.0, 3.0], 8, 2, False),
+        ([4.5, 4.5], 8, 2, True),
+        ([2.0, 2.0], 8, 6, False),
+        ([2.5, 2.5], 8, 6, True),  # the ranks had to share cores
+        ([0.2], 2, 2, False),
+        ([0.7], 2, 2, True),
+        ([0.7], 2, 4, True),
+    ],
+)
+def test_launches_that_were_disturbed(others, cores, ranks, busy) -> None:
+    assert bool(during(others, cores, ranks)) is busy
+
+
+def test_facts_of_a_report() -> None:
+    facts = machine_facts(QUIET, [0.6, 0.8, 0.7], 8)
+    assert facts["other_cores"] == {"median": 0.7, "max": 0.8, "launches": 3}
+    assert facts["warnings"] == [
+        "busy machine: other programs used 0.7 of 8 cores during the launches (median of 3, at most 0.8): numbers and "
+        "spreads are larger than on a quiet machine"
+    ]
+    assert machine_facts(QUIET, [], 2)["warnings"] == []
