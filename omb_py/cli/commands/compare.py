@@ -43,6 +43,7 @@ _EXAMPLES = (
     "omb-py compare library_version=5.0.2 library_version=5.0.3",
     "omb-py compare tag=when=before tag=when=after --output verdicts.xml",
     "omb-py compare --env BASE=v1 --env NEW=v2 allreduce -n 2 -m 8:1024:8 --launches 6",
+    "omb-py compare --pip BASE=mpich==4.3.2 --pip NEW=mpich==5.0.2 allreduce -n 2",
     "omb-py compare --set NEW:UCX_TLS=tcp latency",
     "omb-py compare --option NEW:binding=mpi4py latency -m 8:8",
     "omb-py compare --env NEW=v2 quick             every cell of a suite, or of a suite's file",
@@ -59,6 +60,13 @@ def command() -> click.Command:
                 ["words"], nargs=-1, type=Parsed("word", str), metavar="BASE NEW | BENCHMARK|SUITE [OPTIONS]"
             ),
             _several(heading, "--env", "SIDE=PATH", "Virtual environment of a side, as BASE=/opt/v1.", "this one"),
+            _several(
+                heading,
+                "--pip",
+                "SIDE=PACKAGE",
+                "Package of a side, as BASE=mpich==4.3.2; it gets a small environment, made once.",
+                "this environment's",
+            ),
             _several(heading, "--module", "SIDE=NAME", "Module that a side loads, as NEW=openmpi/5.0.7.", "none"),
             _several(heading, "--set", "SIDE:K=V", "Variable that a side sets, as NEW:UCX_TLS=tcp.", "none"),
             _several(
@@ -193,13 +201,14 @@ def _output() -> list[click.Parameter]:
 def run_compare(
     words: Sequence[str],
     envs: Sequence[str],
+    pips: Sequence[str],
     modules: Sequence[str],
     sets: Sequence[str],
     options: Sequence[str],
     **given: Any,
 ) -> int:
     """Compare two sides that are measured now, or two that are stored; the exit code."""
-    sides = parse_sides(envs, modules, sets, options)
+    sides = parse_sides(envs, modules, sets, options, pips)
     check_files(given["output"], ENDINGS)
     differ = any(spec.words() for spec in sides.values())
     if given["resume"] and not words:
@@ -218,16 +227,21 @@ def _measured(words: Sequence[str], specs: Any, given: dict[str, Any]) -> Any:
             f"both sides are {specs['BASE'].words()}" if specs["BASE"].words() else "nothing differs between the sides"
         )
         raise UsageError(
-            f"{message}: give --env, --module, --set or --option for one of them; {words[0]} against itself is "
+            f"{message}: give --pip, --env, --module, --set or --option for one of them; {words[0]} against itself is "
             f"omb-py aa {words[0]}"
         )
     sides = {}
+
+    def note(text: str) -> None:
+        if not given["quiet"]:
+            click.echo(f"omb-py: {text}", err=True)
+
     for side in SIDES:
         try:
             requests = _requests([*words, *specs[side].options], given)
         except UsageError as error:
             raise UsageError(f"{side}: {error}" if specs[side].options else str(error)) from None
-        sides[side] = SideRun(side, requests, where_of(side, specs[side]), specs[side].words())
+        sides[side] = SideRun(side, requests, where_of(side, specs[side], note=note), specs[side].words())
     return compare(sides, _rules(given), given["launches"], resume=given["resume"])
 
 

@@ -312,9 +312,9 @@ def _comparable(spec: SideRun, checked: CheckedRequest) -> CheckedRequest:
             f"{joined.launcher} has started this process, but a comparison starts ranks itself: leave it out"
         )
     asked = spec.where.facts.get("config", {})
-    if simulated and (asked.get("env") or asked.get("modules")):
+    if simulated and (asked.get("env") or asked.get("pip") or asked.get("modules")):
         raise UsageError(
-            f"{spec}: {simulated} simulates in this process, so --env and --module change nothing: "
+            f"{spec}: {simulated} simulates in this process, so --env, --pip and --module change nothing: "
             f"--option {spec.side}:{simulated}=alpha=2us makes sides that differ"
         )
     # no part of a suite: its tags serve --resume, which a comparison does not have

@@ -12,6 +12,7 @@ from pathlib import Path
 import omb_py
 from omb_py.distribution import DISTRIBUTION
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
+from omb_py.orchestrate.compare.pip_environments import Note, check_requirement, environment_for
 from omb_py.orchestrate.launching.rank_environment import HERE, Where
 from omb_py.results.compare.match import SIDES, Side
 
@@ -32,20 +33,27 @@ class SideSpec:
     variables: dict[str, str] = field(default_factory=dict)
     options: list[str] = field(default_factory=list)
     """Options of the benchmark, as words of a command line."""
+    pip: list[str] = field(default_factory=list)
+    """Requirements of packages that this side has instead of ours."""
 
     def words(self) -> str:
         """Describe the side in a report or message."""
-        parts = [self.env, *self.modules, *(f"{k}={v}" for k, v in self.variables.items()), *self.options]
+        parts = [self.env, *self.pip, *self.modules, *(f"{k}={v}" for k, v in self.variables.items()), *self.options]
         return " ".join(filter(None, parts))
 
 
 def parse_sides(
-    envs: Sequence[str] = (), modules: Sequence[str] = (), sets: Sequence[str] = (), options: Sequence[str] = ()
+    envs: Sequence[str] = (),
+    modules: Sequence[str] = (),
+    sets: Sequence[str] = (),
+    options: Sequence[str] = (),
+    pips: Sequence[str] = (),
 ) -> dict[Side, SideSpec]:
-    """Read the two sides from the values of ``--env``, ``--module``, ``--set`` and ``--option``.
+    """Read the two sides from the values of ``--env``, ``--module``, ``--set``, ``--option`` and ``--pip``.
 
     Raises:
-        UsageError: a value has the wrong form, a side is neither BASE nor NEW, or an environment is given twice.
+        UsageError: a value has the wrong form, a side is neither BASE nor NEW, or an environment is given twice or
+            beside ``--pip``.
     """
     sides: dict[Side, SideSpec] = {side: SideSpec() for side in SIDES}
     for text in envs:
@@ -53,6 +61,11 @@ def parse_sides(
         if sides[side].env:
             raise UsageError(f"--env {side} is given twice: {sides[side].env} and {value}")
         sides[side].env = value
+    for text in pips:
+        side, value = _of_side(text, "--pip", "=", "NEW=mpich==5.0.2")
+        if sides[side].env:
+            raise UsageError(f"--env and --pip of {side} exclude each other: install {value} there, or leave --env out")
+        sides[side].pip.append(check_requirement(value, f"--pip {side}="))
     for text in modules:
         side, value = _of_side(text, "--module", "=", "NEW=openmpi/5.0.7")
         sides[side].modules.append(value)
@@ -77,17 +90,19 @@ def _of_side(text: str, flag: str, between: str, example: str) -> tuple[Side, st
     return side, value.strip()
 
 
-def where_of(side: Side, spec: SideSpec, ours: Mapping[str, str] = os.environ) -> Where:
+def where_of(side: Side, spec: SideSpec, ours: Mapping[str, str] = os.environ, note: Note = lambda text: None) -> Where:
     """Find the Python and the environment of a side, and try whether they have this version of omb-py.
 
     Args:
         side: BASE or NEW.
         spec: what the command line gives for it.
         ours: the environment of this process.
+        note: called with a sentence before packages are installed.
 
     Raises:
         UsageError: the folder of ``--env`` is no Python environment.
-        EnvironmentProblem: a module cannot be loaded, or the environment lacks omb-py or has another version.
+        EnvironmentProblem: packages cannot be installed, a module cannot be loaded, or the environment lacks omb-py or
+            has another version.
     """
     if not spec.words():
         return HERE
@@ -95,12 +110,22 @@ def where_of(side: Side, spec: SideSpec, ours: Mapping[str, str] = os.environ) -
     python = sys.executable
     if spec.env:
         python, variables = _of_venv(side, spec.env, ours)
+    elif spec.pip:
+        own = environment_for(spec.pip, note)
+        python, variables = _of_venv(side, str(own.folder), ours)
+        variables |= own.variables
     if spec.modules:
         variables |= _of_modules(side, spec.modules, {**ours, **_known(variables)})
     variables |= spec.variables
-    facts = {"env": spec.env or None, "modules": spec.modules, "set": spec.variables, "options": spec.options}
+    facts = {
+        "env": spec.env or None,
+        "pip": spec.pip,
+        "modules": spec.modules,
+        "set": spec.variables,
+        "options": spec.options,
+    }
     where = Where(python, variables, {"config": {"side": side, **{k: v for k, v in facts.items() if v}}})
-    if spec.env or spec.modules:
+    if spec.env or spec.pip or spec.modules:
         _try_out(side, where, spec)
     return where
 

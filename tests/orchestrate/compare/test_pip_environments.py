@@ -1,0 +1,206 @@
+"""Environments of ``--pip``: made once, only the named package is their own, and pip's failure is one line."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from omb_py.cli import main
+from omb_py.errors import EnvironmentProblem, UsageError
+from omb_py.orchestrate.compare.pip_environments import (
+    _make,
+    cache_folder,
+    check_requirement,
+    environment_for,
+    pip_reason,
+)
+from omb_py.orchestrate.compare.side_environments import parse_sides, where_of
+from omb_py.orchestrate.launching.rank_environment import Where
+
+PIP = [sys.executable, "-m", "pip"]
+
+
+def wheel(folder: Path, version: str, name: str = "omb_stub") -> Path:
+    """A wheel with one module that tells its version."""
+    path = folder / f"{name}-{version}-py3-none-any.whl"
+    info = f"{name}-{version}.dist-info"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(f"{name}.py", f"VERSION = {version!r}\n")
+        archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+        archive.writestr(
+            f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        archive.writestr(f"{info}/RECORD", "")
+    return path
+
+
+def asked(python: Path, code: str) -> str:
+    child = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True)
+    return child.stdout.strip()
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    return tmp_path / "cache" / "omb-py" / "environments"
+
+
+def test_only_the_package_is_its_own(cache, tmp_path) -> None:
+    notes: list[str] = []
+    sides = [environment_for([str(wheel(tmp_path, version))], notes.append) for version in ("1.0", "2.0")]
+    code = "import json, numpy, omb_stub, sys; print(json.dumps([omb_stub.VERSION, numpy.__file__, sys.prefix]))"
+    answers = [json.loads(asked(side.folder / "bin" / "python", code)) for side in sides]
+    import numpy
+
+    assert [answer[0] for answer in answers] == ["1.0", "2.0"]
+    assert {answer[1] for answer in answers} == {numpy.__file__}
+    assert [answer[2] for answer in answers] == [str(side.folder) for side in sides]
+    assert all(side.folder.parent == cache for side in sides) and len(notes) == 2
+    assert sum(path.stat().st_size for path in sides[0].folder.rglob("*") if path.is_file()) < 2_000_000
+
+
+def test_is_made_once(cache, tmp_path) -> None:
+    requirement = str(wheel(tmp_path, "1.0"))
+    first = environment_for([requirement])
+    notes: list[str] = []
+    again = environment_for([requirement], notes.append, pip=["/none/pip"])
+    assert again == first and notes == []
+
+
+def test_a_wheel_that_was_built_anew_is_another_requirement(cache, tmp_path) -> None:
+    path = wheel(tmp_path, "1.0")
+    first = environment_for([str(path)])
+    os.utime(path, ns=(1, 1))
+    assert environment_for([str(path)]).folder != first.folder
+
+
+def test_what_an_interruption_left_is_made_anew(cache, tmp_path, monkeypatch) -> None:
+    requirement = str(wheel(tmp_path, "1.0"))
+    folder = environment_for([requirement]).folder
+    (folder / "omb-py.json").unlink()
+    (folder / "half").write_text("made")
+    assert environment_for([requirement]).folder == folder
+    assert not (folder / "half").exists() and (folder / "omb-py.json").exists()
+
+
+def test_the_failure_of_pip_is_one_line_and_leaves_nothing(cache, tmp_path) -> None:
+    with pytest.raises(EnvironmentProblem) as caught:
+        environment_for(["omb-no-such-package==1.0"])
+    text = str(caught.value)
+    assert text.startswith("--pip omb-no-such-package==1.0: pip: Could not find a version")
+    assert "\n" not in text and not [path for path in cache.iterdir() if path.is_dir()]
+
+
+def test_without_pip(cache, monkeypatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    with pytest.raises(EnvironmentProblem, match="ensurepip"):
+        environment_for(["x==1"])
+
+
+def test_a_cache_that_cannot_be_written(tmp_path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(EnvironmentProblem, match="XDG_CACHE_HOME"):
+        environment_for(["x==1"], root=tmp_path / "file")
+
+
+def test_the_users_cache_folder() -> None:
+    assert cache_folder({"XDG_CACHE_HOME": "/c", "HOME": "/h"}) == Path("/c/omb-py/environments")
+    assert cache_folder({"HOME": "/h"}) == Path("/h/.cache/omb-py/environments")
+
+
+@pytest.mark.parametrize(
+    ("output", "reason"),
+    [
+        ("", "it failed without a word"),
+        ("Killed", "Killed"),
+        ("WARNING: a\nERROR: b\nERROR: c\n", "b"),
+        (f"ERROR: {'1.0, ' * 200}9.9)", f"{'1.0, ' * 30} … "),
+    ],
+)
+def test_reason(output, reason) -> None:
+    assert pip_reason(output).startswith(reason) and len(pip_reason(output)) < 320
+
+
+class TestRequirements:
+    @pytest.mark.parametrize(
+        "text", ["mpich==4.3.2", "mpi4py", "torch>=2.1,<3", "impi-rt ~= 2021.16", "x[extra]==1", "a @ https://x/y.whl"]
+    )
+    def test_right(self, text) -> None:
+        assert check_requirement(text, "--pip NEW=") == text
+
+    @pytest.mark.parametrize("text", ["--index-url=x", "mpich 4", "-r", "", "==4", "none.whl", "./no/such"])
+    def test_wrong(self, text) -> None:
+        with pytest.raises(UsageError, match=r"^--pip NEW="):
+            check_requirement(text, "--pip NEW=")
+
+    @pytest.mark.parametrize(
+        ("words", "message"),
+        [
+            ("--pip mpich==4", "--pip takes SIDE=…, as NEW=mpich==5.0.2"),
+            ("--pip OLD=mpich==4", "valid: BASE, NEW"),
+            ("--env NEW=. --pip NEW=mpich==4", "exclude each other"),
+            ("--pip NEW=mpich==4 --pip BASE=mpich==4", "both sides are mpich==4"),
+            ("--pip NEW=mpich==4 --backend mock", "mock simulates in this process"),
+        ],
+    )
+    def test_of_sides(self, words, message, capsys, monkeypatch, tmp_path) -> None:
+        monkeypatch.setattr(
+            "omb_py.cli.commands.compare.where_of",
+            lambda side, spec, note: Where(facts={"config": {"pip": spec.pip}}),
+        )
+        before, _, backend = words.partition(" --backend")
+        line = f"compare {before} latency{' --backend' if backend else ''}{backend}"
+        assert main([*line.split(), "--store", str(tmp_path)]) == 2
+        assert message in capsys.readouterr().err
+
+
+def test_a_side_runs_in_its_environment(cache, tmp_path) -> None:
+    sides = parse_sides(pips=[f"NEW={wheel(tmp_path, '3.0')}"])
+    where = where_of("NEW", sides["NEW"])
+    assert where.facts["config"]["pip"] == sides["NEW"].pip and sides["NEW"].words().endswith(".whl")
+    child = subprocess.run(
+        [where.python, "-c", "import omb_py, omb_stub; print(omb_stub.VERSION)"],
+        env=where.environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert child.stdout.strip() == "3.0"
+
+
+def test_an_interrupted_pip_leaves_nothing(tmp_path) -> None:
+    folder = tmp_path / "e"
+    with pytest.raises(FileNotFoundError):
+        _make(folder, ["x==1"], ["/none/pip"])
+    assert not folder.exists()
+
+
+@pytest.mark.mpi
+def test_two_versions_of_a_library(tmp_path, monkeypatch) -> None:
+    """Real MPICH of two versions; skipped where they cannot be fetched."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    versions = ("4.3.2", "5.0.2")
+    fetched = [
+        subprocess.run(
+            [*PIP, "download", "-q", "--no-deps", "-d", str(tmp_path), f"mpich=={v}"], capture_output=True, check=False
+        ).returncode
+        for v in versions
+    ]
+    if any(fetched):
+        pytest.skip("no package registry here")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    line = (
+        f"--pip BASE=mpich=={versions[0]} --pip NEW=mpich=={versions[1]} latency -m 8:8 -i 50 --launches 2 --rounds 1"
+    )
+    code = main(["compare", *line.split(), "--store", str(tmp_path / "s"), "--output", str(tmp_path / "r.json")])
+    assert code in (0, 1)
+    sides = json.loads((tmp_path / "r.json").read_text())["sides"]
+    assert [sides[side]["libraries"] for side in ("BASE", "NEW")] == [[f"MPICH {v}"] for v in versions]
