@@ -9,7 +9,7 @@ from types import MappingProxyType
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.engine.program.datatype_layouts import laid_out
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
-from omb_py.suites import host_noise, one_sided, startup
+from omb_py.suites import functions, host_noise, one_sided, startup
 from omb_py.suites.collective import calls, neighborhood, sendrecv
 from omb_py.suites.guidelines import patterns
 from omb_py.suites.pt2pt import congestion, forked_children, multi_pair, partitioned, persistent, threads, two_ranks
@@ -76,6 +76,7 @@ def find(name: str) -> Benchmark:
     """
     short = name.lower().removeprefix("osu_")
     own = BENCHMARKS.get(short) or patterns.BENCHMARKS.get(short) or training.BENCHMARKS.get(short)
+    own = own or functions.BENCHMARKS.get(short)
     benchmark = own or _third_party().get(short)
     if benchmark is not None:
         return benchmark

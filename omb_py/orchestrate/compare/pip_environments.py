@@ -219,5 +219,6 @@ def _variables(folder: Path) -> dict[str, str | None]:
         return {_LIBMPI: None}
     if os.environ.get(_LIBMPI):
         return {}
-    shared = sorted((Path(sys.prefix) / "lib").glob("libmpi.so*"))
-    return {_LIBMPI: str(shared[0])} if shared else {}
+    # the name with a version: the one without may be a text for linkers
+    shared = max((Path(sys.prefix) / "lib").glob("libmpi.so*"), default=None)
+    return {_LIBMPI: str(shared)} if shared else {}

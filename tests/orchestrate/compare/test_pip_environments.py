@@ -175,6 +175,19 @@ def test_a_side_runs_in_its_environment(cache, tmp_path) -> None:
     assert child.stdout.strip() == "3.0"
 
 
+def test_which_mpi_library_an_environment_loads(cache, tmp_path, monkeypatch) -> None:
+    shared = tmp_path / "shared"
+    (shared / "lib").mkdir(parents=True)
+    for name in ("libmpi.so", "libmpi.so.12", "libmpi_abi.so.1"):
+        (shared / "lib" / name).write_text("")
+    monkeypatch.delenv("MPI4PY_LIBMPI", raising=False)
+    monkeypatch.setattr(sys, "prefix", str(shared))
+    own = environment_for([str(wheel(tmp_path, "1.0"))])
+    assert own.variables == {"MPI4PY_LIBMPI": str(shared / "lib" / "libmpi.so.12")}
+    (own.folder / "lib" / "libmpi.so.40").write_text("")
+    assert environment_for(own.requirements).variables == {"MPI4PY_LIBMPI": None}
+
+
 def test_an_interrupted_pip_leaves_nothing(tmp_path) -> None:
     folder = tmp_path / "e"
     with pytest.raises(FileNotFoundError):

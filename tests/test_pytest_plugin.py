@@ -1,0 +1,161 @@
+"""The pytest plugin, run by pytest itself; the ranks of most tests are replaced by known times."""
+
+from __future__ import annotations
+
+import json
+import re
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+pytest.importorskip("pytest_benchmark", reason="pytest-benchmark is in the extra dev")
+pytest_plugins = ("pytester",)
+DOCS = Path(__file__).resolve().parent.parent / "docs" / "pytest.md"
+INSTALLED = any(entry.name == "omb_py" for entry in entry_points(group="pytest11"))
+PLUGIN = [] if INSTALLED else ["-p", "omb_py.pytest_plugin"]
+"""An installation that is older than the plugin has no entry point yet."""
+
+KNOWN = """
+import pandas as pd
+import pytest
+from omb_py import pytest_plugin
+from omb_py.errors import LaunchFailed
+
+asked = []
+
+@pytest.fixture(autouse=True)
+def known(monkeypatch):
+    def measured(workload, **options):
+        asked.append(options)
+        if "hang" in workload:
+            raise LaunchFailed("rank 1 hangs in a call of the function")
+        medians = [100.0, 300.0, 200.0][: options["launches"]]
+        return pd.DataFrame({"median_us": medians, "library": "L", "library_version": "1", "run_id": "r"})
+    monkeypatch.setattr(pytest_plugin, "_measured", measured)
+
+@pytest.fixture
+def options():
+    return asked
+"""
+TEST = """
+import pytest
+
+def step(comm): pass
+def hang(comm): pass
+
+@pytest.mark.benchmark(group="mine")
+def test_step(comm_benchmark, options):
+    result = comm_benchmark(step, ranks=4, launches=3)
+    print("result", result.median_us, result.medians_us, options[-1]["iterations"], options[-1]["store"])
+"""
+
+
+@pytest.fixture
+def run(pytester):
+    pytester.makeconftest(KNOWN)
+
+    def call(text: str, *words: str):
+        pytester.makepyfile(text)
+        flags = ["-p", "no:cacheprovider", "-p", "no:xdist", "-q", "-s"]
+        return pytester.runpytest_subprocess(*PLUGIN, *flags, *words)
+
+    return call
+
+
+def test_launches_are_the_samples_of_pytest_benchmark(run, pytester) -> None:
+    result = run(TEST, "--omb-py", "--benchmark-json=b.json", "--omb-py-store=kept")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["*result 200.0 (100.0, 300.0, 200.0) 100 kept*", "*benchmark 'mine'*", "*test_step*"])
+    (benchmark,) = json.loads((pytester.path / "b.json").read_text())["benchmarks"]
+    assert benchmark["stats"]["data"] == pytest.approx([100e-6, 300e-6, 200e-6])
+    assert benchmark["stats"]["median"] == pytest.approx(200e-6) and benchmark["stats"]["rounds"] == 3
+    assert benchmark["extra_info"]["ranks"] == 4 and benchmark["extra_info"]["library"] == "L 1"
+    assert benchmark["group"] == "mine"
+
+
+def test_without_the_option_functions_are_only_called(run) -> None:
+    result = run(TEST)
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["*result 100.0 (100.0,) 1 None*"])
+    result.stdout.no_fnmatch_line("*benchmark 'mine'*")
+
+
+def test_a_limit_of_pytest_benchmark_fails_the_run(run, pytester) -> None:
+    run(TEST, "--omb-py", "--benchmark-save=first").assert_outcomes(passed=1)
+    faster = KNOWN.replace("[100.0, 300.0, 200.0]", "[150.0, 400.0, 300.0]")
+    pytester.makeconftest(faster)
+    pytester.makepyfile(TEST)
+    words = ("--omb-py", "--benchmark-compare", "--benchmark-compare-fail=median:20%")
+    again = pytester.runpytest_subprocess(*PLUGIN, "-p", "no:cacheprovider", "-p", "no:xdist", "-q", *words)
+    assert again.ret != 0
+    again.stderr.fnmatch_lines(["*Performance has regressed*"])
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("comm_benchmark(lambda comm: None)", "*define it at the top of a module*"),
+        ("comm_benchmark(step, ranks=0)", "*ranks is 0, and must be 1 or more*"),
+        ("comm_benchmark(step, setup=hang, args=(1,))", "*setup= or args=, not both*"),
+        ("comm_benchmark(step); comm_benchmark(hang)", "*one function in a test*"),
+        ("comm_benchmark(hang)", "*rank 1 hangs in a call of the function*"),
+    ],
+)
+def test_what_goes_wrong_is_one_line(run, line, words) -> None:
+    text = f"def step(comm): pass\ndef hang(comm): pass\n\ndef test_it(comm_benchmark):\n    {line}\n"
+    result = run(text, "--omb-py", "--tb=short")
+    assert result.ret != 0
+    result.stdout.fnmatch_lines([words])
+
+
+def test_without_pytest_benchmark_it_says_what_to_install(run) -> None:
+    result = run(TEST, "--omb-py", "-p", "no:benchmark")
+    assert result.ret != 0
+    result.stdout.fnmatch_lines(["*pip install pytest-benchmark*"])
+
+
+def test_the_frame_has_the_columns_of_the_store() -> None:
+    from omb_py.pytest_plugin import CommResult
+
+    result = CommResult((3.0, 1.0, 2.0), pd.DataFrame())
+    assert result.median_us == 2.0
+
+
+@pytest.mark.mpi
+def test_the_example_of_the_documentation(pytester) -> None:
+    """docs/pytest.md on real ranks, as it stands there."""
+    (example,) = re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.DOTALL)
+    pytester.makepyfile(test_exchange=example)
+    flags = ["-p", "no:cacheprovider", "-p", "no:xdist", "-q", "test_exchange.py"]
+    checked = pytester.runpytest_subprocess(*PLUGIN, *flags)
+    checked.assert_outcomes(passed=1)
+    measured = pytester.runpytest_subprocess(*PLUGIN, *flags, "--omb-py", "--omb-py-store=s", "--benchmark-json=b.json")
+    measured.assert_outcomes(passed=1)
+    (benchmark,) = json.loads((pytester.path / "b.json").read_text())["benchmarks"]
+    stats = benchmark["stats"]
+    assert stats["rounds"] == 3 and 0 < stats["min"] <= stats["median"] <= stats["max"]
+    from omb_py.results import load
+
+    rows = load(pytester.path / "s")
+    assert rows["benchmark"].tolist() == ["function"] * 3 and rows["launch_id"].nunique() == 3
+    assert rows["iterations"].tolist() == [50] * 3 and rows["ranks"].tolist() == [2] * 3
+    assert sorted(rows["median_us"] * 1e-6) == pytest.approx(sorted(stats["data"]))
+
+
+@pytest.mark.mpi
+def test_a_function_that_fails_on_one_rank_is_named(pytester) -> None:
+    pytester.makepyfile(
+        """
+        def step(comm):
+            if comm.rank == 1:
+                raise ValueError("no neighbour")
+
+        def test_step(comm_benchmark):
+            comm_benchmark(step, ranks=2, timeout=30)
+        """
+    )
+    result = pytester.runpytest_subprocess(*PLUGIN, "-p", "no:cacheprovider", "-p", "no:xdist", "-q")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*step failed on rank 1: ValueError: no neighbour (line 3 of test_*"])
