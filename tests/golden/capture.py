@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -76,4 +77,5 @@ def main(words: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
+    os.environ["OMB_PY_PROGRESS"] = "never"  # its lines depend on how long something takes
     sys.exit(main(sys.argv[1:]))

@@ -82,7 +82,7 @@ def command() -> click.Command:
                 heading="Storage",
                 metavar="RUN",
                 type=Parsed("run", str),
-                help="Go on with a comparison that was interrupted, with the same options: its id, the beginning of "
+                help="Resume a comparison that was interrupted, with the same options: its id, the beginning of "
                 "it, or nothing for the newest. Stored launches are not made again. (default: a new comparison)",
             ),
             debug_option(),
@@ -247,7 +247,7 @@ def _measured(words: Sequence[str], specs: Any, given: dict[str, Any]) -> Any:
 
 def _stored(words: Sequence[str], given: dict[str, Any]) -> Any:
     if given["resume"]:
-        raise UsageError("--resume goes on with measuring, and these sides are stored: leave it out")
+        raise UsageError("--resume needs sides that are measured, and these are stored: leave it out")
     unknown = next((w for w in words if w.startswith("-")), None)
     if unknown is not None:
         own = [name for param in click.get_current_context().command.params for name in param.opts]

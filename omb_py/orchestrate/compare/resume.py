@@ -139,7 +139,7 @@ def check_same(run_id: str, begun: Mapping[str, Any], now: Mapping[str, Any]) ->
         if begun.get(name) != value:
             before, after = (json.dumps(v, sort_keys=True) for v in (begun.get(name), value))
             short = len(before) < 60 and len(after) < 60
-            what = f"{name} {before}, and goes on with {after}" if short else f"other {name}"
+            what = f"{name} {before}, and is resumed with {after}" if short else f"other {name}"
             raise UsageError(
                 f"run {run_id} was begun with {what}: its launches are judged together: give the same options, or "
                 "begin a new comparison without --resume"

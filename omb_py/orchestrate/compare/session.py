@@ -194,12 +194,12 @@ def compare(
         rules: rules of the verdicts, declared before the first launch.
         launches: launches of each side in each round.
         kind: kind of the report.
-        resume: id of the interrupted comparison to go on with, the beginning of one, or ``last`` for the newest, if
+        resume: id of the interrupted comparison to resume, the beginning of one, or ``last`` for the newest, if
             there is one; None: a new comparison.
 
     Raises:
         UsageError: the two sides do not measure the same list of cells, there are too few launches, or the comparison
-            to go on with had another design.
+            to resume had another design.
         EnvironmentProblem: a side is broken. What was measured is kept; the message names the side and the run.
         Interrupted: the same.
     """
@@ -225,7 +225,7 @@ def compare(
         declare(store, run.run_id, {**declared, "seed": run.seed})
     else:
         measurer.resume(stored_launches(store, run.run_id))
-        run.note(f"run {run.run_id} goes on: {len(measurer.stored.waiting)} launches are in the store")
+        run.note(f"run {run.run_id} is resumed: {len(measurer.stored.waiting)} launches are in the store")
     design = Design(rules, launches, run.seed)
     simulated = all(in_process([plan.backend]) for plan in plans["BASE"])
     machine = None if simulated else observe()
@@ -337,4 +337,4 @@ def _kept_text(measurer: Measurer) -> str:
     done = " and ".join(f"{len({r['launch_id'] for r in measurer.rows[s]})} launches of {s}" for s in SIDES)
     store = measurer.sides["BASE"].requests[0].store
     run_id = measurer.main.run_id
-    return f"What was measured is kept in {store}, run {run_id}: {done}; --resume={run_id} goes on"
+    return f"What was measured is kept in {store}, run {run_id}: {done}; --resume={run_id} measures the rest"

@@ -217,7 +217,7 @@ class TestRefusals:
         import sys
 
         python.symlink_to(sys.executable)
-        assert "--env and --module change nothing" in refused(run, f"compare --env NEW={tmp_path / 'v1'} {SMALL}")
+        assert "--env, --pip and --module change nothing" in refused(run, f"compare --env NEW={tmp_path / 'v1'} {SMALL}")
 
     def test_of_stored_sides(self, run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
         for n, launches in ((2, 3), (4, 3), (3, 1)):
@@ -340,7 +340,7 @@ class TestSuites:
             (f"compare {suite}", "nothing differs between the sides"),
             ("compare --set NEW:A=b ./none.toml", "none.toml"),
             (f"compare --set NEW:A=b {suite} --no-store", "leave --no-store out"),
-            ("compare RUN1 RUN2 --resume", "these sides are stored"),
+            ("compare RUN1 RUN2 --resume", "and these are stored"),
             ("compare --resume", "repeat its command line"),
             (f"compare --set NEW:A=b {suite} --oops", "no such option --oops"),
             ("compare --set NEW:A=b quik", "did you mean quick?"),

@@ -70,7 +70,7 @@ def test_ends_with_the_same_report(run, interrupt, monkeypatch, number, tmp_path
     monkeypatch.undo()
     again, report, err = run(f"{LINE} --resume")
     assert again == code == 1 and numbers(report) == numbers(whole)
-    assert f"goes on: {number - 1} launches are in the store" in err
+    assert f"is resumed: {number - 1} launches are in the store" in err
     assert not list((tmp_path / "s" / ".reports").glob("*.begun"))
     # the stored launches give the same verdicts, and no launch was made twice
     assert len(list((tmp_path / "s").glob("date=*/*.parquet"))) == len(
@@ -99,13 +99,13 @@ def test_by_the_beginning_of_an_id(run, interrupt, monkeypatch, tmp_path) -> Non
 
 def test_with_nothing_interrupted_it_begins(run) -> None:
     code, report, err = run(f"{LINE} --resume")
-    assert code == 1 and report["cells"] and "goes on" not in err
+    assert code == 1 and report["cells"] and "is resumed" not in err
 
 
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        (LINE.replace("--launches 4", "--launches 5"), "was begun with launches 4, and goes on with 5"),
+        (LINE.replace("--launches 4", "--launches 5"), "was begun with launches 4, and is resumed with 5"),
         (LINE.replace("8:64:8", "8:8"), "was begun with"),
         (LINE.replace("alpha=1.1us", "alpha=1.2us"), "was begun with other sides"),
     ],
