@@ -10,8 +10,8 @@ from typing import Generic, TypeVar
 import numpy as np
 import scipy
 
-from omb_py.results.statistics.combined_rounds import Combined, can_show, combine
-from omb_py.results.statistics.sign_flips import SMALLEST, Array, Flips, alone
+from omb_py.results.statistics.sides.combined_rounds import Combined, can_show, combine
+from omb_py.results.statistics.sides.sign_flips import SMALLEST, Array, Flips, alone
 from omb_py.results.statistics.t_test import Estimate, quantile, rounding
 
 Key = TypeVar("Key", bound=Hashable)

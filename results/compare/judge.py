@@ -14,9 +14,9 @@ from typing import Literal
 import numpy as np
 
 from omb_py.results.compare.in_turn import InTurn, Levels, Outcome, Pairs, limits
-from omb_py.results.statistics.measured_apart import FEWEST_NIGHTS, SHARED_NIGHTS, by_night, drift_allowed_for
 from omb_py.results.statistics.multiple_testing import holm
-from omb_py.results.statistics.sign_flips import fewest_pairs
+from omb_py.results.statistics.sides.measured_apart import FEWEST_NIGHTS, SHARED_NIGHTS, by_night, drift_allowed_for
+from omb_py.results.statistics.sides.sign_flips import fewest_pairs
 from omb_py.results.statistics.t_test import detectable, launches_needed, ratio_of, rounding
 
 Verdict = Literal["SLOWER", "FASTER", "SAME", "UNCLEAR", "NOT COMPARABLE"]

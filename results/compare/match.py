@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 from omb_py.results.compare import tags
 from omb_py.results.compare.judge import Launched, Round
-from omb_py.results.statistics.combined_rounds import MOST_ROUNDS
 from omb_py.results.statistics.launch_time import FIELD, OURS, statistic_of, time_of
-from omb_py.results.statistics.measured_apart import days_of
+from omb_py.results.statistics.sides.combined_rounds import MOST_ROUNDS
+from omb_py.results.statistics.sides.measured_apart import days_of
 from omb_py.results.store.keys import COMPARED
 
 Row = Mapping[str, Any]
@@ -280,7 +280,7 @@ class _Dated:
 
 
 def _nights(rows: Iterable[Row]) -> Mapping[str, float]:
-    """Night of each run (:func:`omb_py.results.statistics.measured_apart.days_of`); nothing if a start is unknown."""
+    """Night of each run, in days since 1970; nothing if a start is not known."""
     starts = {(str(row["run_id"]), str(row["started_at"])) for row in rows}
     try:
         return days_of((run, datetime.fromisoformat(start)) for run, start in starts)

@@ -18,7 +18,7 @@ from omb_py.results.compare.select_launches import Launches
 from omb_py.results.formats.document import CaseResult, Document, Outcome, TextTable, numbered
 from omb_py.results.formats.units import share_text
 from omb_py.results.statistics.launch_time import OURS
-from omb_py.results.statistics.measured_apart import FEWEST_NIGHTS
+from omb_py.results.statistics.sides.measured_apart import FEWEST_NIGHTS
 
 COMPARE, AA = "compare", "aa"
 _JSON_NAMES = {"round": "look", "rounds": "looks"}

@@ -26,7 +26,7 @@ from omb_py.results.compare.judge import Launched, Rules
 from omb_py.results.compare.match import PAIR_TAG, ROUND_TAG, ROUNDS_TAG, SIDE_TAG, SIDES, Side, from_row
 from omb_py.results.compare.report import AA, COMPARE, Report, report_of
 from omb_py.results.compare.select_launches import Launches
-from omb_py.results.statistics.combined_rounds import can_show
+from omb_py.results.statistics.sides.combined_rounds import can_show
 from omb_py.results.store.keys import digest
 
 DEFAULT_LAUNCHES = 10

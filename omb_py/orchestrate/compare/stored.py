@@ -12,7 +12,7 @@ from omb_py.results.compare.judge import Rules
 from omb_py.results.compare.match import rounds_of
 from omb_py.results.compare.report import Report, report_of
 from omb_py.results.compare.select_launches import check_apart, read_comparison, read_side
-from omb_py.results.statistics.combined_rounds import MOST_ROUNDS
+from omb_py.results.statistics.sides.combined_rounds import MOST_ROUNDS
 
 
 def declared_rules(delta: float, tail_delta: float, rounds: int) -> Rules:

@@ -217,7 +217,9 @@ class TestRefusals:
         import sys
 
         python.symlink_to(sys.executable)
-        assert "--env, --pip and --module change nothing" in refused(run, f"compare --env NEW={tmp_path / 'v1'} {SMALL}")
+        assert "--env, --pip and --module change nothing" in refused(
+            run, f"compare --env NEW={tmp_path / 'v1'} {SMALL}"
+        )
 
     def test_of_stored_sides(self, run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
         for n, launches in ((2, 3), (4, 3), (3, 1)):
