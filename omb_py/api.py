@@ -383,6 +383,7 @@ def links(
     windows: int = 10,
     window: int = 8,
     passes: int = 5,
+    launches: int = 5,
     rounds: str = "parallel",
     store: str | Path | None = DEFAULT_STORE,
     tags: Mapping[str, str] = _NO_TAGS,
@@ -401,6 +402,7 @@ def links(
         windows: bandwidth windows of each pair, pass and direction.
         window: messages in flight.
         passes: number of measurements of every pair.
+        launches: number of launches among which the passes are divided.
         rounds: ``parallel``: disjoint pairs at once; ``serial``: one after the other.
 
     The other parameters are those of :func:`run`.
@@ -429,7 +431,7 @@ def links(
         quiet=quiet,
         settings={"mock": mock},
     )
-    design = Design(small, large, iterations, windows, window, passes, rounds)
+    design = Design(small, large, iterations, windows, window, passes, launches, rounds)
     result = sweep(placed(request, per_node, os.environ), design)
     verdicts = tuple(
         LinkVerdict(suspect.kind, result.name(suspect), suspect.metric, result.state(suspect), suspect.slower)

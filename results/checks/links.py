@@ -1,7 +1,9 @@
 """Slow nodes and slow links in measurements of every pair: pure functions, derived in docs/statistics.md.
 
 Values are logs of times, so that more is slower and a difference is a ratio. Arrays have a column for each pair of n
-nodes, in the order of :func:`pair_ends`, and a row for each pass over all pairs.
+nodes, in the order of :func:`pair_ends`, and a row for each launch, or for each pass where there is one launch only. A
+pair counts by its fastest launch: what is slow for good is slow in every launch, and what a launch draws by chance is
+not.
 """
 
 from __future__ import annotations
@@ -9,11 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
+
+from omb_py.results.checks.racks import groups_of
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -39,12 +44,15 @@ _PRIOR = 4
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """The parts of a sweep: value of pair (i, j) = level + node[i] + node[j] + link."""
+    """The parts of a sweep: value of pair (i, j) = level of their groups + node[i] + node[j] + link."""
 
     level: float
+    """Median of the levels of all pairs."""
     node: Floats
     link: Floats
     """Effect of each pair's link, shape (pairs,)."""
+    groups: Ints
+    """Group of each node, such as its rack; all 0 where there are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,26 +107,49 @@ def take_apart(values: Floats, n: int) -> Effects:
     """Split a sweep into level, nodes and links by median polish on a symmetric table.
 
     The method is that of J. W. Tukey, Exploratory Data Analysis, 1977. A node's effect is the median over its pairs, so
-    a few slow links do not move it, and a slow node does not show in each of its links. Time and memory grow with the
-    number of pairs.
+    a few slow links do not move it, and a slow node does not show in each of its links. Groups of nodes that are nearer
+    to each other (:func:`.racks.groups_of`) have levels of their own, so that a small rack is not a set of slow nodes.
+    Time and memory grow with the number of pairs.
 
     Args:
         values: logs of times by pair, shape (pairs,).
         n: number of nodes, 3 or more.
     """
-    grid = square(values, n)
-    off = ~np.eye(n, dtype=bool)
-    rows = grid[off].reshape(n, n - 1)
-    # half of all pairs may have a slow end, but not half of the pairs of most nodes
-    level = float(np.median(np.median(rows, axis=1)))
+    groups = groups_of(values, n)
     node = np.zeros(n)
+    levels = _levels(values, node, groups)
     for _ in range(_POLISHES):
-        others = np.broadcast_to(node, (n, n))[off].reshape(n, n - 1)
-        node = np.median(rows - level - others, axis=1)
-        middle = float(np.median(node))
-        node, level = node - middle, level + 2 * middle
+        node = _row_medians(square(values - levels, n) - node[None, :])
+        for group in range(int(groups.max()) + 1):
+            members = groups == group
+            # of two nodes the faster is the usual one
+            node[members] -= np.median(node[members]) if members.sum() > 2 else node[members].min()
+        levels = _levels(values, node, groups)
     first, second = pair_ends(n)
-    return Effects(level, node, values - level - node[first] - node[second])
+    return Effects(float(np.median(levels)), node, values - levels - node[first] - node[second], groups)
+
+
+def _row_medians(grid: Floats) -> Floats:
+    """Median of each row of a square, without its diagonal."""
+    n = len(grid)
+    medians: Floats = np.median(grid[~np.eye(n, dtype=bool)].reshape(n, n - 1), axis=1)
+    return medians
+
+
+def _levels(values: Floats, node: Floats, groups: Ints) -> Floats:
+    """Level of each pair: that of its two groups, the median over nodes of the median over their pairs."""
+    n = len(node)
+    first, second = pair_ends(n)
+    grid = square(values - node[first] - node[second], n)
+    levels = np.empty_like(values)
+    for a in range(int(groups.max()) + 1):
+        for b in range(a, int(groups.max()) + 1):
+            # half of all pairs may have a slow end, but not half of the pairs of most nodes
+            block = grid[np.ix_(groups == a, groups == b)]
+            rows = _row_medians(block) if a == b else np.median(block, axis=1)
+            own = ((groups[first] == a) & (groups[second] == b)) | ((groups[first] == b) & (groups[second] == a))
+            levels[own] = np.median(rows)
+    return levels
 
 
 def spread(values: Floats) -> float:
@@ -126,25 +157,59 @@ def spread(values: Floats) -> float:
     return float(_SIGMA * np.median(np.abs(values - np.median(values))))
 
 
-def within(passes: Floats) -> float:
-    """Estimate the standard error of a pair's median over the passes, pooled over pairs; 0 with one pass."""
-    count = len(passes)
+def single_noise(launches: Floats) -> float:
+    """Estimate the standard deviation of one launch (or pass) of a pair, pooled over pairs; 0 with one of them."""
+    count = len(launches)
     if count < 2:
         return 0.0
-    off = passes - np.median(passes, axis=0)
+    off = launches - np.median(launches, axis=0)
     single = _SIGMA * np.median(np.abs(off)[np.abs(off) > 0]) if np.any(off) else 0.0
-    return float(single * math.sqrt(count / (count - 1)) * _MEDIAN / math.sqrt(count))
+    return float(single * math.sqrt(count / (count - 1)))
 
 
-def judge(passes: Floats, n: int, delta: float, alpha: float, counts: tuple[int, int] | None = None) -> Judged:
+@lru_cache(maxsize=64)
+def of_fastest(count: int) -> float:
+    """Standard deviation of the smallest of so many standard normal values.
+
+    >>> of_fastest(1), round(of_fastest(2), 3), round(of_fastest(5), 3)
+    (1.0, 0.826, 0.669)
+    """
+    if count == 1:
+        return 1.0
+    x = np.linspace(-9, 9, 4001)
+    # the density of the smallest is proportional to φ(x) · (1 - Φ(x))^(count - 1)
+    density = np.exp(-(x**2) / 2) * scipy.special.ndtr(-x) ** (count - 1)
+    density /= density.sum()
+    mean = float(density @ x)
+    return math.sqrt(float(density @ (x - mean) ** 2))
+
+
+def usual_value(launches: Floats, fresh: bool) -> tuple[Floats, float]:
+    """Compute the value of each pair, and its standard error.
+
+    Args:
+        launches: shape (launches, pairs), or (passes, pairs) of one launch.
+        fresh: True if every row is a launch of its own: the fastest counts. False for the passes of one launch: their
+            median counts.
+    """
+    count, noise = len(launches), single_noise(launches)
+    if fresh:
+        return launches.min(axis=0), noise * of_fastest(count)
+    return np.median(launches, axis=0), noise * _MEDIAN / math.sqrt(count)
+
+
+def judge(
+    passes: Floats, n: int, delta: float, alpha: float, counts: tuple[int, int] | None = None, fresh: bool = False
+) -> Judged:
     """Find the nodes and links that are slower than chance explains.
 
     Args:
-        passes: logs of times, shape (passes, pairs).
+        passes: logs of times, shape (launches, pairs), or (passes, pairs) of one launch.
         n: number of nodes, :data:`LEAST` or more.
         delta: part by which a node or link must be slower to count.
         alpha: chance that any node, and that any link, is beyond its limit although all are alike (Bonferroni).
         counts: how many nodes and how many links are tested; None means all.
+        fresh: as in :func:`usual_value`.
 
     Raises:
         ValueError: there are too few nodes, or the columns are not the pairs of n nodes.
@@ -152,10 +217,13 @@ def judge(passes: Floats, n: int, delta: float, alpha: float, counts: tuple[int,
     passes = np.atleast_2d(np.asarray(passes, np.float64))
     if n < LEAST or passes.shape[1] != n * (n - 1) // 2:
         raise ValueError(f"{passes.shape[1]} pairs of {n} nodes")
-    effects = take_apart(np.median(passes, axis=0), n)
+    values, error = usual_value(passes, fresh)
+    effects = take_apart(values, n)
     pairs, looked = passes.shape[1], counts or (n, passes.shape[1])
-    noise = _Spread(within(passes), (len(passes) - 1) * pairs)
-    between = _shrunk(_Spread(spread(effects.link) * math.sqrt(pairs / (pairs - n)), pairs - n), noise)
+    noise = _Spread(error, (len(passes) - 1) * pairs)
+    groups = int(effects.groups.max()) + 1
+    left = max(1, pairs - n - (groups * (groups + 1) // 2 - 1))
+    between = _shrunk(_Spread(spread(effects.link) * math.sqrt(pairs / left), left), noise)
     link_limit = _limit((noise, between), delta, alpha, looked[1])
     # a node's effect holds the noise of its n - 1 links and their differences, and the differences between nodes
     shrink = _MEDIAN / math.sqrt(n - 1)
@@ -200,19 +268,20 @@ def _beyond(values: Floats, limit: float) -> Ints:
     return columns[np.argsort(-values[columns], kind="stable")]
 
 
-def suspects(sweep: Mapping[str, Floats], n: int, alpha: float = ALPHA) -> list[Suspect]:
+def suspects(sweep: Mapping[str, Floats], n: int, alpha: float = ALPHA, fresh: bool = False) -> list[Suspect]:
     """Find the suspects of a sweep, the slowest first.
 
     Args:
         sweep: metric -> logs of times, shape (passes, pairs); metrics are keys of :data:`DELTAS`.
         n: number of nodes.
         alpha: chance of any suspect at all although all nodes and links are alike.
+        fresh: as in :func:`usual_value`.
     """
     # nodes and links of each metric are separate families
     share = alpha / (2 * len(sweep))
     slow = []
     for metric, passes in sweep.items():
-        judged = judge(passes, n, DELTAS[metric], share)
+        judged = judge(passes, n, DELTAS[metric], share, fresh=fresh)
         slow += _named(judged, n, metric)
     return sorted(slow, key=lambda suspect: -suspect.slower)
 
@@ -260,7 +329,11 @@ def again(suspected: Sequence[Suspect], effects: Sequence[Effects], most: int = 
 
 
 def confirm(
-    suspected: Sequence[Suspect], sweep: Mapping[str, Floats], members: Sequence[int], alpha: float = ALPHA
+    suspected: Sequence[Suspect],
+    sweep: Mapping[str, Floats],
+    members: Sequence[int],
+    alpha: float = ALPHA,
+    fresh: bool = False,
 ) -> dict[Suspect, Suspect | None]:
     """Judge each suspect again by the repeat.
 
@@ -269,6 +342,7 @@ def confirm(
         sweep: fresh measurements of the repeat, as in :func:`suspects`.
         members: the nodes of the repeat, in the order of its columns.
         alpha: chance that any suspect is slow again by chance.
+        fresh: as in :func:`usual_value`.
 
     Returns:
         Suspect -> the suspect as the repeat measured it, or None where it cleared it. Suspects that were not measured
@@ -278,7 +352,10 @@ def confirm(
     repeated = [suspect for suspect in suspected if all(end in place for end in suspect.ends)]
     share = alpha / max(1, len(repeated))
     outcomes: dict[Suspect, Suspect | None] = {}
-    judged = {metric: judge(passes, len(members), DELTAS[metric], share, (1, 1)) for metric, passes in sweep.items()}
+    judged = {
+        metric: judge(launches, len(members), DELTAS[metric], share, (1, 1), fresh)
+        for metric, launches in sweep.items()
+    }
     for suspect in repeated:
         result = judged[suspect.metric]
         ends = [place[end] for end in suspect.ends]

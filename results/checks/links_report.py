@@ -102,6 +102,10 @@ def document_of(sweep: Sweep) -> Document:
         notes.append(f"suspected, not confirmed: {_names(by_state['cleared'])}")
     if by_state["suspect"]:
         notes.append(f"suspect, not repeated since others were slower: {_names(by_state['suspect'])}")
+    if sweep.judged and not sweep.first.fresh:
+        notes.append(
+            "one launch: what is slow in this launch only cannot be told from what is slow for good: --launches 5"
+        )
     rows = [
         (subject["kind"], subject["name"], metric, values["state"], f"{values['slower']:.3f}", f"{values['limit']:.3f}")
         for subject in subjects(sweep)

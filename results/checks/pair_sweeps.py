@@ -15,24 +15,29 @@ from numpy.typing import ArrayLike, NDArray
 
 from omb_py.engine.program.pair_schedule import DIRECTIONS
 from omb_py.results.checks import links
+from omb_py.results.compare.tags import LINKS_PART
 
 Floats = NDArray[np.float64]
 Row = Mapping[str, Any]
 
 METRICS = tuple(links.DELTAS)
+PART_TAG = LINKS_PART
+"""Tag of a row: the part of a run to which its launch belongs, one of :data:`PARTS`."""
+PARTS = ("sweep", "repeat")
 MARKS = ("pair", "pass", "direction")
 """Keys that the ``parameters`` of every stored row of a sweep have."""
-COLUMNS = ("run_id", "launch_index", "benchmark", "parameters", "metrics", "hosts", "samples_us")
+COLUMNS = ("run_id", "launch_index", "benchmark", "parameters", "metrics", "hosts", "samples_us", "tags")
 """Columns of the store that :func:`sweep_of` needs."""
 
 
 @dataclass
 class Table:
-    """The measurements of one launch: a few numbers for each pair and pass."""
+    """The measurements of a sweep or its repeat: a few numbers for each pair and pass."""
 
     members: tuple[int, ...]
-    """Ranks of the launch that took part."""
+    """Ranks that took part."""
     passes: int
+    """Passes over all pairs, of all launches together."""
     values: dict[str, Floats] = field(default_factory=dict)
     """Metric -> logs of times in µs, shape (passes, pairs); the slower direction for bandwidth. NaN: not measured."""
     directions: dict[str, Floats] = field(default_factory=dict)
@@ -40,6 +45,21 @@ class Table:
     hosts: Sequence[str] = ()
     """Hosts of all ranks of the launch."""
     window_bytes: float = math.nan
+    launches: int = 1
+    """Launches among which the passes are divided evenly, one launch after the other."""
+
+    @property
+    def fresh(self) -> bool:
+        """True if there are several launches: then the launch is the unit, and no longer the pass."""
+        return self.launches > 1
+
+    @property
+    def units(self) -> dict[str, Floats]:
+        """Metric -> logs of times, shape (launches, pairs): of each launch the median; of one launch all passes."""
+        if not self.fresh:
+            return self.values
+        each = self.launches, self.passes // self.launches, -1
+        return {metric: np.median(values.reshape(each), axis=1) for metric, values in self.values.items()}
 
     def __post_init__(self) -> None:
         shape = self.passes, len(self.members) * (len(self.members) - 1) // 2
@@ -149,34 +169,43 @@ def sweep_of(rows: Sequence[Row]) -> Sweep:
     """Judge a stored sweep again by the usual rules; it has no suspects if its first launch is not complete.
 
     Args:
-        rows: all rows of one run, with :data:`COLUMNS`; ``parameters`` and ``metrics`` as mappings. Its launch with
-            the smallest number is the sweep, the next one the repeat.
+        rows: all rows of one run, with :data:`COLUMNS`; ``parameters`` and ``metrics`` as mappings. Their tag says
+            which launches are the sweep and which the repeat; without it the first launch is the sweep.
 
     Raises:
         ValueError: there is no row.
     """
     if not rows:
         raise ValueError("a sweep without rows")
-    launches = sorted({int(row["launch_index"]) for row in rows})
-    first, *more = [_table([row for row in rows if int(row["launch_index"]) == launch]) for launch in launches[:2]]
+    ordered = sorted(rows, key=lambda row: (int(row["launch_index"]), int(row["parameters"]["pass"])))
+    first_launch = int(ordered[0]["launch_index"])
+    parts: dict[str, list[Row]] = {part: [] for part in PARTS}
+    for row in ordered:
+        # before launches were tagged a sweep had one
+        usual = PARTS[0] if int(row["launch_index"]) == first_launch else PARTS[1]
+        parts[dict(row.get("tags") or {}).get(PART_TAG, usual)].append(row)
+    first, *more = [_table(own) for own in parts.values() if own]
     plain = Sweep(str(rows[0]["run_id"]), names_of(first.hosts), first, (), None, {})
     if not plain.judged or first.members != tuple(range(len(first.members))):
         return plain
-    suspects = tuple(links.suspects(first.values, len(first.members)))
+    suspects = tuple(links.suspects(first.units, len(first.members), fresh=first.fresh))
     repeat = more[0] if suspects and more and more[0].complete else None
-    outcomes = links.confirm(suspects, repeat.values, repeat.members) if repeat is not None else {}
+    outcomes = links.confirm(suspects, repeat.units, repeat.members, fresh=repeat.fresh) if repeat is not None else {}
     return replace(plain, suspects=suspects, repeat=repeat, outcomes=outcomes)
 
 
 def _table(rows: Sequence[Row]) -> Table:
-    """Rebuild the table of a launch from its stored rows."""
+    """Rebuild a table from its stored rows, which are in the order of launches and passes."""
     hosts: dict[int, str] = {}
     turns: dict[str, int] = {}
     for row in rows:
         hosts.update(zip(_pair(row), map(str, row["hosts"]), strict=True))
         turns.setdefault(row["parameters"]["pass"], len(turns))
     members = tuple(sorted(hosts))
-    table = Table(members, len(turns), hosts=[hosts[rank] for rank in members])
+    launches = len({int(row["launch_index"]) for row in rows})
+    # of a sweep that was cut off a launch may lack passes; it is not complete then, and not judged
+    launches = launches if len(turns) % launches == 0 else 1
+    table = Table(members, len(turns), hosts=[hosts[rank] for rank in members], launches=launches)
     for row in rows:
         turn, pair = turns[row["parameters"]["pass"]], (_pair(row),)
         samples = _samples(row["samples_us"])

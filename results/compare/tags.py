@@ -15,6 +15,7 @@ COMPARE_ROUND: Final = "compare_look"
 COMPARE_ROUNDS: Final = "compare_looks"
 COMPARE_SIDE: Final = "compare_side"
 COMPARE_PAIR: Final = "compare_pair"
+LINKS_PART: Final = "links_part"
 CORRECTNESS: Final = "correctness"
 """Value of :data:`ACCEPT_PHASE`: few calls, of which every byte is checked; their times are no measurement."""
 PERFORMANCE: Final = "performance"
@@ -22,7 +23,17 @@ PERFORMANCE: Final = "performance"
 BESIDE: Final = "beside"
 """Value of :data:`ACCEPT_PHASE`: calls that are timed while another job runs."""
 BOOKKEEPING: Final = frozenset(
-    {SUITE, SUITE_HASH, SUITE_CELL, ACCEPT_ROUND, GUIDELINE_ROUND, COMPARE_ROUND, COMPARE_ROUNDS, COMPARE_PAIR}
+    {
+        SUITE,
+        SUITE_HASH,
+        SUITE_CELL,
+        ACCEPT_ROUND,
+        GUIDELINE_ROUND,
+        COMPARE_ROUND,
+        COMPARE_ROUNDS,
+        COMPARE_PAIR,
+        LINKS_PART,
+    }
 )
 """Tags that number rows; rows that differ in nothing else measured the same thing."""
 

@@ -10,7 +10,7 @@ import sys
 
 from tests.support.machines.fleet import Fleet, found_in
 
-MOST_FALSE, LEAST_FOUND = 0.05, 0.99
+MOST_FALSE, MOST_DRAWN, LEAST_FOUND = 0.05, 0.01, 0.99
 
 
 def main(words: list[str] | None = None) -> int:
@@ -29,12 +29,24 @@ def main(words: list[str] | None = None) -> int:
             hit += ("node", (n // 3,)) in found
             extra += bool(found - {("node", (n // 3,))})
         share = hit / given.sweeps
+        drawn = Fleet(n, passes=5, drawn=0.1)
+        chance = sum(bool(found_in(drawn, seed, fresh=True)) for seed in range(given.sweeps)) / given.sweeps
+        steady = Fleet(n, passes=5, drawn=0.1, links={(0, 2): 1.3})
+        link = sum(
+            ("link", (0, 2)) in {(one.kind, one.ends) for one in found_in(steady, seed, fresh=True)}
+            for seed in range(given.sweeps)
+        )
         print(
             f"{n:5} nodes: healthy, someone named {false:6.2%}; one 6 % slow, found {share:7.2%}, "
             f"another named {extra / given.sweeps:.2%}",
             flush=True,
         )
-        bad = bad or false > MOST_FALSE or (n >= 64 and share < LEAST_FOUND)
+        print(
+            f"{n:5} nodes, five launches, each slows a tenth of the pairs by 30 %: someone named {chance:6.2%}; "
+            f"a link 30 % slow in all, found {link / given.sweeps:7.2%}",
+            flush=True,
+        )
+        bad = bad or chance > MOST_DRAWN or false > MOST_FALSE or (n >= 64 and share < LEAST_FOUND)
     return int(bad)
 
 

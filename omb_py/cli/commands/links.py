@@ -103,6 +103,15 @@ def _own() -> list[click.Parameter]:
             help=f"How often all pairs are gone through, in another order each time. (default: {usual.passes})",
         ),
         Grouped(
+            ["--launches"],
+            heading=heading,
+            metavar="N",
+            type=whole("launches", 1),
+            default=usual.launches,
+            help="Launches among which the passes are divided; what is slow in some of them only is not slow for good. "
+            f"(default: {usual.launches})",
+        ),
+        Grouped(
             ["--small"],
             heading=heading,
             metavar="SIZE",
@@ -164,7 +173,7 @@ def _output() -> list[click.Parameter]:
 def run_links(form: str, graph: str | None, output: Sequence[Path], **given: Any) -> int:
     """Measure all pairs, judge them and print the findings; the exit code."""
     check_files(output, _FILES)
-    names = ("small", "large", "iterations", "windows", "window", "passes", "rounds")
+    names = ("small", "large", "iterations", "windows", "window", "passes", "launches", "rounds")
     design = Design(**{name: given.pop(name) for name in names})
     result = sweep(_request(given), design)
     document = document_of(result)

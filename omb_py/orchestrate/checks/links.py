@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from omb_py.backends.registry import capabilities, capabilities_of, in_process
 from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.program.pair_schedule import DIRECTIONS, Schedule, parse_schedule
@@ -24,7 +22,7 @@ from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.pair_rows import samples_of
 from omb_py.orchestrate.running.run import finish, new_run, start
 from omb_py.results.checks import links
-from omb_py.results.checks.pair_sweeps import Sweep, Table, names_of
+from omb_py.results.checks.pair_sweeps import PART_TAG, PARTS, Sweep, Table, names_of
 from omb_py.suites.registry import find
 
 ANSWER_S = 15.0
@@ -45,7 +43,15 @@ class Design:
     """Windows of bandwidth in a pass and direction."""
     window: int = 8
     passes: int = 5
+    launches: int = 5
+    """Launches among which the passes are divided; no more than there are passes."""
     rounds: str = "parallel"
+
+    @property
+    def shares(self) -> tuple[int, int]:
+        """Number of launches, and of passes of each."""
+        launches = min(self.launches, self.passes)
+        return launches, self.passes // launches
 
 
 def sweep(request: Request, design: Design) -> Sweep:
@@ -65,16 +71,16 @@ def sweep(request: Request, design: Design) -> Sweep:
     run = new_run(request, [])
     members = tuple(range(ranks))
     try:
-        first = _measured(run, request, design, members, 0)
-        suspects = tuple(links.suspects(first.values, ranks))
+        first = _measured(run, request, design, members, PARTS[0])
+        suspects = tuple(links.suspects(first.units, ranks, fresh=first.fresh))
         repeat, outcomes = None, {}
         if suspects:
-            effects = [links.take_apart(np.median(v, axis=0), ranks) for v in first.values.values()]
+            effects = [links.take_apart(links.usual_value(v, first.fresh)[0], ranks) for v in first.units.values()]
             members = links.again(suspects, effects)
             nodes = f"{len(members)} of {ranks} nodes" if len(members) < ranks else f"all {ranks} nodes"
-            run.note(f"{_counted(suspects)} measured again, in a launch of its own, among {nodes}")
-            repeat = _measured(run, request, design, members, 1)
-            outcomes = links.confirm(suspects, repeat.values, members)
+            run.note(f"{_counted(suspects)} measured again, in launches of their own, among {nodes}")
+            repeat = _measured(run, request, design, members, PARTS[1])
+            outcomes = links.confirm(suspects, repeat.units, members, fresh=repeat.fresh)
     finally:
         finish(run)
     return Sweep(run.run_id, names_of(list(first.hosts)), first, suspects, repeat, outcomes)
@@ -144,15 +150,25 @@ def places(request: Request, per_node: int, environ: Mapping[str, str]) -> tuple
     return ranks, ()
 
 
-def cells_of(request: Request, design: Design, members: tuple[int, ...], seed: int) -> tuple[Cell, ...]:
-    """Return the cells of a launch: every pass has latency, and bandwidth in both directions, of all pairs."""
+def cells_of(
+    request: Request, design: Design, members: tuple[int, ...], seed: int, turns: range | None = None
+) -> tuple[Cell, ...]:
+    """Return the cells of a launch: every pass has latency, and bandwidth in both directions, of all pairs.
+
+    Args:
+        request: options of the launch.
+        design: messages and repetitions.
+        members: ranks that take part.
+        seed: decides the order of the pairs.
+        turns: numbers of the passes; None means all.
+    """
     backend = request.backends[0]
     offer = capabilities_of(request.backends)[backend]
     (binding, *_) = bindings_of(request, offer)
     whole = () if len(members) == request.ranks else members
     common = {"device": request.device, "buffer": request.buffer, "auto": False}
     cells = []
-    for turn in range(design.passes):
+    for turn in turns or range(design.passes):
         plan = [("latency", "forward"), *(("bw", direction) for direction in DIRECTIONS)]
         for name, direction in plan:
             large = name == "bw"
@@ -175,14 +191,25 @@ def cells_of(request: Request, design: Design, members: tuple[int, ...], seed: i
     return tuple(cells)
 
 
-def _measured(run: Run, request: Request, design: Design, members: tuple[int, ...], number: int) -> Table:
-    """Make one launch. Raises LaunchFailed, with the hosts that do not answer."""
-    cells = cells_of(request, design, members, run.seed + number)
+def _measured(run: Run, request: Request, design: Design, members: tuple[int, ...], part: str) -> Table:
+    """Make the launches of a sweep, or of its repeat. Raises LaunchFailed, with the hosts that do not answer."""
+    launches, passes = design.shares
+    table = Table(members, launches * passes, launches=launches)
+    run.request = replace(run.request, tags={**request.tags, PART_TAG: part})
+    run.on_round = partial(_take, table)
+    for launch in range(launches):
+        number = PARTS.index(part) * launches + launch
+        turns = range(launch * passes, (launch + 1) * passes)
+        _launch(run, request, cells_of(request, design, members, run.seed + number, turns), number)
+    if not table.complete:
+        raise EnvironmentProblem("some pairs were not measured: run it again, and report this")
+    return table
+
+
+def _launch(run: Run, request: Request, cells: tuple[Cell, ...], number: int) -> None:
     needs = replace(find("latency").needs, device=request.device, share_device=request.share_device)
     if request.thread_level:
         needs = replace(needs, thread_level=request.thread_level)  # type: ignore[arg-type]
-    table = Table(members, design.passes)
-    run.on_round = partial(_take, table)
     plan = LaunchPlan(request.backends[0], needs, request.ranks or 0, number, cells)
     run.command.progress.plan([len(cells)])
     try:
@@ -195,9 +222,6 @@ def _measured(run: Run, request: Request, design: Design, members: tuple[int, ..
             raise
         hosts = ", ".join(silent)
         raise LaunchFailed(f"no answer from {hosts}: look at {hosts}, or leave it out of --hosts. {error}") from error
-    if not table.complete:
-        raise EnvironmentProblem("some pairs were not measured: run it again, and report this")
-    return table
 
 
 def _take(table: Table, message: Mapping[str, Any], hosts: Sequence[str]) -> None:

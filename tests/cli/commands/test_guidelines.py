@@ -10,7 +10,7 @@ import pytest
 from omb_py.cli import main
 from omb_py.results import load
 
-SMALL = "guidelines gl5 gl9 --backend mock -n 4 -m 8:8 -i 4 -x 0 --launches 3"
+SMALL = "guidelines gl5 gl9 --backend mock -n 4 -m 8:8 -i 4 -x 0 --launches 10"
 
 
 @pytest.fixture
@@ -26,9 +26,9 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]):  # type: ignore[no-
 def test_what_holds(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     code, out, err = run(f"{SMALL} -c --tag a=1 --output {tmp_path}/g.xml --output {tmp_path}/g.json")
     assert code == 0 and "0 violated, 0 unclear, 2 hold" in out
-    assert "2 guidelines, 2 cells a launch, 3 launches" in err
+    assert "2 guidelines, 2 cells a launch, 10 launches" in err
     frame = load(tmp_path)
-    assert len(frame) == 12 and set(frame["family"]) == {"guideline"} and frame["validated"].all()
+    assert len(frame) == 40 and set(frame["family"]) == {"guideline"} and frame["validated"].all()
     assert {(r["benchmark"], r["parameters"]["side"]) for _, r in frame.iterrows()} == {
         (name, side) for name in ("gl5_allreduce", "gl9_bcast") for side in ("left", "right")
     }
@@ -43,9 +43,9 @@ def test_the_heap_is_settled_in_each_launch_and_not_for_benchmarks(  # type: ign
     settled: list[int] = []
     monkeypatch.setattr("omb_py.engine.measuring.host_memory.settle_heap", lambda: settled.append(1))
     run(SMALL)
-    assert len(settled) == 3
+    assert len(settled) == 10
     run("allreduce --backend mock -n 4 -m 8:8 -i 4 -x 0 --launches 3")
-    assert len(settled) == 3
+    assert len(settled) == 10
 
 
 def test_a_planted_wait_is_found_and_costs_what_was_planted(run) -> None:  # type: ignore[no-untyped-def]

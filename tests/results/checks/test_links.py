@@ -128,6 +128,16 @@ def test_healthy_fleets_are_left_alone(n: int, sweeps: int) -> None:
     assert flagged <= max(1, 0.05 * sweeps)
 
 
+@pytest.mark.parametrize(("n", "sweeps"), [(4, 100), (8, 60), (16, 40), (64, 15)])
+def test_what_a_launch_draws_by_chance_is_not_slow_for_good(n: int, sweeps: int) -> None:
+    """A tenth of the pairs 30 % slower in each launch. As passes of one launch, 43 to 100 % of sweeps named one."""
+    fleet = Fleet(n, passes=5, drawn=0.1)
+    assert sum(bool(found_in(fleet, seed, fresh=True)) for seed in range(sweeps)) <= max(1, 0.01 * sweeps)
+    slow = Fleet(n, passes=5, drawn=0.1, links={(0, 2): 1.6})
+    found = [{(one.kind, one.ends) for one in found_in(slow, seed, fresh=True)} for seed in range(5)]
+    assert n == 4 or found.count({("link", (0, 2))}) >= 4
+
+
 @pytest.mark.parametrize(("n", "sweeps"), [(64, 60), (1024, 3)])
 def test_a_node_6_percent_slow_is_found(n: int, sweeps: int) -> None:
     for seed in range(sweeps):

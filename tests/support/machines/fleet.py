@@ -26,6 +26,8 @@ class Fleet:
     slow: Mapping[int, float] = field(default_factory=dict)
     """Node -> how many times as long its messages take."""
     links: Mapping[tuple[int, int], float] = field(default_factory=dict)
+    drawn: float = 0.0
+    """Share of the pairs that each launch draws by chance to be 30 % slower: rows are then launches."""
 
 
 def sweep(fleet: Fleet, seed: int, members: Sequence[int] = (), passes: int = 0, look: int = 0) -> dict[str, Floats]:
@@ -43,17 +45,19 @@ def sweep(fleet: Fleet, seed: int, members: Sequence[int] = (), passes: int = 0,
         for (a, b), factor in fleet.links.items():
             mean = mean + math.log(factor) * ((chosen[first] == min(a, b)) & (chosen[second] == max(a, b)))
         made[metric] = mean + noise.normal(0, fleet.noise, (passes or fleet.passes, len(first)))
+        if fleet.drawn:
+            made[metric] += math.log(1.3) * (noise.random(made[metric].shape) < fleet.drawn)
     return made
 
 
-def found_in(fleet: Fleet, seed: int, passes: int = 5) -> list[links.Suspect]:
-    """What a sweep and its repeat confirm, each (kind, ends) once."""
+def found_in(fleet: Fleet, seed: int, passes: int = 5, fresh: bool = False) -> list[links.Suspect]:
+    """What a sweep and its repeat confirm, each (kind, ends) once; `fresh` says that rows are launches."""
     first = sweep(fleet, seed)
-    found = links.suspects(first, fleet.nodes)
+    found = links.suspects(first, fleet.nodes, fresh=fresh)
     if not found:
         return []
-    effects = [links.take_apart(np.median(p, axis=0), fleet.nodes) for p in first.values()]
+    effects = [links.take_apart(links.usual_value(p, fresh)[0], fleet.nodes) for p in first.values()]
     members = links.again(found, effects)
-    said = links.confirm(found, sweep(fleet, seed, members, passes, look=1), members)
+    said = links.confirm(found, sweep(fleet, seed, members, passes, look=1), members, fresh=fresh)
     kept = {(one.kind, one.ends): one for one in said.values() if one is not None}
     return list(kept.values())
