@@ -57,6 +57,8 @@ class OwnOption:
     """Text -> the number of calls that a sample makes at once."""
     marks: tuple[str, ...] = ()
     """Marks that a runner sets for these settings; rows that differ in one are not comparable."""
+    like_nccl_tests: Callable[[str], str] = lambda text: text
+    """Text -> the text with which a row is measured as nccl-tests measure it."""
     on_nodes: Callable[[str, int], str] = lambda text, nodes: text
     """(text, number of nodes of the ranks) -> the text with that number."""
 

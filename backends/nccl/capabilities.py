@@ -8,7 +8,7 @@ from typing import Final
 
 from omb_py.backends.capabilities import GROUPS, SCAN, Capabilities, OwnOption, usable
 from omb_py.backends.gloo.capabilities import fitted as in_place_alone
-from omb_py.backends.nccl.options import KEYS, canonical_text, changed, settings_of
+from omb_py.backends.nccl.options import KEYS, canonical_text, changed, like_nccl_tests, settings_of
 from omb_py.engine.devices import GPU_KINDS, SIMULATED
 from omb_py.engine.measuring.async_timing import Multiplicity
 from omb_py.engine.program.benchmark import Benchmark, Cell
@@ -141,6 +141,7 @@ CAPABILITIES: Final = Capabilities(
         lacks=lacks_settings,
         multiplicity=multiplicity,
         marks=tuple(f"nccl_{key}" for key in KEYS),
+        like_nccl_tests=like_nccl_tests,
     ),
     inspect=inspect,
 )

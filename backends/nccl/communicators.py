@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from omb_py.backends.nccl.config import PER_CALL_SINCE, CollectiveConfig, collective_config, communicator_config
+from omb_py.backends.nccl.config import (
+    PEERS_SINCE,
+    PER_CALL_SINCE,
+    CollectiveConfig,
+    collective_config,
+    communicator_config,
+)
 from omb_py.backends.nccl.library import Library
 from omb_py.backends.nccl.options import Settings
 from omb_py.engine.devices import GATE, Device
@@ -75,6 +81,20 @@ def of_communicator(settings: Settings) -> Settings:
     return replace(settings, aggregate=1, log="off")
 
 
+def allocates(settings: Settings, library: Library) -> bool:
+    """Whether buffers come from ncclMemAlloc without being registered, as those of nccl-tests from 2.19 on.
+
+    Those of rccl-tests do with the newest HIP alone, for whose sake RCCL is left out.
+    """
+    return settings.method == "nccl-tests" and library.name == "NCCL" and library.version >= REGISTER_SINCE
+
+
+def peers_of(benchmark: str, settings: Settings, library: Library) -> int:
+    """``maxP2pPeers`` of a benchmark's communicator: 2 where nccl-tests say so, in sendrecv from 2.30 on; else 0."""
+    alike = settings.method == "nccl-tests" and benchmark == "sendrecv" and library.version >= PEERS_SINCE
+    return 2 if alike else 0
+
+
 class Communicators:
     """One communicator or several, over the same ranks, with a stream for each, and the buffers that go with them.
 
@@ -84,18 +104,21 @@ class Communicators:
     Args:
         session: gives ranks, library and device.
         settings: those of the communicators.
+        peers: of :func:`peers_of`.
     """
 
-    def __init__(self, session: NcclSession, settings: Settings | None = None) -> None:
-        self.settings = settings = settings or Settings()
+    def __init__(self, session: NcclSession, settings: Settings | None = None, peers: int = 0) -> None:
+        self.settings, self.peers = settings or Settings(), peers
         self.library, self.device, self._session = session.nccl, session.device, session
         self.config: CollectiveConfig | None = None
         """Configuration of each call, where the library takes one."""
         self.handles = np.zeros(0, np.int64)
         self.streams = np.zeros(0, np.int64)
         self._creator: Any = None
-        if settings.registration == "none":
-            self.memory = DeviceMemory(self.device)
+        if self.settings.registration == "none":
+            self.memory = DeviceMemory(
+                NcclDevice(self.device, self.library) if allocates(self.settings, self.library) else self.device
+            )
             self.memory.reserve(SCRATCH, 1)
         else:
             self.memory = RegisteredMemory(session, self)
@@ -122,7 +145,7 @@ class Communicators:
         session = self._session
         unique: bytes = session.share(self.library.unique_id() if session.rank == 0 else None)
         return self.library.init_rank(
-            session.size, unique, session.rank, communicator_config(session.limited(self.settings))
+            session.size, unique, session.rank, communicator_config(session.limited(self.settings), self.peers)
         )
 
     def creator(self) -> int:
@@ -187,7 +210,7 @@ def environment_of(settings: Settings) -> Iterator[None]:
                 os.environ[name] = value
 
 
-class _NcclMemory:
+class NcclDevice:
     """The device, whose memory ncclMemAlloc gives."""
 
     def __init__(self, device: Device, library: Library) -> None:
@@ -216,7 +239,7 @@ class RegisteredMemory(DeviceMemory):
     """Buffers that are registered with communicators: equally large on all ranks, as symmetric windows must be."""
 
     def __init__(self, session: NcclSession, comms: Communicators) -> None:
-        super().__init__(_NcclMemory(session.device, session.nccl))
+        super().__init__(NcclDevice(session.device, session.nccl))
         self._session, self._comms = session, comms
         self._window = comms.settings.registration == "window"
         self._known: dict[str, list[int]] = {}

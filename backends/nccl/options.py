@@ -6,7 +6,7 @@ Pure: the command line reads them, cells carry their text, the backend and
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache, partial
 from typing import Final
 
@@ -18,6 +18,7 @@ REGISTRATIONS: Final = ("none", "register", "window")
 POLICIES: Final = ("default", "efficiency", "zero")
 """Policies in the order of their numbers, ``NCCL_CTA_POLICY_…``."""
 PROTOCOLS: Final = ("ll", "ll128", "simple")
+METHODS: Final = ("usual", "nccl-tests")
 LOGS: Final = ("off", "tuning")
 ALGORITHMS: Final = ("ring", "tree", "collnetdirect", "collnetchain", "nvls", "nvlstree", "pat")
 """Those of ``NCCL_ALGO``; of a newer version any name of letters and digits is passed on."""
@@ -44,6 +45,8 @@ class Settings:
     """The same call on so many communicators and streams at once."""
     aggregate: int = 1
     """Calls of one group."""
+    method: str = "usual"
+    """``nccl-tests``: memory of ncclMemAlloc, and the sendrecv of few peers, where the library has them."""
     log: str = "off"
     """``tuning``: NCCL writes the algorithm of every call into a log, which is read."""
 
@@ -80,6 +83,7 @@ _GRAMMAR: Final = KeyValues(
         "protocol": _word("protocol", PROTOCOLS),
         "communicators": _number("communicators"),
         "aggregate": _number("aggregate"),
+        "method": _word("method", METHODS),
         "log": _word("log", LOGS),
     },
     unknown="unknown setting {key!r} in --nccl: {nearest}",
@@ -110,6 +114,19 @@ def changed(settings: Settings) -> dict[str, str]:
     return {f.name: str(v) for f in fields(settings) if (v := getattr(settings, f.name)) != f.default}
 
 
+def like_nccl_tests(text: str) -> str:
+    """The same settings with the method of nccl-tests, as a canonical text.
+
+    >>> like_nccl_tests("max_ctas=4")
+    'max_ctas=4,method=nccl-tests'
+    """
+    return _text_of(replace(settings_of(text), method="nccl-tests"))
+
+
 def canonical_text(text: str) -> str:
     """The same settings always as the same text; empty where nothing is set."""
-    return ",".join(f"{key}={value}" for key, value in changed(settings_of(text)).items())
+    return _text_of(settings_of(text))
+
+
+def _text_of(settings: Settings) -> str:
+    return ",".join(f"{key}={value}" for key, value in changed(settings).items())

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from omb_py import __version__
 from omb_py.backends.nccl.calls import check_algorithm, check_function, check_types
 from omb_py.backends.nccl.capabilities import NATIVE, lacks_settings, lacks_step, lacks_type, missing
-from omb_py.backends.nccl.communicators import Communicators, check, of_communicator, per_call
+from omb_py.backends.nccl.communicators import Communicators, allocates, check, of_communicator, peers_of, per_call
 from omb_py.backends.nccl.library import SHARED_GPU_SINCE, Library, built_for, check_cuda, load, loaded_file
 from omb_py.backends.nccl.log import TuningLog, chosen
 from omb_py.backends.nccl.lower import NEWER, lowered
@@ -80,7 +80,7 @@ class NcclSession(BaseSession):
         if self._log:  # NCCL reads them once, when it is first called
             os.environ.update(self._log.variables)
         self.native = Communicators(self)
-        self._native: dict[Settings, Communicators] = {Settings(): self.native}
+        self._native: dict[tuple[Settings, int], Communicators] = {(Settings(), 0): self.native}
         self._bound: dict[tuple[str, Settings], Binding] = {}
         self._watched: list[Communicators | Binding] = [self.native]
         self._in_use: list[Communicators] = []
@@ -144,13 +144,14 @@ class NcclSession(BaseSession):
             self._binding(cell)
             return self.native
         settings = of_communicator(settings_of(cell.settings))
-        if settings not in self._native:
-            self._native[settings] = Communicators(self, settings)
-            self._watched.append(self._native[settings])
+        key = settings, peers_of(cell.benchmark, settings, self.nccl)
+        if key not in self._native:
+            self._native[key] = Communicators(self, *key)
+            self._watched.append(self._native[key])
         began = time.perf_counter_ns()
-        self._native[settings].make()
+        self._native[key].make()
         self._started(began)
-        return self._native[settings]
+        return self._native[key]
 
     def _binding(self, cell: Cell) -> Binding:
         """The communicator of a cell's Python binding."""
@@ -199,6 +200,9 @@ class NcclSession(BaseSession):
         filler = {} if cell.filler == "cpu" else {"filler": cell.filler}
         marks = filler | {"timing_mode": cell.timing or "isolated", "ranks_per_device": str(self.ranks_per_device)}
         marks |= {f"nccl_{key}": value for key, value in changed(settings_of(cell.settings)).items()}
+        if settings_of(cell.settings).method != "usual":
+            marks["allocated_by"] = "ncclMemAlloc" if allocates(comms.settings, self.nccl) else "device"
+            marks["max_p2p_peers"] = str(comms.peers or "all")
         if self._log:  # what it costs is in every row of this process
             marks["nccl_log"] = "tuning"
         if settings_of(cell.settings).algorithm:

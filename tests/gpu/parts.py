@@ -133,7 +133,7 @@ def parts(device: str) -> tuple[Part, ...]:
     )
 
 
-def suite_text(part: Part, device: str, sizes: str, iterations: int) -> str:
+def suite_text(part: Part, device: str, sizes: str, iterations: int, warmup: int) -> str:
     """A part as a suite. JSON's texts, numbers and lists are TOML's, too."""
     common = {
         "backend": part.name.partition(" ")[0],
@@ -142,6 +142,7 @@ def suite_text(part: Part, device: str, sizes: str, iterations: int) -> str:
         "message-size": sizes,
         "validation": True,
         "iterations": iterations,
+        "warmup": warmup,
         "ranks": RANKS,
     }
     lines = [f'name = "gpu-{part.name.replace(" ", "-")}"', f'description = "{part.name}"']

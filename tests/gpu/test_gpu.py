@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,9 +22,10 @@ from omb_py.suites.registry import find
 from tests.backends.nccl.test_nccl import COLLECTIVES as OF_NCCL
 from tests.gpu import check
 from tests.gpu.parts import COLLECTIVES, COMMUNICATORS, MODES, POINT_TO_POINT, STAGED, Part, every, parts
+from tests.support.machines.mpi import ROOT
 from tests.support.machines.standin import COMPILER, library
 
-SMALL = {"sizes": "64:64", "iterations": 3}
+SMALL: dict[str, Any] = {"sizes": "64:64", "iterations": 3, "warmup": 1}
 
 
 @pytest.mark.gpu
@@ -79,12 +82,62 @@ def test_the_direct_part_fails_where_the_library_takes_no_device_buffers(tmp_pat
     assert "exit status 3" in told and "--staging never: " in told
 
 
-def test_one_rank_that_hangs_costs_its_own_line_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    def late(words: list[str], **options: Any) -> None:
-        raise subprocess.TimeoutExpired(words, options["timeout"])
+def test_what_is_over_its_time_is_ended_with_all_it_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check, "GRACE_S", 0.2)
+    deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
+    words = [sys.executable, "-c", f"import subprocess, sys; subprocess.run([sys.executable, '-c', {deaf!r}])"]
+    code, out, _ = check.run_within(0.5, words, dict(os.environ))  # returns when nobody holds its pipes
+    assert (code, out) == (None, "")
 
-    monkeypatch.setattr("tests.gpu.check.subprocess.run", late)
-    assert check.one_rank("sim") == "not done within 300 s"
+
+def test_one_rank_that_hangs_costs_its_own_line_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check, "run_within", lambda limit_s, words, variables: (None, "", ""))
+    assert check.one_rank("sim", 300) == "not done within 300 s"
+
+
+def test_parts_share_the_time_and_those_without_any_fail_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seconds, limits = [0.0], []
+
+    def run(limit_s: float, words: list[str], variables: dict[str, str]) -> tuple[int | None, str, str]:
+        limits.append(limit_s)
+        seconds[0] += min(40.0, limit_s)
+        return (0 if limit_s >= 40 else None), "", ""
+
+    monkeypatch.setattr(check, "run_within", run)
+    four = [Part(name, command=("latency",)) for name in ("first", "second", "third", "fourth")]
+    budget = check.Budget(limit_s=100, part_limit_s=60, clock=lambda: seconds[0])
+    failed = check.run_all(check.Check("sim", tmp_path, budget=budget), four)
+    assert limits == [60, 60, 20]
+    assert failed == {"third": "not done within 20 s", "fourth": "not begun: the 100 s of --limit were spent"}
+    printed = capsys.readouterr().out
+    lines = [line.split() for line in printed.splitlines() if " s" in line]
+    assert lines[0] == ["first", "40.0", "s", "ok"] and lines[2] == ["third", "20.0", "s", "FAILED"]
+    assert "all parts" in printed and "100.0 s of 100" in printed
+
+
+def test_usual_limits_are_within_eight_minutes() -> None:
+    assert check.LIMIT_S + check.GRACE_S < 8 * 60 and check.PART_LIMIT_S < check.LIMIT_S
+
+
+@pytest.mark.parametrize(("words", "says"), [(["--limit", "0"], "seconds above 0"), (["--warmup", "x"], "from 1 on")])
+def test_a_limit_that_is_none_is_refused(
+    words: list[str], says: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["check", *words])
+    with pytest.raises(SystemExit) as ended:
+        check.main()
+    assert ended.value.code == 2 and says in capsys.readouterr().err
+
+
+def test_another_package_of_the_same_name_is_no_hindrance(tmp_path: Path) -> None:
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "__init__.py").write_text("raise SystemExit('another package')")
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(tmp_path)))}
+    words = [sys.executable, "-m", "tests.gpu.check", "--help"]
+    done = subprocess.run(words, cwd=ROOT, env=variables, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and "--part-limit" in done.stdout, done.stderr
 
 
 def test_every_collective_of_nccl_is_in_a_part() -> None:
@@ -95,7 +148,7 @@ def test_every_collective_of_nccl_is_in_a_part() -> None:
 def test_what_fails_is_named_and_what_does_not_apply_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(check, "one_rank", lambda device: "")
+    monkeypatch.setattr(check, "one_rank", lambda device, limit_s: "")
     there = Part(
         "mock",
         (every("allreduce", device="cpu", share_device=False), every("latency", device="cpu", share_device=False)),

@@ -13,6 +13,8 @@
  *   slow     it comes N ms late, every time
  *   register ncclCommRegister and ncclCommWindowRegister fail
  *
+ * STANDIN_PEERS=N   ncclCommInitRankConfig refuses a configuration whose maxP2pPeers is not N
+ *
  * Captured work belongs to its graph: ncclCommDestroy ends the process while there is any (NCCL would wait for good),
  * and ncclCommAbort waits until there is none.
  *
@@ -426,26 +428,33 @@ typedef struct {
   int splitShare, trafficClass;
   const char* commName;
   int collnetEnable, CTAPolicy, shrinkShare, nvlsCTAs;
-} Config; /* of 2.27; that of 2.17 ends with splitShare */
+  int nChannelsPerNetPeer, nvlinkCentricSched, graphUsageMode, numRmaCtx, maxP2pPeers, graphStreamOrdering;
+} Config; /* of 2.30; that of 2.27 ends with nvlsCTAs, that of 2.17 with splitShare */
 #define UNDEFINED (-2147483647 - 1)
 
 ncclResult_t ncclCommInitRankConfig(void** comm, int size, ncclUniqueId id, int rank, Config* config) {
   if (config->magic != 0xcafebeef) return fail(ARGUMENT, "stand-in: the configuration was not initialised");
   int newer = config->version >= 22700;
   if ((int)config->version > version() || version() < 21700) return fail(USAGE, "stand-in: a newer configuration");
-  if (config->size != (newer ? sizeof(Config) : offsetof(Config, commName)))
+  int newest = config->version >= 23000;
+  if (config->size != (newest  ? sizeof(Config)
+                       : newer ? offsetof(Config, nChannelsPerNetPeer)
+                               : offsetof(Config, commName)))
     return fail(ARGUMENT, "stand-in: the configuration has another size");
   if (config->minCTAs > config->maxCTAs) /* UNDEFINED is the least int, as in NCCL up to 2.30.7 */
     return fail(ARGUMENT, "stand-in: minCTAs is above maxCTAs");
   if (config->blocking != UNDEFINED || config->splitShare != UNDEFINED || config->netName)
     return fail(ARGUMENT, "stand-in: a field is set that nobody asked for");
-  if (newer && (config->CTAPolicy < 0 || config->CTAPolicy > 2)) return fail(ARGUMENT, "stand-in: no such CTA policy");
+  int policy = newer && config->CTAPolicy != UNDEFINED;
+  if (policy && (config->CTAPolicy < 0 || config->CTAPolicy > 2)) return fail(ARGUMENT, "stand-in: no such CTA policy");
+  if (getenv("STANDIN_PEERS") && (!newest || config->maxP2pPeers != atoi(getenv("STANDIN_PEERS"))))
+    return fail(ARGUMENT, "stand-in: another number of peers");
   ncclResult_t code = ncclCommInitRank(comm, size, id, rank);
   if (code) return code;
   Comm* c = *comm;
   c->min_ctas = config->minCTAs;
   c->max_ctas = config->maxCTAs;
-  c->policy = newer ? config->CTAPolicy : 0;
+  c->policy = policy ? config->CTAPolicy : 0;
   return OK;
 }
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from omb_py.backends.capabilities import Capabilities
+from omb_py.backends.capabilities import Capabilities, OwnOption
 from omb_py.backends.registry import capabilities, capabilities_of
 from omb_py.engine.devices.filler import FILLERS
 from omb_py.engine.measuring.async_timing import BATCH, BATCHED
@@ -287,14 +287,22 @@ def cells_on(
         EnvironmentProblem: the backend cannot run the benchmark, or not with these options.
     """
     fields = {"backend": backend, "device": device, **timing_of(request, benchmark, backend, device)}
-    if offer.option and not offer.option.run_wide:
-        fields["settings"] = request.settings.get(backend, "")
     by_binding = {}
     for binding in bindings_of(request, offer):
+        fields["settings"] = _settings_of(request, backend, binding, offer.option)
         cells = [replace(cell, binding=binding, **fields) for cell in common]
         check_backend(backend, offer, benchmark, cells)
         by_binding[backend, device, binding] = tuple(offer.fitted(benchmark, cell) for cell in cells)
     return by_binding
+
+
+def _settings_of(request: Request, backend: str, binding: str, option: OwnOption | None) -> str:
+    """The text of a backend's own option, with what the method of nccl-tests asks of a binding that can do it."""
+    if option is None or option.run_wide:
+        return ""
+    text = request.settings.get(backend, "")
+    alike = option.like_nccl_tests(text) if request.format == NCCL_TESTS else text
+    return text if option.lacks(binding, alike) else alike
 
 
 def _cells(request: Request, benchmark: Benchmark) -> Iterator[Cell]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes.util
 import os
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -229,6 +230,15 @@ def test_torch_reduces_in_place_alone_and_so_has_no_rows_of_nccl_tests() -> None
     assert [(cell.binding, cell.in_place) for cell in cells] == [("native", False), ("torch", True)]
     with pytest.raises(UsageError, match="no rows of nccl-tests: --binding native"):
         plan(Request("allreduce", ("nccl",), ("torch",), device="sim", format="nccl-tests"), 2, offers)
+
+
+def test_text_of_nccl_tests_implies_their_memory_where_a_binding_has_it() -> None:
+    offers = {**capabilities_of(), "nccl": _here()}
+    request = Request("sendrecv", ("nccl",), ("native", "nccl4py"), device="sim", sizes="8:8", format="nccl-tests")
+    settings = {cell.binding: cell.settings for launch in plan(request, 2, offers) for cell in launch.cells}
+    assert settings == {"native": "method=nccl-tests", "nccl4py": ""}
+    table = replace(request, format="table", settings={"nccl": "max_ctas=4"})
+    assert {cell.settings for launch in plan(table, 2, offers) for cell in launch.cells} == {"max_ctas=4"}
 
 
 def _here() -> Any:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from omb_py.backends.nccl.calls import check_algorithm, check_function, check_types
-from omb_py.backends.nccl.communicators import check, per_call
-from omb_py.backends.nccl.config import UNDEFINED, Config217, Config227, communicator_config, selection
+from omb_py.backends.nccl.communicators import SCRATCH, Communicators, allocates, check, peers_of, per_call
+from omb_py.backends.nccl.config import UNDEFINED, Config217, Config227, Config230, communicator_config, selection
 from omb_py.backends.nccl.library import VARIABLE, Library, built_for, check_cuda, load, loaded_file
 from omb_py.backends.nccl.log import chosen, variables
 from omb_py.backends.nccl.options import MOST, Settings, settings_of
 from omb_py.engine.program import steps
 from omb_py.engine.program.language import Region, Step
 from omb_py.errors import EnvironmentProblem
+from omb_py.testing import simulated_device
 from tests.backends.nccl.test_nccl import Cell
 from tests.support.machines.standin import COMPILER, library, report
 
@@ -257,3 +260,53 @@ def test_a_library_for_a_later_cuda_than_the_driver_takes_is_refused(tmp_path: A
     maps.write_text(f"7f0-7f1 r-xp 0 0:0 1 {file}\n7f2-7f3 rw-p 0 0:0 0 [heap]\n")
     assert loaded_file("libnccl.so.2", maps) == str(file) and loaded_file("/a/b.so", maps) == "/a/b.so"
     assert os.path.basename(loaded_file("librccl.so.1", maps)) == "librccl.so.1"
+
+
+def test_a_communicator_of_few_peers_says_nothing_else() -> None:
+    config = communicator_config(settings_of("method=nccl-tests"), peers=2)
+    assert isinstance(config, Config230) and config.maxP2pPeers == 2
+    said = {name for name, kind in Config230._fields_ if kind is ctypes.c_int and getattr(config, name) != UNDEFINED}
+    assert (said, config.version, config.size) == ({"maxP2pPeers"}, 23000, ctypes.sizeof(Config230))
+    both = communicator_config(settings_of("cta_policy=efficiency,max_ctas=4"), peers=2)
+    assert isinstance(both, Config230) and (both.CTAPolicy, both.maxCTAs, both.maxP2pPeers) == (1, 4, 2)
+
+
+@needs_compiler
+def test_the_method_of_nccl_tests_is_that_of_their_version(standin: Any) -> None:
+    alike = settings_of("method=nccl-tests")
+    assert [allocates(alike, standin(version)) for version in ("21805", "21903")] == [False, True]
+    assert [peers_of("sendrecv", alike, standin(version)) for version in ("22907", "23007")] == [0, 2]
+    newest = standin("23007")
+    assert (peers_of("allreduce", alike, newest), peers_of("sendrecv", Settings(), newest)) == (0, 0)
+    assert not allocates(Settings(), newest)
+    check(alike, standin("21805"))  # an old library is measured as nccl-tests measure it
+
+
+@needs_compiler
+@pytest.mark.parametrize(("text", "times"), [("method=nccl-tests", 1), ("", 0)])
+def test_buffers_of_that_method_come_from_the_library(
+    standin: Any, text: str, times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nccl, device = standin("23007"), simulated_device.SimulatedDevice(0)
+    addresses: list[int] = []
+    allocate = nccl.mem_alloc
+    monkeypatch.setattr(nccl, "mem_alloc", lambda nbytes: addresses.append(allocate(nbytes)) or addresses[-1])
+    try:
+        comms = Communicators(SimpleNamespace(nccl=nccl, device=device), settings_of(text))  # type: ignore[arg-type]
+        assert [comms.memory.address(SCRATCH)] * times == addresses
+        comms.memory.close()
+    finally:
+        device.close()
+
+
+@needs_compiler
+@pytest.mark.mpi
+def test_rows_say_how_nccl_tests_would_have_measured() -> None:
+    cells = [
+        {"benchmark": "sendrecv", "size": 4096, "settings": "method=nccl-tests", "timing": "pipelined", "batch": 2}
+    ]
+    few = report("tests.support.sessions.nccl_cells", 2, 60, cells, STANDIN_VERSION="23007", STANDIN_PEERS="2")
+    old = report("tests.support.sessions.nccl_cells", 2, 60, cells, STANDIN_VERSION="21805", STANDIN_PEERS="2")
+    marks = [(cell["wrong"], cell["marks"]["allocated_by"], cell["marks"]["max_p2p_peers"]) for cell in (*few, *old)]
+    assert marks == [(0, "ncclMemAlloc", "2"), (0, "device", "all")]
+    assert few[0]["marks"]["nccl_method"] == "nccl-tests"
