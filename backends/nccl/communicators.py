@@ -243,7 +243,7 @@ class RegisteredMemory(DeviceMemory):
         self._session, self._comms = session, comms
         self._window = comms.settings.registration == "window"
         self._known: dict[str, list[int]] = {}
-        """Handles of the registrations of each buffer, one a communicator."""
+        """Handles of the registrations of each buffer, one a communicator; 0: NCCL made no window."""
 
     def reserve(self, name: str, nbytes: int) -> None:
         """Make buffer `name` at least `nbytes` large; all ranks call it together, since they register it together."""
@@ -261,9 +261,18 @@ class RegisteredMemory(DeviceMemory):
             for comm in map(int, self._comms.handles)
         ]
 
+    def windows(self) -> str:
+        """Whether buffers are windows: ``symmetric``, or ``none`` where NCCL answered yes and made none of some buffer.
+
+        It does so where the ranks' GPUs do not all reach each other's memory. Empty where none was asked for.
+        """
+        handles = [handle for registered in self._known.values() for handle in registered]
+        return ("symmetric" if all(handles) else "none") if self._window and handles else ""
+
     def _deregister(self, name: str) -> None:
         for comm, handle in zip(map(int, self._comms.handles), self._known.pop(name, []), strict=False):
-            self._comms.library.deregister(comm, handle, self._window)
+            if handle:
+                self._comms.library.deregister(comm, handle, self._window)
 
     def close(self) -> None:
         """Free all buffers."""

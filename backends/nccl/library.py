@@ -46,6 +46,8 @@ except BaseException as error:
     answer["error"] = f"{type(error).__name__}: {error}"
 print("omb-py:" + json.dumps(answer))
 """
+_ALSO: Final = {"ncclAlltoAll": "ncclAllToAll"}
+"""Functions that RCCL has under another name, with the same operands (rccl.h)."""
 OPTIONAL: Final = tuple(
     (
         "ncclAlltoAll ncclGather ncclScatter ncclCommRegister ncclCommWindowRegister ncclAllReduceConfig "
@@ -177,14 +179,19 @@ class Library:
         return ".".join(map(str, self.version))
 
     def has(self, function: str) -> bool:
-        """Whether there is a function of that name."""
-        return hasattr(self.handle, function)
+        """Whether there is a function of that name, or of the name that it has in RCCL."""
+        return hasattr(self.handle, self._name_of(function))
+
+    def _name_of(self, function: str) -> str:
+        if self.name != "RCCL" or hasattr(self.handle, function):
+            return function
+        return _ALSO.get(function, function)
 
     def address_of(self, function: str) -> int:
         """Address of a function. Raises EnvironmentProblem when this version does not have it."""
         if not self.has(function):
             raise EnvironmentProblem(f"{self.name} {self.version_text} has no {function}: use a newer version")
-        return ctypes.cast(getattr(self.handle, function), ctypes.c_void_p).value or 0
+        return ctypes.cast(getattr(self.handle, self._name_of(function)), ctypes.c_void_p).value or 0
 
     def error_text(self, code: int, comm: int | None = None) -> str:
         """The meaning of a code, and the library's own last error."""

@@ -15,7 +15,15 @@ from numpy.typing import NDArray
 from omb_py import __version__
 from omb_py.backends.nccl.calls import check_algorithm, check_function, check_types
 from omb_py.backends.nccl.capabilities import NATIVE, lacks_settings, lacks_step, lacks_type, missing
-from omb_py.backends.nccl.communicators import Communicators, allocates, check, of_communicator, peers_of, per_call
+from omb_py.backends.nccl.communicators import (
+    Communicators,
+    RegisteredMemory,
+    allocates,
+    check,
+    of_communicator,
+    peers_of,
+    per_call,
+)
 from omb_py.backends.nccl.library import SHARED_GPU_SINCE, Library, built_for, check_cuda, load, loaded_file
 from omb_py.backends.nccl.log import TuningLog, chosen
 from omb_py.backends.nccl.lower import NEWER, lowered
@@ -203,6 +211,8 @@ class NcclSession(BaseSession):
         if settings_of(cell.settings).method != "usual":
             marks["allocated_by"] = "ncclMemAlloc" if allocates(comms.settings, self.nccl) else "device"
             marks["max_p2p_peers"] = str(comms.peers or "all")
+        if isinstance(comms.memory, RegisteredMemory) and (windows := comms.memory.windows()):
+            marks["windows"] = windows
         if self._log:  # what it costs is in every row of this process
             marks["nccl_log"] = "tuning"
         if settings_of(cell.settings).algorithm:

@@ -310,3 +310,23 @@ def test_rows_say_how_nccl_tests_would_have_measured() -> None:
     marks = [(cell["wrong"], cell["marks"]["allocated_by"], cell["marks"]["max_p2p_peers"]) for cell in (*few, *old)]
     assert marks == [(0, "ncclMemAlloc", "2"), (0, "device", "all")]
     assert few[0]["marks"]["nccl_method"] == "nccl-tests"
+
+
+@needs_compiler
+@pytest.mark.mpi
+@pytest.mark.parametrize(("variables", "says"), [({}, "symmetric"), ({"STANDIN_NO_WINDOW": "1"}, "none")])
+def test_a_window_that_was_not_made_is_said(variables: dict[str, str], says: str) -> None:
+    cell = {"benchmark": "allreduce", "size": 64, "settings": "registration=window"}
+    (done,) = report("tests.support.sessions.nccl_cells", 2, 60, [cell], **variables)
+    assert (done["wrong"], done["marks"]["windows"]) == (0, says)
+
+
+@needs_compiler
+def test_a_function_of_another_name_in_rccl_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, str(library("ncclAlltoAll=ncclAllToAll")))
+    older = load("sim")
+    assert not older.has("ncclAlltoAll")  # other libraries have that name with other operands
+    older.path = "librccl.so.1"
+    assert not hasattr(older.handle, "ncclAlltoAll") and older.has("ncclAlltoAll")
+    assert older.address_of("ncclAlltoAll") == older.address_of("ncclAllToAll") != 0
+    assert not older.has("ncclNothing")
