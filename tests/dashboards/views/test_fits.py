@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -45,7 +46,12 @@ def test_few_launches_and_one_quiet_day_and_one_run_are_no_history(cell) -> None
 def test_histories_are_chosen_by_change_and_go_through_the_versions(cell, tmp_path: Path) -> None:
     """One benchmark has twice as many launches and never moves; the other steps at an upgrade."""
     noise = [0.002, -0.001, 0.003, -0.002, 0.001, -0.003]
-    rows = [cell(2.0 * (1 + noise[n % 6]), n, comparability_key="still") for n in range(40)]
+
+    def run(number: int) -> dict[str, Any]:
+        """A run of its own, a few minutes after the one before."""
+        return {"run_id": f"r{number}", "started_at": pd.Timestamp("2026-11-20T10:00Z") + pd.Timedelta(minutes=number)}
+
+    rows = [cell(2.0 * (1 + noise[n % 6]), n, comparability_key="still", **run(n)) for n in range(40)]
     rows += [
         cell(
             (2.0 if n < 10 else 2.6) * (1 + noise[n % 6]),
@@ -53,6 +59,7 @@ def test_histories_are_chosen_by_change_and_go_through_the_versions(cell, tmp_pa
             benchmark="bcast",
             comparability_key="steps",
             library_version="5.0.2" if n < 10 else "5.0.3",
+            **run(100 + n),
         )
         for n in range(20)
     ]
