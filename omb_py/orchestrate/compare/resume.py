@@ -17,7 +17,7 @@ from typing import Any
 from omb_py.engine.program.benchmark import Cell
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.orchestrate.running.resume import NEWEST
-from omb_py.results.compare.match import SIDE_TAG, SIDES, Side, round_of
+from omb_py.results.compare.match import PAIR_TAG, SIDE_TAG, SIDES, Side, round_of
 from omb_py.results.store.paths import REPORTS
 from omb_py.results.store.write import reason, write_atomically
 
@@ -37,12 +37,13 @@ class Stored:
     next_index: int = 0
     """Index of the next launch."""
 
-    def take(self, side: Side, number: int, cells: Sequence[tuple[int, Cell]]) -> dict[int, Row]:
+    def take(self, side: Side, number: int, pair: int, cells: Sequence[tuple[int, Cell]]) -> dict[int, Row]:
         """Take the stored rows of one launch of the sequence.
 
         Args:
             side: the side of the launch.
             number: its round.
+            pair: its pair.
             cells: its cells with their numbers, in the order in which they are measured.
 
         Returns:
@@ -51,7 +52,8 @@ class Stored:
         rows: dict[int, Row] = {}
         while self.waiting:
             first = self.waiting[0][0]
-            if dict(first["tags"]).get(SIDE_TAG) != side or round_of(first) != number:
+            tags = dict(first["tags"])
+            if tags.get(SIDE_TAG) != side or round_of(first) != number or tags.get(PAIR_TAG) != str(pair):
                 break
             left = [(index, cell) for index, cell in cells if index not in rows]
             matched = _matched(self.waiting[0], left)

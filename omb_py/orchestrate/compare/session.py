@@ -86,7 +86,7 @@ class Measurer:
     def __call__(self, side: Side, cells: Sequence[int], number: int, pair: int) -> dict[int, Launched]:
         """Make one launch of one side; if a sweep of a suite fails, launch the others again without it."""
         whole = self._plans[side][self._at[cells[0]][0]]
-        known = self.stored.take(side, number, [(cell, whole.cells[self._at[cell][1]]) for cell in cells])
+        known = self.stored.take(side, number, pair, [(cell, whole.cells[self._at[cell][1]]) for cell in cells])
         self.rows[side] += known.values()
         results = {cell: result for cell, row in known.items() if (result := from_row(row)) is not None}
         waiting = [[cell for cell in cells if cell not in known]]
