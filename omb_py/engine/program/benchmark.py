@@ -25,6 +25,7 @@ Family = Literal[
     "guideline",
     "workload",
     "training",
+    "function",
 ]
 
 Timed = Literal["rank 0", "all", "first half", "first node", "other nodes"]
