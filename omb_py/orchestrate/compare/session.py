@@ -176,8 +176,12 @@ def _simulated_in(where: Where, backend: str) -> Iterator[None]:
         yield
         return
     before = dict(os.environ)
-    os.environ.update({k: v for k, v in where.variables.items() if v is not None})
     try:
+        for name, value in where.variables.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
         yield
     finally:
         os.environ.clear()
