@@ -48,18 +48,79 @@ def test_the_readme_fits_a_screen() -> None:
     assert len((ROOT / "README.md").read_text().splitlines()) <= 60
 
 
+NUMBER = r"\d+\.\d\d"
+SHOWN: dict[str, tuple[tuple[str, int], ...]] = {
+    ".venv/bin/omb-py doctor": ((r"^ok +backend mpi +\w+", 1), (r"^ok +mpi4py +\d", 1), (r"^ok +Python +3\.", 1)),
+    ".venv/bin/omb-py latency -c": ((rf"^\d+ +{NUMBER} +Pass$", 23), (r"^omb-py: stored in omb-results/", 1)),
+    ".venv/bin/omb-py explain allreduce": (
+        (r"^What each of the 2 ranks does", 1),
+        (r"^  \| allreduce 8 B int32 sum", 1),
+    ),
+    ".venv/bin/omb-py results list": ((r"^  20\d{6}T\d{6}-[0-9a-f]{6} +\S+ \S+ +latency ", 1),),
+    ".venv/bin/omb-py --help": ((r"^Usage: omb-py ", 1), (r"^Type first:", 1)),
+    "omb-py allreduce -n 2": ((rf"^\d+ +{NUMBER}$", 19), (r"^# OSU MPI Allreduce Latency Test v7.5$", 1)),
+    "mpirun -n 2 omb-py allreduce": ((rf"^\d+ +{NUMBER}$", 19), (r"^omb-py: stored in omb-results/", 1)),
+    "omb-py latency -z50,99 -c": ((rf"^\d+ +{NUMBER} +Pass +{NUMBER} +{NUMBER}$", 23),),
+    "omb-py bw -m 1M:4M -W 128": ((rf"^(1048576|2097152|4194304) +{NUMBER}$", 3),),
+    "omb-py latency --binding native,mpi4py": (
+        (r"^  \S+-0 +native ", 23),
+        (r"^  \S+-1 +mpi4py ", 23),
+        (r"^latency: ", 1),
+    ),
+    "omb-py allgather --backend mpi,gloo -i 50": (
+        (r"^  \S+-0 +mpi ", 21),
+        (r"^  \S+-1 +gloo ", 21),
+        (r"^allgather: ", 1),
+    ),
+    "omb-py allreduce -i 100 --launches 3": (
+        (r"^omb-py: launch [123] of 3: ", 3),
+        (r"^omb-py: stored in omb-results/", 3),
+    ),
+    "omb-py step --workload ddp:model=resnet50 -i 10": (
+        (rf"^ *({NUMBER} +){{5}}{NUMBER}$", 1),
+        (rf"^# bucket, 1 × \d+ B +{NUMBER} us ", 5),
+    ),
+    "omb-py run quick": ((r"^# OSU MPI .* Test v7\.5$", 6), (r"^omb-py: launch 1: .* 26 cells$", 1)),
+    "omb-py explain allreduce -n 4": ((r"^What each of the 4 ranks does", 1), (r"^  ranks 0–3$", 1)),
+    "omb-py list": ((r"^Runs here$", 1), (r"^  mpi +cpu +native, mpi4py$", 1)),
+    "omb-py doctor": ((r"^ok +backend mpi +\w+", 1), (r"^ok +store +\./omb-results is writable$", 1)),
+    "omb-py results list": ((r"^  20\d{6}T\d{6}-[0-9a-f]{6} ", 10), (r" +allreduce .* 57 +3 +$", 1)),
+    "omb-py report": ((r"^omb-py: \d+ cells from 14 launches: .* written to report\.html$", 1),),
+}
+"""Command -> what it prints, as a pattern of lines and how many lines there are of it."""
+
+
+@pytest.fixture(scope="module")
+def printed(folder: Path) -> dict[str, subprocess.CompletedProcess[str]]:
+    """What every command printed. They run once, in the order in which a reader meets them."""
+    results = {}
+    for command in SHOWN:
+        results[command] = subprocess.run(
+            shlex.split(command),
+            cwd=folder,
+            env={**os.environ, **AS_ROOT, "PATH": f"{BIN}:{os.environ['PATH']}", "COLUMNS": "200"},
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+    return results
+
+
+def test_the_output_of_every_command_is_known() -> None:
+    assert list(SHOWN) == [command for command in COMMANDS if not command.startswith("make ")]
+
+
 @pytest.mark.slow
 @pytest.mark.mpi
-@pytest.mark.parametrize("command", [c for c in COMMANDS if not c.startswith("make ")])
-def test_runs_as_written(command: str, folder: Path) -> None:
-    told = subprocess.run(
-        shlex.split(command),
-        cwd=folder,
-        env={**os.environ, **AS_ROOT, "PATH": f"{BIN}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        timeout=110,
-        check=False,
-    )
-    assert told.returncode == 0, told.stderr
-    assert told.stdout.strip() or told.stderr.strip()  # report writes a file and says which
+@pytest.mark.timeout(1500)  # the first one waits for all of them
+@pytest.mark.parametrize("command", SHOWN)
+def test_it_prints_what_it_is_there_for(
+    command: str, printed: dict[str, subprocess.CompletedProcess[str]], folder: Path
+) -> None:
+    done = printed[command]
+    assert done.returncode == 0, done.stderr
+    text = done.stdout + done.stderr
+    assert [(p, len(re.findall(p, text, re.M))) for p, _ in SHOWN[command]] == list(SHOWN[command]), text
+    if command == "omb-py report":
+        assert (folder / "report.html").stat().st_size > 100_000

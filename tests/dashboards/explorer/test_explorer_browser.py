@@ -22,7 +22,11 @@ from tests.dashboards.views.test_comparisons import compared
 from tests.dashboards.views.test_links import LINKS, PROMISES
 from tests.support.browser import OVERLAPS, chromium, errors, missing, resize
 
-pytestmark = [pytest.mark.browser, pytest.mark.skipif(bool(missing()), reason=missing() or "there is one")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.browser,
+    pytest.mark.skipif(bool(missing()), reason=missing() or "there is one"),
+]
 
 TITLES = "return [...document.querySelectorAll('#figures h3')].map(h => h.textContent)"
 TRACES = (

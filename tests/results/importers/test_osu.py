@@ -103,6 +103,27 @@ class TestWhatARowSays:
         assert [(row["window"], row["value"]) for row in rows][:2] == [(1, 0.11), (2, 0.26)]
         assert rows[-1]["metrics"] == {"message_rate": 3085271.29} and rows[0]["ranks"] == 4
 
+    def test_a_sweep_over_windows_with_verdicts(self) -> None:
+        """A window that fails ends its line, and what stood before it in the line was not judged."""
+        sweep = (
+            "# OSU MPI Multiple Bandwidth / Message Rate Test v7.5\n# [ pairs: 2 ] [ window size: varied ]\n\n"
+            "# Uni-directional Bandwidth (MB/sec)\n# Datatype: MPI_CHAR.\n"
+            "#                 1           2           4        Validation\n"
+        )
+        good = "1              0.11        0.26        0.50              Pass\n"
+        found = read(f"{sweep}{good}2              0.22        0.52              Fail\n")
+        assert not found.problems
+        rows = found.tables[0].rows
+        assert [(row["size_bytes"], row["window"], row["value"], row["validated"]) for row in rows] == [
+            (1, 1, 0.11, True),
+            (1, 2, 0.26, True),
+            (1, 4, 0.5, True),
+            (2, 1, 0.22, None),
+            (2, 2, 0.52, False),
+        ]
+        assert read(sweep + good.replace("Pass", "Maybe")).problems, "no verdict"
+        assert read(sweep + good.replace("        0.50", "")).problems, "a window is missing, and nothing failed"
+
     def test_what_was_not_a_number_is_null(self) -> None:
         [row] = read(OMB["bw"].replace("   2.66", "    nan")).tables[0].rows
         assert row["value"] is None
