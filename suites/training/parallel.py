@@ -20,13 +20,22 @@ def device_of(training: Training) -> torch.device:
     if training["backend"] != "nccl":
         return torch.device("cpu")
     gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    if not dist.is_nccl_available() or local_rank(os.environ) >= gpus:
+    # a launcher may show each task its own GPU alone, as srun --gpus-per-task=1
+    index = 0 if gpus == 1 else local_rank(os.environ)
+    if not dist.is_nccl_available() or index >= gpus or (gpus == 1 and _is_shared(index)):
         raise EnvironmentProblem(
             f"--backend nccl needs a PyTorch with NCCL and a GPU for each rank: torch {torch.__version__} sees {gpus} "
-            "on this node: use --backend gloo"
+            "here, not one for each: use --backend gloo"
         )
-    torch.cuda.set_device(local_rank(os.environ))
-    return torch.device("cuda", local_rank(os.environ))
+    torch.cuda.set_device(index)
+    return torch.device("cuda", index)
+
+
+def _is_shared(index: int) -> bool:
+    """Whether two ranks see the same GPU; all ranks of the launch ask together."""
+    uuids: list[str] = [""] * dist.get_world_size()
+    dist.all_gather_object(uuids, str(torch.cuda.get_device_properties(index).uuid))
+    return len(set(uuids)) < len(uuids)
 
 
 def group_of(training: Training) -> Any:

@@ -1,0 +1,47 @@
+"""The GPU of a rank that trains with NCCL, by what its launcher shows it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from omb_py.errors import EnvironmentProblem
+from omb_py.suites.training.settings import parse_training
+
+torch = pytest.importorskip("torch", reason="PyTorch is optional: the extra gloo")
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The device of local rank 1 where it sees so many GPUs, and both ranks' identities are these."""
+    from omb_py.suites.training import parallel
+
+    def device(gpus: int, uuids: list[str]) -> str:
+        def gather(into: list[str], own: str) -> None:
+            assert own == uuids[1]
+            into[:] = uuids
+
+        monkeypatch.setenv("LOCAL_RANK", "1")
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: gpus > 0)
+        monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+        monkeypatch.setattr(torch.cuda, "set_device", lambda index: None)
+        monkeypatch.setattr(torch.cuda, "get_device_properties", lambda index: SimpleNamespace(uuid=uuids[1]))
+        monkeypatch.setattr(parallel.dist, "is_nccl_available", lambda: True)
+        monkeypatch.setattr(parallel.dist, "get_world_size", lambda: 2)
+        monkeypatch.setattr(parallel.dist, "all_gather_object", gather)
+        return str(parallel.device_of(parse_training("mlp:backend=nccl")))
+
+    return device
+
+
+def test_a_rank_takes_its_own_gpu_or_the_only_one_that_it_is_shown(seen: Any) -> None:
+    assert seen(2, ["GPU-a", "GPU-b"]) == "cuda:1"
+    assert seen(1, ["GPU-a", "GPU-b"]) == "cuda:0"
+
+
+@pytest.mark.parametrize("gpus", [0, 1])
+def test_ranks_without_a_gpu_of_their_own_are_refused(seen: Any, gpus: int) -> None:
+    with pytest.raises(EnvironmentProblem, match=f"sees {gpus} here, not one for each: use --backend gloo"):
+        seen(gpus, ["GPU-a", "GPU-a"])
