@@ -45,7 +45,7 @@ def test_it_is_listed_explained_and_has_a_help_page(ring: Path) -> None:
     assert re.search(r"^  ring ", omb_py(ring, "list").stdout, re.M)
     explained = omb_py(ring, "explain", "ring", "-n", "3").stdout
     assert "| isend 8 B to 1, request 0" in explained and "| recv 8 B from 2" in explained
-    assert "a message to the next rank" in omb_py(ring, "--help").stdout
+    assert "a message to the next rank" in omb_py(ring, "list").stdout
     assert "--message-size" in omb_py(ring, "ring", "--help").stdout
 
 

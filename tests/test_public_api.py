@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import re
 import subprocess
 import sys
@@ -155,14 +156,15 @@ class TestOnSimulatedRanks:
         )
         comparison = omb_py.compare(base.run_id, new.run_id, store=tmp_path)
         (cell,) = comparison.verdicts
-        assert (cell.cell, cell.verdict, cell.launches) == ("allreduce 8 B", "SLOWER", (5, 5))
-        assert cell.low is not None and cell.ratio is not None and 1.9 < cell.low < cell.ratio < 2.1
-        assert (comparison.headline, comparison.exit_code, comparison.run_id) == ("1 slower", 1, None)
+        assert (cell.cell, cell.verdict, cell.launches) == ("allreduce 8 B", "UNCLEAR", (5, 5))
+        assert cell.ratio is not None and 1.9 < cell.ratio < 2.1 and (cell.low, cell.high) == (0.0, math.inf)
+        # runs of one day, one after the other, cannot tell a change from a drift
+        assert (comparison.headline, comparison.exit_code, comparison.run_id) == ("1 unclear", 0, None)
 
     def test_sides_are_measured_in_turn(self, tmp_path: Path) -> None:
         request = Request("bcast", ("mock",), sizes="8:8", iterations="20", quiet=True)
         slow = omb_py.Side(replace(request, settings={"mock": "alpha=2us"}))
-        comparison = omb_py.compare(omb_py.Side(request), slow, launches=5, rounds=1, seed=1, store=tmp_path)
+        comparison = omb_py.compare(omb_py.Side(request), slow, launches=8, rounds=1, seed=1, store=tmp_path)
         assert [verdict.verdict for verdict in comparison.verdicts] == ["SLOWER"]
         assert comparison.run_id is not None
         assert omb_py.compare(comparison.run_id, store=tmp_path).headline == comparison.headline == "1 slower"

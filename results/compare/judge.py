@@ -267,7 +267,7 @@ def _apart(questions: Mapping[Key, _Asked], levels: Levels) -> dict[Key, Outcome
     return outcomes
 
 
-APART = "not in turn"
+APART = "not interleaved"
 """Reason of a verdict on launches that were not made in turn, of too few nights."""
 
 

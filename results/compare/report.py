@@ -180,14 +180,13 @@ def _notes(report: Report) -> list[str]:
         lines.append("UNCLEAR (about N): about N launches a side would decide")
     if any(answer.reason for answer in answers):
         lines.append(
-            f"UNCLEAR (not in turn): the launches of BASE and NEW were not made in turn and are of fewer than "
+            f"UNCLEAR (not interleaved): the launches of BASE and NEW were not interleaved and are of fewer than "
             f"{FEWEST_NIGHTS} nights of each side, so what differs from night to night would look like a change: "
-            "omb-py compare --env BASE=… --env NEW=… measures both in turn"
+            "omb-py compare --env BASE=… --env NEW=… measures both, interleaved"
         )
     elif not all(answer.paired for answer in answers):
         lines.append(
-            "not measured in turn: nights are compared, and a steady drift over them is allowed for in ratio and "
-            "interval"
+            "not interleaved: nights are compared, and a steady drift over them is allowed for in ratio and interval"
         )
     if any(cell.limited for cell in matched.cells):
         lines.append("* mostly the skew of the synchronisation was measured: try --process-sync roundtime")

@@ -195,7 +195,6 @@ COLLECTIVES = (
         bcast,
         _vector,
         "broadcast",
-        options=frozenset({_ROOT}),
         rooted=True,
     ),
     Collective(

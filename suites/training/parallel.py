@@ -14,6 +14,9 @@ from omb_py.errors import EnvironmentProblem
 from omb_py.suites.training.models import units
 from omb_py.suites.training.settings import Training
 
+_UUID_BYTES = 64
+"""Room for a GPU's UUID as PyTorch writes it."""
+
 
 def device_of(training: Training) -> torch.device:
     """The model's device: this rank's GPU with nccl, else the CPU. Raises EnvironmentProblem if it has no GPU."""
@@ -33,9 +36,12 @@ def device_of(training: Training) -> torch.device:
 
 def _is_shared(index: int) -> bool:
     """Whether two ranks see the same GPU; all ranks of the launch ask together."""
-    uuids: list[str] = [""] * dist.get_world_size()
-    dist.all_gather_object(uuids, str(torch.cuda.get_device_properties(index).uuid))
-    return len(set(uuids)) < len(uuids)
+    device = torch.device("cuda", index) if dist.get_backend() == "nccl" else torch.device("cpu")
+    text = str(torch.cuda.get_device_properties(index).uuid).encode()[:_UUID_BYTES].ljust(_UUID_BYTES)
+    own = torch.tensor(list(text), dtype=torch.uint8, device=device)
+    every = [torch.empty_like(own) for _ in range(dist.get_world_size())]
+    dist.all_gather(every, own)
+    return len({bytes(uuid.tolist()) for uuid in every}) < len(every)
 
 
 def group_of(training: Training) -> Any:

@@ -17,7 +17,7 @@ from tests.bench.reference import FAMILIES, NoCompiler, compile_reference, in_c
 (SERIES_OF_FAMILIES,) = OF_FAMILIES
 
 
-NO_LOOP_IN_C = {"guideline", "workload", "host", "training"}
+NO_LOOP_IN_C = {"guideline", "workload", "host", "training", "function"}
 """Families of several calls of those that are compared, or of none."""
 
 

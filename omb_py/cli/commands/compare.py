@@ -91,7 +91,7 @@ def command() -> click.Command:
         context_settings=_SPREAD,
         help="Is NEW slower than BASE? Two sets of launches that are stored: a run's id, tag=K=V, library_version=V or "
         "any COLUMN=VALUE, or the folder of another store; one run of compare is both. Or a benchmark or a suite with "
-        "options, which is then measured on both sides in turn; cells that may have changed are measured again.\n\n"
+        "options, measured on both sides, interleaved; cells that may have changed are measured again.\n\n"
         "The launch is the sample: verdicts are made on the launches' medians and tails (docs/compare.md).",
         options_metavar="[OPTIONS]",
         sections=(("Examples", [(line, "") for line in _EXAMPLES]), ("Exit codes", _CODES)),

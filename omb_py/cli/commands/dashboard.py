@@ -16,6 +16,7 @@ from omb_py.cli.param_types import Parsed, whole
 from omb_py.dashboards.explorer.app import make
 from omb_py.dashboards.explorer.data import Data
 from omb_py.dashboards.explorer.guard import PARAMETER, is_loopback, new_token
+from omb_py.distribution import pip_install
 from omb_py.errors import OK, EnvironmentProblem, UsageError
 from omb_py.options.request import DEFAULT_STORE
 
@@ -90,7 +91,7 @@ def _serve(server: Any, bind: str, port: int) -> None:
         from waitress import serve  # comes with the optional dashboard packages
     except ImportError:
         click.echo(
-            "omb-py: waitress is not installed, so Flask's development server answers: pip install 'omb-py[dashboard]'",
+            f"omb-py: waitress is not installed, so Flask's development server answers: {pip_install('dashboard')}",
             err=True,
         )
         _quiet()

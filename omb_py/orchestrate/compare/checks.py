@@ -29,7 +29,7 @@ def check_common(report: Report) -> None:
                 )
             raise UsageError(
                 f"{reason}: {_command(side.rows)}, and compare the runs; or omb-py compare --env BASE=… --env NEW=… "
-                "measures both in turn"
+                "measures both, interleaved"
             )
 
 

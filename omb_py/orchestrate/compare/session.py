@@ -239,7 +239,7 @@ def compare(
     def announce(number: int, cells: Sequence[int]) -> None:
         what = "1 cell" if len(cells) == 1 else f"{len(cells)} cells"
         subject = what if number == 1 else f"re-measuring {what} that may have changed"
-        run.note(f"round {number} of up to {rules.rounds}: {subject}, {launches} launches a side, in turn")
+        run.note(f"round {number} of up to {rules.rounds}: {subject}, {launches} launches a side, interleaved")
         wanted = set(cells)
         counts = [len(wanted.intersection(group)) for group in measurer.groups]
         run.command.progress.plan([count for count in counts if count] * 2 * launches)

@@ -1,1 +1,1 @@
-"""Two sides of launches: made in turn, in rounds, or in nights of their own."""
+"""Two sides of launches: interleaved, in rounds, or in nights of their own."""

@@ -60,6 +60,7 @@ def test_every_option(request_of: Parse) -> None:
         tags={"a": "1", "b": "x=y"},
         settings={"mock": "alpha=1us"},
         inject="flip",
+        debug=True,
     )
 
 

@@ -79,7 +79,7 @@ def test_an_unclear_cell_is_measured_again_and_its_row_holds_all_launches(run, t
     line = f"compare --option BASE:mock={wide} --option NEW:mock=alpha=1.1us,{wide} --seed 2 --launches 6"
     code, out, err = run(f"{line} {ONE}")
     assert code == 1 and "SLOWER" in out and "12 (2 rounds)" in out
-    assert "round 2 of up to 3: re-measuring 1 cell that may have changed, 6 launches a side, in turn" in err
+    assert "round 2 of up to 3: re-measuring 1 cell that may have changed, 6 launches a side, interleaved" in err
     report = json.loads((tmp_path / ".reports" / f"{run_of(tmp_path)}.report").read_text())
     (cell,) = report["cells"]
     rows = load(tmp_path)
@@ -107,7 +107,7 @@ def test_stored_sides_by_tag_version_and_folder(run, tmp_path: Path, capsys: pyt
         assert code == 0
         assert "differs: library: mock 1.0 → mock 1.1, and nothing else" in out
         assert "0 slower, 2 unclear" in out, "a run after another one: the machine may have changed as well"
-        assert out.count("UNCLEAR (not in turn)") > 2 and "were not made in turn" in out
+        assert out.count("UNCLEAR (not interleaved)") > 2 and "were not made in turn" in out
     other = tmp_path / "other"
     assert main([*SMALL.split(), "--launches", "5", "--quiet", "--mock", NOISE, "--store", str(other)]) == 0
     capsys.readouterr()

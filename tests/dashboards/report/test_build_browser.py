@@ -25,7 +25,15 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 def opened(browser, every_view, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The browser, without a network, with every view drawn."""
     made = Report(
-        "s", "", [], "18 cells", every_view[3:6], "text", ["odd"], every_view[6:9], [*every_view[:3], *every_view[9:]]
+        "s",
+        "",
+        [],
+        "18 cells",
+        slower=every_view[3:6],
+        slower_text="text",
+        odd=["odd"],
+        odd_views=every_view[6:9],
+        measured=[*every_view[:3], *every_view[9:]],
     )
     file = tmp_path_factory.mktemp("page") / "report.html"
     file.write_text(page(made), encoding="utf-8")

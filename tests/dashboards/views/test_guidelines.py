@@ -10,7 +10,7 @@ from omb_py.cli import main
 from omb_py.dashboards.base.selection import parse
 from omb_py.dashboards.report.build import report
 
-LINE = "guidelines gl5 gl9 --backend mock -n 4 -m 8:64:8 -i 4 -x 0 --launches 3 --quiet --mock noise=0.01"
+LINE = "guidelines gl5 gl9 --backend mock -n 4 -m 8:64:8 -i 4 -x 0 --launches 10 --quiet --mock noise=0.01"
 
 
 def test_a_store_with_guidelines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -166,11 +166,11 @@ class TestNotInTurn:
     def test_a_few_nights_decide_nothing(self) -> None:
         for night in (1.0, 2.0):  # the same night one after the other, or the next one
             answer = one([noisy(1, 1.2, night=night)]).answers["median"]
-            assert answer.verdict == "UNCLEAR" and answer.reason == "not in turn"
+            assert answer.verdict == "UNCLEAR" and answer.reason == "not interleaved"
             assert answer.ratio == pytest.approx(1.2, rel=0.05) and answer.high == math.inf
             assert answer.needed is None and answer.detectable == math.inf
         unknown = one([replace(noisy(1, 1.2, night=2.0), nights=((), ()))]).answers["median"]
-        assert (unknown.verdict, unknown.reason) == ("UNCLEAR", "not in turn")
+        assert (unknown.verdict, unknown.reason) == ("UNCLEAR", "not interleaved")
 
     def nights(self, days: tuple[range, range], effect: float, ratio: float = 1.0) -> Round:
         rng = np.random.default_rng(5)

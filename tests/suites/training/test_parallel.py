@@ -19,9 +19,10 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Any:
     from omb_py.suites.training import parallel
 
     def device(gpus: int, uuids: list[str]) -> str:
-        def gather(into: list[str], own: str) -> None:
-            assert own == uuids[1]
-            into[:] = uuids
+        def gather(into: list[Any], own: Any) -> None:
+            assert bytes(own.tolist()).decode().strip() == uuids[1]
+            for place, uuid in zip(into, uuids, strict=True):
+                place.copy_(torch.tensor(list(uuid.encode().ljust(own.numel())), dtype=torch.uint8))
 
         monkeypatch.setenv("LOCAL_RANK", "1")
         monkeypatch.setattr(torch.cuda, "is_available", lambda: gpus > 0)
@@ -30,7 +31,8 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(torch.cuda, "get_device_properties", lambda index: SimpleNamespace(uuid=uuids[1]))
         monkeypatch.setattr(parallel.dist, "is_nccl_available", lambda: True)
         monkeypatch.setattr(parallel.dist, "get_world_size", lambda: 2)
-        monkeypatch.setattr(parallel.dist, "all_gather_object", gather)
+        monkeypatch.setattr(parallel.dist, "get_backend", lambda: "gloo")
+        monkeypatch.setattr(parallel.dist, "all_gather", gather)
         return str(parallel.device_of(parse_training("mlp:backend=nccl")))
 
     return device

@@ -57,7 +57,7 @@ def test_two_logs_of_several_launches_are_compared_by_their_means(run: Run) -> N
     told = json.loads(out)
     # each file is one night, and the nights of a machine may differ by as much
     assert code == 0 and {cell["verdict"] for cell in told["cells"]} == {"UNCLEAR"} and len(told["cells"]) == len(SIZES)
-    assert {cell["median"]["reason"] for cell in told["cells"]} == {"not in turn"}
+    assert {cell["median"]["reason"] for cell in told["cells"]} == {"not interleaved"}
     one = told["cells"][0]
     assert one["statistic"] == "mean" and one["median"]["statistic"] == "mean" and "tail" not in one
     assert one["median"]["launches"] == [6, 6] and not one["median"]["paired"]
