@@ -159,7 +159,7 @@ class TestOnSimulatedRanks:
         assert (cell.cell, cell.verdict, cell.launches) == ("allreduce 8 B", "UNCLEAR", (5, 5))
         assert cell.ratio is not None and 1.9 < cell.ratio < 2.1 and (cell.low, cell.high) == (0.0, math.inf)
         # runs of one day, one after the other, cannot tell a change from a drift
-        assert (comparison.headline, comparison.exit_code, comparison.run_id) == ("1 unclear", 0, None)
+        assert (comparison.headline, comparison.exit_code, comparison.run_id) == ("0 slower, 1 unclear", 0, None)
 
     def test_sides_are_measured_in_turn(self, tmp_path: Path) -> None:
         request = Request("bcast", ("mock",), sizes="8:8", iterations="20", quiet=True)
