@@ -32,7 +32,8 @@ ORDERS = {
     "both sides in each of eight nights": " ".join(["BBBNNN"] * 8),
 }
 """Orders of stored launches."""
-BY_HAND = next(iter(ORDERS))
+WITHOUT_PROMISE = ("in turn by hand, BASE NEW NEW BASE", "both sides in each of eight nights")
+"""Orders that nobody drew: a drift within the night favours the side that is always first (docs/statistics.md)."""
 STORED_REPORTS = {1: 200, 10: 20}
 POWER = ((1.05, 0.1, 1), (1.05, 0.5, 1), (1.05, 1.0, 1), (1.04, 0.1, 3), (1.05, 0.1, 3), (1.05, 1.0, 3))
 """Change, share of the cells that changed, rounds."""
@@ -106,7 +107,7 @@ def nights() -> bool:
         def rates_of(kind: str, family: int, order: str = order) -> Rates:
             return stored(kind, family, STORED_REPORTS[family] * family, order, ANY_ONCE)
 
-        broken |= _false_alarms(title, STORED_REPORTS, rates_of, title != BY_HAND)
+        broken |= _false_alarms(title, STORED_REPORTS, rates_of, title not in WITHOUT_PROMISE)
     return broken
 
 
