@@ -36,7 +36,8 @@ def command() -> click.Command:
                 metavar="ADDRESS",
                 type=Parsed("address", str),
                 default="127.0.0.1",
-                help="Another address than this machine's own needs the token that is printed. (default: 127.0.0.1)",
+                help="Where it listens. The address that is printed holds a token, without which it shows nothing. "
+                "(default: 127.0.0.1)",
             ),
             Grouped(
                 ["--port"],
@@ -65,17 +66,15 @@ def run_dashboard(place: str | None, bind: str, port: int, store: Path | None) -
     if port > 65535:
         raise UsageError(f"port must be at most 65535, not {port}")
     folder = Path(place) if place else store or DEFAULT_STORE
-    token = "" if is_loopback(bind) else new_token()
+    token = new_token()  # on loopback too: every user of a login node reaches that
     data = Data(folder)
     app = make(data, token)
     _check_free(bind, port)
-    key = f"/?{PARAMETER}={token}" if token else "/"
-    click.echo(f"omb-py: {len(data.frame)} cells of {folder}: http://{bind}:{port}{key}  (Ctrl-C ends it)", err=True)
-    if not token:
-        click.echo(
-            f"omb-py: from your own machine: ssh -L {port}:127.0.0.1:{port} {getpass.getuser()}@{socket.gethostname()}",
-            err=True,
-        )
+    address = f"http://{bind}:{port}/?{PARAMETER}={token}"
+    click.echo(f"omb-py: {len(data.frame)} cells of {folder}: {address}  (Ctrl-C ends it)", err=True)
+    if is_loopback(bind):
+        tunnel = f"ssh -L {port}:127.0.0.1:{port} {getpass.getuser()}@{socket.gethostname()}"
+        click.echo(f"omb-py: from your own machine: {tunnel}, then the same address there", err=True)
     if not len(data.frame):
         click.echo(
             f"omb-py: the store is empty; new launches are shown as they land: omb-py allreduce --store {folder}",

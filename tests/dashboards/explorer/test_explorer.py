@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pandas as pd
@@ -227,6 +229,23 @@ def test_bad_input(
     assert main(["dashboard", *words]) == code
     err = capsys.readouterr().err
     assert err.startswith("omb-py: error: ") and said in err and err.count("\n") == 1
+
+
+@pytest.mark.parametrize("bind", ["127.0.0.1", "127.0.0.2"])
+def test_every_address_needs_the_token(
+    bind: str, data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Other users of a login node reach its loopback address."""
+    served: list[Any] = []
+    monkeypatch.setattr("omb_py.cli.commands.dashboard._serve", lambda server, *where: served.append(server))
+    assert main(["dashboard", str(tmp_path / "s"), "--bind", bind, "--port", "18999"]) == 0
+    err = capsys.readouterr().err
+    (token,) = re.findall(r"/\?token=(\S+)", err)
+    assert len(token) > 40 and f"http://{bind}:18999/?token=" in err and "ssh -L 18999:" in err
+    client = served[0].test_client()
+    local = {"Host": "127.0.0.1:18999"}
+    assert [client.get(path, headers=local).status_code for path in ("/", "/?token=wrong")] == [403, 403]
+    assert client.get(f"/?token={token}", headers=local).status_code == 302
 
 
 def test_more_ranks_on_one_node_are_a_series(tmp_path: Path, frame) -> None:
