@@ -38,6 +38,8 @@ HEADS = (
 )
 """Heads of the table. ``of`` names the statistic where it is not the median."""
 _LEFT = ("cell", "of", "verdict", "tail", "tail verdict")
+_SPARE = ("detectable", "tail ratio", "tail", "launches", "tail verdict")
+"""What a narrow terminal does without; never the cell, its times, the ratio or the verdict."""
 
 
 @dataclass(slots=True)
@@ -256,7 +258,7 @@ def _table(report: Report) -> TextTable:
         for pair in report.matched.incomparable
     ]
     rows.sort(key=lambda row: row[0])
-    return TextTable(HEADS, [row for _, row in rows], _LEFT, [benchmark for benchmark, _ in rows])
+    return TextTable(HEADS, [row for _, row in rows], _LEFT, [benchmark for benchmark, _ in rows], spare=_SPARE)
 
 
 def _answers(judged: Judged) -> tuple[str, ...]:

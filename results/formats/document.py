@@ -28,6 +28,8 @@ class TextTable:
     """The group of each row; a terminal separates groups by a line. Empty: all rows are one group."""
     in_terminal: bool = True
     """Whether a terminal shows it; files always do."""
+    spare: Sequence[str] = ()
+    """Heads of the columns that a narrow terminal leaves out, the first of them first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
@@ -40,10 +40,25 @@ def to_text(document: Document, console: Console | None = None) -> str:
     with console.capture() as tables:
         for table in document.tables:
             if table.in_terminal:
-                console.print(rich_table(table, drop_empty=True))
+                console.print(_fitting(table, console))
     picture = _lines([document.picture] if document.picture else [])
     end = _lines([*document.problems, document.headline, *document.notes])
     return _lines(document.facts) + tables.get() + picture + end
+
+
+def _fitting(table: TextTable, console: Console) -> Group:
+    """The table without the spare columns for which the terminal is too narrow; a line below names them."""
+    left_out: list[str] = []
+    drawn = rich_table(table, drop_empty=True)
+    for head in table.spare:
+        if console.measure(drawn, options=console.options.update(width=_PIPE_WIDTH)).maximum <= console.width:
+            break
+        if head in table.heads:
+            left_out.append(head)
+            drawn = rich_table(table, drop_empty=True, without=left_out)
+    if not left_out:
+        return Group(drawn)
+    return Group(drawn, Text(f"left out of {console.width} columns: {', '.join(left_out)} (--format markdown has all)"))
 
 
 def stdout_console() -> Console:
@@ -51,14 +66,16 @@ def stdout_console() -> Console:
     return Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH)
 
 
-def rich_table(table: TextTable, drop_empty: bool = False) -> Table:
+def rich_table(table: TextTable, drop_empty: bool = False, without: Collection[str] = ()) -> Table:
     """A table as rich draws it.
 
     Args:
         table: the texts.
         drop_empty: whether to leave out columns that are empty in every row.
+        without: heads of columns to leave out.
     """
-    shown = [k for k in range(len(table.heads)) if not drop_empty or any(row[k] for row in table.rows)]
+    filled = [k for k in range(len(table.heads)) if not drop_empty or any(row[k] for row in table.rows)]
+    shown = [k for k in filled if table.heads[k] not in without]
     drawn = Table(box=box.SIMPLE_HEAD)
     for k in shown:
         head = table.heads[k]

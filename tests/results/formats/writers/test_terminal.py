@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 
+import pytest
 from hypothesis import given
 from rich.console import Console
 
@@ -46,3 +47,15 @@ def test_a_verdict_has_its_colour() -> None:
     table = TextTable(("cell", "verdict"), [("a", "UNCLEAR, needs 9"), ("b", "SAME")])
     text = to_text(Document("t", "h", 0, dict, tables=[table]), colours)
     assert "\x1b[33mUNCLEAR, needs 9" in text and "\x1b[33mSAME" not in text
+
+
+@pytest.mark.parametrize(("width", "spared"), [(60, ["tail verdict", "detectable"]), (80, ["detectable"]), (120, [])])
+def test_a_narrow_terminal_does_without_spare_columns_and_cuts_no_other(width: int, spared: list[str]) -> None:
+    heads = ("cell", "BASE µs", "NEW µs", "ratio", "verdict", "tail verdict", "detectable")
+    row = ("allreduce 64 KiB", "10.12", "13.66", "1.350", "SLOWER", "UNCLEAR (about 225)", "3.4 %")
+    table = TextTable(heads, [row], ("cell", "verdict", "tail verdict"), spare=("detectable", "tail verdict"))
+    text = to_text(Document("t", "1 slower", 1, dict, [], [table]), Console(width=width, file=io.StringIO()))
+    shown, _, note = text.partition("left out of")
+    assert [head for head in heads if head not in shown] == spared and bool(note) == bool(spared)
+    assert "…" not in text
+    assert all(cell in shown for head, cell in zip(heads, row, strict=True) if head not in spared)
