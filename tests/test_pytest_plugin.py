@@ -53,7 +53,9 @@ def test_step(comm_benchmark, options):
 
 
 @pytest.fixture
-def run(pytester):
+def run(pytester, monkeypatch: pytest.MonkeyPatch):
+    # pytest-benchmark measures nothing where it sees the variable of a worker of xdist
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
     pytester.makeconftest(KNOWN)
 
     def call(text: str, *words: str):

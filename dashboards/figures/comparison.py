@@ -187,7 +187,7 @@ def beside(base: pd.DataFrame, new: pd.DataFrame, names: tuple[str, str], what: 
     ]
     axis = {
         **_ratio_axis(both),
-        "title": {"text": f"{theme.escape(_short(names[1]))} / {theme.escape(_short(names[0]))}"},
+        "title": {"text": "ratio of times"},  # whose over whose is in the figure's title
     }
     title = (
         f"{what}: {names[1]} took up to {theme.amount(ratios[worst])}× the time of {names[0]}, at "
@@ -285,7 +285,7 @@ def beside_counts(
     at = f"{size_text(worst['size_bytes'])}, " if not theme.absent(worst["size_bytes"]) else ""
     axis = {
         **_ratio_axis(both),
-        "title": {"text": f"{theme.escape(_short(names[1]))} / {theme.escape(_short(names[0]))}"},
+        "title": {"text": "ratio of times"},  # whose over whose is in the figure's title
     }
     return View(
         "beside_counts",
@@ -307,10 +307,6 @@ def beside_counts(
             ],
         ),
     )
-
-
-def _short(name: str, most: int = 16) -> str:
-    return name if len(name) <= most else name[: most - 1] + "…"
 
 
 def _ranked(verdicts: pd.DataFrame) -> pd.DataFrame:

@@ -62,6 +62,7 @@ class Gate:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._server = socket.create_server((host, port), family=family, backlog=1024)
         self._secret = secret
+        self._closed = False
         self._places = threading.Semaphore(AT_ONCE)
         self._admitted: queue.SimpleQueue[tuple[dict[str, Any], Line]] = queue.SimpleQueue()
         threading.Thread(target=self._listen, name="omb-gate", daemon=True).start()
@@ -84,10 +85,17 @@ class Gate:
             raise TimeoutError from None
 
     def close(self) -> None:
-        """Listen no longer. Lines that were let in stay."""
+        """Listen no longer. Lines that :meth:`admit` gave stay; those that nobody asked for are closed."""
+        self._closed = True
         with contextlib.suppress(OSError):
             self._server.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
         self._server.close()
+        self._close_waiting()
+
+    def _close_waiting(self) -> None:
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._admitted.get_nowait()[1].close()
 
     def _listen(self) -> None:
         while True:
@@ -108,6 +116,8 @@ class Gate:
             peer.close()
         else:
             self._admitted.put((hello, Line(peer, lines)))
+            if self._closed:  # meanwhile
+                self._close_waiting()
         finally:
             self._places.release()
 
