@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 from pathlib import Path
@@ -46,7 +45,8 @@ def _of_checkout(git: Path) -> str:
 
 
 def _of_installation() -> str:
-    from importlib.metadata import PackageNotFoundError, distribution  # slow to import, and not needed in a checkout
+    import json  # as what follows: slow to import, and not needed in a checkout
+    from importlib.metadata import PackageNotFoundError, distribution
 
     try:
         origin = json.loads(distribution(DISTRIBUTION).read_text("direct_url.json") or "{}")

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.newcomer import commands
 from tests.support.machines.mpi import AS_ROOT
 
 ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent
 TEXT = (ROOT / "README.md").read_text() + (ROOT / "docs" / "tour.md").read_text()
-BLOCKS = re.findall(r"```sh\n(.*?)```", TEXT, re.S)
-COMMANDS = [line.partition("#")[0].strip() for block in BLOCKS for line in block.splitlines() if line.strip()]
+COMMANDS = commands(TEXT)
 
 
 def test_the_make_commands_are_what_ci_runs() -> None:

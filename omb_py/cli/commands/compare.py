@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from omb_py.cli.commands.benchmark import request_of_line
-from omb_py.cli.commands.suites import expanded_suite, run_command
-from omb_py.cli.help import CONTEXT, EXIT_CODES, GluedOption, Grouped, Page, debug_option
+from omb_py.cli.commands.suites import expanded_suite, resume_option, run_command
+from omb_py.cli.help import CONTEXT, EXIT_CODES, Grouped, Page, debug_option
 from omb_py.cli.option_params import store_option
 from omb_py.cli.output import ENDINGS, check_files, report_options, write_report
 from omb_py.cli.param_types import Parsed, whole
@@ -20,7 +20,6 @@ from omb_py.orchestrate.compare.session import SideRun, against_itself, compare
 from omb_py.orchestrate.compare.side_environments import parse_sides, where_of
 from omb_py.orchestrate.compare.stored import compare_stored, declared_rules
 from omb_py.orchestrate.planning.plan import CheckedRequest, check
-from omb_py.orchestrate.running.resume import NEWEST
 from omb_py.orchestrate.running.suite_run import say_skipped
 from omb_py.results.compare.false_alarm_rate import keep, site_rate
 from omb_py.results.compare.match import SIDES
@@ -75,15 +74,9 @@ def command() -> click.Command:
             *_design(),
             *_output(),
             store_option(),
-            GluedOption(
-                ["--resume"],
-                NEWEST,
-                bool,
-                heading="Storage",
-                metavar="RUN",
-                type=Parsed("run", str),
-                help="Resume a comparison that was interrupted, with the same options: its id, the beginning of "
-                "it, or nothing for the newest. Stored launches are not made again. (default: a new comparison)",
+            resume_option(
+                "Resume a comparison that was interrupted, with the same options: its id, the beginning of "
+                "it, or nothing for the newest. Stored launches are not made again. (default: a new comparison)"
             ),
             debug_option(),
         ],

@@ -135,8 +135,14 @@ _EXAMPLES = (
 )
 
 
-def resume_option() -> click.Option:
-    """``--resume[=RUN]``."""
+RESUME_HELP = (
+    "Resume a run that was killed: its id, the beginning of it, or nothing for the newest of this suite. "
+    "Cells that are in the store are not measured again. (default: a new run)"
+)
+
+
+def resume_option(text: str = RESUME_HELP) -> click.Option:
+    """``--resume[=RUN]``, with the help `text`."""
     return GluedOption(
         ["--resume"],
         NEWEST,
@@ -144,8 +150,7 @@ def resume_option() -> click.Option:
         heading="Storage",
         metavar="RUN",
         type=Parsed("run", str),
-        help="Resume a run that was killed: its id, the beginning of it, or nothing for the newest of this suite. "
-        "Cells that are in the store are not measured again. (default: a new run)",
+        help=text,
     )
 
 

@@ -19,7 +19,7 @@ from omb_py.engine.rank.launcher_variables import OPEN_MPI_ROOT, SLURM, joined_e
 from omb_py.errors import EnvironmentProblem
 from omb_py.orchestrate.info.catalogue import Place
 from omb_py.orchestrate.launching.launchers import launcher_report
-from omb_py.orchestrate.launching.machine_state import BUSY_SHARE, MachineState, observe
+from omb_py.orchestrate.launching.machine_state import BUSY_SHARE, STEADY_GOVERNORS, MachineState, observe
 from omb_py.orchestrate.planning.validation import GPUS, device_problem
 
 SHM_ENOUGH_BYTES = 256 << 20
@@ -54,6 +54,7 @@ def report(
         store: folder of the results.
         environ: environment variables, usually ``os.environ``.
     """
+    machine = observe()
     return [
         python(),
         Finding("omb-py", "ok", f"{__version__} in {Path(__file__).resolve().parents[2]}"),
@@ -64,8 +65,8 @@ def report(
         *root_variables(inspected, os.geteuid(), environ),
         launcher_around(environ),
         *cores(len(os.sched_getaffinity(0)), os.cpu_count(), _read("/sys/fs/cgroup/cpu.max")),
-        governor(_read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")),
-        *idleness(observe()),
+        governor(machine.governor),
+        *idleness(machine),
         memory(_read("/proc/meminfo")),
         shared_memory(Path("/dev/shm")),
         code_generation(),
@@ -210,7 +211,7 @@ def governor(text: str | None) -> Finding:
     """Report the frequency governor: others than ``performance`` and ``schedutil`` make short times vary."""
     if text is None:
         return Finding("CPU governor", "ok", "not visible here (a virtual machine or a container)")
-    if text in ("performance", "schedutil"):
+    if text in STEADY_GOVERNORS:
         return Finding("CPU governor", "ok", text)
     fix = "cpupower frequency-set -g performance"
     return Finding("CPU governor", "warn", f"{text}: clock rates vary with load", fix)

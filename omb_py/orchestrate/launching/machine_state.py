@@ -17,7 +17,7 @@ BUSY_SHARE = 0.5
 _SHARED = 0.25
 """Cores that others may take from the ranks, on average over a launch, before that is reported."""
 _WATCH_S = 0.25
-_STEADY = ("performance", "schedutil")
+STEADY_GOVERNORS = ("performance", "schedutil")
 """Governors under which the clock rate does not vary with a benchmark's load."""
 
 
@@ -54,7 +54,7 @@ class MachineState:
                 f"affinity: this process may use {self.usable} of {self.cores} cores: start it without taskset to "
                 "measure on all"
             )
-        if self.governor is not None and self.governor not in _STEADY:
+        if self.governor is not None and self.governor not in STEADY_GOVERNORS:
             lines.append(
                 f"clock rates: the governor is {self.governor}, so they vary with load: "
                 "cpupower frequency-set -g performance"
