@@ -1,0 +1,1 @@
+"""Tuning: which setting of a library is fastest for which messages. Pure: nothing here makes a launch."""

@@ -1,0 +1,104 @@
+"""The result of a tuning: a table of rules, as data and as JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from omb_py.errors import UsageError
+
+FORM = 1
+"""Version of the JSON form."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What the environment of a launch holds for a candidate; without variables it is the library's default."""
+
+    name: str
+    """As people call it: ``ring``, ``ring segsize=8192``, ``default``."""
+    variables: tuple[tuple[str, str], ...] = ()
+    """Environment variables and their values, sorted by name."""
+
+
+DEFAULT = Setting("default")
+"""The library as it is. It is a candidate too, and wins every tie."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Messages of `first_bytes` to `last_bytes` on `ranks` ranks use `setting`."""
+
+    collective: str
+    ranks: int
+    first_bytes: int
+    last_bytes: int | None
+    """None: and all larger messages."""
+    setting: Setting
+    ratio: float
+    """Time with the setting over the default's, as the geometric mean over the sizes that were measured."""
+    low: float
+    """Lower end of the interval of `ratio`; the smallest of its sizes."""
+    high: float
+    """Upper end of it; the largest of its sizes."""
+
+    def holds(self, nbytes: int) -> bool:
+        """Whether the rule is for a message of `nbytes`."""
+        return self.first_bytes <= nbytes and (self.last_bytes is None or nbytes <= self.last_bytes)
+
+
+@dataclass(frozen=True)
+class RuleTable:
+    """All rules of one tuning."""
+
+    library: str
+    """Name and version as the rows of the store have them: ``MPICH 5.0.2``."""
+    rules: tuple[Rule, ...]
+    who: tuple[tuple[str, str], ...] = ()
+    """Lines for the head of a file: hosts, time, command, version of omb-py."""
+
+
+def to_json(table: RuleTable) -> str:
+    """Write a table as JSON. An interval without an end has null there."""
+    data: dict[str, Any] = {"form": FORM, **asdict(table), "who": dict(table.who)}
+    for rule in data["rules"]:
+        rule["setting"]["variables"] = dict(rule["setting"]["variables"])
+        rule["high"] = rule["high"] if math.isfinite(rule["high"]) else None
+    return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+
+
+def from_json(text: str, what: str = "the rule table") -> RuleTable:
+    """Read a table.
+
+    Args:
+        text: what :func:`to_json` wrote.
+        what: what is read, for messages.
+
+    Raises:
+        UsageError: it is no such text, or has another form.
+    """
+    try:
+        data = json.loads(text)
+        if data["form"] != FORM:
+            raise UsageError(f"{what} has form {data['form']!r}, and this omb-py reads form {FORM}: tune again")
+        rules = tuple(map(_rule, data["rules"]))
+        return RuleTable(str(data["library"]), rules, tuple((k, str(v)) for k, v in data["who"].items()))
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise UsageError(f"{what} is no table of omb-py tune: {type(error).__name__}: {error}") from None
+
+
+def _rule(data: Mapping[str, Any]) -> Rule:
+    last, high = data["last_bytes"], data["high"]
+    return Rule(
+        str(data["collective"]),
+        int(data["ranks"]),
+        int(data["first_bytes"]),
+        None if last is None else int(last),
+        Setting(str(data["setting"]["name"]), tuple(sorted(data["setting"]["variables"].items()))),
+        float(data["ratio"]),
+        float(data["low"]),
+        math.inf if high is None else float(high),
+    )
