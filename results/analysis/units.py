@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final, Literal
 
 from omb_py.results.analysis.series import Point, version_key
+from omb_py.results.statistics.nights import nights_of
 
 Kind = Literal["launch", "run", "night"]
 KINDS: Final[tuple[Kind, ...]] = ("launch", "run", "night")
 PLURALS: Final[dict[Kind, str]] = {"launch": "launches", "run": "runs", "night": "nights"}
-PAUSE: Final = timedelta(hours=6)
-"""A pause between two launches that ends a night."""
-LONGEST: Final = timedelta(hours=24)
-"""A night ends after this time at the latest, so that measuring all the time has nights too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,25 +31,13 @@ class Unit:
         return sum(point.log_time for point in self.points) / len(self.points)
 
 
-def nights_of(points: Sequence[Point]) -> list[int]:
-    """Number the nights: for each launch, in order of time, the number of its night from 0."""
-    numbers: list[int] = []
-    began = last = None
-    for point in points:
-        start = datetime.fromisoformat(point.started_at)
-        if began is None or last is None or start - last > PAUSE or start - began >= LONGEST:
-            began = start
-            numbers.append(numbers[-1] + 1 if numbers else 0)
-        else:
-            numbers.append(numbers[-1])
-        last = start
-    return numbers
+def _nights(points: Sequence[Point]) -> dict[str, int]:
+    return nights_of((point.run_id, datetime.fromisoformat(point.started_at)) for point in points)
 
 
 def kind_of(points: Sequence[Point]) -> Kind:
     """Choose the unit: the night where the launches are of several, else the run."""
-    nights = nights_of(points)
-    return "night" if nights and nights[-1] > 0 else "run"
+    return "night" if max(_nights(points).values(), default=0) > 0 else "run"
 
 
 def units_of(points: Sequence[Point], kind: Kind, versions: bool = False) -> list[Unit]:
@@ -63,11 +48,11 @@ def units_of(points: Sequence[Point], kind: Kind, versions: bool = False) -> lis
         kind: the unit. Two versions of the library in one run or night make two units.
         versions: order by version of the library first, older versions before newer ones.
     """
-    nights = nights_of(points)
+    nights = _nights(points)
     named: dict[Kind, Callable[[int], Hashable]] = {
         "launch": lambda at: at,
         "run": lambda at: points[at].run_id,
-        "night": lambda at: nights[at],
+        "night": lambda at: nights[points[at].run_id],
     }
     name = named[kind]
     groups: dict[Hashable, list[Point]] = {}

@@ -11,17 +11,22 @@ import math
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from statistics import NormalDist
+from typing import Final
 
 from omb_py.results.statistics.t_test import Estimate, quantile
 
-NIGHT = timedelta(hours=8)
-"""Runs that begin within this time of the first one of a night belong to it."""
+PAUSE: Final = timedelta(hours=6)
+"""A longer pause between the starts of two runs ends a night."""
+LONGEST: Final = timedelta(hours=24)
+"""A night ends after this time at the latest, so that measuring all the time has nights too."""
 MOST_NIGHTS = 1000
 """Most nights that :func:`nights_to_decide` searches."""
 
 
 def nights_of(runs: Iterable[tuple[str, datetime]]) -> dict[str, int]:
     """Number the night of each run, from 0 in the order of time. A run is never divided.
+
+    A night ends with a pause of more than `PAUSE` between the starts of runs, or `LONGEST` after its first one.
 
     Args:
         runs: id and start of each launch's run; a run may occur several times, and its earliest start counts.
@@ -34,12 +39,13 @@ def nights_of(runs: Iterable[tuple[str, datetime]]) -> dict[str, int]:
     for run, start in runs:
         begun[run] = min(start, begun.get(run, start))
     nights: dict[str, int] = {}
-    first: datetime | None = None
+    first = last = None
     number = -1
     for run, start in sorted(begun.items(), key=lambda item: (item[1], item[0])):
-        if first is None or start - first >= NIGHT:
+        if first is None or last is None or start - last > PAUSE or start - first >= LONGEST:
             first, number = start, number + 1
         nights[run] = number
+        last = start
     return nights
 
 

@@ -11,21 +11,31 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.results.statistics.nights import NIGHT, nights_of, nights_to_decide, one_more_night, spread_of
+from omb_py.results.statistics.nights import LONGEST, PAUSE, nights_of, nights_to_decide, one_more_night, spread_of
 
 FIRST = datetime(2026, 11, 1, 22)
 LOGS = st.floats(-3, 3)
 
 
 @given(st.lists(st.floats(0, 200), min_size=1, max_size=12))
-def test_runs_of_one_night_begin_within_eight_hours_of_its_first(hours: list[float]) -> None:
+def test_a_night_ends_with_a_pause_and_after_a_day(hours: list[float]) -> None:
     runs = [(str(k), FIRST + timedelta(hours=hour)) for k, hour in enumerate(hours)]
     nights = nights_of(runs)
-    starts = {night: sorted(start for run, start in runs if nights[run] == night) for night in set(nights.values())}
-    assert sorted(starts) == list(range(len(starts)))
-    for night, own in starts.items():
-        assert own[-1] - own[0] < NIGHT
-        assert night == 0 or own[0] - starts[night - 1][0] >= NIGHT
+    in_order = sorted(runs, key=lambda item: item[1])
+    numbers = [nights[run] for run, _ in in_order]
+    first = in_order[0][1]
+    assert numbers[0] == 0
+    for at in range(1, len(runs)):
+        start, before = in_order[at][1], in_order[at - 1][1]
+        ends = start - before > PAUSE or start - first >= LONGEST
+        assert numbers[at] == numbers[at - 1] + ends
+        first = start if ends else first
+
+
+@pytest.mark.parametrize("hours", [0.5, 2.0])
+def test_measuring_all_the_time_has_a_night_a_day(hours: float) -> None:
+    runs = [(str(n), FIRST + timedelta(hours=n * hours)) for n in range(int(72 / hours))]
+    assert max(nights_of(runs).values()) == 2
 
 
 def test_a_run_that_lasts_longer_is_one_night() -> None:
