@@ -37,6 +37,8 @@ class Check:
     text: str
     fix: str = ""
     """The remedy where the check has not passed."""
+    device: str = ""
+    """The kind of device that it is about; empty: all."""
 
 
 @dataclass(frozen=True, slots=True)

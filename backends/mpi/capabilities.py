@@ -43,7 +43,7 @@ def checks(inspected: Capabilities) -> Sequence[Check]:
     for device in GPU_KINDS:
         support = report(device)
         text = f"{inspected.library} takes buffers on {device} ({support.how})" if support.aware else support.reason
-        lines.append(Check(f"  MPI on {device}", support.aware, text, support.fix))
+        lines.append(Check(f"  MPI on {device}", support.aware, text, support.fix, device))
     return lines
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import Final
 
-from omb_py.backends.capabilities import GROUPS, SCAN, Capabilities, OwnOption, usable
+from omb_py.backends.capabilities import GROUPS, SCAN, Capabilities, Check, OwnOption, usable
 from omb_py.backends.gloo.capabilities import fitted as in_place_alone
 from omb_py.backends.nccl.options import KEYS, canonical_text, changed, like_nccl_tests, settings_of
 from omb_py.engine.devices import GPU_KINDS, SIMULATED
@@ -112,6 +112,13 @@ def inspect(declared: Capabilities) -> Capabilities:
     return report(declared)
 
 
+def checks(inspected: Capabilities) -> Sequence[Check]:
+    """Whether the library is for a CUDA that the driver takes."""
+    from omb_py.backends.nccl.library import driver_check
+
+    return driver_check(inspected)
+
+
 CAPABILITIES: Final = Capabilities(
     "nccl",
     bindings=usable(*BINDINGS),
@@ -144,4 +151,5 @@ CAPABILITIES: Final = Capabilities(
         like_nccl_tests=like_nccl_tests,
     ),
     inspect=inspect,
+    checks=checks,
 )

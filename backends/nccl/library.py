@@ -16,10 +16,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from omb_py.backends.capabilities import Capabilities
+from omb_py.backends.capabilities import Capabilities, Check
 from omb_py.backends.nccl.capabilities import BINDINGS, missing
 from omb_py.engine.devices import SIMULATED
-from omb_py.engine.devices.gpu import no_gpu
+from omb_py.engine.devices.gpu import driver_version, no_gpu
 from omb_py.errors import EnvironmentProblem
 
 VARIABLE: Final = "OMB_PY_NCCL"
@@ -42,6 +42,9 @@ try:
     library.ncclGetVersion(ctypes.byref(number))
     answer["version"] = number.value
     answer["has"] = [name for name in sys.argv[2:] if hasattr(library, name)]
+    name = sys.argv[1].rpartition("/")[2]
+    files = [line.split()[-1] for line in open("/proc/self/maps") if "/" + name in line]
+    answer["file"] = files[0] if files else sys.argv[1]
 except BaseException as error:
     answer["error"] = f"{type(error).__name__}: {error}"
 print("omb-py:" + json.dumps(answer))
@@ -55,8 +58,7 @@ OPTIONAL: Final = tuple(
     ).split()
 )
 """Symbols of newer versions, for ``doctor``."""
-
-
+_FACT: Final = "library for {}"
 _BANNER: Final = re.compile(rb"NCCL version [0-9.]+[^+\x00]{0,16}\+cuda([0-9]+)\.([0-9]+)")
 """The text in NVIDIA's builds that names their version and CUDA."""
 
@@ -269,7 +271,7 @@ class Library:
 
 @cache
 def asked(path: str) -> Mapping[str, Any]:
-    """The facts that a child process finds in a library: ``version`` and ``has``, or ``error``."""
+    """The facts that a child process finds in a library: ``version``, ``has`` and ``file``, or ``error``."""
     try:
         child = subprocess.run(
             [sys.executable, "-c", _ASK, path, *OPTIONAL],
@@ -303,7 +305,7 @@ def report(declared: Capabilities) -> Capabilities:
         devices[device] = no_gpu(device)
         number = version_of(answer["version"])
         version, name = version or ".".join(map(str, number)), name or ("RCCL" if device == "rocm" else "NCCL")
-        facts[f"library for {device}"] = path
+        facts[_FACT.format(device)] = str(answer.get("file", path))
         facts[f"lacks for {device}"] = ", ".join(f for f in OPTIONAL if f not in answer["has"]) or "nothing"
     usable = any(devices[device] == "" for device in ("cuda", "rocm"))
     reason = "" if usable else devices["cuda"] or devices["rocm"]
@@ -319,3 +321,17 @@ def report(declared: Capabilities) -> Capabilities:
         devices=devices,
         facts=facts,
     )
+
+
+def driver_check(inspected: Capabilities) -> list[Check]:
+    """Whether the library that was found is built for a CUDA that the driver takes; no line where either is unknown."""
+    path = inspected.facts.get(_FACT.format("cuda"), "")
+    built, driver = built_for(path) if path else None, driver_version()
+    if not built or not driver:
+        return []
+    try:
+        check_cuda(built, driver, path)
+    except EnvironmentProblem as problem:
+        text, _, fix = str(problem).rpartition(": ")
+        return [Check("  NCCL and driver", False, text, fix, "cuda")]
+    return [Check("  NCCL and driver", True, f"built for CUDA {built[0]}, which this driver takes", device="cuda")]

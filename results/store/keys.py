@@ -45,7 +45,8 @@ _DROPPED_FACTS = frozenset(
         "affinity argv command command_line config_hash store cwd workdir host hosts hostname hostnames "
         "hostlist nodelist node_list numhosts nodes_used address port load_before loadavg load_1 load_5 "
         "load_15 uptime uptime_s boot_time available_bytes free_bytes memory_available_bytes "
-        "memory_free_bytes temperature temperature_c power_w clock_mhz skew_us barrier_us other_cores failed_attempts"
+        "memory_free_bytes temperature temperature_c power_w clock_mhz skew_us barrier_us other_cores failed_attempts "
+        "identity pci pcie instances"
     ).split()
 ) | {"cpu mhz"}
 """Single facts, at any depth, that change from launch to launch or only name an object."""

@@ -19,7 +19,7 @@ from omb_py.engine.program.rma import SYNCS, WINDOWS
 from omb_py.errors import ENVIRONMENT, OK
 from omb_py.grammar.values import parse_size
 from omb_py.options.request import DEFAULT_STORE, Request
-from omb_py.orchestrate.info import catalogue, doctor
+from omb_py.orchestrate.info import catalogue, doctor, gpu_doctor
 from omb_py.orchestrate.info.explain import explain
 from omb_py.orchestrate.planning.plan import check
 from omb_py.suites import find, names
@@ -145,19 +145,34 @@ def doctor_command() -> click.Command:
     """``omb-py doctor``."""
     return Page(
         "doctor",
-        params=[format_option(), store_option(), debug_option()],
+        params=[
+            Grouped(
+                ["-d", "--device", "device"],
+                heading="What is looked at",
+                metavar="KIND",
+                type=word("device", (gpu_doctor.DEVICE,)),
+                help=f"{gpu_doctor.DEVICE}: all that decides a run on NVIDIA GPUs, from driver to network. (default: "
+                "the machine in general)",
+            ),
+            format_option(),
+            store_option(),
+            debug_option(),
+        ],
         callback=run_doctor,
         help="What this machine can do, and why the rest cannot: each line is ok, warn or no, with what to do.\n\n"
-        "Exit code 0 when at least one backend other than mock works, else 3.",
+        "Exit code 0 when at least one backend other than mock works, with --device on that device, else 3.",
         sections=(("Exit codes", EXIT_CODES),),
     )
 
 
-def run_doctor(form: str, store: Path | None) -> int:
+def run_doctor(form: str, store: Path | None, device: str | None = None) -> int:
     """Print what this machine can do; the exit code."""
     backends = catalogue.inspected()
-    findings = doctor.report(backends, catalogue.places(backends), store or DEFAULT_STORE, os.environ)
-    usable = doctor.exit_ok(backends)
+    if device:
+        findings, usable = gpu_doctor.report(backends, os.environ)
+    else:
+        findings = doctor.report(backends, catalogue.places(backends), store or DEFAULT_STORE, os.environ)
+        usable = doctor.exit_ok(backends)
     click.echo(json.dumps(doctor.as_json(findings, usable), indent=1) if form == "json" else doctor.as_text(findings))
     return OK if usable else ENVIRONMENT
 

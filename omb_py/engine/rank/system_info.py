@@ -75,7 +75,7 @@ def node_facts() -> dict[str, Any]:
         "cgroup_cpu_max": read("/sys/fs/cgroup/cpu.max"),
         "cgroup_memory_max": read("/sys/fs/cgroup/memory.max"),
         "network": _network(),
-        "infiniband": _infiniband(),
+        "infiniband": infiniband(),
     }
 
 
@@ -86,8 +86,9 @@ def _network() -> dict[str, dict[str, str | None]]:
     return {name: {"mtu": read(f"{root}/{name}/mtu"), "speed_mbit": read(f"{root}/{name}/speed")} for name in names}
 
 
-def _infiniband() -> list[dict[str, str | None]]:
-    root = Path("/sys/class/infiniband")
+def infiniband(system: Path | None = None) -> list[dict[str, str | None]]:
+    """Ports of InfiniBand and RoCE devices. `system`: the mounted sys file system, None: ``/sys``."""
+    root = (system or Path("/sys")) / "class/infiniband"
     ports = []
     for port in sorted(root.glob("*/ports/*")) if root.is_dir() else []:
         device = port.parent.parent

@@ -116,9 +116,15 @@ def backend(inspected: Capabilities) -> list[Finding]:
     return findings
 
 
-def checks(inspected: Sequence[Capabilities]) -> list[Finding]:
-    """Run the further checks of available backends, such as whether MPI takes buffers of the GPUs that are here."""
-    lines = (check for backend in inspected if backend.available for check in backend.checks(backend))
+def checks(inspected: Sequence[Capabilities], device: str = "") -> list[Finding]:
+    """Run the further checks of available backends, such as whether MPI takes buffers of the GPUs that are here.
+
+    Args:
+        inspected: capabilities of the backends.
+        device: leave out checks of other kinds of devices; empty: all checks.
+    """
+    every = (check for backend in inspected if backend.available for check in backend.checks(backend))
+    lines = (check for check in every if not device or check.device in ("", device))
     return [Finding(line.subject, "ok" if line.passed else "no", line.text, line.fix) for line in lines]
 
 

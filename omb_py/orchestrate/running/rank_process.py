@@ -245,6 +245,10 @@ def launch_facts(session: Session, spec: Mapping[str, Any]) -> dict[str, Any]:
     ranks = [rank_facts(rank, hosts[:rank].count(hosts[rank])) for rank in session.local]
     first = [rank for rank in session.local if hosts.index(hosts[rank]) == rank]
     nodes = [node_facts()] if first else []
+    if nodes and any(str(place["device"]).startswith("cuda") for place in session.places):
+        from omb_py.engine.devices.nvml import facts
+
+        nodes[0]["gpus"] = facts()
     for node in nodes:  # kernel parameters may hold secrets, as variables may
         node["kernel_command_line"] = redact_text(node["kernel_command_line"] or "")
     gathered = session.gather((ranks, nodes))

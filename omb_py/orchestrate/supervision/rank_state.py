@@ -118,8 +118,8 @@ def behind(states: Iterable[RankState]) -> list[RankState]:
     return [state for state in live if position(state) == least]
 
 
-def numbers(missing: Iterable[int]) -> str:
-    """Rank numbers as text, with runs shortened.
+def numbers(missing: Iterable[int], what: str = "rank") -> str:
+    """Numbers of ranks, or of something else, as text, with runs shortened.
 
     >>> numbers([0, 1, 2, 5])
     'rank 0-2, 5'
@@ -130,4 +130,4 @@ def numbers(missing: Iterable[int]) -> str:
             runs[-1][1] = number
         else:
             runs.append([number, number])
-    return "rank " + ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+    return f"{what} " + ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)

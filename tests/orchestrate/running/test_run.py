@@ -14,7 +14,9 @@ from omb_py.options.request import Request
 from omb_py.orchestrate.launching.launchers import LaunchCommand
 from omb_py.orchestrate.running.run import execute_run
 from omb_py.results import load, recover
+from omb_py.results.store.keys import environment_facts
 from omb_py.suites import BENCHMARKS
+from tests.support.machines.nvml import StandInGpu, StandInNvml, joined_by_switches
 
 
 def execute(request: Request) -> int:
@@ -200,6 +202,23 @@ def test_a_secret_on_the_kernels_command_line_is_not_kept(monkeypatch: pytest.Mo
     session = BACKEND.connect({"ranks": 2, "settings": None})
     (node,) = launch_facts(session, {})["node_facts"]
     assert node["kernel_command_line"] == "quiet root_password=<redacted> ro"
+
+
+def test_a_launch_on_gpus_stores_the_paths_between_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    from omb_py.backends.mock import BACKEND
+    from omb_py.engine.devices import nvml
+    from omb_py.orchestrate.running.rank_process import launch_facts
+
+    monkeypatch.setattr(nvml, "load", lambda: StandInNvml(joined_by_switches(2)))
+    session = BACKEND.connect({"ranks": 2, "settings": None})
+    assert "gpus" not in launch_facts(session, {})["node_facts"][0], "nobody asks for GPUs where none is used"
+    session.places = [{"host": "n1", "device": "cuda:0", "identity": "x"}]
+    (node,) = launch_facts(session, {})["node_facts"]
+    assert [pair["path"] for pair in node["gpus"]["pairs"]] == ["NV18"]
+    other = [StandInGpu(80, ["switch"] * 18), StandInGpu(81, ["switch"] * 18)]
+    monkeypatch.setattr(nvml, "load", lambda: StandInNvml(other))
+    twin = launch_facts(session, {})["node_facts"][0]["gpus"]
+    assert environment_facts({"gpus": twin}) == environment_facts({"gpus": node["gpus"]}), "two machines of a kind"
 
 
 class Stumbling:

@@ -1,0 +1,234 @@
+"""NVIDIA's management library, by nvidia-ml-py: the GPUs of this machine and the paths between them.
+
+It answers without a context on any GPU, and sees all GPUs whatever CUDA_VISIBLE_DEVICES says. Not run on a GPU yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from itertools import combinations
+from pathlib import Path
+from typing import Any, Final
+
+from omb_py.errors import EnvironmentProblem
+
+PACKAGE_FIX: Final = "pip install nvidia-ml-py (the extra nvml)"
+DRIVER_FIX: Final = "install NVIDIA's driver and check it with nvidia-smi; in a container: --gpus all"
+PROHIBITED: Final = "prohibited"
+COMPUTE_MODES: Final = ("default", "exclusive thread", PROHIBITED, "exclusive process")
+"""By the numbers of nvmlComputeMode_t."""
+_PATHS: Final = {0: "SAME BOARD", 10: "PIX", 20: "PXB", 30: "PHB", 40: "NODE", 50: "SYS"}
+"""nvmlGpuTopologyLevel_t by the words of ``nvidia-smi topo -m``."""
+_NO_PEER: Final = {
+    1: "the chipset does not support it",
+    2: "this GPU does not support it",
+    3: "the GPUs stand under different I/O hubs",
+    4: "a driver setting disables it",
+    5: "not supported",
+    6: "the driver does not say why",
+}
+"""nvmlGpuP2PStatus_t but OK."""
+_P2P_READ, _P2P_WRITE = 0, 1
+"""NVML_P2P_CAPS_INDEX_…: nvidia-ml-py 13 has the first as a tuple, which its own function refuses."""
+
+
+@dataclass(frozen=True, slots=True)
+class GpuFacts:
+    """One GPU."""
+
+    index: int
+    """Its number for NVML and nvidia-smi: by PCI address."""
+    name: str
+    uuid: str
+    pci: str
+    """As the kernel writes it: ``0000:18:00.0``."""
+    pcie: str
+    """The link as it is now, which may be slower while the GPU idles: ``gen 5 x16``; empty: not known."""
+    numa: int | None
+    """NUMA node; None where the kernel names none."""
+    compute_mode: str
+    mig: str
+    """``off``, ``on``, ``on after a reset``, ``off after a reset``; empty: the GPU has no MIG."""
+    instances: tuple[str, ...] = ()
+    """UUIDs of its MIG instances."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairFacts:
+    """The path between two GPUs."""
+
+    first: int
+    second: int
+    path: str
+    """As nvidia-smi writes it: ``NV18`` (18 NVLinks), ``PIX``, ``PXB``, ``PHB``, ``NODE``, ``SYS``; empty: unknown."""
+    no_peer: str = ""
+    """Why neither reads and writes the other's memory; empty where each does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """The GPUs of a machine."""
+
+    driver: str
+    cuda: str
+    """The newest CUDA that the driver takes."""
+    gpus: tuple[GpuFacts, ...]
+    pairs: tuple[PairFacts, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same as plain data."""
+        return asdict(self)
+
+
+def load() -> Any:
+    """The module of nvidia-ml-py, not initialised. Raises EnvironmentProblem where it is not installed."""
+    try:
+        return import_module("pynvml")
+    except ImportError as error:
+        raise EnvironmentProblem(f"nvidia-ml-py is not installed ({error}): {PACKAGE_FIX}") from None
+
+
+@contextmanager
+def opened() -> Iterator[Any]:
+    """The initialised module. Raises EnvironmentProblem: no package, or no driver that answers."""
+    nvml = load()
+    try:
+        nvml.nvmlInit()
+    except nvml.NVMLError as error:
+        raise EnvironmentProblem(f"NVIDIA's driver does not answer ({error}): {DRIVER_FIX}") from None
+    try:
+        yield nvml
+    finally:
+        with suppress(nvml.NVMLError):
+            nvml.nvmlShutdown()
+
+
+def inventory(system: Path = Path("/sys")) -> Inventory:
+    """Read the GPUs of this machine.
+
+    Args:
+        system: the mounted sys file system.
+
+    Raises:
+        EnvironmentProblem: no package, no driver that answers, or it does not count its GPUs.
+    """
+    with opened() as nvml:
+        try:
+            version = int(nvml.nvmlSystemGetCudaDriverVersion_v2())
+            driver = str(nvml.nvmlSystemGetDriverVersion())
+            handles = [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(nvml.nvmlDeviceGetCount())]
+        except nvml.NVMLError as error:
+            raise EnvironmentProblem(f"NVIDIA's driver does not list its GPUs ({error}): {DRIVER_FIX}") from None
+        gpus = tuple(_gpu(nvml, index, handle, system) for index, handle in enumerate(handles))
+        links = [_nvlinks(nvml, handle) for handle in handles]
+        pairs = tuple(
+            PairFacts(
+                a,
+                b,
+                _path(nvml, handles[a], handles[b], _between(links[a], links[b], gpus[b].pci)),
+                _no_peer(nvml, handles[a], handles[b]),
+            )
+            for a, b in combinations(range(len(handles)), 2)
+        )
+        return Inventory(driver, f"{version // 1000}.{version % 1000 // 10}", gpus, pairs)
+
+
+def facts() -> dict[str, Any]:
+    """The inventory as plain data for the provenance of a launch; where there is none, why (``unknown``)."""
+    try:
+        return inventory().as_dict()
+    except EnvironmentProblem as problem:
+        return {"unknown": str(problem)}
+
+
+def ask(nvml: Any, function: str, *operands: Any) -> Any:
+    """What a function of NVML returns; None where driver or GPU do not answer it."""
+    try:
+        return getattr(nvml, function)(*operands)
+    except nvml.NVMLError:
+        return None
+
+
+def _gpu(nvml: Any, index: int, handle: Any, system: Path) -> GpuFacts:
+    place = ask(nvml, "nvmlDeviceGetPciInfo", handle)
+    pci = _address(str(place.busId)) if place is not None else ""
+    generation = ask(nvml, "nvmlDeviceGetCurrPcieLinkGeneration", handle)
+    width = ask(nvml, "nvmlDeviceGetCurrPcieLinkWidth", handle)
+    mode = ask(nvml, "nvmlDeviceGetComputeMode", handle)
+    return GpuFacts(
+        index,
+        str(ask(nvml, "nvmlDeviceGetName", handle) or "a GPU without a name"),
+        str(ask(nvml, "nvmlDeviceGetUUID", handle) or ""),
+        pci,
+        f"gen {generation} x{width}" if generation and width else "",
+        _numa(system, pci),
+        COMPUTE_MODES[mode] if mode in range(len(COMPUTE_MODES)) else "",
+        *_mig(nvml, handle),
+    )
+
+
+def _address(bus_id: str) -> str:
+    """NVML's PCI address as the kernel writes it.
+
+    >>> _address("00000000:3B:00.0")
+    '0000:3b:00.0'
+    """
+    domain, _, rest = bus_id.lower().partition(":")
+    return f"{int(domain, 16):04x}:{rest}"
+
+
+def _numa(system: Path, pci: str) -> int | None:
+    try:
+        node = int((system / "bus/pci/devices" / pci / "numa_node").read_text())
+    except (OSError, ValueError):
+        return None
+    return node if node >= 0 else None
+
+
+def _mig(nvml: Any, handle: Any) -> tuple[str, tuple[str, ...]]:
+    modes = ask(nvml, "nvmlDeviceGetMigMode", handle)
+    if modes is None:
+        return "", ()
+    current, pending = modes
+    word = ("on" if pending else "off") + (" after a reset" if current != pending else "")
+    most = (ask(nvml, "nvmlDeviceGetMaxMigDeviceCount", handle) or 0) if current else 0
+    instances = (ask(nvml, "nvmlDeviceGetMigDeviceHandleByIndex", handle, number) for number in range(most))
+    return word, tuple(str(ask(nvml, "nvmlDeviceGetUUID", part)) for part in instances if part is not None)
+
+
+def _nvlinks(nvml: Any, handle: Any) -> Mapping[str, int]:
+    """PCI address of the other end -> NVLinks to it; those to a switch stand under the empty address."""
+    ends: dict[str, int] = {}
+    for link in range(nvml.NVML_NVLINK_MAX_LINKS):
+        if ask(nvml, "nvmlDeviceGetNvLinkState", handle, link) != nvml.NVML_FEATURE_ENABLED:
+            continue
+        kind = ask(nvml, "nvmlDeviceGetNvLinkRemoteDeviceType", handle, link)
+        remote = ask(nvml, "nvmlDeviceGetNvLinkRemotePciInfo", handle, link)
+        switch = kind == nvml.NVML_NVLINK_DEVICE_TYPE_SWITCH
+        if switch or remote is not None:
+            end = "" if switch else _address(str(remote.busId))
+            ends[end] = ends.get(end, 0) + 1
+    return ends
+
+
+def _between(first: Mapping[str, int], second: Mapping[str, int], second_pci: str) -> int:
+    """NVLinks between two GPUs: direct ones, or through switches as many as the one with fewer has."""
+    return first.get(second_pci, 0) if second_pci in first else min(first.get("", 0), second.get("", 0))
+
+
+def _path(nvml: Any, first: Any, second: Any, nvlinks: int) -> str:
+    if nvlinks:
+        return f"NV{nvlinks}"
+    return _PATHS.get(ask(nvml, "nvmlDeviceGetTopologyCommonAncestor", first, second), "")
+
+
+def _no_peer(nvml: Any, first: Any, second: Any) -> str:
+    for reader, owner in ((first, second), (second, first)):
+        for index in (_P2P_READ, _P2P_WRITE):
+            status = ask(nvml, "nvmlDeviceGetP2PStatus", reader, owner, index)
+            if status != 0:
+                return _NO_PEER.get(status, _NO_PEER[6])
+    return ""
