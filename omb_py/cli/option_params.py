@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -11,7 +12,7 @@ from omb_py.backends.registry import capabilities_of
 from omb_py.cli.help import GluedOption, Grouped, debug_option
 from omb_py.cli.param_types import Parsed, whole
 from omb_py.engine.program.benchmark import Benchmark
-from omb_py.options.option import Defaults, Option
+from omb_py.options.option import Defaults, Option, render
 from omb_py.options.request import DEFAULT_RANKS
 from omb_py.options.table import option_of, options_of
 from omb_py.suites import BENCHMARKS
@@ -19,7 +20,7 @@ from omb_py.suites import BENCHMARKS
 
 def measuring_options(benchmark: Benchmark) -> list[click.Parameter]:
     """Every option of a measuring command. Those that the benchmark does not take are hidden and refused later."""
-    defaults = _defaults(benchmark)
+    defaults = defaults_of(benchmark)
     return [
         debug_option(exposed=True)
         if option.name == "debug"
@@ -28,7 +29,9 @@ def measuring_options(benchmark: Benchmark) -> list[click.Parameter]:
     ]
 
 
-def _defaults(benchmark: Benchmark) -> Defaults:
+@cache
+def defaults_of(benchmark: Benchmark) -> Defaults:
+    """What help pages say of a benchmark when no option is given."""
     known = capabilities_of()
     bindings = dict.fromkeys(binding for backend in known.values() for binding in backend.bindings)
     return Defaults(benchmark, tuple(known), tuple(bindings))
@@ -57,28 +60,25 @@ def _rendered(option: Option, defaults: Defaults, hidden: bool = False) -> click
     return Grouped(words, **common)
 
 
-@cache
-def _usual() -> Defaults:
-    """Defaults for options of tools, whose help is the same for every benchmark."""
-    return _defaults(next(iter(BENCHMARKS.values())))
+def general_help(option: Option) -> str:
+    """The sentence of an option on a page of no benchmark; where it depends on that, the longest."""
+    takers = (benchmark for benchmark in BENCHMARKS.values() if option.takes(benchmark))
+    return max((render(option.help, defaults_of(benchmark)) for benchmark in takers), key=len)
 
 
-def full_option() -> click.Option:
-    """``-f``."""
-    return _rendered(option_of("full"), _usual())
+def table_option(name: str, heading: str = "", default: str | None = None) -> click.Option:
+    """An option of the table for the page of a tool.
 
-
-def tails_option() -> click.Option:
-    """``-z``."""
-    return _rendered(option_of("percentiles"), _usual())
-
-
-def store_option(heading: str = "Storage") -> click.Option:
-    """``--store DIR``."""
-    option = _rendered(option_of("store"), _usual())
-    assert isinstance(option, Grouped)
-    option.heading = heading
-    return option
+    Args:
+        name: as in :func:`omb_py.options.table.option_of`.
+        heading: where it stands on the page; empty: under the heading of the table.
+        default: what the page says of the default; None: as for the first benchmark.
+    """
+    option = option_of(name)
+    option = replace(option, heading=heading or option.heading, help=general_help(option))
+    if default is not None:
+        option = replace(option, default=default)
+    return _rendered(option, defaults_of(next(iter(BENCHMARKS.values()))))
 
 
 def ranks_option(heading: str, text: str = "Number of ranks.", unset: str = "") -> click.Option:

@@ -5,16 +5,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 
 from tests.architecture.graph import ROOT, Room, rooms
+from tests.architecture.marked import replaced
 
 PAGE = ROOT / "docs" / "architecture.md"
 PICTURE = ROOT / "docs" / "architecture.svg"
-BEGIN, END = "<!-- rooms: made by python -m tests.architecture.picture -->", "<!-- end of rooms -->"
 FLOORS = (
     ("the command line", ("omb_py/cli",), "#0072b2"),
     ("what omb-py does", ("omb_py/orchestrate",), "#009e73"),
@@ -96,9 +95,7 @@ def table(house: Iterable[Room]) -> str:
 
 def page(text: str, house: Iterable[Room]) -> str:
     """The page with its table made anew."""
-    return re.sub(
-        f"{re.escape(BEGIN)}.*{re.escape(END)}", lambda _: f"{BEGIN}\n{table(house)}\n{END}", text, flags=re.S
-    )
+    return replaced(text, "rooms", "tests.architecture.picture", table(house))
 
 
 def outdated() -> list[Path]:

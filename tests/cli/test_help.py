@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import click
 import pytest
@@ -203,17 +202,3 @@ def test_tools(line: str, capsys: pytest.CaptureFixture[str]) -> None:
     if "Options of which no default is given here" not in text:
         for option in re.findall(r"^  (?:-\w, )?(--[\w-]+) [A-Z]", text, re.M):
             assert default_of(option, text)
-
-
-def test_the_documentation_names_every_option_and_word() -> None:
-    """docs/cli.md has every visible option of every command of this version, and no other long option."""
-    text = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
-    params = [param for name in BENCHMARKS for param in command(find(name)).params if isinstance(param, click.Option)]
-    known = {opt for param in params for opt in param.opts}
-    for param in params:
-        if param.name != "inject":
-            assert all(f"`{opt}`" in text for opt in param.opts), param.opts
-    for opt in re.findall(r"(?<![\w-])--[a-z][\w-]*", text):
-        assert opt in known | {"--help", "--version", "--where", "--resume", "--dry-run"}, opt
-    for name in TOOLS:
-        assert f"omb-py {name}" in text or f"`results {name}" in text

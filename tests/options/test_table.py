@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import fields, make_dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -67,18 +65,6 @@ def test_flags_are_told_apart() -> None:
 def test_every_word_of_a_benchmark_is_an_option() -> None:
     keys = {option.key for option in TABLE if option.key}
     assert {word for benchmark in BENCHMARKS.values() for word in benchmark.options} == keys
-
-
-def test_the_documentation_lists_the_table() -> None:
-    """docs/cli.md has a row for each visible entry, with its spellings, and a row for nothing else."""
-    text = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
-    section = text.partition("## Options of a benchmark")[2].partition("\n\nAn option")[0]
-    rows = [row.split("|")[1] for row in section.splitlines() if row.startswith("| `")]
-    listed = [tuple(re.findall(r"`(-[\w-]+)`", row)) for row in rows]
-    store = ("--store", "--no-store")  # one row for both
-    entries = {tuple(option.flags.split()) for option in TABLE if not option.hidden} - {store[:1], store[1:]}
-    assert len(set(listed)) == len(listed)
-    assert {*listed} == {*entries, store}
 
 
 PACE = Option(

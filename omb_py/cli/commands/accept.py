@@ -15,7 +15,7 @@ from omb_py.cli.batch_option import submitting
 from omb_py.cli.commands.benchmark import request_of_line
 from omb_py.cli.commands.suites import SuiteName, resume_option, suite_options, word_after_resume
 from omb_py.cli.help import EXIT_CODES, Grouped, Page, debug_option
-from omb_py.cli.option_params import store_option
+from omb_py.cli.option_params import table_option
 from omb_py.cli.output import ENDINGS, HTML, check_files, report_options, write_report
 from omb_py.cli.param_types import Parsed
 from omb_py.cli.suite_options import LINE_ONLY, RANKS, CommandLine, given
@@ -81,7 +81,7 @@ def command() -> click.Command:
             Grouped(
                 ["--quiet"], heading="Output", is_flag=True, help="No progress and no notes on stderr. (default: off)"
             ),
-            store_option(),
+            table_option("store"),
             resume_option(),
             debug_option(),
         ],

@@ -10,7 +10,7 @@ import click
 from omb_py.cli.commands.benchmark import request_of_line
 from omb_py.cli.commands.suites import expanded_suite, resume_option, run_command
 from omb_py.cli.help import CONTEXT, EXIT_CODES, Grouped, Page, debug_option
-from omb_py.cli.option_params import store_option
+from omb_py.cli.option_params import table_option
 from omb_py.cli.output import ENDINGS, check_files, report_options, write_report
 from omb_py.cli.param_types import Parsed, whole
 from omb_py.errors import INCONCLUSIVE, OK, EnvironmentProblem, UsageError, nearest
@@ -73,7 +73,7 @@ def command() -> click.Command:
             ),
             *_design(),
             *_output(),
-            store_option(),
+            table_option("store"),
             resume_option(
                 "Resume a comparison that was interrupted, with the same options: its id, the beginning of "
                 "it, or nothing for the newest. Stored launches are not made again. (default: a new comparison)"
@@ -107,7 +107,7 @@ def aa_command() -> click.Command:
             ),
             *_design(),
             *_output(),
-            store_option(),
+            table_option("store"),
             debug_option(),
         ],
         callback=run_aa,

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from omb_py.cli.help import EXIT_CODES, Grouped, Page, debug_option
-from omb_py.cli.option_params import store_option
+from omb_py.cli.option_params import table_option
 from omb_py.cli.param_types import Parsed, whole
 from omb_py.dashboards.explorer.app import make
 from omb_py.dashboards.explorer.data import Data
@@ -47,7 +47,7 @@ def command() -> click.Command:
                 default=DEFAULT_PORT,
                 help=f"Port. (default: {DEFAULT_PORT})",
             ),
-            store_option("Store"),
+            table_option("store", "Store"),
             debug_option(),
         ],
         callback=run_dashboard,

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from omb_py.cli.help import EXIT_CODES, Grouped, Page, debug_option
-from omb_py.cli.option_params import store_option
+from omb_py.cli.option_params import table_option
 from omb_py.cli.param_types import Parsed, whole, word
 from omb_py.cli.stored_cells import benchmark_name, filters, format_option, skipped, where_option
 from omb_py.dashboards.terminal.history_text import environment_lines, history_table
@@ -82,7 +82,7 @@ def history_command() -> click.Command:
                 help="Of the random orders of the permutation test. (default: 0)",
             ),
             format_option(),
-            store_option("Store"),
+            table_option("store", "Store"),
             debug_option(),
         ],
         callback=run_history,

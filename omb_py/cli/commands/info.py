@@ -12,10 +12,9 @@ from click.shell_completion import get_completion_class
 from omb_py.backends.registry import capabilities_of, default
 from omb_py.cli.app import COMPLETE_VAR, FAMILIES, ROOT
 from omb_py.cli.help import EXIT_CODES, Grouped, Page, debug_option
-from omb_py.cli.option_params import ranks_option, store_option
-from omb_py.cli.param_types import Parsed, whole, word
+from omb_py.cli.option_params import ranks_option, table_option
+from omb_py.cli.param_types import Parsed, word
 from omb_py.cli.stored_cells import format_option
-from omb_py.engine.program.rma import SYNCS, WINDOWS
 from omb_py.errors import ENVIRONMENT, OK
 from omb_py.grammar.values import parse_size
 from omb_py.options.request import DEFAULT_STORE, Request
@@ -71,27 +70,9 @@ def explain_command() -> click.Command:
                 type=Parsed("size", parse_size),
                 help="One message size, as 8, 4K, 1MiB. (default: 8, or the benchmark's smallest)",
             ),
-            Grouped(
-                ["-W", "--window-size", "window"],
-                heading=heading,
-                metavar="N",
-                type=whole("window size", 1),
-                help="Messages in flight. (default: 64)",
-            ),
-            Grouped(
-                ["-w", "--win-options", "window_kind"],
-                heading=heading,
-                metavar="KIND",
-                type=word("window kind", tuple(WINDOWS)),
-                help=f"Of one-sided benchmarks: {', '.join(WINDOWS)}. (default: the benchmark's)",
-            ),
-            Grouped(
-                ["-s", "--sync-option", "sync"],
-                heading=heading,
-                metavar="KIND",
-                type=word("synchronisation", tuple(SYNCS)),
-                help=f"Of one-sided benchmarks: {', '.join(SYNCS)}. (default: the benchmark's)",
-            ),
+            table_option("window", heading),
+            table_option("window_kind", heading, "the benchmark's"),
+            table_option("sync", heading, "the benchmark's"),
             Grouped(
                 ["--backend"],
                 heading=heading,
@@ -155,7 +136,7 @@ def doctor_command() -> click.Command:
                 "the machine in general)",
             ),
             format_option(),
-            store_option(),
+            table_option("store"),
             debug_option(),
         ],
         callback=run_doctor,

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from omb_py.cli.help import EXIT_CODES, Grouped, Page, debug_option
-from omb_py.cli.option_params import store_option
+from omb_py.cli.option_params import table_option
 from omb_py.cli.param_types import whole
 from omb_py.cli.stored_cells import benchmark_name, filters, format_option, skipped, where_option
 from omb_py.dashboards.terminal.model_text import cells_table, scaled_table, segments_table
@@ -39,7 +39,7 @@ def model_command() -> click.Command:
                 "largest. (default: none)",
             ),
             format_option(),
-            store_option("Store"),
+            table_option("store", "Store"),
             debug_option(),
         ],
         callback=run_model,

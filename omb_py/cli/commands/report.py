@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from omb_py.cli.help import EXIT_CODES, Grouped, Page, debug_option
-from omb_py.cli.option_params import store_option
+from omb_py.cli.option_params import table_option
 from omb_py.cli.output import write_file
 from omb_py.cli.param_types import Parsed
 from omb_py.dashboards.base.selection import parse
@@ -34,7 +34,7 @@ def command() -> click.Command:
                 default=DEFAULT_OUTPUT,
                 help=f"Write here, all or nothing. (default: {DEFAULT_OUTPUT})",
             ),
-            store_option("Store"),
+            table_option("store", "Store"),
             debug_option(),
         ],
         callback=run_report,

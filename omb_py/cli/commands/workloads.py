@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from omb_py.cli.help import EXIT_CODES, Grouped, Page, debug_option
-from omb_py.cli.option_params import ranks_option, store_option
+from omb_py.cli.option_params import ranks_option, table_option
 from omb_py.cli.param_types import whole
 from omb_py.cli.stored_cells import filters, format_option, where_option
 from omb_py.errors import OK, UsageError
@@ -47,7 +47,7 @@ def workloads_command() -> click.Command:
                 help="Efficiency of the stored steps over numbers of ranks. (default: off)",
             ),
             where_option(stored),
-            store_option(stored),
+            table_option("store", stored),
             format_option(),
             debug_option(),
         ],

@@ -14,7 +14,7 @@ from click.shell_completion import CompletionItem
 from omb_py.cli.commands.results import maintenance
 from omb_py.cli.commands.results.importing import IMPORT_EXAMPLES, IMPORT_HELP, import_params, run_import
 from omb_py.cli.help import CONTEXT, EXIT_CODES, Grouped, Page, Verbs, debug_option
-from omb_py.cli.option_params import full_option, store_option, tails_option
+from omb_py.cli.option_params import table_option
 from omb_py.cli.output import form_option, write_file
 from omb_py.cli.param_types import Parsed
 from omb_py.cli.stored_cells import skipped
@@ -63,8 +63,8 @@ def group() -> click.Command:
             (
                 click.Argument(["run"], required=False, default="last", type=run, metavar="[RUN]"),
                 form_option(form, "osu"),
-                full_option(),
-                tails_option(),
+                table_option("full"),
+                table_option("percentiles"),
             ),
             "omb-py results show",
             "omb-py results show 20261121 --format table",
@@ -135,7 +135,7 @@ def _verb(
     sections: list[tuple[str, Sequence[tuple[str, str]]]] = [("Exit codes", EXIT_CODES)]
     if examples:
         sections.insert(0, ("Examples", [(line, "") for line in examples]))
-    more = [store_option("Store"), debug_option()]
+    more = [table_option("store", "Store"), debug_option()]
     return Page(name, params=[*params, *more], callback=callback, help=text, sections=sections)
 
 
