@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from omb_py.results.analysis.crossover import marks
+from omb_py.results.caveats import caveat_text
 from omb_py.results.compare.tags import ACCEPT_PHASE, COMPARE_SIDE, telling
 from omb_py.results.formats.json_values import plain
 from omb_py.results.formats.units import number_of, size_text
@@ -151,6 +152,7 @@ _IDENTITY: tuple[tuple[str, Callable[[Row], str]], ...] = (
     ("op", _text("op")),
     ("ranks", _text("ranks")),
     ("window", _text("window")),
+    ("caveats", caveat_text),
 )
 
 _MEASURED: tuple[tuple[str, Callable[[Row], str]], ...] = (

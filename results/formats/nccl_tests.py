@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.errors import UsageError
+from omb_py.results.caveats import caveat_line, caveats
 
 Row = Mapping[str, Any]
 
@@ -149,10 +150,16 @@ def to_nccl(rows: Iterable[Row]) -> str:
     tables: dict[tuple[Any, ...], dict[tuple[Any, ...], dict[bool, Row]]] = {}
     for row in rows:
         if row["benchmark"] in _NAMES and row.get("unit") == "us" and row.get("value") is not None:
-            table = tables.setdefault(tuple(row.get(key) for key in _ONE_TABLE), {})
+            table = tables.setdefault((*(row.get(key) for key in _ONE_TABLE), remarks(row)), {})
             cell = (_size(row), _count(row), *(row.get(key) for key in ("dtype", "op", "root")), _repeat(row))
             table.setdefault(cell, {})[bool(row.get("in_place"))] = row
-    return "".join(_table(_NAMES[key[0]], list(table.values())) for key, table in tables.items())
+    return "".join(key[-1] + _table(_NAMES[key[0]], list(table.values())) for key, table in tables.items())
+
+
+def remarks(row: Row) -> str:
+    """The comment that says a row's caveats, with its line end; empty for an ordinary run."""
+    own = caveats(row)
+    return f"{caveat_line(own)}\n" if own else ""
 
 
 def _table(name: str, lines: Sequence[Mapping[bool, Row]]) -> str:

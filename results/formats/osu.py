@@ -16,6 +16,7 @@ from omb_py.engine.program.dtypes import DTYPES, reduction_dtype
 from omb_py.engine.program.rma import ACTIVE, SYNCS, WINDOWS
 from omb_py.errors import UsageError, nearest
 from omb_py.grammar.graphs import dims_create
+from omb_py.results.caveats import caveat_line, caveats
 from omb_py.results.formats.osu_dialects import DIALECT, OWN, VERSION, Dialect, dialect
 from omb_py.results.formats.osu_titles import TITLES, Layout, Title, family
 
@@ -318,8 +319,24 @@ def parameters_of(row: Mapping[str, Any]) -> Mapping[str, str]:
     return dict(row.get("parameters") or {})
 
 
+_PLACES = {
+    "H": "HOST (H)",
+    "D": "DEVICE (D)",
+    "M": "MANAGED (M)",
+    "MD": "MANAGED (MD)",
+    "MH": "MANAGED (MH)",
+}
+
+
 def details(row: Mapping[str, Any]) -> list[str]:
-    """Special lines after the title of a row's table."""
+    """Special lines after the title of a row's table; the last one says its caveats."""
+    special, own = _special_lines(row), caveats(row)
+    if any(line.startswith("# Send Buffer on") for line in special):
+        own.pop("buffers", None)
+    return [*special, *([caveat_line(own)] if own else [])]
+
+
+def _special_lines(row: Mapping[str, Any]) -> list[str]:
     if row["benchmark"] == "mbw_mr":
         window = "varied" if parameters_of(row).get("vary_window") == "True" else row.get("window")
         return [f"# [ pairs: {int(row['ranks']) // 2} ] [ window size: {window} ]"]
@@ -328,6 +345,9 @@ def details(row: Mapping[str, Any]) -> list[str]:
         return [f"# [ workload: {parameters['workload']} ] [ ranks: {row['ranks']} ]"]
     if "buffers" in parameters:
         return ["# Send Buffer on {} and Receive Buffer on {}".format(*parameters["buffers"].split(", "))]
+    if row["family"] == "pt2pt" and "placement" in parameters:
+        source, destination = (_PLACES[place] for place in parameters["placement"].split())
+        return [f"# Send Buffer on {source} and Receive Buffer on {destination}"]
     if row["benchmark"] == "multi_lat" and row.get("window") and row.get("ranks"):  # 8.0
         return [f"# [ pairs: {int(row['ranks']) // 2} ] [ window size: {row['window']} ]"]
     if "window_kind" in parameters:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from omb_py.errors import UsageError
+from omb_py.results.caveats import caveat_text
 from omb_py.results.formats.json_values import plain
 from omb_py.results.formats.nccl_tests import to_nccl
 from omb_py.results.formats.openmetrics import to_openmetrics
@@ -19,8 +20,10 @@ from omb_py.results.store import schema
 
 Row = Mapping[str, Any]
 
-CSV_COLUMNS: tuple[str, ...] = tuple(c.name for c in schema.COLUMNS if c.kind != "floats")
-"""The columns of a CSV file: all but the lists of samples, which JSON and Parquet have."""
+CAVEATS = "caveats"
+"""The column of a CSV file that says in words what :func:`omb_py.results.caveats.caveats` finds."""
+CSV_COLUMNS: tuple[str, ...] = (*(c.name for c in schema.COLUMNS if c.kind != "floats"), CAVEATS)
+"""The columns of a CSV file: all but the lists of samples, which JSON and Parquet have, and the caveats."""
 
 
 def to_csv(rows: Iterable[Row]) -> str:
@@ -32,7 +35,8 @@ def to_csv(rows: Iterable[Row]) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(CSV_COLUMNS)
     for row in rows:
-        writer.writerow([_csv_cell(plain(row.get(name))) for name in CSV_COLUMNS])
+        cells = {**row, CAVEATS: caveat_text(row)}
+        writer.writerow([_csv_cell(plain(cells.get(name))) for name in CSV_COLUMNS])
     return out.getvalue()
 
 

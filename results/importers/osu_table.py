@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from omb_py.results.caveats import parameters_of_caveats
 from omb_py.results.formats.osu_titles import TITLES, family
 from omb_py.results.importers import osu_names as names
 from omb_py.results.importers.model import (
@@ -97,6 +98,8 @@ class Building:
             self.dtype = names.dtype_of(content.partition(":")[2])
         elif match := _BUFFERS.fullmatch(text):
             self.prelude.parameters["buffers"] = f"{match[1]}, {match[2]}"[:80]
+        elif own := parameters_of_caveats(content):
+            self.prelude.parameters |= own
         elif content == "# Message Rate Profile":
             self.rate_table = True
             self.rates = -1

@@ -53,3 +53,11 @@ def test_rows_of_a_shared_device_are_labelled_and_stand_apart(backend: str) -> N
     assert (shared["devices"], apart["devices"]) == (1, 2)
     assert shared["comparability_key"] != apart["comparability_key"]
     assert apart["comparability_key"] == row(backend, 2)["comparability_key"]
+
+
+def test_omb_s_text_says_on_stdout_that_bytes_were_copied_and_a_device_shared() -> None:
+    code, out, err = ran("mpi", 1, "--share-device", "--format", "osu")
+    assert code == 0, err
+    title, said, *_ = (line for line in out.splitlines() if line)
+    assert title == "# OSU MPI-SIM Allreduce Latency Test v7.5"
+    assert said == "# [ staging: copied through host memory ] [ ranks per device: 2 ]"

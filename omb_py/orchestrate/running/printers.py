@@ -111,12 +111,18 @@ class NcclTests:
         self._rows: list[Row] = []
         self._waiting: Row | None = None
         self._begun = False
+        self._remarks = ""
+        """The comment above the rows that are being printed."""
 
     def row(self, row: Row, request: Request | None = None) -> None:
         """Keep the out-of-place row, and print it together with the in-place row."""
-        from omb_py.results.formats.nccl_tests import check, header, line
+        from omb_py.results.formats.nccl_tests import check, header, line, remarks
 
         check(row)
+        if (above := remarks(row)) != self._remarks:
+            self._flush()
+            sys.stdout.write(above)
+            self._remarks = above
         if not self._begun:
             sys.stdout.write(header())
             self._begun = True
