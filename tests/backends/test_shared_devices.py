@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from importlib.util import find_spec
 from typing import Any
 
 import pytest
 
 from tests.support.machines.mpi import ROOT, environment
+from tests.support.optional import needs_torch
 
 pytestmark = [pytest.mark.mpi, pytest.mark.calm, pytest.mark.slow]
 BACKENDS = {
@@ -42,10 +42,8 @@ def row(backend: str, devices: int, *words: str) -> dict[str, Any]:
     return dict(found)
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", [pytest.param(b, marks=needs_torch if b == "gloo" else ()) for b in BACKENDS])
 def test_rows_of_a_shared_device_are_labelled_and_stand_apart(backend: str) -> None:
-    if backend == "gloo" and not find_spec("torch"):
-        pytest.skip("PyTorch is optional: the extra gloo")
     code, _, err = ran(backend, 1)
     assert code == 3 and "ranks 0, 1 would share sim:0 (simulated device) of" in err and "--share-device" in err
     shared, apart = row(backend, 1, "--share-device"), row(backend, 2, "--share-device")

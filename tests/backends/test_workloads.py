@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 
 from omb_py.suites.workloads.families import FAMILIES, parse_workload
 from tests.support.machines.mpi import start, torchrun
+from tests.support.optional import needs_torch
 from tests.support.sessions.workload_session import COMPUTING, bindings_of
 
 RANKS = 4
@@ -19,10 +19,8 @@ RANKS = 4
 @pytest.mark.slow
 @pytest.mark.mpi
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("backend", ["mpi", pytest.param("gloo", marks=pytest.mark.calm)])
+@pytest.mark.parametrize("backend", ["mpi", pytest.param("gloo", marks=(pytest.mark.calm, needs_torch))])
 def test_every_family_on_four_ranks(backend: str, tmp_path: Path) -> None:
-    if backend == "gloo" and importlib.util.find_spec("torch") is None:
-        pytest.skip("PyTorch is an extra")
     out = tmp_path / "found"
     words = [sys.executable, "-m", "tests.support.sessions.workload_session", backend, str(RANKS), str(out)]
     done = start(words, RANKS, 240, torchrun(RANKS) if backend == "gloo" else ())

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from tests.gpu import check
 from tests.gpu.parts import COLLECTIVES, COMMUNICATORS, MODES, POINT_TO_POINT, STAGED, Part, every, parts
 from tests.support.machines.mpi import ROOT
 from tests.support.machines.standin import COMPILER, library
+from tests.support.optional import needs_torch
 
 SMALL: dict[str, Any] = {"sizes": "64:64", "iterations": 3, "warmup": 1}
 
@@ -40,7 +40,7 @@ def test_everything_on_one_gpu(tmp_path: Path) -> None:
 @pytest.mark.calm
 @pytest.mark.timeout(600)  # half a minute where nothing else runs
 @pytest.mark.skipif(COMPILER is None, reason="no C compiler for the stand-in libnccl")
-@pytest.mark.skipif(not find_spec("torch"), reason="PyTorch is optional: the extra gloo")
+@needs_torch
 def test_everything_on_the_simulated_device(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

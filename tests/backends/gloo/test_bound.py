@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -14,8 +13,9 @@ from omb_py.engine.program.benchmark import World
 from omb_py.engine.python_loop.loop import compile_stage
 from omb_py.errors import EnvironmentProblem
 from omb_py.suites.registry import BENCHMARKS
+from tests.support.optional import needs_torch
 
-pytestmark = pytest.mark.skipif(not find_spec("torch"), reason="PyTorch is optional: the extra gloo")
+pytestmark = needs_torch
 
 
 def source(name: str, rank: int = 0, stage: int = 0, **more: Any) -> list[str]:

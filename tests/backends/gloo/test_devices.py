@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -12,8 +11,9 @@ from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.language import Lap, Program, Step, walk
 from omb_py.errors import EnvironmentProblem
 from omb_py.suites.registry import BENCHMARKS
+from tests.support.optional import needs_torch
 
-pytestmark = pytest.mark.skipif(not find_spec("torch"), reason="PyTorch is optional: the extra gloo")
+pytestmark = needs_torch
 HERE = [b for b in BENCHMARKS.values() if not (lacks(b) or b.once or b.ranks.over_nodes)]
 
 

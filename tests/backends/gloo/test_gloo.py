@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +18,14 @@ from omb_py.engine.measuring.validate import checkable
 from omb_py.suites.registry import BENCHMARKS
 from tests.orchestrate.supervision.faultlab import Run
 from tests.support.machines.mpi import environment, report, start, torchrun
+from tests.support.optional import needs_torch
 from tests.support.sessions.gloo_session import ENOUGH
 
 pytestmark = [
     pytest.mark.mpi,
     pytest.mark.calm,
     pytest.mark.timeout(240),
-    pytest.mark.skipif(not find_spec("torch"), reason="PyTorch is optional: the extra gloo"),
+    needs_torch,
 ]
 LAUNCHES = [("mpiexec", 2), ("torchrun", 2), ("torchrun", 4), ("mpiexec", 4)]
 FULL = ("torchrun", 2)

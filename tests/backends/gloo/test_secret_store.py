@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 from datetime import timedelta
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -17,8 +16,9 @@ import pytest
 from omb_py.engine.rank import handshake
 from omb_py.engine.rank.secret_socket import reach
 from tests.support.machines.mpi import environment
+from tests.support.optional import needs_torch
 
-pytestmark = pytest.mark.skipif(not find_spec("torch"), reason="PyTorch is optional: the extra gloo")
+pytestmark = needs_torch
 HERE = "127.0.0.1"
 SECRET = handshake.new_secret()
 

@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 from collections import Counter
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -16,13 +15,14 @@ from omb_py.suites.workloads.buckets import DDP_CAP_BYTES, DDP_FIRST_BYTES
 from omb_py.suites.workloads.data_parallel import ddp_buckets
 from omb_py.suites.workloads.families import parse_workload
 from tests.support.machines.mpi import environment, start
+from tests.support.optional import needs_torch
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.mpi,
     pytest.mark.calm,
     pytest.mark.timeout(120),
-    pytest.mark.skipif(not find_spec("torch"), reason="PyTorch is optional: the extra gloo"),
+    needs_torch,
 ]
 GLOO = ("--backend", "gloo", "-n", "2")
 FEW = ("-n", "2", "--batch", "4", "--steps", "3", "-i", "2", "-x", "2")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib.util import find_spec
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,6 +18,7 @@ from omb_py.engine.program.language import Step, walk
 from omb_py.errors import EnvironmentProblem
 from omb_py.suites.registry import find
 from tests.support.machines.mpi import report, torchrun
+from tests.support.optional import needs_torch
 from tests.support.sessions.nccl_cells import MULTIPLIED, OURS
 
 DELAY_US = 4000
@@ -149,7 +149,7 @@ def test_the_device_computes_as_long_as_the_call_took() -> None:
 @pytest.mark.mpi
 @pytest.mark.calm
 @pytest.mark.timeout(150)
-@pytest.mark.skipif(not find_spec("torch"), reason="PyTorch is optional: the extra gloo")
+@needs_torch
 def test_gloo_under_torchrun_is_staged_on_a_device_that_pytorch_does_not_know() -> None:
     cells = [cell for cell in GLOO if not refused_by_gloo(cell)]
     assert len(cells) >= 20

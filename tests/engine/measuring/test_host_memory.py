@@ -5,7 +5,6 @@ import platform
 import subprocess
 import sys
 from array import array
-from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,13 +15,9 @@ from omb_py.engine.measuring import host_memory
 from omb_py.engine.measuring.host_memory import HostMemory, available_bytes
 from omb_py.engine.program.buffers import MEMORY
 from omb_py.errors import EnvironmentProblem, UsageError
+from tests.support.optional import needs_torch
 
-HERE = tuple(
-    pytest.param(
-        kind, marks=pytest.mark.skipif(kind == "torch" and not find_spec("torch"), reason="PyTorch is optional")
-    )
-    for kind in MEMORY
-)
+HERE = tuple(pytest.param(kind, marks=needs_torch if kind == "torch" else ()) for kind in MEMORY)
 
 
 @pytest.fixture(params=HERE)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-from importlib.util import find_spec
 
 import pytest
 
 from omb_py.cli import main
+from tests.support.optional import needs_torch
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.mpi,
     pytest.mark.calm,
     pytest.mark.timeout(120),
-    pytest.mark.skipif(not find_spec("torch"), reason="PyTorch is optional: the extra gloo"),
+    needs_torch,
 ]
 
 
