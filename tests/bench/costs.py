@@ -1,14 +1,18 @@
 """What tests cost in processor time: ``python -m pytest -p tests.bench.costs PATH…`` prints the dearest at the end.
 
+With ``-n``, the costs of all workers are added. ``OMB_PY_COSTS=FILE`` writes what every test costs to a file of JSON.
+
 Processor time of the test's own process and of the children that it waited for hardly depends on who else is working on
 the machine; wall time does. Children that spin while they wait still cost more on a busy machine.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from collections import defaultdict
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,8 +38,23 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
     return result
 
 
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A worker of xdist hands its costs to the process that prints."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["costs"] = _seconds
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take the costs of a worker that has ended."""
+    _seconds.update(getattr(node, "workeroutput", {}).get("costs", {}))
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print the dearest tests and files."""
+    if path := os.environ.get("OMB_PY_COSTS"):
+        Path(path).write_text(json.dumps(_seconds, indent=0))
     files: defaultdict[str, float] = defaultdict(float)
     for name, seconds in _seconds.items():
         files[name.partition("::")[0]] += seconds
