@@ -82,6 +82,7 @@ class CommBenchmark:
             pytest.fail.Exception: the ranks could not be started, or the function failed, in one line.
         """
         from omb_py.errors import OmbError, UsageError
+        from omb_py.results.formats.repro_command import PYTEST_TAG
         from omb_py.suites.functions import target_of
 
         if self._called:
@@ -105,7 +106,7 @@ class CommBenchmark:
                 launcher=launcher,
                 hosts=tuple(hosts),
                 store=self._store if self._measures else None,
-                tags={"pytest": self._request.node.nodeid} if self._measures else {},
+                tags={PYTEST_TAG: self._request.node.nodeid} if self._measures else {},
             )
         except UsageError as error:
             raise pytest.UsageError(f"comm_benchmark: {error}") from None

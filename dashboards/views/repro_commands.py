@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import theme
@@ -62,11 +63,16 @@ class Commands:
 
 
 def recorded(words: Sequence[str]) -> str:
-    """The command line that was typed, without where it stored and how it printed.
+    """The command line that was typed, without where it stored and how it printed; empty if it was not omb-py's.
 
-    >>> recorded(["/x/__main__.py", "bw", "-n", "2", "--store", "s", "--quiet"])
+    >>> recorded(["/bin/omb-py", "bw", "-n", "2", "--store", "s", "--quiet"])
     'omb-py bw -n 2'
+    >>> recorded(["/bin/pytest", "--omb-py"])
+    ''
     """
+    program = PurePath(words[0]) if words else PurePath()
+    if program.name != "omb-py" and program.parts[-2:] != ("omb_py", "__main__.py"):
+        return ""
     kept: list[str] = []
     rest = iter([str(word) for word in words[1:]])
     for word in rest:

@@ -1,4 +1,4 @@
-"""The command that measures rows again, built from their columns."""
+"""The command that measures rows again, built from their columns. Functions of a project are measured by its tests."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ _USUAL: Mapping[str, Any] = {
 """Default values, which need no option. The type always needs one, since its default differs between benchmarks."""
 _SYNCHRONISED = ("collective", "non-blocking", "persistent", "neighborhood")
 """Families that take ``--process-sync``; rows of other families have ``none``."""
-COLUMNS = ("benchmark", "family", "size_bytes", "launch_id", "parameters", *_FLAGS)
+PYTEST_TAG = "pytest"
+"""Tag of rows that the pytest plugin measured: the node id of the test."""
+COLUMNS = ("benchmark", "family", "size_bytes", "launch_id", "parameters", "tags", *_FLAGS)
 """The columns that the command depends on."""
 
 
@@ -53,6 +55,9 @@ def measuring(rows: Sequence[Row], launches: int = 1, *, binding: bool = True) -
         binding: whether to set the binding; False leaves it free, for a comparison of two bindings.
     """
     first = {name: plain(rows[0].get(name)) for name in COLUMNS}
+    if first["family"] == "function":
+        test = dict(first["tags"] or {}).get(PYTEST_TAG)
+        return shlex.join(["pytest", "--omb-py", *([str(test)] if test else [])])
     words = ["omb-py", str(first["benchmark"])]
     if first["family"] in ("workload", "training"):
         words, first["dtype"] = [*words, *_of_workload(first)], None

@@ -25,6 +25,6 @@ def write(place: Path, frame: pd.DataFrame) -> Path:
     """A file a launch, with the command that measured it."""
     for launch, part in frame.groupby("launch_id"):
         rows = [plain(row) for row in part.drop(columns="date").to_dict("records")]
-        command = ["/x/__main__.py", "allreduce", "-n", "4", "--store", str(place), "--quiet"]
+        command = ["/x/omb_py/__main__.py", "allreduce", "-n", "4", "--store", str(place), "--quiet"]
         write_launch(place, rows, {"run": {"tool": {"command_line": command}}, "launch": {"launch_id": launch}})
     return place

@@ -94,3 +94,13 @@ def test_workloads_and_trainings_say_what_they_are_of() -> None:
     assert measuring([train], 2) == (
         "omb-py train gpt2 --parallel fsdp --batch 2 --seq 8 --backend gloo -n 4 --launches 2"
     )
+
+
+def test_a_function_of_a_project_is_measured_by_its_test() -> None:
+    row = ROW | {
+        "benchmark": "function",
+        "family": "function",
+        "tags": [("pytest", "tests/test_halo.py::test_step[a b]")],
+    }
+    assert measuring([row]) == "pytest --omb-py 'tests/test_halo.py::test_step[a b]'"
+    assert measuring([row | {"tags": None}]) == "pytest --omb-py"
