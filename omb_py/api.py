@@ -147,7 +147,7 @@ def compare(
     seed: int | None = None,
     strict: bool = False,
 ) -> Comparison:
-    """Compare two sets of stored launches, or measure two sides in turn and compare them.
+    """Compare two sets of stored launches, or measure two sides interleaved and compare them.
 
     Args:
         base: stored launches, as a run's id, ``last``, ``tag=K=V``, ``COLUMN=VALUE`` or the folder of a store; or a
@@ -180,16 +180,16 @@ def compare(
 
 def _measured(base: Side, new: Side, rules: Rules, launches: int, store: Path, seed: int | None) -> Report:
     from omb_py.orchestrate.compare.session import SideRun, compare
-    from omb_py.orchestrate.compare.side_environments import SideSpec, where_of
+    from omb_py.orchestrate.compare.side_environments import spec_of, where_of
     from omb_py.orchestrate.planning.plan import check
     from omb_py.results.compare.false_alarm_rate import keep
     from omb_py.results.compare.match import SIDES
 
     if base == new:
-        raise UsageError("nothing differs between the sides: give one of them another request, venv or variables")
+        raise UsageError("nothing differs between the sides: give one of them another request, venv, pip or variables")
     sides = {}
     for name, side in zip(SIDES, (base, new), strict=True):
-        spec = SideSpec(side.venv, list(side.modules), dict(side.variables))
+        spec = spec_of(name, side.venv, side.modules, side.variables, side.pip)
         request = replace(side.request, store=store, seed=seed)
         sides[name] = SideRun(name, (check(request),), where_of(name, spec), spec.words())
     report = compare(sides, rules, launches)

@@ -37,6 +37,8 @@ class Side:
     """Modules to load, as ``openmpi/5.0.7``."""
     variables: Mapping[str, str] = field(default_factory=dict)
     """Environment variables to set."""
+    pip: tuple[str, ...] = ()
+    """Packages of this side alone, as ``mpich==5.0.2`` or a wheel's path; all else is shared. Not with `venv`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,8 @@ import pytest
 import omb_py
 import omb_py.plugin
 from omb_py.options.request import Request
+from omb_py.orchestrate.compare.side_environments import SideSpec
+from omb_py.orchestrate.launching.rank_environment import Where
 from tests.support.machines.mpi import ROOT
 
 FUNCTIONS = ("accept", "compare", "guidelines", "links", "load", "report", "run")
@@ -168,6 +170,23 @@ class TestOnSimulatedRanks:
         assert [verdict.verdict for verdict in comparison.verdicts] == ["SLOWER"]
         assert comparison.run_id is not None
         assert omb_py.compare(comparison.run_id, store=tmp_path).headline == comparison.headline == "1 slower"
+
+    def test_a_side_may_have_packages_of_its_own(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        asked = []
+
+        def where_of(side: str, spec: SideSpec) -> Where:
+            asked.append((side, spec.pip))
+            return Where(facts={"config": {"pip": spec.pip}})
+
+        monkeypatch.setattr("omb_py.orchestrate.compare.side_environments.where_of", where_of)
+        request = Request("bcast", ("mock",), sizes="8:8", iterations="20", quiet=True)
+        new = omb_py.Side(request, pip=("mpich==5.0.2",))
+        comparison = omb_py.compare(omb_py.Side(request), new, launches=2, rounds=1, seed=1, store=tmp_path)
+        assert asked == [("BASE", []), ("NEW", ["mpich==5.0.2"])] and len(comparison.verdicts) == 1
+        with pytest.raises(omb_py.UsageError, match="venv and pip of NEW exclude each other"):
+            omb_py.compare(omb_py.Side(request), replace(new, venv="v"), store=tmp_path)
+        with pytest.raises(omb_py.UsageError, match="pip of NEW: mpich 5: not a requirement"):
+            omb_py.compare(omb_py.Side(request), replace(new, pip=("mpich 5",)), store=tmp_path)
 
     def test_sides_of_two_kinds_are_refused(self, tmp_path: Path) -> None:
         side = omb_py.Side(Request("bcast", ("mock",)))

@@ -210,6 +210,18 @@ def _notes(report: Report) -> list[str]:
     return [*lines, report.site] if report.site else lines
 
 
+def _undecided(report: Report, strict: bool) -> list[str]:
+    """Say what the exit code means where no cell has a verdict; a library against itself needs none."""
+    decided = set(report.words) - {"UNCLEAR", "NOT COMPARABLE"}
+    if report.kind != COMPARE or any(report.words[word] for word in decided):
+        return []
+    code = exit_code(report, strict)
+    if code == INCONCLUSIVE:
+        return [f"nothing was decided: exit code {code}, because of --strict"]
+    meaning = f"exit code {code} says only that nothing is SLOWER; --strict exits with {INCONCLUSIVE}"
+    return [f"nothing was decided: {meaning}"] if code == OK else []
+
+
 def wrong_rows(report: Report) -> int:
     """Count the rows with wrong bytes."""
     return sum(row.get("validated") is False for side in (report.base, report.new) for row in side.rows)
@@ -237,7 +249,7 @@ def document_of(report: Report, strict: bool = False) -> Document:
         partial(as_dict, report),
         facts,
         (_table(report),),
-        notes=_notes(report),
+        notes=[*_notes(report), *_undecided(report, strict)],
         cases=_cases(report, strict),
         properties=numbered(facts),
     )

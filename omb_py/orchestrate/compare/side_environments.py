@@ -81,6 +81,20 @@ def parse_sides(
     return sides
 
 
+def spec_of(
+    side: Side, venv: str, modules: Sequence[str], variables: Mapping[str, str], pips: Sequence[str]
+) -> SideSpec:
+    """Make a side from the values of :class:`omb_py.Side`.
+
+    Raises:
+        UsageError: `venv` and `pips` are both given, or one of `pips` is no requirement.
+    """
+    if venv and pips:
+        raise UsageError(f"venv and pip of {side} exclude each other: install {pips[0]} there, or leave venv out")
+    checked = [check_requirement(text, f"pip of {side}: ") for text in pips]
+    return SideSpec(venv, list(modules), dict(variables), pip=checked)
+
+
 def _of_side(text: str, flag: str, between: str, example: str) -> tuple[Side, str]:
     word, separator, value = text.partition(between)
     side = next((s for s in SIDES if s == word.strip().upper()), None)

@@ -131,7 +131,10 @@ def test_a_change_under_the_launch_spread_is_unclear_and_strict_says_so(run, tmp
     line = f"{sides(wide, f'alpha=1.1us,{wide}')} {SMALL}"
     code, out, _ = run(line)
     assert code == 0 and "2 unclear" in out and "UNCLEAR (about N): about N launches a side would decide" in out
-    assert run(f"compare {run_of(tmp_path)} --strict")[0] == 4
+    only = "nothing was decided: exit code 0 says only that nothing is SLOWER; --strict exits with 4"
+    assert out.splitlines()[-1] == only
+    code, out, _ = run(f"compare {run_of(tmp_path)} --strict")
+    assert code == 4 and out.splitlines()[-1] == "nothing was decided: exit code 4, because of --strict"
 
 
 def test_every_form_and_every_file(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]

@@ -65,6 +65,11 @@ def test_words_and_exit_codes(side: Callable[..., Launches]) -> None:
     other = r.report_of(side("BASE"), side("NEW", ranks=4), Rules())
     assert r.exit_code(other) == 0 and r.exit_code(other, strict=True) == 4
     assert "not comparable: allreduce 8 B: ranks 2 against 4" in r.document_of(other).notes
+    # only where no cell has a verdict; a library against itself needs none
+    assert r.document_of(other).notes[-1].startswith("nothing was decided: exit code 0 says only")
+    itself = r.report_of(side("BASE"), side("NEW", ranks=4), Rules(), r.AA)
+    for decided in (slower, faster, same, itself):
+        assert not any("nothing was decided" in note for note in r.document_of(decided).notes)
 
 
 def test_rows_that_did_not_validate_are_a_negative_verdict(side: Callable[..., Launches]) -> None:
