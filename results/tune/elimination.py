@@ -1,0 +1,125 @@
+"""Which candidates cannot win at a size: a sequential rule on differences of launches of one block. Pure.
+
+Derived in docs/statistics.md. Two launches of a block ran next to each other in an order that was drawn, so what both
+share falls out of their difference. The spread is shared between all questions as far as they agree, as in compare.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from omb_py.results.statistics.sides.sign_flips import Flips
+from omb_py.results.statistics.t_test import quantile, rounding
+from omb_py.results.tune.design import Design
+
+DEFAULT_CANDIDATE = 0
+"""Number of the default among the candidates."""
+_TIE_LEVEL = 0.95
+
+Times = Mapping[int, Mapping[int, float]]
+"""Candidate -> block -> log of the median of its launch, at one size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How the candidates of one size stand after a look."""
+
+    leader: int
+    """The fastest, if every candidate but the default is taken for slower by the margin."""
+    behind: Mapping[int, float]
+    """Every other candidate -> its penalised time over the leader's, as a difference of logs."""
+    slower: frozenset[int]
+    """Those that are shown to be slower than the leader: they cannot win here."""
+    alike: frozenset[int]
+    """Those that are shown to be as fast as the leader, but for less than the margin, or half of it by the default."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether more launches would change nothing that matters."""
+        return set(self.behind) <= self.slower | self.alike
+
+
+def stand(sizes: Sequence[Times], design: Design, candidates: int) -> list[Standing]:
+    """Judge the candidates of several sizes.
+
+    Args:
+        sizes: of each size the times of the candidates that are left there; every one has a launch in some block in
+            which each other has one too.
+        design: the declared levels.
+        candidates: number of all candidates of the search, by which the level is divided.
+
+    Returns:
+        The standing at each size.
+    """
+    leaders = [_leader(times, design) for times in sizes]
+    asked = [(n, c) for n, times in enumerate(sizes) for c in times if c != leaders[n]]
+    differences = {(n, c): _differences(sizes[n], c, leaders[n], design) for n, c in asked}
+    errors, freedoms = _errors(sizes, asked, differences)
+    level = 1 - design.alpha / (len(design.looks) * max(1, candidates - 1))
+    standings = []
+    for n, leader in enumerate(leaders):
+        behind, slower, alike = {}, set(), set()
+        for place, (of_size, candidate) in enumerate(asked):
+            if of_size != n:
+                continue
+            values = list(differences[n, candidate].values())
+            behind[candidate] = math.fsum(values) / len(values)
+            error, freedom = float(errors[place]), float(freedoms[place])
+            if freedom <= 0:
+                continue
+            if behind[candidate] > quantile(level, freedom) * error:
+                slower.add(candidate)
+            elif abs(behind[candidate]) + quantile(0.5 + _TIE_LEVEL / 2, freedom) * error < (
+                design.tie if DEFAULT_CANDIDATE in (candidate, leader) else design.penalty
+            ):
+                alike.add(candidate)
+        standings.append(Standing(leader, behind, frozenset(slower), frozenset(alike)))
+    return standings
+
+
+def _penalised(candidate: int, log: float, design: Design) -> float:
+    return log if candidate == DEFAULT_CANDIDATE else log + design.penalty
+
+
+def _leader(times: Times, design: Design) -> int:
+    shared = set.intersection(*(set(blocks) for blocks in times.values()))
+    means = {
+        c: math.fsum(_penalised(c, blocks[b], design) for b in shared) / len(shared) for c, blocks in times.items()
+    }
+    return min(means, key=lambda c: (means[c], c))
+
+
+def _differences(times: Times, candidate: int, leader: int, design: Design) -> dict[int, float]:
+    """Block -> penalised time of a candidate less the leader's."""
+    return {
+        block: _penalised(candidate, log, design) - _penalised(leader, times[leader][block], design)
+        for block, log in times[candidate].items()
+        if block in times[leader]
+    }
+
+
+def _errors(
+    sizes: Sequence[Times], asked: Sequence[tuple[int, int]], differences: Mapping[tuple[int, int], Mapping[int, float]]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Standard error of each mean difference with a shared spread, and its degrees of freedom."""
+    if not asked:
+        return np.empty(0), np.empty(0)
+    blocks = sorted({block for of_one in differences.values() for block in of_one})
+    rows = {block: row for row, block in enumerate(blocks)}
+    table = np.full((len(blocks), len(asked)), np.nan)
+    floors = np.empty(len(asked))
+    for column, key in enumerate(asked):
+        for block, difference in differences[key].items():
+            table[rows[block], column] = difference
+        floors[column] = math.sqrt(2) * rounding([log for times in sizes[key[0]].values() for log in times.values()])
+    return _shared_spread(table, floors)
+
+
+def _shared_spread(table: np.ndarray, floors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """As :meth:`Flips.errors`. Rows without sign patterns are enough: only the observed differences are asked for."""
+    columns = np.arange(table.shape[1])
+    return Flips(table, np.zeros(len(columns), dtype=np.intp), floors).errors(columns)

@@ -1,0 +1,195 @@
+"""The search for the fastest setting of each size on one number of ranks. It asks for launches and knows no launcher.
+
+Blocks of launches are asked for, one launch of each candidate that is left, in an order that was drawn. After each look
+the candidates that cannot win at a size are dropped there; between two sizes with different settings the boundary is
+found by bisection. What it asks for depends on its seed and on the results alone, so it can be made again from them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from omb_py.results.tune.design import Design, Wanted, block_of, first_places
+from omb_py.results.tune.elimination import DEFAULT_CANDIDATE, Standing, stand
+
+
+@dataclass(slots=True)
+class SizeState:
+    """What is known at one size."""
+
+    times: dict[int, dict[int, float]]
+    """Candidate -> block -> log of the median of its launch; of every candidate that was measured here."""
+    left: list[int]
+    """Candidates that were not dropped, in order."""
+    look: int = 0
+    """Looks that are over."""
+    standing: Standing | None = None
+    """The latest; None before the first look."""
+    blocks: int = 0
+    """Blocks that measured this size."""
+
+    def done(self, design: Design) -> bool:
+        """Whether nothing more is asked for here."""
+        return self.look == len(design.looks) or (
+            self.standing is not None and (len(self.left) == 1 or self.standing.settled)
+        )
+
+
+@dataclass(slots=True)
+class Search:
+    """The search on one number of ranks."""
+
+    sizes: Sequence[int]
+    """All sizes that may be measured, in bytes, ascending."""
+    candidates: int
+    """Number of candidates with the default, which is number 0."""
+    design: Design
+    states: dict[int, SizeState] = field(default_factory=dict)
+    """Place of a size -> its state, of the sizes that were chosen so far."""
+    excluded: set[int] = field(default_factory=set)
+    """Candidates that failed or computed wrong results."""
+    block: int = 0
+    """Number of the next block."""
+    spent: int = 0
+    """Launches times sizes so far."""
+
+    def __post_init__(self) -> None:
+        for place in first_places(len(self.sizes), self.design.step):
+            self._open(place, range(self.candidates))
+
+    def next_block(self) -> tuple[Wanted, ...]:
+        """The launches of the next block; empty when the search is over."""
+        while True:
+            places: dict[int, list[int]] = {}
+            for place, state in self.states.items():
+                if not state.done(self.design) and state.blocks < self.design.looks[state.look]:
+                    for candidate in state.left:
+                        places.setdefault(candidate, []).append(place)
+            if places:
+                return block_of(self.block, places, self.design.seed)
+            if not (self._look() or self._bisect()):
+                return ()
+
+    def add(self, launches: Mapping[int, Mapping[int, float]]) -> None:
+        """Take the results of the block that :meth:`next_block` asked for.
+
+        Args:
+            launches: candidate -> place of a size -> log of the median. A candidate that was excluded may be missing,
+                and so may a size.
+        """
+        for place, state in self.states.items():
+            if state.done(self.design) or state.blocks >= self.design.looks[state.look]:
+                continue
+            state.blocks += 1
+            for candidate, of_one in launches.items():
+                if place in of_one and candidate in state.left:
+                    state.times[candidate][self.block] = of_one[place]
+        self.spent += sum(map(len, launches.values()))
+        self.block += 1
+
+    def exclude(self, candidate: int) -> None:
+        """Leave a candidate out from now on. Raises ValueError for the default."""
+        if candidate == DEFAULT_CANDIDATE:
+            raise ValueError("the default cannot be left out")
+        self.excluded.add(candidate)
+        for state in self.states.values():
+            state.times.pop(candidate, None)
+            if candidate in state.left:
+                state.left.remove(candidate)
+            if state.standing is not None and state.standing.leader == candidate:
+                # the others were dropped for being slower than this one: they may win now
+                state.left, state.standing, state.look, state.blocks = sorted(state.times), None, 0, 0
+
+    @property
+    def open_places(self) -> list[int]:
+        """Places of the sizes that are not decided, of those that were chosen so far."""
+        return [place for place, state in sorted(self.states.items()) if not state.done(self.design)]
+
+    def most_left(self) -> int:
+        """The most launches that the sizes which were chosen so far can still need."""
+        most: dict[int, int] = {}
+        for place in self.open_places:
+            state = self.states[place]
+            for candidate in state.left:
+                more = max(0, self.design.looks[-1] - state.blocks)
+                most[candidate] = max(most.get(candidate, 0), more)
+        return sum(most.values())
+
+    def choices(self) -> dict[int, int]:
+        """Place of each size that was measured -> its candidate; neighbors share one where that costs nothing."""
+        chosen: dict[int, int] = {}
+        before = DEFAULT_CANDIDATE
+        for place, state in sorted(self.states.items()):
+            if state.standing is not None:
+                chosen[place] = before = choice(state, before, self.design)
+        return chosen
+
+    def _open(self, place: int, candidates: Sequence[int]) -> None:
+        left = [c for c in candidates if c not in self.excluded]
+        self.states[place] = SizeState({c: {} for c in left}, left)
+
+    def _look(self) -> bool:
+        """Judge every size that has the launches of its next look, and drop what cannot win there."""
+        due = [state for state in self.states.values() if not state.done(self.design) and _comparable(state)]
+        if not due:
+            for state in self.states.values():  # nothing that could be compared came back: no more is asked for
+                if not state.done(self.design):
+                    state.look = len(self.design.looks)
+            return False
+        times = [{c: state.times[c] for c in state.left if state.times[c]} for state in due]
+        for state, standing in zip(due, stand(times, self.design, self.candidates), strict=True):
+            state.standing = standing
+            state.look += 1
+            state.left = [c for c in state.left if c in state.times and state.times[c] and c not in standing.slower]
+        return True
+
+    def _bisect(self) -> bool:
+        """Choose a size half way between neighbors with different settings; whether there was any."""
+        chosen = self.choices()
+        places = sorted(chosen)
+        middles = {
+            (low + high) // 2: (low, high)
+            for low, high in pairwise(places)
+            if chosen[low] != chosen[high] and high - low > 1
+        }
+        for middle, ends in middles.items():
+            self._open(middle, self._contenders(ends, {chosen[end] for end in ends}))
+        return bool(middles)
+
+    def _contenders(self, ends: tuple[int, int], winners: set[int]) -> list[int]:
+        """The default, the winners at both ends, and what was not far behind at one of them."""
+        near = {DEFAULT_CANDIDATE, *winners}
+        for end in ends:
+            state = self.states[end]
+            fastest = min(_mean(state.times[c]) for c in state.times if state.times[c])
+            near |= {c for c, t in state.times.items() if t and _mean(t) - fastest < math.log(self.design.far)}
+        return sorted(near)
+
+
+def choice(state: SizeState, before: int, design: Design) -> int:
+    """The candidate for a size: the default unless another is faster by the margin, the neighbor's in a tie.
+
+    Args:
+        state: what is known of the size, after a look.
+        before: the candidate of the neighbor.
+        design: gives the tie.
+    """
+    standing = state.standing
+    assert standing is not None
+    if standing.leader == DEFAULT_CANDIDATE:
+        return DEFAULT_CANDIDATE
+    if before != DEFAULT_CANDIDATE and before in state.left and standing.behind.get(before, 0.0) <= design.tie:
+        return before
+    return standing.leader
+
+
+def _comparable(state: SizeState) -> bool:
+    blocks = [set(times) for c, times in state.times.items() if c in state.left and times]
+    return bool(blocks) and bool(set.intersection(*blocks))
+
+
+def _mean(times: Mapping[int, float]) -> float:
+    return sum(times.values()) / len(times)

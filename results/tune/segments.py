@@ -1,0 +1,103 @@
+"""From the candidate of each size to ranges of sizes, and what the proof leaves of them. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+
+from omb_py.results.compare.judge import Answer
+from omb_py.results.tune.elimination import DEFAULT_CANDIDATE
+from omb_py.results.tune.rules import Rule, Setting
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A range of sizes for which one candidate was chosen, other than the default."""
+
+    candidate: int
+    first_bytes: int
+    last_bytes: int
+    places: tuple[int, ...]
+    """Places of the sizes that were measured in it, ascending."""
+
+
+def segments(choices: Mapping[int, int], sizes: Sequence[int]) -> list[Segment]:
+    """Join neighbors with the same candidate.
+
+    A range ends at the size before the next setting's first one. Nothing is said of sizes beyond the measured ones, nor
+    of those between two measured ones with different settings that are not next to each other in the list.
+
+    Args:
+        choices: place of each measured size -> its candidate.
+        sizes: all sizes in bytes, ascending.
+
+    >>> segments({0: 0, 1: 2, 3: 2, 4: 1}, [8, 16, 32, 64, 128])  # doctest: +NORMALIZE_WHITESPACE
+    [Segment(candidate=2, first_bytes=16, last_bytes=127, places=(1, 3)),
+     Segment(candidate=1, first_bytes=128, last_bytes=128, places=(4,))]
+    """
+    joined: list[Segment] = []
+    places = sorted(choices)
+    for number, place in enumerate(places):
+        candidate = choices[place]
+        if joined and number and choices[places[number - 1]] == candidate != DEFAULT_CANDIDATE:
+            last = joined.pop()
+            joined.append(replace(last, last_bytes=sizes[place], places=(*last.places, place)))
+        elif candidate != DEFAULT_CANDIDATE:
+            joined.append(Segment(candidate, sizes[place], sizes[place], (place,)))
+    return [
+        replace(one, last_bytes=other.first_bytes - 1)
+        if other is not None and other.places[0] == one.places[-1] + 1
+        else one
+        for one, other in zip_longest(joined, joined[1:])
+    ]
+
+
+def proved(found: Sequence[Segment], answers: Mapping[int, Answer], sizes: Sequence[int]) -> list[Segment]:
+    """Cut ranges back to what fresh launches show to be faster.
+
+    Args:
+        found: ranges that were proposed.
+        answers: place of a size -> the verdict on its median, default against tuned.
+        sizes: all sizes in bytes, ascending.
+
+    Returns:
+        Ranges that begin and end with a FASTER size; a range with a SLOWER one is split there.
+    """
+    left: list[Segment] = []
+    for one in found:
+        run: list[int] = []
+        for place in (*one.places, None):
+            slower = place is not None and place in answers and answers[place].verdict == "SLOWER"
+            if place is not None and not slower:
+                run.append(place)
+                continue
+            if kept := _faster(run, answers):
+                whole_end = place is None and kept[-1] == one.places[-1]
+                last = one.last_bytes if whole_end else sizes[kept[-1]]
+                left.append(Segment(one.candidate, sizes[kept[0]], last, kept))
+            run = []
+    return left
+
+
+def _faster(run: Sequence[int], answers: Mapping[int, Answer]) -> tuple[int, ...]:
+    """The part of a run from its first to its last FASTER size."""
+    at = [n for n, place in enumerate(run) if place in answers and answers[place].verdict == "FASTER"]
+    return tuple(run[at[0] : at[-1] + 1]) if at else ()
+
+
+def rule_of(one: Segment, answers: Mapping[int, Answer], setting: Setting, collective: str, ranks: int) -> Rule:
+    """The rule of a range: its ratio is the geometric mean over its measured sizes, its interval holds theirs.
+
+    Args:
+        one: a range that :func:`proved` has left.
+        answers: place of a size -> the verdict on its median.
+        setting: the setting of its candidate.
+        collective: name of the benchmark.
+        ranks: number of ranks.
+    """
+    known = [answers[place] for place in one.places if place in answers]
+    ratio = math.exp(math.fsum(math.log(answer.ratio) for answer in known) / len(known))
+    low, high = min(answer.low for answer in known), max(answer.high for answer in known)
+    return Rule(collective, ranks, one.first_bytes, one.last_bytes, setting, ratio, low, high)

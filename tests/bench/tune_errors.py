@@ -1,0 +1,61 @@
+"""How often a tuning errs: libraries with planted costs, a whole tuning of each, and what it costs.
+
+python -m tests.bench.tune_errors --seeds 100
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+from tests.support.machines.planted import all_equal, boundaries_right, planted, tune, worst_loss
+
+MOST_COST = 0.4
+KINDS = {
+    "spread 2 %": {"spread": 0.02},
+    "spread 1 %": {"spread": 0.01},
+    "spread 5 %": {"spread": 0.05},
+    "spread 2 %, one launch in ten 1.5 times as slow": {"spread": 0.02, "slow_share": 0.1},
+}
+HEADS = ("launches", "boundaries within one doubling", "a size over 5 % from the best", "cost", "launches made")
+
+
+def main(words: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=100)
+    parser.add_argument("--first", type=int, default=0, help="first seed")
+    given = parser.parse_args(words)
+    seeds = range(given.first, given.first + given.seeds)
+    print(f"| {' | '.join(HEADS)} |\n|---|---|---|---|---|", flush=True)
+    bad = False
+    for name, noise in KINDS.items():
+        began = time.process_time()
+        right = wrong = 0
+        shares, launches = [], []
+        for seed in seeds:
+            library = planted(seed, **noise)
+            tuned = tune(library, seed)
+            right += boundaries_right(library, tuned.chosen)
+            wrong += worst_loss(library, tuned.chosen) > 0.05
+            shares.append(tuned.share)
+            launches.append(tuned.launches)
+        n = len(seeds)
+        print(
+            f"| {name} | {right} of {n} | {wrong} of {n} | {sum(shares) / n:.2f}, at most {max(shares):.2f} | "
+            f"{sum(launches) / n:.0f} |",
+            flush=True,
+        )
+        bad = bad or (name == "spread 2 %" and (right < 0.95 * n or wrong > 0.01 * n or max(shares) > MOST_COST))
+        print(f"{time.process_time() - began:.0f} s", file=sys.stderr)
+    print("\n| launches of equal algorithms | no rule | cost |\n|---|---|---|", flush=True)
+    for name, noise in KINDS.items():
+        ends = [tune(all_equal(**noise), seed) for seed in seeds]
+        none = sum(not end.rules for end in ends)
+        print(f"| {name} | {none} of {len(ends)} | {sum(e.share for e in ends) / len(ends):.2f} |", flush=True)
+        bad = bad or none < 0.99 * len(ends)
+    return int(bad)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
