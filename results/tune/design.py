@@ -14,8 +14,8 @@ class Design:
     margin: float = 0.03
     """A setting must be faster than the default by more than this share; else nothing is set."""
     alpha: float = 0.01
-    """Chance that the best candidate of a size is dropped there, over all looks."""
-    looks: tuple[int, ...] = (3, 5, 8, 12)
+    """Chance that the best candidate of a size is dropped there, over all checks."""
+    checks: tuple[int, ...] = (3, 5, 8, 12)
     """Launches of each candidate after which candidates are dropped; the last one ends the search of a size."""
     step: int = 4
     """The first sizes are so many places of the list apart."""

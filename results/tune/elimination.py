@@ -26,7 +26,7 @@ Times = Mapping[int, Mapping[int, float]]
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How the candidates of one size stand after a look."""
+    """How the candidates of one size stand after a check."""
 
     leader: int
     """The fastest, if every candidate but the default is taken for slower by the margin."""
@@ -59,7 +59,7 @@ def stand(sizes: Sequence[Times], design: Design, candidates: int) -> list[Stand
     asked = [(n, c) for n, times in enumerate(sizes) for c in times if c != leaders[n]]
     differences = {(n, c): _differences(sizes[n], c, leaders[n], design) for n, c in asked}
     errors, freedoms = _errors(sizes, asked, differences)
-    level = 1 - design.alpha / (len(design.looks) * max(1, candidates - 1))
+    level = 1 - design.alpha / (len(design.checks) * max(1, candidates - 1))
     standings = []
     for n, leader in enumerate(leaders):
         behind, slower, alike = {}, set(), set()

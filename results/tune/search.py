@@ -1,8 +1,8 @@
 """The search for the fastest setting of each size on one number of ranks. It asks for launches and knows no launcher.
 
-Blocks of launches are asked for, one launch of each candidate that is left, in an order that was drawn. After each look
-the candidates that cannot win at a size are dropped there; between two sizes with different settings the boundary is
-found by bisection. What it asks for depends on its seed and on the results alone, so it can be made again from them.
+Blocks of launches are asked for, one launch of each candidate that is left, in an order that was drawn. After each
+check the candidates that cannot win at a size are dropped there; between two sizes with different settings the boundary
+is found by bisection. What it asks for depends on its seed and the results alone, so it can be made again from them.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ class SizeState:
     """Candidate -> block -> log of the median of its launch; of every candidate that was measured here."""
     left: list[int]
     """Candidates that were not dropped, in order."""
-    look: int = 0
+    check: int = 0
     """Looks that are over."""
     standing: Standing | None = None
-    """The latest; None before the first look."""
+    """The latest; None before the first check."""
     blocks: int = 0
     """Blocks that measured this size."""
 
     def done(self, design: Design) -> bool:
         """Whether nothing more is asked for here."""
-        return self.look == len(design.looks) or (
+        return self.check == len(design.checks) or (
             self.standing is not None and (len(self.left) == 1 or self.standing.settled)
         )
 
@@ -65,12 +65,12 @@ class Search:
         while True:
             places: dict[int, list[int]] = {}
             for place, state in self.states.items():
-                if not state.done(self.design) and state.blocks < self.design.looks[state.look]:
+                if not state.done(self.design) and state.blocks < self.design.checks[state.check]:
                     for candidate in state.left:
                         places.setdefault(candidate, []).append(place)
             if places:
                 return block_of(self.block, places, self.design.seed)
-            if not (self._look() or self._bisect()):
+            if not (self._check() or self._bisect()):
                 return ()
 
     def add(self, launches: Mapping[int, Mapping[int, float]]) -> None:
@@ -81,7 +81,7 @@ class Search:
                 and so may a size.
         """
         for place, state in self.states.items():
-            if state.done(self.design) or state.blocks >= self.design.looks[state.look]:
+            if state.done(self.design) or state.blocks >= self.design.checks[state.check]:
                 continue
             state.blocks += 1
             for candidate, of_one in launches.items():
@@ -101,7 +101,7 @@ class Search:
                 state.left.remove(candidate)
             if state.standing is not None and state.standing.leader == candidate:
                 # the others were dropped for being slower than this one: they may win now
-                state.left, state.standing, state.look, state.blocks = sorted(state.times), None, 0, 0
+                state.left, state.standing, state.check, state.blocks = sorted(state.times), None, 0, 0
 
     @property
     def open_places(self) -> list[int]:
@@ -114,7 +114,7 @@ class Search:
         for place in self.open_places:
             state = self.states[place]
             for candidate in state.left:
-                more = max(0, self.design.looks[-1] - state.blocks)
+                more = max(0, self.design.checks[-1] - state.blocks)
                 most[candidate] = max(most.get(candidate, 0), more)
         return sum(most.values())
 
@@ -131,18 +131,18 @@ class Search:
         left = [c for c in candidates if c not in self.excluded]
         self.states[place] = SizeState({c: {} for c in left}, left)
 
-    def _look(self) -> bool:
-        """Judge every size that has the launches of its next look, and drop what cannot win there."""
+    def _check(self) -> bool:
+        """Judge every size that has the launches of its next check, and drop what cannot win there."""
         due = [state for state in self.states.values() if not state.done(self.design) and _comparable(state)]
         if not due:
             for state in self.states.values():  # nothing that could be compared came back: no more is asked for
                 if not state.done(self.design):
-                    state.look = len(self.design.looks)
+                    state.check = len(self.design.checks)
             return False
         times = [{c: state.times[c] for c in state.left if state.times[c]} for state in due]
         for state, standing in zip(due, stand(times, self.design, self.candidates), strict=True):
             state.standing = standing
-            state.look += 1
+            state.check += 1
             state.left = [c for c in state.left if c in state.times and state.times[c] and c not in standing.slower]
         return True
 
@@ -173,7 +173,7 @@ def choice(state: SizeState, before: int, design: Design) -> int:
     """The candidate for a size: the default unless another is faster by the margin, the neighbor's in a tie.
 
     Args:
-        state: what is known of the size, after a look.
+        state: what is known of the size, after a check.
         before: the candidate of the neighbor.
         design: gives the tie.
     """

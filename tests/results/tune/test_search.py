@@ -48,8 +48,8 @@ def test_equal_algorithms_give_no_rule(seed: int) -> None:
 def test_a_slow_candidate_is_dropped_after_the_first_look_and_a_close_one_is_measured_on() -> None:
     library = Planted((1.0, 0.8, 0.81, 2.0), (0.001, 0.0008, 0.00081, 0.002))
     state = searched(library, sizes=(8,)).states[0]
-    assert len(state.times[3]) == DESIGN.looks[0]
-    assert len(state.times[1]) > DESIGN.looks[0]
+    assert len(state.times[3]) == DESIGN.checks[0]
+    assert len(state.times[1]) > DESIGN.checks[0]
     assert state.standing is not None
     assert state.standing.leader in (1, 2)
 
@@ -98,16 +98,16 @@ def test_blocks_without_results_end_the_search() -> None:
     while search.next_block():
         search.add({})
         blocks += 1
-    assert blocks == DESIGN.looks[0]
+    assert blocks == DESIGN.checks[0]
     assert search.choices() == {}
 
 
 def test_what_is_left_is_counted_for_the_budget() -> None:
     search = Search((8, 64), 3, DESIGN)
-    assert search.most_left() == 3 * DESIGN.looks[-1]
+    assert search.most_left() == 3 * DESIGN.checks[-1]
     search.next_block()
     search.add({c: dict.fromkeys(range(2), 0.0) for c in range(3)})
-    assert search.most_left() == 3 * (DESIGN.looks[-1] - 1)
+    assert search.most_left() == 3 * (DESIGN.checks[-1] - 1)
     assert search.open_places == [0, 1]
     assert search.spent == 6
 
