@@ -11,7 +11,7 @@ from omb_py.errors import UsageError, nearest
 from omb_py.results.compare.match import COLUMNS, SIDE_TAG, SIDES, Side
 from omb_py.results.store.paths import is_store
 from omb_py.results.store.provenance import provenance_of
-from omb_py.results.store.read import DATE, load_table, to_rows
+from omb_py.results.store.read import DATE, TAGS, distinct_tags, load_table, to_rows
 from omb_py.results.store.runs import find_run
 
 TAG = "tag"
@@ -106,7 +106,7 @@ def _rows(word: str, store: Path, more: Sequence[str] = ()) -> tuple[Path, list[
     if not store.is_dir():
         raise UsageError(f"no store at {str(store)!r}: measure first, or name it with --store DIR")
     if not equals:
-        return store, _load(store, more, run_id=find_run(store, word, on_skip=_ignore).run_id)
+        return store, _load(store, more, run_id=find_run(store, word, on_skip=_ignore))
     if not value:
         raise UsageError(f"{word!r} has no value: write {name}=VALUE, or tag=K=V")
     if name != TAG:
@@ -114,7 +114,7 @@ def _rows(word: str, store: Path, more: Sequence[str] = ()) -> tuple[Path, list[
     key, equals, value = value.partition("=")
     if not equals:
         raise UsageError(f"{word!r} is not tag=K=V, as tag={key or 'cluster'}=VALUE")
-    return store, [row for row in _load(store, more) if dict(row["tags"] or {}).get(key) == value]
+    return store, _load(store, more, tags={key: value})
 
 
 def _load(store: Path, more: Sequence[str] = (), **filters: Any) -> list[dict[str, Any]]:
@@ -125,12 +125,12 @@ def _load(store: Path, more: Sequence[str] = (), **filters: Any) -> list[dict[st
 def _there(word: str, place: Path) -> str:
     """Name what the store has of the kind that `word` asks for, the nearest first."""
     name, _, value = word.partition("=")
-    columns = ["tags"] if name == TAG else [name] if "=" in word else ["run_id"]
-    rows = to_rows(load_table(place, columns=columns, on_skip=_ignore))
+    column = TAGS if name == TAG else name if "=" in word else "run_id"
+    values = load_table(place, columns=[column], on_skip=_ignore)[column]
     if name == TAG:
-        known = {f"{TAG}={k}={v}" for row in rows for k, v in dict(row["tags"] or {}).items()}
+        known = {f"{TAG}={key}={value}" for key, value in distinct_tags(values)}
         return nearest(word, sorted(known)[:50]) if known else "it has no tags"
-    known = {str(row[columns[0]]) for row in rows if row[columns[0]] is not None}
+    known = {str(value) for value in values.unique().to_pylist() if value is not None}
     return nearest(value, sorted(known)[:50]) if known else "it is empty"
 
 

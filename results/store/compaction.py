@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omb_py.errors import EnvironmentProblem, UsageError
+from omb_py.results.store import index as summary_index
 from omb_py.results.store import journal, schema
 from omb_py.results.store.footer import hash_in
 from omb_py.results.store.paths import DATE, Entry, OnSkip, entries, hide_former_files, maintenance, raise_generation
@@ -105,6 +106,10 @@ def compact(
             result = merge(root, group, on_skip)
             if result is not None:
                 merged.append(result)
+    if merged:  # so that no reader has to make the index of all that was moved
+        listed = entries(root)
+        if len(listed) >= summary_index.WORTH:
+            summary_index.refreshed(root, listed, on_skip)
     return merged
 
 

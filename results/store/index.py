@@ -44,9 +44,11 @@ _PARTS = 8
 _YOUNG_NS = 2_000_000_000
 """A file that changed less than 2 s ago is not indexed yet: it may change again and keep the same time."""
 _BATCH = 256
-"""Number of files whose rows are sorted together."""
-_AHEAD = 2
-"""Number of batches that are read at a time."""
+"""At most this many files have their rows sorted together."""
+_BATCH_ROWS = 65_536
+"""A batch ends with the file that reaches this number of rows, since merged files hold many."""
+_AHEAD = 16
+"""Number of files that are read ahead."""
 _ROW_GROUP = 8192
 _PATIENCE_S = 60.0
 """Time to wait for another process that is indexing this store."""
@@ -221,14 +223,26 @@ Read = tuple["list[pa.RecordBatch] | None", tuple[str, ...], str]
 
 
 def _rows_of(entries: Sequence[Entry]) -> Iterator[Batch]:
-    chunks = [entries[start : start + _BATCH] for start in range(0, len(entries), _BATCH)]
+    left = deque(entries)
+    batch: list[Entry] = []
+    contents: list[Read] = []
+    rows = 0
     with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
-        ahead = deque(pool.map(_read_file, chunk) for chunk in chunks[:_AHEAD])
-        for number, chunk in enumerate(chunks):
-            # the next files are read while the caller writes these
-            contents = list(ahead.popleft())
-            ahead.extend(pool.map(_read_file, later) for later in chunks[number + _AHEAD : number + _AHEAD + 1])
-            yield _joined(chunk, contents)
+        # the next files are read while the caller writes these
+        ahead = deque((entry, pool.submit(_read_file, entry)) for entry in _taken(left, _AHEAD))
+        while ahead:
+            entry, reading = ahead.popleft()
+            batch.append(entry)
+            contents.append(reading.result())
+            rows += sum(part.num_rows for part in contents[-1][0] or ())
+            ahead.extend((later, pool.submit(_read_file, later)) for later in _taken(left, 1))
+            if len(batch) == _BATCH or rows >= _BATCH_ROWS or not ahead:
+                yield _joined(batch, contents)
+                batch, contents, rows = [], [], 0
+
+
+def _taken(entries: deque[Entry], count: int) -> list[Entry]:
+    return [entries.popleft() for _ in range(min(count, len(entries)))]
 
 
 def _joined(entries: Sequence[Entry], contents: Sequence[Read]) -> Batch:

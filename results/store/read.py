@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -33,6 +35,7 @@ __all__ = [
     "typed",
 ]
 
+TAGS = "tags"
 _BANDWIDTHS = ("algbw_gbps", "busbw_gbps", "bw_formula")
 _OVERLAPPED = "non-blocking"
 _REPAIRED_BY = ("family", "bw_formula", "algbw_gbps", "busbw_gbps", "value", "metrics")
@@ -76,6 +79,7 @@ def load(
             :class:`SkippedFile` warning is issued.
         **filters: ``column=value``, or ``column=[values]`` to match any of them; None matches nulls. Values are
             converted to the column's type, so they may be text. ``date="2026-11-21"`` reads one folder.
+            ``tags={"cluster": "a"}`` matches rows that have all these tags.
 
     Returns:
         A DataFrame with the store's columns and ``date``. Integers and booleans have pandas' nullable types, lists are
@@ -177,6 +181,9 @@ def _expression(filters: Mapping[str, Any]) -> ds.Expression | None:
     combined: ds.Expression | None = None
     for name, wanted in filters.items():
         column = _column(name)
+        if name == TAGS and isinstance(wanted, Mapping):
+            combined = _all_of(combined, *(_tagged(key, value) for key, value in wanted.items()))
+            continue
         if name not in (*schema.SCALARS, DATE):
             raise UsageError(f"cannot filter by {name}, which holds a {column.arrow}")
         values = list(wanted) if isinstance(wanted, (list, tuple, set, frozenset)) else [wanted]
@@ -190,8 +197,22 @@ def _expression(filters: Mapping[str, Any]) -> ds.Expression | None:
             condition = ds.field(name).isin(pa.array(known, type=kind))
         if len(known) < len(values):
             condition = condition | ds.field(name).is_null()
-        combined = condition if combined is None else combined & condition
+        combined = _all_of(combined, condition)
     return combined
+
+
+def _tagged(key: str, value: str) -> ds.Expression:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.dataset as ds
+
+    held: ds.Expression = pc.map_lookup(ds.field(TAGS), pa.scalar(key), "first")
+    return held == pa.scalar(value)
+
+
+def _all_of(*conditions: ds.Expression | None) -> ds.Expression | None:
+    given = [condition for condition in conditions if condition is not None]
+    return functools.reduce(operator.and_, given) if given else None
 
 
 def _days(filters: Mapping[str, Any]) -> frozenset[str] | None:
@@ -212,6 +233,17 @@ def typed(column: schema.Column, value: Any) -> Any:
         return pa.scalar(value, type=kind).as_py()
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         raise UsageError(f"{column.name} holds {column.arrow}, which {value!r} is not") from None
+
+
+def distinct_tags(column: pa.ChunkedArray) -> set[tuple[str, str]]:
+    """Each key and value of a column of tags, once."""
+    import pyarrow as pa
+
+    pairs = [pa.table([chunk.keys, chunk.items], ["key", "value"]) for chunk in column.chunks]
+    if not pairs:
+        return set()
+    found = pa.concat_tables(pairs).group_by(["key", "value"]).aggregate([]).to_pydict()
+    return set(zip(found["key"], found["value"], strict=True))
 
 
 def to_frame(table: pa.Table) -> pd.DataFrame:

@@ -49,29 +49,31 @@ def runs(store: str | Path, *, on_skip: OnSkip | None = None) -> list[Run]:
     return sorted(summaries, key=lambda run: (run.started_at, run.run_id))
 
 
-def find_run(store: str | Path, which: str, *, on_skip: OnSkip | None = None) -> Run:
-    """The run with this id, or the only run whose id starts with `which`, or the newest for ``last``.
+def find_run(store: str | Path, which: str, *, on_skip: OnSkip | None = None) -> str:
+    """Find the id of a run: the whole id, the beginning of only one, or ``last`` for the newest.
 
     Raises UsageError when no run matches (it names the nearest) or several do (it lists them).
     """
-    known = runs(store, on_skip=on_skip)
+    cells = load_table(store, columns=("run_id", "started_at"), on_skip=on_skip)
+    begun = cells.group_by("run_id").aggregate([("started_at", "min")])
+    known: list[str] = begun.sort_by([("started_at_min", "ascending"), ("run_id", "ascending")])["run_id"].to_pylist()
     if not known:
         raise UsageError(f"no runs in {str(store)!r}")
     if which == LAST:
         return known[-1]
-    matches = [run for run in known if run.run_id == which] or [run for run in known if run.run_id.startswith(which)]
+    matches = [run for run in known if run == which] or [run for run in known if run.startswith(which)]
     if len(matches) == 1 and which:
         return matches[0]
     if not matches:
-        raise UsageError(f"no run {which!r} in {str(store)!r}: {nearest(which, [run.run_id for run in known[-20:]])}")
-    shown = ", ".join(run.run_id for run in matches[:5]) + (", …" if len(matches) > 5 else "")
+        raise UsageError(f"no run {which!r} in {str(store)!r}: {nearest(which, known[-20:])}")
+    shown = ", ".join(matches[:5]) + (", …" if len(matches) > 5 else "")
     raise UsageError(f"{len(matches)} runs start with {which!r}: {shown}")
 
 
 def show(store: str | Path, which: str = LAST, *, on_skip: OnSkip | None = None) -> list[dict[str, Any]]:
     """All rows of one run, in the order in which they were measured. Raises UsageError like :func:`find_run`."""
-    run = find_run(store, which, on_skip=on_skip)
-    rows = to_rows(load_table(store, run_id=run.run_id, on_skip=lambda path, why: None))
+    run_id = find_run(store, which, on_skip=on_skip)
+    rows = to_rows(load_table(store, run_id=run_id, on_skip=lambda path, why: None))
     return sorted(rows, key=lambda row: int(row["launch_index"]))
 
 

@@ -2,7 +2,7 @@
 
 Builds a store of 5 000 launch files with 200 cells each, every cell with samples and every file with provenance, then
 asks for one cell of all launches in fresh processes: the first time, when the summary index is made, and the second
-time. Prints wall time, processor time and the largest memory of each, and the bars; exit code 1 when one is missed.
+time. Then it reads a side of a comparison, by run and by tag, and merges the files and reads again. Prints wall time, processor time and the largest memory of each, and the bars; exit code 1 when one is missed.
 """
 
 from __future__ import annotations
@@ -24,17 +24,20 @@ import numpy as np
 
 BENCHMARKS = tuple("allreduce bcast latency bw alltoall allgather reduce gather scatter reduce_scatter".split())
 CELLS = 200
-BARS = {"write": 0.2, "first": 15.0, "second": 1.0, "memory": 1000.0}
-"""Seconds, and MB of the second reading."""
+BARS = {"write": 0.2, "first": 15.0, "second": 1.0, "memory": 1000.0, "side": 300.0}
+"""Seconds, and MB of the second reading and of a side."""
 
 _READ = """
 import json, resource, sys, time
 start = time.perf_counter()
 import pandas, pyarrow.compute, pyarrow.dataset, pyarrow.parquet
+from omb_py.results.compare.select_launches import read_side
 from omb_py.results.store.read import load
+from pathlib import Path
 imported, loaded = time.perf_counter(), time.process_time()
-frame = load(sys.argv[1], **json.loads(sys.argv[2]))
-print(json.dumps({"rows": len(frame), "wall_s": time.perf_counter() - imported, "import_s": imported - start,
+query = json.loads(sys.argv[2])
+rows = read_side(query, Path(sys.argv[1])).rows if isinstance(query, str) else load(sys.argv[1], **query)
+print(json.dumps({"rows": len(rows), "wall_s": time.perf_counter() - imported, "import_s": imported - start,
     "cpu_s": time.process_time() - loaded, "memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3}))
 """
 
@@ -86,7 +89,7 @@ def rows(run: str, launch: int, day: date, rng: np.random.Generator, samples: in
             stop_reason="fixed",
             comparability_key=f"{index:032x}",
             environment_key="0" * 32,
-            tags={"site": "bench"},
+            tags={"site": "bench", "when": "new"},
             hosts=["n1"] * 4,
             samples_us=times,
             samples_avg_us=times * 0.9,
@@ -120,7 +123,7 @@ def build(store: Path, launches: int, samples: int) -> list[float]:
             start = time.perf_counter()
             write_launch(store, made, provenance)
             taken.append(time.perf_counter() - start)
-            table = to_table(made, provenance)
+            table = to_table([{**row, "tags": {"site": "bench"}} for row in made], provenance)
             continue
         changed = table
         for name in ("run_id", "launch_id", "started_at", "value", "median_us", "mean_us", "p75_us", "max_us"):
@@ -138,16 +141,22 @@ def build(store: Path, launches: int, samples: int) -> list[float]:
     return taken
 
 
-def reading(store: Path, query: dict[str, Any]) -> dict[str, float]:
-    """One query in a fresh process; pandas and pyarrow are loaded before the clock starts."""
+def reading(store: Path, query: dict[str, Any] | str) -> dict[str, float]:
+    """One query, or one side of a comparison, in a fresh process; pandas and pyarrow are loaded before the clock."""
     words = [sys.executable, "-c", _READ, str(store), json.dumps(query)]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     found: dict[str, float] = json.loads(done.stdout)
     return found
 
 
-def figures(store: Path, launches: int, samples: int) -> Iterator[tuple[str, float, str, float | None]]:
-    """(what, value, unit, bar) of everything that is measured."""
+Figure = tuple[str, float, str, float | None]
+"""What was measured, its value, unit and bar."""
+
+
+def figures(store: Path, launches: int, samples: int) -> Iterator[Figure]:
+    """Build a store of so many launches and measure everything."""
+    from omb_py.results.store.compaction import compact
+
     start = time.perf_counter()
     taken = build(store, launches, samples)
     size = sum(path.stat().st_size for path in store.rglob("*.parquet")) / 1e9
@@ -162,10 +171,22 @@ def figures(store: Path, launches: int, samples: int) -> Iterator[tuple[str, flo
     yield "  its processor time", first["cpu_s"], "s", None
     yield "  its memory", first["memory_mb"], "MB", None
     for name, query in (("one cell of all launches", one_cell), ("one run", one_run), ("with samples", every_column)):
-        again = [reading(store, query) for _ in range(3)]
-        wall = statistics.median(one["wall_s"] for one in again)
-        yield f"{name}, second time ({again[0]['rows']:.0f} rows)", wall, "s", BARS["second"]
-        yield "  its memory", max(one["memory_mb"] for one in again), "MB", BARS["memory"]
+        yield from _again(store, f"{name}, second time", query, BARS["memory"])
+    for side in ("tag=when=new", f"run-{launches // 20}"):
+        yield from _again(store, f"compare {side}", side, BARS["side"])
+    start = time.perf_counter()
+    merged = len(compact(store, timedelta(0)))
+    yield f"merged into {merged} files", time.perf_counter() - start, "s", None
+    after = reading(store, one_cell)
+    yield f"one cell of all launches, after that ({after['rows']:.0f} rows)", after["wall_s"], "s", BARS["second"]
+
+
+def _again(store: Path, name: str, query: dict[str, Any] | str, memory: float) -> Iterator[Figure]:
+    again = [reading(store, query) for _ in range(3)]
+    wall = statistics.median(one["wall_s"] for one in again)
+    yield f"{name} ({again[0]['rows']:.0f} rows)", wall, "s", BARS["second"]
+    yield "  its processor time", statistics.median(one["cpu_s"] for one in again), "s", None
+    yield "  its memory", max(one["memory_mb"] for one in again), "MB", memory
 
 
 def main() -> int:

@@ -109,10 +109,10 @@ def stored_run(
             return None
         raise UsageError(f"no run {which!r}: there is no store at {str(store)!r}")
     alive = [journal.launch_id for journal in recover(store) if journal.state == "running"]
-    wanted: dict[str, Any] = {} if which == NEWEST else {"run_id": find_run(store, which, on_skip=_ignore).run_id}
-    rows = to_rows(load_table(store, columns=_COLUMNS, on_skip=_ignore, **wanted))
-    of_suite = [row for row in rows if suite_tags(part).items() <= dict(row["tags"] or {}).items()]
+    wanted: dict[str, Any] = {} if which == NEWEST else {"run_id": find_run(store, which, on_skip=_ignore)}
+    of_suite = to_rows(load_table(store, columns=_COLUMNS, on_skip=_ignore, tags=suite_tags(part), **wanted))
     if not of_suite and which != NEWEST:
+        rows = to_rows(load_table(store, columns=_COLUMNS, on_skip=_ignore, **wanted))
         raise UsageError(_of_another(wanted["run_id"], part, rows))
     candidates = [row for row in of_suite if (ACCEPTED in dict(row["tags"])) is accepting]
     if not candidates and which == NEWEST:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pandas as pd
@@ -13,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from omb_py.results.store import index, read, schema
+from omb_py.results.store.compaction import compact
 from omb_py.results.store.paths import entries, files
 from omb_py.results.store.read import load
 from omb_py.results.store.write import write_launch
@@ -26,6 +28,8 @@ QUERIES = (
     {"columns": ["value", "tags", "metrics", "hosts"], "run_id": "r1"},
     {"columns": ["launch_id"], "size_bytes": None},
     {"columns": ["launch_id"], "date": ["2026-11-02", "2026-11-03"], "benchmark": "bcast"},
+    {"columns": ["launch_id", "value"], "tags": {"n": "4"}},
+    {"tags": {"n": "4"}, "size_bytes": 8},
 )
 
 
@@ -224,3 +228,25 @@ def test_waits_for_another_that_is_indexing(store, monkeypatch) -> None:
         load(store, columns=["value"])
         assert time.monotonic() - start >= 0.1
     assert parts(store) == []
+
+
+def test_a_batch_is_bounded_by_its_rows(store, monkeypatch) -> None:
+    def held() -> int:
+        return pq.read_metadata(parts(store)[0]).num_row_groups
+
+    monkeypatch.setattr(index, "_BATCH", 100)
+    check(store, monkeypatch)
+    assert held() == 1
+    index.discard(store)
+    monkeypatch.setattr(index, "_BATCH_ROWS", 6)  # files have three rows
+    check(store, monkeypatch)
+    assert held() == -(-len(files(store)) // 2)
+
+
+def test_merging_files_leaves_nothing_to_index(store, monkeypatch) -> None:
+    assert compact(store, timedelta(0), now=datetime(2026, 12, 1, tzinfo=UTC))
+    listed = entries(store)
+    assert len(listed) >= index.WORTH
+    made = parts(store)
+    check(store, monkeypatch)
+    assert parts(store) == made and index.refreshed(store, listed, pytest.fail).missing(listed) == []

@@ -36,7 +36,7 @@ def test_runs_are_one_line_each_oldest_first(store) -> None:
 
 @pytest.mark.parametrize(("which", "run_id"), [("abc", "abc"), ("b", "bcd"), ("abd", "abd"), ("last", "bcd")])
 def test_a_run_is_found_by_id_prefix_or_last(store, which: str, run_id: str) -> None:
-    assert find_run(store, which).run_id == run_id
+    assert find_run(store, which) == run_id
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_another_is_refused(store, which: str, message: str) -> None:
 
 def test_a_whole_id_wins_over_a_prefix_of_others(store, make_row) -> None:
     write_launch(store, [make_row(run_id="a", launch_id="a-0")], {})
-    assert find_run(store, "a").run_id == "a"
+    assert find_run(store, "a") == "a"
 
 
 def test_show_gives_rows_in_order_of_launch_and_as_measured(store) -> None:

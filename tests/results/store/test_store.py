@@ -19,7 +19,7 @@ from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.results.store import index as summary_index
 from omb_py.results.store import schema
 from omb_py.results.store import write as writing
-from omb_py.results.store.read import SkippedFile, files, load, load_table, read_provenance, to_rows
+from omb_py.results.store.read import SkippedFile, distinct_tags, files, load, load_table, read_provenance, to_rows
 from omb_py.results.store.write import check_writable, to_table, write_launch
 
 
@@ -198,6 +198,16 @@ class TestLoad:
         assert load(store, value="4").iloc[0]["size_bytes"] == 4
         assert len(load(store, started_at="2026-11-22T00:00:00Z")) == 1
         assert len(load(store, benchmark=[])) == 0
+
+    def test_filters_by_tags(self, tmp_path, make_row) -> None:
+        tags = [{"site": "x", "when": "before"}, {"site": "x"}, {"site": "y", "when": "before"}, {}, None]
+        write_launch(tmp_path, [make_row(value=float(n), tags=of_row) for n, of_row in enumerate(tags)], {})
+        assert load(tmp_path, tags={"site": "x"})["value"].tolist() == [0, 1]
+        assert load(tmp_path, tags={"site": "x", "when": "before"}, columns=["value"])["value"].tolist() == [0]
+        assert len(load(tmp_path, tags={"site": "nowhere"})) == len(load(tmp_path, tags={"nothing": "x"})) == 0
+        assert len(load(tmp_path, tags={})) == 5
+        assert distinct_tags(load_table(tmp_path)["tags"]) == {("site", "x"), ("site", "y"), ("when", "before")}
+        assert distinct_tags(load_table(tmp_path, tags={"site": "z"})["tags"]) == set()
 
     def test_a_day_opens_no_other_folder(self, store) -> None:
         (store / "date=2026-11-21" / "junk.parquet").write_bytes(b"junk")

@@ -219,7 +219,7 @@ def _rows(store: Path, which: Sequence[str], filters: Mapping[str, str]) -> list
     if which and ALL not in which:
         if "run_id" in wanted:
             raise UsageError("name runs either as arguments or with --where run_id=…, not both")
-        wanted["run_id"] = [find_run(store, name, on_skip=lambda path, why: None).run_id for name in which]
+        wanted["run_id"] = [find_run(store, name, on_skip=lambda path, why: None) for name in which]
     return to_rows(load_table(store, on_skip=skipped, **wanted))
 
 

@@ -86,7 +86,7 @@ def run_prune(
 ) -> int:
     """Remove the launches that meet all criteria; without `yes` only list them."""
     place = _existing(store)
-    ids = [find_run(place, name, on_skip=lambda path, why: None).run_id for name in runs]
+    ids = [find_run(place, name, on_skip=lambda path, why: None) for name in runs]
     launches = doomed(place, older_than=older, tags=parse_tags(tag), runs=ids, on_skip=_skipped)
     cells = sum(launch.cells for launch in launches)
     for launch in launches:
