@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from omb_py.backends.mock.algorithms import FORM, Algorithm, read_algorithm
 from omb_py.backends.mock.faults import Fault
 from omb_py.errors import UsageError
 from omb_py.grammar.key_values import Key, KeyValues
@@ -41,6 +42,8 @@ class Config:
     nodes: int = 1
     eager: int = 65536
     """Largest message in bytes that does not wait for its receive."""
+    algorithm: tuple[Algorithm, ...] = ()
+    """Algorithms of collectives with planted costs; the first is the library's default."""
     version: str = "1.0"
     data: str = "auto"
     """Whether bytes are moved: ``on``, ``off``, ``auto``."""
@@ -61,8 +64,8 @@ def parse(text: str) -> Config:
     """Read a configuration.
 
     Args:
-        text: ``KEY=VALUE`` separated by commas; "" for the default machine. `flip`, `hang`, `die`, `straggler`,
-            `slow` and `link` may come several times.
+        text: ``KEY=VALUE`` separated by commas; "" for the default machine. `algorithm`, `flip`, `hang`, `die`,
+            `straggler`, `slow` and `link` may come several times.
 
     Raises:
         UsageError: an unknown key (with the nearest one), a key given twice, or a bad value (with the rule).
@@ -128,6 +131,7 @@ _GRAMMAR: Final = KeyValues(
         "series": Key(_series, form="TIME/TIME/…, one list or one a rank with ':' between, as 10us/12us:20us/22us"),
         "nodes": Key(partial(parse_whole, least=1), form="COUNT of 1 or more"),
         "eager": Key(parse_size, form="BYTES, as 64K"),
+        "algorithm": Key(read_algorithm, form=FORM, repeats=True),
         "version": Key(str, form="TEXT, as 1.0"),
         "data": Key(partial(parse_word, words=("on", "off", "auto")), form="on|off|auto"),
         "path": Key(partial(parse_word, words=("auto", "event")), form="auto|event"),

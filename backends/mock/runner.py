@@ -48,7 +48,7 @@ class MockRunner(BaseRunner):
         if self._window:
             check_hosts(self._window, session.hosts)
         self._memory = Memory(programs, cell.buffer, self.moves)
-        self._costs = Costs(config.alpha, config.beta, ranks, config.gflops)
+        self._costs = Costs(config.alpha, config.beta, ranks, config.gflops, session.algorithms)
         timing = Timing(config, ranks, session.scale, noise)
         self._noise = noise
         self._flipper = Flipper(config.flip, cell.size)

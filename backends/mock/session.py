@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from omb_py import __version__
+from omb_py.backends.mock.algorithms import selection
 from omb_py.backends.mock.config import Config, parse
-from omb_py.backends.mock.faults import Flipper
+from omb_py.backends.mock.faults import Fault, Flipper
 from omb_py.backends.mock.runner import MockRunner
 from omb_py.backends.mock.simulator.cost import Costs
 from omb_py.backends.mock.simulator.lockstep import Lockstep
@@ -39,6 +42,10 @@ class MockSession(BaseSession):
         if not 1 <= self.size <= MAX_RANKS:
             raise UsageError(f"mock simulates 1 to {MAX_RANKS} ranks, not {self.size}")
         self.config: Config = parse(spec.get("settings") or "")
+        self.algorithms = selection(self.config.algorithm, os.environ)
+        if self.algorithms and (fault := self.algorithms.usual.fault):
+            planted: dict[str, Any] = {fault: (*getattr(self.config, fault), Fault(self.size - 1))}
+            self.config = replace(self.config, **planted)
         self._check()
         self.local = tuple(range(self.size))
         nodes = self.config.nodes

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from omb_py.backends.mock.algorithms import Selection
+
 
 @dataclass(frozen=True, slots=True)
 class Costs:
@@ -18,6 +20,8 @@ class Costs:
     beta: float
     ranks: int
     gflops: float = 50.0
+    algorithms: Selection | None = None
+    """Algorithms of collectives with planted costs, in place of the model's."""
 
     @property
     def rounds(self) -> int:
@@ -79,6 +83,9 @@ class Costs:
         `nbytes` is the vector of a reduction or broadcast, else the (mean) block of one rank; `edges` is the number of
         a rank's neighbors. Raises KeyError for an unknown name.
         """
+        planted = self.algorithms.of(op, self.ranks, nbytes) if self.algorithms else None
+        if planted is not None:
+            return planted.alpha + nbytes * planted.beta
         match op.removesuffix("v").removesuffix("w"):
             case "barrier":
                 return self.barrier()
