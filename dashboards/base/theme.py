@@ -179,6 +179,12 @@ def size_axis(sizes: Iterable[int], title: str = "message size") -> dict[str, An
     }
 
 
+def thinned(axis: Mapping[str, Any], most: int = 10) -> dict[str, Any]:
+    """The ticks of an axis, at most so many of them."""
+    step = -(-len(axis["tickvals"]) // most) or 1
+    return {"tickvals": axis["tickvals"][::step], "ticktext": axis["ticktext"][::step]}
+
+
 def count_axis(counts: Iterable[int], title: str) -> dict[str, Any]:
     """A logarithmic axis whose ticks are the counts themselves (ranks, GPUs)."""
     values = sorted(set(counts))

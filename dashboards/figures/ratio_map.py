@@ -1,14 +1,14 @@
-"""The ratio of two sides as a map of message size and ranks, and the curves of all sides below it."""
+"""The ratio of two sides as a map of message size and ranks."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import theme
-from omb_py.dashboards.base.series import sizes as sizes_of
 from omb_py.dashboards.base.view import View, plural, records, table
+from omb_py.dashboards.figures.curves import COUNTED
 from omb_py.results.formats.units import size_text
 
 if TYPE_CHECKING:
@@ -18,10 +18,8 @@ MOST_ROWS = 24
 """Rows of a map; the table has all."""
 MOST_WRITTEN = 14
 """Sizes up to which the ratios are written into the map."""
-MOST_PANELS = 6
 FULL = 1.0
 """Log2 of the ratio with the full colour: twice or half the time."""
-SPOKEN = {"ranks": "ranks", "devices": "GPUs"}
 
 
 def ratio_map(table_of: pd.DataFrame, names: tuple[str, str], over: str = "ranks") -> View:
@@ -96,18 +94,18 @@ def ratio_map(table_of: pd.DataFrame, names: tuple[str, str], over: str = "ranks
         },
         yaxis={"type": "category", "autorange": "reversed", "showgrid": False},
     )
-    layout["xaxis"] |= _thinned(layout["xaxis"])
-    layout["meta"] = {"narrow": {"xaxis": _thinned(layout["xaxis"], 4)}}
+    layout["xaxis"] |= theme.thinned(layout["xaxis"])
+    layout["meta"] = {"narrow": {"xaxis": theme.thinned(layout["xaxis"], 4)}}
     return View(
         "map",
         f"{names[1]} against {names[0]}: {slower} of {plural(len(known), 'cell')} slower, {faster} faster",
-        f"Time of {names[1]} over {names[0]}, by message size and {SPOKEN[over]}",
+        f"Time of {names[1]} over {names[0]}, by message size and {COUNTED[over]}",
         {"data": data, "layout": layout},
         notes=tuple(notes),
         **table(
             (
                 "benchmark",
-                SPOKEN[over],
+                COUNTED[over],
                 "size",
                 f"{names[0]} µs",
                 f"{names[1]} µs",
@@ -165,108 +163,4 @@ def _written(grid: Sequence[Sequence[Any]], labels: Sequence[str]) -> list[dict[
         for row, label in zip(grid, labels, strict=True)
         for at, cell in enumerate(row)
         if cell is not None and cell.verdict
-    ]
-
-
-def _thinned(axis: Mapping[str, Any], most: int = 10) -> dict[str, Any]:
-    """At most so many ticks."""
-    step = -(-len(axis["tickvals"]) // most) or 1
-    return {"tickvals": axis["tickvals"][::step], "ticktext": axis["ticktext"][::step]}
-
-
-def multiples(
-    rows: pd.DataFrame, name: str, sides: Sequence[tuple[str, pd.DataFrame]], over: str = "ranks"
-) -> View | None:
-    """Time over message size, a panel for each number of ranks, a line a side; None where nothing has a size.
-
-    Args:
-        rows: the cells of all sides.
-        name: of the benchmark.
-        sides: name and cells of each, in the order of their colours.
-        over: ``ranks`` or ``devices``.
-    """
-    counts = sorted({int(v) for v in rows[over].dropna().unique()})
-    sizes = [size for size in sizes_of(rows) if size > 0]
-    if not sizes or not counts:
-        return None
-    step = max(1, -(-len(counts) // MOST_PANELS))
-    counts = counts[::-1][::step][::-1]
-    data: list[dict[str, Any]] = []
-    for at, count in enumerate(counts, start=1):
-        for index, (label, cells) in enumerate(sides):
-            own = cells[(cells[over] == count) & (cells["size_bytes"].fillna(0) > 0)]
-            middle = own.groupby("size_bytes")["median_us"].median().dropna()
-            if len(middle):
-                axes = {} if at == 1 else {"xaxis": f"x{at}", "yaxis": f"y{at}"}
-                trace = theme.series(
-                    index,
-                    theme.label(label),
-                    [int(size) for size in middle.index],
-                    theme.numbers(middle),
-                    "%{text}: %{y:.4g} µs",
-                    text=[size_text(size) for size in middle.index],
-                    legendgroup=f"s{index}",
-                    showlegend=not any(t["legendgroup"] == f"s{index}" for t in data),
-                    **axes,
-                )
-                trace["marker"] = {**trace["marker"], "size": 4}
-                data.append(trace)
-    if not data:
-        return None
-    values = theme.drawn(data)
-    spoken = SPOKEN[over]
-    axis = theme.size_axis(sizes)
-    axis |= _thinned(axis, 3)
-    height = 262
-    layout = theme.layout(height=height, margin={"l": 64, "r": 16, "t": 26, "b": 46}, annotations=[])
-    layout["legend"] = {**layout["legend"], "y": -0.26}
-    layout |= _panels(len(counts), len(counts), axis, theme.value_axis("time (µs)", values=values))
-    layout["annotations"] = _heads(counts, len(counts), spoken)
-    columns = 2 if len(counts) > 1 else 1
-    deep = -(-len(counts) // columns)
-    narrow = _panels(len(counts), columns, {**axis, **_thinned(axis, 2)}, theme.value_axis("time (µs)", values=values))
-    narrow |= {"annotations": _heads(counts, columns, spoken), "height": 96 + 176 * deep + 22 * len(sides)}
-    narrow["legend"] = {**layout["legend"], "y": -0.36 / deep}
-    layout["meta"] = {"narrow": narrow}
-    return View(
-        "multiples",
-        f"{name} over message size, by {spoken}",
-        "Medians over launches",
-        {"data": data, "layout": layout},
-        (),
-        (),
-    )
-
-
-def _panels(count: int, columns: int, x: Mapping[str, Any], y: Mapping[str, Any]) -> dict[str, Any]:
-    """Axes of so many panels, so many beside each other; all have the same range."""
-    deep = -(-count // columns)
-    axes: dict[str, Any] = {}
-    for at in range(count):
-        column, row = at % columns, at // columns
-        number = "" if at == 0 else str(at + 1)
-        wide, high = 1 / columns, 1 / deep
-        gap, above = (0.02 if columns > 2 else 0.05), (0.0 if deep == 1 else 0.2 / deep)
-        axes[f"xaxis{number}"] = {**x, "domain": [wide * column, wide * (column + 1) - gap], "anchor": f"y{number}"}
-        axes[f"yaxis{number}"] = {
-            **y,
-            "domain": [1 - high * (row + 1) + above, 1 - high * row - above],
-            "anchor": f"x{number}",
-            **({"showticklabels": True} if column == 0 else {"showticklabels": False, "title": {"text": ""}}),
-        }
-    return axes
-
-
-def _heads(counts: Sequence[int], columns: int, spoken: str) -> list[dict[str, Any]]:
-    return [
-        {
-            "text": f"{count} {spoken}",
-            "showarrow": False,
-            "xref": f"x{'' if at == 0 else at + 1} domain",
-            "yref": f"y{'' if at == 0 else at + 1} domain",
-            "x": 0.5,
-            "y": 1,
-            "yanchor": "bottom",
-        }
-        for at, count in enumerate(counts)
     ]

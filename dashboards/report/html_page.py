@@ -105,6 +105,18 @@ def alone(view: View) -> str:
     return _html(_text(view.title), body, [view], "drawAll();")
 
 
+def figure_page(spec: Mapping[str, Any]) -> str:
+    """Write a page of nothing but a figure, as large as its layout says; an element ``svg`` holds it in base64."""
+    width, height = spec["layout"]["width"], spec["layout"]["height"]
+    style = f"@page {{ size: {width}px {height}px; margin: 0 }} html, body {{ margin: 0; overflow: hidden }}"
+    return (
+        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><style>{style}</style>'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}"></head><body><div id="figure"></div>'
+        f'<pre id="svg" hidden></pre><script type="application/json" id="spec">{_json_text(rounded(spec))}</script>'
+        f"<script>{plotly_script()}</script><script>{asset('figure.js')}</script></body></html>\n"
+    )
+
+
 def _html(title: str, body: Sequence[str], views: Sequence[View], last: str = "") -> str:
     drawing = any(view.spec is not None for view in views)
     scripts = [
@@ -156,7 +168,11 @@ def _json(views: Sequence[View]) -> str:
         {"spec": view.spec, "columns": view.columns, "rows": view.rows, "commands": view.commands} for view in views
     ]
     content = {"templates": {name: theme.template(name) for name in theme.THEMES}, "views": shown}
-    text = json.dumps(rounded(content), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return _json_text(rounded(content))
+
+
+def _json_text(content: Any) -> str:
+    text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     # inside <script>: no tag, no comment, no line end that JavaScript sees and JSON does not
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -13,11 +15,12 @@ from typing import Any
 from omb_py.dashboards.base import series
 from omb_py.dashboards.base.view import View
 from omb_py.dashboards.figures import curves
-from omb_py.dashboards.report.html_page import alone
+from omb_py.dashboards.report.html_page import alone, figure_page
 from omb_py.errors import EnvironmentProblem
 from omb_py.results.store.schema import COLUMNS
 
 FORMS = ("png", "pdf")
+FIGURE_FORMS = (".png", ".svg", ".pdf")
 BROWSERS = tuple(
     "chromium chromium-browser google-chrome google-chrome-stable chrome microsoft-edge headless_shell".split()
 )
@@ -36,8 +39,11 @@ _FLAGS = tuple(
 )
 
 
-def browser() -> str:
+def browser(otherwise: str = "-G tty needs none") -> str:
     """Find the path of a browser that can print a page.
+
+    Args:
+        otherwise: what to do without one, for the error.
 
     Raises:
         EnvironmentProblem: there is none; the text says what to install.
@@ -47,8 +53,7 @@ def browser() -> str:
     if executable is None:
         why = f"{VARIABLE}={named} is no program" if named else "no Chromium or Chrome is on the PATH"
         raise EnvironmentProblem(
-            f"a picture is drawn by a browser, and {why}: apt-get install chromium, or set {VARIABLE}; "
-            "-G tty needs none"
+            f"a picture is drawn by a browser, and {why}: apt-get install chromium, or set {VARIABLE}; {otherwise}"
         )
     return executable
 
@@ -63,30 +68,62 @@ def save(view: View, path: Path) -> None:
     Raises:
         EnvironmentProblem: there is no browser, it draws nothing, or the file cannot be written.
     """
-    program = browser()
     texts = (view.title, view.caption, *view.notes)
     lines = sum(-(-len(text) // _LETTERS) for text in texts)
     height = int((view.spec or {"layout": {}})["layout"].get("height", 380)) + _MARGIN + _LINE * lines
+    _write(path, _printed(alone(view), path.suffix, _WIDTH, height))
+
+
+def save_figure(spec: Mapping[str, Any], path: Path) -> None:
+    """Write a figure that holds all its texts to ``path.png``, ``path.pdf`` or ``path.svg``.
+
+    Args:
+        spec: Plotly's data and layout, with template, width and height.
+        path: file to write; its ending is one of :data:`FIGURE_FORMS`.
+
+    Raises:
+        EnvironmentProblem: there is no browser, it draws nothing, or the file cannot be written.
+    """
+    layout = spec["layout"]
+    drawn = _printed(figure_page(spec), path.suffix, layout["width"], layout["height"])
+    if path.suffix == ".svg":
+        held = re.search(rb'<pre id="svg" hidden="">([A-Za-z0-9+/=]+)</pre>', drawn)
+        if held is None:
+            raise EnvironmentProblem(f"{browser()} drew nothing: its page holds no figure")
+        drawn = base64.b64decode(held[1])
+    _write(path, drawn)
+
+
+def _printed(page: str, suffix: str, width: int, height: int) -> bytes:
+    """What a browser makes of a page: a screenshot, a PDF, or for ``.svg`` the page after its scripts have run."""
+    program = browser()
     with tempfile.TemporaryDirectory(prefix="omb-py-") as folder:
-        page = Path(folder) / "page.html"
-        page.write_text(alone(view), encoding="utf-8")
-        drawn = Path(folder) / f"drawn{path.suffix}"
-        option = f"--print-to-pdf={drawn}" if path.suffix == ".pdf" else f"--screenshot={drawn}"
-        command = [program, *_FLAGS, f"--user-data-dir={folder}/profile", f"--window-size={_WIDTH},{height}", option]
+        file = Path(folder) / "page.html"
+        file.write_text(page, encoding="utf-8")
+        drawn = Path(folder) / f"drawn{suffix}"
+        options = {".pdf": f"--print-to-pdf={drawn}", ".svg": "--dump-dom"}
+        command = [program, *_FLAGS, f"--user-data-dir={folder}/profile", f"--window-size={width},{height}"]
+        command += [options.get(suffix, f"--screenshot={drawn}")]
         command += ["--no-sandbox"] if os.geteuid() == 0 else []  # as root, Chromium starts only without its sandbox
         try:
-            done = subprocess.run(
-                [*command, page.as_uri()], capture_output=True, text=True, timeout=PATIENCE_S, check=False
-            )
+            done = subprocess.run([*command, file.as_uri()], capture_output=True, timeout=PATIENCE_S, check=False)
         except (OSError, subprocess.TimeoutExpired) as error:
             raise EnvironmentProblem(f"{program} drew nothing: {error}") from error
-        if not drawn.is_file() or not drawn.stat().st_size:
-            reason = (done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"])[-1]
-            raise EnvironmentProblem(f"{program} drew nothing: {reason}")
-        try:
-            shutil.move(drawn, path)
-        except OSError as error:
-            raise EnvironmentProblem(f"cannot write {path}: {error.strerror}") from error
+        content = done.stdout if suffix == ".svg" else drawn.read_bytes() if drawn.is_file() else b""
+        if not content:
+            lines = done.stderr.decode(errors="replace").strip().splitlines()
+            raise EnvironmentProblem(f"{program} drew nothing: {(lines or [f'it ended with {done.returncode}'])[-1]}")
+        return content
+
+
+def _write(path: Path, content: bytes) -> None:
+    part = path.with_name(f".{path.name}.part")
+    try:
+        part.write_bytes(content)
+        part.replace(path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise EnvironmentProblem(f"cannot write {path}: {error.strerror}") from error
 
 
 def views_of(rows: Sequence[Mapping[str, Any]]) -> list[View]:

@@ -15,7 +15,7 @@ from omb_py.dashboards.changes import over_time, ratios
 from omb_py.dashboards.changes.late_nodes import LateNode, late_nodes
 from omb_py.dashboards.changes.over_time import Launches
 from omb_py.dashboards.changes.sides import KEY, VERSION, Pair, Side, pairs, rows_of, sides
-from omb_py.dashboards.figures import comparison, ratio_map, stragglers
+from omb_py.dashboards.figures import comparison, multiples, ratio_map, stragglers
 from omb_py.dashboards.figures.distributions import cell_name
 from omb_py.dashboards.figures.history import history
 from omb_py.dashboards.views import anomalies, comparisons, guidelines, links
@@ -110,6 +110,16 @@ class FirstScreen:
         known = next((table for other, table in self.upgrades if other is pair), None)
         return pair, ratios.ratios(pair, self.timed) if known is None else known
 
+    @property
+    def drawn(self) -> list[Side]:
+        """BASE and NEW, then the newest version of every other library; without a pair only those."""
+        front = [self.pairs[0].base, self.pairs[0].new] if self.pairs else []
+        newest = {}
+        for side in self.sides:
+            newest[tuple(value for name, value in side.values.items() if name != VERSION)] = side
+        own = front[1].library if front else None
+        return [*front, *(side for side in newest.values() if side not in front and side.library != own)][:MOST_SIDES]
+
 
 def first_screen(cells: Cells) -> Iterator[Shown]:
     """The status line, the list of changes, the map and the curves below it."""
@@ -126,9 +136,9 @@ def first_screen(cells: Cells) -> Iterator[Shown]:
         yield Shown(ratio_map.ratio_map(table, (pair.base.name, pair.new.name), over), both)
         benchmark = _benchmark(table)
         rows = cells.timed[cells.timed["benchmark"] == benchmark]
-        shown = [(side.name, side.rows(rows)) for side in _drawn(screen, pair)]
-        view = ratio_map.multiples(rows, benchmark, [(name, part) for name, part in shown if len(part)], over)
-        yield Shown(view, rows)
+        shown = [(side.name, side.rows(rows)) for side in screen.drawn]
+        parts = [(name, part) for name, part in shown if len(part)]
+        yield Shown(multiples.multiples(parts, benchmark, multiples.Grid(over)), rows)
 
 
 def _over(table: pd.DataFrame) -> str:
@@ -140,17 +150,6 @@ def _benchmark(table: pd.DataFrame) -> str:
     """The benchmark with most cells beyond the noise, else the first."""
     changed = table[table["verdict"] != ""]
     return str((changed if len(changed) else table)["benchmark"].value_counts(sort=True).index[0])
-
-
-def _drawn(screen: FirstScreen, pair: Pair) -> list[Side]:
-    """BASE, NEW, then the newest version of every other library."""
-    newest = {}
-    for side in screen.sides:
-        newest[tuple(value for name, value in side.values.items() if name != VERSION)] = side
-    others = [
-        side for side in newest.values() if side not in (pair.base, pair.new) and side.library != pair.new.library
-    ]
-    return [pair.base, pair.new, *others][:MOST_SIDES]
 
 
 def _status(screen: FirstScreen, items: list[Item]) -> View:

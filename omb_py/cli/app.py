@@ -49,6 +49,7 @@ TOOLS: Mapping[str, Tool] = {
     "history": Tool("history:history_command", "one benchmark over time or versions, and its changes"),
     "model": Tool("model:model_command", "latency and bandwidth as a fitted curve, more ranks"),
     "report": Tool("report:command", "one HTML file of what was measured and what is slower"),
+    "plot": Tool("plot:command", "one picture for slides: who is fastest, with the crossover"),
     "dashboard": Tool("dashboard:command", "explore the results in a browser, on 127.0.0.1"),
     "completion": Tool("info:completion_command", "shell completion for bash, zsh and fish"),
 }

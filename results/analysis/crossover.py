@@ -11,7 +11,7 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from itertools import groupby, pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 from omb_py.results.formats.units import number_of, size_text
 from omb_py.results.statistics.launch_time import statistic_of, time_of
@@ -24,6 +24,7 @@ _ALIKE = ("benchmark", "dtype", "op", "ranks", "window", "datatype_layout")
 
 
 Side = tuple[str, str, str]
+Name = TypeVar("Name")
 
 
 def _side(row: Row) -> Side:
@@ -57,11 +58,22 @@ def fastest(rows: Sequence[Row]) -> dict[tuple[tuple[str, ...], int], Side | Non
         if len({statistic_of(row) for several in sides.values() for row in several}) > 1:
             best[place] = None
             continue
-        ranges = {side: _range(several) for side, several in sides.items()}
-        first, second, *_ = sorted(ranges, key=lambda side: ranges[side][1])
-        apart = all(ranges[first][2] < low for side, (low, *_) in ranges.items() if side != first)
-        best[place] = first if apart and ranges[first][1] < ranges[second][1] else None
+        best[place] = lowest({side: _range(several) for side, several in sides.items()})
     return best
+
+
+def lowest(ranges: Mapping[Name, tuple[float, float, float]]) -> Name | None:
+    """Find who is fastest: whose range (lowest, median, highest time) lies below all others.
+
+    Args:
+        ranges: of two sides or more.
+
+    Returns:
+        None where the ranges of the two fastest overlap.
+    """
+    first, second, *_ = sorted(ranges, key=lambda side: ranges[side][1])
+    apart = all(ranges[first][2] < low for side, (low, *_) in ranges.items() if side != first)
+    return first if apart and ranges[first][1] < ranges[second][1] else None
 
 
 def _range(rows: Sequence[Row]) -> tuple[float, float, float]:
@@ -114,18 +126,32 @@ def _stretches(
     at_all: bool,
 ) -> str:
     """``mpi is fastest up to 64 KiB, gloo from 128 KiB``, of the sizes that are decided."""
+    known = [(size_text(place[1]), _name(side, sides)) for place in decided if (side := best[place]) is not None]
+    return stretches(known, at_all)
+
+
+def stretches(known: Sequence[tuple[str, str]], at_all: bool, every: str = "at every size") -> str:
+    """Say who is fastest where: ``mpi is fastest up to 64 KiB, gloo from 128 KiB``.
+
+    Args:
+        known: each place in order, as ``64 KiB`` or ``8 GPUs``, and who is fastest there; at least one.
+        at_all: True where these are all places that were measured.
+        every: what is said of all places.
+    """
     parts = []
-    for side, run in groupby(decided, key=lambda place: best[place]):
-        sizes = [size_text(size) for _, size in run]
-        assert side is not None
-        parts.append((_name(side, sides), sizes[0], sizes[-1]))
+    for name, run in groupby(known, key=lambda pair: pair[1]):
+        places = [place for place, _ in run]
+        parts.append((name, places[0], places[-1]))
     (first, start, until), *others = parts
     if not others:
-        span = f"at {start}" if start == until else f"from {start} to {until}"
-        return f"{first} is fastest {'at every size' if at_all else span}"
-    rest = [f"{name} from {start} to {end}" for name, start, end in others[:-1]]
+        return f"{first} is fastest {every if at_all else _span(start, until)}"
+    rest = [f"{name} {_span(start, end)}" for name, start, end in others[:-1]]
     rest.append(f"{others[-1][0]} from {others[-1][1]}")
     return f"{first} is fastest up to {until}, {', '.join(rest)}"
+
+
+def _span(first: str, last: str) -> str:
+    return f"at {first}" if first == last else f"from {first} to {last}"
 
 
 def _name(side: Side, sides: set[Side]) -> str:

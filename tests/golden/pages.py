@@ -14,7 +14,7 @@ COMMANDS = (
     "suite check",
     "accept", "compare", "aa", "links", "guidelines", "results", "results list", "results show", "results export",
     "results import", "results recover", "results compact", "results prune", "results verify", "history", "model",
-    "report", "dashboard", "completion",
+    "report", "plot", "dashboard", "completion",
 )  # fmt: skip
 EXPLAINED = (
     "latency", "bw -W 4", "mbw_mr -n 4", "latency_mt", "latency_persistent", "partitioned_latency",

@@ -28,7 +28,7 @@ def test_the_size_at_which_it_changes_is_marked() -> None:
 
 def test_there_and_back() -> None:
     rows = sweep(mpi=[1, 9, 1], gloo=[5, 5, 5])
-    assert sentences(rows) == ["allreduce: mpi is fastest up to 8 B, gloo from 16 B to 16 B, mpi from 32 B"]
+    assert sentences(rows) == ["allreduce: mpi is fastest up to 8 B, gloo at 16 B, mpi from 32 B"]
 
 
 def test_one_side_has_no_rival_and_one_winner_no_crossover() -> None:

@@ -1,0 +1,166 @@
+"""A picture that stands alone, for slides and issues: what was compared, on what hardware, and who is fastest where."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from omb_py.dashboards.base import theme
+from omb_py.dashboards.base.view import View, listed
+from omb_py.dashboards.changes.named_sides import alike, named
+from omb_py.dashboards.figures.curves import COUNTED
+from omb_py.dashboards.figures.multiples import Grid, multiples, points
+from omb_py.dashboards.report.finding import caption, crossovers, fastest_at, legend, title
+from omb_py.dashboards.views.cells import Cells
+from omb_py.dashboards.views.first_screen import MOST_SIDES, FirstScreen, labels
+from omb_py.errors import UsageError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+WIDTH = 1200
+"""Of a picture, in pixels."""
+_PANEL, _MARGIN, _LEFT = 270, 34, 92
+"""Height of a row of panels, free margin, and room for the y axis, in pixels."""
+_SIZES = {"label": (17, 70), "title": (24, 78), "caption": (15, 150), "legend": (14, 150), "note": (13, 170)}
+"""Of each kind of text: its size in pixels, and the letters of a line."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure that says everything by itself."""
+
+    view: View
+    labels: tuple[str, ...]
+    """SIMULATED, STAGED, SHARED, and of what."""
+
+    def spec(self, look: str) -> dict[str, Any]:
+        """Plotly's data and layout with all texts inside, in a theme; the layout has width and height."""
+        if self.view.spec is None:
+            raise ValueError("a picture has a figure")
+        layout = {**self.view.spec["layout"], "width": WIDTH, "template": theme.template(look)}
+        rows = max(-(-int(name[5:] or 1) // _columns(self.view)) for name in layout if name.startswith("yaxis"))
+        above: list[dict[str, Any]] = []
+        top = 14.0
+        heads = [*(("label", text) for text in self.labels), ("title", self.view.title), ("caption", self.view.caption)]
+        for kind, text in heads:
+            top = _written(above, kind, text, top)
+        legend_top = top + 4
+        top += 36 + (24 if rows == 1 else 0)
+        height = top + rows * _PANEL
+        foot: list[dict[str, Any]] = []
+        bottom = 58.0 if rows == 1 else 34.0
+        for note in self.view.notes:
+            bottom = _written(foot, "note", note, bottom)
+        inner = rows * _PANEL
+        for line in above:
+            line |= {"y": 1, "yshift": top - line.pop("at"), "yanchor": "top"}
+        for line in foot:
+            line |= {"y": 0, "yshift": -line.pop("at"), "yanchor": "top"}
+        layout |= {
+            "height": round(height + bottom + 10),
+            "margin": {"l": _LEFT, "r": _MARGIN, "t": round(top), "b": round(bottom + 10), "autoexpand": False},
+            "annotations": [*layout["annotations"], *above, *foot],
+            "legend": {
+                **layout["legend"],
+                "font": {"size": _SIZES["legend"][0]},
+                "y": 1 + (top - legend_top) / inner,
+                "yanchor": "top",
+                "x": -(_LEFT - _MARGIN) / (WIDTH - _LEFT - _MARGIN),
+            },
+            "showlegend": True,
+            "hovermode": False,
+        }
+        layout.pop("meta", None)
+        return {"data": list(self.view.spec["data"]), "layout": layout}
+
+
+def _columns(view: View) -> int:
+    assert view.spec is not None
+    starts = {tuple(a["domain"]) for name, a in view.spec["layout"].items() if name.startswith("xaxis")}
+    return max(1, len(starts))
+
+
+def _written(into: list[dict[str, Any]], kind: str, text: str, at: float) -> float:
+    """Add a text as an annotation at so many pixels from its edge; where the next one begins."""
+    size, letters = _SIZES[kind]
+    lines = textwrap.wrap(text, letters) or [""]
+    strong = kind in ("title", "label")
+    joined = "<br>".join(theme.escape(line) for line in lines)
+    into.append(
+        {
+            "text": f"<b>{joined}</b>" if strong else joined,
+            "showarrow": False,
+            "align": "left",
+            "xref": "paper",
+            "yref": "paper",
+            "x": 0,
+            "xanchor": "left",
+            "xshift": -(_LEFT - _MARGIN),
+            "font": {"size": size} | ({"color": theme.VERDICT_COLOURS["SLOWER"]} if kind == "label" else {}),
+            "at": at,
+        }
+    )
+    return at + 1.32 * size * len(lines) + 6
+
+
+def picture(cells: Cells, name: str, words: Sequence[str], over: str, grid: Grid) -> Picture:
+    """Compare sides of a benchmark.
+
+    Args:
+        cells: the cells of the benchmark.
+        name: the benchmark.
+        words: what names the sides (:func:`omb_py.dashboards.changes.named_sides.named`); empty for those that the
+            first screen would compare.
+        over: ``size``, ``ranks`` or ``gpus``, as the user says it.
+        grid: what stands on the axes.
+
+    Raises:
+        UsageError: nothing fits, or a word names no side; the text says what there is.
+    """
+    cells = replace(cells, rows=_counted(cells.timed, name, grid, over))
+    screen = FirstScreen(cells)
+    chosen = named(words, screen.sides) if words else screen.drawn
+    if len(chosen) > MOST_SIDES:
+        names = listed((side.name for side in chosen), len(chosen))
+        raise UsageError(
+            f"a picture has room for {MOST_SIDES} sides, and these are {len(chosen)}: {names}; name fewer by --compare"
+        )
+    sides, notes = alike((side.name, side.rows(cells.timed)) for side in chosen)
+    known = points(sides, grid)
+    if not known.known:
+        what = "bus bandwidth" if grid.quantity == "busbw" else "time"
+        raise UsageError(f"{name} has no {what} over {over}: choose another --quantity or --over")
+    fastest = {panel: fastest_at(known, panel) for panel in known.panels}
+    marks = {panel: crossovers(each, grid) for panel, each in fastest.items()}
+    count = len(known.panels)
+    beside = count if count <= 3 else 2 if count == 4 else 3
+    view = multiples(sides, name, grid, banded=True, columns=beside, room=0.13, marks=marks)
+    assert view is not None
+    shown = replace(cells, rows=_concat(rows for _, rows in sides))
+    notes = [legend(known, any(marks.values())), *notes]
+    view = replace(view, kind="picture", title=title(name, known, fastest), caption=caption(shown), notes=tuple(notes))
+    return Picture(view, labels(shown))
+
+
+def _counted(rows: pd.DataFrame, name: str, grid: Grid, over: str) -> pd.DataFrame:
+    """The rows with a count. Raises UsageError where there is none, or only one to draw over."""
+    counts = rows[grid.over].fillna(0) if grid.over in rows else rows["ranks"] * 0
+    rows = rows[counts > 0]
+    said = COUNTED[grid.over]
+    values = sorted({int(count) for count in rows[grid.over]})
+    if not values:
+        raise UsageError(f"no cell of {name} was measured on {said}: --over ranks")
+    if grid.across == grid.over and len(values) < 2:
+        raise UsageError(
+            f"{name} was measured on {values[0]} {said} only: --over size, or measure other numbers of {said}"
+        )
+    return rows
+
+
+def _concat(parts: Iterable[pd.DataFrame]) -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.concat(list(parts))

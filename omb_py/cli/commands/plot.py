@@ -1,0 +1,129 @@
+"""``omb-py plot``: one picture of a benchmark that stands alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from omb_py.cli.help import EXIT_CODES, Grouped, Page, debug_option
+from omb_py.cli.option_params import table_option
+from omb_py.cli.output import check_files
+from omb_py.cli.param_types import Parsed, comma_list, word
+from omb_py.cli.stored_cells import benchmark_name, filters, skipped, where_option
+from omb_py.dashboards.base.selection import parse
+from omb_py.errors import ENVIRONMENT, OK, UsageError
+from omb_py.options.request import DEFAULT_STORE
+
+OVER = {"size": "ranks", "ranks": "ranks", "gpus": "devices"}
+"""What can stand on the x axis, and the column that counts in it."""
+ENDINGS = (".png", ".svg", ".pdf")
+QUANTITIES = ("time", "busbw", "ratio")
+THEMES = ("light", "dark")
+
+
+def command() -> click.Command:
+    """``omb-py plot``."""
+    what, output = "What is drawn", "Output"
+    return Page(
+        "plot",
+        params=[
+            click.Argument(["name"], metavar="BENCHMARK"),
+            Grouped(
+                ["--compare"],
+                heading=what,
+                metavar="SIDES",
+                type=comma_list("sides", keep_case=True),
+                default=(),
+                help="Up to six sides with commas: libraries, versions, backends, bindings or devices, as mpi,nccl or "
+                "2.21.5,2.27.3. (default: what the report compares)",
+            ),
+            Grouped(
+                ["--over"],
+                heading=what,
+                metavar="WHAT",
+                type=word("over", tuple(OVER)),
+                default="size",
+                help="size: over message size, a panel for each number of ranks or GPUs. ranks or gpus: over these, a "
+                "panel for each message size. (default: size)",
+            ),
+            Grouped(
+                ["--quantity"],
+                heading=what,
+                metavar="WHAT",
+                type=word("quantity", QUANTITIES),
+                default="time",
+                help="time, busbw (bus bandwidth), or ratio (time over that of the first side). (default: time)",
+            ),
+            where_option(what),
+            Grouped(
+                ["-o", "--output"],
+                heading=output,
+                metavar="FILE",
+                type=Parsed("file", Path),
+                help="Write here: .png, .svg or .pdf. (default: BENCHMARK.png)",
+            ),
+            Grouped(
+                ["--theme"],
+                heading=output,
+                metavar="THEME",
+                type=word("theme", THEMES),
+                default="light",
+                help="light or dark. (default: light)",
+            ),
+            table_option("store", "Store"),
+            debug_option(),
+        ],
+        callback=run_plot,
+        help="A picture for slides and issues: who is fastest at which size, on which hardware, with the crossover "
+        "marked. It needs a Chromium or Chrome; the measurements are read from a store.",
+        sections=(
+            (
+                "Examples",
+                [
+                    ("omb-py plot allreduce", ""),
+                    ("omb-py plot allreduce --compare mpi,nccl --over gpus -o fig.svg", ""),
+                    ("omb-py plot bcast --where ranks=8 --quantity ratio -o bcast.pdf", ""),
+                ],
+            ),
+            ("Exit codes", EXIT_CODES),
+        ),
+    )
+
+
+def run_plot(
+    name: str,
+    compare: tuple[str, ...],
+    over: str,
+    quantity: str,
+    where: tuple[str, ...],
+    output: Path | None,
+    theme: str,
+    store: Path | None,
+) -> int:
+    """Write the picture; the exit code is 3 where a file of the store cannot be read."""
+    from omb_py.dashboards.figures.multiples import SIZE, Grid
+    from omb_py.dashboards.report.build import read_cells
+    from omb_py.dashboards.report.image_export import browser, save_figure
+    from omb_py.dashboards.report.picture import picture
+
+    place, name = store or DEFAULT_STORE, benchmark_name("plot", name)
+    path = output or Path(f"{name}.png")
+    check_files([path], ENDINGS)
+    browser("omb-py report needs none")
+    filters(where)
+    unread: list[tuple[str, str]] = []
+    cells = read_cells(place, parse([f"benchmark={name}", *where]), unread)
+    for file, why in unread:
+        skipped(Path(file), why)
+    if not len(cells.rows):
+        fit = f" that fits {' '.join(where)}" if where else ""
+        raise UsageError(f"no cell of {name}{fit} in {str(place)!r}: omb-py results list --store {place}")
+    column = OVER[over]
+    if over == "size" and bool((cells.timed["devices"].fillna(0) > 0).all()):
+        column = "devices"
+    grid = Grid(column, SIZE if over == "size" else column, quantity)
+    drawn = picture(cells, name, compare, over, grid)
+    save_figure(drawn.spec(theme), path)
+    click.echo(f"omb-py: {drawn.view.title}: written to {path}", err=True)
+    return ENVIRONMENT if unread else OK

@@ -1,0 +1,153 @@
+"""The picture that stands alone: sides by words, finding, hardware, crossover, SIMULATED."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omb_py.cli import main
+from omb_py.dashboards.base.selection import parse
+from omb_py.dashboards.figures.multiples import Grid
+from omb_py.dashboards.report import image_export
+from omb_py.dashboards.report.build import read_cells
+from omb_py.dashboards.report.picture import WIDTH, Picture, picture
+from tests.support import gpu_store
+from tests.support.browser import missing
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("gpus") / "s"
+    gpu_store.write(place, (8, 32))
+    return place
+
+
+def drawn(store: Path, words: str = "", grid: Grid = Grid("devices"), over: str = "size") -> Picture:  # noqa: B008
+    cells = read_cells(store, parse(["benchmark=allreduce"]), [])
+    return picture(cells, "allreduce", [word for word in words.split(",") if word], over, grid)
+
+
+def names(shown: Picture) -> list[str]:
+    return [t["name"] for t in shown.spec("light")["data"] if t.get("showlegend")]
+
+
+@pytest.mark.parametrize(
+    ("words", "sides"),
+    [
+        ("mpi,nccl", ["MVAPICH-Plus 4.1", "NCCL 2.27.3"]),
+        ("nccl,mpi", ["NCCL 2.27.3", "MVAPICH-Plus 4.1"]),
+        ("2.21.5,2.27.3", ["NCCL 2.21.5", "NCCL 2.27.3"]),
+        ("mvapichplus,nccl 2.21.5", ["MVAPICH-Plus 4.1", "NCCL 2.21.5"]),
+        ("", ["NCCL 2.21.5", "NCCL 2.27.3", "MVAPICH-Plus 4.1"]),
+    ],
+)
+def test_words_name_sides_and_the_newest_version_stands_for_a_library(
+    store: Path, words: str, sides: list[str]
+) -> None:
+    assert names(drawn(store, words)) == sides
+
+
+def test_it_says_who_is_fastest_where_and_on_what(store: Path) -> None:
+    shown = drawn(store, "mpi,2.27.3")
+    assert shown.view.title.startswith("allreduce, 32 GPUs: MVAPICH-Plus 4.1 is fastest up to ")
+    assert ", NCCL 2.27.3 from " in shown.view.title and "× apart, at 64 MiB" in shown.view.title
+    assert shown.view.caption == "8 to 32 GPUs · 2 to 8 nodes · NVIDIA A100-SXM4-40GB · 3 launches each · 2026-04-06"
+    assert "timing: local_max (MVAPICH-Plus 4.1), isolated (NCCL 2.27.3)" in shown.view.notes[1]
+    assert shown.labels == ()
+
+
+def test_the_crossover_stands_where_the_times_cross(store: Path) -> None:
+    spec = drawn(store, "mpi,2.27.3").spec("light")
+    time = gpu_store.time_us
+    for panel, gpus in (("x", 8), ("x2", 32)):
+        first = next(
+            s for s in gpu_store.SIZES if time("NCCL", "2.27.3", gpus, s) < time("MVAPICH-Plus", "4.1", gpus, s)
+        )
+        (line,) = [shape for shape in spec["layout"]["shapes"] if shape["xref"] == panel]
+        assert line["x0"] == line["x1"] == first
+
+
+def test_over_gpus_has_a_panel_for_each_size_and_a_ratio_is_one_for_the_first_side(store: Path) -> None:
+    grid = Grid("devices", "devices", "ratio")
+    data = drawn(store, "2.21.5,2.27.3", grid, "gpus").spec("dark")["data"]
+    lines = [t for t in data if t["mode"] == "lines+markers"]
+    assert {tuple(t["x"]) for t in lines} == {(8, 32)} and len({t.get("xaxis", "x") for t in lines}) == 6
+    assert all(y == 1 for t in lines if t["name"] == "NCCL 2.21.5" for y in t["y"])
+    last = [t["y"] for t in lines if t["name"] == "NCCL 2.27.3"]
+    assert max(max(y) for y in last) > 1.2 and min(min(y) for y in last) < 1
+
+
+def test_all_texts_are_in_the_figure_and_below_each_other(store: Path) -> None:
+    layout = drawn(store, "mpi,nccl").spec("light")["layout"]
+    texts = [a for a in layout["annotations"] if a["xref"] == "paper"]
+    assert layout["width"] == WIDTH and len(texts) == 4
+    above = [a["yshift"] for a in texts if a["y"] == 1]
+    below = [a["yshift"] for a in texts if a["y"] == 0]
+    assert above == sorted(above, reverse=True) and all(0 < y <= layout["margin"]["t"] for y in above)
+    assert below == sorted(below, reverse=True) and all(-layout["margin"]["b"] <= y < 0 for y in below)
+
+
+def test_what_was_simulated_says_so(tmp_path: Path) -> None:
+    words = ["allreduce", "--backend", "mock", "-n", "2", "-m", "8:64", "-i", "4", "--quiet"]
+    assert main([*words, "--store", str(tmp_path)]) == 0
+    shown = drawn(tmp_path, grid=Grid())
+    assert shown.labels[0].startswith("SIMULATED")
+    assert "<b>SIMULATED" in shown.spec("light")["layout"]["annotations"][0]["text"]
+    assert shown.view.title == "allreduce, 2 ranks: 1 µs at 8 B, 1.01 µs at 64 B"
+    assert "its spread is unknown" in shown.view.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ("allreduce --compare mpi,ncl", 2, "the store has no side 'ncl': did you mean nccl"),
+        ("allreduce --compare mpi,,nccl", 2, "mpi,,nccl"),
+        ("allreduce --over nodes", 2, "'nodes'"),
+        ("allreduce --over gpus --where ranks=8", 2, "allreduce was measured on 8 GPUs only: --over size"),
+        ("allreduce -o fig.jpg", 2, "--output fig.jpg: the ending says the form: did you mean .png?"),
+        ("allreduce -o no/fig.svg", 3, "there is no folder no: make it first"),
+        ("alreduce", 2, "no cell of alreduce in 's': omb-py results list --store s"),
+        ("allreduce --where size=8", 2, "the store has no column 'size' to filter by"),
+        ("allreduce --where ranks=7", 2, "no cell of allreduce that fits ranks=7 in 's'"),
+        ("s", 2, "plot takes a benchmark of it: omb-py plot BENCHMARK --store s"),
+        ("allreduce --store away", 2, "away"),
+    ],
+)
+def test_a_wrong_line_is_answered_in_one(
+    words: str, code: int, said: str, store: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(store.parent)
+    monkeypatch.setattr(image_export, "browser", lambda otherwise="": "never started")
+    given = words.split() if "--store" in words else [*words.split(), "--store", "s"]
+    assert main(["plot", *given]) == code
+    error = capsys.readouterr().err
+    assert error.startswith("omb-py: error: ") and said in error and error.count("\n") == 1
+
+
+def test_without_a_browser_it_says_what_to_install(
+    store: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(image_export, "BROWSERS", ())
+    monkeypatch.delenv(image_export.VARIABLE, raising=False)
+    assert main(["plot", "allreduce", "--store", str(store)]) == 3
+    assert capsys.readouterr().err == (
+        "omb-py: error: a picture is drawn by a browser, and no Chromium or Chrome is on the PATH: apt-get install "
+        "chromium, or set BROWSER_PATH; omb-py report needs none\n"
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+@pytest.mark.skipif(bool(missing()), reason=missing() or "there is one")
+@pytest.mark.parametrize(("ending", "begins"), [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<svg")])
+def test_a_picture_of_each_form(store: Path, ending: str, begins: bytes, tmp_path: Path, capsys: Any) -> None:
+    file = tmp_path / f"fig.{ending}"
+    assert main(["plot", "allreduce", "--compare", "mpi,nccl", "-o", str(file), "--store", str(store)]) == 0
+    content = file.read_bytes()
+    assert content.startswith(begins) and [p.name for p in tmp_path.iterdir()] == [file.name]
+    if ending == "svg":
+        text = content.decode()
+        assert "MVAPICH-Plus 4.1" in text and "from 256 KiB" in text and "NVIDIA A100-SXM4-40GB" in text
+    assert "written to" in capsys.readouterr().err

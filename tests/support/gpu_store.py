@@ -1,0 +1,106 @@
+"""A store of three libraries on GPUs, for pictures. The numbers are made up; no such machine was measured.
+
+python -m tests.support.gpu_store --out DIR
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from omb_py.results.store.keys import comparability_key
+from omb_py.results.store.schema import blank_row
+from omb_py.results.store.write import write_launch
+
+SIDES = (("mpi", "MVAPICH-Plus", "4.1"), ("nccl", "NCCL", "2.21.5"), ("nccl", "NCCL", "2.27.3"))
+SIZES = tuple(4 << n for n in range(0, 26, 2))
+GPUS = (2, 4, 8, 16, 32, 64)
+LAUNCHES = 3
+FIRST = datetime(2026, 4, 6, 8, tzinfo=UTC)
+
+
+def time_us(library: str, version: str, gpus: int, size: int) -> float:
+    """A made-up time: MPI begins fast and has less bandwidth; the newer NCCL is slower in the middle on many GPUs."""
+    alpha, rate = (4.0 * np.log2(gpus), 12e3) if library != "NCCL" else (18.0 + 1.5 * np.log2(gpus), 90e3)
+    time = alpha + 2 * (gpus - 1) / gpus * size / rate
+    if version == "2.27.3":
+        time *= 1.3 if gpus >= 32 and 1 << 16 <= size <= 1 << 20 else 0.95
+    return float(time)
+
+
+def write(store: Path, gpus: tuple[int, ...] = GPUS, benchmarks: tuple[str, ...] = ("allreduce",)) -> None:
+    """Write the store, a file a launch."""
+    rng = np.random.default_rng(18)
+    turns = itertools.product(SIDES, gpus, range(LAUNCHES))
+    for turn, ((backend, library, version), count, launch) in enumerate(turns):
+        started = FIRST + timedelta(minutes=7 * turn)
+        name = f"made-up-{library}-{version}-{count}-{launch}".replace(" ", "-")
+        rows = []
+        for benchmark, size in itertools.product(benchmarks, SIZES):
+            time = time_us(library, version, count, size) * float(np.exp(rng.normal(0, 0.01)))
+            rows.append(_row(benchmark, backend, library, version, count, size, time))
+        for row in rows:
+            row |= {"run_id": name, "launch_id": f"{name}-0", "started_at": started.isoformat()}
+        facts = {"library": library, "library_version": version, "launch": {"launch_id": f"{name}-0"}}
+        write_launch(store, rows, facts)
+
+
+def _row(benchmark: str, backend: str, library: str, version: str, gpus: int, size: int, time: float) -> dict[str, Any]:
+    bandwidth = size / time / 1e3
+    row = blank_row() | {
+        "launch_index": 0,
+        "schema_version": 2,
+        "source": "omb-py",
+        "benchmark": benchmark,
+        "family": "collective",
+        "backend": backend,
+        "library": library,
+        "library_version": version,
+        "binding": "native",
+        "device": "cuda",
+        "device_name": "NVIDIA A100-SXM4-40GB",
+        "buffer": "cupy",
+        "dtype": "float32",
+        "op": "sum",
+        "process_sync": "barrier",
+        "timing": "local_max" if backend == "mpi" else "isolated",
+        "ranks": gpus,
+        "nodes": -(-gpus // 4),
+        "ranks_per_node": min(gpus, 4),
+        "devices": gpus,
+        "size_bytes": size,
+        "metric": "latency",
+        "unit": "us",
+        "value": time,
+        "mean_us": time,
+        "median_us": time,
+        "min_us": 0.97 * time,
+        "p25_us": 0.99 * time,
+        "p75_us": 1.01 * time,
+        "p99_us": 1.1 * time,
+        "algbw_gbps": bandwidth,
+        "busbw_gbps": bandwidth * 2 * (gpus - 1) / gpus,
+        "iterations": 1000,
+        "stop_reason": "count",
+        "sync_limited": False,
+        "environment_key": f"environment of {library} {version}",
+    }
+    return row | {"comparability_key": comparability_key(row, benchmark)}
+
+
+def main(words: list[str] | None = None) -> int:
+    """Write a store."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True)
+    write(parser.parse_args(words).out)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
