@@ -64,6 +64,7 @@ def run(
     launches: int = 1,
     validate: bool = False,
     validation_log: Path | None = None,
+    energy: bool = False,
     dtypes: tuple[str, ...] = (),
     op: str | None = None,
     window: int | None = None,

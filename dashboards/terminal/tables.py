@@ -10,11 +10,13 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from omb_py.engine.devices.nvml import THROTTLE
+from omb_py.engine.measuring.energy import ENOUGH_S
 from omb_py.results.analysis.crossover import marks
 from omb_py.results.caveats import caveat_text
 from omb_py.results.compare.tags import ACCEPT_PHASE, COMPARE_SIDE, telling
 from omb_py.results.formats.json_values import plain
-from omb_py.results.formats.units import number_of, size_text
+from omb_py.results.formats.units import energy_text, number_of, size_text
 from omb_py.results.store.runs import Run
 
 Row = Mapping[str, Any]
@@ -130,6 +132,22 @@ def _validation(row: Row) -> str:
     return {True: "Pass", False: "Fail"}.get(validated, "-")
 
 
+def _energy(row: Row) -> str:
+    """Joule an operation of all that was counted; ``~`` where the loop was too short for more than a rough number."""
+    metrics = dict(row.get("metrics") or {})
+    parts = [metrics[name] for name in ("energy_host_uj", "energy_gpu_uj") if name in metrics]
+    rough = "~" if metrics.get("energy_loop_s", 0.0) < ENOUGH_S else ""
+    return f"{rough}{energy_text(sum(parts))}" if parts else "-"
+
+
+def _throttled(row: Row) -> str:
+    metrics = dict(row.get("metrics") or {})
+    bits = int(metrics.get("gpu_throttle", 0))
+    words = [f"GPU: {word}" for bit, word in THROTTLE.items() if bits & bit]
+    words += ["CPU: heat"] if metrics.get("host_throttled", 0) > 0 else []
+    return ", ".join(dict.fromkeys(words))
+
+
 def _launch(row: Row) -> str:
     return str(row.get("launch_id") or "")
 
@@ -166,6 +184,8 @@ _MEASURED: tuple[tuple[str, Callable[[Row], str]], ...] = (
     ("stop", _text("stop_reason")),
     ("validation", _validation),
     ("busbw GB/s", _numeric("busbw_gbps")),
+    ("energy/op", _energy),
+    ("throttled", _throttled),
 )
 
 
@@ -182,4 +202,4 @@ def _common(rows: Sequence[Row]) -> str:
 def _style(head: str, text: str) -> str:
     if head == "validation":
         return {"Pass": "green", "Fail": "bold red"}.get(text, "")
-    return ""
+    return "bold yellow" if head == "throttled" else ""

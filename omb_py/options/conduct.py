@@ -125,6 +125,14 @@ CHECKS = under(
         makes=_validation,
     ),
     Option(
+        "energy",
+        "--energy",
+        "Energy per operation of hosts (RAPL) and GPUs (NVML), and whether they were throttled.",
+        takers=lambda benchmark: not benchmark.once and benchmark.runs is None,
+        lacks="timed loop whose energy could be read",
+        cell="energy",
+    ),
+    Option(
         "timeout",
         "--timeout",
         "End the run when a rank makes no progress for so long.",

@@ -96,6 +96,8 @@ class Request:
     """Check every byte of every message."""
     validation_log: Path | None = None
     """Folder for a log of wrong bytes, which must not exist yet."""
+    energy: bool = False
+    """Read energy, clocks and throttling around the loop of each size."""
     percentiles: tuple[int, ...] = ()
     """Tail percentiles to print, at most five."""
     dtypes: tuple[str, ...] = ()

@@ -65,6 +65,17 @@ def in_unit(value: float, dimension: Dimension) -> str:
     return f"{_four_digits(number)} {unit}"
 
 
+def energy_text(microjoules: float) -> str:
+    """An energy in µJ with the unit that suits its size.
+
+    >>> energy_text(1234.5)
+    '1.234 mJ'
+    """
+    steps = ((1e6, "J"), (1e3, "mJ"))
+    divisor, unit = next((step for step in steps if abs(microjoules) >= step[0]), (1.0, "µJ"))
+    return f"{_four_digits(microjoules / divisor)} {unit}"
+
+
 def _four_digits(number: float) -> str:
     """A number with at least four significant digits and no exponent."""
     digits = 3 - math.floor(math.log10(abs(number))) if number else 2

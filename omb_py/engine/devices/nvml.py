@@ -31,6 +31,16 @@ _NO_PEER: Final = {
     6: "the driver does not say why",
 }
 """nvmlGpuP2PStatus_t but OK."""
+THROTTLE: Final = {
+    0x4: "power cap",
+    0x8: "hardware slowdown",
+    0x20: "heat",
+    0x40: "heat",
+    0x80: "power brake",
+}
+"""Bits of nvmlClocksThrottleReasons that make an operation slower than the GPU could be, with our words."""
+CLOCK_SM: Final = 1
+"""NVML_CLOCK_SM."""
 _P2P_READ, _P2P_WRITE = 0, 1
 """NVML_P2P_CAPS_INDEX_…: nvidia-ml-py 13 has the first as a tuple, which its own function refuses."""
 
@@ -142,6 +152,16 @@ def facts() -> dict[str, Any]:
         return inventory().as_dict()
     except EnvironmentProblem as problem:
         return {"unknown": str(problem)}
+
+
+def uuid_text(identity: str) -> str:
+    """NVML's text of the UUID that :meth:`omb_py.engine.devices.Device.identity` has as 32 hex digits.
+
+    >>> uuid_text("0123456789abcdef0123456789abcdef")
+    'GPU-01234567-89ab-cdef-0123-456789abcdef'
+    """
+    digits = identity.lower()
+    return f"GPU-{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
 def ask(nvml: Any, function: str, *operands: Any) -> Any:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from omb_py.engine.measuring.energy import Meter
 from omb_py.engine.measuring.statistics import checkpoints, late_enough, settled, too_slow
 from omb_py.engine.measuring.validate import TIMED_LOOP, Checker, Log, checkable, validate
 from omb_py.engine.native.matmul import flop_of
@@ -199,6 +200,8 @@ def measure(
     if benchmark.once:
         return _noted(session, benchmark, cell)
     started = time.monotonic()
+    meter = Meter(session) if cell.energy else None
+    energy: Mapping[str, float] = {}
     worlds = worlds_of(session)
     wrong: int | None = None
     if cell.validate and checkable(benchmark):
@@ -220,12 +223,16 @@ def measure(
         sampler = Sampler(session, benchmark, cell, runner, number, stage.laps, number + 1 == len(stages))
         sampler.warm(cell.warmup)
         phase("loop")
+        if meter:
+            meter.start()
         gc.disable()  # a collection inside the loop would show as an outlier
         session.barrier()
         try:
             stop = _loop(session, cell, sampler, benchmark.fewest)
         finally:
             gc.enable()
+        if meter:  # of several stages the last one is the operation
+            energy = meter.stop((sampler.done + cell.warmup) * sampler.parts)
         phase("write")
         runner.leave(number)
         if checker:
@@ -248,8 +255,11 @@ def measure(
     if cell.workload:
         computed = session.total(np.array([float(sum(map(flop_of, programs.values())))]))[0] / session.size
         result.extra |= {"flop": float(computed)} if computed else {}
+    result.extra |= energy
     result.marks = dict(runner.marks)
     runner.close()
+    if meter:
+        meter.close()
     if result.wrong_bytes is not None:
         result.validated = result.wrong_bytes == 0
     if benchmark.metric.bytes_of:

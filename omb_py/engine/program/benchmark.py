@@ -123,6 +123,8 @@ class Cell:
     warmup: int = 100
     precision: float = 0.01
     time_limit: float | None = None
+    energy: bool = False
+    """Energy, clocks and throttling of the loop are read, too (:mod:`omb_py.engine.measuring.energy`)."""
     validate: bool = False
     distinct: bool = False
     """Validation runs the same body with a buffer of its own for every slot of a window."""

@@ -9,6 +9,7 @@ import socket
 import struct
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -103,6 +104,15 @@ def infiniband(system: Path | None = None) -> list[dict[str, str | None]]:
             }
         )
     return ports
+
+
+def throttle_count(system: Path = Path("/sys")) -> int | None:
+    """Read how often processors were throttled because of heat; None where that is not counted."""
+    counts = []
+    for path in system.glob("devices/system/cpu/cpu[0-9]*/thermal_throttle/core_throttle_count"):
+        with suppress(OSError, ValueError):
+            counts.append(int(path.read_text()))
+    return sum(counts) if counts else None
 
 
 def _os_name() -> str | None:

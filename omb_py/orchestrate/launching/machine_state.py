@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from omb_py.engine.rank.system_info import throttle_count
+
 BUSY_SHARE = 0.5
 """A machine is busy when other programs use more than this share of its cores."""
 _SHARED = 0.25
@@ -110,15 +112,6 @@ def busy_ticks(proc: Path = Path("/proc")) -> tuple[int, int] | None:
         return None
     busy = user + nice + system + irq + softirq + steal
     return busy, busy + idle + iowait
-
-
-def throttle_count(system: Path = Path("/sys")) -> int | None:
-    """Read how often processors were throttled because of heat; None where that is not counted."""
-    counts = []
-    for path in system.glob("devices/system/cpu/cpu[0-9]*/thermal_throttle/core_throttle_count"):
-        with contextlib.suppress(OSError, ValueError):
-            counts.append(int(path.read_text()))
-    return sum(counts) if counts else None
 
 
 class OtherWork:

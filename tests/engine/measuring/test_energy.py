@@ -1,0 +1,158 @@
+"""Energy of the timed loop: counters that are read, added over the ranks and divided; what has none says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from omb_py.dashboards.terminal.tables import results_table
+from omb_py.engine.devices import nvml
+from omb_py.engine.measuring.energy import Meter, used, zones
+from omb_py.engine.measuring.measure import measure
+from omb_py.errors import EnvironmentProblem
+from omb_py.suites import find
+from tests.support.machines.nvml import StandInGpu, StandInNvml
+
+
+class Ranks:
+    """A session as a meter sees it: this rank, and what the others add."""
+
+    def __init__(
+        self, rank: int = 0, hosts: tuple[str, ...] = ("n1", "n1"), places: Any = (), others: Any = 0.0
+    ) -> None:
+        self.local, self.hosts, self.places, self._others = (rank,), hosts, places, others
+
+    def total(self, values: Any) -> Any:
+        return values + self._others
+
+    def maximum(self, values: Any) -> Any:
+        return values
+
+
+def package(system: Path, name: str, microjoules: int, folder: str, wraps_at: int = 1000) -> Path:
+    zone = system / "class/powercap" / folder
+    zone.mkdir(parents=True, exist_ok=True)
+    (zone / "name").write_text(f"{name}\n")
+    (zone / "max_energy_range_uj").write_text(f"{wraps_at}\n")
+    (zone / "energy_uj").write_text(f"{microjoules}\n")
+    return zone / "energy_uj"
+
+
+def on_gpus(*buses: int) -> list[dict[str, Any]]:
+    return [
+        {"rank": rank, "host": "n1", "device": "cuda:0", "identity": f"{bus:032x}"} for rank, bus in enumerate(buses)
+    ]
+
+
+def test_packages_and_memory_count_once(tmp_path: Path) -> None:
+    package(tmp_path, "package-0", 5, "intel-rapl:0")
+    package(tmp_path, "core", 3, "intel-rapl:0:0")
+    package(tmp_path, "dram", 7, "intel-rapl:0:1")
+    package(tmp_path, "psys", 99, "intel-rapl:1")
+    package(tmp_path, "package-0", 5, "intel-rapl-mmio:0")
+    (tmp_path / "class/powercap/intel-rapl:2").mkdir()  # without a counter, as one that root alone may read
+    assert [zone.file.parent.name for zone in zones(tmp_path)] == ["intel-rapl:0", "intel-rapl:0:1"]
+    assert zones(tmp_path / "nowhere") == [] and used(90, 10, 100) == 20
+
+
+def test_host_energy_is_divided_by_the_operations(tmp_path: Path) -> None:
+    count = tmp_path / "devices/system/cpu/cpu0/thermal_throttle/core_throttle_count"
+    count.parent.mkdir(parents=True)
+    count.write_text("4\n")
+    counter = package(tmp_path, "package-0", 900, "intel-rapl:0")
+    meter = Meter(Ranks(), tmp_path)  # type: ignore[arg-type]
+    counter.write_text("990\n")
+    meter.start()
+    counter.write_text("30\n")  # it began again at 1000
+    count.write_text("6\n")
+    figures = meter.stop(8)
+    assert (figures["energy_host_uj"], figures["energy_hosts"], figures["host_throttled"]) == (5.0, 1.0, 2.0)
+    assert 0 <= figures["energy_loop_s"] < 60 and "energy_gpu_uj" not in figures
+
+
+def test_a_rank_that_is_not_the_first_of_its_host_counts_nothing(tmp_path: Path) -> None:
+    counter = package(tmp_path, "package-0", 0, "intel-rapl:0")
+    meter = Meter(Ranks(1, others=np.array([1.0, 0.0])), tmp_path)  # type: ignore[arg-type]
+    meter._session._others = np.array([600.0, 0.0, 0.0])  # type: ignore[attr-defined]
+    counter.write_text("500\n")
+    assert meter.stop(2)["energy_host_uj"] == 300
+
+
+def test_gpus_clocks_and_why_they_are_low(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gpus = [StandInGpu(16, energy_mj=70, clock_mhz=1410), StandInGpu(17, energy_mj=10)]
+    machine = StandInNvml(gpus)
+    monkeypatch.setattr(nvml, "load", lambda: machine)
+    meter = Meter(Ranks(1, places=on_gpus(17, 16)), tmp_path)  # type: ignore[arg-type]
+    meter.start()
+    gpus[0].energy_mj = 72
+    gpus[0].throttle = 0x4 | 0x40 | 0x1  # power cap, heat; idle is none
+    figures = meter.stop(10)
+    meter.close()
+    assert machine.users == 0
+    assert (figures["energy_gpu_uj"], figures["energy_gpus"], figures["gpu_clock_mhz"]) == (200, 1, 1410)
+    assert figures["gpu_throttle"] == 0x44 and "energy_host_uj" not in figures
+    figures |= {"energy_loop_s": 0.2}
+    (row,) = [{"size_bytes": 8, "value": 1.0, "unit": "us", "metrics": figures}]
+    columns = {str(column.header): next(iter(column.cells)) for column in results_table([row]).columns}
+    assert (str(columns["energy/op"]), str(columns["throttled"])) == ("~200 µJ", "GPU: power cap, GPU: heat")
+    cool = {"size_bytes": 8, "value": 1.0, "unit": "us", "metrics": {**figures, "gpu_throttle": 0, "energy_loop_s": 2}}
+    heads = [str(column.header) for column in results_table([cool]).columns]
+    assert "throttled" not in heads and "energy/op" in heads
+    assert "energy/op" not in [str(column.header) for column in results_table([{**row, "metrics": {}}]).columns]
+
+
+def test_ranks_of_one_gpu_count_it_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nvml, "load", lambda: pytest.fail("rank 0 reads it"))
+    others = np.array([0.0, 1.0])
+    meter = Meter(Ranks(1, places=on_gpus(16, 16), others=others), tmp_path)  # type: ignore[arg-type]
+    assert meter._gpu is None
+
+
+@pytest.mark.parametrize("energy_mj", [None, 5])
+def test_without_any_counter_every_rank_refuses(
+    energy_mj: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = StandInNvml([StandInGpu(16, energy_mj=energy_mj)])
+    monkeypatch.setattr(nvml, "load", lambda: machine)
+    bus = 16 if energy_mj is None else 99  # a GPU too old to count; one that NVML does not know
+    with pytest.raises(EnvironmentProblem, match=r"--energy: no rank can read .* chmod"):
+        Meter(Ranks(places=on_gpus(bus)), tmp_path)  # type: ignore[arg-type]
+    assert machine.users == 0
+
+
+def test_the_loop_is_between_the_readings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from omb_py.backends.mock import BACKEND
+
+    events: list[Any] = []
+
+    class Recorded:
+        def __init__(self, session: Any) -> None:
+            events.append("opened")
+
+        def start(self) -> None:
+            events.append("start")
+
+        def stop(self, operations: int) -> dict[str, float]:
+            events.append(operations)
+            return {"energy_host_uj": 3.0}
+
+        def close(self) -> None:
+            events.append("closed")
+
+    monkeypatch.setattr("omb_py.engine.measuring.measure.Meter", Recorded)
+    session = BACKEND.connect({"ranks": 2, "settings": None})
+    counts = {"iterations": 20, "warmup": 5, "auto": False}
+    latency = find("latency")
+    done = measure(session, latency, latency.cell("mock", "native", 8, energy=True, **counts))
+    assert events == ["opened", "start", 2 * 25, "closed"] and done.extra["energy_host_uj"] == 3.0
+    events.clear()
+    allreduce = find("iallreduce")  # the pure call first, then the call with computing beside it
+    measure(session, allreduce, allreduce.cell("mock", "native", 8, energy=True, **counts))
+    assert events == ["opened", "start", 25, "start", 25, "closed"]
+    events.clear()
+    measure(session, latency, latency.cell("mock", "native", 8, **counts))
+    assert events == []
+
