@@ -37,7 +37,7 @@ def test_help_says_nothing_of_one_benchmark() -> None:
 def test_a_command_names_what_it_shares_with_benchmarks() -> None:
     text = options_page.tool_tables()
     explain = text.partition("### omb-py explain")[2].partition("###")[0]
-    assert "too: `--ranks`, `--window-size`, `--win-options`, `--sync-option`." in explain
+    assert "too: `--ranks`, `--window-size`, `--win-options`, `--sync-option`, `--hosts`, `--launcher`." in explain
     assert "| `-m`, `--message-size SIZE` | One message size" in explain
     assert "### omb-py results prune" in text and "--inject" not in text
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tests.golden import benchmarks, errors, pages, reports, store, suites
+from tests.golden import benchmarks, errors, launches, pages, reports, store, suites
 from tests.golden.running import Place, place
 
 DATA = Path(__file__).parent / "data"
@@ -27,7 +27,7 @@ def _all() -> dict[str, Maker]:
         made[f"rows/{family}.txt"] = benchmarks.rows(names)
     made |= {f"formats/{name}.txt": benchmarks.form(name) for name in benchmarks.FORMS}
     made |= {f"options/{name}.txt": benchmarks.options(name) for name in benchmarks.OPTIONS}
-    for module in (pages, suites, reports, store, errors):
+    for module in (pages, launches, suites, reports, store, errors):
         made |= module.files()
     return made
 

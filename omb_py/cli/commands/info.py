@@ -13,13 +13,17 @@ from omb_py.backends.registry import capabilities_of, default
 from omb_py.cli.app import COMPLETE_VAR, FAMILIES, ROOT
 from omb_py.cli.help import EXIT_CODES, Grouped, Page, debug_option
 from omb_py.cli.option_params import ranks_option, table_option
-from omb_py.cli.param_types import Parsed, word
+from omb_py.cli.param_types import Parsed, whole, word
 from omb_py.cli.stored_cells import format_option
-from omb_py.errors import ENVIRONMENT, OK
+from omb_py.engine.devices import GPU_KINDS
+from omb_py.engine.program.benchmark import Benchmark
+from omb_py.engine.rank.launcher_variables import joined_environment
+from omb_py.errors import ENVIRONMENT, OK, EnvironmentProblem, UsageError
 from omb_py.grammar.values import parse_size
 from omb_py.options.request import DEFAULT_STORE, Request
-from omb_py.orchestrate.info import catalogue, doctor, gpu_doctor
+from omb_py.orchestrate.info import catalogue, doctor, explain_devices, gpu_doctor
 from omb_py.orchestrate.info.explain import explain
+from omb_py.orchestrate.launching.launchers import command_for
 from omb_py.orchestrate.planning.plan import check
 from omb_py.suites import find, names
 from omb_py.suites.registry import BROKEN
@@ -81,15 +85,48 @@ def explain_command() -> click.Command:
                 default=default(),
                 help=f"Communication library: {', '.join(capabilities_of())}. (default: {default()})",
             ),
+            *device_options(),
             debug_option(),
         ],
         callback=run_explain,
-        help="What a benchmark does: for each rank the steps, which of them are timed, and how the number is made.",
+        help="What a benchmark does: for each rank the steps, which of them are timed, and how the number is made. "
+        "With --device also the GPU that each rank will open; inside a launcher each process says its own and why.",
         sections=(
-            ("Examples", [("omb-py explain latency", ""), ("omb-py explain allreduce -n 4 -m 1M", "")]),
+            (
+                "Examples",
+                [
+                    ("omb-py explain latency", ""),
+                    ("omb-py explain allreduce -n 4 -m 1M", ""),
+                    ("omb-py explain allreduce -d cuda -n 16 --hosts n1,n2 --gpus 8", "the GPU of each rank"),
+                    ("srun -n 16 --gpus-per-task=1 omb-py explain allreduce -d cuda", "each rank its own"),
+                ],
+            ),
             ("Exit codes", EXIT_CODES),
         ),
     )
+
+
+def device_options() -> list[click.Option]:
+    """Options of ``omb-py explain`` about GPUs and the launcher that starts the ranks."""
+    heading = "Where"
+    return [
+        Grouped(
+            ["-d", "--device", "device"],
+            heading=heading,
+            metavar="KIND",
+            type=word("device", GPU_KINDS),
+            help=f"{' or '.join(GPU_KINDS)}: also which GPU each rank will open.",
+        ),
+        Grouped(
+            ["--gpus"],
+            heading=heading,
+            metavar="N",
+            type=whole("number of GPUs", 1),
+            help="GPUs of each machine. (default: those that are here)",
+        ),
+        table_option("hosts", heading, "this one"),
+        table_option("launcher", heading),
+    ]
 
 
 def run_explain(
@@ -100,13 +137,25 @@ def run_explain(
     backend: str,
     window_kind: str | None = None,
     sync: str | None = None,
+    device: str | None = None,
+    gpus: int | None = None,
+    hosts: tuple[str, ...] | None = None,
+    launcher: str | None = None,
 ) -> int:
     """Print what a benchmark does; the exit code."""
     benchmark = find(name)
+    if device and joined_environment(os.environ):
+        click.echo(explain_devices.of_rank(os.environ, device, gpus or explain_devices.here(device, os.environ)))
+        return OK
+    if device and device not in capabilities_of()[backend].devices:
+        raise EnvironmentProblem(f"backend {backend} has no buffers on {device}: leave --device out")
+    if not device and (gpus or hosts or launcher):
+        raise UsageError("--gpus, --hosts and --launcher say where GPUs are: add --device, or leave them out")
+    where = _where(benchmark, backend, ranks, device, gpus, hosts or (), launcher or "auto") if device else ""
     check(
         Request(
             benchmark.name,
-            backends=(backend,),
+            backends=(default() if device else backend,),  # no GPU is needed for an explanation
             ranks=ranks,
             window=window,
             window_kind=window_kind,
@@ -114,8 +163,25 @@ def run_explain(
             sizes=None if size is None else f"{size}:{size}",
         )
     )
-    click.echo(explain(benchmark, ranks, size, window, backend, window_kind, sync))
+    click.echo(explain(benchmark, ranks, size, window, backend, window_kind, sync) + where)
     return OK
+
+
+def _where(
+    benchmark: Benchmark,
+    backend: str,
+    ranks: int,
+    device: str,
+    gpus: int | None,
+    hosts: tuple[str, ...],
+    launcher: str,
+) -> str:
+    capabilities = capabilities_of()[backend]
+    words = ["omb-py", benchmark.name, "--backend", backend, "--device", device]
+    bind, needs_mpi = capabilities.bound, capabilities.needs_mpi
+    command = command_for(launcher, words, ranks, hosts=hosts, bind=bind, needs_mpi=needs_mpi, gpus="own")
+    each = gpus or explain_devices.here(device, os.environ)
+    return f"\n\n{explain_devices.before_launch(command, hosts, ranks, device, each)}"
 
 
 def _benchmarks(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:

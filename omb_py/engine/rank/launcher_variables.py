@@ -264,8 +264,13 @@ def local_rank(environ: Environment) -> int:
     >>> local_rank({"SLURM_LOCALID": "3"})
     3
     """
-    numbers = (_number(environ, launcher.local_rank) for launcher in _readable(environ))
-    return next((number for number in numbers if number is not None), 0)
+    return _number(environ, (local_rank_variable(environ),)) or 0
+
+
+def local_rank_variable(environ: Environment) -> str:
+    """The variable from which :func:`local_rank` takes the number; empty where none gives one."""
+    names = (name for launcher in _readable(environ) for name in launcher.local_rank)
+    return next((name for name in names if _number(environ, (name,)) is not None), "")
 
 
 def on_one_host(environ: Environment) -> bool:

@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from omb_py.backends.mpi_library import INTEL, MPICH, OPEN_MPI, Mpiexec, MPILibrary, find_mpiexec, mpi_library
 from omb_py.distribution import pip_install
@@ -30,6 +31,10 @@ _HOST_WORDS = ("host", "hosts", "H", "hostfile", "hostlist", "machinefile", "mac
 _BIND_WORDS = ("bind-to", "map-by", "rank-by", "cpu-set", "cpu-list", "bind-to-core", "cpu-bind", "rankfile", "binding")
 
 
+Gpus = Literal["none", "own", "shared"]
+"""Whether ranks use GPUs, one each or several ranks one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """The ranks to start."""
@@ -43,6 +48,7 @@ class Wanted:
     pass_names: tuple[str, ...] = ()
     """Further variables that ranks on other nodes need."""
     bind: bool = True
+    gpus: Gpus = "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +102,7 @@ def command_for(
     pass_names: Sequence[str] = (),
     bind: bool = True,
     needs_mpi: bool = True,
+    gpus: Gpus = "none",
     context: Context | None = None,
 ) -> LaunchCommand:
     """Build the command that starts `ranks` processes of `program`.
@@ -109,6 +116,7 @@ def command_for(
         pass_names: further environment variables that ranks on other nodes need.
         bind: give each rank a core of its own where there are enough.
         needs_mpi: the ranks use MPI; else ``auto`` means torchrun where MPI's launcher cannot be used.
+        gpus: whether ranks use GPUs, which Flux hides from those that do not ask.
         context: for tests; by default the environment of this process.
 
     Raises:
@@ -122,7 +130,7 @@ def command_for(
     reason = LAUNCHERS[name].missing(context)
     if reason:
         raise EnvironmentProblem(reason)
-    wanted = Wanted(tuple(program), ranks, tuple(hosts), tuple(extra), tuple(pass_names), bind)
+    wanted = Wanted(tuple(program), ranks, tuple(hosts), tuple(extra), tuple(pass_names), bind, gpus)
     try:
         return LAUNCHERS[name].build(wanted, context)
     except EnvironmentProblem:
@@ -335,6 +343,9 @@ def _flux(wanted: Wanted, context: Context) -> LaunchCommand:
     if wanted.hosts:
         names = [host.split(":")[0] for host in wanted.hosts]
         options += ["-N", str(len(names)), f"--requires=host:{','.join(names)}"]
+    if wanted.gpus != "none" and not bound_by_user(wanted.extra, ("g", "gpus-per-task", "gpus-per-node")):
+        # to ranks without a GPU of the job Flux says CUDA_VISIBLE_DEVICES=-1; shared ones are more ranks than GPUs
+        options.append("-g1" if wanted.gpus == "own" else "-ogpu-affinity=off")
     library = context.ask(context.python)
     if not bound_by_user(wanted.extra, ("o", "setopt")):
         options.append(f"-ocpu-affinity={'per-task' if wanted.bind else 'off'}")

@@ -155,4 +155,3 @@ def test_the_loop_is_between_the_readings(tmp_path: Path, monkeypatch: pytest.Mo
     events.clear()
     measure(session, latency, latency.cell("mock", "native", 8, **counts))
     assert events == []
-
