@@ -16,10 +16,13 @@ from omb_py.results.accept.judge import Verdict
 from omb_py.results.accept.report import HEADS, Verdicts, document_of, headline, launch_text, margin, number, row
 from omb_py.results.checks.guidelines import FAMILY
 from omb_py.results.compare.false_alarm_rate import site_rate
+from omb_py.results.formats.document import TextTable
+from omb_py.results.formats.writers.html import label_text
 from omb_py.results.statistics.sequential import WORDS
 from omb_py.results.store.keys import environment_facts, flat
 from omb_py.results.store.provenance import provenance_of
 from omb_py.results.store.read import load
+from omb_py.results.store.redact import published
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,14 +74,16 @@ def sections(acceptance: Verdicts, frame: pd.DataFrame, store: Path) -> list[Sec
         source: [verdict for verdict in acceptance.verdicts if verdict.case.criterion.source == source]
         for source in _LATER
     }
-    suite, *facts = document_of(acceptance).facts
+    report = document_of(acceptance)
+    suite, *facts = report.facts
+    board_views = [board(acceptance)] if acceptance.verdicts else []
     scope = [*facts, f"{plural(len(acceptance.verdicts), 'verdict')}, {plural(len(acceptance.checked), 'check')}"]
     guidelines = by_source["guideline"]
     return [
-        Section("cover", "Acceptance", [f"Verdict: {acceptance.word}", suite], [_signatures(acceptance)]),
+        Section("cover", "Acceptance", [suite], tables=[_signatures(acceptance)], label=label_text(report)),
         Section("scope", "Scope, deviations, nodes left out", scope, as_list=True),
         Section("configuration", "Configuration", [], _configuration(acceptance, store)),
-        Section("criteria", "Criteria", [], [board(acceptance)] if acceptance.verdicts else []),
+        Section("criteria", "Criteria", [], board_views, tables=report.tables[:1]),
         Section("curves", "What was measured", [], _curves(frame)),
         Section("pairs", "Pairs of nodes", [_pairs_text(acceptance)], _late(frame)),
         Section("guidelines", "Guidelines", [_asked(guidelines, "guideline")], _some("guidelines", guidelines)),
@@ -226,7 +231,7 @@ def _pairs_text(acceptance: Verdicts) -> str:
     return f"Every pair of nodes is measured by omb-py links{where}; this run has none. Late ranks stand below."
 
 
-def _signatures(acceptance: Verdicts) -> View:
+def _signatures(acceptance: Verdicts) -> TextTable:
     facts = [
         ("system", ", ".join(acceptance.hosts)),
         ("libraries", ", ".join(acceptance.libraries)),
@@ -237,7 +242,8 @@ def _signatures(acceptance: Verdicts) -> View:
         ("signed for the supplier, date", ""),
         ("signed for the customer, date", ""),
     ]
-    return View("cover", headline(acceptance), acceptance.description, None, **table(("", ""), facts))
+    heads = ("what", "value")
+    return TextTable(heads, facts, heads)
 
 
 def _who() -> str:
@@ -252,7 +258,7 @@ def _configuration(acceptance: Verdicts, store: Path) -> list[View]:
     sides: dict[str, Any] = {}
     for path, _ in acceptance.files:
         provenance = look(Path(path).stem)
-        known = environment_facts(provenance) if provenance else {}
+        known = published(environment_facts(provenance)) if provenance else {}
         if known and known not in sides.values():
             sides[Path(path).stem] = known
     if not sides:

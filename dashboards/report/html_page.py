@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,10 +17,14 @@ from omb_py.dashboards.base.view import View, plural
 from omb_py.dashboards.report.build import Report
 from omb_py.distribution import pip_install
 from omb_py.errors import EnvironmentProblem
+from omb_py.results.formats.document import Document, TextTable
+from omb_py.results.formats.writers.html import bullets, frame, header, label, label_text, table_html
+from omb_py.results.formats.writers.html import escape as _text
 
 DIGITS = 6
 """Significant digits of a number in the page; the store has all digits."""
 INSTALL = pip_install("dashboard")
+NOTHING_ODD = "Nothing odd was found: no wrong bytes, no long tails, launches agree, no rank is late."
 _POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:"
 )
@@ -39,6 +42,10 @@ class Section:
     texts: Sequence[str] = ()
     views: Sequence[View] = ()
     as_list: bool = False
+    tables: Sequence[TextTable] = ()
+    """Tables that stand on paper too; those of a view are folded."""
+    label: str = ""
+    """What a reader must know before any number, as that ranks were simulated."""
 
 
 def page(report: Report, written_at: datetime | None = None) -> str:
@@ -49,12 +56,12 @@ def page(report: Report, written_at: datetime | None = None) -> str:
     """
     sections = []
     if not report.problem:
-        odd = report.odd or ["Nothing odd was found: no wrong bytes, no long tails, launches agree, no rank is late."]
+        odd = report.odd or [item.text for item in report.changes if item.kind == "odd"]
         sections = [
             *([Section("first", None, [], report.first)] if report.first else []),
             *([Section("evidence", "Evidence", [], report.evidence)] if report.evidence else []),
             Section("slower", "What is slower", [report.slower_text], report.slower),
-            Section("odd", "What is odd", odd, report.odd_views, as_list=bool(report.odd)),
+            Section("odd", "What is odd", odd or [NOTHING_ODD], report.odd_views, as_list=bool(odd)),
             Section("measured", "What was measured", [], report.measured),
         ]
     chosen = f" · {report.selection}" if report.selection else ""
@@ -96,13 +103,31 @@ def document(
         body.append(_section(section, first, places))
         first += len(section.views)
     body.append(extra)
-    return _html(f"omb-py {_text(kind)}: {_text(summary)}", body, views)
+    return _html(f"omb-py {kind}: {summary}", body, views)
+
+
+def with_figures(report: Document, name: str, title: str, below: str, views: Sequence[View]) -> str:
+    """Write a document with views as one HTML file; without views the writer of HTML needs no plotly.
+
+    Args:
+        report: the document.
+        name: kind of report, for the window's title and the anchor.
+        title: heading of its section.
+        below: line under the headline.
+        views: figures after its tables.
+
+    Raises:
+        EnvironmentProblem: plotly is not installed.
+    """
+    lines = [*report.facts, *report.problems, *report.notes]
+    section = Section(name, title, lines, views, as_list=True, tables=report.tables, label=label_text(report))
+    return document(report.headline, below, [section], kind=name)
 
 
 def alone(view: View) -> str:
     """Write a page of one view that is drawn at once and has nothing to click, for printing."""
     body = [f'<main><figure class="alone">{"".join(_drawn(view, 0))}</figure></main>']
-    return _html(_text(view.title), body, [view], "drawAll();")
+    return _html(view.title, body, [view], "drawAll();")
 
 
 def figure_page(spec: Mapping[str, Any]) -> str:
@@ -124,15 +149,7 @@ def _html(title: str, body: Sequence[str], views: Sequence[View], last: str = ""
         f"<script>{plotly_script()}</script>" if drawing else "",
         f"<script>{asset('legend.js')}{asset('report.js')}{last}</script>",
     ]
-    return (
-        '<!DOCTYPE html>\n<html lang="en" data-theme="light"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        '<link rel="icon" href="data:,">'
-        f"<title>{title}</title><style>{asset('report.css')}</style></head><body>\n"
-        + "\n".join(part for part in [*body, *scripts] if part)
-        + "\n</body></html>\n"
-    )
+    return frame(title, "\n".join(part for part in [*body, *scripts] if part), asset("report.css"), _POLICY, "light")
 
 
 def plotly_script() -> str:
@@ -182,29 +199,24 @@ def asset(name: str) -> str:
     return (files("omb_py.dashboards") / "assets" / name).read_text(encoding="utf-8")
 
 
-def _text(value: object) -> str:
-    return html.escape(str(value))
-
-
 def _head(summary: str, below: str, sections: Sequence[Section], written_at: datetime) -> str:
     named = [section for section in sections if section.title is not None]
     links = "".join(f'<a href="#{_text(section.name)}">{_text(section.name)}</a>' for section in named)
-    return (
-        f"<header><h1>{_text(summary[:1].upper() + summary[1:])}</h1>"
-        f'<p class="soft">{_text(below)} · omb-py {_text(__version__)} · {written_at:%Y-%m-%d %H:%M} UTC</p>'
-        f'<nav>{links}<button id="theme" type="button">dark</button></nav></header>'
-    )
+    labels = "".join(label(section.label) for section in sections)
+    line = f"{below} · omb-py {__version__} · {written_at:%Y-%m-%d %H:%M} UTC"
+    return header(summary, line, f'{labels}<nav>{links}<button id="theme" type="button">dark</button></nav>')
 
 
 def _section(section: Section, first: int, places: Mapping[tuple[str, str], int]) -> str:
     """Write a section; `first` is the number of its first view on the page, `places` gives that of each view's key."""
     if section.as_list:
-        texts = "<ul>" + "".join(f"<li>{_text(text)}</li>" for text in section.texts) + "</ul>"
+        texts = bullets(section.texts)
     else:
         texts = "".join(f"<p>{_text(text)}</p>" for text in section.texts if text)
     figures = "".join("".join(_figure(view, place, places)) for place, view in enumerate(section.views, first))
     head = "" if section.title is None else f"<h2>{_text(section.title)}</h2>"
-    return f'<main id="{_text(section.name)}">{head}{texts}{figures}</main>'
+    tables = "".join(map(table_html, section.tables))
+    return f'<main id="{_text(section.name)}">{head}{texts}{tables}{figures}</main>'
 
 
 def _drawn(view: View, place: int) -> Iterator[str]:

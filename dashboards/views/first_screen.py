@@ -21,6 +21,7 @@ from omb_py.dashboards.figures.history import history
 from omb_py.dashboards.views import anomalies, comparisons, guidelines, links
 from omb_py.dashboards.views.cells import Cells, ignore
 from omb_py.dashboards.views.repro_commands import Commands
+from omb_py.results.store.provenance import is_simulated
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,8 +32,6 @@ MOST_ODD = 2
 """Lines of each kind of odd cells."""
 MOST_SIDES = 6
 """Sides drawn below the map: as many as have a colour of their own."""
-SIMULATION = "simulation"
-"""Word in the name of a library that measures nothing."""
 KINDS = ("slower", "odd", "changed")
 """Kinds of lines, in their order."""
 
@@ -177,7 +176,7 @@ def labels(cells: Cells) -> tuple[str, ...]:
     simulated = [
         str(library)
         for library, launch in zip(first["library"], first["launch_id"], strict=True)
-        if SIMULATION in str(cells.provenance(str(launch)).get("library_string", ""))
+        if is_simulated(cells.provenance(str(launch)))
     ]
     words = [f"SIMULATED: nothing of {listed(simulated)} was measured"] if simulated else []
     known = {str(text) for text in rows["parameters"].unique()}

@@ -23,7 +23,7 @@ def sweep_view(sweep: Sweep) -> View:
     states = {subject["name"]: subject["state"] for subject in subjects(sweep)}
     view = pairs(matrix(sweep), states)
     caption = f"{view.title}; {view.caption} · run {sweep.run_id}"
-    return replace(view, title=document.headline, caption=caption, notes=(*document.notes, *view.notes))
+    return replace(view, title=document.headline, caption=caption)
 
 
 def sweeps(cells: Cells) -> Iterator[Shown]:
@@ -42,7 +42,7 @@ def sweeps(cells: Cells) -> Iterator[Shown]:
             sweep = sweep_of([{str(name): value for name, value in record.items()} for record in records])
         except ValueError:
             continue
-        view = sweep_view(sweep)
+        view = sweep_view(sweep).noted(document_of(sweep).notes)
         yield Shown(view, part, f"Slow nodes or links: {view.title}." if sweep.confirmed else "")
 
 

@@ -11,6 +11,7 @@ from omb_py.dashboards.figures.environment import environment
 from omb_py.dashboards.views.cells import Cells
 from omb_py.results.formats.units import size_text
 from omb_py.results.store.keys import environment_facts
+from omb_py.results.store.redact import published
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,7 +67,7 @@ def environments(cells: Cells) -> Iterator[Shown]:
     newest = cells.rows.sort_values("started_at").drop_duplicates("environment_key", keep="last")
     sides = {}
     for row in records(newest.tail(MOST_ENVIRONMENTS)):
-        facts = environment_facts(cells.provenance(row.launch_id))
+        facts = published(environment_facts(cells.provenance(row.launch_id)))
         if facts:
             words = (row.backend if theme.absent(row.library) else row.library, row.library_version)
             sides[f"{' '.join(str(w) for w in words if not theme.absent(w))}, {row.launch_id}"] = facts

@@ -14,9 +14,9 @@ from omb_py.cli.param_types import Parsed, word
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 
 FORMS = ("table", "json", "markdown", "junit")
-ENDINGS = {".json": "json", ".md": "markdown", ".xml": "junit"}
-"""Ending of a file's name -> form of the report in it."""
 HTML = ".html"
+ENDINGS = {".json": "json", ".md": "markdown", ".xml": "junit", HTML: "html"}
+"""Ending of a file's name -> form of the report in it."""
 
 
 def form_option(forms: Sequence[str], default: str) -> click.Option:
@@ -33,9 +33,9 @@ def form_option(forms: Sequence[str], default: str) -> click.Option:
 
 def report_options(
     forms: Sequence[str] = FORMS,
-    files: str = "the report to a file too: .json, .md or .xml (JUnit)",
+    files: str = "the report to a file too: .html, .json, .md or .xml (JUnit)",
 ) -> list[click.Parameter]:
-    """``--format`` and ``--output`` of a command that prints a report.
+    """``--format`` and ``-o/--output`` of a command that prints a report.
 
     Args:
         forms: what it can print, the default first.
@@ -44,7 +44,7 @@ def report_options(
     return [
         form_option(forms, forms[0]),
         Grouped(
-            ["--output"],
+            ["-o", "--output"],
             heading="Output",
             metavar="FILE",
             type=Parsed("file", Path),
@@ -63,7 +63,7 @@ def write_report(
         document: :class:`omb_py.results.formats.document.Document`.
         form: one of :data:`FORMS`, for stdout.
         files: each of a form by its ending.
-        html: makes the page of a file that ends in ``.html``.
+        html: makes the page of a file that ends in ``.html``, for a report with figures.
 
     Returns:
         The exit code.
@@ -80,12 +80,13 @@ def write_report(
     return code
 
 
-def check_files(paths: Sequence[Path], endings: Collection[str]) -> None:
+def check_files(paths: Sequence[Path], endings: Collection[str] = ENDINGS, figures: bool = False) -> None:
     """Check ``--output`` before hours of measuring.
 
     Args:
         paths: the files.
         endings: those that say a form, as ``.json``.
+        figures: a page of HTML has figures, which need plotly.
 
     Raises:
         UsageError: a file's ending says no form.
@@ -98,8 +99,8 @@ def check_files(paths: Sequence[Path], endings: Collection[str]) -> None:
         why = "it is a folder" if path.is_dir() else _unwritable(folder)
         if why:
             raise EnvironmentProblem(f"--output {path} cannot be written: {why}")
-        if path.suffix == HTML:
-            from omb_py.dashboards.report.html_page import plotly_script  # no other form needs it
+        if figures and path.suffix == HTML:
+            from omb_py.dashboards.report.html_page import plotly_script  # nothing else needs it
 
             plotly_script()
 

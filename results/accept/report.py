@@ -71,9 +71,11 @@ class Verdicts:
     missing_nodes: dict[str, str] = field(default_factory=dict)
     """Node -> reason why it did not take part."""
     deviations: list[str] = field(default_factory=list)
+    """Deviations from what the suite asks for."""
     machine: dict[str, Any] = field(default_factory=dict)
     """State of the machine while it measured; ``warnings`` are sentences. Empty for simulated ranks."""
-    """Deviations from what the suite asks for."""
+    simulated: bool = False
+    """Whether some ranks were simulated."""
     hosts: list[str] = field(default_factory=list)
     libraries: list[str] = field(default_factory=list)
     launches: int = 0
@@ -288,6 +290,7 @@ def document_of(acceptance: Verdicts, strict: bool = False) -> Document:
         started_at=acceptance.started_at[:19],
         hostname=acceptance.hosts[0] if acceptance.hosts else "",
         seconds=acceptance.seconds,
+        simulated=acceptance.simulated,
     )
 
 

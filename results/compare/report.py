@@ -19,6 +19,7 @@ from omb_py.results.formats.document import CaseResult, Document, Outcome, TextT
 from omb_py.results.formats.units import share_text
 from omb_py.results.statistics.launch_time import OURS
 from omb_py.results.statistics.sides.measured_apart import FEWEST_NIGHTS
+from omb_py.results.store.provenance import is_simulated
 
 COMPARE, AA = "compare", "aa"
 _JSON_NAMES = {"round": "look", "rounds": "looks"}
@@ -252,6 +253,7 @@ def document_of(report: Report, strict: bool = False) -> Document:
         notes=[*_notes(report), *_undecided(report, strict)],
         cases=_cases(report, strict),
         properties=numbered(facts),
+        simulated=any(is_simulated(known) for side in (report.base, report.new) for known in side.provenances),
     )
 
 

@@ -1,7 +1,7 @@
 """The content of a report, independent of its written form.
 
-Each report has a function ``document_of`` in its module. The writers (:mod:`omb_py.results.formats.writers`, and
-``omb_py.dashboards.report`` for HTML) turn a document into text; each does its own escaping.
+Each report has a function ``document_of`` in its module. The writers (:mod:`omb_py.results.formats.writers`) turn a
+document into text; each does its own escaping.
 """
 
 from __future__ import annotations
@@ -12,6 +12,23 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Outcome = Literal["failure", "error", "skipped"]
+Tone = Literal["bad", "good", "open", "lost", "dim"]
+TONES: Mapping[str, Tone] = {
+    "SLOWER": "bad",
+    "FASTER": "good",
+    "UNCLEAR": "open",
+    "NOT COMPARABLE": "lost",
+    "VIOLATED": "bad",
+    "WRONG": "bad",
+    "FAIL": "bad",
+    "ERROR": "lost",
+    "PASS": "good",
+    "MARGINAL": "open",
+    "confirmed": "bad",
+    "suspect": "open",
+    "cleared": "dim",
+}
+"""Words of verdicts that a writer colours. ``open``: undecided; ``lost``: there is no answer."""
 _UNPRINTABLE = re.compile(r"[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -77,6 +94,13 @@ class Document:
     hostname: str = ""
     seconds: float | None = None
     """Duration."""
+    simulated: bool = False
+    """Whether ranks were simulated, so that nothing was measured; HTML says it."""
+
+
+def tone(text: str) -> Tone | None:
+    """The tone of a cell that begins with the word of a verdict: ``UNCLEAR (about 8)``; None: an ordinary text."""
+    return TONES.get(re.split(r",| \(", text, maxsplit=1)[0])
 
 
 def numbered(lines: Sequence[str]) -> dict[str, str]:

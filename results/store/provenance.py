@@ -28,6 +28,15 @@ MERGED = "merged-"
 """The name of a merged file begins with it."""
 
 
+SIMULATION = "simulation"
+"""A library whose ``library_string`` holds this word simulates ranks: nothing is measured."""
+
+
+def is_simulated(provenance: Mapping[str, Any]) -> bool:
+    """Whether the ranks of a launch were simulated."""
+    return SIMULATION in str(provenance.get("library_string", ""))
+
+
 def why_not(file_schema: pa.Schema) -> str:
     """Why a file with this schema cannot be read as part of a store; empty when it can."""
     version = (file_schema.metadata or {}).get(VERSION_KEY)

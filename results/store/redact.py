@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from omb_py.engine.rank import launcher_variables
 
@@ -33,6 +34,17 @@ _ASSIGNMENT = re.compile(
     r"(?P<value>\"[^\"]*\"|'[^']*'|[^\s,;&\"']+)",
     re.IGNORECASE,
 )
+
+
+UNPUBLISHED: frozenset[str] = frozenset({"kernel_command_line"})
+"""Facts that the store keeps, since they change how a launch behaves, and no page shows: they name disks and hosts."""
+
+
+def published(facts: Any) -> Any:
+    """Facts of a provenance, at any depth, without those that are :data:`UNPUBLISHED`."""
+    if isinstance(facts, Mapping):
+        return {name: published(value) for name, value in facts.items() if name not in UNPUBLISHED}
+    return [published(value) for value in facts] if isinstance(facts, (list, tuple)) else facts
 
 
 def is_allowed(name: str) -> bool:

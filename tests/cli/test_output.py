@@ -31,11 +31,12 @@ def test_what_cannot_is_said_before(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         check_files([tmp_path / "a.json"], ENDINGS)
 
 
-def test_a_page_needs_plotly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_figures_need_plotly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "plotly.offline", None)
-    check_files([tmp_path / "a.json"], ENDINGS)
+    check_files([tmp_path / "a.json"], figures=True)
+    check_files([tmp_path / "a.html"])
     with pytest.raises(EnvironmentProblem, match="plotly, which is not installed"):
-        check_files([tmp_path / "a.html"], ENDINGS)
+        check_files([tmp_path / "a.html"], figures=True)
 
 
 def test_a_file_that_fails_does_not_keep_the_next_from_being_written(tmp_path: Path) -> None:

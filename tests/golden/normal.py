@@ -24,6 +24,7 @@ WRITTEN = re.compile(r"(<version> · )[\d-]+ [\d:]+ UTC")
 """When a page was written."""
 FACTS = (
     re.compile(r"(<h3>)\d+( facts of the first launch</h3>)"),
+    re.compile(r"(<td>(?:took|measured by)</td><td>)[^<]*(</td>)"),
     re.compile(r'(data-kind="configuration">(?:(?!</figure>).)*<summary>Table, )\d+( rows)', re.S),
 )
 """How many a machine can say of itself depends on the machine."""

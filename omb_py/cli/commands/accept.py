@@ -16,7 +16,7 @@ from omb_py.cli.commands.benchmark import request_of_line
 from omb_py.cli.commands.suites import SuiteName, resume_option, suite_options, word_after_resume
 from omb_py.cli.help import EXIT_CODES, Grouped, Page, debug_option
 from omb_py.cli.option_params import table_option
-from omb_py.cli.output import ENDINGS, HTML, check_files, report_options, write_report
+from omb_py.cli.output import check_files, report_options, write_report
 from omb_py.cli.param_types import Parsed
 from omb_py.cli.suite_options import LINE_ONLY, RANKS, CommandLine, given
 from omb_py.errors import UsageError
@@ -29,7 +29,6 @@ from omb_py.orchestrate.suites.suite_file import Suite
 from omb_py.results.accept.report import document_of
 from omb_py.results.store.redact import redact_words
 
-_FILES = (*ENDINGS, HTML)
 _NOT_HERE = frozenset({"launches", "validation", "graph", "full", "tail-lat", "predict"})
 """Options whose place is taken by the suite's criteria or by the form of the report."""
 _CODES = (
@@ -77,7 +76,7 @@ def command() -> click.Command:
                 help="Exit code 4 where a criterion is MARGINAL after the last launch. (default: off)",
             ),
             *(param for param in suite_options(of_the_line=False) if _here(param)),
-            *report_options(files="the report to a file too: .html, .xml (JUnit), .json or .md"),
+            *report_options(),
             Grouped(
                 ["--quiet"], heading="Output", is_flag=True, help="No progress and no notes on stderr. (default: off)"
             ),
@@ -97,7 +96,7 @@ def command() -> click.Command:
 
 def _check(values: dict[str, Any]) -> None:
     """Raise OmbError on what is wrong in any place, before a job waits for its nodes."""
-    check_files(values["output"], _FILES)
+    check_files(values["output"], figures=True)
     checked_suite(values["suite"])
 
 
@@ -142,7 +141,7 @@ def run_accept(
     **values: Any,
 ) -> int:
     """Run and judge the suite; the exit code."""
-    check_files(output, _FILES)
+    check_files(output, figures=True)
     if run is not None and resume != NEWEST:
         raise UsageError(f"unexpected word {run!r}: write accept SUITE [OPTIONS], and --resume={run} to resume a run")
     options = given(click.get_current_context())

@@ -11,7 +11,7 @@ from omb_py.cli.commands.benchmark import request_of_line
 from omb_py.cli.commands.suites import expanded_suite, resume_option, run_command
 from omb_py.cli.help import CONTEXT, EXIT_CODES, Grouped, Page, debug_option
 from omb_py.cli.option_params import table_option
-from omb_py.cli.output import ENDINGS, check_files, report_options, write_report
+from omb_py.cli.output import check_files, report_options, write_report
 from omb_py.cli.param_types import Parsed, whole
 from omb_py.errors import INCONCLUSIVE, OK, EnvironmentProblem, UsageError, nearest
 from omb_py.grammar.values import parse_fraction
@@ -202,7 +202,7 @@ def run_compare(
 ) -> int:
     """Compare two sides that are measured now, or two that are stored; the exit code."""
     sides = parse_sides(envs, modules, sets, options, pips)
-    check_files(given["output"], ENDINGS)
+    check_files(given["output"])
     differ = any(spec.words() for spec in sides.values())
     if given["resume"] and not words:
         raise UsageError("--resume needs the options of the comparison: repeat its command line and add --resume")
@@ -251,7 +251,7 @@ def _stored(words: Sequence[str], given: dict[str, Any]) -> Any:
 
 def run_aa(words: Sequence[str], reports: int, **given: Any) -> int:
     """Compare a library with itself, `reports` times; the highest exit code."""
-    check_files(given["output"], ENDINGS)
+    check_files(given["output"])
     if not words:
         raise UsageError("which benchmark? as omb-py aa allreduce -n 2")
     code = OK

@@ -9,10 +9,11 @@ from typing import Any
 
 import click
 
+from omb_py.backends.registry import in_process
 from omb_py.cli.commands.benchmark import request_of
 from omb_py.cli.help import CONTEXT, EXIT_CODES, Grouped, Page
 from omb_py.cli.option_params import measuring_options
-from omb_py.cli.output import ENDINGS, check_files, report_options, write_report
+from omb_py.cli.output import check_files, report_options, write_report
 from omb_py.cli.param_types import Parsed, whole
 from omb_py.grammar.values import parse_duration, parse_fraction
 from omb_py.orchestrate.checks.guidelines import DEFAULT_LAUNCHES, DEFAULT_SIZES, GROUPS, check_guidelines
@@ -125,8 +126,9 @@ def run_guidelines(
     **given: Any,
 ) -> int:
     """Check the guidelines and show the report; the exit code."""
-    check_files(output, ENDINGS)
+    check_files(output)
     request = request_of(PATTERNS[0].benchmark, given)
     request = replace(request, sizes=request.sizes or DEFAULT_SIZES, launches=launches)
     report = check_guidelines(request, [text.lower() for text in words], Rules(alpha, delta, rounds), within)
-    return write_report(document_of(report), form, output)
+    document = replace(document_of(report), simulated=in_process(request.backends))
+    return write_report(document, form, output)

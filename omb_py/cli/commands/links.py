@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from omb_py.backends.registry import capabilities_of, default
+from omb_py.backends.registry import capabilities_of, default, in_process
 from omb_py.cli.commands.benchmark import request_of
 from omb_py.cli.help import EXIT_CODES, Grouped, Page, debug_option
 from omb_py.cli.option_params import measuring_options, ranks_option
@@ -172,11 +172,12 @@ def _output() -> list[click.Parameter]:
 
 def run_links(form: str, graph: str | None, output: Sequence[Path], **given: Any) -> int:
     """Measure all pairs, judge them and print the findings; the exit code."""
-    check_files(output, _FILES)
+    check_files(output, _FILES, figures=True)
     names = ("small", "large", "iterations", "windows", "window", "passes", "launches", "rounds")
     design = Design(**{name: given.pop(name) for name in names})
-    result = sweep(_request(given), design)
-    document = document_of(result)
+    request = _request(given)
+    result = sweep(request, design)
+    document = replace(document_of(result), simulated=in_process(request.backends))
     if graph:
         document = replace(document, picture=heat_map(matrix(result)))
     return write_report(document, form, output, partial(_html, result, document))
@@ -190,9 +191,8 @@ def _request(given: dict[str, Any]) -> Request:
 
 def _html(result: Any, document: Any) -> str:
     # Only an .html file needs the figures.
-    from omb_py.dashboards.report.html_page import Section
-    from omb_py.dashboards.report.html_page import document as html_of
+    from omb_py.dashboards.report.html_page import with_figures
     from omb_py.dashboards.views.links import sweep_view
 
-    section = Section("links", "Every pair of nodes", [*document.notes], [sweep_view(result)])
-    return html_of(document.headline, f"omb-py links · run {result.run_id}", [section], kind="links")
+    below = f"omb-py links · run {result.run_id}"
+    return with_figures(document, "links", "Every pair of nodes", below, [sweep_view(result)])

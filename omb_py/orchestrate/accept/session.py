@@ -173,6 +173,7 @@ class _Acceptance:
         out = Verdicts(
             self.suite.name, self.suite.description, self.suite.digest, rule, self.run.run_id, store, started
         )
+        out.simulated = any(in_process(r.request.backends) for r in requests)
         if self.log.started_at:
             launches = len({row["launch_id"] for rows in self.log.rows.values() for row in rows})
             past = f"judged at {self.log.done}; judged again" if self.log.done else "interrupted; resumed"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from omb_py.results.formats.document import Document
+from omb_py.results.formats.writers.html import to_html
 from omb_py.results.formats.writers.json_text import to_json
 from omb_py.results.formats.writers.junit import to_junit
 from omb_py.results.formats.writers.markdown import to_markdown
@@ -15,4 +16,5 @@ WRITERS: Mapping[str, Callable[[Document], str]] = {
     "json": to_json,
     "markdown": to_markdown,
     "junit": to_junit,
+    "html": to_html,
 }

@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from rich import box
 from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from omb_py.results.formats.document import Document, TextTable, printable
+from omb_py.results.formats.document import Document, TextTable, Tone, printable, tone
 
-_STYLES = {
-    "SLOWER": "bold red",
-    "FASTER": "bold green",
-    "UNCLEAR": "yellow",
-    "NOT COMPARABLE": "magenta",
-    "VIOLATED": "bold red",
-    "WRONG": "bold red",
-    "FAIL": "bold red",
-    "ERROR": "magenta",
-    "MARGINAL": "yellow",
-    "confirmed": "bold red",
-    "suspect": "yellow",
-    "cleared": "dim",
+_STYLES: Mapping[Tone | None, str] = {
+    "bad": "bold red",
+    "good": "bold green",
+    "open": "yellow",
+    "lost": "magenta",
+    "dim": "dim",
+    None: "",
 }
 _PIPE_WIDTH = 1000
 
@@ -83,7 +77,7 @@ def rich_table(table: TextTable, drop_empty: bool = False, without: Collection[s
     for number, row in enumerate(table.rows):
         if number and table.groups and table.groups[number] != table.groups[number - 1]:
             drawn.add_section()
-        drawn.add_row(*(Text(printable(row[k]), style=_STYLES.get(row[k].split(",")[0], "")) for k in shown))
+        drawn.add_row(*(Text(printable(row[k]), style=_STYLES[tone(row[k])]) for k in shown))
     return drawn
 
 

@@ -138,7 +138,7 @@ def test_a_change_under_the_launch_spread_is_unclear_and_strict_says_so(run, tmp
 
 
 def test_every_form_and_every_file(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
-    files = [tmp_path / name for name in ("a.json", "a.md", "a.xml")]
+    files = [tmp_path / name for name in ("a.json", "a.md", "a.xml", "a.html")]
     line = f"{sides(new=f'alpha=1.2us,{NOISE}')} {SMALL} --quiet"
     code, out, err = run(line, *(word for file in files for word in ("--output", str(file))))
     assert code == 1 and err == "" and "SLOWER" in out
@@ -147,6 +147,9 @@ def test_every_form_and_every_file(run, tmp_path: Path) -> None:  # type: ignore
     suite = ElementTree.fromstring(files[2].read_text())
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("2", "2", "0")
     assert {case.get("name") for case in suite.iter("testcase")} == {"allreduce 8 B", "allreduce 64 B"}
+    page = files[3].read_text()
+    assert "<h1>2 slower</h1>" in page and "SIMULATED" in page
+    assert page.count('<td class="bad">SLOWER</td>') == 4, "two cells, median and tail"
     for form, start in (("markdown", "**2 slower**"), ("junit", "<?xml")):
         assert run(f"compare {run_of(tmp_path)} --format {form}")[1].startswith(start)
     # a stored comparison gives the same report again
@@ -173,7 +176,9 @@ def test_one_broken_side_is_named_and_what_was_measured_is_kept(run, tmp_path: P
 
 
 def test_a_against_a(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
-    code, out, _ = run(f"aa {SMALL} --mock {NOISE} --launches 4 --reports 2 --seed 1 --quiet")
+    page = tmp_path / "aa.html"
+    code, out, _ = run(f"aa {SMALL} --mock {NOISE} --launches 4 --reports 2 --seed 1 --quiet -o {page}")
+    assert "<h1>0 slower, 2 same</h1>" in page.read_text()
     assert code == 0 and out.count("0 slower, 2 same") == 2
     assert out.startswith("report 1 of 2: 0 slower, 2 same")
     assert "differs: nothing that is recorded" in out

@@ -24,7 +24,9 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]):  # type: ignore[no-
 
 
 def test_what_holds(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
-    code, out, err = run(f"{SMALL} -c --tag a=1 --output {tmp_path}/g.xml --output {tmp_path}/g.json")
+    code, out, err = run(
+        f"{SMALL} -c --tag a=1 --output {tmp_path}/g.xml --output {tmp_path}/g.json -o {tmp_path}/g.html"
+    )
     assert code == 0 and "0 violated, 0 unclear, 2 hold" in out
     assert "2 guidelines, 2 cells a launch, 10 launches" in err
     frame = load(tmp_path)
@@ -35,6 +37,8 @@ def test_what_holds(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def
     assert frame["comparability_key"].nunique() == 4 and frame["run_id"].nunique() == 1
     assert (tmp_path / "g.xml").read_text().count("<testcase") == 2
     assert json.loads((tmp_path / "g.json").read_text())["verdicts"] == {"HOLDS": 2}
+    page = (tmp_path / "g.html").read_text()
+    assert page.count("HOLDS</td>") == 2 and "SIMULATED" in page
 
 
 def test_the_heap_is_settled_in_each_launch_and_not_for_benchmarks(  # type: ignore[no-untyped-def]

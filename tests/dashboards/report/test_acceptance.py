@@ -39,6 +39,9 @@ def test_every_part_is_there(found: Verdicts) -> None:
     own = page.replace(plotly_script(), "")
     assert "http://" not in own and "https://" not in own and "<script>alert" not in own
     assert "FAIL: 2 fail, 1 marginal of 3 verdicts" in own and "omb-py accept mine.toml" in own
+    assert '<p class="label">SIMULATED: nothing was measured</p>' in own
+    assert own.count('<td class="bad">FAIL</td>') == 3, "on paper too: the cover, and two criteria"
+    assert "node_facts.kernel" in own and "kernel_command_line" not in own, "it names disks and hosts"
     for path, digest in found.files:
         assert digest in own and Path(path).name in own
 

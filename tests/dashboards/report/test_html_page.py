@@ -7,8 +7,11 @@ from html.parser import HTMLParser
 
 from hypothesis import given
 
-from omb_py.dashboards.base.view import View, table
-from omb_py.dashboards.report.html_page import Section, document
+from omb_py.dashboards.base.view import Item, View, table
+from omb_py.dashboards.report.build import Report
+from omb_py.dashboards.report.html_page import NOTHING_ODD, Section, document
+from omb_py.dashboards.report.html_page import page as html_of
+from omb_py.results.formats.document import printable
 from tests.results.formats.writers.documents import TEXTS
 
 
@@ -48,6 +51,14 @@ PLAIN = page("plain")
 def test_no_text_becomes_a_tag(text: str) -> None:
     read = page(text)
     assert read.tags == PLAIN.tags
-    assert read.texts["h2"] == read.texts["li"] == [text]
+    assert read.texts["h2"] == read.texts["li"] == [printable(text)]
     (views,) = (json.loads(script) for script in read.texts["script"] if script.startswith('{"templates'))
     assert views["views"][0]["rows"] == [[text, text]]
+
+
+def test_nothing_odd_is_not_said_below_a_node_that_is_named() -> None:
+    late = Item("odd", "every rank of node3 is late")
+    views = [View("changes", "What is odd", "", None, (), (), items=(late,))]
+    written = html_of(Report("s", "", [], "s", first=views))
+    assert NOTHING_ODD not in written and "<li>every rank of node3 is late</li>" in written
+    assert NOTHING_ODD in html_of(Report("s", "", [], "s"))
