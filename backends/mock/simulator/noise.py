@@ -10,8 +10,11 @@ from numpy.typing import NDArray
 
 from omb_py.backends.mock.config import Config
 
-_BLOCK = 1 << 16
-"""Number of factors that are drawn at a time, over all ranks."""
+_BLOCK, _BLOCK_WITH_SPIKES = 1 << 12, 1 << 16
+"""Number of factors that are drawn at a time, over all ranks.
+
+Without spikes it changes no factor, since one stream gives them all; with spikes another number would give other ones.
+"""
 
 
 def launch_factor(config: Config, seed: int, launch_index: int) -> float:
@@ -31,7 +34,7 @@ class Noise:
         self._share, self._factor = config.spike
         self._random = np.random.default_rng(_entropy(*seeds))
         self._ranks = ranks
-        self._rows = max(16, _BLOCK // ranks)
+        self._rows = max(16, (_BLOCK_WITH_SPIKES if self._share else _BLOCK) // ranks)
         self._blocks: list[NDArray[np.float64]] = []
         self._lists: list[list[list[float]]] = []
         self._start = 0

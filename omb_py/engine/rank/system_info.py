@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import re
@@ -10,6 +11,7 @@ import struct
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -122,13 +124,16 @@ def _os_name() -> str | None:
 
 def software(extra: Mapping[str, str]) -> dict[str, Any]:
     """Versions of Python and of the packages that matter, and of the communication library."""
+    return {"python": sys.version.split()[0], "packages": dict(_packages()), **extra}
+
+
+@cache
+def _packages() -> dict[str, str]:
     packages: dict[str, str] = {}
     for name, distribution in {"omb-py": DISTRIBUTION, **dict(zip(_PACKAGES, _PACKAGES, strict=True))}.items():
-        try:
+        with contextlib.suppress(PackageNotFoundError):
             packages[name] = version(distribution)
-        except PackageNotFoundError:
-            continue
-    return {"python": sys.version.split()[0], "packages": packages, **extra}
+    return packages
 
 
 def loaded_libraries() -> list[dict[str, str | None]]:
@@ -138,7 +143,13 @@ def loaded_libraries() -> list[dict[str, str | None]]:
         path = line.split(maxsplit=5)[-1]
         if path.startswith("/") and ".so" in path:
             paths.add(path)
-    return [{"path": path, "build_id": build_id(path)} for path in sorted(paths)]
+    return [{"path": path, "build_id": _mapped_build_id(path)} for path in sorted(paths)]
+
+
+@cache
+def _mapped_build_id(path: str) -> str | None:
+    """What is mapped stays as it was when it was loaded."""
+    return build_id(path)
 
 
 def build_id(path: str) -> str | None:

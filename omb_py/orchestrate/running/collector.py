@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -234,22 +235,21 @@ def now() -> str:
 
 def tool_facts() -> dict[str, Any]:
     """Version of omb-py, its command line, and the revision when it runs from a checkout."""
-    root = Path(omb_py.__file__).resolve().parent.parent
     facts: dict[str, Any] = {
         "version": omb_py.__version__,
         "command_line": redact_words(sys.argv),
         "executable": sys.executable,
     }
-    if (root / ".git").exists():
-        try:
-            process = subprocess.run(
-                ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"],
-                capture_output=True,
-                text=True,
-                timeout=5,
-                check=False,
-            )
-            facts["revision"] = process.stdout.strip() or None
-        except (OSError, subprocess.TimeoutExpired):
-            facts["revision"] = None
-    return facts
+    root = Path(omb_py.__file__).resolve().parent.parent
+    return {**facts, "revision": _revision(root)} if (root / ".git").exists() else facts
+
+
+@cache
+def _revision(root: Path) -> str | None:
+    """Commit of a checkout, and whether it was changed; None if git cannot tell. It is that of the first run."""
+    words = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"]
+    try:
+        process = subprocess.run(words, capture_output=True, text=True, timeout=5, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return process.stdout.strip() or None
