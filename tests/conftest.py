@@ -45,6 +45,18 @@ def the_same_seeds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("omb_py.orchestrate.running.run.drawn_seed", lambda: seeds.randrange(1 << 31))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_waiting_for_the_disk(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Only a machine that loses its power can tell what was synced; tests of the order of syncs count the calls.
+
+    Benches measure what a user waits for, so they do sync.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        if "bench" not in request.config.getoption("markexpr"):
+            patch.setattr(os, "fsync", lambda descriptor: None)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def nothing_left_behind(request: pytest.FixtureRequest) -> Iterator[None]:
     """After a test that starts real processes, none of them may be there."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -66,6 +67,7 @@ def imports_of(tree: ast.AST, *, local: bool = True) -> Iterator[str]:
             yield from imports_of(node, local=local)
 
 
+@cache
 def rooms(root: Path = ROOT) -> dict[str, Room]:
     """Every room by name, in the order of :data:`TOP` and then by name."""
     found: dict[str, Room] = {}

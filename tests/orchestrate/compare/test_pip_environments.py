@@ -24,6 +24,16 @@ from omb_py.orchestrate.compare.side_environments import parse_sides, where_of
 from omb_py.orchestrate.launching.rank_environment import Where
 
 PIP = [sys.executable, "-m", "pip"]
+UNPACK = """
+import pathlib, sys, sysconfig, zipfile
+home = str(pathlib.Path(sys.argv[sys.argv.index("--python") + 1]).parents[1])
+target = sysconfig.get_path("purelib", "venv", vars={"base": home, "platbase": home})
+for word in sys.argv:
+    if word.endswith(".whl"):
+        zipfile.ZipFile(word).extractall(target)
+"""
+QUICK_PIP = [sys.executable, "-S", "-c", UNPACK]
+"""Does with a wheel what pip does, in a tenth of the time, where a test is about the folder and not about pip."""
 
 
 def wheel(folder: Path, version: str, name: str = "omb_stub") -> Path:
@@ -68,7 +78,7 @@ def test_only_the_package_is_its_own(cache, tmp_path) -> None:
 
 def test_is_made_once(cache, tmp_path) -> None:
     requirement = str(wheel(tmp_path, "1.0"))
-    first = environment_for([requirement])
+    first = environment_for([requirement], pip=QUICK_PIP)
     notes: list[str] = []
     again = environment_for([requirement], notes.append, pip=["/none/pip"])
     assert again == first and notes == []
@@ -76,17 +86,17 @@ def test_is_made_once(cache, tmp_path) -> None:
 
 def test_a_wheel_that_was_built_anew_is_another_requirement(cache, tmp_path) -> None:
     path = wheel(tmp_path, "1.0")
-    first = environment_for([str(path)])
+    first = environment_for([str(path)], pip=QUICK_PIP)
     os.utime(path, ns=(1, 1))
-    assert environment_for([str(path)]).folder != first.folder
+    assert environment_for([str(path)], pip=QUICK_PIP).folder != first.folder
 
 
 def test_what_an_interruption_left_is_made_anew(cache, tmp_path, monkeypatch) -> None:
     requirement = str(wheel(tmp_path, "1.0"))
-    folder = environment_for([requirement]).folder
+    folder = environment_for([requirement], pip=QUICK_PIP).folder
     (folder / "omb-py.json").unlink()
     (folder / "half").write_text("made")
-    assert environment_for([requirement]).folder == folder
+    assert environment_for([requirement], pip=QUICK_PIP).folder == folder
     assert not (folder / "half").exists() and (folder / "omb-py.json").exists()
 
 
@@ -182,7 +192,7 @@ def test_which_mpi_library_an_environment_loads(cache, tmp_path, monkeypatch) ->
         (shared / "lib" / name).write_text("")
     monkeypatch.delenv("MPI4PY_LIBMPI", raising=False)
     monkeypatch.setattr(sys, "prefix", str(shared))
-    own = environment_for([str(wheel(tmp_path, "1.0"))])
+    own = environment_for([str(wheel(tmp_path, "1.0"))], pip=QUICK_PIP)
     assert own.variables == {"MPI4PY_LIBMPI": str(shared / "lib" / "libmpi.so.12")}
     (own.folder / "lib" / "libmpi.so.40").write_text("")
     assert environment_for(own.requirements).variables == {"MPI4PY_LIBMPI": None}

@@ -121,7 +121,12 @@ def test_few_nodes_with_much_noise(fleet: Fleet, wanted: set[object]) -> None:
         assert {(one.kind, one.ends) for one in found_in(fleet, seed)} == wanted, seed
 
 
-@pytest.mark.parametrize(("n", "sweeps"), [(4, 200), (8, 200), (64, 120), (1024, 3)])
+LARGE = pytest.param(1024, 3, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize(
+    ("n", "sweeps"), [(4, 200), (8, 200), (64, 30), pytest.param(64, 120, marks=pytest.mark.slow), LARGE]
+)
 def test_healthy_fleets_are_left_alone(n: int, sweeps: int) -> None:
     """At most 5 % of the sweeps name anyone; tests/bench/links_fleet.py counts many more."""
     flagged = sum(bool(found_in(Fleet(n), seed)) for seed in range(sweeps))
@@ -138,7 +143,7 @@ def test_what_a_launch_draws_by_chance_is_not_slow_for_good(n: int, sweeps: int)
     assert n == 4 or found.count({("link", (0, 2))}) >= 4
 
 
-@pytest.mark.parametrize(("n", "sweeps"), [(64, 60), (1024, 3)])
+@pytest.mark.parametrize(("n", "sweeps"), [(64, 15), pytest.param(64, 60, marks=pytest.mark.slow), LARGE])
 def test_a_node_6_percent_slow_is_found(n: int, sweeps: int) -> None:
     for seed in range(sweeps):
         found = found_in(Fleet(n, slow={n // 3: 1.06}), seed)
