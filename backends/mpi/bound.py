@@ -33,6 +33,9 @@ _DIVIDED: Final = frozenset(
 _ARGUMENTS: Final[dict[str, str]] = {
     "send": "send peer tag",
     "recv": "recv peer tag",
+    "recv_any": "recv any_source tag",
+    "sendrecv": "send target tag recv source tag",
+    "sendrecv_replace": "replaced target tag source tag",
     "psend": "send partitions peer tag",
     "precv": "recv partitions peer tag",
     "barrier": "",
@@ -57,7 +60,7 @@ UNKNOWN_TO_MPI4PY: Final = ("char", "float16", "bfloat16")
 
 def method_of(op: str) -> str:
     """The communicator's method that does a step: ``Allreduce``, ``Iallreduce``, ``Allreduce_init``."""
-    return "Bcast" if op == "tell" else op.capitalize()
+    return {"tell": "Bcast", "recv_any": "Recv"}.get(op) or op.capitalize()
 
 
 class Renderer:
@@ -165,6 +168,8 @@ class Renderer:
 
     def argument(self, word: str, step: Step, names: Names, k: str) -> str:
         """One argument as source."""
+        if word == "any_source":
+            return names.bind(MPI.ANY_SOURCE, "any_source")
         value = step[word]
         replaced = "recv" if base(step.op) in ("scatter", "scatterv") else "send"
         if word == replaced and "in_place" in step.operands:

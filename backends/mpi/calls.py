@@ -59,6 +59,12 @@ def _calls() -> dict[str, tuple[str, str]]:
     calls = {
         "send": ("MPI_Send", "send count dtype peer tag comm"),
         "recv": ("MPI_Recv", "recv count dtype peer tag comm status"),
+        "recv_any": ("MPI_Recv", "recv count dtype any_source tag comm status"),
+        "sendrecv": (
+            "MPI_Sendrecv",
+            "send count dtype target tag recv received dtype source tag comm status",
+        ),
+        "sendrecv_replace": ("MPI_Sendrecv_replace", "replaced count dtype target tag source tag comm status"),
         "isend": ("MPI_Isend", "send count dtype peer tag comm request"),
         "irecv": ("MPI_Irecv", "recv count dtype peer tag comm request"),
         "send_init": ("MPI_Send_init", "send count dtype peer tag comm request"),
@@ -203,6 +209,18 @@ class Resolver(WindowOperands):
     def _peer(self, step: Step) -> Arg:
         return Arg(step["peer"])
 
+    def _any_source(self, step: Step) -> Arg:
+        return Arg(MPI.ANY_SOURCE)
+
+    def _target(self, step: Step) -> Arg:
+        return Arg(step["target"])
+
+    def _source(self, step: Step) -> Arg:
+        return Arg(step["source"])
+
+    def _replaced(self, step: Step) -> Arg:
+        return self.region(step["replaced"])
+
     def _root(self, step: Step) -> Arg:
         return Arg(step["root"])
 
@@ -282,8 +300,8 @@ def _items(step: Step, nbytes: int, parts: int = 1) -> int:
 
 def _sent(step: Step) -> int:
     """Bytes of the send (or only) region."""
-    region = step.operands.get("send") or step.operands.get("buf") or step["recv"]
-    return int(region.nbytes)  # type: ignore[union-attr]
+    names = ("send", "buf", "replaced", "recv")
+    return int(next(step[name].nbytes for name in names if name in step.operands))
 
 
 _NUMBERS: Final[dict[str, Callable[[Step, MPI.Comm], int | list[int]]]] = {

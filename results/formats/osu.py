@@ -351,8 +351,8 @@ def _special_lines(row: Mapping[str, Any]) -> list[str]:
     if row["benchmark"] == "multi_lat" and row.get("window") and row.get("ranks"):  # 8.0
         return [f"# [ pairs: {int(row['ranks']) // 2} ] [ window size: {row['window']} ]"]
     if "window_kind" in parameters:
-        creation, sync = WINDOWS[parameters["window_kind"]], SYNCS[parameters["sync"]]
-        return [f"# Window creation: {creation}", f"# Synchronization: {sync}"]
+        lines = [f"# Window creation: {WINDOWS[parameters['window_kind']]}"]
+        return [*lines, f"# Synchronization: {SYNCS[parameters['sync']]}"] if "sync" in parameters else lines
     return [f"# Partitions: {parameters['partitions']}\t"] if "partitions" in parameters else []
 
 

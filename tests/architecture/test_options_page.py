@@ -17,7 +17,7 @@ def test_the_page_is_that_of_the_commands() -> None:
 @pytest.mark.parametrize(
     ("name", "default", "takers"),
     [
-        ("window", "64", "with window of messages in flight"),
+        ("window", "the benchmark's, mostly 64", "with window of messages in flight"),
         ("vary_window", "off", "mbw_mr"),
         ("dtypes", "the benchmark's, mostly char", "with element type"),
         ("timing", "isolated", "collective"),

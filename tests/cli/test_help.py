@@ -114,7 +114,9 @@ def test_every_option_is_there(name: str, capsys: pytest.CaptureFixture[str]) ->
 
 @pytest.mark.parametrize("name", list(BENCHMARKS))
 def test_defaults_are_those_of_a_request(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    benchmark, request, (launch,) = find(name), Request(name), plan(Request(name), DEFAULT_RANKS)
+    benchmark, request = find(name), Request(name)
+    ranks = next(n for n in (DEFAULT_RANKS, 4, 8) if benchmark.ranks.admits(n))
+    (launch,) = plan(request, ranks)
     cell, text = launch.cells[0], page(f"{name} --help", capsys)
     counts = benchmark.counts
     wanted = {

@@ -20,6 +20,11 @@ _ONE_SIDED = (
     "put_latency get_latency put_bw get_bw put_bibw acc_latency get_acc_latency cas_latency fop_latency "
     "rput_latency rget_latency"
 )
+_IMB = (
+    "pingping pingping_any_source pingpong_any_source exchange sendrecv_call sendrecv_replace uniband biband "
+    "reduce_local unirandom birandom corandom bidir_put bidir_get one_put_all one_get_all put_all_local get_all_local "
+    "all_put_all all_get_all exchange_put exchange_get passive_put"
+)
 FAMILIES = {
     "pt2pt": _MESSAGES.split(),
     "collective": [*_COLLECTIVES.split(), "sendrecv", "hypercube"],
@@ -27,6 +32,7 @@ FAMILIES = {
     "persistent": [f"{name}_persistent" for name in _COLLECTIVES.split()],
     "neighborhood": [*_NEIGHBORS.split(), *(f"i{name}" for name in _NEIGHBORS.split())],
     "one-sided": _ONE_SIDED.split(),
+    "imb": _IMB.split(),
     "others": ["init", "hello", "comm_dup", "comm_split", "comm_create", "noise", "step"],
 }
 ALL = [name for names in FAMILIES.values() for name in names]

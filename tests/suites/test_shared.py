@@ -6,17 +6,21 @@ import pytest
 
 from omb_py.engine.program.benchmark import Cell, World
 from omb_py.engine.program.language import Region, Step, walk
+from omb_py.suites.imb import exchanges, random_pairs, stencils, windows
 from omb_py.suites.registry import BENCHMARKS
 from omb_py.suites.shared import PER_CALL, message_bytes
 from tests.support.machines.simulated import cell, measured
 
 MIB = 1 << 20
-EXCHANGES = ("sendrecv", "hypercube")
+EXCHANGES = ("sendrecv", "hypercube", *(each.name for each in exchanges.BENCHMARKS))
+"""Benchmarks of several steps, or of a step that takes no time of the series."""
 
 
 LATENCY, BANDWIDTH = ((10000, 100), (1000, 10)), ((100, 10), (20, 2))
 COLLECTIVE = ((1000, 100), (100, 10))
-REDUCTIONS = ("allreduce", "reduce", "reduce_scatter", "reduce_scatter_block")
+REDUCTIONS = ("allreduce", "reduce", "reduce_scatter", "reduce_scatter_block", "reduce_local")
+IMB = {each.name for family in (exchanges, random_pairs, stencils, windows) for each in family.BENCHMARKS}
+"""Benchmarks whose ranks are looked at in tests/suites/imb."""
 SPREAD = ("collective", "non-blocking", "persistent", "neighborhood")
 
 
@@ -50,7 +54,7 @@ def test_a_barrier_has_no_size_and_small_counts() -> None:
     assert BENCHMARKS["barrier"].counts.of(0) == (1000, 100)
 
 
-@pytest.mark.parametrize("name", BENCHMARKS)
+@pytest.mark.parametrize("name", [name for name in BENCHMARKS if name not in IMB])
 def test_the_rank_rule_is_what_it_says(name: str) -> None:
     rule = BENCHMARKS[name].ranks
     admitted = [n for n in range(1, 6) if rule.admits(n)]

@@ -22,6 +22,7 @@ from omb_py.engine.measuring.validate import checkable
 from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.program.dtypes import DTYPES, OPS_OF, reduction_dtype
 from omb_py.suites.collective.forms import ROTATE
+from omb_py.suites.imb import exchanges, random_pairs, stencils
 from omb_py.suites.registry import BENCHMARKS
 
 BUFFERS = ("numpy", "bytearray", "array")
@@ -31,6 +32,8 @@ FEW_SIZES = (24, 70_008)
 FEW_DTYPES = ("char", "int32", "float64")
 """For the forms that move the same data by the same operands as the blocking ones."""
 ITERATIONS = 5
+_SAME_OPERANDS = {each.name for family in (exchanges, random_pairs, stencils) for each in family.BENCHMARKS}
+"""Benchmarks of steps that others try with every type."""
 VARIED: dict[str, tuple[Any, ...]] = {
     "in_place": (True,),
     "root": (ROTATE,),
@@ -103,6 +106,7 @@ def cells(backend: str, what: Combination, ranks: int, crowded: bool = False) ->
         threads = benchmark.needs.thread_level == "multiple" and backend != "mock"  # more than cores: slow
         # a forked process sends as any other
         whole = benchmark.family in ("pt2pt", "collective") and not threads and not benchmark.needs.fork
+        whole = whole and what.benchmark not in _SAME_OPERANDS
         dtypes = (DTYPES if whole else FEW_DTYPES) if "type" in benchmark.options else (usual.dtype,)
         for dtype in dtypes:
             sizes = benchmark.sizes_for(dtype, SIZES if whole else FEW_SIZES)

@@ -16,6 +16,12 @@ MODIFIERS = {"base", "in_place", "nonblocking", "persistent", "neighbor"}
 TEXTS: dict[str, tuple[Step, str]] = {
     "send": (steps.send(A, 1, "int32", 7), "send 8 B to 1"),
     "recv": (steps.recv(A, 0, "int32", 7), "recv 8 B from 0"),
+    "recv_any": (steps.recv_any(A, 0, "int32", 7), "recv 8 B from any rank"),
+    "sendrecv": (steps.sendrecv(A, 1, A, 0, "char", Requests(0, 2)), "sendrecv 8 B of a to 1, from 0"),
+    "sendrecv_replace": (
+        steps.sendrecv_replace(A, 1, 0, "char", Requests(0, 2)),
+        "sendrecv_replace 8 B of a to 1, from 0",
+    ),
     "isend": (steps.isend(A, 1, "char", R), "isend 8 B to 1, request 3"),
     "irecv": (steps.irecv(A, 0, "char", R), "irecv 8 B from 0, request 3"),
     "matmul": (steps.matmul(8, 300), "matmul 8 × 300 by 300 × 300"),

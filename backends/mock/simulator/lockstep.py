@@ -23,7 +23,8 @@ from omb_py.engine.program.step_text import parts
 from omb_py.engine.program.steps import base
 from omb_py.engine.session import StepFailed
 
-_APART: Final = frozenset({"send", "recv", "psend", "precv", EXPOSED, *OPERATIONS, *SYNCHRONISATIONS}) | IRREGULAR
+_BETWEEN_TWO: Final = ("send", "recv", "recv_any", "sendrecv", "sendrecv_replace", "psend", "precv")
+_APART: Final = IRREGULAR.union(_BETWEEN_TWO, OPERATIONS, SYNCHRONISATIONS, {EXPOSED})
 """Operations that each rank runs for itself."""
 
 
@@ -88,10 +89,9 @@ class Lockstep:
                     slot = op.requests[0]
                     if slot in self._pending and bool((self._pending[slot] <= clock).all()):
                         del self._pending[slot]
-                elif op.code == Code.COMPUTE:
-                    clock = clock + op.ns
                 else:
                     self._local(op, iteration)
+                    clock = clock + op.ns
         if noise.active:
             noise.used[:] = [draw] * self._ranks
         return clock, np.ascontiguousarray(out.transpose(2, 0, 1))

@@ -281,6 +281,7 @@ def _operation(step: Step, k: int, number: int, site: Site) -> Op:
         op.iteration = operands["iteration"]
     elif op.code == Code.REDUCE:
         _reduction(op, step)
+        op.ns = max(1, site.costs.product(op.nbytes // DTYPES[step["dtype"]].itemsize))
     return op
 
 

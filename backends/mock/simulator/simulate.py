@@ -236,7 +236,10 @@ class Events:
     def _send(self, rank: int, op: Op) -> bool:
         handle, now = self._start(rank, op), self._clock[rank]
         transit, wire = self._timing.message(rank, op, self._iteration[rank])
-        message = Message(handle, op.nbytes, op.send, now, transit, wire, None)
+        payload = op.send
+        if payload is not None and op.step is not None and "in_place" in op.step.operands:
+            payload = payload.copy()  # its region is received into while the message waits
+        message = Message(handle, op.nbytes, payload, now, transit, wire, None)
         key = (rank, op.peer, op.tag)
         posted = self._matcher.receive_for(key)
         if op.nbytes <= self._config.eager:
@@ -353,6 +356,7 @@ class Events:
     def _reduce(self, rank: int, op: Op) -> bool:
         assert op.step is not None
         combine(op.step, op.send, op.recv, op.dtype, op.reduction)
+        self._clock[rank] += op.ns
         return True
 
     def _host(self, rank: int, op: Op) -> bool:

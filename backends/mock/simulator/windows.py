@@ -21,7 +21,9 @@ POST_TAG: Final = -1
 """Tag of the message that a post sends to the ranks that start an access."""
 COMPLETE_TAG: Final = -2
 """Tag of the message that a complete sends to the rank that waits."""
-ENDS: Final = frozenset({"win_unlock", "win_unlock_all", "win_flush", "win_flush_local"})
+ENDS: Final = frozenset(
+    {"win_unlock", "win_unlock_all", "win_flush", "win_flush_local", "win_flush_all", "win_flush_local_all"}
+)
 """Passive steps that complete their rank's operations; a local flush, too, waits for the whole operation."""
 
 Put = Callable[[int, Bytes, Bytes, int], None]

@@ -123,6 +123,8 @@ def _plain(value: object) -> Region:
 def _read(step: Step, world: World) -> Iterator[Region]:
     if "send" in step.operands and not (base(step.op) in ("scatter", "scatterv") and step["root"] != world.rank):
         yield _plain(step["send"])
+    if "replaced" in step.operands:
+        yield _plain(step["replaced"])
     if "buf" in step.operands and step["root"] == world.rank:
         yield _plain(step["buf"])
 
@@ -131,5 +133,7 @@ def _written(step: Step, world: World) -> Iterator[Region]:
     at_root = base(step.op) in ("reduce", "gather", "gatherv")
     if "recv" in step.operands and not (at_root and step["root"] != world.rank):
         yield _plain(step["recv"])
+    if "replaced" in step.operands:
+        yield _plain(step["replaced"])
     if "buf" in step.operands and step["root"] != world.rank:
         yield _plain(step["buf"])

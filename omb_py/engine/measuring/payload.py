@@ -295,6 +295,10 @@ def inputs(step: Step, k: int, world: World, iteration: int) -> Iterator[Part]:
         for place, before, _ in _window_parts(step, k, world, iteration):
             if before is not None:
                 yield place, before
+    elif op == "reduce_local":
+        count = step["recv"].nbytes // DTYPES[step["dtype"]].itemsize
+        for place, who in ((step["send"], 0), (step["recv"], 1)):
+            yield place.at(k), partial(contribution, count, step["dtype"], step["op"], 2, who, iteration, me)
     elif op in ("send", "psend"):
         region: Region = step["send"]
         yield region.at(k), partial(pattern, region.nbytes, iteration, step["tag"], me, step["peer"], _slot(region, k))
@@ -327,6 +331,9 @@ def outputs(step: Step, k: int, world: World, iteration: int) -> Iterator[Part]:
         for place, _, after in _window_parts(step, k, world, iteration):
             if after is not None:
                 yield place, after
+    elif op == "reduce_local":
+        count = step["recv"].nbytes // DTYPES[step["dtype"]].itemsize
+        yield step["recv"].at(k), partial(reduced, count, step["dtype"], step["op"], 2, iteration, me)
     elif op in ("recv", "precv"):
         region: Region = step["recv"]
         yield region.at(k), partial(pattern, region.nbytes, iteration, step["tag"], step["peer"], me, _slot(region, k))
@@ -405,11 +412,13 @@ def _laid(step: Step, part: Part, world: World) -> Part:
 def repeatable(nodes: Body, persistent: Mapping[int, Step] = _NOTHING) -> bool:
     """Whether a second iteration finds the same inputs as the first.
 
-    It does not when a reduction or exchange is in place, nor when an operation adds to a window.
+    It does not when a reduction or exchange is in place, nor when an operation adds to a window or to a buffer.
     """
     for node, _ in walk(nodes):
         if isinstance(node, Step):
             if node.operands.get("call", node.op) in ADDING:
+                return False
+            if node.op in ("sendrecv_replace", "reduce_local"):
                 return False
             for step in started(node, persistent):
                 if "in_place" in step.operands and base(step.op) in (*REDUCTIONS, "alltoall", *_PERSONAL):

@@ -293,13 +293,36 @@ def templates(stage: Stage) -> dict[int, Step]:
 
 
 def started(step: Step, persistent: Mapping[int, Step]) -> tuple[Step, ...]:
-    """The step itself, or the operations that a ``start`` or ``startall`` begins (from :func:`templates`)."""
+    """The step itself, or the operations that it stands for.
+
+    ``start`` and ``startall`` begin operations of :func:`templates`. A receive from any rank is one from the rank that
+    sends, and a ``sendrecv`` is a receive and a send at once.
+    """
+    if step.op.endswith("recv_any"):
+        return (Step(step.op.removesuffix("_any"), step.operands),)
+    if step.op.startswith("sendrecv"):
+        return _both_ways(step)
     if step.op == "start":
         return (persistent[step["request"].index],)
     if step.op == "startall":
         first, count = step["requests"].first, step["requests"].count
         return tuple(persistent[slot] for slot in range(first, first + count))
     return (step,)
+
+
+def _both_ways(step: Step) -> tuple[Step, ...]:
+    """The send first: what a ``sendrecv_replace`` sends is read before it is overwritten."""
+    requests: Requests = step["requests"]
+    common: dict[str, Operand] = {"dtype": step["dtype"], "tag": step["tag"]}
+    if "replaced" in step.operands:
+        out, back = {"send": step["replaced"], "in_place": 1}, step["replaced"]
+    else:
+        out, back = {"send": step["send"]}, step["recv"]
+    return (
+        Step("isend", {**out, **common, "peer": step["target"], "request": Request(requests.first)}),
+        Step("irecv", {"recv": back, **common, "peer": step["source"], "request": Request(requests.first + 1)}),
+        Step("waitall", {"requests": requests}),
+    )
 
 
 def canonical(value: Any) -> Any:

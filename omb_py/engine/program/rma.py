@@ -38,7 +38,8 @@ ADDING: Final = frozenset({"accumulate", "get_accumulate", "fetch_and_op"})
 OPERATIONS: Final = frozenset({"put", "get", "rput", "rget", "compare_and_swap"}) | ADDING
 SYNCHRONISATIONS: Final = tuple(
     (
-        "win_lock win_unlock win_lock_all win_unlock_all win_flush win_flush_local win_fence win_post "
+        "win_lock win_unlock win_lock_all win_unlock_all win_flush win_flush_local win_flush_all "
+        "win_flush_local_all win_fence win_post "
         "win_start win_complete win_wait"
     ).split()
 )
@@ -124,6 +125,16 @@ def win_flush(target: int) -> Step:
 def win_flush_local(target: int) -> Step:
     """Complete everything to rank `target` here: the origin's buffers may be used again."""
     return Step("win_flush_local", {"peer": target})
+
+
+def win_flush_all() -> Step:
+    """Complete everything to all ranks, there too."""
+    return Step("win_flush_all", {})
+
+
+def win_flush_local_all() -> Step:
+    """Complete everything to all ranks here: the origin's buffers may be used again."""
+    return Step("win_flush_local_all", {})
 
 
 def win_fence() -> Step:

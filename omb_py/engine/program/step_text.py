@@ -107,6 +107,11 @@ def _from(step: Step) -> str:
     return f"{step.op} {step['recv'].nbytes} B from {step['peer']}"
 
 
+def _both_ways(step: Step) -> str:
+    sent = step.operands.get("send", step.operands.get("replaced"))
+    return f"{step.op} {_operand(sent)} to {step['target']}, from {step['source']}"
+
+
 def _reduction(step: Step) -> str:
     return f"{step.op} {step['send'].nbytes} B {step['dtype']} {step['op']}"
 
@@ -151,6 +156,9 @@ def _synchronise(step: Step) -> str:
 _WORDS: dict[str, Callable[[Step], str]] = {
     "send": _to,
     "recv": _from,
+    "recv_any": lambda step: f"recv {step['recv'].nbytes} B from any rank",
+    "sendrecv": _both_ways,
+    "sendrecv_replace": _both_ways,
     "psend": lambda step: f"{_to(step)} in {step['partitions']} partitions",
     "precv": lambda step: f"{_from(step)} in {step['partitions']} partitions",
     "pready": lambda step: f"declare partition {step['partition']} of {_operand(step['request'])} ready",

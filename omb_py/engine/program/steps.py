@@ -51,6 +51,26 @@ def irecv(buf: Region, source: int, dtype: str, request: Request, tag: int = 1) 
     return Step("irecv", {"recv": buf, "peer": source, "dtype": dtype, "tag": tag, "request": request})
 
 
+def recv_any(buf: Region, source: int, dtype: str, tag: int = 1) -> Step:
+    """Blocking receive from any rank (MPI_ANY_SOURCE). For the check `source` is the rank that sends with this tag."""
+    return Step("recv_any", recv(buf, source, dtype, tag).operands)
+
+
+def sendrecv(send: Region, to: int, recv: Region, source: int, dtype: str, requests: Requests, tag: int = 1) -> Step:
+    """Blocking exchange in one call: `send` goes to rank `to`, `recv` comes from rank `source`.
+
+    `requests` are two slots for backends that do it as a send and a receive.
+    """
+    operands: dict[str, Operand] = {"send": send, "target": to, "recv": recv, "source": source}
+    return Step("sendrecv", {**operands, "dtype": dtype, "tag": tag, "requests": requests})
+
+
+def sendrecv_replace(buf: Region, to: int, source: int, dtype: str, requests: Requests, tag: int = 1) -> Step:
+    """Do :func:`sendrecv` with one region, whose bytes are sent and then replaced by those received."""
+    operands: dict[str, Operand] = {"replaced": buf, "target": to, "source": source}
+    return Step("sendrecv_replace", {**operands, "dtype": dtype, "tag": tag, "requests": requests})
+
+
 def wait(request: Request) -> Step:
     """Wait for one request."""
     return Step("wait", {"request": request})

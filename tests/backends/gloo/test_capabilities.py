@@ -27,6 +27,7 @@ HAS = {
     "bw_fan_out",
     "sendrecv",
     "hypercube",
+    *"pingping exchange uniband biband unirandom birandom corandom stencil2d stencil3d".split(),
     "init",
     "hello",
     *(

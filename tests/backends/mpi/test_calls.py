@@ -112,6 +112,33 @@ def started(made: str, count: int, calls: list[str]) -> Said:
 COMMUNICATORS = ("dup", "split", "create")
 RING: Said = {"main": ["MPI_Irecv 24", "MPI_Isend 24", "MPI_Waitall 2", BARRIER]}
 EXPOSED = ["MPI_Win_post", "MPI_Win_start", "3 x MPI_Put 24 24", "MPI_Win_complete", "MPI_Win_wait"]
+BOTH = ["MPI_Irecv 24", "MPI_Send 24", WAIT]
+
+
+def biband(end: str) -> Said:
+    return {"main": ["3 x MPI_Irecv 24", "3 x MPI_Isend 24", "MPI_Waitall 6", end]}
+
+
+def neighbors(*calls: str) -> list[Said]:
+    """With two ranks both neighbors are the same one: one lock, one flush."""
+    main = [*calls * 3, "MPI_Win_flush"]
+    return [{"main setup": ["MPI_Win_lock"], "main": main, "main teardown": ["MPI_Win_unlock"]}]
+
+
+def to_all(call: str, flush: str = "MPI_Win_flush_all") -> list[Said]:
+    main = [f"3 x {call}", flush]
+    return [{"main setup": ["MPI_Win_lock_all"], "main": main, "main teardown": ["MPI_Win_unlock_all"]}]
+
+
+def passive_put() -> list[Said]:
+    parts: list[Said] = [{}, {}]
+    for stage in ("pure", "busy"):
+        parts[0] |= {f"{stage} setup": ["MPI_Win_lock"], f"{stage} teardown": ["MPI_Win_unlock"]}
+        parts[0] |= {stage: ["MPI_Put 24 24", "MPI_Win_flush", BARRIER]}
+        parts[1] |= {stage: [BARRIER]}
+    return parts
+
+
 EXPECTED: dict[str, list[Said]] = {
     "latency": [PING, PONG],
     "latency_mp": [PING, PONG],
@@ -148,6 +175,29 @@ EXPECTED: dict[str, list[Said]] = {
     "get_acc_latency": passive("MPI_Get_accumulate 24 24 24"),
     "cas_latency": passive("MPI_Compare_and_swap"),
     "fop_latency": passive("MPI_Fetch_and_op"),
+    "pingping": [{"main": ["MPI_Isend 24", "MPI_Recv 24", WAIT]}] * 2,
+    "pingping_any_source": [{"main": ["MPI_Isend 24", "MPI_Recv 24", WAIT]}] * 2,
+    "pingpong_any_source": [PING, PONG],
+    "exchange": [{"main": ["2 x MPI_Isend 24", "2 x MPI_Recv 24", "MPI_Waitall 2"]}] * 2,
+    "sendrecv_call": [{"main": ["MPI_Sendrecv 24 24"]}] * 2,
+    "sendrecv_replace": [{"main": ["MPI_Sendrecv_replace 24"]}] * 2,
+    "uniband": [OUT, IN],
+    "biband": [biband("MPI_Recv 1"), biband("MPI_Send 1")],
+    "reduce_local": [{"main": ["MPI_Reduce_local 6", BARRIER]}] * 2,
+    "unirandom": [PONG, PING],
+    "birandom": [{"main": BOTH * 2}] * 2,
+    "corandom": [{"main": BOTH}] * 2,
+    "bidir_put": neighbors("MPI_Put 24 24") * 2,
+    "bidir_get": neighbors("MPI_Get 24 24") * 2,
+    "passive_put": passive_put(),
+    "one_put_all": [*to_all("MPI_Put 24 24"), {}],
+    "one_get_all": [*to_all("MPI_Get 24 24"), {}],
+    "put_all_local": [*to_all("MPI_Put 24 24", "MPI_Win_flush_local_all"), {}],
+    "get_all_local": [*to_all("MPI_Get 24 24", "MPI_Win_flush_local_all"), {}],
+    "all_put_all": to_all("MPI_Put 24 24") * 2,
+    "all_get_all": to_all("MPI_Get 24 24") * 2,
+    "exchange_put": neighbors("MPI_Put 24 24", "MPI_Put 24 24") * 2,
+    "exchange_get": neighbors("MPI_Get 24 24", "MPI_Get 24 24") * 2,
     "rput_latency": passive("MPI_Rput 24 24", WAIT),
     "rget_latency": passive("MPI_Rget 24 24", WAIT),
     **{f"comm_{what}": [{"main": [f"MPI_Comm_{what}", "MPI_Comm_free", BARRIER]}] * 2 for what in COMMUNICATORS},
@@ -163,6 +213,8 @@ ELSEWHERE = {
     "bw_fan_in": "tests/backends/mpi/test_nodes.py",
     "bw_fan_out": "tests/backends/mpi/test_nodes.py",
     "noise": "tests/suites/test_host_noise.py",
+    "stencil2d": "tests/suites/imb/test_stencils.py",
+    "stencil3d": "tests/suites/imb/test_stencils.py",
     "step": "tests/backends/test_workloads.py",
 }
 """Those without calls of their own, and those that need several nodes, with the test that has them."""

@@ -21,7 +21,8 @@ def session(ranks: int, mock: str = "", **spec: Any) -> MockSession:
 def cell(name: str, size: int = 8, **more: Any) -> Cell:
     """A cell that measures exactly as many iterations as it says: 10, no warm-up."""
     benchmark = find(name)
-    usual: dict[str, Any] = {"dtype": benchmark.dtype, "iterations": 10, "auto": False, "warmup": 0, "window": 4}
+    usual: dict[str, Any] = {"dtype": benchmark.dtype, "iterations": 10, "auto": False, "warmup": 0}
+    usual["window"] = dict(benchmark.defaults).get("window", 4)
     values = {**usual, **more}
     (nbytes,) = benchmark.sizes_for(values["dtype"], (size,))
     return benchmark.cell("mock", "native", nbytes, **values)

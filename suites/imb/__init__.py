@@ -1,0 +1,1 @@
+"""Benchmarks of the Intel MPI Benchmarks (IMB) that OMB does not have (docs/imb.md)."""

@@ -1,0 +1,200 @@
+"""Exchanges of IMB-MPI1 and IMB-P2P: between two ranks, with the neighbors in a ring, and in pairs of ranks.
+
+Patterns and figures: Intel MPI Benchmarks User Guide 2021.8, "IMB-MPI1 Benchmarks" and "IMB-P2P Benchmarks". As there
+no barrier separates iterations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from omb_py.engine.program import steps
+from omb_py.engine.program.benchmark import Benchmark, Cell, Metric, RankRule, Timed, World
+from omb_py.engine.program.dtypes import reduction_dtype
+from omb_py.engine.program.language import Buffer, Lap, Node, Program, Region, Request, Requests, Stage, body
+from omb_py.suites.pt2pt.multi_pair import ALL_PAIRS, pair_of
+from omb_py.suites.pt2pt.two_ranks import REPLY_BYTES, one_way, reply, timed, window_buffer, window_posts
+from omb_py.suites.shared import (
+    BANDWIDTH_COUNTS,
+    COLLECTIVE_COUNTS,
+    EVEN,
+    EXACTLY_TWO,
+    LATENCY_COUNTS,
+    ONE_WAY,
+    PER_CALL,
+    PT2PT_SIZES,
+    REDUCTION_SIZES,
+    TWO_OR_MORE,
+    barrier_after,
+    message_bytes,
+)
+
+Make = Callable[[World, Cell], Program]
+
+_OPTIONS = frozenset({"type", "validation"})
+
+
+def _timed(size: int, *nodes: Node, messages: int = 1) -> Program:
+    """A program that times all nodes, with room for `messages` to send and as many to receive."""
+    loop = body(Lap(), *nodes, Lap("time"))
+    return Program((Buffer("send", messages * size), Buffer("recv", messages * size)), (Stage(loop),))
+
+
+def _pingping(world: World, cell: Cell, any_source: bool) -> Program:
+    size, peer = message_bytes(cell), 1 - world.rank
+    receive = steps.recv_any if any_source else steps.recv
+    out = steps.isend(Region("send", 0, size), peer, cell.dtype, Request(0))
+    return _timed(size, out, receive(Region("recv", 0, size), peer, cell.dtype), steps.wait(Request(0)))
+
+
+def pingping(world: World, cell: Cell) -> Program:
+    """Both ranks send at once: each message meets the other on its way."""
+    return _pingping(world, cell, any_source=False)
+
+
+def pingping_any_source(world: World, cell: Cell) -> Program:
+    """The same, received from any rank."""
+    return _pingping(world, cell, any_source=True)
+
+
+def pingpong_any_source(world: World, cell: Cell) -> Program:
+    """Blocking ping-pong, received from any rank."""
+    size, peer, first = message_bytes(cell), 1 - world.rank, world.rank == 0
+    ping = steps.send(Region("send", 0, size), peer, cell.dtype)
+    pong = steps.recv_any(Region("recv", 0, size), peer, cell.dtype)
+    nodes = (ping, pong) if first else (pong, ping)
+    return Program((Buffer("send", size), Buffer("recv", size)), (Stage(body(*timed(first, *nodes))),))
+
+
+def exchange(world: World, cell: Cell) -> Program:
+    """A message to and from each of both neighbors in a ring; with two ranks both are the same one."""
+    size, right, left = message_bytes(cell), (world.rank + 1) % world.size, (world.rank - 1) % world.size
+    return _timed(
+        size,
+        steps.isend(Region("send", 0, size), right, cell.dtype, Request(0)),
+        steps.isend(Region("send", size, size), left, cell.dtype, Request(1)),
+        steps.recv(Region("recv", 0, size), left, cell.dtype),
+        steps.recv(Region("recv", size, size), right, cell.dtype),
+        steps.waitall(Requests(0, 2)),
+        messages=2,
+    )
+
+
+def sendrecv_call(world: World, cell: Cell) -> Program:
+    """MPI_Sendrecv around a ring."""
+    size, right, left = message_bytes(cell), (world.rank + 1) % world.size, (world.rank - 1) % world.size
+    out, into = Region("send", 0, size), Region("recv", 0, size)
+    return _timed(size, steps.sendrecv(out, right, into, left, cell.dtype, Requests(0, 2)))
+
+
+def sendrecv_replace(world: World, cell: Cell) -> Program:
+    """MPI_Sendrecv_replace around a ring."""
+    size, right, left = message_bytes(cell), (world.rank + 1) % world.size, (world.rank - 1) % world.size
+    call = steps.sendrecv_replace(Region("buf", 0, size), right, left, cell.dtype, Requests(0, 2))
+    return Program((Buffer("buf", size),), (Stage(body(Lap(), call, Lap("time"))),))
+
+
+def uniband(world: World, cell: Cell) -> Program:
+    """Every pair of ranks i and i + ranks/2 moves a window in one direction, without a barrier between windows."""
+    sender, peer = pair_of(world)
+    buffers, nodes = one_way(cell, peer, sender)
+    return Program(buffers, (Stage(body(*timed(sender, *nodes))),))
+
+
+def biband(world: World, cell: Cell) -> Program:
+    """Every pair moves a window in both directions; the second half of the ranks ends it with a byte."""
+    first, peer = pair_of(world)
+    posts = window_posts(cell, peer, outgoing=True, incoming=True)
+    nodes = timed(first, *posts, steps.waitall(Requests(0, 2 * cell.window)), reply(first, peer))
+    buffers = window_buffer("send", cell), window_buffer("recv", cell), Buffer("ack", REPLY_BYTES)
+    return Program(buffers, (Stage(body(*nodes)),))
+
+
+def reduce_local(world: World, cell: Cell) -> Program:
+    """MPI_Reduce_local of two buffers on every rank, without communication."""
+    size = message_bytes(cell)
+    kind = reduction_dtype(cell.dtype)
+    call = steps.reduce_local(Region("send", 0, size), Region("recv", 0, size), kind, cell.op)
+    loop = body(Lap(), call, Lap("time"), *barrier_after(cell.process_sync))
+    return Program((Buffer("send", size), Buffer("recv", size)), (Stage(loop),))
+
+
+_BOTH_WAYS = Metric(
+    "MB/s",
+    "2 × size × window × pairs × iterations / mean of the first half's laps in all",
+    bytes_of=lambda cell, ranks: 2 * cell.size * cell.window * (ranks // 2),
+)
+
+
+def _latency(
+    name: str,
+    summary: str,
+    program: Make,
+    metric: Metric = PER_CALL,
+    timed: Timed = "all",
+    ranks: RankRule = EXACTLY_TWO,
+) -> Benchmark:
+    return Benchmark(
+        name,
+        "pt2pt",
+        summary,
+        program,
+        metric,
+        PT2PT_SIZES,
+        LATENCY_COUNTS,
+        ranks,
+        timed,
+        "char",
+        _OPTIONS,
+        bytes_total=lambda size, ranks: size,
+        zero_size=True,
+    )
+
+
+def _bandwidth(name: str, summary: str, program: Make, metric: Metric) -> Benchmark:
+    return Benchmark(
+        name,
+        "pt2pt",
+        summary,
+        program,
+        metric,
+        PT2PT_SIZES,
+        BANDWIDTH_COUNTS,
+        EVEN,
+        "first half",
+        "char",
+        _OPTIONS | {"window"},
+        bytes_total=lambda size, ranks: size * (ranks // 2),
+    )
+
+
+BENCHMARKS = (
+    _latency("pingping", "time of a message that meets another on its way", pingping),
+    _latency("pingping_any_source", "the same as pingping, received from any rank", pingping_any_source),
+    _latency(
+        "pingpong_any_source",
+        "one-way time of a ping-pong that is received from any rank",
+        pingpong_any_source,
+        ONE_WAY,
+        "rank 0",
+    ),
+    _latency("exchange", "a message to and from each of both neighbors in a ring", exchange, ranks=TWO_OR_MORE),
+    _latency("sendrecv_call", "MPI_Sendrecv around a ring", sendrecv_call, ranks=TWO_OR_MORE),
+    _latency("sendrecv_replace", "MPI_Sendrecv_replace around a ring", sendrecv_replace, ranks=TWO_OR_MORE),
+    _bandwidth("uniband", "bandwidth of all pairs at once, without a barrier between windows", uniband, ALL_PAIRS),
+    _bandwidth("biband", "bandwidth of all pairs at once in both directions", biband, _BOTH_WAYS),
+    Benchmark(
+        "reduce_local",
+        "collective",
+        "reduction of two buffers of a rank, without communication",
+        reduce_local,
+        PER_CALL,
+        REDUCTION_SIZES,
+        COLLECTIVE_COUNTS,
+        TWO_OR_MORE,
+        "all",
+        "int32",
+        frozenset({"type", "op", "validation", "full", "process_sync"}),
+        bytes_total=lambda size, ranks: size,
+    ),
+)
