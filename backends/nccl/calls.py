@@ -38,7 +38,9 @@ TYPES: Final = {
 OPS: Final = {"sum": 0, "prod": 1, "max": 2, "min": 3}
 """Our reductions -> ncclRedOp_t (nccl.h)."""
 TYPES_SINCE: Final = {"bfloat16": (2, 10, 0), "float8e4m3": (2, 24, 0), "float8e5m2": (2, 24, 0)}
-"""Versions of the library from which on it has a type."""
+"""Versions of NCCL from which on it has a type."""
+TYPES_SINCE_OF_RCCL: Final = {**TYPES_SINCE, "float8e4m3": (2, 20, 0), "float8e5m2": (2, 20, 0)}
+"""The same of RCCL, which had fp8 under the same numbers earlier (its changelog, ROCm 6.2)."""
 FP8_REDUCES_SINCE: Final = (9, 0)
 """Compute capability of NVIDIA's GPUs from which on NCCL reduces fp8."""
 CALLS: Final = {
@@ -75,9 +77,10 @@ def check_types(step: Step, library: Library, device: Device) -> None:
     """Raises EnvironmentProblem when the library has no such element type or reduction, or the GPU lacks it."""
     dtype, op = str(step.operands.get("dtype", "char")), str(step.operands.get("op", "sum"))
     library_name = f"{library.name} {library.version_text}"
-    if dtype not in TYPES or library.version < TYPES_SINCE.get(dtype, (0, 0, 0)):
-        available = [name for name in TYPES if library.version >= TYPES_SINCE.get(name, (0, 0, 0))]
-        newer = f" (it came with {'.'.join(map(str, TYPES_SINCE[dtype][:2]))})" if dtype in TYPES_SINCE else ""
+    since = TYPES_SINCE_OF_RCCL if library.name == "RCCL" else TYPES_SINCE
+    if dtype not in TYPES or library.version < since.get(dtype, (0, 0, 0)):
+        available = [name for name in TYPES if library.version >= since.get(name, (0, 0, 0))]
+        newer = f" (it came with {'.'.join(map(str, since[dtype][:2]))})" if dtype in since else ""
         raise EnvironmentProblem(f"{library_name} has no type {dtype}{newer}: -T with one of {', '.join(available)}")
     capability = getattr(device, "capability", None)
     if dtype in FP8 and base(step.op) in REDUCTIONS and capability is not None and capability < FP8_REDUCES_SINCE:

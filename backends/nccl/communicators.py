@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -178,9 +178,16 @@ class Communicators:
                 return code, self.library.error_text(code, handle)
         return None
 
-    def abort(self) -> None:
-        """End everything that still runs, and free them."""
-        for handle in map(int, self.handles):
+    def abort(self, revoke: Callable[[Sequence[int]], None] = lambda handles: None) -> None:
+        """End everything that still runs, and free them.
+
+        Args:
+            revoke: takes them from a loop that runs; one that loads them (:attr:`handles`) finds none from now on.
+        """
+        handles = [int(handle) for handle in self.handles]
+        self.handles[:] = 0
+        revoke(handles)
+        for handle in handles:
             self.library.abort(handle)
 
     def destroy(self) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from omb_py.backends.nccl.calls import CALLS, CREATE, Resolver, handles
 from omb_py.engine.measuring.async_timing import EXECUTABLE, GRAPH, SLOTS, TIME, uses_events
+from omb_py.engine.native import opcodes
 from omb_py.engine.native.translate import Table, assemble
 from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.language import Program, Stage
@@ -20,6 +22,10 @@ from omb_py.engine.session import StepFailed
 if TYPE_CHECKING:
     from omb_py.backends.nccl.communicators import Communicators
     from omb_py.backends.nccl.session import NcclSession
+
+
+LEAVES_S: Final = 1.0
+"""How long a call of the library may take that does not block."""
 
 
 class Runner(ABC):
@@ -130,6 +136,9 @@ class Runner(ABC):
 class NcclRunner(Runner):
     """Generated code calls the library's own functions."""
 
+    _running: tuple[Table, Stage] | None = None
+    """The table whose code runs now, and what it was made from."""
+
     def once(self, stage: Stage) -> None:
         """Run some steps once."""
         self.execute(stage, self._assemble(stage, {}), 0, 1)
@@ -147,7 +156,11 @@ class NcclRunner(Runner):
         """Run a table. Raises StepFailed."""
         machine = self.session.machine
         samples: NDArray[np.int64]
-        samples, failed = machine.run(table, first, iterations)
+        self._running = table, stage
+        try:
+            samples, failed = machine.run(table, first, iterations)
+        finally:
+            self._running = None
         self.session.raise_async(int(machine.word[2]))
         if failed:
             code = int(machine.word[3])
@@ -155,6 +168,26 @@ class NcclRunner(Runner):
             text = self.session.nccl.error_text(code, self.comms.first) if of_nccl else self.device_error(code)
             raise StepFailed(failed - 1, code, text)
         return samples
+
+    def revoke(self, handles: Sequence[int], enough_s: float = LEAVES_S) -> None:
+        """Take communicators from the loop that runs, from another thread: its next call gets none, and fails.
+
+        Then wait until the loop is in no call of the library, `enough_s` at most: one that blocks there waits for the
+        abort.
+        """
+        running = self._running
+        if running is None:
+            return
+        table, stage = running
+        operands = table.rows[:, opcodes.ARG0 : opcodes.STRIDE0]
+        operands[np.isin(operands, handles)] = 0
+        steps = steps_of(stage)
+        until = time.monotonic() + enough_s
+        while self._running is running and time.monotonic() < until:
+            _, step = self.position()
+            if not (step < len(steps) and steps[step].op in (*CALLS, CREATE)):
+                return
+            time.sleep(0.001)
 
     def position(self) -> tuple[int, int]:
         """(iteration, step), from the word that the code writes."""

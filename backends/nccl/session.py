@@ -255,7 +255,10 @@ class NcclSession(BaseSession):
                 met = watched.async_error()
                 if met:
                     self._failed = met
-                    watched.abort()
+                    if isinstance(watched, Communicators) and isinstance(self._runner, NcclRunner):
+                        watched.abort(self._runner.revoke)
+                    else:
+                        watched.abort()
                     return
 
     def barrier(self) -> None:

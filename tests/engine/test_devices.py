@@ -271,3 +271,36 @@ def test_a_gpu_is_told_by_its_uuid_which_mig_instances_do_not_share(code: int | 
     gpu.kind, gpu.index = "cuda", 3
     gpu._driver, gpu._runtime = SimpleNamespace(**driver), SimpleNamespace(deviceGetPCIBusId=lambda index: "0:1")
     assert gpu.identity() == identity
+
+
+@pytest.mark.parametrize(
+    ("kind", "nbytes", "failed", "address"),
+    [
+        ("rocm", 4, 0, 0x5000),
+        ("rocm", 4, 1, 0x9000),  # a GPU without such memory
+        ("rocm", 4, None, 0x9000),  # a driver without the function
+        ("rocm", 16, 0, 0x9000),
+        ("cuda", 4, 0, 0x9000),
+    ],
+)
+def test_the_word_that_holds_a_stream_back_is_of_the_kind_that_hip_wants(
+    kind: str, nbytes: int, failed: int | None, address: int
+) -> None:
+    freed: list[str] = []
+
+    def signal(where: Any, size: Any, flags: Any) -> int:
+        assert (size.value, flags.value) == (8, 2), "HIP takes no other size of signal memory"
+        where._obj.value = 0x5000
+        return failed or 0
+
+    gpu = Gpu.__new__(Gpu)
+    gpu.kind, gpu.name, gpu._mapped = kind, "a GPU", set()
+    gpu._driver = SimpleNamespace(**({} if failed is None else {"hipExtMallocWithFlags": signal}))  # type: ignore[assignment]
+    gpu._runtime = SimpleNamespace(
+        hostAlloc=lambda size, flags: 0x9000,
+        freeHost=lambda at: freed.append(f"host {at:x}"),
+        free=lambda at: freed.append(f"device {at:x}"),
+    )
+    assert gpu.allocate_mapped(nbytes) == address
+    gpu.free(address)
+    assert freed == ["device 5000" if address == 0x5000 else "host 9000"]

@@ -56,7 +56,7 @@ typedef struct {
 typedef struct {
   Shared* shared;
   int size, rank;
-  atomic_int error, aborted, captured;
+  atomic_int error, aborted, captured, freed;
   long executed;
   int min_ctas, max_ctas, policy, registered;
   unsigned algorithms; /* by NCCL_ALGO; 0: its own choice */
@@ -355,6 +355,7 @@ static void tell(Comm* c, const Op* op) {
 
 static ncclResult_t add(Comm* c, Op op, int64_t stream) {
   if (!c) return fail(ARGUMENT, "stand-in: no communicator");
+  if (atomic_load(&c->freed)) { fprintf(stderr, "stand-in: a call on a communicator that was aborted\n"); abort(); }
   if (op.dtype < 0 || op.dtype > (version() < 22400 ? 9 : 11)) return fail(ARGUMENT, "stand-in: unknown datatype");
   if (op.op < 0 || op.op > 3) return fail(ARGUMENT, "stand-in: unknown reduction");
   if (op.root < 0 || op.root >= c->size) return fail(ARGUMENT, "stand-in: no such rank");
@@ -536,6 +537,7 @@ ncclResult_t ncclCommWindowDeregister(Comm* c, void* handle) {
 
 ncclResult_t ncclCommGetAsyncError(Comm* c, ncclResult_t* code) { *code = atomic_load(&c->error); return OK; }
 ncclResult_t ncclCommAbort(Comm* c) {
+  atomic_store(&c->freed, 1); /* NCCL frees it: who calls on reads memory of others */
   atomic_store(&c->aborted, 1);
   while (atomic_load(&c->captured)) pause_a_little(1000);
   return OK;

@@ -78,6 +78,10 @@ _GLOBAL: Final = 1
 """cudaMemAttachGlobal."""
 _MAPPED: Final = 2
 """cudaHostAllocMapped."""
+_SIGNAL_MEMORY: Final = 2
+"""hipMallocSignalMemory, for hipExtMallocWithFlags."""
+_SIGNAL_BYTES: Final = 8
+"""The only size that such memory has."""
 _UUID: Final = {
     "cuda": ("cuDeviceGet", "cuDeviceGetUuid_v2"),  # the second form gives a MIG instance its own
     "rocm": ("hipDeviceGet", "hipDeviceGetUuid"),
@@ -186,12 +190,26 @@ class Gpu:
 
     def allocate_mapped(self, nbytes: int) -> int:
         """Memory of the host that the GPU reads at the same address. Raises EnvironmentProblem."""
+        if signal := self._signal_memory(nbytes):
+            return signal
         try:
             address = int(self._runtime.hostAlloc(max(1, nbytes), _MAPPED))
         except Exception as error:
             raise EnvironmentProblem(f"{self.name}: no mapped host memory to be had ({error})") from None
         self._mapped.add(address)
         return address
+
+    def _signal_memory(self, nbytes: int) -> int:
+        """A word of the kind that hipStreamWaitValue32 is documented for; 0 for more, on CUDA, where there is none."""
+        address = ctypes.c_void_p()
+        try:
+            allocate = self._driver.hipExtMallocWithFlags if self.kind == "rocm" else None
+        except AttributeError:  # older than the function
+            return 0
+        if allocate is None or nbytes > _SIGNAL_BYTES:
+            return 0
+        failed = allocate(ctypes.byref(address), ctypes.c_size_t(_SIGNAL_BYTES), ctypes.c_uint(_SIGNAL_MEMORY))
+        return 0 if failed else address.value or 0
 
     def free(self, address: int) -> None:
         """Give memory back."""

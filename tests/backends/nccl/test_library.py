@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from omb_py.backends.nccl import library
+from omb_py.backends.nccl.calls import check_types
 from omb_py.backends.nccl.capabilities import CAPABILITIES
+from omb_py.engine.program.language import Step
+from omb_py.errors import EnvironmentProblem
 
 
 @pytest.mark.parametrize(
@@ -26,3 +30,19 @@ def test_doctor_compares_the_library_with_the_driver(
         [(passed, True, "cuda")] if driver else []
     )
     assert not library.driver_check(CAPABILITIES)
+
+
+@pytest.mark.parametrize(
+    ("path", "version", "since"),
+    [("librccl.so.1", (2, 20, 5), ""), ("librccl.so.1", (2, 18, 6), "2.20"), ("libnccl.so.2", (2, 22, 3), "2.24")],
+)
+def test_rccl_had_fp8_before_nccl(path: str, version: tuple[int, int, int], since: str) -> None:
+    known = library.Library.__new__(library.Library)
+    known.path, known.version = path, version
+    move = Step("allgather", {"dtype": "float8e4m3"})
+    device = SimpleNamespace(name="a GPU", capability=None)
+    if not since:
+        check_types(move, known, device)  # type: ignore[arg-type]
+        return
+    with pytest.raises(EnvironmentProblem, match=rf"has no type float8e4m3 \(it came with {since}\)"):
+        check_types(move, known, device)  # type: ignore[arg-type]

@@ -1,0 +1,56 @@
+"""A loop that runs when its communicator is aborted calls on none."""
+
+from __future__ import annotations
+
+import threading
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from omb_py.backends.nccl.runner import NcclRunner
+from omb_py.engine.devices import synchronise
+from omb_py.engine.native import opcodes
+from omb_py.engine.program.language import Lap, Region, Stage, body
+from omb_py.engine.program.steps import allreduce
+
+COMM, OTHER = 0x7F00_1000, 0x7F00_2000
+
+
+def running(step: int) -> tuple[NcclRunner, Any]:
+    """A runner whose loop is at a step of: allreduce, synchronise."""
+    rows = np.zeros((2, opcodes.WIDTH), np.int64)
+    rows[0, opcodes.FN], rows[0, opcodes.ARG0 + 5], rows[0, opcodes.STRIDE0] = COMM, COMM, COMM
+    rows[1, opcodes.ARG0 : opcodes.ARG0 + 2] = OTHER, COMM
+    stage = Stage(body(Lap(), allreduce(Region("a", 0, 8), Region("b", 0, 8), "float32", "sum"), synchronise("lap")))
+    runner = NcclRunner.__new__(NcclRunner)
+    word = np.array([0, 3, step, 0])
+    runner.session = SimpleNamespace(machine=SimpleNamespace(word=word))  # type: ignore[assignment]
+    runner._running = SimpleNamespace(rows=rows), stage  # type: ignore[assignment]
+    return runner, (rows, word)
+
+
+def test_operands_alone_are_taken_and_a_loop_that_waits_for_its_device_is_not_waited_for() -> None:
+    runner, (rows, _) = running(step=1)
+    runner.revoke([COMM], enough_s=60)
+    assert (rows[0, opcodes.ARG0 + 5], rows[0, opcodes.FN], rows[0, opcodes.STRIDE0]) == (0, COMM, COMM)
+    assert rows[1, opcodes.ARG0 : opcodes.ARG0 + 2].tolist() == [OTHER, 0]
+
+
+def test_a_call_that_is_under_way_may_end() -> None:
+    runner, (_, word) = running(step=0)
+    leave = threading.Timer(0.05, lambda: word.__setitem__(2, 1))
+    leave.start()
+    runner.revoke([COMM], enough_s=60)
+    assert word[2] == 1
+    leave.join()
+
+
+def test_a_call_that_blocks_is_left_to_the_abort() -> None:
+    runner, (rows, word) = running(step=0)
+    began = time.monotonic()
+    runner.revoke([COMM], enough_s=0.01)
+    assert time.monotonic() - began >= 0.01 and word[2] == 0 and rows[0, opcodes.ARG0 + 5] == 0
+    runner._running = None
+    runner.revoke([COMM], enough_s=60)  # nothing runs
