@@ -23,8 +23,7 @@ MAX_BYTES = 2**62
 """No message size is larger than this, in bytes."""
 MAX_COUNT = 2**40
 """No iteration or warm-up count is larger than this."""
-MAX_PERCENTILES = 5
-"""OMB prints at most five percentiles."""
+_PERCENTILE = re.compile(r"\d{1,3}(\.\d{1,6})?")
 DEFAULT_PERCENTILES = (50, 90, 99)
 """Percentiles of ``-z`` without a value."""
 
@@ -366,23 +365,26 @@ def parse_counts(text: str, sender: int) -> str:
     return ":".join(map(str, counts if len(counts) == 2 else [sender, *counts]))
 
 
-def parse_percentiles(text: str) -> tuple[int, ...]:
-    """Percentiles for ``-z``: ``50,99``; nothing means 50, 90 and 99. Whole numbers, 1 to 100, at most five.
+def parse_percentiles(text: str) -> tuple[float, ...]:
+    """Percentiles for ``-z``: ``50,99.9``; nothing means 50, 90 and 99. Above 0, at most 100, any number of them.
+
+    >>> parse_percentiles("50,99.9")
+    (50, 99.9)
 
     Raises:
-        UsageError: out of range, twice, more than five, or not numbers.
+        UsageError: out of range, twice, or not numbers.
     """
     word = text.strip()
     if not word:
         return DEFAULT_PERCENTILES
-    values: list[int] = []
+    values: list[float] = []
     for part in word.split(","):
-        value = parse_whole(part.strip(), 1, 100, "percentile {text!r}: whole numbers from 1 to 100, as in -z50,90,99")
+        if not _PERCENTILE.fullmatch(part.strip()) or not 0 < float(part) <= 100:
+            raise UsageError(f"percentile {part.strip()!r}: numbers above 0 and up to 100, as in -z50,90,99.9")
+        value = float(part)
         if value in values:
-            raise UsageError(f"percentiles {word!r}: {value} is listed twice")
-        values.append(value)
-    if len(values) > MAX_PERCENTILES:
-        raise UsageError(f"percentiles {word!r}: at most {MAX_PERCENTILES}, as in OMB")
+            raise UsageError(f"percentiles {word!r}: {value:.12g} is listed twice")
+        values.append(int(value) if value.is_integer() else value)
     return tuple(values)
 
 

@@ -154,7 +154,7 @@ OUTPUT = under(
     Option(
         "percentiles",
         "-z --tail-lat",
-        f"Print percentiles, at most five; a bare -z means {BARE_PERCENTILES}.",
+        f"Print percentiles, as -z50,99.9; a bare -z means {BARE_PERCENTILES}.",
         "P,P",
         Reader("percentiles", parse_percentiles),
         default="off",

@@ -98,8 +98,8 @@ class Request:
     """Folder for a log of wrong bytes, which must not exist yet."""
     energy: bool = False
     """Read energy, clocks and throttling around the loop of each size."""
-    percentiles: tuple[int, ...] = ()
-    """Tail percentiles to print, at most five."""
+    percentiles: tuple[float, ...] = ()
+    """Tail percentiles to print, each above 0 and at most 100."""
     dtypes: tuple[str, ...] = ()
     """Element types by our names, measured one after the other."""
     op: str | None = None

@@ -66,7 +66,7 @@ class OsuText:
     validation: bool = False
     """Whether to print Pass or Fail (``-c``)."""
     percentiles: Sequence[float] = ()
-    """The percentiles to print, 0 to 100 (``-z``)."""
+    """The percentiles to print, 0 to 100 (``-z``). Of non-blocking collectives they are of Overall, as in OMB."""
     accel: str = ""
     """The accelerator in the title: ``""``, ``"-CUDA"``, ``"-ROCM"``, …"""
     before: Sequence[str] = ()
@@ -149,7 +149,8 @@ class OsuText:
         if self._has_validation:
             cells.append(f"{_verdict(row.get('validated'), self._title.atomic):>{_FIELD}}")
         if self._has_percentiles:
-            cells += [f"{v:{_FIELD}.2f}" for v in self._tail(row)]
+            widths = (width for _, width in self._tail_heads())
+            cells += [f"{v:{width}.2f}" for v, width in zip(self._tail(row), widths, strict=True)]
         if self.transmit:
             cells.append(f"{(row.get('metrics') or {}).get('transmit_size', math.nan):{_FIELD}.0f}")
         return "".join(cells) + "\n"
@@ -199,7 +200,7 @@ class OsuText:
 
     @property
     def _has_percentiles(self) -> bool:
-        return bool(self.percentiles) and not self._is_overlap
+        return bool(self.percentiles) and self._title.layout != "step"
 
     def _width(self, column: int) -> int:
         return _FIRST_WIDTH.get(self._title.layout, _FIELD) if column == 0 else _FIELD
@@ -230,11 +231,19 @@ class OsuText:
         if self._has_validation:
             cells.append(f"{'Validation':>{_FIELD}}")
         if self._has_percentiles:
-            quantity = "BW(MB/s)" if self._is_bandwidth else "Lat(us)"
-            cells += [f"{f'P{p:g} Tail {quantity}':>{_FIELD}}" for p in self.percentiles]
+            cells += [f"{head:>{width}}" for head, width in self._tail_heads()]
         if self.transmit:
             cells.append(f"{'Transmit Size':>{_FIELD}}")
         return "".join(cells)
+
+    def _tail_heads(self) -> list[tuple[str, int]]:
+        """The heads of the percentiles with their widths: OMB's, and wider for percentiles that OMB does not take."""
+        quantity = "BW(MB/s)" if self._is_bandwidth else "Lat(us)"
+        heads = [f"P{p:.12g} Tail {quantity}" for p in self.percentiles]
+        return [
+            (head, _FIELD if p < 100 and p == int(p) else max(_FIELD, len(head) + 1))
+            for head, p in zip(heads, self.percentiles, strict=True)
+        ]
 
     @property
     def _is_bandwidth(self) -> bool:
@@ -256,8 +265,8 @@ class OsuText:
         from omb_py.engine.measuring.statistics import omb_percentile
 
         metrics = row.get("metrics") or {}
-        if f"tail_p{self.percentiles[0]:g}" in metrics:  # imported, and without samples
-            return [_number(metrics.get(f"tail_p{p:g}")) for p in self.percentiles]
+        if f"tail_p{self.percentiles[0]:.12g}" in metrics:  # imported, and without samples
+            return [_number(metrics.get(f"tail_p{p:.12g}")) for p in self.percentiles]
         samples = np.asarray(_numbers(row.get("samples_avg_us")), dtype=np.float64)
         if samples.size == 0:
             return [math.nan] * len(self.percentiles)

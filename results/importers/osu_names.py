@@ -106,7 +106,7 @@ def columns(head: str) -> tuple[str, ...]:
         if body[end : match.start()].strip():
             break
         end = match.end()
-        names.append(f"tail_p{float(match['p']):g}" if match["p"] else _KEYS[(match.lastindex or 2) - 2])
+        names.append(f"tail_p{float(match['p']):.12g}" if match["p"] else _KEYS[(match.lastindex or 2) - 2])
     if body[end:].strip():
         raise BadTable(f"unknown column {shown(body[end:])}")
     if len(set(names)) < len(names):

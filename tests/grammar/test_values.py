@@ -241,13 +241,21 @@ def test_warmup() -> None:
 
 @pytest.mark.parametrize(
     ("text", "values"),
-    [("", (50, 90, 99)), ("50,99", (50, 99)), ("99,1", (99, 1)), ("100", (100,)), ("1,2,3,4,5", (1, 2, 3, 4, 5))],
+    [
+        ("", (50, 90, 99)),
+        ("50,99", (50, 99)),
+        ("99,1", (99, 1)),
+        ("100", (100,)),
+        ("99.9", (99.9,)),
+        ("1,2,3,4,5,6", (1, 2, 3, 4, 5, 6)),
+    ],
 )
-def test_percentiles(text: str, values: tuple[int, ...]) -> None:
-    assert grammar.parse_percentiles(text) == values
+def test_percentiles(text: str, values: tuple[float, ...]) -> None:
+    read = grammar.parse_percentiles(text)
+    assert (read, [type(p) for p in read]) == (values, [type(p) for p in values])
 
 
-@pytest.mark.parametrize("text", ["0", "101", "50,", "50,50", "1,2,3,4,5,6", "p99", "99.9", "-1", "5" * 50])
+@pytest.mark.parametrize("text", ["0", "0.0", "101", "100.1", "50,", "50,50", "p99", "99.", "nan", "-1", "5" * 50])
 def test_bad_percentiles(text: str) -> None:
     with pytest.raises(UsageError):
         grammar.parse_percentiles(text)

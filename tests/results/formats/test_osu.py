@@ -222,6 +222,25 @@ class TestGolden:
         text = printed(OsuText("iallreduce", full=True), "int32", {"size_bytes": 4, "metrics": metrics})
         assert text.endswith("\n" + IALLREDUCE_F)
 
+    def test_percentiles_of_non_blocking_are_of_overall_and_stand_last(self) -> None:
+        metrics = {"overall": 46.6, "compute": 22.02, "pure": 20.32, "overlap_pct": 0.0}
+        row = {"size_bytes": 4, "metrics": metrics, "samples_avg_us": tail(45.1, 50.2, 60.3), "validated": True}
+        head, line = printed(OsuText("iallreduce", validation=True, percentiles=TAIL), "int32", row).splitlines()[-2:]
+        assert head == IALLREDUCE.splitlines()[-2] + "        Validation" + "".join(
+            f"  P{p} Tail Lat(us)" for p in TAIL
+        )
+        assert line == IALLREDUCE.splitlines()[-1] + "              Pass" + "".join(
+            f"{value:18.2f}" for value in (45.1, 50.2, 60.3)
+        )
+        head, line = printed(OsuText("ibarrier", percentiles=(99,)), None, row).splitlines()[-2:]
+        assert (head[-18:], line[-18:]) == ("  P99 Tail Lat(us)", f"{60.3:18.2f}")
+
+    def test_percentiles_that_omb_does_not_take_keep_a_blank_before_them(self) -> None:
+        row = {"size_bytes": 1, "value": 3.1, "samples_avg_us": tail(3.05, 3.27, 4.95)}
+        head, line = printed(OsuText("latency", percentiles=(50, 99.9, 100)), "char", row).splitlines()[-2:]
+        assert head.endswith("  P50 Tail Lat(us) P99.9 Tail Lat(us) P100 Tail Lat(us)")
+        assert len(head) == len(line) and line.split()[-2:] == ["4.95", "1000000.00"]
+
     def test_one_sided(self) -> None:
         details = ["# Window creation: MPI_Win_allocate", "# Synchronization: MPI_Win_flush"]
         row = {"size_bytes": 1, "value": 0.18}
@@ -266,7 +285,7 @@ class TestRows:
     def test_percentiles_of_a_table_with_any_list(self) -> None:
         text = OsuText("latency", percentiles=[99.9, 1])
         assert (
-            text.header("char").splitlines()[-1] == "# Size       Avg Latency(us)P99.9 Tail Lat(us)   P1 Tail Lat(us)"
+            text.header("char").splitlines()[-1] == "# Size       Avg Latency(us) P99.9 Tail Lat(us)   P1 Tail Lat(us)"
         )
         assert text.row({"size_bytes": 1, "value": 1.0, "samples_avg_us": [3.0, 1.0, 2.0]}).split() == [
             "1",

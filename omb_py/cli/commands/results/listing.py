@@ -155,7 +155,7 @@ def run_list(form: str, store: Path | None) -> int:
     return OK
 
 
-def run_show(run: str, form: str, full: bool, percentiles: tuple[int, ...] | None, store: Path | None) -> int:
+def run_show(run: str, form: str, full: bool, percentiles: tuple[float, ...] | None, store: Path | None) -> int:
     """Print the rows of a run."""
     rows = show(_store(store), run, on_skip=skipped)
     if form == "osu":
