@@ -255,6 +255,7 @@ BENCHMARKS = (
         "time to read the memory of another rank and reduce into it",
         _get_accumulate,
         options=_REDUCES,
+        defaults=(("window_kind", "create"), ("sync", "lock")),
     ),
     _latency_benchmark(
         "cas_latency",

@@ -1,4 +1,4 @@
-"""The grammar of ``-D``: ``cont``, ``vect:STRIDE:BLOCK`` or ``indx:FILE``, as in OMB.
+"""The grammar of ``-D``: ``cont``, ``vect:STRIDE:BLOCK`` or ``indx:FILE``, as in OMB, and ``once:FILE``.
 
 A file has a line ``displacement, length`` for each piece, in elements, and ``#`` before comments. Ranks get them as
 the text ``indx:0+2,4+1``, so that other hosts need no file.
@@ -12,7 +12,7 @@ from omb_py.errors import UsageError, nearest
 from omb_py.grammar.line_file import entries
 from omb_py.grammar.values import pair_of
 
-_KINDS = ("cont", "vect", "indx")
+_KINDS = ("cont", "vect", "indx", "once")
 _MOST = 1 << 30
 _DEFAULT_VECTOR = "8:4"
 """OMB's ``vect`` without numbers."""
@@ -32,10 +32,10 @@ def parse_layout(text: str) -> str:
         return "cont"
     if kind == "vect":
         return _vector(text, rest if colon else _DEFAULT_VECTOR)
-    if kind == "indx" and rest:
-        return "indx:" + ",".join(f"{place}+{length}" for place, length in _pieces_of(Path(rest)))
+    if kind in ("indx", "once") and rest:
+        return f"{kind}:" + ",".join(f"{place}+{length}" for place, length in _pieces_of(Path(rest)))
     valid = nearest(kind, _KINDS)
-    raise UsageError(f"datatype {text!r}: {valid} write cont, vect:STRIDE:BLOCK or indx:FILE")
+    raise UsageError(f"datatype {text!r}: {valid} write cont, vect:STRIDE:BLOCK, indx:FILE or once:FILE")
 
 
 def _vector(text: str, rest: str) -> str:

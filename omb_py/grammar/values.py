@@ -177,7 +177,8 @@ def parse_sizes(text: str | None, minimum: int, maximum: int, zero_ok: bool = Fa
     ``A,B,C``      exactly these, in this order; no size twice
     ============== ===============================================================
 
-    One size alone is ``8:8``. Zero starts a range or stands in a list where `zero_ok`.
+    One size alone is ``8:8``. Zero starts a range or stands in a list where `zero_ok`; elsewhere a range from 0 begins
+    at 1, as in OMB.
 
     >>> parse_sizes("4:64:4", 1, 1024)
     (4, 16, 64)
@@ -202,9 +203,9 @@ def parse_sizes(text: str | None, minimum: int, maximum: int, zero_ok: bool = Fa
         what = f"MIN {low}" if parts[0] else f"the smallest size of this benchmark, {low},"
         other = f"MAX {high}" if parts[1] else f"the largest size of its default sweep, {high}"
         raise UsageError(f"message sizes {text!r}: {what} is greater than {other}: {hint}")
-    if parts[0]:
-        _refuse_zero(low, zero_ok)
-    return _range(low, high, factor)
+    if high == 0:
+        _refuse_zero(high, zero_ok)
+    return _range(low if low or zero_ok else 1, high, factor)
 
 
 def _range(low: int, high: int, factor: int) -> tuple[int, ...]:

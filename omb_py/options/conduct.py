@@ -118,6 +118,7 @@ CHECKS = under(
         default="off",
         key="validation",
         lacks="data to validate",
+        waived=True,
         cell="validate",
         column="validated",
         bare="on",
@@ -131,6 +132,17 @@ CHECKS = under(
         takers=lambda benchmark: not benchmark.once and benchmark.runs is None,
         lacks="timed loop whose energy could be read",
         cell="energy",
+    ),
+    Option(
+        "validation_warmup",
+        "-u --validation-warmup",
+        "Without effect, accepted for scripts.",
+        "N",
+        whole("validation warm-up", 0),
+        default="",
+        scope="line",
+        ignored="-c checks iterations of its own, so no timed one needs exchanges before it",
+        hidden=True,
     ),
     Option(
         "timeout",
@@ -150,6 +162,7 @@ OUTPUT = under(
         "Print minimum and maximum over ranks and iterations too.",
         key="full",
         lacks="minimum and maximum over ranks",
+        waived=True,
     ),
     Option(
         "percentiles",

@@ -91,6 +91,7 @@ MEASURED = under(
         default=_sweep,
         takers=moves_data,
         lacks="message size",
+        waived=True,
     ),
     Option(
         "dtypes",
@@ -102,6 +103,7 @@ MEASURED = under(
         default=lambda d: d.benchmark.dtype,
         key="type",
         lacks="element type",
+        waived=True,
         column="dtype",
         repeats=True,
         makes=lambda lists: {"dtypes": _dtypes(lists)},
@@ -171,6 +173,18 @@ MEASURED = under(
         Reader("rate", parse_switch),
         lacks="message rate",
     ),
+    Option(
+        "num_pairs",
+        "-p --num-pairs",
+        "Without effect, accepted for scripts.",
+        "N",
+        whole("pairs", 1),
+        default="",
+        takers=lambda benchmark: "print_rate" in benchmark.options,
+        scope="line",
+        ignored="as in OMB, half of the ranks send to the other half whatever it says: -n chooses their number",
+        hidden=True,
+    ),
     declared(
         "buffer_num",
         "-b --buffer-num",
@@ -183,7 +197,7 @@ MEASURED = under(
         "ddt",
         "-D --ddt",
         "Derived datatype of a message: cont, vect:STRIDE:BLOCK, or indx:FILE with lines DISPLACEMENT, LENGTH; in "
-        "elements, repeated as often as it fits.",
+        "elements, repeated as often as it fits. once:FILE has each piece once, as OMB's indx.",
         "LAYOUT",
         Reader("layout", parse_layout),
         default="none, plain elements",

@@ -91,6 +91,11 @@ class Option:
     """It is for tests: no help page shows it."""
     envvar: str = ""
     """Variable that gives the value where the option does not."""
+    waived: bool = False
+    """A benchmark that does not take it goes on without it, on the command line, and a note says so: scripts for OMB
+    give all its benchmarks the same options."""
+    ignored: str = ""
+    """Why an option of OMB has no effect here. It is accepted with this as a note, and no request field holds it."""
     offers: Callable[[Defaults], Sequence[str]] | None = None
     """Words that shell completion offers; None: those of the reader."""
     makes: Callable[[Any], Mapping[str, Any]] | None = None
@@ -112,6 +117,8 @@ class Option:
 
     def fields(self, value: Any) -> Mapping[str, Any]:
         """Request fields from a value that was read."""
+        if self.ignored:
+            return {}
         return self.makes(value) if self.makes else {self.name: value}
 
     def default_text(self, defaults: Defaults) -> str:

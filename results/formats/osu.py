@@ -53,6 +53,9 @@ _STARTUP = ("init", "hello")
 _FIRST_WIDTH: Mapping[Layout, int] = {"barrier": 17, "overlap_barrier": 13, "step": 13}
 """Width of the first column in tables without a size: that of its head with the ``#``."""
 
+_NARROW = {"latency_mp": 10}
+"""Width of the value of a benchmark without ``-c``, where OMB forgets its own width."""
+
 MPI = "MPI"
 
 
@@ -105,10 +108,11 @@ class OsuText:
 
         Args:
             dtype: omb-py's name of the element type (``int32``); None leaves out the Datatype line.
-            first: False for the second and later types of ``-T all``, which repeat only the Datatype line and the head.
+            first: False for the second and later types of ``-T all``, which repeat only the Datatype line and the head,
+                but in accumulates and atomics everything.
         """
         lines: list[str] = []
-        if first:
+        if first or self._title.atomic:
             lines += self.before
             if self.dialect.blank_first(self._title, self._pt2pt):
                 lines.append("")
@@ -142,7 +146,8 @@ class OsuText:
         if layout not in _FIRST_WIDTH:
             cells.append(f"{row['size_bytes'] or 0:<{_SIZE}d}")
         values = self._values(row)
-        cells += [f"{v:{self._width(i)}.2f}" for i, v in enumerate(values)]
+        narrow = self.benchmark in _NARROW and not self.validation
+        cells += [f"{v:{_NARROW[self.benchmark] if narrow else self._width(i)}.2f}" for i, v in enumerate(values)]
         if self.full and self._has_spread:
             least, most, _ = _spread(row)
             cells += [f"{least:{_FIELD}.2f}", f"{most:{_FIELD}.2f}", f"{row['iterations'] or 0:>{_COUNT}d}"]

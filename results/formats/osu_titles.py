@@ -85,9 +85,9 @@ _NEIGHBORHOOD = {
     "neighbor_alltoallw": "All-to-Allw Personalized Exchange",
     "ineighbor_allgather": "Non-blocking Neighborhood Allgather",
     "ineighbor_allgatherv": "Non-blocking Neighbor Allgatherv",
-    "ineighbor_alltoall": "Non-blocking Neighborhood Alltoall",
-    "ineighbor_alltoallv": "Non-blocking Neighborhood All-to-Allv",
-    "ineighbor_alltoallw": "Non-blocking Neighborhood All-to-Allw",
+    "ineighbor_alltoall": "Non-blocking Neighbor Alltoall",
+    "ineighbor_alltoallv": "Non-blocking Neighborhood Alltoallv",
+    "ineighbor_alltoallw": "Non-blocking Neighborhood Alltoallw",
 }
 
 _POINT_TO_POINT = {

@@ -26,6 +26,10 @@ _MORE_TITLES = {
     "MPI Neighborhood All-to-Allw Latency": "neighbor_alltoallw",
     "MPI Neighborhood Alltoallv Latency": "neighbor_alltoallv",
     "MPI Non-blocking Neighborhood Allgatherv Latency": "ineighbor_allgatherv",
+    "MPI Non-blocking Neighborhood Alltoall Latency": "ineighbor_alltoall",
+    "MPI Non-blocking Neighborhood All-to-All Latency": "ineighbor_alltoall",
+    "MPI Non-blocking Neighborhood All-to-Allv Latency": "ineighbor_alltoallv",
+    "MPI Non-blocking Neighborhood All-to-Allw Latency": "ineighbor_alltoallw",
     "MPI Non-blocking All-to-All Personalized Exchange Latency": "ialltoall",
 }
 """Titles in the spelling of versions other than 7.5."""

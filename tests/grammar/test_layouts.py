@@ -35,7 +35,7 @@ def test_anything_else_is_refused_in_one_line(text: str) -> None:
         return
     with pytest.raises(UsageError) as caught:
         parse_layout(text)
-    assert "write cont, vect:STRIDE:BLOCK or indx:FILE" in str(caught.value)
+    assert "write cont, vect:STRIDE:BLOCK, indx:FILE or once:FILE" in str(caught.value)
 
 
 def test_a_file_of_pieces(tmp_path: Path) -> None:

@@ -144,7 +144,7 @@ def test_sizes(text: str | None, sizes: tuple[int, ...]) -> None:
         ("8,", "one size alone is 8:8"),
         ("8,,16", "write 8,16"),
         ("8:16,32", "either a range"),
-        ("0:8", "a message of 0 bytes means nothing"),
+        ("0:0", "a message of 0 bytes means nothing"),
         ("0,8", "a message of 0 bytes means nothing"),
     ],
 )

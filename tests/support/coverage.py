@@ -28,11 +28,15 @@ Only here: {only}.
 
 Left out, with the reason:
 - `-P` (PAPI counters): another tool's work; `perf stat` around a launch gives them without a build against PAPI.
-- `-p` (number of pairs of mbw_mr): OMB 7.5 parses it and then uses half of the ranks whatever it says.
+- `-p` (number of pairs of mbw_mr) and `-u` (exchanges before each validated one): accepted, and a note says that they
+  have no effect. OMB 7.5 parses `-p` and then uses half of the ranks; here `-c` checks iterations of its own.
 - `-a`, `-d openacc`, `-d sycl`: the size of OMB's dummy kernel, and other ways to program a GPU.
 - `-G` (graphs by gnuplot and ImageMagick): every sample is in the store; figures come from there.
 - OpenSHMEM, UPC, UPC++: other programming models than message passing.
 - OMB-J (Java) and OMB-Py: the same benchmarks in other languages; OMB-Py's are the ones here with `--binding mpi4py`.
+- `-D indx` beyond its message: OMB 7.5 sends the pieces of the file once at every size, also where the message is
+  smaller, and leaves out the last piece although it counts it. Here they are repeated as often as they fit;
+  `-D once:FILE` sends them once.
 - NCCL and RCCL (`osu_xccl_*`): not MPI; not in this version.
 """
 

@@ -9,24 +9,26 @@ from typing import Any
 import click
 
 from omb_py.backends.registry import capabilities_of, default
-from omb_py.cli.help import EXIT_CODES, Page
+from omb_py.cli.help import EXIT_CODES, Grouped, Page
 from omb_py.cli.option_params import measuring_options
+from omb_py.distribution import version_line
 from omb_py.engine.devices.placement import PLACES, is_managed
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.engine.rank.launcher_variables import joined_environment
 from omb_py.errors import EnvironmentProblem, OmbError, UsageError
+from omb_py.options.option import is_given
 from omb_py.options.placed import MANAGED
 from omb_py.options.request import Request
-from omb_py.options.table import request_from, takes
+from omb_py.options.table import options_of, request_from, takes
 from omb_py.orchestrate.planning.backend_selection import narrowed
 from omb_py.orchestrate.planning.validation import GPUS, device_problem, gpu_here
-from omb_py.results.formats.osu_titles import origin
+from omb_py.results.formats.osu_titles import TITLES, origin
 from omb_py.suites import find
 
 
 def command(benchmark: Benchmark) -> click.Command:
     """The click command of a benchmark."""
-    params = measuring_options(benchmark)
+    params = [*measuring_options(benchmark), _version_option(benchmark)]
     if benchmark.family == "pt2pt":
         params.append(click.Argument(["places"], nargs=-1, required=False, metavar="[SRC DST]"))
     return Page(
@@ -57,8 +59,59 @@ def _examples(b: Benchmark) -> list[str]:
     return lines
 
 
+def _version_option(benchmark: Benchmark) -> click.Option:
+    """``-v``, which in OMB prints the title; below it stands the version of omb-py."""
+
+    def show(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+        if value and not ctx.resilient_parsing:
+            if benchmark.name in TITLES:
+                click.echo(TITLES[benchmark.name].line())
+            click.echo(f"# {version_line()}")
+            ctx.exit()
+
+    return Grouped(
+        ["-v", "--version"],
+        heading="Other options",
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=show,
+        help="Show the title and the version, and exit.",
+        hidden=True,
+    )
+
+
+def without_effect(benchmark: Benchmark, values: Mapping[str, Any]) -> dict[str, str]:
+    """The options given that have no effect on a benchmark, by name, each with a sentence that says why.
+
+    Scripts for OMB give all benchmarks the same options, so these are no errors.
+    """
+    notes = {}
+    for option in options_of(benchmark):
+        if not is_given(values.get(option.name)):
+            continue
+        if option.ignored:
+            notes[option.name] = f"{option.spelled} has no effect: {option.ignored}"
+        elif option.waived and not option.takes(benchmark):
+            notes[option.name] = f"{option.spelled} has no effect: {benchmark.name} has no {option.lacks}"
+    if values.get("vary_window") and values.get("percentiles") and values.get("format") in (None, "osu"):
+        notes["percentiles"] = (
+            "-z/--tail-lat has no effect: as in OMB, the tables of -V/--vary-window have no place for percentiles; "
+            "--format table has"
+        )
+    return notes
+
+
 def request_of(benchmark: Benchmark, values: Mapping[str, Any]) -> Request:
-    """A request from click's parsed values, of which None, False and () mean: not given. Raises UsageError."""
+    """A request from click's parsed values, of which None, False and () mean: not given. Raises UsageError.
+
+    What has no effect on the benchmark is left out, with a note on stderr.
+    """
+    notes = without_effect(benchmark, values)
+    values = {name: value for name, value in values.items() if name not in notes}
+    if not values.get("quiet") and not rank_0_speaks():
+        for note in notes.values():
+            click.echo(f"omb-py: {note}", err=True)
     device, placement = _where(values.get("device"), values.get("places", ()))
     source = click.get_current_context().get_parameter_source("store") if values.get("no_store") else None
     if source is click.core.ParameterSource.COMMANDLINE:

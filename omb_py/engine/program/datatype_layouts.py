@@ -1,8 +1,9 @@
 """Derived datatypes: which elements of a message travel (``-D``), in a form that goes with every step.
 
 A *layout* is ``cont``, ``vect:STRIDE:BLOCK`` or ``indx:DISPLACEMENT+LENGTH,…``, in elements; it is repeated as often as
-it fits into a message. A step names the derived type of its messages ``TYPE@LAYOUT@BYTES``: one such element is a whole
-message of so many bytes, gaps and all, so that counts and displacements stay those of a plain program.
+it fits into a message. ``once:…`` is ``indx:…`` without repetition. A step names the derived type of its messages
+``TYPE@LAYOUT@BYTES``: one such element is a whole message of so many bytes, gaps and all, so that counts and
+displacements stay those of a plain program.
 
 Pure: the command line reads programs without loading NumPy.
 """
@@ -54,6 +55,17 @@ def pieces_of(layout: str) -> tuple[Pieces, int]:
     return pieces, max(place + length for place, length in pieces)
 
 
+def times_of(layout: str, elements: int) -> int:
+    """How often a layout stands in a message of so many elements."""
+    span = pieces_of(layout)[1]
+    return min(1, elements // span) if layout.startswith("once:") else elements // span
+
+
+def fewest_elements(layout: str) -> int:
+    """Elements below which a size is left out. A vector of OMB's is sent without any block where none fits."""
+    return 1 if layout.startswith("vect:") else pieces_of(layout)[1]
+
+
 @lru_cache(maxsize=256)
 def derived(name: str) -> Derived | None:
     """The derived type that a step names; None for a plain one."""
@@ -62,7 +74,7 @@ def derived(name: str) -> Derived | None:
         return None
     layout, _, extent = suffix.rpartition("@")
     pieces, span = pieces_of(layout)
-    return Derived(base, pieces, span, int(extent) // DTYPES[base].itemsize // span, int(extent))
+    return Derived(base, pieces, span, times_of(layout, int(extent) // DTYPES[base].itemsize), int(extent))
 
 
 def itemsize(name: str) -> int:
@@ -76,8 +88,8 @@ def transmitted(cell: Cell) -> int:
     if not cell.ddt:
         return cell.size
     item = DTYPES[cell.dtype].itemsize
-    pieces, span = pieces_of(cell.ddt)
-    return cell.size // item // span * sum(length for _, length in pieces) * item
+    pieces, _ = pieces_of(cell.ddt)
+    return times_of(cell.ddt, cell.size // item) * sum(length for _, length in pieces) * item
 
 
 def laid_out(benchmark: Benchmark) -> Benchmark:

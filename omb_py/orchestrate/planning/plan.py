@@ -18,7 +18,7 @@ from omb_py.engine.devices.filler import FILLERS
 from omb_py.engine.measuring.async_timing import BATCH, BATCHED
 from omb_py.engine.program.benchmark import Benchmark, Cell, Needs
 from omb_py.engine.program.buffers import OBJECT, OBJECT_ITEM_BYTES
-from omb_py.engine.program.datatype_layouts import pieces_of
+from omb_py.engine.program.datatype_layouts import fewest_elements
 from omb_py.engine.program.dtypes import DTYPES, check_reduction, parse_dtype, reduction_dtype
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.grammar.graphs import check_graph
@@ -135,10 +135,6 @@ def check_options(request: Request, benchmark: Benchmark, offers: Mapping[str, C
         raise UsageError(f"{benchmark.name} needs --thread-level {needed}, not {request.thread_level}: leave it out")
     if request.vary_window and request.window is not None:
         raise UsageError(f"-V/--vary-window takes the windows {_words(VARIED_WINDOWS)} in turn: leave out -W")
-    if request.vary_window and request.percentiles and request.format == "osu":
-        raise UsageError(
-            "the tables of -V/--vary-window have no place for percentiles: leave out -z or -V, or add --format table"
-        )
     if request.session and not all(offers[backend].mpi_sessions for backend in request.backends):
         able = " or ".join(name for name, offer in offers.items() if offer.mpi_sessions)
         raise UsageError(f"-I/--session begins MPI with a session: leave it out, or use --backend {able} alone")
@@ -365,7 +361,7 @@ def has_in_place(benchmark: Benchmark) -> bool:
 def _elements(benchmark: Benchmark, cell: Cell) -> int:
     """The least number of elements in a message."""
     elements = benchmark.unit_of(cell) if benchmark.unit_of else 1
-    return max(elements, pieces_of(cell.ddt)[1]) if cell.ddt else elements
+    return max(elements, fewest_elements(cell.ddt)) if cell.ddt else elements
 
 
 def _words(numbers: tuple[int, ...]) -> str:

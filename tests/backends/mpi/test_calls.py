@@ -172,7 +172,7 @@ EXPECTED: dict[str, list[Said]] = {
     "get_bw": passive("3 x MPI_Get 24 24"),
     "put_bibw": [{"main": EXPOSED}] * 2,
     "acc_latency": passive("MPI_Accumulate 24 24"),
-    "get_acc_latency": passive("MPI_Get_accumulate 24 24 24"),
+    "get_acc_latency": [{"main": ["MPI_Win_lock", "MPI_Get_accumulate 24 24 24", "MPI_Win_unlock"]}, {}],
     "cas_latency": passive("MPI_Compare_and_swap"),
     "fop_latency": passive("MPI_Fetch_and_op"),
     "pingping": [{"main": ["MPI_Isend 24", "MPI_Recv 24", WAIT]}] * 2,

@@ -65,8 +65,7 @@ def test_accumulate_ends_with_a_block_for_each_rank(capsys: pytest.CaptureFixtur
     assert printed("acc_latency -m 4:4 -T mpi_char,mpi_int -c", capsys) == head("Accumulate latency") + (
         "# Datatype: MPI_CHAR.\n"
         "# Size          Latency (us)        Validation\n"
-        "4                       4.00            passed\n"
-        "# Datatype: MPI_INT.\n"
+        "4                       4.00            passed\n" + head("Accumulate latency") + "# Datatype: MPI_INT.\n"
         "# Size          Latency (us)        Validation\n"
         "4                       4.00            passed\n"
     ) + BLOCK.format(rank=0, said="") + BLOCK.format(rank=1, said=PASSED.format(n=2))
@@ -106,7 +105,7 @@ def test_stored_tables_are_printed_as_they_were(tmp_path: Path, capsys: pytest.C
         ("put_latency -w alocate", "unknown window kind 'alocate': did you mean allocate?"),
         ("cas_latency -T float64", "cas_latency has no type float64: MPI_Compare_and_swap takes integers"),
         ("latency -s lock", "latency has no synchronisation of a window, so it takes no -s/--sync-option: for put_lat"),
-        ("fop_latency -m 8", "fop_latency has no message size, so it takes no -m/--message-size"),
+        ("fop_latency -W 8", "fop_latency has no window of messages in flight, so it takes no -W/--window-size"),
         ("put_latency -n 3", "put_latency needs exactly 2 ranks, not 3: use -n 2"),
     ],
 )

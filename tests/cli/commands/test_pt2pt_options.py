@@ -67,7 +67,6 @@ def test_bad_values_are_refused(refusal: Callable[[str], tuple[int, str]], line:
         (Request("latency", thread_counts="1:2"), "latency has no threads, so .* -t/--num-threads: for latency_mt"),
         (Request("allreduce", buffer_num="multiple"), "-b/--buffer-num: for latency, "),
         (Request("mbw_mr", vary_window=True, window=8), "takes the windows 1, 2, 4, .* 128 in turn: leave out -W"),
-        (Request("mbw_mr", vary_window=True, percentiles=(50,)), "no place for percentiles"),
         (Request("latency_mt", thread_level="serialized"), "needs --thread-level multiple, not serialized"),
     ],
 )

@@ -26,7 +26,7 @@ def test_latency_mp(capsys: pytest.CaptureFixture[str]) -> None:
     assert text(capsys, "latency_mp -t 3:1") == (
         "# Number of forked processes in sender: 3\n# Number of forked processes in receiver: 1\n\n"
         "# OSU MPI Multi-process Latency Test v7.5\n# Datatype: MPI_CHAR.\n# Size       Avg Latency(us)\n"
-        "8                      10.00\n16                     10.00\n"
+        "8              10.00\n16             10.00\n"
     )
 
 

@@ -105,9 +105,13 @@ def test_bandwidth_is_of_the_bytes_that_travel() -> None:
     assert done.bytes_moved == 500 * 4
 
 
-def test_sizes_without_one_repetition_are_skipped() -> None:
-    (launch,) = plan(Request("latency", sizes="1:32", ddt="vect:8:4"), 2)
-    assert [c.size for c in launch.cells] == [8, 16, 32]
+@pytest.mark.parametrize(
+    ("layout", "sizes"),
+    [("vect:8:4", [1, 2, 4, 8, 16]), ("indx:0+2,6+2", [8, 16]), ("once:0+2,6+2", [8, 16]), ("cont", [1, 2, 4, 8, 16])],
+)
+def test_sizes_without_one_repetition_are_skipped_but_of_a_vector(layout: str, sizes: list[int]) -> None:
+    (launch,) = plan(Request("latency", sizes="1:16", ddt=layout), 2)
+    assert [c.size for c in launch.cells] == sizes
 
 
 @pytest.mark.parametrize(("more", "flag"), [({"in_place": True}, "-l"), ({"imbalance": 0.5}, "--imbalance")])

@@ -111,7 +111,7 @@ OMB["latency_mp"] = """\
 # OSU MPI Multi-process Latency Test v7.5
 # Datatype: MPI_CHAR.
 # Size       Avg Latency(us)
-1                      10.88
+1              10.88
 """
 OMB["partitioned_latency"] = """
 # OSU MPI Partitioned Latency Test v7.5

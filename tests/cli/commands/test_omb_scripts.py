@@ -1,0 +1,108 @@
+"""Options that scripts for OMB pass: accepted by every benchmark, with a note where they have no effect."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from omb_py import __version__
+from omb_py.cli import main
+from omb_py.results.formats.osu_titles import TITLES
+
+CONGESTION = {"bw_fan_in", "bw_fan_out"}
+"""They need several nodes."""
+COMMON = ("-m", "1:16", "-i", "2", "-x", "0", "-u", "3", "-f", "-c", "-z50,99.9", "-T", "mpi_char")
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    code = main([*words, "--no-store"])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+@pytest.mark.parametrize("name", sorted(set(TITLES) - CONGESTION))
+def test_one_set_of_options_runs_through(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, f"osu_{name}", "--backend", "mock", "-n", "2", *COMMON)
+    assert code == 0, err
+    assert TITLES[name].line() in out
+    assert "-u/--validation-warmup has no effect: -c checks iterations of its own" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "note"),
+    [
+        (("barrier", "-m", "8:8"), "-m/--message-size has no effect: barrier has no message size"),
+        (("latency", "-m", "8:8", "-f"), "-f/--full has no effect: latency has no minimum and maximum over ranks"),
+        (("init", "-c"), "-c/--validation has no effect: init has no data to validate"),
+        (("mbw_mr", "-m", "8:8", "-p", "1"), "-p/--num-pairs has no effect: as in OMB, half of the ranks send"),
+        (("mbw_mr", "-m", "8:8", "-V", "-z"), "-z/--tail-lat has no effect: as in OMB, the tables of -V"),
+    ],
+)
+def test_a_note_says_why(words: tuple[str, ...], note: str, capsys: pytest.CaptureFixture[str]) -> None:
+    line = (*words, "--backend", "mock", "-n", "2", "-i", "2", "-x", "0")
+    code, out, err = run(capsys, *line)
+    assert (code, f"omb-py: {note}" in err) == (0, True), err
+    assert note not in run(capsys, *line, "--quiet")[2]
+    assert "Tail" not in out
+
+
+def test_what_only_omb_py_has_is_still_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run(capsys, "barrier", "--backend", "mock", "-W", "8")
+    assert code == 2 and "barrier has no window of messages in flight, so it takes no -W/--window-size" in err
+
+
+def test_the_version_of_a_benchmark_is_its_title_as_in_omb(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "osu_latency", "-v")
+    title, own = out.splitlines()
+    assert (code, title) == (0, "# OSU MPI Latency Test v7.5")
+    assert own.startswith(f"# omb-py {__version__}")
+    assert run(capsys, "noise", "--version")[1].startswith("# omb-py")
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"), [("alltoall", [1, 2, 4, 8]), ("latency", [1, 2, 4, 8]), ("allreduce", [4, 8])]
+)
+def test_a_range_from_0_begins_where_a_message_means_something(
+    name: str, sizes: list[int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = run(capsys, name, "--backend", "mock", "-m", "0:8", "-i", "2", "-x", "0")
+    assert code == 0, err
+    assert [int(line.split()[0]) for line in out.splitlines() if line[:1].isdigit()] == sizes
+
+
+def sizes_and_bytes(out: str) -> list[tuple[int, int]]:
+    """(size, transmit size) of every row."""
+    rows = (line.split() for line in out.splitlines() if line[:1].isdigit())
+    return [(int(words[0]), int(words[-1])) for words in rows]
+
+
+def test_a_vector_that_holds_no_block_is_sent_empty(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, "latency", "--backend", "mock", "-D", "vect:8:4", "-m", "4:16", "-i", "2", "-c")
+    assert code == 0, err
+    assert sizes_and_bytes(out) == [(4, 0), (8, 4), (16, 8)]
+
+
+def test_pieces_of_a_file_are_repeated_or_sent_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pieces = tmp_path / "pieces"
+    pieces.write_text("0, 2\n3, 1\n")
+    line = ("latency", "--backend", "mock", "-m", "2:16", "-i", "2", "-c", "-D")
+    assert sizes_and_bytes(run(capsys, *line, f"indx:{pieces}")[1]) == [(4, 3), (8, 6), (16, 12)]
+    assert sizes_and_bytes(run(capsys, *line, f"once:{pieces}")[1]) == [(4, 3), (8, 3), (16, 3)]
+
+
+def test_each_type_of_an_accumulate_has_its_title(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("--backend", "mock", "-m", "4:4", "-i", "2", "-T", "all")
+    assert run(capsys, "acc_latency", *words)[1].count("# OSU MPI_Accumulate latency Test v7.5") == 3
+    assert run(capsys, "put_latency", *words)[1].count("# OSU MPI_Put Latency Test v7.5") == 1
+
+
+def test_get_acc_latency_begins_as_omb_s(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(capsys, "get_acc_latency", "--backend", "mock", "-m", "4:4", "-i", "2")
+    assert "# Window creation: MPI_Win_create\n# Synchronization: MPI_Win_lock/unlock\n" in out
+
+
+@pytest.mark.parametrize(("words", "width"), [((), 10), (("-c",), 18)])
+def test_latency_mp_forgets_its_width(words: tuple[str, ...], width: int, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(capsys, "latency_mp", "--backend", "mock", "-m", "8:8", "-i", "2", *words)
+    assert out.splitlines()[-1][:28].rstrip() == "8         " + f"{1.0:{width}.2f}"
