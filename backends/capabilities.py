@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from omb_py.backends.knobs import LibraryKnobs
 from omb_py.engine.measuring.async_timing import Multiplicity
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
 from omb_py.engine.program.dtypes import DTYPES, reduction_dtype
@@ -147,6 +148,8 @@ class Capabilities:
     """Fill in reasons, library and facts; may start a child process that loads the library."""
     checks: Callable[[Capabilities], Sequence[Check]] = lambda inspected: ()
     """Further lines for ``doctor``, which may take a while."""
+    knobs: Callable[[], LibraryKnobs] | None = None
+    """What can be set in its library here; may start a child process that loads it. None: it has no library."""
 
     @property
     def available(self) -> bool:

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from typing import Final
 
 from omb_py.backends.capabilities import SCAN, SCATTER_FROM_ONE_PLACE, Capabilities, operations, usable
+from omb_py.backends.gloo.knobs import library_knobs
 from omb_py.distribution import pip_install
 from omb_py.engine.devices import GPU_KINDS, KINDS, SIMULATED
 from omb_py.engine.program.benchmark import Benchmark, Cell
@@ -154,4 +155,5 @@ CAPABILITIES: Final = Capabilities(
     in_place_bindings=frozenset({BINDING}),
     process_group=True,
     inspect=inspect,
+    knobs=library_knobs,
 )

@@ -9,13 +9,12 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import re
-import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from omb_py.backends.child import MARK, answer_of
 from omb_py.backends.mpi_library import INTEL, MPICH, OPEN_MPI
 from omb_py.engine.devices import GPU_KINDS
 
@@ -26,7 +25,6 @@ _MPICH_KINDS: Final = {"cuda": 0, "rocm": 2}
 """MPIX_GPU_SUPPORT_CUDA and _HIP (mpi.h of MPICH)."""
 _VENDOR_VARIABLES: Final = ("MPICH_GPU_SUPPORT_ENABLED", "I_MPI_OFFLOAD", "MV2_USE_CUDA", "MV2_USE_ROCM")
 _CHILD_S: Final = 60.0
-_OF_LAUNCHERS: Final = re.compile(r"^(PMI|OMPI_|PRTE_|SLURM_|HYDRA_|MPI_LOCAL|MPIR_CVAR_CH3|RANK$|WORLD_SIZE$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,27 +123,7 @@ def report(device: str) -> Support:
 
 
 def _child(device: str, question: str, timeout: float) -> dict[str, Any]:
-    # without the launcher's variables MPI starts the child as a world of one process
-    environ = {name: value for name, value in os.environ.items() if not _OF_LAUNCHERS.match(name)}
-    kept = {name: value for name, value in os.environ.items() if name.startswith(("OMPI_MCA_", "OMPI_ALLOW"))}
-    try:
-        child = subprocess.run(
-            [sys.executable, "-m", "omb_py.backends.mpi.aware", device, question],
-            env={**environ, **kept},
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=timeout,
-            stdin=subprocess.DEVNULL,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return {"error": f"{type(error).__name__}"}
-    for line in child.stdout.splitlines():
-        if line.startswith("omb-py:"):
-            answer: dict[str, Any] = json.loads(line.removeprefix("omb-py:"))
-            return answer
-    ended = f"signal {-child.returncode}" if child.returncode < 0 else f"exit status {child.returncode}"
-    return {"error": ended}
+    return answer_of("omb_py.backends.mpi.aware", device, question, timeout=timeout)
 
 
 def _message(mpi: Any, device: str) -> bool:
@@ -180,7 +158,7 @@ def main() -> None:
         answer = {"support": asdict(declared(mpi, vendor(mpi)[0], device))}
     else:
         answer = {"moved": _message(mpi, device)}
-    print("omb-py:" + json.dumps(answer), flush=True)
+    print(MARK + json.dumps(answer), flush=True)
     mpi.Finalize()
 
 

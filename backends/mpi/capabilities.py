@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from omb_py.backends.capabilities import Capabilities, Check, usable
+from omb_py.backends.knobs import LibraryKnobs
 from omb_py.backends.mpi_library import find_mpiexec, mpi_library
 from omb_py.engine.devices import GPU_KINDS, KINDS, SIMULATED
 from omb_py.engine.program.buffers import BUFFERS, ON_DEVICE
@@ -47,6 +48,13 @@ def checks(inspected: Capabilities) -> Sequence[Check]:
     return lines
 
 
+def knobs() -> LibraryKnobs:
+    """What can be set in the MPI library; asked in a child process."""
+    from omb_py.backends.mpi.tools.knobs import library_knobs
+
+    return library_knobs()
+
+
 CAPABILITIES: Final = Capabilities(
     "mpi",
     bindings=usable("native", "mpi4py"),
@@ -58,4 +66,5 @@ CAPABILITIES: Final = Capabilities(
     omb_text=True,
     inspect=inspect,
     checks=checks,
+    knobs=knobs,
 )

@@ -8,6 +8,7 @@ from typing import Final
 
 from omb_py.backends.capabilities import GROUPS, SCAN, Capabilities, Check, OwnOption, usable
 from omb_py.backends.gloo.capabilities import fitted as in_place_alone
+from omb_py.backends.nccl.knobs import library_knobs
 from omb_py.backends.nccl.options import KEYS, canonical_text, changed, like_nccl_tests, settings_of
 from omb_py.engine.devices import GPU_KINDS, SIMULATED
 from omb_py.engine.measuring.async_timing import Multiplicity
@@ -140,6 +141,7 @@ CAPABILITIES: Final = Capabilities(
     in_place_bindings=frozenset({"torch"}),
     in_place_at_rank=True,
     omb_text=True,
+    knobs=library_knobs,
     option=OwnOption(
         "K=V,…",
         f"With --backend nccl: {', '.join(KEYS)} (docs/nccl.md).",

@@ -45,6 +45,7 @@ TOOLS: Mapping[str, Tool] = {
     "accept": Tool("accept:command", "acceptance test: run a suite and judge its criteria"),
     "links": Tool("links:command", "measure every pair of nodes, name slow links and nodes"),
     "guidelines": Tool("guidelines:command", "is a collective slower than others that do the same?"),
+    "knobs": Tool("tuning.knobs:command", "what can be set in this communication library, and how"),
     "results": Tool("results.listing:group", "list, show, import, export and maintain stored results"),
     "history": Tool("history:history_command", "one benchmark over time or versions, and its changes"),
     "model": Tool("model:model_command", "latency and bandwidth as a fitted curve, more ranks"),

@@ -1,0 +1,238 @@
+"""MPI_T through the addresses of the library that mpi4py loads: its variables, as plain data.
+
+The chapters and functions are those of MPI-4.1, chapter 15. mpi4py has no names for MPI_T, so the constants stand here:
+each enumeration counts up from a first number, which differs between library families.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from omb_py.backends.mpi_library import OPEN_MPI
+from omb_py.errors import EnvironmentProblem
+
+VERBOSITIES: Final = tuple(
+    f"{whom} {how}" for whom in ("user", "tuner", "developer") for how in ("basic", "detail", "all")
+)
+SCOPES: Final = ("constant", "readonly", "local", "group", "group_eq", "all", "all_eq")
+KINDS: Final = (
+    *("state", "level", "size", "percentage", "highwatermark", "lowwatermark", "counter", "aggregate", "timer"),
+    "generic",
+)
+OBJECTS: Final = (
+    *("", "communicator", "datatype", "error handler", "file", "group", "operation", "request", "window"),
+    *("message", "info", "session"),
+)
+_FIRST: Final = {OPEN_MPI: (0, 0, 0, 0)}
+"""First numbers of the four, as mpi.h of Open MPI 5.0 has them."""
+_FIRST_OF_MPICH: Final = (221, 60438, 240, 9700)
+"""mpi.h of MPICH 5.0; Intel MPI and others that descend from MPICH have the same."""
+_TYPES: Final[dict[str, Any]] = {
+    "INT": ctypes.c_int,
+    "UNSIGNED": ctypes.c_uint,
+    "LONG": ctypes.c_long,
+    "LONG_LONG": ctypes.c_longlong,
+    "UNSIGNED_LONG": ctypes.c_ulong,
+    "UNSIGNED_LONG_LONG": ctypes.c_ulonglong,
+    "COUNT": ctypes.c_longlong,
+    "CHAR": ctypes.c_char,
+    "DOUBLE": ctypes.c_double,
+    "INT32_T": ctypes.c_int32,
+    "INT64_T": ctypes.c_int64,
+    "UINT32_T": ctypes.c_uint32,
+    "UINT64_T": ctypes.c_uint64,
+    "C_BOOL": ctypes.c_bool,
+}
+"""Type of a variable -> its C type (MPI-4.1 table 15.1, and C's sized integers and bool, which Open MPI uses)."""
+_NAME_BYTES, _TEXT_BYTES = 1024, 1 << 16
+_by = ctypes.byref
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A control or performance variable, as MPI_T describes it."""
+
+    index: int
+    name: str
+    type: str
+    """Name of its datatype, without ``MPI_``."""
+    description: str
+    verbosity: str
+    object: str
+    """What it is bound to; empty: nothing."""
+    scope: str = ""
+    """Of control variables."""
+    kind: str = ""
+    """Of performance variables: their class."""
+    continuous: bool = False
+    """Of performance variables: it counts always, and cannot be started."""
+    items: tuple[tuple[int, str], ...] = ()
+    """Of an enumeration: numbers and names."""
+
+
+class Interface:
+    """MPI_T of this process, from MPI_T_init_thread to :meth:`close`.
+
+    Raises:
+        EnvironmentProblem: the library has no MPI_T, or refuses to begin it.
+    """
+
+    def __init__(self, mpi: Any, vendor: str) -> None:
+        self.mpi, self._library = mpi, ctypes.CDLL(mpi.__file__)
+        self._vendor = vendor
+        self._first = _FIRST.get(vendor, _FIRST_OF_MPICH)
+        self._handle = ctypes.c_void_p if mpi._sizeof(mpi.INT) == ctypes.sizeof(ctypes.c_void_p) else ctypes.c_uint
+        self._type_names = {self._number(getattr(mpi, name)): name for name in reversed(_TYPES) if hasattr(mpi, name)}
+        provided = ctypes.c_int()
+        self.call("init_thread", 0, _by(provided))
+
+    def _number(self, mpi_object: Any) -> int:
+        mask = (1 << (8 * ctypes.sizeof(self._handle))) - 1
+        return int(self.mpi._handleof(mpi_object)) & mask
+
+    def close(self) -> None:
+        """End MPI_T."""
+        self.call("finalize")
+
+    def call(self, name: str, *operands: Any) -> None:
+        """Call ``MPI_T_<name>``. Raises EnvironmentProblem where there is none, or it returns an error."""
+        try:
+            function = getattr(self._library, f"MPI_T_{name}")
+        except AttributeError:
+            raise EnvironmentProblem(
+                f"{self._vendor} has no MPI_T_{name}, so nobody can ask it for its variables: use a library that "
+                "implements MPI-3.0 or newer with its tool interface"
+            ) from None
+        code = function(*operands)
+        if code:
+            raise EnvironmentProblem(f"MPI_T_{name} of {self._vendor} returned error {code}")
+
+    def _count(self, of: str) -> int:
+        number = ctypes.c_int()
+        self.call(f"{of}_get_num", _by(number))
+        return number.value
+
+    def control_variables(self) -> Iterator[Variable]:
+        """All control variables."""
+        for index in range(self._count("cvar")):
+            scope = ctypes.c_int()
+            info = _Info(self, index)
+            if self._is_there("cvar", index, *info.head(), *info.tail(), _by(scope)):
+                yield info.variable(scope=_word(SCOPES, scope.value - self._first[1], scope.value))
+
+    def performance_variables(self) -> Iterator[Variable]:
+        """All performance variables."""
+        for index in range(self._count("pvar")):
+            kind, readonly, continuous, atomic = (ctypes.c_int() for _ in range(4))
+            more = (_by(readonly), _by(continuous), _by(atomic))
+            info = _Info(self, index)
+            if self._is_there("pvar", index, *info.head(_by(kind)), *info.tail(), *more):
+                word = _word(KINDS, kind.value - self._first[2], kind.value)
+                yield info.variable(kind=word, continuous=bool(continuous.value))
+
+    def _is_there(self, of: str, index: int, *operands: Any) -> bool:
+        """Let the library describe a variable; False for one that it has taken back."""
+        try:
+            self.call(f"{of}_get_info", index, *operands)
+        except EnvironmentProblem:
+            return False
+        return True
+
+    def categories(self) -> dict[str, str]:
+        """Variable -> name of the first category that lists it."""
+        names = {
+            "cvars": {variable.index: variable.name for variable in self.control_variables()},
+            "pvars": {variable.index: variable.name for variable in self.performance_variables()},
+        }
+        places: dict[str, str] = {}
+        for index in range(self._count("category")):
+            name, length = ctypes.create_string_buffer(_NAME_BYTES), ctypes.c_int(_NAME_BYTES)
+            nothing = ctypes.c_int(0)
+            counts = {"cvars": ctypes.c_int(), "pvars": ctypes.c_int(), "categories": ctypes.c_int()}
+            self.call("category_get_info", index, name, _by(length), None, _by(nothing), *map(_by, counts.values()))
+            for of, known in names.items():
+                members = (ctypes.c_int * counts[of].value)()
+                if counts[of].value:
+                    self.call(f"category_get_{of}", index, counts[of], members)
+                for member in members:
+                    if member in known:
+                        places.setdefault(known[member], _text(name))
+        return places
+
+    def value(self, variable: Variable) -> str:
+        """The value of a control variable that is bound to no object, as it would be set; empty where unknown."""
+        if variable.object or variable.type not in _TYPES:
+            return ""
+        handle, count = ctypes.c_void_p(), ctypes.c_int()
+        self.call("cvar_handle_alloc", variable.index, None, _by(handle), _by(count))
+        # a library may count the characters of a text without the zero at its end
+        room = (_TYPES[variable.type] * (max(1, count.value) + 1))()
+        self.call("cvar_read", handle, room)
+        self.call("cvar_handle_free", _by(handle))
+        if variable.type == "CHAR":
+            return bytes(room).split(b"\0")[0].decode("utf-8", "replace")
+        numbers = [dict(variable.items).get(int(n), str(n)) for n in room[: max(1, count.value)]]
+        return ",".join("1" if n == "True" else "0" if n == "False" else n for n in numbers)
+
+
+class _Info:
+    """The operands that ``MPI_T_*_get_info`` fills in."""
+
+    def __init__(self, interface: Interface, index: int) -> None:
+        self._interface, self._index = interface, index
+        self._name, self._text = ctypes.create_string_buffer(_NAME_BYTES), ctypes.create_string_buffer(_TEXT_BYTES)
+        self._name_length, self._text_length = ctypes.c_int(_NAME_BYTES), ctypes.c_int(_TEXT_BYTES)
+        self._verbosity, self._object = ctypes.c_int(), ctypes.c_int()
+        self._type, self._enumeration = interface._handle(), ctypes.c_void_p()
+
+    def head(self, *between: Any) -> tuple[Any, ...]:
+        """Name, verbosity, what stands `between`, datatype and enumeration."""
+        return (
+            *(self._name, _by(self._name_length), _by(self._verbosity), *between),
+            *(_by(self._type), _by(self._enumeration)),
+        )
+
+    def tail(self) -> tuple[Any, ...]:
+        """Description and object."""
+        return self._text, _by(self._text_length), _by(self._object)
+
+    def variable(self, **more: Any) -> Variable:
+        """The variable that was read."""
+        first = self._interface._first
+        return Variable(
+            self._index,
+            _text(self._name),
+            self._interface._type_names.get(self._type.value or 0, "unknown"),
+            _text(self._text),
+            _word(VERBOSITIES, self._verbosity.value - first[0], self._verbosity.value),
+            _word(OBJECTS, self._object.value - first[3], self._object.value),
+            items=self._items(),
+            **more,
+        )
+
+    def _items(self) -> tuple[tuple[int, str], ...]:
+        if not self._enumeration.value:
+            return ()
+        call, name, number = self._interface.call, ctypes.create_string_buffer(_NAME_BYTES), ctypes.c_int()
+        length = ctypes.c_int(_NAME_BYTES)
+        call("enum_get_info", self._enumeration, _by(number), name, _by(length))
+        items = []
+        for index in range(number.value):
+            value, length = ctypes.c_int(), ctypes.c_int(_NAME_BYTES)
+            call("enum_get_item", self._enumeration, index, _by(value), name, _by(length))
+            items.append((value.value, _text(name)))
+        return tuple(items)
+
+
+def _text(buffer: Any) -> str:
+    try:
+        return bytes(buffer.value).decode("utf-8")
+    except UnicodeDecodeError:  # Intel MPI has its sign ® in Latin-1
+        return bytes(buffer.value).decode("latin-1")
+
+
+def _word(words: tuple[str, ...], place: int, number: int) -> str:
+    return words[place] if 0 <= place < len(words) else str(number)

@@ -1,0 +1,144 @@
+"""The knobs of the MPI library: what MPI_T lists, read as the library's vendor means it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from omb_py.backends.child import answer_of
+from omb_py.backends.knobs import Choice, Knob, LibraryKnobs, PerformanceVariable
+from omb_py.backends.mpi.tools.intel import adjust_knobs, read_tags
+from omb_py.backends.mpi_library import INTEL, MPICH, OPEN_MPI, mpi_library
+
+_CHILD_S: Final = 60.0
+_HOW: Final = "MPI_T"
+_WORDS: Final = {"C_BOOL": "bool", "INT": "int", "UNSIGNED": "unsigned", "CHAR": "text", "DOUBLE": "double"}
+_LISTED: Final = re.compile(r"^\s*(\w+)\s+- +(\S.*?)\s*$", re.MULTILINE)
+"""A value in a description of MPICH, which keeps its lines only where it lists values (maint/extractcvars)."""
+_FOLDED: Final = re.compile(r"(?:^|(?<=\s))([a-z]\w*) +- (?=[a-z])")
+"""The same where the lines are joined."""
+_NUMBERED: Final = re.compile(r"(?:^|(?<=\s))(\d+) (?=[A-Z])")
+_TREE: Final = re.compile(rb'\{"collective=[^\0]*')
+
+
+@cache
+def library_knobs() -> LibraryKnobs:
+    """Everything that can be set in the MPI library that mpi4py loads here; asked in a child process. Never raises."""
+    library = mpi_library()
+    if not library.available:
+        return LibraryKnobs("mpi", reason=library.reason, fix=library.fix)
+    answer = answer_of("omb_py.backends.mpi.tools.listing", timeout=_CHILD_S)
+    if "library" not in answer:
+        why = f"{library.vendor} {library.version} did not list its variables ({answer.get('error', 'no answer')})"
+        return LibraryKnobs("mpi", library.vendor, library.version, reason=why, fix="see python -m mpi4py")
+    trees = built_in_trees(Path(library.path)) if library.vendor == MPICH else ()
+    return knobs_of(answer, trees)
+
+
+def knobs_of(answer: Mapping[str, Any], trees: tuple[str, ...] = ()) -> LibraryKnobs:
+    """The knobs in what the child process answered."""
+    library, version = str(answer["library"]), str(answer["version"])
+    if "reason" in answer:
+        return LibraryKnobs("mpi", library, version, reason=answer["reason"], fix="use another library")
+    read = _READERS.get(library, _plain)
+    knobs = tuple(read(cvar) for cvar in answer["cvars"])
+    if library == INTEL:
+        knobs += adjust_knobs()
+    if not knobs:
+        reason = f"{library} {version} has MPI_T, which lists no control variable"
+        return LibraryKnobs("mpi", library, version, reason=reason, fix="use a library built with its tool interface")
+    return LibraryKnobs("mpi", library, version, _HOW, knobs, tuple(map(_pvar, answer["pvars"])), trees=trees)
+
+
+def _pvar(pvar: Mapping[str, Any]) -> PerformanceVariable:
+    return PerformanceVariable(
+        pvar["name"],
+        pvar["kind"],
+        _type(pvar),
+        pvar["object"],
+        pvar["verbosity"],
+        pvar["category"],
+        pvar["description"],
+    )
+
+
+def _type(variable: Mapping[str, Any]) -> str:
+    return _WORDS.get(variable["type"], str(variable["type"]).lower())
+
+
+def _plain(cvar: Mapping[str, Any], variable: str = "", choices: tuple[Choice, ...] = (), **more: str) -> Knob:
+    """A control variable of a library of which nobody told us how it is set."""
+    listed = choices or tuple(Choice(name, str(number)) for number, name in cvar["items"])
+    return Knob(
+        cvar["name"],
+        "enum" if listed and cvar["type"] != "C_BOOL" else _type(cvar),
+        more.get("value", cvar["value"]),
+        variable,
+        listed,
+        cvar["scope"],
+        more.get("verbosity", cvar["verbosity"]),
+        cvar["category"],
+        more.get("description", cvar["description"]),
+    )
+
+
+def _of_open_mpi(cvar: Mapping[str, Any]) -> Knob:
+    """Open MPI reads ``OMPI_MCA_<name>`` when it starts (docs.open-mpi.org, "Setting MCA parameter values")."""
+    return _plain(cvar, "" if cvar["scope"] == "constant" else f"OMPI_MCA_{cvar['name']}")
+
+
+def _of_mpich(cvar: Mapping[str, Any]) -> Knob:
+    """MPICH reads the variable of the same name when it starts; descriptions list the values, in their order."""
+    choices, value = choices_in(cvar["description"], cvar["type"]), cvar["value"]
+    by_place = cvar["type"] == "INT" and bool(choices) and not choices[0].word.isdigit()
+    if by_place and value.isdigit() and int(value) < len(choices):
+        value = choices[int(value)].word
+    return _plain(cvar, cvar["name"], choices, value=value)
+
+
+def choices_in(description: str, type: str) -> tuple[Choice, ...]:
+    """The values that a description of MPICH lists; empty where it lists none.
+
+    Args:
+        description: of the control variable.
+        type: ``INT`` of a number or an enumeration, ``CHAR`` of a text.
+    """
+    if "\n" in description:
+        return tuple(Choice(word, meaning) for word, meaning in _LISTED.findall(description))
+    pattern = _FOLDED if type == "CHAR" else _NUMBERED
+    marks = list(pattern.finditer(description))
+    if type != "CHAR" and [mark[1] for mark in marks] != [str(n) for n in range(len(marks))]:
+        return ()  # numbers in a sentence
+    if len(marks) < 2:
+        return ()
+    ends = [*(mark.start() for mark in marks[1:]), len(description)]
+    return tuple(Choice(mark[1], description[mark.end() : end].strip()) for mark, end in zip(marks, ends, strict=True))
+
+
+def _of_intel(cvar: Mapping[str, Any]) -> Knob:
+    tags = read_tags(cvar["description"])
+    name = cvar["name"]
+    variable = tags.get("Alias") or (name if name.startswith("I_MPI_") else "")
+    verbosity = tags.get("Verbosity", cvar["verbosity"])
+    return _plain(cvar, variable, verbosity=verbosity, description=tags[""], value=tags.get("Default", cvar["value"]))
+
+
+_READERS: Final[Mapping[str, Callable[[Mapping[str, Any]], Knob]]] = {
+    OPEN_MPI: _of_open_mpi,
+    MPICH: _of_mpich,
+    INTEL: _of_intel,
+}
+
+
+def built_in_trees(library: Path) -> tuple[str, ...]:
+    """The JSON texts by which MPICH selects its collectives, which lie in the library as it was built.
+
+    (maint/tuning/coll in its sources.)  Empty where there are none, or the file cannot be read.
+    """
+    try:
+        return tuple(match[0].decode("ascii", "replace") for match in _TREE.finditer(library.read_bytes()))
+    except OSError:
+        return ()

@@ -1,0 +1,1 @@
+"""The commands that find the knobs of a library and the best setting of them."""
