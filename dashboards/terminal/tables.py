@@ -148,6 +148,17 @@ def _throttled(row: Row) -> str:
     return ", ".join(dict.fromkeys(words))
 
 
+def _form(row: Row) -> str:
+    return "in place" if plain(row.get("in_place")) is True else ""
+
+
+def _settings(row: Row) -> str:
+    """The settings of the backend's own option, whose marks begin with its name: ``max_ctas=1``."""
+    own = f"{row.get('backend')}_"
+    parameters = dict(row.get("parameters") or {})
+    return ",".join(f"{key.removeprefix(own)}={value}" for key, value in parameters.items() if key.startswith(own))
+
+
 def _launch(row: Row) -> str:
     return str(row.get("launch_id") or "")
 
@@ -168,6 +179,9 @@ _IDENTITY: tuple[tuple[str, Callable[[Row], str]], ...] = (
     ("buffer", _text("buffer")),
     ("type", _text("dtype")),
     ("op", _text("op")),
+    ("form", _form),
+    ("timing", _text("timing")),
+    ("settings", _settings),
     ("ranks", _text("ranks")),
     ("window", _text("window")),
     ("caveats", caveat_text),
@@ -194,7 +208,7 @@ def _common(rows: Sequence[Row]) -> str:
     parts = []
     for head, value in _IDENTITY:
         texts = {value(row) for row in rows}
-        if len(texts) == 1 and (word := texts.pop()) and head not in ("launch", "window"):
+        if len(texts) == 1 and (word := texts.pop()) and head not in ("launch", "timing", "window"):
             parts.append(f"{word} ranks" if head == "ranks" else word)
     return " · ".join(parts)
 

@@ -1,10 +1,10 @@
 """NCCL, MPI and Gloo on the memory of one GPU, every byte checked: ``make gpu-check``, or ``pytest -m gpu``.
 
 Needs a machine with a GPU, its driver, CuPy, an NCCL library (of CuPy's or torch's wheels, or in OMB_PY_NCCL), mpi4py
-and an MPI library; PyTorch for Gloo. Prints what each part costs and one table, and writes Parquet. ``python -m
-tests.gpu.check [--store FOLDER] [--sizes M] [--limit S] … [DEVICE [PART…]]``: where time is short, parts can be run one
-by one. A part that the time limit leaves out fails by name. With another device (``sim``, and the stand-in library in
-OMB_PY_NCCL) it tries itself. What is run is in :mod:`tests.gpu.parts`.
+and an MPI library; PyTorch for Gloo. Prints what each part costs and a table for each launch, and writes Parquet.
+``python -m tests.gpu.check [--store FOLDER] [--sizes M] [--limit S] … [DEVICE [PART…]]``: where time is short, parts
+can be run one by one. A part that the time limit leaves out fails by name. With another device (``sim``, and the
+stand-in library in OMB_PY_NCCL) it tries itself. What is run is in :mod:`tests.gpu.parts`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -37,6 +38,8 @@ LIMIT_S, PART_LIMIT_S = 450.0, 150.0
 GRACE_S = 15.0
 """How long a part that is over its time may take to store its rows and end its ranks."""
 ONE_RANK = "nccl with one rank"
+WIDTH = 240
+"""Columns of the tables."""
 
 
 @dataclass(slots=True)
@@ -159,7 +162,7 @@ def one_rank(device: str, limit_s: float) -> str:
 
 
 def run_all(check: Check, chosen: Sequence[Part] | None = None) -> dict[str, str]:
-    """Run everything, print the table; returns what failed by name, and what was left out with its reason."""
+    """Run everything, print the tables; returns what failed by name, and what was left out with its reason."""
     budget, problems = check.budget, dict[str, str]()
     if chosen is None:
         problems[ONE_RANK] = budget.take(ONE_RANK, lambda limit_s: one_rank(check.device, limit_s))
@@ -177,8 +180,15 @@ def run_all(check: Check, chosen: Sequence[Part] | None = None) -> dict[str, str
             problems |= {single.name: check.run(single) for single in alone(part) if budget.left()}
     print(f"{'all parts':<40} {sum(budget.spent.values()):7.1f} s of {budget.limit_s:g}", flush=True)
     rows = omb_py.load(check.store).to_dict("records") if any(check.store.rglob("*.parquet")) else []
-    Console(width=240).print(results_table(rows))
+    print_tables(rows)
     return {name: text for name, text in problems.items() if text}
+
+
+def print_tables(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Print a table for each launch: what its rows share is in the title, so the numbers are not cut."""
+    console = Console(width=WIDTH)
+    for launch in dict.fromkeys(row["launch_id"] for row in rows):
+        console.print(results_table([row for row in rows if row["launch_id"] == launch]))
 
 
 def _count(text: str) -> int:

@@ -117,6 +117,27 @@ def test_parts_share_the_time_and_those_without_any_fail_by_name(
     assert "all parts" in printed and "100.0 s of 100" in printed
 
 
+def test_numbers_are_not_cut_where_launches_have_nothing_in_common(capsys: pytest.CaptureFixture[str]) -> None:
+    sides = [("mpi", "native", "a long text of a library", "gpu"), ("nccl", "nccl4py", "NCCL", "")]
+    rows = [
+        dict(
+            launch_id=f"20261123T061232-10f{number}-0",
+            backend=backend,
+            binding=binding,
+            library=library,
+            library_version="2.28.3+cuda13.0.a.b",
+            value=12345.678,
+            unit="us",
+            size_bytes=8,
+            parameters={"staging": "staged", "placement": "MD MH"} if filler else {},
+        )
+        for number, (backend, binding, library, filler) in enumerate(sides)
+    ]
+    check.print_tables(rows)
+    printed = capsys.readouterr().out
+    assert printed.count("12345.68") == 2 and "…" not in printed
+
+
 def test_usual_limits_are_within_eight_minutes() -> None:
     assert check.LIMIT_S + check.GRACE_S < 8 * 60 and check.PART_LIMIT_S < check.LIMIT_S
 

@@ -89,6 +89,19 @@ def test_no_rows() -> None:
     assert lines(results_table([])) == ["no results"]
 
 
+def test_forms_timings_and_settings_tell_rows_apart() -> None:
+    rows = [
+        dict(backend="nccl", timing="local_max", in_place=True, parameters={"timing_mode": "isolated"}),
+        dict(backend="nccl", timing="graph", in_place=False, parameters={"nccl_log": "tuning", "nccl_max_ctas": "2"}),
+    ]
+    table = results_table(rows)
+    columns = {str(column.header): [str(cell) for cell in column.cells] for column in table.columns}
+    assert columns["form"] == ["in place", ""] and columns["timing"] == ["local_max", "graph"]
+    assert columns["settings"] == ["", "log=tuning,max_ctas=2"]
+    (alike,) = [str(results_table(rows[1:]).title)]
+    assert "log=tuning,max_ctas=2" in alike and "graph" not in alike
+
+
 def test_a_title_of_ones_own() -> None:
     assert lines(results_table([row()], title="mine"))[0] == "mine"
 
