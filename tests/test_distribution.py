@@ -15,7 +15,7 @@ from tests.support.oldest_versions import oldest_versions
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-STRANGER = re.compile(r"omb-py(\[|==|>=|~=)|install (-\S+ )*['\"]?omb-py\b")
+STRANGER = re.compile(r"omb-py(\[|==|>=|~=)|install (-\S+ )*['\"]?omb-py\b|dependencies = \[[^]\n]*\"omb-py\"")
 
 
 def test_no_text_installs_the_stranger() -> None:
@@ -26,6 +26,7 @@ def test_no_text_installs_the_stranger() -> None:
     assert len(texts) > 500
     assert [path for path, text in texts.items() if STRANGER.search(text)] == []
     assert STRANGER.search("pip install 'omb-py[mpich]'") and STRANGER.search("pip install --user omb-py")
+    assert STRANGER.search('dependencies = ["numpy", "omb-py"]')
     assert not STRANGER.search(pip_install("mpich"))
 
 
