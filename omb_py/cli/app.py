@@ -42,6 +42,7 @@ TOOLS: Mapping[str, Tool] = {
     "replay": Tool("train:replay_command", "measure the communication of a recorded step again"),
     "compare": Tool("compare:command", "is NEW slower than BASE? a verdict for each message size"),
     "aa": Tool("compare:aa_command", "a library against itself: how often compare errs here"),
+    "tune": Tool("tuning.tune:command", "which setting of the library is fastest, by size, with proof"),
     "accept": Tool("accept:command", "acceptance test: run a suite and judge its criteria"),
     "links": Tool("links:command", "measure every pair of nodes, name slow links and nodes"),
     "guidelines": Tool("guidelines:command", "is a collective slower than others that do the same?"),

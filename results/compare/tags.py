@@ -16,6 +16,10 @@ COMPARE_ROUNDS: Final = "compare_looks"
 COMPARE_SIDE: Final = "compare_side"
 COMPARE_PAIR: Final = "compare_pair"
 LINKS_PART: Final = "links_part"
+TUNE_SETTING: Final = "tune_setting"
+"""Name of the setting of a launch of ``omb-py tune``; ``default`` is the library as it is."""
+TUNE_BLOCK: Final = "tune_block"
+"""Number of the block of such a launch: the launches of a block were made one after the other."""
 CORRECTNESS: Final = "correctness"
 """Value of :data:`ACCEPT_PHASE`: few calls, of which every byte is checked; their times are no measurement."""
 PERFORMANCE: Final = "performance"
@@ -33,6 +37,7 @@ BOOKKEEPING: Final = frozenset(
         COMPARE_ROUNDS,
         COMPARE_PAIR,
         LINKS_PART,
+        TUNE_BLOCK,
     }
 )
 """Tags that number rows; rows that differ in nothing else measured the same thing."""

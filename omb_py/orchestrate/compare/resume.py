@@ -86,30 +86,37 @@ def _text(value: Any) -> str:
     return str(value or "")
 
 
-def declare(store: Path, run_id: str, design: Mapping[str, Any]) -> None:
-    """Write the design of a comparison before its first launch. Raises EnvironmentProblem."""
-    path = _path(store, run_id)
+def declare(store: Path, run_id: str, design: Mapping[str, Any], ending: str = BEGUN) -> None:
+    """Write the design of a comparison before its first launch. Raises EnvironmentProblem.
+
+    `ending` is that of the file, by which another command keeps its designs apart.
+    """
+    path = _path(store, run_id, ending)
     try:
         write_atomically(path, json.dumps(design, indent=1, sort_keys=True).encode())
     except OSError as error:
         raise EnvironmentProblem(f"cannot write {str(path)!r}: {reason(error)}") from error
 
 
-def ended(store: Path, run_id: str) -> None:
+def ended(store: Path, run_id: str, ending: str = BEGUN) -> None:
     """Remove the design of a comparison whose last launch was made."""
-    _path(store, run_id).unlink(missing_ok=True)
+    _path(store, run_id, ending).unlink(missing_ok=True)
 
 
-def _path(store: Path, run_id: str) -> Path:
-    return store / REPORTS / f"{run_id}{BEGUN}"
+def _path(store: Path, run_id: str, ending: str) -> Path:
+    return store / REPORTS / f"{run_id}{ending}"
 
 
-def unfinished(store: Path, which: str) -> tuple[str, dict[str, Any]] | None:
+def unfinished(
+    store: Path, which: str, ending: str = BEGUN, what: str = "comparison"
+) -> tuple[str, dict[str, Any]] | None:
     """Find a comparison that was interrupted.
 
     Args:
         store: folder of its launches.
         which: id of the run, the beginning of one, or ``last``.
+        ending: ending of the files that hold designs.
+        what: what is looked for, for messages.
 
     Returns:
         The id of the run and its design; None for ``last`` where no comparison was interrupted.
@@ -117,7 +124,7 @@ def unfinished(store: Path, which: str) -> tuple[str, dict[str, Any]] | None:
     Raises:
         UsageError: there is no such comparison, or several ids begin so.
     """
-    known = {path.name.removesuffix(BEGUN): path for path in sorted((store / REPORTS).glob(f"*{BEGUN}"))}
+    known = {path.name.removesuffix(ending): path for path in sorted((store / REPORTS).glob(f"*{ending}"))}
     if which == NEWEST:
         if not known:
             return None
@@ -126,13 +133,13 @@ def unfinished(store: Path, which: str) -> tuple[str, dict[str, Any]] | None:
         fits = [run for run in known if run.startswith(which)]
         if len(fits) != 1:
             ids = ", ".join(sorted(known)[-5:]) or "none"
-            why = "several interrupted comparisons begin so" if fits else "no interrupted comparison has this id"
+            why = f"several interrupted {what}s begin so" if fits else f"no interrupted {what} has this id"
             raise UsageError(f"--resume={which}: {why}; interrupted in {str(store)!r}: {ids}")
         (run_id,) = fits
     try:
         return run_id, dict(json.loads(known[run_id].read_text()))
     except (OSError, ValueError) as error:
-        raise UsageError(f"--resume={run_id}: its design cannot be read ({error}): start a new comparison") from None
+        raise UsageError(f"--resume={run_id}: its design cannot be read ({error}): start a new {what}") from None
 
 
 def check_same(run_id: str, begun: Mapping[str, Any], now: Mapping[str, Any]) -> None:

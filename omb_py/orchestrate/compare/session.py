@@ -98,7 +98,7 @@ class Measurer:
             self.index += 1
             run, kept = self._run(side, number, pair)
             try:
-                with _simulated_in(self.sides[side].where, plan.backend):
+                with simulated_in(self.sides[side].where, plan.backend):
                     start(run, plan)
             except Interrupted:
                 raise
@@ -170,8 +170,8 @@ class Measurer:
 
 
 @contextlib.contextmanager
-def _simulated_in(where: Where, backend: str) -> Iterator[None]:
-    """Set the variables of a side for a launch of simulated ranks, which run in this process."""
+def simulated_in(where: Where, backend: str) -> Iterator[None]:
+    """Set the variables of a side for a launch of simulated ranks, which run in this process; none for other ranks."""
     if not in_process([backend]) or not where.variables:
         yield
         return
@@ -189,7 +189,12 @@ def _simulated_in(where: Where, backend: str) -> Iterator[None]:
 
 
 def compare(
-    sides: Mapping[Side, SideRun], rules: Rules, launches: int, kind: str = COMPARE, resume: str | None = None
+    sides: Mapping[Side, SideRun],
+    rules: Rules,
+    launches: int,
+    kind: str = COMPARE,
+    resume: str | None = None,
+    run_id: str | None = None,
 ) -> Report:
     """Measure both sides in turn and judge them; every launch is stored, under one run.
 
@@ -200,6 +205,7 @@ def compare(
         kind: kind of the report.
         resume: id of the interrupted comparison to resume, the beginning of one, or ``last`` for the newest, if
             there is one; None: a new comparison.
+        run_id: id of a new comparison that is part of something larger; None: one is made.
 
     Raises:
         UsageError: the two sides do not measure the same list of cells, there are too few launches, or the comparison
@@ -223,7 +229,7 @@ def compare(
     if earlier is not None:
         check_same(earlier[0], {k: v for k, v in earlier[1].items() if k != "seed"}, declared)
         request = replace(request, seed=int(earlier[1]["seed"]))
-    run = new_run(request, plans["BASE"], earlier[0] if earlier else None)
+    run = new_run(request, plans["BASE"], earlier[0] if earlier else run_id)
     measurer = Measurer(ready, plans, run, rules.rounds)
     if earlier is None:
         declare(store, run.run_id, {**declared, "seed": run.seed})

@@ -1,0 +1,169 @@
+"""``omb-py tune``."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from omb_py.cli.commands.benchmark import request_of_line
+from omb_py.cli.commands.suites import resume_option
+from omb_py.cli.help import CONTEXT, EXIT_CODES, Grouped, Page, debug_option
+from omb_py.cli.option_params import table_option
+from omb_py.cli.output import ENDINGS, check_files, report_options, write_report
+from omb_py.cli.param_types import Parsed, whole
+from omb_py.errors import INCONCLUSIVE, EnvironmentProblem, UsageError, nearest
+from omb_py.grammar.values import parse_duration, parse_fraction, parse_whole
+from omb_py.options.request import DEFAULT_RANKS, DEFAULT_STORE
+from omb_py.orchestrate.planning.plan import CheckedRequest, check
+from omb_py.orchestrate.tune.given import distinct, parse_candidate
+from omb_py.orchestrate.tune.session import TuneRequest, tune
+from omb_py.results.store.redact import redact_words
+from omb_py.results.tune.design import Design
+from omb_py.results.tune.report import document_of
+from omb_py.results.tune.rules import Setting
+from omb_py.suites import find, names
+
+_CODES = (
+    ("0", "settings that are faster were proved, or nothing is faster than the default"),
+    ("1", "the proof says SLOWER: no file is written"),
+    EXIT_CODES[2],
+    ("3", "the library has no such knobs, or cannot be measured as it is"),
+    (str(INCONCLUSIVE), "with --strict: the budget was too small to decide"),
+    EXIT_CODES[-1],
+)
+_EXAMPLES = (
+    "omb-py tune allreduce -n 4 --candidate ring=OMPI_MCA_coll_tuned_allreduce_algorithm=4",
+    "omb-py tune bcast -n 2,4,8 -m 8:1M --budget 20m -o tuned",
+    "omb-py tune allreduce -n 4 --resume",
+)
+
+
+def command() -> click.Command:
+    """``omb-py tune``."""
+    candidates, judging = "Candidates", "How verdicts are made"
+    return Page(
+        "tune",
+        params=[
+            click.Argument(["words"], nargs=-1, type=Parsed("word", str), metavar="COLLECTIVE [OPTIONS]"),
+            Grouped(
+                ["-n", "--ranks"],
+                heading=candidates,
+                metavar="N[,N…]",
+                type=Parsed("ranks", _ranks),
+                default=str(DEFAULT_RANKS),
+                help=f"Number of ranks, or several: each has rules of its own. (default: {DEFAULT_RANKS})",
+            ),
+            Grouped(
+                ["--candidate", "candidates"],
+                heading=candidates,
+                metavar="NAME=VAR=VALUE[,VAR=VALUE…]",
+                multiple=True,
+                type=Parsed("candidate", parse_candidate),
+                help="A setting to try, by environment variables. Repeat it. (default: none)",
+            ),
+            Grouped(
+                ["--budget"],
+                heading=judging,
+                metavar="TIME",
+                type=Parsed("time", parse_duration),
+                default=None,
+                help="Begin no launch after so long, as 20m; what is open then is MARGINAL. (default: no limit)",
+            ),
+            Grouped(
+                ["--delta"],
+                heading=judging,
+                metavar="P",
+                type=Parsed("fraction", parse_fraction),
+                default=0.03,
+                help="A setting must be faster than the default by so much. (default: 3%)",
+            ),
+            Grouped(
+                ["--strict"],
+                heading=judging,
+                is_flag=True,
+                help="Exit code 4 where the budget was too small to decide. (default: off)",
+            ),
+            Grouped(
+                ["--seed"],
+                heading=judging,
+                metavar="N",
+                type=whole("seed", 0),
+                help="Of the order of launches and sizes. (default: drawn, and stored)",
+            ),
+            Grouped(
+                ["-o", "--folder"],
+                heading="Output",
+                metavar="DIR",
+                type=Parsed("folder", Path),
+                default="tuned",
+                help="Where the files are written that the proof allows. (default: tuned)",
+            ),
+            *report_options(),
+            Grouped(["--quiet"], heading="Output", is_flag=True, help="No progress and no notes on stderr."),
+            table_option("store"),
+            resume_option(
+                "Resume a tuning that was interrupted or ran out of budget, with the same options: its id, the "
+                "beginning of it, or nothing for the newest. (default: a new tuning)"
+            ),
+            debug_option(),
+        ],
+        callback=run_tune,
+        context_settings={"ignore_unknown_options": True, **CONTEXT},
+        help="Which setting of this library is fastest here, for which sizes? Launches of all candidates are "
+        "interleaved; those that cannot win are dropped; boundaries in size are found by bisection. What seems faster "
+        "than the default is proved in fresh launches, and only then written.\n\n"
+        "Options of the collective are those of its own command (docs/tune.md).",
+        options_metavar="[OPTIONS]",
+        sections=(("Examples", [(line, "") for line in _EXAMPLES]), ("Exit codes", _CODES)),
+    )
+
+
+def _ranks(text: str) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(parse_whole(part, 1) for part in str(text).split(",")))
+
+
+def run_tune(
+    words: Sequence[str],
+    ranks: tuple[int, ...],
+    candidates: Sequence[Setting],
+    budget: float | None,
+    delta: float,
+    strict: bool,
+    folder: Path,
+    form: str,
+    output: Sequence[Path],
+    resume: str | None,
+    **given: Any,
+) -> int:
+    """Tune a collective; the exit code."""
+    check_files(output, ENDINGS)
+    checked = [_checked(words, number, given) for number in ranks]
+    settings = distinct(candidates)
+    if not settings:
+        backend = checked[0].request.backends[0]
+        raise EnvironmentProblem(
+            f"{backend} has no knobs that are known here: name settings to try: --candidate NAME=VARIABLE=VALUE"
+        )
+    request = TuneRequest(tuple(checked), settings, Design(margin=delta), folder, budget, resume, f"omb-py {_line()}")
+    return write_report(document_of(tune(request), strict), form, output)
+
+
+def _checked(words: Sequence[str], ranks: int, given: dict[str, Any]) -> CheckedRequest:
+    if not words or words[0].startswith("-"):
+        raise UsageError("which collective? It comes first: omb-py tune allreduce -n 4")
+    short = words[0].lower().removeprefix("osu_")
+    collectives = [name for name in names() if find(name).family in ("collective", "non-blocking", "persistent")]
+    if short not in collectives:
+        raise UsageError(f"no collective {words[0]!r}: {nearest(short, collectives)}")
+    request = request_of_line([*words, "-n", str(ranks)], unstored="a tuning stores its launches: leave --no-store out")
+    store = given["store"] or request.store or DEFAULT_STORE
+    return check(request).changed(store=store, seed=given["seed"], quiet=given["quiet"])
+
+
+def _line() -> str:
+    return " ".join(shlex.quote(text) for text in redact_words(sys.argv[1:]))

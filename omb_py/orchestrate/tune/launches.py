@@ -1,0 +1,138 @@
+"""The launches of a tuning: one candidate, some sizes, and what went wrong with it."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from omb_py.errors import Interrupted, OmbError
+from omb_py.options.table import takes
+from omb_py.orchestrate.compare.session import simulated_in
+from omb_py.orchestrate.launching.rank_environment import Where
+from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan
+from omb_py.orchestrate.running.collector import Run
+from omb_py.orchestrate.running.printers import Kept
+from omb_py.orchestrate.running.run import start
+from omb_py.orchestrate.tune.stored_launches import Stored, text_of
+from omb_py.results.compare.tags import TUNE_BLOCK, TUNE_SETTING
+from omb_py.results.statistics.launch_time import time_of
+from omb_py.results.tune.rules import Setting
+
+TRIAL = -1
+"""Number of the block of the first launch, which shows whether the library works at all."""
+
+
+class CandidateFailed(Exception):
+    """A launch failed, or computed wrong results; the text says what happened."""
+
+
+def where_of(setting: Setting) -> Where:
+    """The environment of a candidate's ranks, with the facts for the provenance."""
+    variables = dict(setting.variables)
+    return Where(
+        variables=variables, facts={"config": {"setting": setting.name, "set": variables}} if variables else {}
+    )
+
+
+@dataclass(slots=True)
+class Launcher:
+    """Makes the launches of one tuning, or takes them from the store."""
+
+    run: Run
+    stored: Stored
+    clock: Callable[[], float] = time.monotonic
+    index: int = 0
+    made: int = 0
+    """Launches that were made now."""
+    seconds: float = 0.0
+    """Duration of those."""
+    budget_s: float | None = None
+    """Seconds after the first launch that is made now, after which no further one may begin; None: no limit."""
+    began: float | None = None
+    """Time of that first launch."""
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    """One row of each launch that has some."""
+    _checked: set[tuple[int, str, int]] = field(default_factory=set)
+    """Ranks, setting and size whose bytes were checked."""
+
+    @property
+    def mean_s(self) -> float:
+        """Mean duration of a launch that was made now; 0 before the first one."""
+        return self.seconds / self.made if self.made else 0.0
+
+    @property
+    def left_s(self) -> float:
+        """What is left of the budget."""
+        if self.budget_s is None:
+            return math.inf
+        return self.budget_s - (self.clock() - self.began if self.began is not None else 0.0)
+
+    def __call__(
+        self, checked: CheckedRequest, plan: LaunchPlan, setting: Setting, block: int, sizes: Sequence[int]
+    ) -> dict[int, float]:
+        """Launch a candidate.
+
+        Args:
+            checked: the request of this number of ranks.
+            plan: its launch, with all of its sizes.
+            setting: the candidate.
+            block: number of the block.
+            sizes: the sizes to measure, in this order.
+
+        Returns:
+            Size -> median in µs.
+
+        Raises:
+            CandidateFailed: ranks died or hung, the library refused the setting, or a byte was wrong.
+            Interrupted, EnvironmentProblem: the user pressed Ctrl-C, or results cannot be stored.
+        """
+        key = (plan.ranks, block, setting.name)
+        if why := self.stored.failed.get(text_of(key)):
+            raise CandidateFailed(why)
+        rows = self.stored.take(key, sizes)
+        if rows is None:
+            rows = self._launch(checked, plan, setting, block, sizes)
+        wrong = next((row for row in rows if row["validated"] is False), None)
+        if wrong is not None:
+            raise CandidateFailed(f"{wrong['wrong_bytes']} wrong bytes at {wrong['size_bytes'] or 0} B")
+        self._checked |= {(plan.ranks, setting.name, int(row["size_bytes"] or 0)) for row in rows}
+        self.rows += rows[:1]
+        times = {int(row["size_bytes"] or 0): time_of(row) for row in rows}
+        return {size: median for size, median in times.items() if median}
+
+    def _launch(
+        self, checked: CheckedRequest, plan: LaunchPlan, setting: Setting, block: int, sizes: Sequence[int]
+    ) -> list[dict[str, Any]]:
+        by_size = {cell.size: cell for cell in plan.cells}
+        may = takes(checked.benchmark, "validation")
+        cells = tuple(
+            replace(by_size[s], validate=may and (plan.ranks, setting.name, s) not in self._checked) for s in sizes
+        )
+        launch = replace(plan, cells=cells, index=self.index)
+        self.index += 1
+        main, kept, where = self.run, Kept(), where_of(setting)
+        tags = {**checked.request.tags, TUNE_SETTING: setting.name, TUNE_BLOCK: str(block)}
+        request = replace(checked.request, tags=tags)
+        run = Run(main.run_id, main.seed, request, kept, main.tool, note=main.note, where=where, command=main.command)
+        launch = replace(launch, requests=(request,))
+        began = self.clock()
+        self.began = began if self.began is None else self.began
+        try:
+            with simulated_in(where, launch.backend):
+                start(run, launch)
+        except Interrupted:
+            raise
+        except OmbError as error:
+            if run.broken:
+                raise
+            raise CandidateFailed(str(error).partition(". What to do")[0]) from error
+        finally:
+            main.files += run.files
+            self.made += 1
+            self.seconds += self.clock() - began
+        if lacking := next(iter(run.lacking.values()), ""):
+            raise CandidateFailed(lacking)
+        return kept.rows

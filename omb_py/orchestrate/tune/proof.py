@@ -1,0 +1,128 @@
+"""The proof of a tuning: default against what was found, in fresh launches, by the verdicts of compare."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from omb_py.errors import UsageError
+from omb_py.orchestrate.compare.resume import unfinished
+from omb_py.orchestrate.compare.session import SideRun, compare
+from omb_py.orchestrate.compare.stored import compare_stored
+from omb_py.orchestrate.launching.rank_environment import HERE, Where
+from omb_py.orchestrate.planning.plan import CheckedRequest
+from omb_py.orchestrate.running.collector import Run
+from omb_py.orchestrate.tune.launches import where_of
+from omb_py.orchestrate.tune.searching import Searching
+from omb_py.results.compare.judge import Answer, Rules
+from omb_py.results.compare.match import Side
+from omb_py.results.compare.report import Report
+from omb_py.results.statistics.sides.combined_rounds import SPENDING
+from omb_py.results.statistics.sides.sign_flips import fewest_pairs
+from omb_py.results.store.keys import digest
+from omb_py.results.tune.design import Design
+from omb_py.results.tune.rules import Setting
+
+PAIRS, ROUNDS = 10, 3
+"""Fewest pairs of launches in each round, and most rounds, of the proof."""
+ALPHA = 0.01
+"""Chance that a proof of what makes no difference calls anything FASTER or SLOWER."""
+Answers = Mapping[tuple[int, int], Answer]
+"""Ranks and size in bytes -> the verdict on the median."""
+
+
+@dataclass(slots=True)
+class Proof:
+    """What fresh launches said."""
+
+    answers: dict[tuple[int, int], Answer] = field(default_factory=dict)
+    reports: list[Report] = field(default_factory=list)
+    """The comparisons that it consists of."""
+    missing_s: float = 0.0
+    """Seconds that the budget lacked for it."""
+
+    def take(self, report: Report) -> None:
+        """Add the verdicts of a comparison."""
+        self.reports.append(report)
+        for cell, judged in zip(report.matched.cells, report.judged, strict=True):
+            key = (int(cell.base["ranks"]), int(cell.base["size_bytes"] or 0))
+            if "median" in judged.answers:
+                self.answers[key] = judged.answers["median"]
+
+
+def rules_of(design: Design, parts: int) -> Rules:
+    """The rules of one of several comparisons that together err with :data:`ALPHA`."""
+    return Rules(alpha=ALPHA / parts, delta=design.margin, rounds=ROUNDS)
+
+
+def pairs_of(rules: Rules) -> int:
+    """Pairs of each round, so many that the first round can show something."""
+    return max(PAIRS, fewest_pairs(SPENDING[rules.rounds - 1][0] * rules.alpha))
+
+
+def prove(searching: Sequence[Searching], run: Run, store: Path) -> Proof:
+    """Compare the default with each setting that was found, at the sizes for which it was found.
+
+    Args:
+        searching: the searches, at their ends.
+        run: the tuning.
+        store: where the launches are stored.
+
+    Raises:
+        OmbError: as :func:`omb_py.orchestrate.compare.session.compare`.
+    """
+    parts: dict[Setting, list[CheckedRequest]] = {}
+    for one in searching:
+        for candidate in dict.fromkeys(found.candidate for found in one.segments()):
+            sizes = [
+                one.search.sizes[place]
+                for found in one.segments()
+                if found.candidate == candidate
+                for place in found.places
+            ]
+            parts.setdefault(one.settings[candidate], []).append(at_sizes(one.checked, sizes))
+    proof = Proof()
+    rules = rules_of(searching[0].search.design, max(1, len(parts)))
+    for number, (setting, checked) in enumerate(parts.items(), 1):
+        run.note(f"proof {number} of {len(parts)}: the default against {setting.name}, in fresh launches")
+        proof.take(compared(checked, where_of(setting), setting.name, rules, run, store))
+    return proof
+
+
+def at_sizes(checked: CheckedRequest, sizes: Sequence[int]) -> CheckedRequest:
+    """The request with these sizes alone."""
+    several = len(sizes) > 1  # a single number would be the largest size
+    return checked.changed(sizes=",".join(map(str, sorted(sizes))) if several else f"{sizes[0]}:{sizes[0]}")
+
+
+def compared(checked: Sequence[CheckedRequest], where: Where, name: str, rules: Rules, run: Run, store: Path) -> Report:
+    """Compare the default with another environment, or finish or read the comparison where it was begun before.
+
+    Args:
+        checked: what both sides measure, with the tuning's seed.
+        where: the environment of NEW.
+        name: what NEW is called; the comparison's id is made from it and the tuning's.
+        rules: the rules of the verdicts.
+        run: the tuning.
+        store: where the launches are stored.
+    """
+    run_id = f"{run.run_id.partition('-')[0]}-{digest([run.run_id, name])[:6]}"
+    seeded = tuple(each.changed(seed=run.seed) for each in checked)
+    sides: dict[Side, SideRun] = {
+        "BASE": SideRun("BASE", seeded, HERE, "default"),
+        "NEW": SideRun("NEW", seeded, where, name),
+    }
+    if _begun(store, run_id):
+        return compare(sides, rules, pairs_of(rules), resume=run_id)
+    try:
+        return compare_stored([run_id], store, rules)
+    except UsageError:  # no such run
+        return compare(sides, rules, pairs_of(rules), run_id=run_id)
+
+
+def _begun(store: Path, run_id: str) -> bool:
+    try:
+        return unfinished(store, run_id) is not None
+    except UsageError:
+        return False

@@ -1,0 +1,93 @@
+"""The searches of a tuning, one for each number of ranks: their blocks are launched by turns, within the budget."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan
+from omb_py.orchestrate.tune.launches import CandidateFailed, Launcher
+from omb_py.results.tune.design import Design, Wanted
+from omb_py.results.tune.elimination import DEFAULT_CANDIDATE
+from omb_py.results.tune.rules import Setting
+from omb_py.results.tune.search import Search
+from omb_py.results.tune.segments import Segment, segments
+
+
+@dataclass(slots=True)
+class Searching:
+    """The search on one number of ranks."""
+
+    checked: CheckedRequest
+    plan: LaunchPlan
+    settings: tuple[Setting, ...]
+    """All candidates, the default first."""
+    search: Search
+    failed: dict[str, str] = field(default_factory=dict)
+    """Name of each candidate that was excluded -> why."""
+    stopped: bool = False
+    """Whether the budget ended it."""
+
+    @staticmethod
+    def of(checked: CheckedRequest, plan: LaunchPlan, settings: tuple[Setting, ...], design: Design) -> Searching:
+        """Begin a search over the sizes of a launch."""
+        sizes = tuple(sorted(cell.size for cell in plan.cells))
+        return Searching(checked, plan, settings, Search(sizes, len(settings), design))
+
+    def segments(self) -> list[Segment]:
+        """The ranges of sizes that it proposes."""
+        return segments(self.search.choices(), self.search.sizes)
+
+    def block(self, wanted: Sequence[Wanted], launcher: Launcher, store: Path) -> None:
+        """Make the launches of a block. Raises CandidateFailed where the default fails, and what launches raise."""
+        results: dict[int, dict[int, float]] = {}
+        for one in wanted:
+            setting = self.settings[one.candidate]
+            if setting.name in self.failed:
+                continue
+            sizes = [self.search.sizes[place] for place in one.places]
+            try:
+                times = launcher(self.checked, self.plan, setting, one.block, sizes)
+            except CandidateFailed as error:
+                if one.candidate == DEFAULT_CANDIDATE:
+                    raise
+                self.failed[setting.name] = str(error)
+                launcher.stored.fail((self.plan.ranks, one.block, setting.name), str(error), store, launcher.run.run_id)
+                launcher.run.note(f"{setting.name} is excluded: {error}")
+                self.search.exclude(one.candidate)
+                continue
+            places = {self.search.sizes[place]: place for place in one.places}
+            results[one.candidate] = {places[size]: math.log(median) for size, median in times.items()}
+        self.search.add(results)
+
+
+def search_all(searching: Sequence[Searching], launcher: Launcher, store: Path) -> None:
+    """Run all searches to their ends, or to that of the launcher's budget, block by block.
+
+    Args:
+        searching: the searches.
+        launcher: makes the launches.
+        store: where failures of candidates are kept.
+
+    Raises:
+        CandidateFailed: the default failed.
+    """
+    left = list(searching)
+    while left:
+        for one in tuple(left):
+            wanted = one.search.next_block()
+            if not wanted:
+                left.remove(one)
+                continue
+            if launcher.left_s <= 0:
+                one.stopped = True
+                left.remove(one)
+                continue
+            number, run = one.search.block + 1, launcher.run
+            run.command.progress.plan([len(w.places) for w in wanted])
+            if one.search.block in (0, *one.search.design.checks):
+                cells = sum(len(w.places) for w in wanted)
+                run.note(f"{one.plan.ranks} ranks, block {number}: {len(wanted)} launches, {cells} cells")
+            one.block(wanted, launcher, store)

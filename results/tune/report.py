@@ -1,0 +1,211 @@
+"""The report of a tuning: its data, and the document from which every form of it is written."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from typing import Any
+
+from omb_py.errors import INCONCLUSIVE, NEGATIVE, OK
+from omb_py.results.compare.judge import Answer
+from omb_py.results.formats.document import CaseResult, Document, Outcome, TextTable
+from omb_py.results.formats.units import counted, share_text, size_text
+from omb_py.results.tune.rules import Rule, RuleTable
+
+_RULE_HEADS = ("ranks", "sizes", "setting", "time", "interval", "variables")
+_CELL_HEADS = ("ranks", "size", "setting", "default µs", "tuned µs", "ratio", "interval", "verdict", "launches")
+
+
+@dataclass(frozen=True, slots=True)
+class Proved:
+    """The verdict of fresh launches on one size."""
+
+    ranks: int
+    size: int
+    setting: str
+    answer: Answer
+
+
+@dataclass(slots=True)
+class Report:
+    """The data of a tuning's report."""
+
+    collective: str
+    table: RuleTable
+    """The rules that the proof has left."""
+    proved: Sequence[Proved] = ()
+    excluded: Mapping[str, str] = field(default_factory=dict)
+    """Candidate -> why it was left out."""
+    undecided: Sequence[tuple[int, int]] = ()
+    """Ranks and size of what the budget left open."""
+    needed: str = ""
+    """What the open sizes would take."""
+    candidates: int = 0
+    margin: float = 0.03
+    launches: int = 0
+    """Launches of the search, with those of earlier parts of a resumed one."""
+    share: float = 0.0
+    """Cells that the search measured, of those of all candidates at all sizes as often as the proof measures them."""
+    run_id: str = ""
+    proofs: Sequence[str] = ()
+    """Ids of the comparisons of the proof."""
+    files: Sequence[str] = ()
+    """Files that were written."""
+    mended: Sequence[str] = ()
+    """Guidelines that were violated and hold with the files."""
+
+    @property
+    def words(self) -> Counter[str]:
+        """Verdict of the proof -> number of sizes."""
+        return Counter(one.answer.verdict for one in self.proved)
+
+    @property
+    def holds_up(self) -> bool:
+        """Whether the proof names nothing that is slower."""
+        return not self.words["SLOWER"]
+
+    @property
+    def marginal(self) -> bool:
+        """Whether something was left open for lack of time."""
+        return bool(self.needed)
+
+
+def exit_code(report: Report, strict: bool = False) -> int:
+    """1 if the proof says SLOWER; 4 with `strict` if the budget was too small to decide; else 0."""
+    if not report.holds_up:
+        return NEGATIVE
+    return INCONCLUSIVE if strict and report.marginal else OK
+
+
+def headline(report: Report) -> str:
+    """The conclusion in one line."""
+    counts = ", ".join(
+        f"{report.words[w]} {w.lower()}" for w in ("SLOWER", "FASTER", "SAME", "UNCLEAR") if report.words[w]
+    )
+    if not report.holds_up:
+        return f"SLOWER: {report.collective}: {counts} in fresh launches: nothing is written"
+    marginal = "MARGINAL: " if report.marginal else ""
+    if report.table.rules:
+        best = min(rule.ratio for rule in report.table.rules)
+        rules = counted(len(report.table.rules), "rule")
+        return f"{marginal or 'FASTER: '}{report.collective}: {rules}, down to {best:.2f} of the time; proof: {counts}"
+    if counts:
+        return f"{marginal}{report.collective}: the default stays: what seemed faster was not proved ({counts})"
+    if report.marginal:
+        return f"MARGINAL: {report.collective}: nothing is decided"
+    return f"SAME: {report.collective}: nothing is faster than the default by {share_text(report.margin)}"
+
+
+def document_of(report: Report, strict: bool = False) -> Document:
+    """Make the document of a tuning's report."""
+    rules = [_rule_row(rule) for rule in report.table.rules]
+    cells = [_cell_row(one) for one in report.proved]
+    tables = [TextTable(_RULE_HEADS, rows, ("sizes", "setting", "variables")) for rows in (rules,) if rows]
+    tables += [
+        TextTable(_CELL_HEADS, rows, ("setting", "verdict"), spare=("launches", "interval"))
+        for rows in (cells,)
+        if rows
+    ]
+    return Document(
+        "omb-py tune",
+        headline(report),
+        exit_code(report, strict),
+        partial(_as_dict, report),
+        [_measured(report)],
+        tuple(tables),
+        problems=[f"{name} is excluded: {why}" for name, why in report.excluded.items()],
+        notes=_notes(report),
+        cases=_cases(report),
+        properties={"run": report.run_id, "margin": str(report.margin)},
+    )
+
+
+def _measured(report: Report) -> str:
+    return (
+        f"{report.table.library}: {report.collective}, {counted(report.candidates, 'candidate')} and the default, "
+        f"{counted(report.launches, 'launch')}, {report.share:.0%} of the cells of a full grid"
+    )
+
+
+def _notes(report: Report) -> list[str]:
+    notes = [
+        f"time: with the setting over the default's, in fresh launches; a rule stands where it is FASTER by "
+        f"{share_text(report.margin)} or more"
+    ]
+    if report.needed:
+        open_sizes = ", ".join(f"{size_text(size)} on {ranks} ranks" for ranks, size in report.undecided)
+        notes.append(f"undecided{': ' + open_sizes if open_sizes else ''}: {report.needed}")
+    notes += [f"a violated guideline is mended: {text}" for text in report.mended]
+    notes += [f"written: {path}" for path in report.files]
+    notes += [f"omb-py compare {run} shows the proof again" for run in report.proofs]
+    return notes
+
+
+def _range(rule: Rule) -> str:
+    last = "" if rule.last_bytes is None else size_text(rule.last_bytes)
+    return (
+        size_text(rule.first_bytes)
+        if rule.first_bytes == rule.last_bytes
+        else f"{size_text(rule.first_bytes)} … {last}"
+    )
+
+
+def _rule_row(rule: Rule) -> tuple[str, ...]:
+    variables = " ".join(f"{name}={value}" for name, value in rule.setting.variables)
+    interval = f"{rule.low:.3f} … {rule.high:.3f}"
+    return str(rule.ranks), _range(rule), rule.setting.name, f"{rule.ratio:.3f}", interval, variables
+
+
+def _cell_row(one: Proved) -> tuple[str, ...]:
+    a = one.answer
+    return (
+        str(one.ranks),
+        size_text(one.size),
+        one.setting,
+        f"{a.base_us:.2f}",
+        f"{a.new_us:.2f}",
+        f"{a.ratio:.3f}",
+        f"{a.low:.3f} … {a.high:.3f}",
+        a.verdict,
+        str(a.launches[1]),
+    )
+
+
+def _as_dict(report: Report) -> dict[str, Any]:
+    return {
+        "run_id": report.run_id,
+        "collective": report.collective,
+        "library": report.table.library,
+        "margin": report.margin,
+        "candidates": report.candidates,
+        "launches": report.launches,
+        "share_of_full_grid": report.share,
+        "rules": [asdict(rule) for rule in report.table.rules],
+        "proof": [
+            {"ranks": one.ranks, "size_bytes": one.size, "setting": one.setting, **asdict(one.answer)}
+            for one in report.proved
+        ],
+        "excluded": dict(report.excluded),
+        "undecided": [{"ranks": ranks, "size_bytes": size} for ranks, size in report.undecided],
+        "needed": report.needed or None,
+        "mended": list(report.mended),
+        "files": list(report.files),
+        "proofs": list(report.proofs),
+    }
+
+
+def _cases(report: Report) -> list[CaseResult]:
+    """One test case a proved size: SLOWER is a failure, UNCLEAR is skipped; an excluded candidate is an error."""
+    outcomes: Mapping[str, Outcome] = {"SLOWER": "failure", "UNCLEAR": "skipped"}
+    cases = [
+        CaseResult(
+            f"tune.{report.collective}",
+            f"{one.ranks} ranks, {size_text(one.size)}",
+            outcomes.get(one.answer.verdict),
+            f"{one.setting}: {one.answer.verdict}, ratio {one.answer.ratio:.3f}",
+        )
+        for one in report.proved
+    ]
+    return cases + [CaseResult("tune.candidates", name, "error", why) for name, why in report.excluded.items()]

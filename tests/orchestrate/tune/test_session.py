@@ -1,0 +1,186 @@
+"""A whole tuning on simulated ranks: planted algorithms are found and proved, faulty ones excluded, nothing is lost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omb_py.cli import main
+from omb_py.errors import Interrupted
+from omb_py.orchestrate.running import run as running
+from omb_py.orchestrate.tune import launches
+from omb_py.results.tune.rules import from_json
+
+VARIABLE = "MOCK_COLL_ALGORITHM"
+TREE_AND_RING = "algorithm=tree:2us:1ns,algorithm=ring:10us:0.1ns"
+BASE = "tune allreduce --backend mock -n 4 -m 64,1K,4K,16K,64K -i 5 -x 0 --seed 1"
+Run = Callable[..., tuple[int, dict[str, Any], str]]
+
+
+def tuned(folder: Path, candidates: str, mock: str, more: str) -> tuple[int, dict[str, Any]]:
+    """Run a tuning with its store and files in a folder; its exit code, and its report as data."""
+    words = [*BASE.split(), "--mock", f"{mock},launch=0.01", *more.split()]
+    for name in candidates.split():
+        words += ["--candidate", f"{name}={VARIABLE}={name}"]
+    report = folder / "report.json"
+    report.unlink(missing_ok=True)
+    code = main([*words, "--store", str(folder / "s"), "-o", str(folder / "tuned"), "--output", str(report)])
+    return code, json.loads(report.read_text()) if report.exists() else {}
+
+
+@pytest.fixture
+def tune(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs a tuning; its exit code, its report as data, and stderr."""
+
+    def call(candidates: str = "ring", mock: str = TREE_AND_RING, more: str = "") -> tuple[int, dict[str, Any], str]:
+        capsys.readouterr()
+        code, report = tuned(tmp_path, candidates, mock, more)
+        return code, report, capsys.readouterr().err
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The report of a tuning that nothing has interrupted."""
+    folder = tmp_path_factory.mktemp("whole")
+    code, report = tuned(folder, "ring", TREE_AND_RING, "")
+    assert code == 0
+    return report
+
+
+def test_a_planted_crossover_becomes_a_rule_that_is_proved(whole: dict[str, Any]) -> None:
+    (rule,) = whole["rules"]
+    assert (rule["first_bytes"], rule["last_bytes"], rule["setting"]["name"]) == (16384, 65536, "ring")
+    assert rule["ratio"] == pytest.approx((11.6384 / 18.384 * 16.5536 / 67.536) ** 0.5, rel=0.03)
+    assert {cell["verdict"] for cell in whole["proof"]} == {"FASTER"}
+    (file,) = whole["files"]
+    table = from_json(Path(file).read_text())
+    assert table.rules[0].setting.variables == ((VARIABLE, "ring"),)
+    assert table.library == "mock 1.0"
+    assert set(dict(table.who)) == {"hosts", "time", "command", "version", "run"}
+    assert whole["share_of_full_grid"] < 0.4
+
+
+def test_equal_algorithms_give_no_rule_and_no_file(tune: Run, tmp_path: Path) -> None:
+    code, report, _ = tune("same", "algorithm=tree:2us:1ns,algorithm=same:2us:1ns")
+    assert (code, report["rules"], report["files"]) == (0, [], [])
+    assert not (tmp_path / "tuned").exists()
+
+
+def test_what_is_wrong_hangs_or_dies_is_named_and_excluded_and_the_rest_goes_on(tune: Run) -> None:
+    faulty = "algorithm=bad:1us:0.1ns:flip,algorithm=stuck:1us:0.1ns:hang,algorithm=dead:1us:0.1ns:die"
+    code, report, err = tune("ring bad stuck dead typo", f"{TREE_AND_RING},{faulty}")
+    assert code == 0
+    assert {"bad", "stuck", "dead", "typo"} == set(report["excluded"])
+    assert "wrong bytes at" in report["excluded"]["bad"]
+    assert "hangs in step" in report["excluded"]["stuck"]
+    assert "died in step" in report["excluded"]["dead"]
+    assert "no algorithm 'typo'" in report["excluded"]["typo"]
+    assert "stuck is excluded: rank 3" in err
+    assert [rule["setting"]["name"] for rule in report["rules"]] == ["ring"]
+
+
+def test_a_library_that_fails_as_it_is_cannot_be_tuned(tune: Run) -> None:
+    code, report, err = tune("ring", "algorithm=tree:2us:1ns:die,algorithm=ring:10us:0.1ns")
+    assert (code, report) == (3, {})
+    assert "the library as it is cannot be tuned: rank 3" in err
+
+
+def test_a_budget_that_is_too_small_is_marginal_and_resumed_to_the_same_end(tune: Run, whole: dict[str, Any]) -> None:
+    code, report, _ = tune(more="--budget 1ms --strict")
+    assert (code, report["rules"]) == (4, [])
+    assert "more launches, about" in report["needed"]
+    assert report["undecided"]
+    code, report, err = tune(more="--resume --strict")
+    assert code == 0
+    assert "is resumed: " in err
+    assert report["rules"][0]["setting"] == whole["rules"][0]["setting"]
+    code, _, err = tune(more="--resume=nothing")
+    assert (code, "no interrupted tuning has this id" in err) == (2, True)
+
+
+@pytest.fixture
+def interrupt(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], list[str]]:
+    """Interrupts one launch, counted from 1; the chosen algorithm of each launch that is made."""
+
+    def plant(number: int) -> list[str]:
+        made: list[str] = []
+
+        def start(run: Any, launch: Any) -> None:
+            made.append(run.where.variables.get(VARIABLE, "default"))
+            if len(made) == number:
+                raise Interrupted("interrupted")
+            running.start(run, launch)
+
+        monkeypatch.setattr(launches, "start", start)
+        return made
+
+    return plant
+
+
+def test_an_interrupted_tuning_ends_as_it_would_have(
+    tune: Run, interrupt: Callable[[int], list[str]], whole: dict[str, Any]
+) -> None:
+    made = interrupt(9)
+    code, _, err = tune()
+    assert (code, "--resume=" in err) == (130, True)
+    code, report, _ = tune(more="--resume")
+    assert code == 0
+    assert len(made) == whole["launches"] + 1
+    alike = ("rules", "launches", "share_of_full_grid")
+    assert {k: report[k] for k in alike} == {k: whole[k] for k in alike}
+
+
+def test_a_resumed_tuning_has_the_same_options_and_remembers_failures(
+    tune: Run, interrupt: Callable[[int], list[str]]
+) -> None:
+    mock = f"{TREE_AND_RING},algorithm=dead:1us:0.1ns:die"
+    made = interrupt(6)
+    assert tune("ring dead", mock)[0] == 130
+    assert "dead" in made[:5]
+    code, _, err = tune("ring", mock, "--resume")
+    assert (code, "was begun with " in err) == (2, True)
+    made = interrupt(2)
+    code, _, err = tune("ring dead", mock, "--resume")
+    assert (code, "dead is excluded: rank 3" in err, "dead" in made) == (130, True, False)
+
+
+def test_several_numbers_of_ranks_have_rules_of_their_own(tune: Run) -> None:
+    code, report, _ = tune(more="-n 2,4 -m 64,64K")
+    assert code == 0
+    assert sorted(rule["ranks"] for rule in report["rules"]) == [2, 4]
+
+
+@pytest.mark.parametrize(
+    ("more", "text"),
+    [
+        ("--no-store", "leave --no-store out"),
+        ("-T int32,float64", "one backend, binding and type"),
+        ("--candidate ring=A=1", "candidate 'ring' is given twice"),
+        ("--candidate other=MOCK_COLL_ALGORITHM=ring", "set the same"),
+        ("--candidate default=A=1", "is a candidate already"),
+        ("--candidate ring", "--candidate takes NAME=VARIABLE=VALUE"),
+        ("--candidate ring=A", "is no VARIABLE=VALUE"),
+        ("--candidate ring2=A=1,A=2", "A is given twice"),
+        ("-n 0", "not a whole number from 1 on"),
+    ],
+)
+def test_bad_input_is_one_line(tune: Run, more: str, text: str) -> None:
+    code, _, err = tune(more=more)
+    assert code == 2
+    assert text in err
+    assert err.count("\n") == 1
+
+
+def test_a_library_without_knobs_says_what_it_lacks(tune: Run) -> None:
+    code, _, err = tune("")
+    assert code == 3
+    assert "has no knobs" in err
+    assert "--candidate NAME=VARIABLE=VALUE" in err
+    assert main(["tune", "latency", "--backend", "mock"]) == 2
+    assert main(["tune"]) == 2
