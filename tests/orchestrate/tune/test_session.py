@@ -28,7 +28,7 @@ def tuned(folder: Path, candidates: str, mock: str, more: str) -> tuple[int, dic
         words += ["--candidate", f"{name}={VARIABLE}={name}"]
     report = folder / "report.json"
     report.unlink(missing_ok=True)
-    code = main([*words, "--store", str(folder / "s"), "-o", str(folder / "tuned"), "--output", str(report)])
+    code = main([*words, "--store", str(folder / "s"), "--folder", str(folder / "tuned"), "--output", str(report)])
     return code, json.loads(report.read_text()) if report.exists() else {}
 
 

@@ -14,7 +14,7 @@ from omb_py.cli.commands.benchmark import request_of_line
 from omb_py.cli.commands.suites import resume_option
 from omb_py.cli.help import CONTEXT, EXIT_CODES, Grouped, Page, debug_option
 from omb_py.cli.option_params import table_option
-from omb_py.cli.output import ENDINGS, check_files, report_options, write_report
+from omb_py.cli.output import check_files, report_options, write_report
 from omb_py.cli.param_types import Parsed, whole
 from omb_py.errors import INCONCLUSIVE, EnvironmentProblem, UsageError, nearest
 from omb_py.grammar.values import parse_duration, parse_fraction, parse_whole
@@ -38,7 +38,7 @@ _CODES = (
 )
 _EXAMPLES = (
     "omb-py tune allreduce -n 4 --candidate ring=OMPI_MCA_coll_tuned_allreduce_algorithm=4",
-    "omb-py tune bcast -n 2,4,8 -m 8:1M --budget 20m -o tuned",
+    "omb-py tune bcast -n 2,4,8 -m 8:1M --budget 20m --folder tuned",
     "omb-py tune allreduce -n 4 --resume",
 )
 
@@ -96,7 +96,7 @@ def command() -> click.Command:
                 help="Of the order of launches and sizes. (default: drawn, and stored)",
             ),
             Grouped(
-                ["-o", "--folder"],
+                ["--folder"],
                 heading="Output",
                 metavar="DIR",
                 type=Parsed("folder", Path),
@@ -141,7 +141,7 @@ def run_tune(
     **given: Any,
 ) -> int:
     """Tune a collective; the exit code."""
-    check_files(output, ENDINGS)
+    check_files(output)
     checked = [_checked(words, number, given) for number in ranks]
     settings = distinct(candidates)
     if not settings:
