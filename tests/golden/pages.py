@@ -11,8 +11,8 @@ from tests.golden.running import Place
 
 COMMANDS = (
     "list", "explain", "doctor", "run", "workloads", "train", "replay", "suite", "suite list", "suite show",
-    "suite check",
-    "accept", "compare", "aa", "tune", "links", "guidelines", "results", "results list", "results show", "results export",
+    "suite check", "tune",
+    "accept", "compare", "aa", "links", "guidelines", "results", "results list", "results show", "results export",
     "results import", "results recover", "results compact", "results prune", "results verify", "history", "model",
     "report", "plot", "dashboard", "completion",
 )  # fmt: skip
