@@ -1,0 +1,60 @@
+"""Files that the installed library reads: a planted rule is obeyed, at its sizes and at no others."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from omb_py.backends.mpi.tools.knobs import library_knobs
+from omb_py.orchestrate.tune.candidates import candidates
+from omb_py.orchestrate.tune.library_files import facts_of, files_of
+from omb_py.results.tune.rules import Rule, RuleTable, Setting
+from tests.support.machines.mpi import start
+from tests.support.planted_knobs import mpich, open_mpi
+
+SIZES = (1024, 4096, 4100, 16384, 65536)
+RANKS = 4
+
+
+def sums(setting: tuple[tuple[str, str], ...]) -> dict[int, str]:
+    """Message size -> digest of the sum of four ranks, whose bits depend on the algorithm."""
+    words = [sys.executable, "-m", "tests.support.sessions.sums", *map(str, SIZES)]
+    ran = start(words, RANKS, 100, **dict(setting))
+    assert ran.returncode == 0 and ran.stderr == "", ran.stderr
+    digests: list[str] = json.loads(ran.stdout)
+    return dict(zip(SIZES, digests, strict=True))
+
+
+@pytest.mark.mpi
+@pytest.mark.slow
+@pytest.mark.each_library
+def test_a_planted_rule_is_obeyed_at_its_sizes_alone(tmp_path: Path) -> None:
+    library = library_knobs()
+    settings = {setting.name: setting for setting in candidates(library, "allreduce")}
+    ring, doubling = settings["ring"], settings["recursive_doubling"]
+    as_ring, as_doubling = sums(ring.variables), sums(doubling.variables)
+    assert all(as_ring[size] != as_doubling[size] for size in SIZES), "their sums differ in the last bits"
+    rules = (planted(ring, 0, 4096), planted(doubling, 65536, None))
+    files = files_of(RuleTable(library.title, rules), library, tmp_path)
+    assert files.left_out == ()
+    for name, text in files.texts.items():
+        (tmp_path / name).write_text(text)
+    tuned = sums(files.variables)
+    assert [size for size in SIZES if tuned[size] == as_ring[size]] == [1024, 4096]
+    assert tuned[65536] == as_doubling[65536]
+
+
+def planted(setting: Setting, first: int, last: int | None) -> Rule:
+    return Rule("allreduce", RANKS, first, last, setting, 0.8, 0.75, 0.85)
+
+
+def test_what_writers_know_comes_from_the_library() -> None:
+    facts = facts_of(open_mpi())
+    assert facts.family == "Open MPI" and facts.trees == ()
+    assert facts.numbers["OMPI_MCA_coll_tuned_allreduce_algorithm"]["ring"] == "4"
+    facts = facts_of(mpich("{}"))
+    assert facts.trees == ("{}",) and facts.compositions == {"allreduce": "2"}
+    assert facts.values["MPIR_CVAR_ALLREDUCE_TREE_TYPE"] == "knomial_1"
