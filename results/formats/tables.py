@@ -1,4 +1,4 @@
-"""Export rows as CSV, JSON, the text of OMB or nccl-tests, pytest-benchmark's JSON, or OpenMetrics."""
+"""Export rows as CSV, JSON, the text of OMB, nccl-tests or IMB, pytest-benchmark's JSON, or OpenMetrics."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 from omb_py.errors import UsageError
 from omb_py.results.caveats import caveat_text
+from omb_py.results.formats.imb.text import to_imb
 from omb_py.results.formats.json_values import plain
 from omb_py.results.formats.nccl_tests import to_nccl
 from omb_py.results.formats.openmetrics import to_openmetrics
@@ -89,6 +90,7 @@ FORMATS: Mapping[str, Callable[[Sequence[Row]], str]] = {
     "json": to_json,
     "osu": to_osu,
     "nccl-tests": _to_nccl,
+    "imb": to_imb,
     "pytest-benchmark": to_benchmark_json,
     "openmetrics": to_openmetrics,
 }

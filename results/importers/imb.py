@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from omb_py.results.formats.imb.names import FORMS
 from omb_py.results.formats.osu_titles import family
 from omb_py.results.importers.model import (
     INT32,
@@ -54,20 +55,16 @@ _COLUMNS: Mapping[str, str] = {
     "defects": "defects",
 }
 _NAMES: Mapping[str, str] = {
-    "pingpong": "latency",
-    "uniband": "bw",
-    "biband": "bibw",
-    "unidir_put": "put_latency",
-    "unidir_get": "get_latency",
-    "accumulate": "acc_latency",
-    "get_accumulate": "get_acc_latency",
-    "fetch_and_op": "fop_latency",
-    "compare_and_swap": "cas_latency",
+    **{form.name.lower(): benchmark for benchmark, form in reversed(list(FORMS.items()))},
+    "pingpongspecificsource": "latency",
+    "pingpingspecificsource": "pingping",
+    "put_local": "put_latency",
+    "get_local": "get_latency",
 }
-"""Benchmarks that OMB has under another name. Others keep their name in lower case."""
+"""Benchmarks that have another name here. Others keep their name in lower case."""
 _REDUCE = ("reduce", "accumulate", "fetch_and_op")
 _TYPES = {"MPI_BYTE": "byte", "MPI_CHAR": "char", "MPI_INT": "int32", "MPI_FLOAT": "float32", "MPI_DOUBLE": "float64"}
-_RATES = ("bw", "bibw")
+_RATES = ("uniband", "biband")
 
 
 @dataclass(slots=True)
@@ -134,6 +131,8 @@ class _Reading:
             self.close()
             self.begun = True
             self.part = _Part(line.number, match["name"], self.launch)
+            if match["name"].lower() in ("put_local", "get_local"):
+                self.part.parameters["sync"] = "flush_local"
             if match["more"]:
                 self.part.parameters["variant"] = match["more"].strip("() ")[:80]
         elif match := _PREAMBLE.fullmatch(line.text):
@@ -215,7 +214,7 @@ def _row(part: _Part, cells: Mapping[str, str]) -> dict[str, Any]:
     return {
         "source": SOURCE,
         "benchmark": benchmark,
-        "family": family(benchmark),
+        "family": "pt2pt" if rate else family(benchmark),
         "backend": "mpi",
         "binding": "c",
         "binding_version": f"IMB {part.launch.version}" if part.launch.version else None,

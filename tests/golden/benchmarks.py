@@ -78,7 +78,7 @@ def _columns(place: Place, row: dict[str, object]) -> str:
     return place.normal("\n".join(f"{key}: {json.dumps(value)}" for key, value in kept.items()))
 
 
-FORMS = ("osu", "table", "csv", "json", "nccl-tests")
+FORMS = ("osu", "table", "csv", "json", "nccl-tests", "imb")
 
 
 def form(name: str) -> Callable[[Place], str]:

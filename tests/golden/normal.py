@@ -33,6 +33,11 @@ PYTHON = re.compile(r'("(?:python_version|machine)": )"[^"]*"')
 SHA256 = re.compile(r"\b[0-9a-f]{64}\b")
 COMMIT = re.compile(r" \(commit [0-9a-f]{9}\)")
 """What --version says of a checkout."""
+HEADER = (
+    re.compile(r"^((?:stdout: )?# (?:Date|Machine|System|Release|Version) +: ).*", re.M),
+    re.compile(r"((?:^.*# Calling sequence was:.*\n)(?:^(?:stdout: ?)?#?\n)(?:stdout: )?# ).*", re.M),
+)
+"""What the header of IMB's text says of the machine and the command."""
 REVISION = re.compile(r'("revision": )"[0-9a-f]+(-dirty|\+)?"')
 
 
@@ -61,6 +66,8 @@ class Normal:
         text = WRITTEN.sub(r"\g<1>0000-00-00 00:00 UTC", text)
         text = PYTHON.sub(r'\g<1>"…"', text)
         text = REVISION.sub(r'\g<1>"<revision>"', text)
+        for pattern in HEADER:
+            text = pattern.sub(r"\g<1>…", text)
         for pattern, into in SECONDS:
             text = pattern.sub(into, text)
         return LONG.sub(lambda found: number(found[0]), text)

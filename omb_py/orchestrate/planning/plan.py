@@ -25,11 +25,12 @@ from omb_py.grammar.graphs import check_graph
 from omb_py.grammar.traffic import check_traffic
 from omb_py.grammar.values import parse_iterations, parse_sizes
 from omb_py.options.measured import VARIED_WINDOWS
-from omb_py.options.request import DEFAULT_RANKS, NCCL_TESTS, Request
+from omb_py.options.request import DEFAULT_RANKS, IMB, NCCL_TESTS, Request
 from omb_py.options.table import cell_fields, check_ranges, check_taken, takes
 from omb_py.orchestrate.planning.memory_checks import check_cache, check_object_size, check_objects
 from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.planning.validation import HOST_MEMORY, check_choices
+from omb_py.results.formats.imb.text import form_of
 from omb_py.suites import find
 
 _DEFAULT_LEVEL = {"mpi4py": "multiple"}
@@ -41,7 +42,7 @@ NCCL_TESTS_SAMPLES, NCCL_TESTS_WARMUP = "1", 1
 
 
 _OF_THE_RUN = frozenset({"ranks", "part", "format", "launches", "graph", "quiet", "seed", "tags", "store"})
-"""Request fields on which no check and no cell depends. The format of nccl-tests is an exception."""
+"""Request fields on which no check and no cell depends. The formats of nccl-tests and IMB are exceptions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ class CheckedRequest:
         """
         request = replace(self.request, **fields)
         formats = {self.request.format, request.format}
-        if fields.keys() <= _OF_THE_RUN and (len(formats) == 1 or NCCL_TESTS not in formats):
+        if fields.keys() <= _OF_THE_RUN and (len(formats) == 1 or not formats & {NCCL_TESTS, IMB}):
             return replace(self, request=request)
         return check(request)
 
@@ -124,6 +125,9 @@ def check_options(request: Request, benchmark: Benchmark, offers: Mapping[str, C
     """Check the options of a request against the benchmark, their ranges, and each other. Raises UsageError."""
     check_taken(request, benchmark)
     check_ranges(request)
+    if request.format == IMB:
+        sync = request.sync or dict(benchmark.defaults).get("sync", "flush")
+        form_of({"benchmark": benchmark.name, "unit": benchmark.metric.unit, "parameters": {"sync": sync}})
     if request.ddt and (request.in_place or request.imbalance):
         what = "-l/--in-place" if request.in_place else "--imbalance"
         raise UsageError(f"-D/--ddt does not go together with {what}: leave one of them out")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from omb_py.backends.registry import capabilities
-from omb_py.options.request import HOROVOD, NCCL_TESTS, Request
+from omb_py.options.request import HOROVOD, IMB, NCCL_TESTS, Request
 
 if TYPE_CHECKING:
     from omb_py.results.formats.osu_windows import Windows
@@ -152,6 +153,52 @@ class NcclTests:
             sys.stdout.write(footer(self._rows))
             sys.stdout.flush()
         self._rows.clear()
+
+
+class Imb:
+    """The text of IMB: a header for each launch, a table for each benchmark."""
+
+    def __init__(self) -> None:
+        self._launch: tuple[Any, ...] | None = None
+        self._table: tuple[Any, ...] | None = None
+
+    def row(self, row: Row, request: Request | None = None) -> None:
+        """Print the row, after header and title where it is the first. Raises UsageError where IMB has no such one."""
+        from omb_py.results.formats.imb.text import Header, form_of, line, table_of, title
+
+        form = form_of(row)
+        launch = (row["launch_id"], form.part)
+        if launch != self._launch:
+            self.close()
+            sizes = _sizes(row, request)
+            command = " ".join(["omb-py", *sys.argv[1:]])
+            header = Header(form, (form.name,), sizes, row, command, datetime.now())
+            sys.stdout.write(header.text())
+            self._launch = launch
+        if table_of(row) != self._table:
+            sys.stdout.write(title(row))
+            self._table = table_of(row)
+        sys.stdout.write(line(row))
+        sys.stdout.flush()
+
+    def close(self) -> None:
+        """Print the last line of a launch."""
+        from omb_py.results.formats.imb.text import CLOSING
+
+        if self._launch is not None:
+            sys.stdout.write(CLOSING)
+            sys.stdout.flush()
+        self._launch = self._table = None
+
+
+def _sizes(row: Row, request: Request | None) -> tuple[int, int]:
+    """Smallest and largest message of a request; of the row alone where nothing is known of it."""
+    from omb_py.orchestrate.planning.plan import sizes_of
+    from omb_py.suites import find
+
+    sizes = sizes_of(find(row["benchmark"]), request.sizes) if request else ()
+    sizes = sizes or (row["size_bytes"] or 0,)
+    return min(sizes), max(sizes)
 
 
 def _same(row: Row, other: Row) -> bool:
@@ -309,6 +356,8 @@ def printer_of(request: Request, tables: int) -> Printer:
 def _printer(request: Request, tables: int) -> Printer:
     if request.format == NCCL_TESTS:
         return NcclTests()
+    if request.format == IMB:
+        return Imb()
     if request.format == HOROVOD:
         return Horovod()
     if request.format == "osu" and tables == 1:

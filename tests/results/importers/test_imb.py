@@ -18,7 +18,7 @@ def test_tables_of_one_start_are_one_launch() -> None:
         ("latency", 0, 2),
         ("allreduce", 0, 2),
         ("barrier", 0, 1),
-        ("bw", 0, 1),
+        ("uniband", 0, 1),
         ("iallreduce", 1, 1),
         ("put_latency", 1, 1),
     ]
@@ -52,7 +52,7 @@ def test_a_collective_has_the_spread_over_ranks() -> None:
 def test_a_barrier_a_rate_an_overlap_and_a_mode() -> None:
     tables = {table.benchmark: table.rows[0] for table in read(MPI1 + NBC).tables}
     assert (tables["barrier"]["size_bytes"], tables["barrier"]["value"]) == (None, 0.72)
-    assert (tables["bw"]["unit"], tables["bw"]["value"], tables["bw"]["metrics"]["message_rate"]) == (
+    assert (tables["uniband"]["unit"], tables["uniband"]["value"], tables["uniband"]["metrics"]["message_rate"]) == (
         "MB/s",
         0.23,
         231563,

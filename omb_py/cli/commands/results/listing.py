@@ -76,7 +76,7 @@ def group() -> click.Command:
             "Runs in other tools' formats, to stdout or to a file. JSON has every sample.",
             (
                 click.Argument(["runs"], nargs=-1, type=run, metavar="[RUN|all]..."),
-                form_option(("csv", "json", "osu", "nccl-tests", "pytest-benchmark", "openmetrics"), "csv"),
+                form_option(("csv", "json", "osu", "nccl-tests", "imb", "pytest-benchmark", "openmetrics"), "csv"),
                 Grouped(
                     ["-o", "--output"],
                     heading="Output",

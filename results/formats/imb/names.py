@@ -1,0 +1,76 @@
+"""IMB's benchmarks and ours: name, program, table layout and the messages that a figure in MB/s counts.
+
+IMB = Intel MPI Benchmarks 2021.11. The counts are the User Guide's ("Sendrecv": 2 messages, "Exchange": 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+Part = Literal["MPI-1", "MPI-NBC", "MPI-RMA", "IMB-P2P"]
+Layout = Literal["time", "range_rate", "range", "rate", "overlap", "sync", "sync_overlap", "messages", "passive"]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The place of a benchmark in IMB."""
+
+    name: str
+    part: Part
+    layout: Layout
+    scale: int = 1
+    """Messages of a sample that count for MB/s."""
+    mode: str = ""
+    """``NON-AGGREGATE`` or ``AGGREGATE``, of IMB-RMA."""
+
+
+_COLLECTIVES = (
+    "bcast allgather allgatherv alltoall alltoallv gather gatherv scatter scatterv allreduce reduce reduce_scatter "
+    "reduce_scatter_block reduce_local"
+).split()
+_NON_BLOCKING = (
+    "ibcast iallgather iallgatherv ialltoall ialltoallv igather igatherv iscatter iscatterv iallreduce ireduce "
+    "ireduce_scatter"
+).split()
+_ATOMIC: Final = {
+    "acc_latency": "Accumulate",
+    "get_acc_latency": "Get_accumulate",
+    "fop_latency": "Fetch_and_op",
+    "cas_latency": "Compare_and_swap",
+}
+_SYNCS: Final = {"put_latency": "put", "get_latency": "get", "put_bw": "put", "get_bw": "get"}
+
+FORMS: Final[Mapping[str, Form]] = {
+    "latency": Form("PingPong", "MPI-1", "time"),
+    "pingpong_any_source": Form("PingPongAnySource", "MPI-1", "time"),
+    "pingping": Form("PingPing", "MPI-1", "time"),
+    "pingping_any_source": Form("PingPingAnySource", "MPI-1", "time"),
+    "sendrecv_call": Form("Sendrecv", "MPI-1", "range_rate", 2),
+    "exchange": Form("Exchange", "MPI-1", "range_rate", 4),
+    "uniband": Form("Uniband", "MPI-1", "rate"),
+    "bw": Form("Uniband", "MPI-1", "rate"),
+    "biband": Form("Biband", "MPI-1", "rate", 2),
+    "bibw": Form("Biband", "MPI-1", "rate", 2),
+    "barrier": Form("Barrier", "MPI-1", "sync"),
+    **{name: Form(name.capitalize(), "MPI-1", "range") for name in _COLLECTIVES},
+    **{name: Form(name.capitalize(), "MPI-NBC", "overlap") for name in _NON_BLOCKING},
+    "ibarrier": Form("Ibarrier", "MPI-NBC", "sync_overlap"),
+    "unirandom": Form("Unirandom", "IMB-P2P", "messages"),
+    "birandom": Form("Birandom", "IMB-P2P", "messages"),
+    "corandom": Form("Corandom", "IMB-P2P", "messages"),
+    "stencil2d": Form("Stencil2D", "IMB-P2P", "messages"),
+    "stencil3d": Form("Stencil3D", "IMB-P2P", "messages"),
+    "sendrecv_replace": Form("SendRecv_Replace", "IMB-P2P", "messages"),
+    **{name: Form(f"Unidir_{way}", "MPI-RMA", "time", 1, "NON-AGGREGATE") for name, way in _SYNCS.items()},
+    **{name: Form(title, "MPI-RMA", "time", 1, "NON-AGGREGATE") for name, title in _ATOMIC.items()},
+    "bidir_put": Form("Bidir_put", "MPI-RMA", "time", 1, "NON-AGGREGATE"),
+    "bidir_get": Form("Bidir_get", "MPI-RMA", "time", 1, "NON-AGGREGATE"),
+    **{name: Form(name.capitalize(), "MPI-RMA", "time") for name in ("one_put_all", "one_get_all")},
+    **{name: Form(name.capitalize(), "MPI-RMA", "time") for name in ("put_all_local", "get_all_local")},
+    **{name: Form(name.capitalize(), "MPI-RMA", "range") for name in ("all_put_all", "all_get_all")},
+    **{name: Form(name.capitalize(), "MPI-RMA", "range") for name in ("exchange_put", "exchange_get")},
+    "passive_put": Form("Truly_passive_put", "MPI-RMA", "passive"),
+}
+"""Our benchmark -> its form in IMB."""

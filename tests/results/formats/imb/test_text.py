@@ -1,0 +1,141 @@
+"""IMB's text against what the binaries of Intel MPI Benchmarks 2021.11 printed (files in printed/)."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omb_py.errors import UsageError
+from omb_py.results.formats.imb.names import FORMS
+from omb_py.results.formats.imb.text import CLOSING, Header, form_of, line, title, to_imb
+from omb_py.results.importers.formats import parse
+from omb_py.results.importers.model import Context
+from omb_py.suites.registry import BENCHMARKS
+
+FOLDER = Path(__file__).parent / "printed"
+PROGRAMS = ("mpi1", "nbc", "rma", "p2p")
+ROW: dict[str, Any] = {
+    "benchmark": "exchange",
+    "launch_id": "a-0",
+    "ranks": 4,
+    "unit": "us",
+    "dtype": "char",
+    "size_bytes": 1000,
+    "iterations": 50,
+    "value": 5.0,
+    "rank_mean_us": [4.0, 5.0, 6.0, 5.0],
+}
+
+
+def printed(program: str) -> str:
+    return (FOLDER / f"{program}.txt").read_text()
+
+
+def imported(program: str) -> list[dict[str, Any]]:
+    parsed = parse(printed(program).encode(), Context())
+    assert parsed.problems == []
+    return [{**row, "launch_id": "a-0"} for table in parsed.tables for row in table.rows]
+
+
+def tables_of(text: str) -> str:
+    return text[text.index("\n#-", text.index("List of Benchmarks")) :]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_tables_that_were_imported_are_exported_to_the_character(program: str) -> None:
+    assert tables_of(to_imb(imported(program))) == tables_of(printed(program))
+
+
+def masked(text: str) -> list[str]:
+    """The lines of a header less the facts of run and machine, the comments on benchmarks, and spaces at the end."""
+    head = text[: text.index("\n#-", text.index("List of Benchmarks"))]
+    head = re.sub(r"^#    .* in the layout of Intel", "#    Intel", head, flags=re.M)
+    head = re.sub(r"^(# [^:\n]+: +)\S.*$", lambda match: match[1], head, flags=re.M)
+    head = re.sub(r"^# (IMB-|omb-py).*$", "# command", head, flags=re.M)
+    return [text.rstrip() for text in head.splitlines() if not text.startswith("#     ")]
+
+
+@pytest.mark.parametrize(
+    ("program", "part"), list(zip(PROGRAMS, ("MPI-1", "MPI-NBC", "MPI-RMA", "IMB-P2P"), strict=True))
+)
+def test_the_header_has_the_lines_of_the_binary(program: str, part: str) -> None:
+    text = printed(program)
+    names = re.findall(r"^# Benchmarking (\w+)", text, re.M)
+    form = next(form for form in FORMS.values() if form.part == part)
+    row = {**ROW, "library": "MPICH", "library_version": "5.0.2"}
+    header = Header(form, list(dict.fromkeys(names)), (0, 4), row, "omb-py x", datetime(2026, 11, 3, 9, 5)).text()
+    assert masked(header + "\n#-") == masked(text)
+    assert "in the layout of Intel(R) MPI Benchmarks 2021.11" in header  # who measured is said
+    assert "# Date                  : Tue Nov  3 09:05:00 2026\n" in header
+
+
+def test_a_time_is_the_largest_and_the_spread_is_over_ranks() -> None:
+    assert line(ROW) == "         1000           50         4.00         6.00         5.00       666.67\n"
+    assert line({**ROW, "benchmark": "pingping", "ranks": 2}).split() == ["1000", "50", "6.00", "166.67"]
+    assert line({**ROW, "benchmark": "bcast"}).split() == ["1000", "50", "4.00", "6.00", "5.00"]
+    assert line({**ROW, "benchmark": "barrier"}).split() == ["50", "4.00", "6.00", "5.00"]
+
+
+def test_rates_count_the_messages_of_all_pairs() -> None:
+    """Two pairs, 10 messages each in 20 µs: 10^6 messages a second; both ways twice as many."""
+    row = {**ROW, "unit": "MB/s", "window": 10, "rank_mean_us": [10.0, 20.0]}
+    assert line({**row, "benchmark": "uniband"}).split()[2:] == ["1000.00", "1000000"]
+    assert line({**row, "benchmark": "biband"}).split()[2:] == ["2000.00", "2000000"]
+
+
+def test_random_pairs_and_stencils_count_messages_of_all_ranks() -> None:
+    row = {**ROW, "benchmark": "stencil2d"}
+    assert line(row).split()[2:] == ["5.00", "666.67", "666667"]
+    assert "# Benchmarking Stencil2D (2 x 2)\n# #processes = 4\n" in title(row)
+
+
+def test_overlap_is_imb_s() -> None:
+    """(pure + compute - overall) / the longer of pure and compute."""
+    metrics = {"overall": 12.0, "pure": 10.0, "compute": 8.0, "overlap_pct": 60.0}
+    assert line({**ROW, "benchmark": "ibcast", "metrics": metrics}).split()[2:] == ["12.00", "10.00", "8.00", "60.00"]
+    assert line({**ROW, "benchmark": "ibcast", "metrics": {**metrics, "overall": 30.0}}).split()[-1] == "0.00"
+
+
+def test_checked_rows_have_a_column_of_defects() -> None:
+    row = {**ROW, "validated": False, "wrong_bytes": 3}
+    assert title(row).splitlines()[-1].endswith("Mbytes/sec      defects")
+    assert line(row).endswith("         3.00\n")
+
+
+@pytest.mark.parametrize(
+    ("kind", "parameters", "window", "name", "mode"),
+    [
+        ("put_latency", {"sync": "flush"}, None, "Unidir_put", "NON-AGGREGATE"),
+        ("put_latency", {"sync": "flush_local"}, None, "Put_local", "NON-AGGREGATE"),
+        ("get_bw", {"sync": "flush"}, 64, "Unidir_get", "AGGREGATE"),
+        ("bidir_put", {}, 1, "Bidir_put", "NON-AGGREGATE"),
+    ],
+)
+def test_synchronisation_and_window_choose_name_and_mode(
+    kind: str, parameters: dict[str, str], window: int | None, name: str, mode: str
+) -> None:
+    form = form_of({**ROW, "benchmark": kind, "parameters": parameters, "window": window})
+    assert (form.name, form.mode) == (name, mode)
+
+
+def test_what_imb_lacks_is_refused() -> None:
+    unknown = {**ROW, "benchmark": "neighbor_allgather"}
+    with pytest.raises(UsageError, match="neighbor_allgather: IMB has no such benchmark: --format csv"):
+        to_imb([unknown])
+    assert to_imb([unknown, ROW]) == to_imb([ROW])
+    with pytest.raises(UsageError, match="put_latency -s fence: IMB has passive targets only: use -s flush"):
+        form_of({**ROW, "benchmark": "put_latency", "parameters": {"sync": "fence"}})
+
+
+def test_each_launch_has_a_header_and_a_last_line() -> None:
+    text = to_imb([ROW, {**ROW, "size_bytes": 2000}, {**ROW, "launch_id": "a-1"}])
+    assert text.count("# Calling sequence was:") == text.count(CLOSING) == 2
+    assert text.count("# Benchmarking Exchange \n") == 2
+
+
+def test_every_form_is_of_a_benchmark_that_there_is() -> None:
+    assert set(FORMS) <= set(BENCHMARKS)
