@@ -105,16 +105,22 @@ def rows_of(
     if cells:
         return cells
     measure = f"measure with omb-py {benchmark} --store {place}"
-    known = load_table(store, columns=("benchmark",), on_skip=lambda path, why: None)["benchmark"].unique().to_pylist()
-    if not known:
-        raise UsageError(f"the store {place!r} is empty: {measure}")
-    if benchmark not in known:
-        raise UsageError(f"no cell of {benchmark} in {place!r}: {nearest(benchmark, known)}; or {measure}")
+    check_measured(store, benchmark)
     if rows:
         raise UsageError(
             f"no cell of {benchmark} in {place!r} was timed, but for pairs of nodes by omb-py links: {measure}"
         )
     raise UsageError(f"no cell of {benchmark} with {_said(filters)} in {place!r}: {_near(store, benchmark, filters)}")
+
+
+def check_measured(store: str | Path, benchmark: str) -> None:
+    """Raise UsageError where the store has no cell of a benchmark, with the nearest that it has."""
+    place, measure = str(store), f"measure with omb-py {benchmark} --store {store}"
+    known = load_table(store, columns=("benchmark",), on_skip=lambda path, why: None)["benchmark"].unique().to_pylist()
+    if not known:
+        raise UsageError(f"the store {place!r} is empty: {measure}")
+    if benchmark not in known:
+        raise UsageError(f"no cell of {benchmark} in {place!r}: {nearest(benchmark, known)}; or {measure}")
 
 
 def timed(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -106,6 +106,7 @@ def run_plot(
     from omb_py.dashboards.report.build import read_cells
     from omb_py.dashboards.report.image_export import browser, save_figure
     from omb_py.dashboards.report.picture import picture
+    from omb_py.results.analysis.series import check_measured
 
     place, name = store or DEFAULT_STORE, benchmark_name("plot", name)
     path = output or Path(f"{name}.png")
@@ -117,8 +118,8 @@ def run_plot(
     for file, why in unread:
         skipped(Path(file), why)
     if not len(cells.rows):
-        fit = f" that fits {' '.join(where)}" if where else ""
-        raise UsageError(f"no cell of {name}{fit} in {str(place)!r}: omb-py results list --store {place}")
+        check_measured(place, name)
+        raise UsageError(f"no cell of {name} fits {' '.join(where)}: omb-py results show --store {place}")
     column = OVER[over]
     if over == "size" and bool((cells.timed["devices"].fillna(0) > 0).all()):
         column = "devices"
