@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+from omb_py.cli.early_signals import as_interrupts
 from omb_py.cli.stdout import discard_output, survive_a_closed_pipe
 from omb_py.cli.terminal import PRINTED, REDRAWN, guarded
 from omb_py.distribution import version_line
@@ -44,9 +45,10 @@ def main(args: Sequence[str] | None = None) -> int:
 def _run(words: list[str]) -> int:
     debug = "--debug" in words[: words.index("--")] if "--" in words else "--debug" in words
     try:
-        from omb_py.cli.app import invoke
+        with as_interrupts(os.environ):
+            from omb_py.cli.app import invoke
 
-        return invoke(words)
+            return invoke(words)
     except BrokenPipeError:
         raise
     except UsageError as error:

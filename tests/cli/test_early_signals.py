@@ -1,0 +1,70 @@
+"""A signal that comes before ranks run, or while none runs, ends a command by the contract."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from omb_py.cli.early_signals import as_interrupts
+from tests.support.machines.mpi import ROOT
+
+KILLED_WHILE_IMPORTING = """
+import os, signal, sys
+number = int(sys.argv[1])
+if len(sys.argv) > 2:
+    signal.signal(number, signal.SIG_IGN)
+
+class Watch:
+    def find_spec(self, name, path=None, target=None):
+        if name == "omb_py.options.table":  # half the imports are done, and no supervisor is there
+            os.kill(os.getpid(), number)
+
+sys.meta_path.insert(0, Watch())
+from omb_py.cli import main
+sys.exit(main(["latency", "--backend", "mock", "-m", "8:8", "-i", "2", "--no-store", "--quiet"]))
+"""
+
+
+def killed(number: int, *more: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, "-c", KILLED_WHILE_IMPORTING, str(number), *more]
+    launchers = ("PMI", "OMPI_", "SLURM_", "MPI_", "FLUX_", "RANK", "TORCHELASTIC")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(launchers)}
+    return subprocess.run(words, capture_output=True, text=True, timeout=60, cwd=ROOT, env={**kept, **environ})
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_during_imports_has_the_exit_code_of_the_contract(number: int) -> None:
+    done = killed(number)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "omb-py: error: interrupted\n")
+
+
+def test_what_nohup_ignores_stays_ignored() -> None:
+    done = killed(signal.SIGHUP, "ignored")
+    assert done.returncode == 0 and "# OSU MPI Latency Test" in done.stdout, done.stderr
+
+
+def test_a_rank_of_a_foreign_launcher_ends_at_once() -> None:
+    done = killed(signal.SIGTERM, OMPI_COMM_WORLD_RANK="0", OMPI_COMM_WORLD_SIZE="2")
+    assert done.returncode == -signal.SIGTERM
+
+
+def test_handlers_are_put_back_and_threads_leave_them_alone() -> None:
+    before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)]
+    with pytest.raises(KeyboardInterrupt), as_interrupts({}):
+        signal.raise_signal(signal.SIGTERM)
+    assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)] == before
+    seen: list[object] = []
+
+    def inside() -> None:
+        with as_interrupts({}):
+            seen.append(signal.getsignal(signal.SIGTERM))
+
+    thread = threading.Thread(target=inside)
+    thread.start()
+    thread.join()
+    assert seen == before[:1]
