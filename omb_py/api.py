@@ -76,6 +76,7 @@ def run(
     process_counts: str | None = None,
     window_kind: str | None = None,
     sync: str | None = None,
+    mean: str | None = None,
     process_sync: str | None = None,
     timing: str | None = None,
     batch: int | None = None,

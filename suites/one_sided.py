@@ -1,9 +1,10 @@
 """The one-sided benchmarks: OMB's nine, and two with requests. Exactly two ranks; data checked in all of them.
 
 With passive synchronisation rank 0 works alone, and a sample is the whole operation. With active synchronisation
-(pscw, fence) both ranks act in turn in the latency benchmarks, and a sample is half an iteration. OMB times the whole
-loop once and divides; here each iteration is a lap around the operation and its synchronisation. OMB 7.5 also reads the
-clock twice in each iteration, and its mean (not its percentiles) includes these readings; the laps here do not.
+(pscw, fence) both ranks act in turn in the latency benchmarks, and a sample is half an iteration. A sample is a lap
+around the operation and its synchronisation. OMB times the whole loop once and divides; since OMB 7.5 also reads the
+clock twice in each iteration, its mean (not its percentiles) includes these readings. The printed mean here does, too:
+the lap ``clock`` is what passes between the samples (``--mean lap`` leaves it out).
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ from omb_py.engine.program.steps import barrier, wait
 from omb_py.suites.shared import BANDWIDTH_COUNTS, EXACTLY_TWO, LATENCY_COUNTS, PT2PT_SIZES, message_bytes, window_bytes
 
 _WINDOW = "window"
-_OPTIONS = frozenset({"type", "validation", "window_kind", "sync"})
+_CLOCK = "clock"
+"""The lap from the end of one sample to the beginning of the next: a reading of the clock."""
+_OPTIONS = frozenset({"type", "validation", "window_kind", "sync", "mean"})
 _PASSIVE = tuple(kind for kind in rma.SYNCS if kind not in rma.ACTIVE)
 _ONE_ELEMENT = ("compare_and_swap", "fetch_and_op")
 _SIZE = Sizes(1, PT2PT_SIZES.maximum)
@@ -119,7 +122,7 @@ def _program(cell: Cell, call: Step, span: int, stage: Stage) -> Program:
 
 def _timed(world: World, cell: Cell, nodes: Body, around: _Epochs) -> Stage:
     """The stage of one rank. Rank 0 reads the clock."""
-    timed = (Lap(), *nodes, Lap("time")) if world.rank == 0 else nodes
+    timed = (Lap(_CLOCK), *nodes, Lap("time")) if world.rank == 0 else nodes
     completion: Body = ()
     # a passive target cannot see when an operation is complete, so where each iteration is checked it waits for the
     # origin; a local flush completes nothing at the target, hence the flush before the barrier
@@ -182,7 +185,8 @@ def _bandwidth(call_of: Callable[[Cell, int, int, int], Step], both: bool = Fals
 
 _LATENCY = Metric(
     "us",
-    "mean lap on rank 0; / 2 with -s pscw or fence",
+    "time of the loop / iterations on rank 0, with two readings of the clock in each; / 2 with -s pscw or fence",
+    beside=_CLOCK,
     parts_by=lambda cell: 2 if cell.sync in rma.ACTIVE else 1,
 )
 
@@ -224,7 +228,7 @@ def _bandwidth_benchmark(name: str, summary: str, program: Make, directions: int
         "one-sided",
         summary,
         program,
-        window_bytes(directions),
+        replace(window_bytes(directions), beside=_CLOCK),
         _SIZE,
         BANDWIDTH_COUNTS,
         EXACTLY_TWO,

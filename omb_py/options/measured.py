@@ -8,7 +8,7 @@ from omb_py.engine.devices.filler import FILLERS
 from omb_py.engine.measuring.async_timing import BATCH, MODES
 from omb_py.engine.measuring.cache_rotation import CACHES
 from omb_py.engine.measuring.process_sync import KINDS
-from omb_py.engine.program.benchmark import Benchmark
+from omb_py.engine.program.benchmark import MEANS, Benchmark
 from omb_py.engine.program.dtypes import DTYPES, OMB_ALL, OMB_NAMES, OPS, parse_dtype
 from omb_py.engine.program.rma import SYNCS, WINDOWS
 from omb_py.grammar.graphs import parse_neighborhood
@@ -141,6 +141,15 @@ MEASURED = under(
         "KIND",
         word("synchronisation", tuple(SYNCS)),
         lacks="synchronisation of a window",
+    ),
+    declared(
+        "mean",
+        "--mean",
+        "What the printed mean holds: loop, the whole loop with two readings of the clock an iteration, as in OMB; "
+        "lap, the operation with one.",
+        "KIND",
+        word("mean", MEANS),
+        lacks="mean of a whole loop",
     ),
     declared(
         "in_place",

@@ -126,6 +126,8 @@ class Request:
     """Kind of the window of a one-sided benchmark (:data:`omb_py.engine.program.rma.WINDOWS`)."""
     sync: str | None = None
     """The synchronisation that completes a one-sided operation (:data:`omb_py.engine.program.rma.SYNCS`)."""
+    mean: str | None = None
+    """What the printed mean of a one-sided benchmark holds (:data:`omb_py.engine.program.benchmark.MEANS`)."""
     process_sync: str | None = None
     """Synchronisation of the ranks after each call of a collective, outside the timer: ``barrier`` or ``none``."""
     timing: str | None = None

@@ -41,7 +41,8 @@ class Series:
 _MORE = ("bibw", "barrier", "allgather", "alltoall")
 NATIVE = (Series("native", ("native", "c", None), "funneled", 0.03, others=_MORE),)
 LOOP = "put_latency.loop"
-"""Against OMB 7.5's own number, in whose loop the clock is read twice an iteration: a known difference, not a verdict."""
+"""The printed mean against OMB 7.5's, in whose loops the clock is read twice an iteration; keeping each sample costs a few ns
+more here, so this is no verdict."""
 OF_FAMILIES = (
     Series(
         "families",

@@ -35,9 +35,11 @@ LEAST_QUADS = 4
 def printed(measured: Any, unit: str, part: str = "") -> float:
     """What omb-py prints for a cell, on rank 0: microseconds or MB/s (bytes per µs).
 
-    Of a non-blocking collective a part: ``pure``, or ``exposed``, which is overall - compute = init + wait.
+    Of a non-blocking collective a part: ``pure``, or ``exposed``, which is overall - compute = init + wait. Of a
+    one-sided benchmark ``loop``: with the readings of the clock between the samples.
     """
-    names = {"pure": ("pure.time",), "exposed": ("overlap.init", "overlap.wait")}.get(part, ("time",))
+    parts = {"pure": ("pure.time",), "exposed": ("overlap.init", "overlap.wait"), "loop": ("clock", "time")}
+    names = parts.get(part, ("time",))
     if not measured.laps[names[0]]:
         return 0.0
     mean = sum(statistics.fmean(measured.laps[name]) for name in names)

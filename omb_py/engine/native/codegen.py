@@ -186,9 +186,11 @@ def llvm_text(shape: Shape, seconds: bool = False) -> str:
         "%last = alloca i64",
         "store i64 0, ptr %last",
         "%any = icmp sgt i64 %count, 0",
-        "br i1 %any, label %iteration, label %end",
     ):
         w.put(text)
+    if any(_continues(variant) for variant in shape):
+        _lap(w, -1, seconds)
+    w.put("br i1 %any, label %iteration, label %end")
     w.start("iteration")
     for text in (
         "%i = phi i64 [ 0, %entry ], [ %i1, %next ]",
@@ -257,6 +259,11 @@ def _failures(w: Writer) -> None:
     at = w.let("getelementptr i64, ptr %word, i64 3")
     w.put(f"store i64 {wide}, ptr {at}")
     w.put(f"ret i64 {step}")
+
+
+def _continues(variant: tuple[tuple[int, ...], ...]) -> bool:
+    """Whether a variant begins with a lap since the end of the iteration before; the first one begins with the loop."""
+    return next((row[2] >= 0 for row in variant if row[0] in (R.LAP, R.UNTIL)), False)
 
 
 def _lap(w: Writer, slot: int, seconds: bool) -> None:

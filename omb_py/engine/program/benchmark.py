@@ -31,6 +31,8 @@ Family = Literal[
 Timed = Literal["rank 0", "all", "first half", "first node", "other nodes"]
 """``first half``: the senders of pairs i, i + ranks/2; ``first node``: the ranks on the host of rank 0."""
 
+MEANS = ("loop", "lap")
+"""The whole loop over its iterations, with the readings of the clock between the samples; or the samples alone."""
 LARGE_MESSAGE_BYTES = 8192
 """Above this many bytes OMB switches to its large-message iteration counts."""
 
@@ -99,6 +101,8 @@ class Cell:
     """Kind of window of a one-sided benchmark (:data:`omb_py.engine.program.rma.WINDOWS`)."""
     sync: str = "flush"
     """Synchronisation that completes a one-sided operation (:data:`omb_py.engine.program.rma.SYNCS`)."""
+    mean: str = "loop"
+    """What the printed mean of a one-sided benchmark holds, one of :data:`MEANS`."""
     session: bool = False
     """MPI is started with a session, and the communicator comes from it (``-I``)."""
     process_sync: str = "barrier"
@@ -186,6 +190,8 @@ class Metric:
     """The lap that is the sample, or the name of the sum of the laps `adds`."""
     adds: tuple[str, ...] = ()
     """Laps of the last stage that add up to the sample."""
+    beside: str = ""
+    """A lap between the samples that the printed mean holds too, as OMB's mean over a whole loop (``Cell.mean``)."""
     communication: str = ""
     """The lap that is the communication alone, where the sample holds more: algbw and busbw divide by it."""
     bytes_of: Callable[[Cell, int], int] | None = None

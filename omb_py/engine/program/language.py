@@ -142,7 +142,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Lap:
-    """Read the clock. With a name, add the time since the previous lap to that slot; without, start timing."""
+    """Read the clock. With a name, add the time since the previous lap to that slot; without, start timing.
+
+    Where the first lap of an iteration has a name, the previous one is the last of the iteration before.
+    """
 
     name: str | None = None
 

@@ -206,11 +206,19 @@ _MATRIX = np.ones((25, 25), np.float32)
 _VECTOR = np.ones(25, np.float32)
 
 
+def _continues(variant: Body) -> bool:
+    """Whether a body begins with a lap since the end of the iteration before; the first one begins with the loop."""
+    first = next((node for node in variant if isinstance(node, (Lap, Until))), None)
+    return isinstance(first, Lap) and first.name is not None
+
+
 def compile_stage(stage: Stage, render: Render, results: Mapping[tuple[str, str], float]) -> Loop:
     """Translate a stage's body into a compiled loop; arguments as in ``assemble``."""
     work = Writer(stage, render, results)
     slots = "".join(f", s{k}" for k in range(len(stage.laps)))
     work.line(0, f"def loop(first, count{slots}):")
+    if any(_continues(variant) for variant in stage.variants):
+        work.line(1, "t = clock()")
     work.line(1, "for i in range(first, first + count):")
     if stage.copies > 1:
         work.line(2, f"c = i % {stage.copies}")

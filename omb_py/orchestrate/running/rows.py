@@ -60,6 +60,8 @@ def make_row(identity: Identity, message: Mapping[str, Any]) -> dict[str, Any]:
     reduces = "op" in benchmark.options or benchmark.one_element
     dtype = reduction_dtype(cell["dtype"]) if reduces else cell["dtype"]
     mean = float(np.mean(means))
+    if metric.beside and cell["mean"] == "loop":
+        mean += float(np.mean(message["laps"].get(metric.beside, 0.0)))
     moved: Any = message.get("bytes_moved")
     value: float = moved / mean if metric.unit == "MB/s" else mean  # bytes per µs are MB/s, MB = 10^6 B
     total = benchmark.bytes_total(int(message.get("extra", {}).get("transmit_size", cell["size"])), ranks)

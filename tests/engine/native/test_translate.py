@@ -156,6 +156,11 @@ class TestLaps:
         assert (samples[:, 0] >= 3 * MS).all()
         assert (samples[:, 1] >= 6 * MS).all()
 
+    def test_the_first_one_may_begin_with_the_end_of_the_iteration_before(self, machine: Machine) -> None:
+        samples = run(machine, [Lap("between"), call(libc("usleep"), 2000), Lap("a")], iterations=3)
+        assert (samples[:, 1] >= 2 * MS).all()
+        assert (samples[:, 0] >= 0).all() and samples[0, 0] < 10_000 * MS  # of the first it is no time since 1970
+
     def test_of_one_name_add_up(self, machine: Machine) -> None:
         nap = call(libc("usleep"), 2000)
         samples = run(machine, [Lap(), Repeat(3, (nap, Lap("a"), nap, Lap("b")))])

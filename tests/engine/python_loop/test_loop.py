@@ -138,6 +138,12 @@ class TestLaps:
         samples = loop(fake, Lap(), Repeat(3, (nap(2), Lap("a"), nap(2), Lap("b")))).run(0, 1)
         assert (samples >= 6 * MS).all()
 
+    def test_the_first_one_may_begin_with_the_end_of_the_iteration_before(self, fake: Fake) -> None:
+        made = loop(fake, Lap("between"), nap(2), Lap("a"))
+        assert made.source.splitlines()[1:3] == ["    t = clock()", "    for i in range(first, first + count):"]
+        samples = made.run(4, 3)
+        assert (samples[:, 1] >= 2 * MS).all() and (samples[:, 0] >= 0).all()
+
     def test_of_a_later_piece_start_at_zero(self, fake: Fake) -> None:
         made = loop(fake, Lap(), nap(2), Lap("a"))
         made.run(0, 4)

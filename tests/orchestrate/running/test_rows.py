@@ -103,6 +103,18 @@ def test_bandwidth_is_bytes_of_all_windows_over_all_time() -> None:
     assert made["sync_limited"] is None
 
 
+@pytest.mark.parametrize(("mean", "us"), [("loop", 0.11), ("lap", 0.08)])
+def test_a_one_sided_mean_is_omb_s_of_the_whole_loop_unless_another_is_asked_for(mean: str, us: float) -> None:
+    """OMB 7.5 reads the clock twice in each iteration, and divides the time of the whole loop."""
+    laps = {"clock": [0.03], "time": [0.08]}
+    one = {"laps": laps, "bytes_moved": None}
+    made = row(message(cell("put_latency", mean=mean), [0.08], [0.08], [0.08], **one), FACTS | {"ranks": 2})
+    assert made["value"] == pytest.approx(us)
+    assert (made["median_us"], made["parameters"]["mean"]) == (0.08, mean)
+    rate = row(message(cell("put_bw", mean=mean), [0.08], [0.08], [0.08], **one | {"bytes_moved": 64}), FACTS)
+    assert rate["value"] == pytest.approx(64 / us)
+
+
 def test_a_median_under_three_skews_is_limited_by_synchronisation() -> None:
     near = row(message(cell("bcast"), [1.4] * 3, [1.0] * 3, [1.0] * 4))
     far = row(message(cell("bcast"), [1.6] * 3, [1.0] * 3, [1.0] * 4))
