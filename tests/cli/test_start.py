@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 HEAVY = ("numpy", "pandas", "pyarrow", "rich", "scipy", "plotly", "llvmlite", "mpi4py")
-MOST_MODULES = {("--help",): 90, ("list",): 190, ("allreduce", "--help"): 150}
+MOST_MODULES = {("--help",): 90, ("list",): 190, ("allreduce", "--help"): 150, ("compare", "--help"): 150}
 """Modules of omb-py that a start may load. How long it takes is measured by tests/bench/bench_startup.py."""
 
 
@@ -24,7 +24,8 @@ def run(*words: str, python: tuple[str, ...] = ()) -> subprocess.CompletedProces
 
 @pytest.mark.parametrize(
     "words",
-    [("--help",), ("--version",), ("allreduce", "--help"), ("alreduce",), ("latency", "-n", "3"), ("explain", "bw")],
+    [("--help",), ("--version",), ("allreduce", "--help"), ("alreduce",), ("latency", "-n", "3"), ("explain", "bw")]
+    + [(command, "--help") for command in ("compare", "aa", "run", "accept")],
 )
 def test_nothing_heavy_is_imported(words: tuple[str, ...]) -> None:
     done = run(*words, python=("-X", "importtime"))

@@ -21,12 +21,9 @@ from omb_py.cli.param_types import Parsed
 from omb_py.cli.suite_options import LINE_ONLY, RANKS, CommandLine, given
 from omb_py.errors import UsageError
 from omb_py.options.request import DEFAULT_STORE
-from omb_py.orchestrate.accept.criteria_file import key_of
-from omb_py.orchestrate.accept.session import AcceptRequest, accept, check_criteria
 from omb_py.orchestrate.running.resume import NEWEST
 from omb_py.orchestrate.suites.expand import expand, load_suite
 from omb_py.orchestrate.suites.suite_file import Suite
-from omb_py.results.accept.report import document_of
 from omb_py.results.store.redact import redact_words
 
 _NOT_HERE = frozenset({"launches", "validation", "graph", "full", "tail-lat", "predict"})
@@ -102,6 +99,8 @@ def _check(values: dict[str, Any]) -> None:
 
 def checked_suite(word: str) -> Suite:
     """Load a suite with criteria. Raises UsageError where it has none, or they or the background job are wrong."""
+    from omb_py.orchestrate.accept.session import check_criteria  # loads scipy, which --help does not need
+
     suite = load_suite(word)
     expand(suite, CommandLine())  # a wrong line is named before a criterion that is missing
     how, _ = check_criteria(suite)
@@ -116,6 +115,8 @@ def check_job(suite: Suite, words: Sequence[str]) -> None:
     try:
         request_of_line(words)
     except (click.UsageError, UsageError) as error:
+        from omb_py.orchestrate.accept.criteria_file import key_of
+
         message = usage_line(error, words) if isinstance(error, click.UsageError) else str(error)
         settings = suite.accept.settings if suite.accept else ()
         spelling = next(setting.key for setting in settings if key_of(setting) == "background-job")
@@ -141,6 +142,8 @@ def run_accept(
     **values: Any,
 ) -> int:
     """Run and judge the suite; the exit code."""
+    from omb_py.orchestrate.accept.session import AcceptRequest, accept
+
     check_files(output, figures=True)
     if run is not None and resume != NEWEST:
         raise UsageError(f"unexpected word {run!r}: write accept SUITE [OPTIONS], and --resume={run} to resume a run")
@@ -169,6 +172,7 @@ def show(verdicts: Any, form: str = "table", output: Sequence[Path] = (), strict
         output: files, each of a form by its ending.
         strict: the exit code is 4 where a criterion is MARGINAL.
     """
+    from omb_py.results.accept.report import document_of
 
     def page() -> str:
         from omb_py.dashboards.report.acceptance import acceptance_page  # only an .html file needs the figures

@@ -20,7 +20,6 @@ from omb_py.errors import OK, OmbError, UsageError
 from omb_py.options.request import DEFAULT_RANKS
 from omb_py.orchestrate.planning.plan import plan_all
 from omb_py.orchestrate.running.resume import NEWEST, remaining
-from omb_py.orchestrate.running.suite_run import known_progress, ranks_here, run_suite
 from omb_py.orchestrate.suites.expand import Expanded, expand, load_suite
 from omb_py.orchestrate.suites.suite_file import Suite
 from omb_py.suites import find, names
@@ -163,6 +162,8 @@ def run_suite_command(
     suite: str, run: str | None, resume: str | None, ranks: int | None, dry_run: bool, **values: Any
 ) -> int:
     """Measure a suite; the exit code."""
+    from omb_py.orchestrate.running.suite_run import known_progress, run_suite  # loads NumPy, unlike --help
+
     if run is not None and resume != NEWEST:
         raise UsageError(f"unexpected word {run!r}: write run SUITE [OPTIONS], and --resume={run} to resume a run")
     try:
@@ -187,6 +188,8 @@ def run_suite_command(
 
 def expanded_suite(word: str, ranks: int | None) -> tuple[Suite, Expanded]:
     """Load a suite; with it its requests under the options of the current command line, and what is skipped here."""
+    from omb_py.orchestrate.running.suite_run import ranks_here
+
     options = given(click.get_current_context())
     suite = load_suite(word)
     for name in (RANKS, "resume", "dry-run"):

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from omb_py.engine.program.pair_schedule import parse_schedule
 from omb_py.orchestrate.running.rank_process import encode
 from omb_py.orchestrate.running.rows import Identity, decode, make_row
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 def pair_rows(identity: Identity, message: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -162,7 +162,7 @@ class TestRequirements:
     )
     def test_of_sides(self, words, message, capsys, monkeypatch, tmp_path) -> None:
         monkeypatch.setattr(
-            "omb_py.cli.commands.compare.where_of",
+            "omb_py.cli.comparing.where_of",
             lambda side, spec, note: Where(facts={"config": {"pip": spec.pip}}),
         )
         before, _, backend = words.partition(" --backend")
