@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from omb_py.cli.help import RAW, Grouped, Page
+from omb_py.cli.help import RAW, Page, tool_option
 from omb_py.cli.param_types import Parsed, whole, word
 from omb_py.errors import UsageError
 from omb_py.orchestrate.launching.batch_job import SCHEDULERS, Batch, code_of, script_of, submit
@@ -48,48 +48,30 @@ def submitting(page: Page, check: Callable[[dict[str, Any]], None]) -> Page:
 
 def _options() -> list[click.Option]:
     return [
-        Grouped(
-            ["--submit"],
-            heading=_HEADING,
-            metavar="NAME",
-            type=word("scheduler", SCHEDULERS),
-            help=f"Write the batch script of this command line, submit it, wait, and collect: "
+        tool_option(
+            _HEADING,
+            "--submit NAME",
+            f"Write the batch script of this command line, submit it, wait, and collect: "
             f"{', '.join(SCHEDULERS)}. (default: run here)",
+            word("scheduler", SCHEDULERS),
         ),
-        Grouped(
-            ["--print-script"],
-            heading=_HEADING,
-            is_flag=True,
-            help="Print the script instead of submitting it. (default: off)",
+        tool_option(_HEADING, "--print-script", "Print the script instead of submitting it. (default: off)"),
+        tool_option(_HEADING, "--nodes N", "Nodes of a job. (default: the scheduler's)", whole("nodes", 1)),
+        tool_option(
+            _HEADING, "--array N", "So many jobs alike, each with nodes of its own. (default: 1)", whole("array", 1)
         ),
-        Grouped(
-            ["--nodes"],
-            heading=_HEADING,
-            metavar="N",
-            type=whole("nodes", 1),
-            help="Nodes of a job. (default: the scheduler's)",
-        ),
-        Grouped(
-            ["--array"],
-            heading=_HEADING,
-            metavar="N",
-            type=whole("array", 1),
-            help="So many jobs alike, each with nodes of its own. (default: 1)",
-        ),
-        Grouped(
-            ["--subset"],
-            heading=_HEADING,
-            metavar="NODES",
+        tool_option(
+            _HEADING,
+            "--subset NODES",
+            "A job on these nodes, as node[1-4]. Repeat it. (default: any)",
+            Parsed("nodes", _nodes),
             multiple=True,
-            type=Parsed("nodes", _nodes),
-            help="A job on these nodes, as node[1-4]. Repeat it. (default: any)",
         ),
-        Grouped(
-            ["--submit-args"],
-            heading=_HEADING,
-            metavar="TEXT",
-            type=Parsed("text", _shell_words),
-            help="Words for sbatch, as one text: '--partition=gpu --time=30'. (default: none)",
+        tool_option(
+            _HEADING,
+            "--submit-args TEXT",
+            "Words for sbatch, as one text: '--partition=gpu --time=30'. (default: none)",
+            Parsed("text", _shell_words),
         ),
     ]
 

@@ -51,6 +51,25 @@ class Grouped(click.Option):
             self.opts = shown
 
 
+def tool_option(
+    heading: str, flags: str, text: str, reader: click.ParamType[Any] | None = None, **more: Any
+) -> Grouped:
+    """An option of a tool.
+
+    Args:
+        heading: section of the help page.
+        flags: spellings, the parameter's name where that is another, and what stands for the value, if it takes one:
+            ``-W --window-size window N``.
+        text: a sentence for the help page, with the default.
+        reader: reads the value; None: a switch without a value.
+        **more: further arguments of :class:`click.Option`.
+    """
+    words = flags.split()
+    if reader is None:
+        return Grouped(words, heading=heading, is_flag=True, help=text, **more)
+    return Grouped(words[:-1], heading=heading, metavar=words[-1], type=reader, help=text, **more)
+
+
 class GluedOption(Grouped):
     """An option whose value is optional and glued to it: ``-z``, ``-z50,99``, ``--tail-lat=50,99``."""
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from omb_py.backends.registry import capabilities_of
-from omb_py.cli.help import GluedOption, Grouped, debug_option
+from omb_py.cli.help import GluedOption, Grouped, debug_option, tool_option
 from omb_py.cli.param_types import Parsed, whole
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.options.option import Defaults, Option, render
@@ -84,11 +84,5 @@ def table_option(name: str, heading: str = "", default: str | None = None) -> cl
 def ranks_option(heading: str, text: str = "Number of ranks.", unset: str = "") -> click.Option:
     """``-n N``, by default :data:`DEFAULT_RANKS`; with `unset` it has none, and help says `unset` in its place."""
     count = {} if unset else {"default": DEFAULT_RANKS}
-    return Grouped(
-        ["-n", "--ranks"],
-        heading=heading,
-        metavar="N",
-        type=whole("ranks", 1),
-        help=f"{text} (default: {unset or DEFAULT_RANKS})",
-        **count,
-    )
+    text = f"{text} (default: {unset or DEFAULT_RANKS})"
+    return tool_option(heading, "-n --ranks N", text, whole("ranks", 1), **count)

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from omb_py.cli.help import Grouped
+from omb_py.cli.help import tool_option
 from omb_py.cli.param_types import Parsed, word
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 
@@ -21,13 +21,12 @@ ENDINGS = {".json": "json", ".md": "markdown", ".xml": "junit", HTML: "html"}
 
 def form_option(forms: Sequence[str], default: str) -> click.Option:
     """``--format``, one of `forms`."""
-    return Grouped(
-        ["--format", "form"],
-        heading="Output",
-        metavar="FORM",
-        type=word("format", forms),
+    return tool_option(
+        "Output",
+        "--format form FORM",
+        f"{', '.join(forms)}. (default: {default})",
+        word("format", forms),
         default=default,
-        help=f"{', '.join(forms)}. (default: {default})",
     )
 
 
@@ -43,13 +42,12 @@ def report_options(
     """
     return [
         form_option(forms, forms[0]),
-        Grouped(
-            ["-o", "--output"],
-            heading="Output",
-            metavar="FILE",
-            type=Parsed("file", Path),
+        tool_option(
+            "Output",
+            "-o --output FILE",
+            f"Write {files}. Repeat it. (default: none)",
+            Parsed("file", Path),
             multiple=True,
-            help=f"Write {files}. Repeat it. (default: none)",
         ),
     ]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from omb_py.cli.help import Grouped
+from omb_py.cli.help import tool_option
 from omb_py.cli.param_types import Parsed, word
 from omb_py.errors import UsageError
 from omb_py.grammar.values import parse_tags
@@ -16,25 +16,23 @@ from omb_py.results.store.paths import is_store
 
 def where_option(heading: str) -> click.Option:
     """``--where``."""
-    return Grouped(
-        ["--where"],
-        heading=heading,
-        metavar="COLUMN=VALUE",
-        type=Parsed("filter", str),
+    return tool_option(
+        heading,
+        "--where COLUMN=VALUE",
+        "Only rows with this value; repeat it for several columns. (default: all)",
+        Parsed("filter", str),
         multiple=True,
-        help="Only rows with this value; repeat it for several columns. (default: all)",
     )
 
 
 def format_option() -> click.Option:
     """``--format table|json``."""
-    return Grouped(
-        ["--format", "form"],
-        heading="Output",
-        metavar="FORM",
-        type=word("format", ("table", "json")),
+    return tool_option(
+        "Output",
+        "--format form FORM",
+        "table or json. (default: table)",
+        word("format", ("table", "json")),
         default="table",
-        help="table or json. (default: table)",
     )
 
 

@@ -14,7 +14,7 @@ from omb_py.cli.app import usage_line
 from omb_py.cli.batch_option import submitting
 from omb_py.cli.commands.benchmark import request_of_line
 from omb_py.cli.commands.suites import SuiteName, resume_option, suite_options, word_after_resume
-from omb_py.cli.help import EXIT_CODES, Grouped, Page, debug_option
+from omb_py.cli.help import EXIT_CODES, Page, debug_option, tool_option
 from omb_py.cli.option_params import table_option
 from omb_py.cli.output import check_files, report_options, write_report
 from omb_py.cli.param_types import Parsed
@@ -52,31 +52,24 @@ def command() -> click.Command:
         params=[
             click.Argument(["suite"], type=SuiteName(), metavar="SUITE|FILE"),
             word_after_resume(),
-            Grouped(
-                ["--baseline"],
-                heading=heading,
-                metavar="SIDE",
-                type=Parsed("side", str),
-                help="For criteria with a baseline: a run's id, the beginning of it or last; tag=K=V; "
+            tool_option(
+                heading,
+                "--baseline SIDE",
+                "For criteria with a baseline: a run's id, the beginning of it or last; tag=K=V; "
                 "COLUMN=VALUE; or the folder of a store. (default: the suite's)",
+                Parsed("side", str),
             ),
-            Grouped(
-                ["--no-correctness", "no_correctness"],
-                heading=heading,
-                is_flag=True,
-                help="Do not check every byte before anything is timed; the report says so. (default: off)",
+            tool_option(
+                heading,
+                "--no-correctness no_correctness",
+                "Do not check every byte before anything is timed; the report says so. (default: off)",
             ),
-            Grouped(
-                ["--strict"],
-                heading=heading,
-                is_flag=True,
-                help="Exit code 4 where a criterion is MARGINAL after the last launch. (default: off)",
+            tool_option(
+                heading, "--strict", "Exit code 4 where a criterion is MARGINAL after the last launch. (default: off)"
             ),
             *(param for param in suite_options(of_the_line=False) if _here(param)),
             *report_options(),
-            Grouped(
-                ["--quiet"], heading="Output", is_flag=True, help="No progress and no notes on stderr. (default: off)"
-            ),
+            tool_option("Output", "--quiet", "No progress and no notes on stderr. (default: off)"),
             table_option("store"),
             resume_option(),
             debug_option(),

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from omb_py.backends.registry import capabilities_of, default
-from omb_py.cli.help import EXIT_CODES, Grouped, Page
+from omb_py.cli.help import EXIT_CODES, Page, tool_option
 from omb_py.cli.option_params import measuring_options
 from omb_py.distribution import version_line
 from omb_py.engine.devices.placement import PLACES, is_managed
@@ -69,14 +69,13 @@ def _version_option(benchmark: Benchmark) -> click.Option:
             click.echo(f"# {version_line()}")
             ctx.exit()
 
-    return Grouped(
-        ["-v", "--version"],
-        heading="Other options",
-        is_flag=True,
+    return tool_option(
+        "Other options",
+        "-v --version",
+        "Show the title and the version, and exit.",
         is_eager=True,
         expose_value=False,
         callback=show,
-        help="Show the title and the version, and exit.",
         hidden=True,
     )
 

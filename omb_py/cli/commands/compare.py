@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from omb_py.cli.commands.suites import resume_option
-from omb_py.cli.help import CONTEXT, EXIT_CODES, Grouped, Page, debug_option
+from omb_py.cli.help import CONTEXT, EXIT_CODES, Page, debug_option, tool_option
 from omb_py.cli.option_params import table_option
 from omb_py.cli.output import report_options
 from omb_py.cli.param_types import Parsed, whole
@@ -84,13 +84,12 @@ def aa_command() -> click.Command:
         "aa",
         params=[
             click.Argument(["words"], nargs=-1, type=Parsed("word", str), metavar="BENCHMARK|SUITE [OPTIONS]"),
-            Grouped(
-                ["--reports"],
-                heading="How often",
-                metavar="N",
-                type=whole("reports", 1),
+            tool_option(
+                "How often",
+                "--reports N",
+                "Comparisons with itself, on launches of their own. (default: 1)",
+                whole("reports", 1),
                 default=1,
-                help="Comparisons with itself, on launches of their own. (default: 1)",
             ),
             *_design(),
             *_output(),
@@ -110,71 +109,55 @@ def aa_command() -> click.Command:
 
 
 def _several(heading: str, flag: str, metavar: str, text: str, default: str) -> click.Option:
-    return Grouped(
-        [flag, flag.removeprefix("--") + "s"],
-        heading=heading,
-        metavar=metavar,
-        multiple=True,
-        type=Parsed("text", str),
-        help=f"{text} Repeat it. (default: {default})",
-    )
+    flags = f"{flag} {flag.removeprefix('--')}s {metavar}"
+    return tool_option(heading, flags, f"{text} Repeat it. (default: {default})", Parsed("text", str), multiple=True)
 
 
 def _design() -> list[click.Parameter]:
     heading = "How verdicts are made"
     return [
-        Grouped(
-            ["--launches"],
-            heading=heading,
-            metavar="N",
-            type=whole("launches", 1),
+        tool_option(
+            heading,
+            "--launches N",
+            f"Launches of each side in each round. (default: {_LAUNCHES})",
+            whole("launches", 1),
             default=_LAUNCHES,
-            help=f"Launches of each side in each round. (default: {_LAUNCHES})",
         ),
-        Grouped(
-            ["--rounds"],
-            older=["--looks"],
-            heading=heading,
-            metavar="N",
-            type=whole("rounds", 1),
-            default=_ROUNDS,
-            help="Rounds, 1 to 3: cells that are unclear but may have changed are measured again, and the launches of "
+        tool_option(
+            heading,
+            "--rounds N",
+            "Rounds, 1 to 3: cells that are unclear but may have changed are measured again, and the launches of "
             f"all rounds decide. (default: {_ROUNDS}; of stored sides 1)",
+            whole("rounds", 1),
+            older=["--looks"],
+            default=_ROUNDS,
         ),
-        Grouped(
-            ["--delta"],
-            heading=heading,
-            metavar="P",
-            type=Parsed("fraction", parse_fraction),
+        tool_option(
+            heading,
+            "--delta P",
+            "Smallest change of a median that matters, as 3%. (default: 3%)",
+            Parsed("fraction", parse_fraction),
             default=0.03,
-            help="Smallest change of a median that matters, as 3%. (default: 3%)",
         ),
-        Grouped(
-            ["--tail-delta"],
-            heading=heading,
-            metavar="P",
-            type=Parsed("fraction", parse_fraction),
+        tool_option(
+            heading,
+            "--tail-delta P",
+            "Smallest change of a tail that matters. (default: 10%)",
+            Parsed("fraction", parse_fraction),
             default=0.10,
-            help="Smallest change of a tail that matters. (default: 10%)",
         ),
-        Grouped(
-            ["--seed"],
-            heading=heading,
-            metavar="N",
-            type=whole("seed", 0),
-            help="Of the order of cells, and of BASE and NEW. (default: drawn, and stored)",
+        tool_option(
+            heading,
+            "--seed N",
+            "Of the order of cells, and of BASE and NEW. (default: drawn, and stored)",
+            whole("seed", 0),
         ),
-        Grouped(
-            ["--strict"],
-            heading=heading,
-            is_flag=True,
-            help="Exit code 4 where something is UNCLEAR or NOT COMPARABLE.",
-        ),
+        tool_option(heading, "--strict", "Exit code 4 where something is UNCLEAR or NOT COMPARABLE."),
     ]
 
 
 def _output() -> list[click.Parameter]:
-    quiet = Grouped(["--quiet"], heading="Output", is_flag=True, help="No progress and no notes on stderr.")
+    quiet = tool_option("Output", "--quiet", "No progress and no notes on stderr.")
     return [*report_options(), quiet]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from omb_py.cli.help import EXIT_CODES, Grouped, Page, debug_option
+from omb_py.cli.help import EXIT_CODES, Page, debug_option, tool_option
 from omb_py.cli.option_params import table_option
 from omb_py.cli.param_types import Parsed, whole
 from omb_py.dashboards.explorer.app import make
@@ -30,22 +30,16 @@ def command() -> click.Command:
         "dashboard",
         params=[
             click.Argument(["place"], required=False, metavar="[STORE]"),
-            Grouped(
-                ["--bind"],
-                heading=heading,
-                metavar="ADDRESS",
-                type=Parsed("address", str),
-                default="127.0.0.1",
-                help="Where it listens. The address that is printed holds a token, without which it shows nothing. "
+            tool_option(
+                heading,
+                "--bind ADDRESS",
+                "Where it listens. The address that is printed holds a token, without which it shows nothing. "
                 "(default: 127.0.0.1)",
+                Parsed("address", str),
+                default="127.0.0.1",
             ),
-            Grouped(
-                ["--port"],
-                heading=heading,
-                metavar="N",
-                type=whole("port", 1),
-                default=DEFAULT_PORT,
-                help=f"Port. (default: {DEFAULT_PORT})",
+            tool_option(
+                heading, "--port N", f"Port. (default: {DEFAULT_PORT})", whole("port", 1), default=DEFAULT_PORT
             ),
             table_option("store", "Store"),
             debug_option(),

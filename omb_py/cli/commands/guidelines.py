@@ -11,7 +11,7 @@ import click
 
 from omb_py.backends.registry import in_process
 from omb_py.cli.commands.benchmark import request_of
-from omb_py.cli.help import CONTEXT, EXIT_CODES, Grouped, Page
+from omb_py.cli.help import CONTEXT, EXIT_CODES, Page, tool_option
 from omb_py.cli.option_params import measuring_options
 from omb_py.cli.output import check_files, report_options, write_report
 from omb_py.cli.param_types import Parsed, whole
@@ -41,48 +41,42 @@ def command() -> click.Command:
     heading = "How verdicts are made"
     own: list[click.Parameter] = [
         click.Argument(["words"], nargs=-1, type=Parsed("word", str), metavar="[WHICH]..."),
-        Grouped(
-            ["--launches"],
-            heading=heading,
-            metavar="N",
-            type=whole("launches", 1),
+        tool_option(
+            heading,
+            "--launches N",
+            f"Start the ranks N times; the launch is the sample. (default: {DEFAULT_LAUNCHES})",
+            whole("launches", 1),
             default=DEFAULT_LAUNCHES,
-            help=f"Start the ranks N times; the launch is the sample. (default: {DEFAULT_LAUNCHES})",
         ),
-        Grouped(
-            ["--delta"],
-            heading=heading,
-            metavar="P",
-            type=Parsed("fraction", parse_fraction),
+        tool_option(
+            heading,
+            "--delta P",
+            "By how much a collective may be slower than its mock-up. (default: 10%)",
+            Parsed("fraction", parse_fraction),
             default=0.10,
-            help="By how much a collective may be slower than its mock-up. (default: 10%)",
         ),
-        Grouped(
-            ["--alpha"],
-            heading=heading,
-            metavar="P",
-            type=Parsed("fraction", parse_fraction),
+        tool_option(
+            heading,
+            "--alpha P",
+            "Chance of any false violation in a report. (default: 1%)",
+            Parsed("fraction", parse_fraction),
             default=0.01,
-            help="Chance of any false violation in a report. (default: 1%)",
         ),
-        Grouped(
-            ["--rounds"],
-            older=["--looks"],
-            heading=heading,
-            metavar="N",
-            type=whole("rounds", 1),
-            default=3,
-            help="What is not known to hold after the first launches is measured again, in fresh launches, as many "
+        tool_option(
+            heading,
+            "--rounds N",
+            "What is not known to hold after the first launches is measured again, in fresh launches, as many "
             "first, then twice as many, which alone decide: at most N rounds. 1: the first launches decide. "
             "(default: 3)",
+            whole("rounds", 1),
+            older=["--looks"],
+            default=3,
         ),
-        Grouped(
-            ["--within"],
-            heading=heading,
-            metavar="TIME",
-            type=Parsed("time", parse_duration),
-            default=None,
-            help="Begin no launch after so long; what is undecided then is UNCLEAR. (default: no limit)",
+        tool_option(
+            heading,
+            "--within TIME",
+            "Begin no launch after so long; what is undecided then is UNCLEAR. (default: no limit)",
+            Parsed("time", parse_duration),
         ),
         *report_options(),
     ]

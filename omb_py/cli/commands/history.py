@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from omb_py.cli.help import EXIT_CODES, Grouped, Page, debug_option
+from omb_py.cli.help import EXIT_CODES, Page, debug_option, tool_option
 from omb_py.cli.option_params import table_option
 from omb_py.cli.param_types import Parsed, whole, word
 from omb_py.cli.stored_cells import benchmark_name, filters, format_option, skipped, where_option
@@ -35,51 +35,45 @@ def history_command() -> click.Command:
         "history",
         params=[
             click.Argument(["name"], metavar="BENCHMARK"),
-            Grouped(
-                ["-m", "--message-size", "size"],
-                heading=what,
-                metavar="SIZE",
-                type=Parsed("size", parse_size),
-                help="One message size, as 8, 4K, 1MiB. (default: every size by itself)",
+            tool_option(
+                what,
+                "-m --message-size size SIZE",
+                "One message size, as 8, 4K, 1MiB. (default: every size by itself)",
+                Parsed("size", parse_size),
             ),
-            Grouped(
-                ["--band"],
-                heading=what,
-                metavar="BAND",
-                type=word("band", ("small", "medium", "large")),
-                help="Sizes taken together: small (to 4K), medium, large (from 1M). (default: none)",
+            tool_option(
+                what,
+                "--band BAND",
+                "Sizes taken together: small (to 4K), medium, large (from 1M). (default: none)",
+                word("band", ("small", "medium", "large")),
             ),
             where_option(what),
-            Grouped(
-                ["--by"],
-                heading=what,
-                metavar="ORDER",
-                type=word("order", ("time", "version")),
+            tool_option(
+                what,
+                "--by ORDER",
+                "Order of the launches: time, or version of the library. (default: time)",
+                word("order", ("time", "version")),
                 default="time",
-                help="Order of the launches: time, or version of the library. (default: time)",
             ),
-            Grouped(
-                ["--unit"],
-                heading="The test",
-                metavar="UNIT",
-                type=word("unit", KINDS),
-                help="What counts once: night, run or launch. (default: night where there are several, else run)",
+            tool_option(
+                "The test",
+                "--unit UNIT",
+                "What counts once: night, run or launch. (default: night where there are several, else run)",
+                word("unit", KINDS),
             ),
-            Grouped(
-                ["--delta"],
-                heading="The test",
-                metavar="P",
-                type=Parsed("delta", parse_fraction),
+            tool_option(
+                "The test",
+                "--delta P",
+                "Smallest change that is told, as 0.03 or 3%. (default: 3%)",
+                Parsed("delta", parse_fraction),
                 default=0.03,
-                help="Smallest change that is told, as 0.03 or 3%. (default: 3%)",
             ),
-            Grouped(
-                ["--seed"],
-                heading="The test",
-                metavar="N",
-                type=whole("seed", 0),
+            tool_option(
+                "The test",
+                "--seed N",
+                "Of the random orders of the permutation test. (default: 0)",
+                whole("seed", 0),
                 default=0,
-                help="Of the random orders of the permutation test. (default: 0)",
             ),
             format_option(),
             table_option("store", "Store"),

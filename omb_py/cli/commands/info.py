@@ -11,7 +11,7 @@ from click.shell_completion import get_completion_class
 
 from omb_py.backends.registry import capabilities_of, default
 from omb_py.cli.app import COMPLETE_VAR, FAMILIES, ROOT
-from omb_py.cli.help import EXIT_CODES, Grouped, Page, debug_option
+from omb_py.cli.help import EXIT_CODES, Page, debug_option, tool_option
 from omb_py.cli.option_params import ranks_option, table_option
 from omb_py.cli.param_types import Parsed, whole, word
 from omb_py.cli.stored_cells import format_option
@@ -67,23 +67,21 @@ def explain_command() -> click.Command:
         params=[
             click.Argument(["name"], metavar="BENCHMARK", shell_complete=_benchmarks),
             ranks_option(heading),
-            Grouped(
-                ["-m", "--message-size", "size"],
-                heading=heading,
-                metavar="SIZE",
-                type=Parsed("size", parse_size),
-                help="One message size, as 8, 4K, 1MiB. (default: 8, or the benchmark's smallest)",
+            tool_option(
+                heading,
+                "-m --message-size size SIZE",
+                "One message size, as 8, 4K, 1MiB. (default: 8, or the benchmark's smallest)",
+                Parsed("size", parse_size),
             ),
             table_option("window", heading),
             table_option("window_kind", heading, "the benchmark's"),
             table_option("sync", heading, "the benchmark's"),
-            Grouped(
-                ["--backend"],
-                heading=heading,
-                metavar="NAME",
-                type=word("backend", tuple(capabilities_of()), strict=False),
+            tool_option(
+                heading,
+                "--backend NAME",
+                f"Communication library: {', '.join(capabilities_of())}. (default: {default()})",
+                word("backend", tuple(capabilities_of()), strict=False),
                 default=default(),
-                help=f"Communication library: {', '.join(capabilities_of())}. (default: {default()})",
             ),
             *device_options(),
             debug_option(),
@@ -110,19 +108,14 @@ def device_options() -> list[click.Option]:
     """Options of ``omb-py explain`` about GPUs and the launcher that starts the ranks."""
     heading = "Where"
     return [
-        Grouped(
-            ["-d", "--device", "device"],
-            heading=heading,
-            metavar="KIND",
-            type=word("device", GPU_KINDS),
-            help=f"{' or '.join(GPU_KINDS)}: also which GPU each rank will open.",
+        tool_option(
+            heading,
+            "-d --device device KIND",
+            f"{' or '.join(GPU_KINDS)}: also which GPU each rank will open.",
+            word("device", GPU_KINDS),
         ),
-        Grouped(
-            ["--gpus"],
-            heading=heading,
-            metavar="N",
-            type=whole("number of GPUs", 1),
-            help="GPUs of each machine. (default: those that are here)",
+        tool_option(
+            heading, "--gpus N", "GPUs of each machine. (default: those that are here)", whole("number of GPUs", 1)
         ),
         table_option("hosts", heading, "this one"),
         table_option("launcher", heading),
@@ -193,13 +186,12 @@ def doctor_command() -> click.Command:
     return Page(
         "doctor",
         params=[
-            Grouped(
-                ["-d", "--device", "device"],
-                heading="What is looked at",
-                metavar="KIND",
-                type=word("device", (gpu_doctor.DEVICE,)),
-                help=f"{gpu_doctor.DEVICE}: all that decides a run on NVIDIA GPUs, from driver to network. (default: "
+            tool_option(
+                "What is looked at",
+                "-d --device device KIND",
+                f"{gpu_doctor.DEVICE}: all that decides a run on NVIDIA GPUs, from driver to network. (default: "
                 "the machine in general)",
+                word("device", (gpu_doctor.DEVICE,)),
             ),
             format_option(),
             table_option("store"),

@@ -13,7 +13,7 @@ import click
 
 from omb_py.backends.registry import capabilities_of, default, in_process
 from omb_py.cli.commands.benchmark import request_of
-from omb_py.cli.help import EXIT_CODES, Grouped, Page, debug_option
+from omb_py.cli.help import EXIT_CODES, Page, debug_option, tool_option
 from omb_py.cli.option_params import measuring_options, ranks_option
 from omb_py.cli.output import HTML, check_files, report_options, write_report
 from omb_py.cli.param_types import Parsed, whole, word
@@ -61,95 +61,80 @@ def _own() -> list[click.Parameter]:
     heading, usual = "What is measured", Design()
     size = Parsed("size", parse_size)
     return [
-        Grouped(
-            ["--backend"],
-            heading=heading,
-            metavar="NAME",
-            type=word("backend", tuple(capabilities_of()), strict=False),
+        tool_option(
+            heading,
+            "--backend NAME",
+            f"Communication library: {', '.join(capabilities_of())}. (default: {default()})",
+            word("backend", tuple(capabilities_of()), strict=False),
             default=default(),
-            help=f"Communication library: {', '.join(capabilities_of())}. (default: {default()})",
         ),
-        Grouped(
-            ["--binding"],
-            heading=heading,
-            metavar="NAME",
-            type=word("binding", (), strict=False),
-            help="Who issues the calls. (default: the backend's first)",
+        tool_option(
+            heading,
+            "--binding NAME",
+            "Who issues the calls. (default: the backend's first)",
+            word("binding", (), strict=False),
         ),
         ranks_option(heading, "Ranks.", "--per-node on each of --hosts, or on each node of a Slurm job"),
-        Grouped(
-            ["--per-node"],
-            heading=heading,
-            metavar="N",
-            type=whole("ranks on a node", 1),
+        tool_option(
+            heading,
+            "--per-node N",
+            "Ranks on each node, for example one a GPU. (default: 1)",
+            whole("ranks on a node", 1),
             default=1,
-            help="Ranks on each node, for example one a GPU. (default: 1)",
         ),
-        Grouped(
-            ["--rounds"],
-            heading=heading,
-            metavar="KIND",
-            type=word("kind of rounds", KINDS),
-            default=usual.rounds,
-            help="parallel: all pairs of a round at once; serial: one pair at a time, which takes N / 2 times as "
+        tool_option(
+            heading,
+            "--rounds KIND",
+            "parallel: all pairs of a round at once; serial: one pair at a time, which takes N / 2 times as "
             f"long. (default: {usual.rounds})",
+            word("kind of rounds", KINDS),
+            default=usual.rounds,
         ),
-        Grouped(
-            ["--passes"],
-            heading=heading,
-            metavar="N",
-            type=whole("passes", 1),
+        tool_option(
+            heading,
+            "--passes N",
+            f"How often all pairs are gone through, in another order each time. (default: {usual.passes})",
+            whole("passes", 1),
             default=usual.passes,
-            help=f"How often all pairs are gone through, in another order each time. (default: {usual.passes})",
         ),
-        Grouped(
-            ["--launches"],
-            heading=heading,
-            metavar="N",
-            type=whole("launches", 1),
-            default=usual.launches,
-            help="Launches among which the passes are divided; what is slow in some of them only is not slow for good. "
+        tool_option(
+            heading,
+            "--launches N",
+            "Launches among which the passes are divided; what is slow in some of them only is not slow for good. "
             f"(default: {usual.launches})",
+            whole("launches", 1),
+            default=usual.launches,
         ),
-        Grouped(
-            ["--small"],
-            heading=heading,
-            metavar="SIZE",
-            type=size,
+        tool_option(
+            heading,
+            "--small SIZE",
+            f"Bytes of a message for latency. (default: {usual.small})",
+            size,
             default=usual.small,
-            help=f"Bytes of a message for latency. (default: {usual.small})",
         ),
-        Grouped(
-            ["--large"],
-            heading=heading,
-            metavar="SIZE",
-            type=size,
-            default=usual.large,
-            help="Bytes of a message for bandwidth. (default: 1M)",
+        tool_option(
+            heading, "--large SIZE", "Bytes of a message for bandwidth. (default: 1M)", size, default=usual.large
         ),
-        Grouped(
-            ["-i", "--iterations"],
-            heading=heading,
-            metavar="N",
-            type=whole("iterations", 10),
+        tool_option(
+            heading,
+            "-i --iterations N",
+            f"Of latency, of each pair and pass. (default: {usual.iterations})",
+            whole("iterations", 10),
             default=usual.iterations,
-            help=f"Of latency, of each pair and pass. (default: {usual.iterations})",
         ),
-        Grouped(
-            ["--windows"],
-            heading=heading,
-            metavar="N",
-            type=whole("windows", 1),
+        tool_option(
+            heading,
+            "--windows N",
+            f"Windows for bandwidth, of each pair, pass and direction. (default: {usual.windows})",
+            whole("windows", 1),
             default=usual.windows,
-            help=f"Windows for bandwidth, of each pair, pass and direction. (default: {usual.windows})",
         ),
-        Grouped(
-            ["-W", "--window-size", "window"],
-            heading=heading,
-            metavar="N",
-            type=whole("window size", 1),
+        tool_option(
+            heading,
+            "-W --window-size window N",
+            f"Messages in flight. (default: {usual.window})",
+            whole("window size", 1),
             default=usual.window,
-            help=f"Messages in flight. (default: {usual.window})",
         ),
     ]
 
@@ -159,12 +144,11 @@ def _as_benchmarks() -> list[click.Parameter]:
 
 
 def _output() -> list[click.Parameter]:
-    graph = Grouped(
-        ["-G", "--graph"],
-        heading="Output",
-        metavar="FORM",
-        type=word("graph", ("tty",)),
-        help="tty: the matrix of all pairs in this terminal too. (default: none)",
+    graph = tool_option(
+        "Output",
+        "-G --graph FORM",
+        "tty: the matrix of all pairs in this terminal too. (default: none)",
+        word("graph", ("tty",)),
     )
     form, output = report_options(_FORMS, "the findings to a file too: .html (with heat map) or .json")
     return [form, graph, output]

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from omb_py.cli.help import EXIT_CODES, Grouped, Page, debug_option
+from omb_py.cli.help import EXIT_CODES, Page, debug_option, tool_option
 from omb_py.cli.option_params import table_option
 from omb_py.cli.param_types import whole
 from omb_py.cli.stored_cells import benchmark_name, filters, format_option, skipped, where_option
@@ -30,13 +30,12 @@ def model_command() -> click.Command:
         params=[
             click.Argument(["name"], metavar="BENCHMARK"),
             where_option(what),
-            Grouped(
-                ["--predict", "ranks"],
-                heading=what,
-                metavar="RANKS",
-                type=whole("ranks", 2),
-                help="Times at so many ranks, from times at 3 or more other numbers of ranks; at most 4 times the "
+            tool_option(
+                what,
+                "--predict ranks RANKS",
+                "Times at so many ranks, from times at 3 or more other numbers of ranks; at most 4 times the "
                 "largest. (default: none)",
+                whole("ranks", 2),
             ),
             format_option(),
             table_option("store", "Store"),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from omb_py.cli.help import EXIT_CODES, Grouped, Page, debug_option
+from omb_py.cli.help import EXIT_CODES, Page, debug_option, tool_option
 from omb_py.cli.option_params import table_option
 from omb_py.cli.output import check_files
 from omb_py.cli.param_types import Parsed, comma_list, word
@@ -29,47 +29,38 @@ def command() -> click.Command:
         "plot",
         params=[
             click.Argument(["name"], metavar="BENCHMARK"),
-            Grouped(
-                ["--compare"],
-                heading=what,
-                metavar="SIDES",
-                type=comma_list("sides", keep_case=True),
-                default=(),
-                help="Up to six sides with commas: libraries, versions, backends, bindings or devices, as mpi,nccl or "
+            tool_option(
+                what,
+                "--compare SIDES",
+                "Up to six sides with commas: libraries, versions, backends, bindings or devices, as mpi,nccl or "
                 "2.21.5,2.27.3. (default: what the report compares)",
+                comma_list("sides", keep_case=True),
+                default=(),
             ),
-            Grouped(
-                ["--over"],
-                heading=what,
-                metavar="WHAT",
-                type=word("over", tuple(OVER)),
-                default="size",
-                help="size: over message size, a panel for each number of ranks or GPUs. ranks or gpus: over these, a "
+            tool_option(
+                what,
+                "--over WHAT",
+                "size: over message size, a panel for each number of ranks or GPUs. ranks or gpus: over these, a "
                 "panel for each message size. (default: size)",
+                word("over", tuple(OVER)),
+                default="size",
             ),
-            Grouped(
-                ["--quantity"],
-                heading=what,
-                metavar="WHAT",
-                type=word("quantity", QUANTITIES),
+            tool_option(
+                what,
+                "--quantity WHAT",
+                "time, busbw (bus bandwidth), or ratio (time over that of the first side). (default: time)",
+                word("quantity", QUANTITIES),
                 default="time",
-                help="time, busbw (bus bandwidth), or ratio (time over that of the first side). (default: time)",
             ),
             where_option(what),
-            Grouped(
-                ["-o", "--output"],
-                heading=output,
-                metavar="FILE",
-                type=Parsed("file", Path),
-                help="Write here: .png, .svg or .pdf. (default: BENCHMARK.png)",
+            tool_option(
+                output,
+                "-o --output FILE",
+                "Write here: .png, .svg or .pdf. (default: BENCHMARK.png)",
+                Parsed("file", Path),
             ),
-            Grouped(
-                ["--theme"],
-                heading=output,
-                metavar="THEME",
-                type=word("theme", THEMES),
-                default="light",
-                help="light or dark. (default: light)",
+            tool_option(
+                output, "--theme THEME", "light or dark. (default: light)", word("theme", THEMES), default="light"
             ),
             table_option("store", "Store"),
             debug_option(),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from omb_py.cli.help import EXIT_CODES, Grouped, Page, debug_option
+from omb_py.cli.help import EXIT_CODES, Page, debug_option, tool_option
 from omb_py.cli.option_params import table_option
 from omb_py.cli.output import write_file
 from omb_py.cli.param_types import Parsed
@@ -26,13 +26,12 @@ def command() -> click.Command:
         "report",
         params=[
             click.Argument(["words"], nargs=-1, metavar="[STORE] [COLUMN=VALUE]..."),
-            Grouped(
-                ["-o", "--output"],
-                heading="Output",
-                metavar="FILE",
-                type=Parsed("file", Path),
+            tool_option(
+                "Output",
+                "-o --output FILE",
+                f"Write here, all or nothing. (default: {DEFAULT_OUTPUT})",
+                Parsed("file", Path),
                 default=DEFAULT_OUTPUT,
-                help=f"Write here, all or nothing. (default: {DEFAULT_OUTPUT})",
             ),
             table_option("store", "Store"),
             debug_option(),

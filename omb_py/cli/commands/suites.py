@@ -12,7 +12,7 @@ from click.shell_completion import CompletionItem
 
 from omb_py.cli.batch_option import submitting
 from omb_py.cli.commands.benchmark import rank_0_speaks
-from omb_py.cli.help import CONTEXT, EXIT_CODES, GluedOption, Grouped, Page, Verbs, debug_option
+from omb_py.cli.help import CONTEXT, EXIT_CODES, GluedOption, Grouped, Page, Verbs, debug_option, tool_option
 from omb_py.cli.option_params import measuring_options
 from omb_py.cli.param_types import Parsed
 from omb_py.cli.suite_options import LINE_ONLY, RANKS, RUN_WIDE, CommandLine, given, long_name
@@ -101,11 +101,8 @@ def run_command() -> click.Command:
             word_after_resume(),
             *suite_options(of_the_line=True),
             resume_option(),
-            Grouped(
-                ["--dry-run"],
-                heading="Output",
-                is_flag=True,
-                help="Print the launches, their cells and the expected time, and measure nothing.",
+            tool_option(
+                "Output", "--dry-run", "Print the launches, their cells and the expected time, and measure nothing."
             ),
         ],
         callback=run_suite_command,

@@ -10,7 +10,7 @@ import click
 
 from omb_py.backends.registry import capabilities_of
 from omb_py.cli.commands.benchmark import run_measuring
-from omb_py.cli.help import EXIT_CODES, Grouped, Page
+from omb_py.cli.help import EXIT_CODES, Page, tool_option
 from omb_py.cli.option_params import measuring_options
 from omb_py.cli.param_types import Parsed, whole, word
 from omb_py.errors import UsageError, nearest
@@ -45,64 +45,47 @@ def train_command() -> click.Command:
     what, often = "What is trained", "How often"
     own: list[click.Parameter] = [
         click.Argument(["model"], type=Parsed("model", _model, tuple(MODELS)), metavar="|".join(MODELS)),
-        Grouped(
-            ["--parallel"],
-            heading=what,
-            metavar="KIND",
-            type=word("kind", PARALLEL),
-            help=f"ddp: DistributedDataParallel; fsdp: fully_shard. (default: {PARALLEL[0]})",
+        tool_option(
+            what,
+            "--parallel KIND",
+            f"ddp: DistributedDataParallel; fsdp: fully_shard. (default: {PARALLEL[0]})",
+            word("kind", PARALLEL),
         ),
-        Grouped(
-            ["--backend"],
-            heading=what,
-            metavar="NAME",
-            type=word("backend", BACKENDS),
-            help=f"PyTorch's process group: {', '.join(BACKENDS)} (a PyTorch built with MPI). (default: {BACKENDS[0]})",
+        tool_option(
+            what,
+            "--backend NAME",
+            f"PyTorch's process group: {', '.join(BACKENDS)} (a PyTorch built with MPI). (default: {BACKENDS[0]})",
+            word("backend", BACKENDS),
         ),
-        Grouped(
-            ["--batch"],
-            heading=what,
-            metavar="N",
-            type=whole("batch", 1),
-            help="Samples of a rank and step. (default: 32; gpt2 1)",
+        tool_option(what, "--batch N", "Samples of a rank and step. (default: 32; gpt2 1)", whole("batch", 1)),
+        *(tool_option(what, f"--{name} N", text, whole(name, 1)) for name, text in _OF_MODELS.items()),
+        tool_option(
+            what,
+            "--trace FILE",
+            "Write a Kineto trace of one step of rank 0, after those that are timed. (default: none)",
+            Parsed("file", _file),
         ),
-        *(
-            Grouped([f"--{name}"], heading=what, metavar="N", type=whole(name, 1), help=text)
-            for name, text in _OF_MODELS.items()
-        ),
-        Grouped(
-            ["--trace"],
-            heading=what,
-            metavar="FILE",
-            type=Parsed("file", _file),
-            help="Write a Kineto trace of one step of rank 0, after those that are timed. (default: none)",
-        ),
-        Grouped(
-            ["-i", "--iterations"],
-            heading=often,
-            metavar="N",
-            type=whole("iterations", 1),
+        tool_option(
+            often,
+            "-i --iterations N",
+            f"Iterations, each a line of the results. (default: {ITERATIONS})",
+            whole("iterations", 1),
             default=ITERATIONS,
-            help=f"Iterations, each a line of the results. (default: {ITERATIONS})",
         ),
-        Grouped(
-            ["--steps"], heading=often, metavar="N", type=whole("steps", 1), help="Steps of an iteration. (default: 10)"
-        ),
-        Grouped(
-            ["-x", "--warmup"],
-            heading=often,
-            metavar="N",
-            type=whole("warm-up", 0),
+        tool_option(often, "--steps N", "Steps of an iteration. (default: 10)", whole("steps", 1)),
+        tool_option(
+            often,
+            "-x --warmup N",
+            f"Steps before the timed ones. (default: {WARMUP})",
+            whole("warm-up", 0),
             default=WARMUP,
-            help=f"Steps before the timed ones. (default: {WARMUP})",
         ),
-        Grouped(
-            ["--format"],
-            heading="Output",
-            metavar="FORM",
-            type=word("format", FORMS),
+        tool_option(
+            "Output",
+            "--format FORM",
+            f"{', '.join(FORMS)}. (default: {HOROVOD})",
+            word("format", FORMS),
             default=HOROVOD,
-            help=f"{', '.join(FORMS)}. (default: {HOROVOD})",
         ),
     ]
     shared = [param for param in measuring_options(TRAIN) if param.name in _SHARED]
@@ -160,35 +143,23 @@ def replay_command() -> click.Command:
     step, what = find("step"), "What is replayed"
     own: list[click.Parameter] = [
         click.Argument(["trace"], metavar="TRACE"),
-        Grouped(
-            ["--skip-unknown"],
-            heading=what,
-            is_flag=True,
-            help="Leave out calls that cannot be replayed. (default: off)",
-        ),
-        Grouped(
-            ["--wait"],
-            heading=what,
-            metavar="WHEN",
-            type=word("word", ("end", "now")),
+        tool_option(what, "--skip-unknown", "Leave out calls that cannot be replayed. (default: off)"),
+        tool_option(
+            what,
+            "--wait WHEN",
+            "end: calls run beside the rest of the step; now: each is waited for at once. (default: end)",
+            word("word", ("end", "now")),
             default="end",
-            help="end: calls run beside the rest of the step; now: each is waited for at once. (default: end)",
         ),
-        Grouped(
-            ["--compute"],
-            heading=what,
-            metavar="TIME",
-            type=Parsed("time", str),
+        tool_option(
+            what,
+            "--compute TIME",
+            "Computing of the step, as 5ms; auto: as long as all calls take one by one. (default: auto)",
+            Parsed("time", str),
             default="auto",
-            help="Computing of the step, as 5ms; auto: as long as all calls take one by one. (default: auto)",
         ),
-        Grouped(
-            ["--scale"],
-            heading=what,
-            metavar="F",
-            type=Parsed("scale", str),
-            default="1",
-            help="All sizes times this, as 1/64. (default: 1)",
+        tool_option(
+            what, "--scale F", "All sizes times this, as 1/64. (default: 1)", Parsed("scale", str), default="1"
         ),
     ]
     return Page(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from omb_py.cli.help import EXIT_CODES, Grouped, Page, debug_option
+from omb_py.cli.help import EXIT_CODES, Page, debug_option, tool_option
 from omb_py.cli.option_params import ranks_option, table_option
 from omb_py.cli.param_types import whole
 from omb_py.cli.stored_cells import filters, format_option, where_option
@@ -25,27 +25,14 @@ def workloads_command() -> click.Command:
         params=[
             click.Argument(["text"], metavar="[NAME:KEY=VALUE,…]", required=False),
             ranks_option(what),
-            Grouped(
-                ["--rank"],
-                heading=what,
-                metavar="R",
-                type=whole("rank", 0),
-                default=0,
-                help="Whose calls. (default: 0)",
-            ),
-            Grouped(
-                ["--predict"],
-                heading=stored,
-                is_flag=True,
-                help="What each call takes as stored sweeps of single operations predict it, beside what the "
+            tool_option(what, "--rank R", "Whose calls. (default: 0)", whole("rank", 0), default=0),
+            tool_option(
+                stored,
+                "--predict",
+                "What each call takes as stored sweeps of single operations predict it, beside what the "
                 "stored step took. (default: off)",
             ),
-            Grouped(
-                ["--scaling"],
-                heading=stored,
-                is_flag=True,
-                help="Efficiency of the stored steps over numbers of ranks. (default: off)",
-            ),
+            tool_option(stored, "--scaling", "Efficiency of the stored steps over numbers of ranks. (default: off)"),
             where_option(stored),
             table_option("store", stored),
             format_option(),

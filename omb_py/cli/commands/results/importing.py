@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from omb_py.cli.help import Grouped
+from omb_py.cli.help import tool_option
 from omb_py.cli.param_types import Parsed
 from omb_py.errors import OK, UsageError
 from omb_py.grammar.values import parse_tags
@@ -36,44 +36,34 @@ def import_params() -> list[click.Parameter]:
     known = "What is known"
     return [
         click.Argument(["sources"], nargs=-1, required=True, type=Parsed("file", str), metavar="FILE..."),
-        Grouped(
-            ["--benchmark"],
-            heading=known,
-            metavar="NAME",
-            type=Parsed("benchmark", str),
-            help="What a table measures that does not say it. (default: from the title, the command line in the "
+        tool_option(
+            known,
+            "--benchmark NAME",
+            "What a table measures that does not say it. (default: from the title, the command line in the "
             "log, the file's name)",
+            Parsed("benchmark", str),
         ),
-        Grouped(
-            ["--set", "values"],
-            heading=known,
-            metavar="COLUMN=VALUE",
-            type=Parsed("value", str),
+        tool_option(
+            known,
+            "--set values COLUMN=VALUE",
+            "A column that the file leaves null, as library, library_version, ranks; repeat it. (default: none)",
+            Parsed("value", str),
             multiple=True,
-            help="A column that the file leaves null, as library, library_version, ranks; repeat it. (default: none)",
         ),
-        Grouped(
-            ["--tag", "tags"],
-            heading=known,
-            metavar="K=V",
-            type=Parsed("tag", str),
+        tool_option(
+            known,
+            "--tag tags K=V",
+            "Stored with every row; repeat it. (default: none)",
+            Parsed("tag", str),
             multiple=True,
-            help="Stored with every row; repeat it. (default: none)",
         ),
-        Grouped(
-            ["--started-at"],
-            heading=known,
-            metavar="TIME",
-            type=Parsed("time", _moment),
-            help="When it was measured, as 2026-11-21T12:00. (default: what the file says, else when it was last "
-            "written)",
+        tool_option(
+            known,
+            "--started-at TIME",
+            "When it was measured, as 2026-11-21T12:00. (default: what the file says, else when it was last written)",
+            Parsed("time", _moment),
         ),
-        Grouped(
-            ["--again"],
-            heading="Storage",
-            is_flag=True,
-            help="Replace an earlier import of the same content. (default: leave it)",
-        ),
+        tool_option("Storage", "--again", "Replace an earlier import of the same content. (default: leave it)"),
     ]
 
 

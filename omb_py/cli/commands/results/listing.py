@@ -13,7 +13,7 @@ from click.shell_completion import CompletionItem
 
 from omb_py.cli.commands.results import maintenance
 from omb_py.cli.commands.results.importing import IMPORT_EXAMPLES, IMPORT_HELP, import_params, run_import
-from omb_py.cli.help import CONTEXT, EXIT_CODES, Grouped, Page, Verbs, debug_option
+from omb_py.cli.help import CONTEXT, EXIT_CODES, Page, Verbs, debug_option, tool_option
 from omb_py.cli.option_params import table_option
 from omb_py.cli.output import form_option, write_file
 from omb_py.cli.param_types import Parsed
@@ -77,20 +77,15 @@ def group() -> click.Command:
             (
                 click.Argument(["runs"], nargs=-1, type=run, metavar="[RUN|all]..."),
                 form_option(("csv", "json", "osu", "nccl-tests", "imb", "pytest-benchmark", "openmetrics"), "csv"),
-                Grouped(
-                    ["-o", "--output"],
-                    heading="Output",
-                    metavar="FILE",
-                    type=Parsed("file", Path),
-                    help="Write here, all or nothing. (default: stdout)",
+                tool_option(
+                    "Output", "-o --output FILE", "Write here, all or nothing. (default: stdout)", Parsed("file", Path)
                 ),
-                Grouped(
-                    ["--where"],
-                    heading="What is exported",
-                    metavar="COLUMN=VALUE",
-                    type=Parsed("filter", str),
+                tool_option(
+                    "What is exported",
+                    "--where COLUMN=VALUE",
+                    "Only rows with this value; repeat it for several columns. (default: all)",
+                    Parsed("filter", str),
                     multiple=True,
-                    help="Only rows with this value; repeat it for several columns. (default: all)",
                 ),
             ),
             "omb-py results export last > last.csv",

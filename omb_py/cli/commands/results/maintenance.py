@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from omb_py.cli.help import Grouped
+from omb_py.cli.help import tool_option
 from omb_py.cli.param_types import Parsed
 from omb_py.errors import NEGATIVE, OK, UsageError
 from omb_py.grammar.values import parse_age, parse_tags
@@ -19,13 +19,12 @@ from omb_py.results.store.runs import find_run
 
 
 def _older(default: str | None, text: str) -> click.Option:
-    return Grouped(
-        ["--older-than", "older"],
-        heading="Which launches",
-        metavar="AGE",
-        type=Parsed("age", parse_age),
+    return tool_option(
+        "Which launches",
+        "--older-than older AGE",
+        f"{text} (default: {default or 'any age'})",
+        Parsed("age", parse_age),
         default=default,
-        help=f"{text} (default: {default or 'any age'})",
     )
 
 
@@ -33,9 +32,7 @@ def compact_params() -> Sequence[click.Parameter]:
     """Options of ``results compact``."""
     return (
         _older("7d", "Only days that ended so long ago, as 30d, 6w, 3m, 1y."),
-        Grouped(
-            ["--dry-run"], heading="What is done", is_flag=True, help="Only say what it would merge. (default: off)"
-        ),
+        tool_option("What is done", "--dry-run", "Only say what it would merge. (default: off)"),
     )
 
 
@@ -44,28 +41,21 @@ def prune_params() -> Sequence[click.Parameter]:
     heading = "Which launches"
     return (
         _older(None, "Only launches that started so long ago, as 30d, 6w, 3m, 1y."),
-        Grouped(
-            ["--tag"],
-            heading=heading,
-            metavar="K=V",
-            type=Parsed("tag", str),
+        tool_option(
+            heading,
+            "--tag K=V",
+            "Only launches with this tag; repeat it for several. (default: any tags)",
+            Parsed("tag", str),
             multiple=True,
-            help="Only launches with this tag; repeat it for several. (default: any tags)",
         ),
-        Grouped(
-            ["--run", "runs"],
-            heading=heading,
-            metavar="RUN",
-            type=Parsed("run", str),
+        tool_option(
+            heading,
+            "--run runs RUN",
+            "Only launches of this run: its id or the beginning of it; repeat it. (default: any run)",
+            Parsed("run", str),
             multiple=True,
-            help="Only launches of this run: its id or the beginning of it; repeat it. (default: any run)",
         ),
-        Grouped(
-            ["--yes"],
-            heading="What is done",
-            is_flag=True,
-            help="Remove them. Without it they are only listed. (default: off)",
-        ),
+        tool_option("What is done", "--yes", "Remove them. Without it they are only listed. (default: off)"),
     )
 
 

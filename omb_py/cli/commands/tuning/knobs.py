@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from omb_py.backends.registry import capabilities_of, default
-from omb_py.cli.help import EXIT_CODES, Grouped, Page, debug_option
+from omb_py.cli.help import EXIT_CODES, Page, debug_option, tool_option
 from omb_py.cli.output import check_files, report_options, write_report
 from omb_py.cli.param_types import word
 from omb_py.errors import UsageError
@@ -35,26 +35,15 @@ def command() -> click.Command:
             click.Argument(
                 ["name"], metavar="[COLLECTIVE|KNOB]", required=False, default="", shell_complete=_collectives
             ),
-            Grouped(
-                ["--backend"],
-                heading=heading,
-                metavar="NAME",
-                type=word("backend", tuple(capabilities_of()), strict=False),
+            tool_option(
+                heading,
+                "--backend NAME",
+                f"Communication library: {', '.join(capabilities_of())}. (default: {default()})",
+                word("backend", tuple(capabilities_of()), strict=False),
                 default=default(),
-                help=f"Communication library: {', '.join(capabilities_of())}. (default: {default()})",
             ),
-            Grouped(
-                ["--all", "every"],
-                heading=heading,
-                is_flag=True,
-                help="Also knobs that do not decide an algorithm. (default: off)",
-            ),
-            Grouped(
-                ["--pvars"],
-                heading=heading,
-                is_flag=True,
-                help="What the library counts, for --pvar of a benchmark. (default: off)",
-            ),
+            tool_option(heading, "--all every", "Also knobs that do not decide an algorithm. (default: off)"),
+            tool_option(heading, "--pvars", "What the library counts, for --pvar of a benchmark. (default: off)"),
             *report_options(_FORMS, "the list to a file too: .json or .md"),
             debug_option(),
         ],

@@ -12,7 +12,7 @@ import click
 
 from omb_py.cli.commands.benchmark import request_of_line
 from omb_py.cli.commands.suites import resume_option
-from omb_py.cli.help import CONTEXT, EXIT_CODES, Grouped, Page, debug_option
+from omb_py.cli.help import CONTEXT, EXIT_CODES, Page, debug_option, tool_option
 from omb_py.cli.option_params import table_option
 from omb_py.cli.output import check_files, report_options, write_report
 from omb_py.cli.param_types import Parsed, whole
@@ -50,61 +50,49 @@ def command() -> click.Command:
         "tune",
         params=[
             click.Argument(["words"], nargs=-1, type=Parsed("word", str), metavar="COLLECTIVE [OPTIONS]"),
-            Grouped(
-                ["-n", "--ranks"],
-                heading=candidates,
-                metavar="N[,N…]",
-                type=Parsed("ranks", _ranks),
+            tool_option(
+                candidates,
+                "-n --ranks N[,N…]",
+                f"Number of ranks, or several: each has rules of its own. (default: {DEFAULT_RANKS})",
+                Parsed("ranks", _ranks),
                 default=str(DEFAULT_RANKS),
-                help=f"Number of ranks, or several: each has rules of its own. (default: {DEFAULT_RANKS})",
             ),
-            Grouped(
-                ["--candidate", "candidates"],
-                heading=candidates,
-                metavar="NAME=VAR=VALUE[,VAR=VALUE…]",
+            tool_option(
+                candidates,
+                "--candidate candidates NAME=VAR=VALUE[,VAR=VALUE…]",
+                "A setting to try, by environment variables. Repeat it. (default: none)",
+                Parsed("candidate", parse_candidate),
                 multiple=True,
-                type=Parsed("candidate", parse_candidate),
-                help="A setting to try, by environment variables. Repeat it. (default: none)",
             ),
-            Grouped(
-                ["--budget"],
-                heading=judging,
-                metavar="TIME",
-                type=Parsed("time", parse_duration),
-                default=None,
-                help="Begin no launch after so long, as 20m; what is open then is MARGINAL. (default: no limit)",
+            tool_option(
+                judging,
+                "--budget TIME",
+                "Begin no launch after so long, as 20m; what is open then is MARGINAL. (default: no limit)",
+                Parsed("time", parse_duration),
             ),
-            Grouped(
-                ["--delta"],
-                heading=judging,
-                metavar="P",
-                type=Parsed("fraction", parse_fraction),
+            tool_option(
+                judging,
+                "--delta P",
+                "A setting must be faster than the default by so much. (default: 3%)",
+                Parsed("fraction", parse_fraction),
                 default=0.03,
-                help="A setting must be faster than the default by so much. (default: 3%)",
             ),
-            Grouped(
-                ["--strict"],
-                heading=judging,
-                is_flag=True,
-                help="Exit code 4 where the budget was too small to decide. (default: off)",
+            tool_option(judging, "--strict", "Exit code 4 where the budget was too small to decide. (default: off)"),
+            tool_option(
+                judging,
+                "--seed N",
+                "Of the order of launches and sizes. (default: drawn, and stored)",
+                whole("seed", 0),
             ),
-            Grouped(
-                ["--seed"],
-                heading=judging,
-                metavar="N",
-                type=whole("seed", 0),
-                help="Of the order of launches and sizes. (default: drawn, and stored)",
-            ),
-            Grouped(
-                ["--folder"],
-                heading="Output",
-                metavar="DIR",
-                type=Parsed("folder", Path),
+            tool_option(
+                "Output",
+                "--folder DIR",
+                "Where the files are written that the proof allows. (default: tuned)",
+                Parsed("folder", Path),
                 default="tuned",
-                help="Where the files are written that the proof allows. (default: tuned)",
             ),
             *report_options(),
-            Grouped(["--quiet"], heading="Output", is_flag=True, help="No progress and no notes on stderr."),
+            tool_option("Output", "--quiet", "No progress and no notes on stderr."),
             table_option("store"),
             resume_option(
                 "Resume a tuning that was interrupted or ran out of budget, with the same options: its id, the "
