@@ -163,7 +163,7 @@ class TestOnSimulatedRanks:
         # runs of one day, one after the other, cannot tell a change from a drift
         assert (comparison.headline, comparison.exit_code, comparison.run_id) == ("0 slower, 1 unclear", 0, None)
 
-    def test_sides_are_measured_in_turn(self, tmp_path: Path) -> None:
+    def test_sides_are_interleaved(self, tmp_path: Path) -> None:
         request = Request("bcast", ("mock",), sizes="8:8", iterations="20", quiet=True)
         slow = omb_py.Side(replace(request, settings={"mock": "alpha=2us"}))
         comparison = omb_py.compare(omb_py.Side(request), slow, launches=8, rounds=1, seed=1, store=tmp_path)

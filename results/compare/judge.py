@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from omb_py.results.compare.in_turn import InTurn, Levels, Outcome, Pairs, limits
+from omb_py.results.compare.interleaved import Interleaved, Levels, Outcome, Pairs, limits
 from omb_py.results.statistics.multiple_testing import holm
 from omb_py.results.statistics.sides.measured_apart import FEWEST_NIGHTS, SHARED_NIGHTS, by_night, drift_allowed_for
 from omb_py.results.statistics.sides.sign_flips import fewest_pairs
@@ -155,13 +155,13 @@ def judge(cells: Sequence[Sequence[Round]], rules: Rules) -> list[Judged]:
         One entry a cell, in the same order; a cell without a round has no answers.
     """
     asked = {(i, q): _asked(rounds, q, rules) for i, rounds in enumerate(cells) if rounds for q in _questions(rounds)}
-    turns = {key: pairs for key, question in asked.items() if (pairs := question.in_turn())}
+    turns = {key: pairs for key, question in asked.items() if (pairs := question.interleaved())}
     apart = [key for key in asked if key not in turns]
     # the questions of either kind are a family; together they err with the chance that was declared
     alpha = rules.alpha / (2 if turns and apart else 1)
     levels = Levels(alpha, SAME_LEVEL, rules.screen, rules.rounds)
     kinds = {key: QUESTIONS.index(key[1]) for key in turns}
-    outcomes = InTurn(turns, kinds, levels).outcomes() | _apart({key: asked[key] for key in apart}, levels)
+    outcomes = Interleaved(turns, kinds, levels).outcomes() | _apart({key: asked[key] for key in apart}, levels)
     judged = [Judged() for _ in cells]
     for (i, question), one in asked.items():
         judged[i].answers[question] = _answer(question, one, outcomes[i, question], rules)
@@ -190,7 +190,7 @@ class _Asked:
         base, new = ([x for measured, _, _ in self.rounds for x in measured.nights[side]] for side in (0, 1))
         return base, new
 
-    def in_turn(self) -> list[Pairs]:
+    def interleaved(self) -> list[Pairs]:
         """The pairs of each round; nothing where the sides did not take turns."""
         if all(measured.paired for measured, _, _ in self.rounds):
             return [Pairs(_names(measured), base, new) for measured, base, new in self.rounds]

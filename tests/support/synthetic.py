@@ -168,7 +168,7 @@ def stored(kind: str, family: int, cells: int, order: str, rules: Rules, seed: i
         seed: of everything random.
     """
     rates = Rates()
-    in_turn = " " not in order
+    interleaved = " " not in order
     for report in range(cells // family):
         machine = Machine(kind, family, np.random.default_rng([seed, KINDS.index(kind), family, report]))
         values: dict[str, list[tuple[float, dict[int, Launched]]]] = {"B": [], "N": []}
@@ -180,7 +180,7 @@ def stored(kind: str, family: int, cells: int, order: str, rules: Rules, seed: i
         judged = []
         for cell in range(family):
             sides = [[(night, here[cell]) for night, here in values[letter] if cell in here] for letter in "BN"]
-            paired = in_turn and len(sides[0]) == len(sides[1]) == len(values["B"])
+            paired = interleaved and len(sides[0]) == len(sides[1]) == len(values["B"])
             launches = [tuple(launched for _, launched in side) for side in sides]
             nights = [tuple(night for night, _ in side) for side in sides]
             judged.append([Round(launches[0], launches[1], paired, nights=(nights[0], nights[1]))])

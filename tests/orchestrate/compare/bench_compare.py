@@ -41,7 +41,7 @@ POWER_BARS = {(1.05, 10, 1): 0.84, (1.04, 1, 3): 0.84, (1.05, 500, 3): 0.98}
 """(change, cells, rounds) -> least share that is found of changed cells, a tenth of all (at least one)."""
 
 
-def in_turn(kind: str, family: int) -> Rates:
+def interleaved(kind: str, family: int) -> Rates:
     """A against A, measured by compare in up to three rounds."""
     return simulate(kind, family, REPORTS[family] * family, ANY)
 
@@ -55,7 +55,7 @@ def power(change: float, family: int, rounds: int, changed: float, launches: int
 @pytest.mark.bench
 @pytest.mark.parametrize("kind", KINDS)
 def test_false_alarms(kind: str) -> None:
-    rates = in_turn(kind, 10)
+    rates = interleaved(kind, 10)
     assert lower(rates.false_reports, rates.reports) <= ALPHA
 
 
@@ -94,7 +94,7 @@ def turns() -> bool:
     """False alarms of what compare measures; True where a promise is broken."""
     print("\nReports with any false alarm, A against A, if any change counts (95 % upper bound):\n")
     _table(["launches", "effects", "promised", *(f"{2 * family} questions" for family in REPORTS)])
-    return _false_alarms("by compare, up to 3 rounds of 10 pairs", REPORTS, in_turn, True)
+    return _false_alarms("by compare, up to 3 rounds of 10 pairs", REPORTS, interleaved, True)
 
 
 def nights() -> bool:

@@ -160,7 +160,7 @@ def test_the_interval_goes_with_the_verdict() -> None:
         assert (answer.low > 1 or answer.high < 1) == (answer.p <= 0.01)
 
 
-class TestNotInTurn:
+class TestNotInterleaved:
     """A t test that took launches of other nights as independent called a third of all nights changed."""
 
     def test_a_few_nights_decide_nothing(self) -> None:
@@ -196,7 +196,7 @@ class TestNotInTurn:
         assert answer.verdict == "SLOWER" and answer.paired, "what a night does to both sides falls out"
         assert one([self.nights((range(7), range(7)), 0.2, 1.1)]).verdict == "UNCLEAR"
 
-    def test_cells_in_turn_and_others_share_the_error(self) -> None:
+    def test_interleaved_cells_and_others_share_the_error(self) -> None:
         judged = judge([[measured(1.1)], [self.nights((range(8), range(8, 16)), 0.02, 1.3)]], Rules())
         assert [cell.answers["median"].alpha for cell in judged] == [pytest.approx(0.005)] * 2
         assert [cell.verdict for cell in judged] == ["SLOWER", "SLOWER"]

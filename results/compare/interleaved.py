@@ -1,4 +1,4 @@
-"""Questions whose launches were made in turn: sign flips of all questions together, round after round. Pure."""
+"""Questions whose launches were interleaved: sign flips of all questions together, round after round. Pure."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Levels:
     """Rounds that were declared."""
 
 
-class InTurn(Generic[Key]):
+class Interleaved(Generic[Key]):
     """Judges all questions of a report that were measured in turn."""
 
     def __init__(self, questions: Mapping[Key, Sequence[Pairs]], kinds: Mapping[Key, int], levels: Levels) -> None:
