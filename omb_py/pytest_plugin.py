@@ -152,7 +152,6 @@ class _Clock:
         return self._now
 
     def advance(self) -> None:
-        """Move on."""
         self._now += next(self._durations, 0.0)
 
 

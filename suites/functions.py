@@ -127,8 +127,8 @@ class Caller:
         self.function: Callable[..., Any] = _inner(module, target.function)
         self.number = 0
         make = _inner(module, target.setup) if target.setup else None
-        made = self._guarded(make, self.communicator) if make else target.arguments
-        self.arguments: tuple[Any, ...] = made if isinstance(made, tuple) else (made,)
+        arguments = self._guarded(make, self.communicator) if make else target.arguments
+        self.arguments: tuple[Any, ...] = arguments if isinstance(arguments, tuple) else (arguments,)
 
     def position(self) -> tuple[int, int]:
         """(call, index of the label)."""

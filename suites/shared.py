@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from omb_py.engine.program import steps
-from omb_py.engine.program.benchmark import Cell, Counts, Metric, RankRule, Sizes
+from omb_py.engine.program.benchmark import Benchmark, Cell, Counts, Metric, RankRule, Sizes, Timed, World
 from omb_py.engine.program.dtypes import DTYPES
-from omb_py.engine.program.language import Step
+from omb_py.engine.program.language import Program, Step
 
 LATENCY_COUNTS = Counts(10000, 100, 1000, 10)
 BANDWIDTH_COUNTS = Counts(100, 10, 20, 2)
@@ -23,6 +26,27 @@ POWER_OF_TWO = RankRule("2, 4, 8, … ranks", lambda n: n >= 2 and n & (n - 1) =
 
 ONE_WAY = Metric("us", "mean over iterations of lap time / 2, on rank 0", parts=2)
 PER_CALL = Metric("us", "mean over ranks of each rank's mean lap time")
+
+
+def point_to_point(
+    name: str,
+    summary: str,
+    program: Callable[[World, Cell], Program],
+    metric: Metric,
+    counts: Counts,
+    options: frozenset[str],
+    ranks: RankRule = EXACTLY_TWO,
+    timed: Timed = "rank 0",
+    bytes_total: Callable[[int, int], int] = lambda size, ranks: size,
+    **more: Any,
+) -> Benchmark:
+    """The declaration of a benchmark that sends messages of OMB's point-to-point sizes, of char by default.
+
+    `more` are further fields of :class:`Benchmark`.
+    """
+    return Benchmark(
+        name, "pt2pt", summary, program, metric, PT2PT_SIZES, counts, ranks, timed, "char", options, bytes_total, **more
+    )
 
 
 def message_bytes(cell: Cell) -> int:

@@ -117,7 +117,6 @@ class MockRunner(BaseRunner):
         return describe(steps[step]) if step < len(steps) else ""
 
     def _once(self, stage: int, part: slice) -> None:
-        """Run a setup or teardown."""
         if self.in_step:
             self._session.clocks, _ = self._lockstep.run(self._shared[stage][part], 0, 1, 0, self._session.clocks)
         elif any(ops for rank in self._by_rank for ops in rank[stage][part]):

@@ -43,7 +43,6 @@ def _sweep(defaults: Defaults) -> str:
 
 
 def _syncs(defaults: Defaults) -> str:
-    """The synchronisations that a benchmark admits."""
     b = defaults.benchmark
     cells = [(kind, b.cell("", "", 1, sync=kind)) for kind in SYNCS]
     return ", ".join(kind for kind, cell in cells if not (b.refuses and b.refuses(cell)))

@@ -311,7 +311,6 @@ class SimulatedDevice:
         self._add_handle(self._graphs, where, captured)
 
     def _add_handle(self, handles: dict[int, Captured], where: int, captured: Captured) -> None:
-        """Store a new handle of captured work at the address `where`."""
         self._last_handle += 1
         handles[self._last_handle] = captured
         captured.handles += 1

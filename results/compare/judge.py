@@ -163,8 +163,8 @@ def judge(cells: Sequence[Sequence[Round]], rules: Rules) -> list[Judged]:
     kinds = {key: QUESTIONS.index(key[1]) for key in turns}
     outcomes = Interleaved(turns, kinds, levels).outcomes() | _apart({key: asked[key] for key in apart}, levels)
     judged = [Judged() for _ in cells]
-    for (i, question), one in asked.items():
-        judged[i].answers[question] = _answer(question, one, outcomes[i, question], rules)
+    for (i, question), data in asked.items():
+        judged[i].answers[question] = _answer(question, data, outcomes[i, question], rules)
     return judged
 
 

@@ -86,7 +86,6 @@ def _times(row: Row) -> list[float]:
 
 
 def _stats(data: Sequence[float]) -> dict[str, Any]:
-    """The statistics that pytest-benchmark stores for a series."""
     ordered = sorted(data)
     mean = statistics.fmean(ordered)
     spread = statistics.stdev(ordered) if len(ordered) > 1 else 0.0

@@ -176,7 +176,6 @@ class _Reading:
         part.rows.append(_row(part, dict(zip(part.columns, words, strict=True))))
 
     def close(self) -> None:
-        """End the current table, if there is one."""
         part, self.part = self.part, None
         if part is None:
             return

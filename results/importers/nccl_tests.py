@@ -211,7 +211,6 @@ class _Reading:
         part.placements.append(halves)
 
     def close(self) -> None:
-        """End the current table, if there is one."""
         part, self.part = self.part, None
         if part is None:
             return

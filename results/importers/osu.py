@@ -62,7 +62,6 @@ class _Reading:
                 self.table.spoil(line.number, str(error))
 
     def close(self) -> None:
-        """End the current table, if there is one."""
         if self.table is None:
             return
         result = self.table.finished(len(self.parsed.tables))

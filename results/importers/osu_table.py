@@ -227,7 +227,6 @@ class Building:
         return False
 
     def _blank(self) -> dict[str, Any]:
-        """A row with the values that hold for the whole table."""
         title = TITLES.get(self.benchmark)
         rate = title is not None and title.layout in ("bandwidth", "one_sided_bandwidth", "rate")
         kind = family(self.benchmark)

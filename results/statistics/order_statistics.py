@@ -50,11 +50,11 @@ def _states(looks: Sequence[int], counts: Sequence[int], stays: float) -> NDArra
     widest = max(counts[-1], *counts, 0)
     states = np.zeros((2, widest + 2))  # sides: within, beyond; the last column holds all larger counts
     states[0, 0] = states[1, 1] = 0.5
-    made = 1
+    seen = 1
     for look, (launches, count) in enumerate(zip(looks, counts, strict=True), 1):
-        for _ in range(made, launches):
+        for _ in range(seen, launches):
             states = _stepped(states, stays)
-        made = launches
+        seen = launches
         if look < len(looks):
             states[:, : count + 1] = 0.0
     return states[:, : counts[-1] + 1]

@@ -337,7 +337,6 @@ def _direct(
     expression: ds.Expression | None,
     problems: Problems,
 ) -> pa.Table:
-    """Read the files themselves."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

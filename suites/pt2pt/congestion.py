@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from omb_py.engine.program.benchmark import Benchmark, Cell, Metric, RankRule, World, halves
+from omb_py.engine.program.benchmark import Cell, Metric, RankRule, World, halves
 from omb_py.engine.program.language import (
     Buffer,
     Node,
@@ -21,7 +21,7 @@ from omb_py.engine.program.language import (
 )
 from omb_py.engine.program.steps import irecv, isend, waitall
 from omb_py.suites.pt2pt.two_ranks import OPTIONS, REPLY_BYTES, WINDOW_TAG, apart, reply, timed
-from omb_py.suites.shared import BANDWIDTH_COUNTS, PT2PT_SIZES, message_bytes
+from omb_py.suites.shared import BANDWIDTH_COUNTS, message_bytes, point_to_point
 
 
 def by_node(hosts: Sequence[str]) -> list[list[int]]:
@@ -93,32 +93,24 @@ FAN = Metric(
 _OPTIONS = OPTIONS | {"window"}
 
 BENCHMARKS = (
-    Benchmark(
+    point_to_point(
         "bw_fan_in",
-        "pt2pt",
         "bandwidth into one node from all others at once",
         bw_fan_in,
         FAN,
-        PT2PT_SIZES,
         BANDWIDTH_COUNTS,
-        SEVERAL_NODES,
-        "other nodes",
-        "char",
         _OPTIONS,
-        bytes_total=lambda size, ranks: size,
+        ranks=SEVERAL_NODES,
+        timed="other nodes",
     ),
-    Benchmark(
+    point_to_point(
         "bw_fan_out",
-        "pt2pt",
         "bandwidth out of one node to all others at once",
         bw_fan_out,
         FAN,
-        PT2PT_SIZES,
         BANDWIDTH_COUNTS,
-        SEVERAL_NODES,
-        "first node",
-        "char",
         _OPTIONS,
-        bytes_total=lambda size, ranks: size,
+        ranks=SEVERAL_NODES,
+        timed="first node",
     ),
 )

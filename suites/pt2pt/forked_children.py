@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from omb_py.engine.program.benchmark import Benchmark, Cell, Needs, World
+from omb_py.engine.program.benchmark import Cell, Needs, World
 from omb_py.engine.program.language import Host, Program
 from omb_py.engine.rank.child_processes import Children
 from omb_py.suites.pt2pt.two_ranks import OPTIONS, latency
-from omb_py.suites.shared import EXACTLY_TWO, LATENCY_COUNTS, ONE_WAY, PT2PT_SIZES, sides
+from omb_py.suites.shared import LATENCY_COUNTS, ONE_WAY, point_to_point, sides
 
 
 def latency_mp(world: World, cell: Cell) -> Program:
@@ -21,19 +21,13 @@ def latency_mp(world: World, cell: Cell) -> Program:
 
 
 BENCHMARKS = (
-    Benchmark(
+    point_to_point(
         "latency_mp",
-        "pt2pt",
         "one-way time of a ping-pong beside forked processes",
         latency_mp,
         ONE_WAY,
-        PT2PT_SIZES,
         LATENCY_COUNTS,
-        EXACTLY_TWO,
-        "rank 0",
-        "char",
         OPTIONS | {"process_counts"},
-        bytes_total=lambda size, ranks: size,
         needs=Needs(fork=True),
     ),
 )

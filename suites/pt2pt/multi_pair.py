@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from omb_py.engine.program.benchmark import Benchmark, Cell, Counts, Metric, World
+from omb_py.engine.program.benchmark import Cell, Counts, Metric, World
 from omb_py.engine.program.language import Buffer, Program, Stage, body
 from omb_py.engine.program.steps import barrier
 from omb_py.suites.pt2pt.two_ranks import OPTIONS, in_turn, one_way, ping_pong, timed
-from omb_py.suites.shared import EVEN, LATENCY_COUNTS, PT2PT_SIZES, message_bytes
+from omb_py.suites.shared import EVEN, LATENCY_COUNTS, message_bytes, point_to_point
 
 
 def pair_of(world: World) -> tuple[bool, int]:
@@ -43,32 +43,26 @@ RATE_COUNTS = Counts(100, 10, 100, 10)
 """As in OMB 7.5, which here alone does not lower the iterations of large messages."""
 
 BENCHMARKS = (
-    Benchmark(
+    point_to_point(
         "multi_lat",
-        "pt2pt",
         "one-way time of ping-pongs of all pairs at once",
         multi_lat,
         EACH_PAIR,
-        PT2PT_SIZES,
         LATENCY_COUNTS,
-        EVEN,
-        "first half",
-        "char",
         OPTIONS,
+        ranks=EVEN,
+        timed="first half",
         bytes_total=lambda size, ranks: size * (ranks // 2),
     ),
-    Benchmark(
+    point_to_point(
         "mbw_mr",
-        "pt2pt",
         "bandwidth and message rate of all pairs at once",
         mbw_mr,
         ALL_PAIRS,
-        PT2PT_SIZES,
         RATE_COUNTS,
-        EVEN,
-        "first half",
-        "char",
         OPTIONS | {"window", "vary_window", "print_rate"},
+        ranks=EVEN,
+        timed="first half",
         bytes_total=lambda size, ranks: size * (ranks // 2),
     ),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from omb_py.engine.program import steps
-from omb_py.engine.program.benchmark import Benchmark, Cell, World
+from omb_py.engine.program.benchmark import Cell, World
 from omb_py.engine.program.language import Buffer, Node, Program, Region, Repeat, Request, Requests, Stage, body
 from omb_py.suites.pt2pt.two_ranks import (
     OPTIONS,
@@ -16,11 +16,10 @@ from omb_py.suites.pt2pt.two_ranks import (
 )
 from omb_py.suites.shared import (
     BANDWIDTH_COUNTS,
-    EXACTLY_TWO,
     LATENCY_COUNTS,
     ONE_WAY,
-    PT2PT_SIZES,
     message_bytes,
+    point_to_point,
     window_bytes,
 )
 
@@ -81,46 +80,28 @@ def bibw(world: World, cell: Cell) -> Program:
 _OPTIONS = OPTIONS - {"buffer_num"}
 
 BENCHMARKS = (
-    Benchmark(
+    point_to_point(
         "latency_persistent",
-        "pt2pt",
         "one-way time of a ping-pong of persistent messages",
         latency,
         ONE_WAY,
-        PT2PT_SIZES,
         LATENCY_COUNTS,
-        EXACTLY_TWO,
-        "rank 0",
-        "char",
         _OPTIONS,
-        bytes_total=lambda size, ranks: size,
     ),
-    Benchmark(
+    point_to_point(
         "bw_persistent",
-        "pt2pt",
         "uni-directional bandwidth of a window of persistent messages",
         bw,
         window_bytes(1),
-        PT2PT_SIZES,
         BANDWIDTH_COUNTS,
-        EXACTLY_TWO,
-        "rank 0",
-        "char",
         OPTIONS | {"window"},
-        bytes_total=lambda size, ranks: size,
     ),
-    Benchmark(
+    point_to_point(
         "bibw_persistent",
-        "pt2pt",
         "bi-directional bandwidth of a window of persistent messages",
         bibw,
         window_bytes(2),
-        PT2PT_SIZES,
         BANDWIDTH_COUNTS,
-        EXACTLY_TWO,
-        "rank 0",
-        "char",
         OPTIONS | {"window"},
-        bytes_total=lambda size, ranks: size,
     ),
 )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from math import lcm
 
-from omb_py.engine.program.benchmark import Benchmark, Cell, Metric, Needs, World
+from omb_py.engine.program.benchmark import Cell, Metric, Needs, World
 from omb_py.engine.program.language import Body, Buffer, Program, Region, Stage
 from omb_py.engine.program.steps import recv, send
 from omb_py.suites.pt2pt.two_ranks import timed
-from omb_py.suites.shared import EXACTLY_TWO, LATENCY_COUNTS, PT2PT_SIZES, message_bytes, sides
+from omb_py.suites.shared import LATENCY_COUNTS, message_bytes, point_to_point, sides
 
 
 def latency_mt(world: World, cell: Cell) -> Program:
@@ -35,19 +35,13 @@ def latency_mt(world: World, cell: Cell) -> Program:
 ANY_THREAD = Metric("us", "mean over iterations of lap time / 2, on rank 0, whichever thread played it", parts=2)
 
 BENCHMARKS = (
-    Benchmark(
+    point_to_point(
         "latency_mt",
-        "pt2pt",
         "one-way time of ping-pongs between threads",
         latency_mt,
         ANY_THREAD,
-        PT2PT_SIZES,
         LATENCY_COUNTS,
-        EXACTLY_TWO,
-        "rank 0",
-        "char",
         frozenset({"type", "validation", "ddt", "thread_counts"}),
-        bytes_total=lambda size, ranks: size,
         needs=Needs(thread_level="multiple"),
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from omb_py.engine.program.benchmark import Benchmark, Cell, World
+from omb_py.engine.program.benchmark import Cell, World
 from omb_py.engine.program.language import (
     Buffer,
     Lap,
@@ -18,11 +18,10 @@ from omb_py.engine.program.language import (
 from omb_py.engine.program.steps import irecv, isend, recv, send, waitall
 from omb_py.suites.shared import (
     BANDWIDTH_COUNTS,
-    EXACTLY_TWO,
     LATENCY_COUNTS,
     ONE_WAY,
-    PT2PT_SIZES,
     message_bytes,
+    point_to_point,
     window_bytes,
 )
 
@@ -122,46 +121,21 @@ def bibw(world: World, cell: Cell) -> Program:
 
 
 BENCHMARKS = (
-    Benchmark(
-        "latency",
-        "pt2pt",
-        "one-way time of a blocking ping-pong",
-        latency,
-        ONE_WAY,
-        PT2PT_SIZES,
-        LATENCY_COUNTS,
-        EXACTLY_TWO,
-        "rank 0",
-        "char",
-        OPTIONS,
-        bytes_total=lambda size, ranks: size,
-    ),
-    Benchmark(
+    point_to_point("latency", "one-way time of a blocking ping-pong", latency, ONE_WAY, LATENCY_COUNTS, OPTIONS),
+    point_to_point(
         "bw",
-        "pt2pt",
         "uni-directional bandwidth of a window of messages",
         bw,
         window_bytes(1),
-        PT2PT_SIZES,
         BANDWIDTH_COUNTS,
-        EXACTLY_TWO,
-        "rank 0",
-        "char",
         OPTIONS | {"window"},
-        bytes_total=lambda size, ranks: size,
     ),
-    Benchmark(
+    point_to_point(
         "bibw",
-        "pt2pt",
         "bi-directional bandwidth of a window of messages",
         bibw,
         window_bytes(2),
-        PT2PT_SIZES,
         BANDWIDTH_COUNTS,
-        EXACTLY_TWO,
-        "rank 0",
-        "char",
         OPTIONS | {"window"},
-        bytes_total=lambda size, ranks: size,
     ),
 )

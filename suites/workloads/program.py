@@ -83,7 +83,6 @@ class _Arena:
         return full
 
     def take(self, name: str, nbytes: int) -> int:
-        """Allocate so many bytes of a buffer and return their offset."""
         start = self.at[name]
         self.at[name] = start + -(-nbytes // _LINE) * _LINE
         self.needed[name] = max(self.needed[name], start + nbytes)

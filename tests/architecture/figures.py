@@ -11,6 +11,29 @@ from pathlib import Path
 
 from tests.architecture.graph import ROOT, TOP, imports_of, module_of, rooms, source_files
 
+CAPABILITIES = {
+    "comparing": ("omb_py/orchestrate/compare", "results/compare", "results/statistics/sides"),
+    "accepting": ("omb_py/orchestrate/accept", "results/accept"),
+    "guidelines and links": ("omb_py/orchestrate/checks", "results/checks", "suites/guidelines"),
+    "tuning": ("omb_py/orchestrate/tune", "results/tune"),
+    "workloads and training": ("omb_py/orchestrate/workloads", "suites/workloads", "suites/training"),
+    "statistics and analysis": ("results/statistics", "results/analysis"),
+    "store, formats, importers": ("results",),
+    "report and explorer": ("dashboards",),
+    "planning, launching, running": ("omb_py/orchestrate",),
+    "measuring": ("omb_py/engine", "omb_py/options", "omb_py/grammar", "omb_py/testing"),
+    "backends": ("backends",),
+    "benchmarks": ("suites",),
+    "command line and Python API": ("omb_py",),
+}
+"""What omb-py can do, and the folders that hold it. A folder belongs to the first that names it or one above it."""
+
+
+def capability_of(name: str) -> str:
+    """The capability of a room. Raises StopIteration for a room that no capability holds."""
+    places = ((what, folder) for what, folders in CAPABILITIES.items() for folder in folders)
+    return next(what for what, folder in places if name == folder or name.startswith(f"{folder}/"))
+
 
 def local_imports(root: Path) -> int:
     """Import statements inside functions that import modules of omb_py."""
@@ -118,6 +141,10 @@ def figures(root: Path) -> dict[str, str]:
         **{
             f"lines of {top}/": f"{sum(r.lines for r in house.values() if r.name.split('/')[0] == top):,}"
             for top in TOP
+        },
+        **{
+            f"lines of {what}": f"{sum(r.lines for r in house.values() if capability_of(r.name) == what):,}"
+            for what in CAPABILITIES
         },
     }
 

@@ -94,7 +94,6 @@ class CollectiveCall:
             yield op.recv, row[: op.recv.size]
 
     def _blocks(self, participant: Participant, step: Step, recv: Bytes) -> Iterator[tuple[Bytes, Bytes]]:
-        """The blocks of an irregular collective."""
         for peer, number, (start, room) in incoming(step, participant.rank, self._ranks):
             blocks = self._sent.get((peer, participant.rank), [])
             if number >= len(blocks):

@@ -287,7 +287,6 @@ def _lap(w: Writer, slot: int, seconds: bool) -> None:
 
 
 def _body(w: Writer, variant: tuple[tuple[int, ...], ...], first_row: int, seconds: bool) -> None:
-    """Write the rows of a variant."""
     passes: list[tuple[str, str, int, str, int]] = []  # of each open repeat: its k, block, line, k outside, row
     k = "0"
     for offset, (op, step, *details) in enumerate(variant):

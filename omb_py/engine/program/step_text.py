@@ -75,7 +75,6 @@ def _time(nanoseconds: int) -> str:
 
 
 def _operand(value: object) -> str:
-    """An operand as written in a step's text."""
     match value:
         case Region() | Blocks():
             return f"{value.nbytes} B of {value.buffer}"

@@ -225,7 +225,6 @@ def _launch(run: Run, request: Request, cells: tuple[Cell, ...], number: int) ->
 
 
 def _take(table: Table, message: Mapping[str, Any], hosts: Sequence[str]) -> None:
-    """Add a finished round to a table."""
     table.hosts, cell, samples = hosts, message["cell"], samples_of(message)
     if cell["benchmark"] == "latency":
         table.latency(int(cell["sweep"]), message["pairs"], samples)

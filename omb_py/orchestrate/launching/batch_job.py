@@ -182,7 +182,6 @@ def submit(batch: Batch, note: Callable[[str], None], environ: Mapping[str, str]
 def _submitted(
     batch: Batch, script: Path, where: str, environ: Mapping[str, str]
 ) -> tuple[str, str, subprocess.Popen[str]]:
-    """An entry of :attr:`Jobs.running`."""
     words = ["sbatch", "--wait", "--parsable", *([f"--nodelist={where}"] if where else []), *batch.extra, str(script)]
     try:
         waiting = subprocess.Popen(

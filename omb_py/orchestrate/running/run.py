@@ -212,7 +212,6 @@ def start(run: Run, launch: LaunchPlan) -> None:
 
 
 def _start(run: Run, launch: LaunchPlan, failed: Sequence[str]) -> None:
-    """Start the ranks of a launch with a launcher and supervise them."""
     request, offer = run.request, capabilities(launch.backend)
     command = command_for(
         request.launcher,
@@ -302,7 +301,6 @@ def supervise(
 
 
 def _run_here(run: Run, launch: LaunchPlan, failed: Sequence[str] = ()) -> None:
-    """Run a launch whose ranks all live in this process."""
     spec = spec_of(run, launch)
     collector = Collector(run, launch, {"launcher": "none", "command": [], **run.where.facts, **_attempts(failed)})
 

@@ -57,20 +57,20 @@ def boundaries(alpha: float, rounds: int) -> tuple[float, ...]:
     grid = np.arange(_STEP / 2, _FAR, _STEP)
     normal = np.exp(-(grid**2) / 2) / np.sqrt(2 * np.pi) * _STEP
     at_zero, above = 1.0, np.zeros_like(grid)  # the distribution of the sum where no boundary was reached
-    found: list[float] = []
+    limits: list[float] = []
     for number, share in enumerate(SPENDING[rounds - 1], start=1):
         low, high = 0.0, _FAR
         for _ in range(50):
             middle = (low + high) / 2
             reached = at_zero * scipy.special.ndtr(-middle) + above @ scipy.special.ndtr(grid - middle)
             low, high = (low, middle) if reached <= share * alpha / 2 else (middle, high)
-        found.append(high / np.sqrt(number))
+        limits.append(high / np.sqrt(number))
         # the sum of two midpoints lies half a step beyond a midpoint: shared out between its two neighbours
         both = np.convolve(above, normal)[: len(grid)]
         both = (both + np.concatenate([[0.0], both[:-1]])) / 2
         above = np.where(grid < high, above / 2 + at_zero * normal + both, 0.0)
         at_zero /= 2
-    return tuple(map(float, found))
+    return tuple(map(float, limits))
 
 
 def can_show(pairs: int, alpha: float, rounds: int, done: int = 0) -> bool:

@@ -120,7 +120,6 @@ def _import(source: str, store: Path, options: Options) -> str | None:
 
 
 def _content(source: str) -> tuple[bytes, float]:
-    """The bytes of a file and when it was last written."""
     if source == STDIN:
         return sys.stdin.buffer.read(), time.time()
     try:
