@@ -145,8 +145,10 @@ def _only_posts(node: Node) -> bool:
 
 def _check(step: Step) -> None:
     """Raises EnvironmentProblem for what NCCL does not do, although it has the call."""
-    if "in_place" in step.operands and step.op in ("alltoall", "alltoallv", "reduce_scatter"):
-        raise EnvironmentProblem(f"NCCL has no in-place {step.op}: leave out -l, or use reduce_scatter_block for -l")
+    uneven = step.op == "reduce_scatter" and len(set(step["counts"])) > 1
+    if "in_place" in step.operands and (uneven or step.op in ("alltoall", "alltoallv")):
+        what = f"{step.op} with blocks of different sizes" if uneven else step.op
+        raise EnvironmentProblem(f"NCCL has no in-place {what}: leave out -l, or use reduce_scatter_block for -l")
 
 
 def _blocks(where: Region | Blocks, ranks: int) -> list[Region]:

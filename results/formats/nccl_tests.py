@@ -56,7 +56,9 @@ UNKNOWN: Final = "N/A"
 WORDS: Final = ("size", "count", "type", "redop", "root", *("time", "algbw", "busbw", "#wrong") * 2)
 """The columns of a line."""
 
+_SCATTERED: Final = ("reduce_scatter", "reduce_scatter_block")
 _NAMES = {benchmark: collective for collective, benchmark in BENCHMARKS.items()}
+_NAMES["reduce_scatter_block"] = "reduce_scatter"
 _OWN = "omb-py"
 _ONE_TABLE = ("benchmark", "launch_id", "library_version", "binding", "device", "buffer", "process_sync", "cache")
 """Rows that are equal in these columns share a table."""
@@ -118,6 +120,16 @@ def line(outside: Row | None, inside: Row | None) -> str:
     return head + _half(outside) + _half(inside) + "\n"
 
 
+def starting(benchmark: str) -> str:
+    """The first line of a test's output."""
+    return f"# Collective test starting: {_NAMES.get(benchmark, benchmark)}_perf\n"
+
+
+def concluded(benchmark: str) -> str:
+    """The last line of a test's output."""
+    return f"# Collective test concluded: {_NAMES.get(benchmark, benchmark)}_perf\n"
+
+
 def footer(rows: Sequence[Row]) -> str:
     """The last lines of a table: the number of wrong results, and the mean of busbw over all lines and placements."""
     wrong = sum(bool(_wrong(row)) for row in rows)
@@ -153,7 +165,7 @@ def to_nccl(rows: Iterable[Row]) -> str:
             table = tables.setdefault((*(row.get(key) for key in _ONE_TABLE), remarks(row)), {})
             cell = (_size(row), _count(row), *(row.get(key) for key in ("dtype", "op", "root")), _repeat(row))
             table.setdefault(cell, {})[bool(row.get("in_place"))] = row
-    return "".join(key[-1] + _table(_NAMES[key[0]], list(table.values())) for key, table in tables.items())
+    return "".join(key[-1] + _table(key[0], list(table.values())) for key, table in tables.items())
 
 
 def remarks(row: Row) -> str:
@@ -162,10 +174,10 @@ def remarks(row: Row) -> str:
     return f"{caveat_line(own)}\n" if own else ""
 
 
-def _table(name: str, lines: Sequence[Mapping[bool, Row]]) -> str:
+def _table(benchmark: str, lines: Sequence[Mapping[bool, Row]]) -> str:
     body = "".join(line(halves.get(False), halves.get(True)) for halves in lines)
     end = footer([row for halves in lines for row in halves.values()])
-    return f"# Collective test starting: {name}_perf\n{_HEADER}{body}{end}# Collective test concluded: {name}_perf\n"
+    return starting(benchmark) + _HEADER + body + end + concluded(benchmark)
 
 
 def _repeat(row: Row) -> tuple[str, ...]:
@@ -185,7 +197,7 @@ def _count(row: Row) -> int:
     if reported is not None:
         return int(reported)
     count = int(row.get("size_bytes") or 0) // (itemsize(row.get("dtype")) or 1)
-    return count // int(row.get("ranks") or 1) if row["benchmark"] == "reduce_scatter" else count
+    return count // int(row.get("ranks") or 1) if row["benchmark"] in _SCATTERED else count
 
 
 def _wrong(row: Row) -> float | None:

@@ -73,17 +73,23 @@ def reduce_scatter(world: World, cell: Cell) -> CallAndBuffers:
         counts = tuple(n // item for n in uneven(size // world.size, cell, world.size))
     size = sum(counts) * item
     out = Region("recv" if cell.in_place else "send", 0, size)
-    back = Region("recv", 0, counts[world.rank] * item)
+    back = Region("recv", _result_at(cell, counts, world.rank) * item, counts[world.rank] * item)
     call = steps.reduce_scatter(out, back, counts, kind, cell.op)
     return _in_place(call, cell.in_place), _buffers(size, size if cell.in_place else back.nbytes)
+
+
+def _result_at(cell: Cell, counts: tuple[int, ...], rank: int) -> int:
+    """The element at which the result lies: in place MPI leaves it at the beginning, NCCL at the rank's block."""
+    if not cell.in_place or not capabilities(cell.backend).in_place_at_rank:
+        return 0
+    return sum(counts[:rank])
 
 
 def reduce_scatter_block(world: World, cell: Cell) -> CallAndBuffers:
     """Reduce a vector of `size` bytes, an equal block to each rank; the rest is left out, as in OMB."""
     kind = reduction_dtype(cell.dtype)
     block = message_bytes(cell) // DTYPES[kind].itemsize // world.size * DTYPES[kind].itemsize
-    # in place MPI leaves the result at the beginning, NCCL where the rank's block stood
-    at = world.rank * block if cell.in_place and capabilities(cell.backend).in_place_at_rank else 0
+    at = _result_at(cell, (block,) * world.size, world.rank)
     out, back = Region("recv" if cell.in_place else "send", 0, block * world.size), Region("recv", at, block)
     call = steps.reduce_scatter_block(out, back, kind, cell.op)
     return _in_place(call, cell.in_place), _buffers(block * world.size, block * world.size if cell.in_place else block)
@@ -195,6 +201,7 @@ COLLECTIVES = (
         bcast,
         _vector,
         "broadcast",
+        options=frozenset({_ROOT}),
         rooted=True,
     ),
     Collective(

@@ -12,7 +12,7 @@ from __future__ import annotations
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
@@ -347,7 +347,7 @@ def outputs(step: Step, k: int, world: World, iteration: int) -> Iterator[Part]:
             start = me * elements
         elif op == "reduce_scatter":
             start, elements = sum(step["counts"][:me]), step["counts"][me]
-            region = Region(region.buffer, region.offset, elements * item)
+            region = replace(region, nbytes=elements * item)
         key = step["dtype"], step["op"], n, iteration, _slot(sent, k)
         yield region.at(k), partial(_part_of_reduced, start, elements, sent.nbytes // item, *key)
     elif op in PREFIXES and (before := me + (op == "scan")):

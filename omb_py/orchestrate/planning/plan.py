@@ -37,6 +37,10 @@ _DEFAULT_LEVEL = {"mpi4py": "multiple"}
 """Thread levels that a binding asks for by itself; others ask for what the benchmark needs."""
 
 
+NCCL_TESTS_TYPE = "float32"
+"""The element type where none is given."""
+NCCL_TESTS_BYTES = 32 << 20
+"""Bytes of the whole operation where no size is given: its ``-b`` and ``-e``."""
 NCCL_TESTS_SAMPLES, NCCL_TESTS_WARMUP = "1", 1
 """One sample of :data:`~omb_py.engine.measuring.async_timing.BATCH` calls after one of warm-up."""
 
@@ -261,7 +265,8 @@ def sizes_of(benchmark: Benchmark, text: str | None) -> tuple[int, ...]:
 
 
 def _dtypes(request: Request, benchmark: Benchmark) -> list[str]:
-    return [parse_dtype(word) for word in request.dtypes] or [benchmark.dtype]
+    alike = request.format == NCCL_TESTS and "type" in benchmark.options
+    return [parse_dtype(word) for word in request.dtypes] or [NCCL_TESTS_TYPE if alike else benchmark.dtype]
 
 
 def common_cells(request: Request, benchmark: Benchmark) -> tuple[Cell, ...]:
@@ -311,7 +316,7 @@ def _cells(request: Request, benchmark: Benchmark) -> Iterator[Cell]:
     if request.format == NCCL_TESTS:
         counts = parse_iterations(NCCL_TESTS_SAMPLES if request.iterations == "auto" else str(request.iterations))
     for dtype in _dtypes(request, benchmark):
-        for size in benchmark.sizes_for(dtype, sizes_of(benchmark, request.sizes)):
+        for size in benchmark.sizes_for(dtype, _sizes(request, benchmark)):
             if request.buffer == OBJECT:
                 if size < OBJECT_ITEM_BYTES[request.object_kind or "bytes"]:
                     continue
@@ -334,6 +339,13 @@ def _cells(request: Request, benchmark: Benchmark) -> Iterator[Cell]:
                 yield replace(cell, window=window)
             if request.format == NCCL_TESTS and has_in_place(benchmark):
                 yield replace(cell, in_place=True)
+
+
+def _sizes(request: Request, benchmark: Benchmark) -> tuple[int, ...]:
+    """The message sizes of a request; in the form of nccl-tests the one that it takes by default."""
+    if request.format == NCCL_TESTS and request.sizes is None and benchmark.sizes:
+        return (NCCL_TESTS_BYTES // max(1, benchmark.bytes_total(1, request.ranks or DEFAULT_RANKS)),)
+    return sizes_of(benchmark, request.sizes)
 
 
 def timing_of(request: Request, benchmark: Benchmark, backend: str, device: str) -> dict[str, Any]:

@@ -117,7 +117,7 @@ class NcclTests:
 
     def row(self, row: Row, request: Request | None = None) -> None:
         """Keep the out-of-place row, and print it together with the in-place row."""
-        from omb_py.results.formats.nccl_tests import check, header, line, remarks
+        from omb_py.results.formats.nccl_tests import check, header, line, remarks, starting
 
         check(row)
         if (above := remarks(row)) != self._remarks:
@@ -125,7 +125,7 @@ class NcclTests:
             sys.stdout.write(above)
             self._remarks = above
         if not self._begun:
-            sys.stdout.write(header())
+            sys.stdout.write(starting(row["benchmark"]) + header())
             self._begun = True
         self._rows.append(row)
         if self._waiting is not None and row["in_place"] and _same(row, self._waiting):
@@ -146,11 +146,11 @@ class NcclTests:
 
     def close(self) -> None:
         """Print the last line and the sums."""
-        from omb_py.results.formats.nccl_tests import footer
+        from omb_py.results.formats.nccl_tests import concluded, footer
 
         self._flush()
         if self._rows:
-            sys.stdout.write(footer(self._rows))
+            sys.stdout.write(footer(self._rows) + concluded(self._rows[-1]["benchmark"]))
             sys.stdout.flush()
         self._rows.clear()
 

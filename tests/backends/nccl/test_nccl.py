@@ -385,3 +385,23 @@ def test_groups_are_opened_and_closed(name: str) -> None:
             assert depth in (0, 1)
             assert depth == 1 or node.op not in ("send", "recv"), "an exchange outside a group would not end"
     assert depth == 0
+
+
+@needs_compiler
+@pytest.mark.mpi
+@pytest.mark.parametrize("name", ["reduce_scatter", "bcast"])
+def test_the_form_of_nccl_tests_asks_for_nothing_more(name: str) -> None:
+    """Both halves without -l, floats without -T, 32 MiB without -m (here less, for time), a root for broadcast."""
+    words = (name, "--backend", "nccl", "-d", "sim", "-n", "2", "-m", "4K:4K", "-c", "--format", "nccl-tests")
+    code, text, _ = _cli(
+        *words, "--no-store", *(("-k", "fixed:1") if name == "bcast" else ()), OMB_PY_NCCL=str(library())
+    )
+    assert code == 0, text
+    collective = {"bcast": "broadcast"}.get(name, name)
+    assert f"# Collective test starting: {collective}_perf\n#\n" in text
+    assert f"# Collective test concluded: {collective}_perf\n" in text
+    (found,) = (line.split() for line in text.splitlines() if line.split()[:1] == ["4096"])
+    if name == "bcast":
+        assert found[:5] == ["4096", "1024", "float", "none", "1"] and found[12] == "0"
+    else:
+        assert found[:5] == ["4096", "512", "float", "sum", "-1"] and (found[8], found[12]) == ("0", "0")

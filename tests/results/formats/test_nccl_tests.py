@@ -163,3 +163,48 @@ class TestRows:
     def test_a_benchmark_that_nccl_tests_lacks_is_refused_by_the_export(self, make_row) -> None:
         with pytest.raises(UsageError, match="none of these rows is of a collective that nccl-tests has"):
             export([make_row(benchmark="latency")], "nccl-tests")
+
+
+def c_number(value: float, width: int) -> str:
+    """getFloatStr of nccl-tests 2.19 (src/util.cu), with C's own conversions."""
+    power, bound = 0, 1
+    while value >= bound:
+        power, bound = power + 1, bound * 10
+    if power < width - 2:
+        return f"{value:{width}.2f}"
+    if power < width - 1:
+        return f"{value:{width}.1f}"
+    if power < width + 1:
+        return f"{value:{width}.0f}"
+    return f"{value:{width}.1e}" if width >= 7 else f"{value:{width}.0e}"
+
+
+@given(
+    st.integers(0, 10**12),
+    st.sampled_from(["sum", None]),
+    st.sampled_from([None, 0, 7]),
+    st.floats(0.001, 1e12, allow_nan=False),
+    st.floats(0, 1e9, allow_nan=False),
+    st.integers(0, 10**7),
+)
+def test_a_line_is_that_of_nccl_tests_to_the_character(
+    elements: int, op: str | None, root: int | None, us: float, gbps: float, wrong: int
+) -> None:
+    """writeBenchmarkLinePreamble and writeBenchmarkLineBody of src/util.cu, twice."""
+    size = elements * 4
+    row: dict[str, Any] = {"benchmark": "reduce", "size_bytes": size, "bytes_total": size, "dtype": "float32"}
+    row |= {"op": op, "root": root, "ranks": 2, "value": us, "algbw_gbps": gbps, "busbw_gbps": gbps}
+    row["wrong_bytes"] = wrong * 4
+    shown = -1 if root is None else root
+    head = f"{size:12d}  {elements:12d}  {'float':>8}  {op or 'none':>6}  {shown:6d}"
+    half = f"  {c_number(us, 7)}  {c_number(gbps, 6)}  {c_number(gbps, 6)}  {wrong:6g}"
+    assert line(row, row) == head + half + half + "\n"
+
+
+@pytest.mark.parametrize("benchmark", ["reduce_scatter", "reduce_scatter_block"])
+def test_the_count_of_a_reduce_scatter_is_that_of_a_block(benchmark: str) -> None:
+    row = {"benchmark": benchmark, "size_bytes": 4096, "bytes_total": 4096, "dtype": "float32", "ranks": 4, "op": "sum"}
+    assert parse(line({**row, "value": 1.0}, None)).count == 256
+    text = to_nccl([{**row, "value": 1.0, "unit": "us"}])
+    assert text.startswith("# Collective test starting: reduce_scatter_perf\n#\n")
+    assert text.endswith("# Collective test concluded: reduce_scatter_perf\n")
