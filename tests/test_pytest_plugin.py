@@ -16,6 +16,8 @@ DOCS = Path(__file__).resolve().parent.parent / "docs" / "pytest.md"
 INSTALLED = any(entry.name == "omb_py" for entry in entry_points(group="pytest11"))
 PLUGIN = [] if INSTALLED else ["-p", "omb_py.pytest_plugin"]
 """An installation that is older than the plugin has no entry point yet."""
+ALONE = ["-p", "benchmark", *(PLUGIN or ["-p", "omb_py"])]
+"""Where pytest does not look for plugins: those of the other packages here take longer to load than a test to run."""
 
 KNOWN = """
 import pandas as pd
@@ -58,16 +60,18 @@ def run(pytester, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
     pytester.makeconftest(KNOWN)
 
-    def call(text: str, *words: str):
+    def call(text: str, *words: str, found: bool = False):
+        if not found:
+            monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
         pytester.makepyfile(text)
         flags = ["-p", "no:cacheprovider", "-p", "no:xdist", "-q", "-s"]
-        return pytester.runpytest_subprocess(*PLUGIN, *flags, *words)
+        return pytester.runpytest_subprocess(*(PLUGIN if found else ALONE), *flags, *words)
 
     return call
 
 
 def test_launches_are_the_samples_of_pytest_benchmark(run, pytester) -> None:
-    result = run(TEST, "--omb-py", "--benchmark-json=b.json", "--omb-py-store=kept")
+    result = run(TEST, "--omb-py", "--benchmark-json=b.json", "--omb-py-store=kept", found=True)
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["*result 200.0 (100.0, 300.0, 200.0) 100 kept*", "*benchmark 'mine'*", "*test_step*"])
     (benchmark,) = json.loads((pytester.path / "b.json").read_text())["benchmarks"]
@@ -90,7 +94,7 @@ def test_a_limit_of_pytest_benchmark_fails_the_run(run, pytester) -> None:
     pytester.makeconftest(faster)
     pytester.makepyfile(TEST)
     words = ("--omb-py", "--benchmark-compare", "--benchmark-compare-fail=median:20%")
-    again = pytester.runpytest_subprocess(*PLUGIN, "-p", "no:cacheprovider", "-p", "no:xdist", "-q", *words)
+    again = pytester.runpytest_subprocess(*ALONE, "-p", "no:cacheprovider", "-p", "no:xdist", "-q", *words)
     assert again.ret != 0
     again.stderr.fnmatch_lines(["*Performance has regressed*"])
 
@@ -113,7 +117,7 @@ def test_what_goes_wrong_is_one_line(run, line, words) -> None:
 
 
 def test_without_pytest_benchmark_it_says_what_to_install(run) -> None:
-    result = run(TEST, "--omb-py", "-p", "no:benchmark")
+    result = run(TEST, "--omb-py", "-p", "no:benchmark", found=True)
     assert result.ret != 0
     result.stdout.fnmatch_lines(["*pip install pytest-benchmark*"])
 

@@ -19,7 +19,7 @@ from omb_py.dashboards.report.html_page import page
 from tests.dashboards.stores import write
 from tests.support import planted_store
 
-SEEDS = (101, 102)
+SEEDS = (101, pytest.param(102, marks=pytest.mark.slow))
 """Others than those of the table in docs/report.md."""
 
 
