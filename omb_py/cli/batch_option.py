@@ -94,11 +94,17 @@ def _submit(page: Page, own: Sequence[click.Option], values: dict[str, Any], job
     words = (str(page.name), *without(raw, own))
     if job["subset"] and job["array"]:
         raise UsageError("--subset names the nodes of each job, --array leaves them to the scheduler: leave one out")
+    nodes, ranks = job["nodes"], values.get("ranks")
+    if nodes and ranks and nodes > ranks:
+        raise UsageError(
+            f"--nodes {nodes} with -n {ranks}: {nodes - ranks} nodes would have no rank, and Slurm would give {ranks} "
+            f"without a word: -n {nodes} or more, or --nodes {ranks}"
+        )
     batch = Batch(
         words,
         (Path.cwd() / _FOLDER),
-        job["nodes"],
-        values.get("ranks"),
+        nodes,
+        ranks,
         array=job["array"] or 1,
         subsets=job["subset"],
         extra=job["submit_args"] or (),

@@ -153,6 +153,7 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     assert out.endswith(".code run quick -n 4 --store st\n") and "--ntasks=4\n" in out and "--nodes=2\n" in out
     for words, says in (
         ("--nodes 2", "--nodes is for a batch job: add --submit slurm"),
+        ("--submit slurm --nodes 99 -n 2", "--nodes 99 with -n 2: 97 nodes would have no rank"),
         ("--submit pbs", "unknown scheduler 'pbs': valid"),
         ("--submit slurm --subset n1 --array 2", "--subset names the nodes of each job"),
         ("--submit slurm --subset=", "--subset names no node: write it as node[1-4]"),
