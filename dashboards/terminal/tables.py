@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from rich import box
@@ -20,13 +20,20 @@ from omb_py.results.formats.units import energy_text, number_of, size_text
 from omb_py.results.store.runs import Run
 
 Row = Mapping[str, Any]
+SPARE = ("n", "stop", "min µs", "max µs", "launch", "energy/op", "version", "p99 µs", "busbw GB/s")
+"""What a narrow terminal does without, the first one first; never the size, the value, the median or a verdict."""
 
 
-def results_table(rows: Sequence[Row], title: str | None = None) -> Table:
+def results_table(rows: Sequence[Row], title: str | None = None, without: Collection[str] = ()) -> Table:
     """Make a table of cells, one line each.
 
     Columns with one value in all rows (benchmark, library, binding, type, launch …) go into the title; columns that no
     row has (busbw, validation) are left out.
+
+    Args:
+        rows: rows of the store.
+        title: instead of what all rows share.
+        without: heads of columns to leave out.
     """
     # Text, not str: brackets in a library's version are no markup
     heading = Text(title if title is not None else _common(rows))
@@ -36,10 +43,11 @@ def results_table(rows: Sequence[Row], title: str | None = None) -> Table:
         table.add_column()
         table.add_row("no results")
         return table
-    varying = [(head, value) for head, value in _IDENTITY if len({value(row) for row in rows}) > 1]
+    several = [(head, value) for head, value in _IDENTITY if len({value(row) for row in rows}) > 1]
+    varying = [column for column in several if column[0] not in without]
     for head, _ in varying:
         table.add_column(head, no_wrap=True)
-    measured = [c for c in _MEASURED if any(c[1](row) not in ("", "-") for row in rows)]
+    measured = [c for c in _MEASURED if c[0] not in without and any(c[1](row) not in ("", "-") for row in rows)]
     for head, _ in measured:
         table.add_column(head, justify="right", no_wrap=True)
     marked = marks(rows)

@@ -276,7 +276,12 @@ def document_of(acceptance: Verdicts, strict: bool = False) -> Document:
         partial(as_dict, acceptance),
         facts,
         (
-            TextTable(HEADS, [*map(row, acceptance.verdicts)], ("criterion", "source", "bound", "verdict", "note")),
+            TextTable(
+                HEADS,
+                [*map(row, acceptance.verdicts)],
+                ("criterion", "source", "bound", "verdict", "note"),
+                spare=("source", "interval", "launches", "note"),
+            ),
             TextTable(
                 ("correctness", "verdict", "note"),
                 [(check.name, check.word, check.note) for check in acceptance.checked],

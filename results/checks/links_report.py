@@ -116,7 +116,7 @@ def document_of(sweep: Sweep) -> Document:
         _headline(sweep, by_state["confirmed"]),
         NEGATIVE if sweep.confirmed else OK,
         partial(as_dict, sweep),
-        tables=(TextTable(HEADS, rows, HEADS[:4]),) if rows else (),
+        tables=(TextTable(HEADS, rows, HEADS[:4], spare=HEADS[-1:]),) if rows else (),
         notes=notes,
     )
 

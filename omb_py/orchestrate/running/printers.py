@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -223,9 +224,9 @@ class AtEnd:
         if self.form == "table":
             from rich.text import Text
 
-            from omb_py.dashboards.terminal.tables import results_table
+            from omb_py.dashboards.terminal.tables import SPARE, results_table
             from omb_py.results.analysis.crossover import sentences
-            from omb_py.results.formats.writers.terminal import stdout_console
+            from omb_py.results.formats.writers.terminal import fitted, stdout_console
 
             console = stdout_console()
             tables: dict[str, list[Row]] = {}
@@ -234,7 +235,8 @@ class AtEnd:
             for rows in tables.values() or [[]]:
                 if len({(row["backend"], row.get("device")) for row in rows}) > 1:
                     rows = sorted(rows, key=lambda row: (row["dtype"], row["window"] or 0, row["size_bytes"]))
-                console.print(results_table(rows))
+                table = partial(results_table, rows, None)
+                console.print(fitted(table, SPARE, console, "csv"))
                 for text in sentences(rows):
                     console.print(Text(text))
             return

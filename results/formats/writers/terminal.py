@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from rich import box
 from rich.console import Console, Group
@@ -42,17 +42,31 @@ def to_text(document: Document, console: Console | None = None) -> str:
 
 def _fitting(table: TextTable, console: Console) -> Group:
     """The table without the spare columns for which the terminal is too narrow; a line below names them."""
+    spare = [head for head in table.spare if head in table.heads]
+    return fitted(lambda without: rich_table(table, drop_empty=True, without=without), spare, console, "markdown")
+
+
+def fitted(draw: Callable[[Collection[str]], Table], spare: Sequence[str], console: Console, form: str) -> Group:
+    """A table that fits into the console, if leaving out spare columns makes it fit.
+
+    Args:
+        draw: makes the table without some columns, by their heads.
+        spare: heads of the columns that may go, the first one first.
+        console: where it is to be printed.
+        form: the value of ``--format`` that has all columns, for the line that names what was left out.
+    """
     left_out: list[str] = []
-    drawn = rich_table(table, drop_empty=True)
-    for head in table.spare:
+    drawn = draw(left_out)
+    for head in spare:
         if console.measure(drawn, options=console.options.update(width=_PIPE_WIDTH)).maximum <= console.width:
             break
-        if head in table.heads:
+        narrower = draw([*left_out, head])
+        if len(narrower.columns) < len(drawn.columns):
             left_out.append(head)
-            drawn = rich_table(table, drop_empty=True, without=left_out)
+            drawn = narrower
     if not left_out:
         return Group(drawn)
-    return Group(drawn, Text(f"left out of {console.width} columns: {', '.join(left_out)} (--format markdown has all)"))
+    return Group(drawn, Text(f"left out of {console.width} columns: {', '.join(left_out)} (--format {form} has all)"))
 
 
 def stdout_console() -> Console:

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 from rich.console import Console
 from rich.table import Table
 
-from omb_py.dashboards.terminal.tables import results_table, runs_table
+from omb_py.dashboards.terminal.tables import SPARE, results_table, runs_table
 from omb_py.results.formats.units import size_text
+from omb_py.results.formats.writers.terminal import fitted
 from omb_py.results.store.runs import Run
 
 
@@ -139,3 +141,18 @@ def test_runs() -> None:
         "failed",
     ]
     assert words(line) == ["r1", "2026-11-21 10:00:00", "a, b, c, d +1", "mpi", "MPICH 5.0", "2, 4", "10", "2", "3"]
+
+
+def test_on_a_narrow_terminal_size_value_median_and_verdict_stay() -> None:
+    rows = [
+        row(backend=backend, binding=binding, launch_id=f"20261123T061026-99627{k}-{k}", validated=True, busbw_gbps=1.5)
+        for k, (backend, binding) in enumerate((("mpi", "native"), ("gloo", "torch")))
+    ]
+    console = Console(width=80, no_color=True)
+    with console.capture() as capture:
+        console.print(fitted(partial(results_table, rows, None), SPARE, console, "csv"))
+    shown, _, note = capture.get().partition("left out of 80 columns: ")
+    _, head, *body = [line.rstrip() for line in shown.splitlines() if line.strip() and "──" not in line]
+    assert words(head)[:5] == ["backend", "binding", "size", "value", "median µs"] and "validation" in words(head)
+    assert len(body) == 2 and all("…" not in line and len(line) <= 80 and "Pass" in line for line in body)
+    assert note.split() == "n, stop, min µs, max µs, launch, p99 µs (--format csv has all)".split()
