@@ -45,12 +45,13 @@
     layout.height = Math.round(layout.height * 1.5);
   };
 
-  const draw = (place) => {
+  const draw = async (place) => {
+    drawn.add(place);
+    try { await unpacked; } catch { return; }
     const view = data.views[Number(place.dataset.view)];
     if (!view.spec) return;
     const layout = fitted(view.spec.layout, paper || place.clientWidth);
     place.style.minHeight = layout.height + "px";
-    drawn.add(place);
     return Plotly.react(place, view.spec.data, layout, { displaylogo: false, displayModeBar: narrow() ? false : "hover",
       modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]] });
   };

@@ -15,6 +15,7 @@ from omb_py.dashboards.base import theme
 from omb_py.dashboards.base.sparkline import sparkline
 from omb_py.dashboards.base.view import View, plural
 from omb_py.dashboards.report.build import Report
+from omb_py.dashboards.report.packed_script import packed
 from omb_py.distribution import pip_install
 from omb_py.errors import EnvironmentProblem
 from omb_py.results.formats.document import Document, TextTable
@@ -146,10 +147,17 @@ def _html(title: str, body: Sequence[str], views: Sequence[View], last: str = ""
     drawing = any(view.spec is not None for view in views)
     scripts = [
         f'<script type="application/json" id="views">{_json(views)}</script>',
-        f"<script>{plotly_script()}</script>" if drawing else "",
-        f"<script>{asset('legend.js')}{asset('report.js')}{last}</script>",
+        _plotly(plain=bool(last)) if drawing else "",
+        f"<script>{asset('unpack.js')}{asset('legend.js')}{asset('report.js')}{last}</script>",
     ]
     return frame(title, "\n".join(part for part in [*body, *scripts] if part), asset("report.css"), _POLICY, "light")
+
+
+def _plotly(plain: bool) -> str:
+    """The script in a page; plain where a browser prints the page as soon as it is loaded."""
+    if plain:
+        return f"<script>{plotly_script()}</script>"
+    return f'<script type="text/plain" id="packed">{packed(plotly_script())}</script>'
 
 
 def plotly_script() -> str:

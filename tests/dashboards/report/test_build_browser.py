@@ -162,3 +162,20 @@ def test_on_paper_it_is_light_fits_and_shows_the_commands(opened, every_view) ->
     assert opened.execute_script(OVERLAPS) == []
     opened.execute_script("window.dispatchEvent(new Event('afterprint'))")
     assert opened.execute_script(state) == before
+
+
+@pytest.mark.slow
+def test_a_browser_that_cannot_unpack_says_so_and_opens_the_tables(browser, every_view, tmp_path) -> None:
+    file = tmp_path / "report.html"
+    file.write_text(page(Report("s", "", [], "18 cells", measured=every_view[:2])), encoding="utf-8")
+    without = {"source": "delete window.DecompressionStream"}
+    added = browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", without)
+    browser.get(file.as_uri())
+    browser.execute_async_script("setTimeout(arguments[0], 200)")
+    assert browser.execute_script("return document.querySelector('.plot').textContent").startswith(
+        "This browser is too"
+    )
+    assert browser.execute_script("return document.querySelectorAll('tbody tr').length") == sum(
+        len(view.rows) for view in every_view[:2]
+    )
+    browser.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", added)
