@@ -75,6 +75,8 @@ class _Part:
     """The verdict in the footer, for heads whose last column is a difference instead of a count."""
     bad: Problem | None = None
     length: int = 0
+    named_in: list[str] = field(default_factory=list)
+    """Lines above the head that may name the collective: those below are of the next program."""
 
 
 class NcclText:
@@ -157,6 +159,7 @@ class _Reading:
             return False
         if self.part is not None:
             self.close()
+        again, self.used = self.used, True
         words = line.text.strip().removeprefix("#").split()
         first = next((i for i, word in enumerate(words) if word in _TIMES), len(words))
         halves: list[list[str]] = []
@@ -166,7 +169,9 @@ class _Reading:
             halves[-1].append("time" if word in _TIMES else word)
         self.part = _Part(line.number, self.launch, self.number, words[:first], halves, in_ms=words[0] == "bytes")
         self.part.length = len(line.text.rstrip())
-        self.used = True
+        self.part.named_in = list(self.seen)
+        if again:  # all types and reductions of a program stand under one head
+            raise BadTable("a second head: the preamble of a further program is missing or damaged")
         needed = [{"time", "algbw", "busbw"} - set(half) for half in halves]
         if (
             not 1 <= len(halves) <= _PLACES
@@ -209,6 +214,7 @@ class _Reading:
             rest = rest[len(names) :]
         part.lines.append(_fixed(cells))
         part.placements.append(halves)
+        self.seen.clear()  # what stood above names this program, not the next one
 
     def close(self) -> None:
         part, self.part = self.part, None
@@ -227,7 +233,7 @@ class _Reading:
         launch, context = part.launch, self.context
         if launch.collective is None:
             launch.collective = (
-                collective_in(self.seen)
+                collective_in(part.named_in)
                 or (collective_of(context.benchmark) if context.benchmark else None)
                 or collective_named(context.name)
             )

@@ -28,6 +28,8 @@ BINDING = "c"
 
 _SET_OUT = re.compile(r"\d+ {2,}\S")
 """A number and a gap, which rows begin with. Such a line is a damaged row, not other output in the log."""
+_LIKE_A_TITLE = re.compile(r"\bTest v\d+\.\d+\s*$")
+"""The end of a title. Titles begin a table, so inside of one this is a damaged title."""
 _VERDICTS = {"pass": True, "passed": True, "fail": False, "failed": False, "-": None}
 _INIT = re.compile(r"\s*nprocs: (\d+), min: (\d+)( ms)?, max: (\d+)(?: ms)?, avg: (\d+)(?: ms)?\s*")
 _HELLO = re.compile(r"\s*This is a test with (\d+) processes\s*")
@@ -78,6 +80,8 @@ class Building:
 
     def take(self, line: Line) -> bool:
         """Take a line of the table; False when it does not belong to it. Raises BadTable."""
+        if self.rows and _LIKE_A_TITLE.search(line.text):
+            raise BadTable(f"{shown(line.text.strip())} could be the title of a further table, and is damaged")
         return self._detail(line.text) or self._heads(line.text) or self._row(line)
 
     def _detail(self, text: str) -> bool:
@@ -123,6 +127,9 @@ class Building:
             self.length = len(text.rstrip())
             return True
         if names.HEAD_LINE.match(text):
+            # OMB writes another head for another type alone
+            if any(row["dtype"] == self.dtype for row in self.rows):
+                raise BadTable("a second head: the title of a further table is missing or damaged")
             self.columns, self.length = names.columns(text), len(text.rstrip())
             return True
         return False
