@@ -1,7 +1,7 @@
 """Two nodes with eight GPUs each, as launchers start sixteen ranks there: the user's line and each rank's environment.
 
-The variables of hydra, Open MPI, torchrun and Slurm are recorded from real launches of two ranks here, those of Flux
-and PALS are from their manuals (flux-environment(7), mpiexec(1) of PALS); the numbers are continued to sixteen.
+The variables of hydra, Open MPI and torchrun are recorded from launches of two ranks on one machine, and continued to
+sixteen. Those of Slurm, Flux and PALS are the names that omb-py's table of launchers has, not a record.
 """
 
 from __future__ import annotations
