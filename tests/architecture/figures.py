@@ -1,4 +1,4 @@
-"""Figures of the source's shape: ``python -m tests.architecture.figures [ROOT]``, for this checkout or another one."""
+"""Figures of the source: ``python -m tests.architecture.figures [ROOT…]``, of this checkout or a column for each."""
 
 from __future__ import annotations
 
@@ -145,10 +145,12 @@ def figures(root: Path) -> dict[str, str]:
         **{
             f"lines of {what}": f"{sum(r.lines for r in house.values() if capability_of(r.name) == what):,}"
             for what in CAPABILITIES
+            if "omb_py/orchestrate/compare" in house  # before the rooms capabilities stood side by side
         },
     }
 
 
 if __name__ == "__main__":
-    for name, value in figures(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT).items():
-        print(f"| {name} | {value} |")
+    columns = [figures(Path(root)) for root in sys.argv[1:] or [ROOT]]
+    for name in columns[-1]:
+        print(f"| {name} | {' | '.join(column.get(name, '') for column in columns)} |")

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from tests.architecture.figures import CAPABILITIES, capability_of
 from tests.architecture.graph import ROOT, imports_of, module_of, rooms
 from tests.architecture.picture import FLOORS, PAGE, floor_of, outdated, short
 
@@ -48,3 +49,7 @@ def test_imports_are_read_as_python_does() -> None:
     assert list(imports_of(ast.parse(text), local=False)) == ["omb_py.a.b"]
     assert module_of(ROOT / "results" / "store" / "keys.py") == "omb_py.results.store.keys"
     assert module_of(ROOT / "omb_py" / "engine" / "__init__.py") == "omb_py.engine"
+
+
+def test_every_room_belongs_to_a_capability() -> None:
+    assert {capability_of(name) for name in rooms()} == set(CAPABILITIES)
