@@ -89,6 +89,13 @@ def test_the_tail_is_the_mean_of_the_slowest_tenth() -> None:
     assert links.tail(np.array([[3.0, 1.0], [5.0, 9.0]])).tolist() == [3.0, 9.0]
 
 
+def test_the_spread_of_the_fastest_is_that_of_the_smallest_order_statistic() -> None:
+    # variances of the smallest of two and of three standard normal values, in closed form
+    three = 1 + (math.sqrt(3) / 2 - 9 / 4) / math.pi
+    assert links.of_fastest(2) == pytest.approx(math.sqrt(1 - 1 / math.pi), rel=1e-6)
+    assert links.of_fastest(3) == pytest.approx(math.sqrt(three), rel=1e-6)
+
+
 def test_who_is_measured_again_meets_others_that_look_usual() -> None:
     fleet = Fleet(64, links={(3, 9): 3.0}, slow={20: 2.0})
     found = suspects(sweep(fleet, 1), 64)

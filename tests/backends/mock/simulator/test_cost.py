@@ -153,3 +153,13 @@ def test_launch_effect_and_drift() -> None:
     assert launch_factor(config, 1, 3) == launch_factor(config, 1, 3)
     assert abs(float(np.mean(logs))) < 0.01
     assert abs(float(np.std(logs)) - 0.1) < 0.01
+
+
+@pytest.mark.parametrize("text", ["noise=0.1", "noise=0.1,spike=0.1:5"])
+def test_a_row_is_the_same_whatever_was_forgotten_before_it(text: str) -> None:
+    whole, part = (Noise(parse(text), (1, 2), 64) for _ in range(2))
+    for k in range(0, 3000, 250):
+        part.used = [k] * 64
+        part.forget()
+        assert part.row(k).tolist() == whole.row(k).tolist(), k
+    assert whole._start == 0 < part._start
