@@ -14,6 +14,7 @@ from omb_py.dashboards.base.view import Shown
 from omb_py.dashboards.views import anomalies, comparisons, fits, guidelines, links, over_size, overview, samples
 from omb_py.dashboards.views.cells import Cells
 from omb_py.dashboards.views.first_screen import first_screen
+from omb_py.dashboards.views.tuning import winners
 
 Views = Callable[..., Iterable[Shown]]
 """Called with the cells, and by keyword with the inputs of its entry."""
@@ -156,6 +157,13 @@ ENTRIES: list[Entry] = [
         GUIDELINES.otherwise,
         needs=GUIDELINES,
         report=InReport(70),
+    ),
+    Entry(
+        "winners",
+        "which setting wins where",
+        winners,
+        "Nothing among what is chosen was tuned: omb-py tune.",
+        report=InReport(75, commands=False),
     ),
     Entry("pairs", "pairs of nodes", links.sweeps, LINKS.otherwise, needs=LINKS, report=InReport(80, most=4)),
     Entry(

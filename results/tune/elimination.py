@@ -58,7 +58,7 @@ def stand(sizes: Sequence[Times], design: Design, candidates: int) -> list[Stand
     leaders = [_leader(times, design) for times in sizes]
     asked = [(n, c) for n, times in enumerate(sizes) for c in times if c != leaders[n]]
     differences = {(n, c): _differences(sizes[n], c, leaders[n], design) for n, c in asked}
-    errors, freedoms = _errors(sizes, asked, differences)
+    errors, freedoms = _errors(sizes, leaders, asked, differences)
     level = 1 - design.alpha / (len(design.checks) * max(1, candidates - 1))
     standings = []
     for n, leader in enumerate(leaders):
@@ -103,7 +103,10 @@ def _differences(times: Times, candidate: int, leader: int, design: Design) -> d
 
 
 def _errors(
-    sizes: Sequence[Times], asked: Sequence[tuple[int, int]], differences: Mapping[tuple[int, int], Mapping[int, float]]
+    sizes: Sequence[Times],
+    leaders: Sequence[int],
+    asked: Sequence[tuple[int, int]],
+    differences: Mapping[tuple[int, int], Mapping[int, float]],
 ) -> tuple[np.ndarray, np.ndarray]:
     """Standard error of each mean difference with a shared spread, and its degrees of freedom."""
     if not asked:
@@ -115,7 +118,8 @@ def _errors(
     for column, key in enumerate(asked):
         for block, difference in differences[key].items():
             table[rows[block], column] = difference
-        floors[column] = math.sqrt(2) * rounding([log for times in sizes[key[0]].values() for log in times.values()])
+        times = sizes[key[0]]
+        floors[column] = math.hypot(*(rounding(list(times[c].values())) for c in (key[1], leaders[key[0]])))
     return _shared_spread(table, floors)
 
 
