@@ -33,8 +33,11 @@ def winners(cells: Cells) -> Iterator[Shown]:
 
 def best_of(rows: pd.DataFrame) -> pd.DataFrame:
     """One row for each number of ranks and size: the setting with the least median over its launches."""
-    medians = rows.groupby([*_CELL, "setting"], observed=True)["median_us"].agg(time_us="median", launches="count")
-    medians = medians.reset_index()
+    import pandas as pd
+
+    grouped = rows.groupby([*_CELL, "setting"], observed=True)["median_us"]
+    medians = pd.DataFrame({"time_us": grouped.median(), "launches": grouped.count()}).reset_index()
     default = medians[medians["setting"] == DEFAULT].set_index(_CELL)["time_us"].rename("default_us")
     best = medians.loc[medians.groupby(_CELL, observed=True)["time_us"].idxmin()].join(default, on=_CELL)
-    return best.assign(ratio=best["time_us"] / best["default_us"]).sort_values(_CELL)
+    ordered: pd.DataFrame = best.assign(ratio=best["time_us"] / best["default_us"]).sort_values(_CELL)
+    return ordered

@@ -152,8 +152,14 @@ def series(rows: Sequence[Mapping[str, Any]], whole_band: bool = False) -> list[
 
 
 def side_of(row: Mapping[str, Any]) -> str | None:
-    """Return the side of a comparison that a row was measured for; None for a row of no comparison."""
-    return dict(row.get("tags") or {}).get(SIDE_TAG)
+    """Return the side of a comparison that a row was measured for; None for a row of no comparison.
+
+    Tags may also be the text that figures group rows by (``K=V, K2=V2``).
+    """
+    tags = row.get("tags") or {}
+    if isinstance(tags, str):
+        tags = dict(part.split("=", 1) for part in tags.split(", ") if "=" in part)
+    return dict(tags).get(SIDE_TAG)
 
 
 def version_key(version: str) -> tuple[tuple[int, int, str], ...]:

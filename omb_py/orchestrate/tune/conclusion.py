@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
+import shutil
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from omb_py import __version__
+from omb_py.backends.knobs import LibraryKnobs
 from omb_py.errors import EnvironmentProblem
 from omb_py.orchestrate.running.progress import duration_text
 from omb_py.orchestrate.tune.launches import Launcher
+from omb_py.orchestrate.tune.library_files import files_of
 from omb_py.orchestrate.tune.proof import PAIRS, Proof
 from omb_py.orchestrate.tune.searching import Searching
 from omb_py.results.store.write import reason, write_atomically
+from omb_py.results.tune.library_files import LibraryFiles
 from omb_py.results.tune.report import Proved, Report
-from omb_py.results.tune.rules import Rule, RuleTable, to_json
+from omb_py.results.tune.rules import DEFAULT, Rule, RuleTable, to_json
 from omb_py.results.tune.segments import proved, rule_of
 
 TABLE_FILE = "rules.json"
+UNPROVEN = "unproven"
+"""Folder of the files that the proof is about."""
+_UNPROVEN = (1.0, 1.0, 1.0)
+"""Ratio and interval of a rule before its proof."""
 
 
 def report_of(searching: Sequence[Searching], proof: Proof, launcher: Launcher, command: str) -> Report:
@@ -65,14 +73,31 @@ def _rules(searching: Sequence[Searching], proof: Proof) -> list[Rule]:
     return rules
 
 
-def _proved(searching: Sequence[Searching], proof: Proof) -> list[Proved]:
-    return [
-        Proved(one.plan.ranks, size, one.settings[found.candidate].name, proof.answers[one.plan.ranks, size])
+def proposal(searching: Sequence[Searching], launcher: Launcher, command: str) -> RuleTable:
+    """The rules that the search proposes, not proved: their ratio is 1."""
+    rules = [
+        Rule(
+            one.checked.benchmark.name,
+            one.plan.ranks,
+            found.first_bytes,
+            found.last_bytes,
+            one.settings[found.candidate],
+            *_UNPROVEN,
+        )
         for one in searching
         for found in one.segments()
-        for place in found.places
-        if (one.plan.ranks, size := one.search.sizes[place]) in proof.answers
     ]
+    return RuleTable(_library(launcher), tuple(rules), _who(launcher, command))
+
+
+def _proved(searching: Sequence[Searching], proof: Proof) -> list[Proved]:
+    cells = []
+    for one in searching:
+        names = {p: one.settings[found.candidate].name for found in one.segments() for p in found.places}
+        for place, size in enumerate(one.search.sizes):
+            if (answer := proof.answers.get((one.plan.ranks, size))) is not None:
+                cells.append(Proved(one.plan.ranks, size, names.get(place, DEFAULT.name), answer))
+    return cells
 
 
 def _needed(searching: Sequence[Searching], proof: Proof, launcher: Launcher) -> str:
@@ -100,13 +125,43 @@ def _who(launcher: Launcher, command: str) -> tuple[tuple[str, str], ...]:
     return (("hosts", hosts), ("time", now), ("command", command), ("version", version), ("run", launcher.run.run_id))
 
 
-def write_files(report: Report, folder: Path) -> None:
-    """Write the files of a report that holds up, and add their names to it. Raises EnvironmentProblem."""
-    if not (report.table.rules and report.holds_up):
+def unproven_files(table: RuleTable, library: LibraryKnobs, folder: Path) -> LibraryFiles:
+    """Write the files of a proposal into a folder of their own, for the proof. Raises EnvironmentProblem."""
+    folder = folder / UNPROVEN
+    files = files_of(table, library, folder)
+    _write(folder, files.texts)
+    return files
+
+
+def write_files(report: Report, folder: Path, library: LibraryKnobs | None) -> None:
+    """Write the files of a report that holds up under their final names, and add them to it.
+
+    Args:
+        report: the report; where the proof says SLOWER, the unproven files stay and nothing else is written.
+        folder: where the files stand.
+        library: makes the library's own files; None: the table of rules alone.
+
+    Raises:
+        EnvironmentProblem: a file cannot be written.
+    """
+    if not report.holds_up:
         return
+    if report.table.rules:
+        texts = {TABLE_FILE: to_json(report.table)}
+        if library is not None:
+            files = files_of(report.table, library, folder)
+            texts |= files.texts
+            report.left_out = files.left_out
+        _write(folder, texts)
+        report.files = [str(folder / name) for name in texts]
+    if not report.marginal:
+        shutil.rmtree(folder / UNPROVEN, ignore_errors=True)
+
+
+def _write(folder: Path, texts: Mapping[str, str]) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(folder / TABLE_FILE, to_json(report.table).encode())
+        for name, text in texts.items():
+            write_atomically(folder / name, text.encode())
     except OSError as error:
         raise EnvironmentProblem(f"cannot write {str(folder)!r}: {reason(error)}") from error
-    report.files = [*report.files, str(folder / TABLE_FILE)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,14 +22,13 @@ from omb_py.results.statistics.sides.combined_rounds import SPENDING
 from omb_py.results.statistics.sides.sign_flips import fewest_pairs
 from omb_py.results.store.keys import digest
 from omb_py.results.tune.design import Design
+from omb_py.results.tune.library_files import LibraryFiles
 from omb_py.results.tune.rules import Setting
 
 PAIRS, ROUNDS = 10, 3
 """Fewest pairs of launches in each round, and most rounds, of the proof."""
 ALPHA = 0.01
 """Chance that a proof of what makes no difference calls anything FASTER or SLOWER."""
-Answers = Mapping[tuple[int, int], Answer]
-"""Ranks and size in bytes -> the verdict on the median."""
 
 
 @dataclass(slots=True)
@@ -37,6 +36,7 @@ class Proof:
     """What fresh launches said."""
 
     answers: dict[tuple[int, int], Answer] = field(default_factory=dict)
+    """Ranks and size in bytes -> the verdict on the median."""
     reports: list[Report] = field(default_factory=list)
     """The comparisons that it consists of."""
     missing_s: float = 0.0
@@ -61,7 +61,27 @@ def pairs_of(rules: Rules) -> int:
     return max(PAIRS, fewest_pairs(SPENDING[rules.rounds - 1][0] * rules.alpha))
 
 
-def prove(searching: Sequence[Searching], run: Run, store: Path) -> Proof:
+def prove_files(searching: Sequence[Searching], files: LibraryFiles, run: Run, store: Path) -> Proof:
+    """Compare the default with the library's files, at every size that the search has measured.
+
+    Args:
+        searching: the searches, at their ends.
+        files: the files as they were written, with the variables that make the library read them.
+        run: the tuning.
+        store: where the launches are stored.
+
+    Raises:
+        OmbError: as :func:`omb_py.orchestrate.compare.session.compare`.
+    """
+    checked = [at_sizes(one.checked, [one.search.sizes[p] for p in one.search.choices()]) for one in searching]
+    run.note("proof: the default against the files, in fresh launches")
+    where = where_of(Setting("files", files.variables))
+    proof = Proof()
+    proof.take(compared(checked, where, "files", rules_of(searching[0].search.design, 1), run, store))
+    return proof
+
+
+def prove_settings(searching: Sequence[Searching], run: Run, store: Path) -> Proof:
     """Compare the default with each setting that was found, at the sizes for which it was found.
 
     Args:

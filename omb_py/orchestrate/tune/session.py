@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from omb_py.backends.knobs import LibraryKnobs
 from omb_py.backends.registry import in_process
 from omb_py.engine.rank.launcher_variables import joined_environment
 from omb_py.errors import EnvironmentProblem, Interrupted, UsageError
@@ -18,9 +19,9 @@ from omb_py.orchestrate.compare.resume import check_same, declare, ended, unfini
 from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, plan_all
 from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.run import new_run
-from omb_py.orchestrate.tune.conclusion import report_of, write_files
+from omb_py.orchestrate.tune.conclusion import proposal, report_of, unproven_files, write_files
 from omb_py.orchestrate.tune.launches import TRIAL, CandidateFailed, Launcher
-from omb_py.orchestrate.tune.proof import PAIRS, Proof, prove
+from omb_py.orchestrate.tune.proof import PAIRS, Proof, prove_files, prove_settings
 from omb_py.orchestrate.tune.searching import Searching, search_all
 from omb_py.orchestrate.tune.stored_launches import ENDING, Stored, stored_rows
 from omb_py.results.store.keys import digest
@@ -40,6 +41,8 @@ class TuneRequest:
     design: Design
     folder: Path
     """Where the files are written."""
+    library: LibraryKnobs | None = None
+    """What can be set in the library; None: it is not known, and there are no files but the table of rules."""
     budget_s: float | None = None
     """Seconds after the first launch, after which no other begins; None: no limit."""
     resume: str | None = None
@@ -74,13 +77,13 @@ def tune(request: TuneRequest, clock: Callable[[], float] = time.monotonic) -> R
     try:
         _trial(launcher, searching[0])
         search_all(searching, launcher, store)
-        proof = _proved(searching, launcher, store)
+        proof = _proved(request, searching, launcher, store)
     except Interrupted as error:
         raise Interrupted(f"{error}: {_kept(store, run)}") from None
     except CandidateFailed as error:
         raise EnvironmentProblem(f"the library as it is cannot be tuned: {error}. {_kept(store, run)}") from None
     report = report_of(searching, proof, launcher, request.command)
-    write_files(report, request.folder)
+    write_files(report, request.folder, request.library)
     if not report.marginal:
         ended(store, run.run_id, ENDING)
     return report
@@ -137,14 +140,19 @@ def _trial(launcher: Launcher, one: Searching) -> None:
     launcher(one.checked, one.plan, DEFAULT, TRIAL, one.search.sizes[:1])
 
 
-def _proved(searching: Sequence[Searching], launcher: Launcher, store: Path) -> Proof:
+def _proved(request: TuneRequest, searching: Sequence[Searching], launcher: Launcher, store: Path) -> Proof:
     """Prove what was found, if the budget has the time of the proof's first round."""
     if not any(one.segments() for one in searching):
         return Proof()
     missing = 2 * PAIRS * launcher.mean_s - max(0.0, launcher.left_s)
     if missing > 0:
         return Proof(missing_s=missing)
-    return prove(searching, launcher.run, store)
+    if request.library is not None:
+        table = proposal(searching, launcher, request.command)
+        files = unproven_files(table, request.library, request.folder)
+        if files.variables:
+            return prove_files(searching, files, launcher.run, store)
+    return prove_settings(searching, launcher.run, store)
 
 
 def _kept(store: Path, run: Run) -> str:

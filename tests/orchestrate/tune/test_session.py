@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from omb_py.backends.knobs import Choice, Knob, LibraryKnobs
 from omb_py.cli import main
+from omb_py.cli.commands.tuning import tune as command
 from omb_py.errors import Interrupted
 from omb_py.orchestrate.running import run as running
 from omb_py.orchestrate.tune import launches
@@ -180,7 +182,35 @@ def test_bad_input_is_one_line(tune: Run, more: str, text: str) -> None:
 def test_a_library_without_knobs_says_what_it_lacks(tune: Run) -> None:
     code, _, err = tune("")
     assert code == 3
-    assert "has no knobs" in err
+    assert "so no knobs" in err
     assert "--candidate NAME=VARIABLE=VALUE" in err
     assert main(["tune", "latency", "--backend", "mock"]) == 2
     assert main(["tune"]) == 2
+
+
+@pytest.fixture
+def knobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted algorithms as the one knob of a library whose variables hold for all sizes."""
+    words = (Choice("tree"), Choice("ring"), Choice("slow"))
+    knob = Knob("algorithm", "enum", "tree", VARIABLE, words, category="algorithm")
+    library = LibraryKnobs("mock", "mock", "1.0", "this test", (knob,))
+    monkeypatch.setattr(command, "library_of", lambda backend: library)
+
+
+def test_the_candidates_are_those_of_the_library_and_its_file_is_proved(tune: Run, tmp_path: Path, knobs: None) -> None:
+    mock = "algorithm=tree:9us:1ns,algorithm=ring:7us:0.1ns,algorithm=slow:30us:2ns"
+    code, report, _ = tune("", mock)
+    assert (code, report["candidates"]) == (0, 3)
+    assert {cell["size_bytes"] for cell in report["proof"]} >= {64, 65536}
+    names = {Path(file).name for file in report["files"]}
+    assert names == {"rules.json", "tuned.env", "tuned.lua"}
+    assert f"export {VARIABLE}=ring" in (tmp_path / "tuned" / "tuned.env").read_text()
+    assert not (tmp_path / "tuned" / "unproven").exists()
+
+
+def test_a_file_that_does_not_hold_up_is_not_written_under_its_name(tune: Run, tmp_path: Path, knobs: None) -> None:
+    code, report, _ = tune("", f"{TREE_AND_RING},algorithm=slow:30us:2ns")
+    assert code == 1  # ring is faster for large messages, and the variables of this library hold for small ones too
+    assert {cell["verdict"] for cell in report["proof"]} == {"FASTER", "SLOWER"}
+    assert report["files"] == []
+    assert [path.name for path in (tmp_path / "tuned").iterdir()] == ["unproven"]

@@ -10,7 +10,7 @@ from scipy import stats
 
 from omb_py.errors import UsageError
 from omb_py.results.analysis.history import enough, history
-from omb_py.results.analysis.series import SIDE, Point, Series, series
+from omb_py.results.analysis.series import SIDE, Point, Series, series, side_of
 from omb_py.results.statistics.change_points import ALPHA
 from tests.bench.history_errors import CASES, rate, series_of
 
@@ -64,3 +64,10 @@ def test_the_sides_of_a_comparison_are_series_apart(make_row) -> None:
     sizes = {part.facts[SIDE]: [round(np.exp(point.log_time), 6) for point in part.points] for part in parts}
     assert sizes["BASE"] == [1.0] * 6 and sizes["NEW"] == [2.0] * 6 and len(sizes[None]) == 12
     assert all(isinstance(point, Point) for part in parts for point in part.points)
+
+
+def test_the_side_of_a_comparison_is_read_from_tags_as_text_too() -> None:
+    assert side_of({"tags": {"compare_side": "NEW", "rack": "a3"}}) == "NEW"
+    assert side_of({"tags": "compare_side=NEW, rack=a3"}) == "NEW"
+    assert side_of({"tags": "rack=a3"}) is None
+    assert side_of({"tags": None}) is None

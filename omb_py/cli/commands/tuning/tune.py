@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from omb_py.backends.knobs import LibraryKnobs
 from omb_py.cli.commands.benchmark import request_of_line
 from omb_py.cli.commands.suites import resume_option
 from omb_py.cli.help import CONTEXT, EXIT_CODES, Page, debug_option, tool_option
@@ -20,7 +21,10 @@ from omb_py.errors import INCONCLUSIVE, EnvironmentProblem, UsageError, nearest
 from omb_py.grammar.values import parse_duration, parse_fraction, parse_whole
 from omb_py.options.request import DEFAULT_RANKS, DEFAULT_STORE
 from omb_py.orchestrate.planning.plan import CheckedRequest, check
+from omb_py.orchestrate.tune.candidates import candidates as candidates_of
+from omb_py.orchestrate.tune.candidates import parse_knob
 from omb_py.orchestrate.tune.given import distinct, parse_candidate
+from omb_py.orchestrate.tune.selection import library_of
 from omb_py.orchestrate.tune.session import TuneRequest, tune
 from omb_py.results.store.redact import redact_words
 from omb_py.results.tune.design import Design
@@ -37,8 +41,9 @@ _CODES = (
     EXIT_CODES[-1],
 )
 _EXAMPLES = (
-    "omb-py tune allreduce -n 4 --candidate ring=OMPI_MCA_coll_tuned_allreduce_algorithm=4",
+    "omb-py tune allreduce -n 4                    every algorithm that the library has",
     "omb-py tune bcast -n 2,4,8 -m 8:1M --budget 20m --folder tuned",
+    "omb-py tune allreduce -n 4 --knob coll_tuned_allreduce_algorithm=ring,segmented_ring",
     "omb-py tune allreduce -n 4 --resume",
 )
 
@@ -60,8 +65,17 @@ def command() -> click.Command:
             tool_option(
                 candidates,
                 "--candidate candidates NAME=VAR=VALUE[,VAR=VALUE…]",
-                "A setting to try, by environment variables. Repeat it. (default: none)",
+                "A setting to try, by environment variables, in place of the library's algorithms. Repeat it. "
+                "(default: none)",
                 Parsed("candidate", parse_candidate),
+                multiple=True,
+            ),
+            tool_option(
+                candidates,
+                "--knob knobs NAME=VALUE[,VALUE…]",
+                "Values of a knob to try, with each algorithm; those of an algorithm replace all of them. "
+                "omb-py knobs COLLECTIVE lists them. Repeat it. (default: every algorithm)",
+                Parsed("knob", parse_knob),
                 multiple=True,
             ),
             tool_option(
@@ -119,6 +133,7 @@ def run_tune(
     words: Sequence[str],
     ranks: tuple[int, ...],
     candidates: Sequence[Setting],
+    knobs: Sequence[tuple[str, tuple[str, ...]]],
     budget: float | None,
     delta: float,
     strict: bool,
@@ -131,14 +146,29 @@ def run_tune(
     """Tune a collective; the exit code."""
     check_files(output)
     checked = [_checked(words, number, given) for number in ranks]
-    settings = distinct(candidates)
-    if not settings:
-        backend = checked[0].request.backends[0]
-        raise EnvironmentProblem(
-            f"{backend} has no knobs that are known here: name settings to try: --candidate NAME=VARIABLE=VALUE"
-        )
-    request = TuneRequest(tuple(checked), settings, Design(margin=delta), folder, budget, resume, f"omb-py {_line()}")
+    settings, library = _settings(checked[0], candidates, dict(knobs))
+    request = TuneRequest(
+        tuple(checked), settings, Design(margin=delta), folder, library, budget, resume, f"omb-py {_line()}"
+    )
     return write_report(document_of(tune(request), strict), form, output)
+
+
+def _settings(
+    checked: CheckedRequest, given: Sequence[Setting], knobs: dict[str, tuple[str, ...]]
+) -> tuple[tuple[Setting, ...], LibraryKnobs | None]:
+    """The candidates, and what can be set in the library.
+
+    Those of the command line need no known library: its files are then left out. Raises UsageError, EnvironmentProblem.
+    """
+    try:
+        library = library_of(checked.request.backends[0])
+    except EnvironmentProblem as problem:
+        if given and not knobs:
+            return distinct(given), None
+        raise EnvironmentProblem(f"{problem}: or name settings to try: --candidate NAME=VARIABLE=VALUE") from None
+    if given and not knobs:
+        return distinct(given), library
+    return distinct([*given, *candidates_of(library, checked.benchmark.name, knobs)]), library
 
 
 def _checked(words: Sequence[str], ranks: int, given: dict[str, Any]) -> CheckedRequest:
