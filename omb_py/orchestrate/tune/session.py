@@ -79,7 +79,8 @@ def tune(request: TuneRequest, clock: Callable[[], float] = time.monotonic) -> R
         search_all(searching, launcher, store)
         proof = _proved(request, searching, launcher, store)
     except Interrupted as error:
-        raise Interrupted(f"{error}: {_kept(store, run)}") from None
+        what = str(error).partition(": What was measured")[0]  # by the proof, which the tuning resumes
+        raise Interrupted(f"{what}: {_kept(store, run)}") from None
     except CandidateFailed as error:
         raise EnvironmentProblem(f"the library as it is cannot be tuned: {error}. {_kept(store, run)}") from None
     report = report_of(searching, proof, launcher, request.command)
