@@ -67,7 +67,7 @@ _LINES = {
         allreduce -m 8,8
         allreduce -m 1:8:1
         allreduce -m big
-        allreduce -m 0:8
+        allreduce -m 0:0
         allreduce -m 1:1:1:1
         allreduce -i 0
         allreduce -i many
@@ -83,11 +83,11 @@ _LINES = {
         bw -W 0
         bcast --op sum
         latency -W 8
-        latency -f
-        barrier -m 8
-        barrier -c
+        latency -l
+        barrier -W 8
+        barrier --op sum
         allreduce -z0
-        allreduce -z1,2,3,4,5,6
+        allreduce -z1,2,101
         allreduce -clog:
         allreduce --validation=lg
         allreduce --tag novalue
