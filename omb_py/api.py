@@ -65,6 +65,7 @@ def run(
     validate: bool = False,
     validation_log: Path | None = None,
     energy: bool = False,
+    pvars: str | None = None,
     dtypes: tuple[str, ...] = (),
     op: str | None = None,
     window: int | None = None,

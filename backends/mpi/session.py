@@ -71,6 +71,7 @@ class MpiSession(BaseSession):
         self.buffers: Any = self._on(device, placement, share) if device else None
         """The buffers of a launch on a device; None on the host."""
         self._machine: Any = None
+        self._counters: Any = None
         self._graphs: dict[Edges, Any] = {}
         self._groups: dict[Group, Any] = {}
         self.topology_us: dict[Edges, float] = {}
@@ -212,6 +213,15 @@ class MpiSession(BaseSession):
     def gather(self, value: Any) -> list[Any]:
         """One object of each rank, on rank 0."""
         return mpi_values.gather(self.comm, value)
+
+    def counted(self, names: Sequence[str]) -> Mapping[str, float]:
+        """Performance variables of MPI_T on this rank."""
+        if self._counters is None:
+            from omb_py.backends.mpi.tools.counters import Counters
+
+            self._counters = Counters(self.mpi, self.library, names, self.world)
+        counted: Mapping[str, float] = self._counters.read()
+        return counted
 
     def share(self, value: Any) -> Any:
         """Rank 0's object, everywhere."""

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from omb_py.engine.devices.nvml import THROTTLE
+from omb_py.engine.measuring.counters import PREFIX
 from omb_py.engine.measuring.energy import ENOUGH_S
 from omb_py.results.analysis.crossover import marks
 from omb_py.results.caveats import caveat_text
@@ -148,6 +149,13 @@ def _energy(row: Row) -> str:
     return f"{rough}{energy_text(sum(parts))}" if parts else "-"
 
 
+def _counted(row: Row) -> str:
+    """What the library counted on all ranks together (``--pvar``)."""
+    metrics = dict(row.get("metrics") or {})
+    names = [name for name in metrics if name.startswith(PREFIX) and f"{name}.max" in metrics]
+    return ", ".join(f"{name.removeprefix(PREFIX)}={metrics[name]:g}" for name in names)
+
+
 def _throttled(row: Row) -> str:
     metrics = dict(row.get("metrics") or {})
     bits = int(metrics.get("gpu_throttle", 0))
@@ -207,6 +215,7 @@ _MEASURED: tuple[tuple[str, Callable[[Row], str]], ...] = (
     ("validation", _validation),
     ("busbw GB/s", _numeric("busbw_gbps")),
     ("energy/op", _energy),
+    ("counted", _counted),
     ("throttled", _throttled),
 )
 

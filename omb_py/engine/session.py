@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from omb_py.engine.program.benchmark import Benchmark, Cell
 from omb_py.engine.program.language import Program
+from omb_py.errors import EnvironmentProblem
 
 if TYPE_CHECKING:
     import numpy as np
@@ -119,6 +120,9 @@ class Session(Protocol):
     def gather(self, value: Any) -> list[Any]:
         """One object of each process, on the one that holds rank 0; elsewhere an empty list."""
 
+    def counted(self, names: Sequence[str]) -> Mapping[str, float]:
+        """What the library has counted on this process, by name. Raises EnvironmentProblem where it counts nothing."""
+
     def share(self, value: Any) -> Any:
         """The object of the process that holds rank 0, everywhere."""
 
@@ -204,6 +208,10 @@ class BaseSession:
     def gather(self, value: Any) -> list[Any]:
         """The object of the one process."""
         return [value]
+
+    def counted(self, names: Sequence[str]) -> Mapping[str, float]:
+        """Nothing is counted: --pvar is refused before."""
+        raise EnvironmentProblem(f"backend {self.backend} counts nothing: leave --pvar out")
 
     def share(self, value: Any) -> Any:
         """The object itself."""

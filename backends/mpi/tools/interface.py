@@ -84,13 +84,13 @@ class Interface:
         self.mpi, self._library = mpi, ctypes.CDLL(mpi.__file__)
         self._vendor = vendor
         self._first = _FIRST.get(vendor, _FIRST_OF_MPICH)
-        self._handle = ctypes.c_void_p if mpi._sizeof(mpi.INT) == ctypes.sizeof(ctypes.c_void_p) else ctypes.c_uint
+        self.handle_type = ctypes.c_void_p if mpi._sizeof(mpi.INT) == ctypes.sizeof(ctypes.c_void_p) else ctypes.c_uint
         self._type_names = {self._number(getattr(mpi, name)): name for name in reversed(_TYPES) if hasattr(mpi, name)}
         provided = ctypes.c_int()
         self.call("init_thread", 0, _by(provided))
 
     def _number(self, mpi_object: Any) -> int:
-        mask = (1 << (8 * ctypes.sizeof(self._handle))) - 1
+        mask = (1 << (8 * ctypes.sizeof(self.handle_type))) - 1
         return int(self.mpi._handleof(mpi_object)) & mask
 
     def close(self) -> None:
@@ -141,6 +141,12 @@ class Interface:
             return False
         return True
 
+    def c_type(self, variable: Variable) -> Any:
+        """The C type of a variable's values. Raises EnvironmentProblem where they are no numbers."""
+        if variable.type not in _TYPES or variable.type == "CHAR":
+            raise EnvironmentProblem(f"{variable.name} holds no numbers but {variable.type}: choose another variable")
+        return _TYPES[variable.type]
+
     def categories(self) -> dict[str, str]:
         """Variable -> name of the first category that lists it."""
         names = {
@@ -186,7 +192,7 @@ class _Info:
         self._name, self._text = ctypes.create_string_buffer(_NAME_BYTES), ctypes.create_string_buffer(_TEXT_BYTES)
         self._name_length, self._text_length = ctypes.c_int(_NAME_BYTES), ctypes.c_int(_TEXT_BYTES)
         self._verbosity, self._object = ctypes.c_int(), ctypes.c_int()
-        self._type, self._enumeration = interface._handle(), ctypes.c_void_p()
+        self._type, self._enumeration = interface.handle_type(), ctypes.c_void_p()
 
     def head(self, *between: Any) -> tuple[Any, ...]:
         """Name, verbosity, what stands `between`, datatype and enumeration."""

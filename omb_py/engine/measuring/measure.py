@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from omb_py.engine.measuring.counters import Difference
 from omb_py.engine.measuring.energy import Meter
 from omb_py.engine.measuring.statistics import checkpoints, late_enough, settled, too_slow
 from omb_py.engine.measuring.validate import TIMED_LOOP, Checker, Log, checkable, validate
@@ -202,6 +203,8 @@ def measure(
     started = time.monotonic()
     meter = Meter(session) if cell.energy else None
     energy: Mapping[str, float] = {}
+    counters = Difference(session, cell.pvars) if cell.pvars else None
+    counted: Mapping[str, float] = {}
     worlds = worlds_of(session)
     wrong: int | None = None
     if cell.validate and checkable(benchmark):
@@ -225,12 +228,16 @@ def measure(
         phase("loop")
         if meter:
             meter.start()
+        if counters:
+            counters.start()
         gc.disable()  # a collection inside the loop would show as an outlier
         session.barrier()
         try:
             stop = _loop(session, cell, sampler, benchmark.fewest)
         finally:
             gc.enable()
+        if counters:
+            counted = counters.stop()
         if meter:  # of several stages the last one is the operation
             energy = meter.stop((sampler.done + cell.warmup) * sampler.parts)
         phase("write")
@@ -255,7 +262,7 @@ def measure(
     if cell.workload:
         computed = session.total(np.array([float(sum(map(flop_of, programs.values())))]))[0] / session.size
         result.extra |= {"flop": float(computed)} if computed else {}
-    result.extra |= energy
+    result.extra |= {**energy, **counted}
     result.marks = dict(runner.marks)
     runner.close()
     if meter:

@@ -129,6 +129,8 @@ class Cell:
     time_limit: float | None = None
     energy: bool = False
     """Energy, clocks and throttling of the loop are read, too (:mod:`omb_py.engine.measuring.energy`)."""
+    pvars: str = ""
+    """Performance variables of the library, with commas, that are read around the loop."""
     validate: bool = False
     distinct: bool = False
     """Validation runs the same body with a buffer of its own for every slot of a window."""

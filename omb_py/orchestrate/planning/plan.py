@@ -29,7 +29,7 @@ from omb_py.options.request import DEFAULT_RANKS, IMB, NCCL_TESTS, Request
 from omb_py.options.table import cell_fields, check_ranges, check_taken, takes
 from omb_py.orchestrate.planning.memory_checks import check_cache, check_object_size, check_objects
 from omb_py.orchestrate.planning.skip import Skip
-from omb_py.orchestrate.planning.validation import HOST_MEMORY, check_choices
+from omb_py.orchestrate.planning.validation import HOST_MEMORY, check_choices, check_pvars
 from omb_py.results.formats.imb.text import form_of
 from omb_py.suites import find
 
@@ -117,6 +117,7 @@ def check(request: Request, offers: Mapping[str, Capabilities] | None = None) ->
     offers = offers or capabilities_of(request.backends)
     check_choices(request, offers)
     check_options(request, benchmark, offers)
+    check_pvars(request, offers)
     common = common_cells(request, benchmark)
     cells: dict[tuple[str, str, str], tuple[Cell, ...]] = {}
     for backend, device in request.sides:

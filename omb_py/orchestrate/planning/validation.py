@@ -131,6 +131,26 @@ def _check_nccl_tests(request: Request, offers: Mapping[str, Capabilities], asyn
             )
 
 
+def check_pvars(request: Request, offers: Mapping[str, Capabilities]) -> None:
+    """Check the names of ``--pvar`` by what each library lists; none is asked where there are no names.
+
+    Raises:
+        UsageError: a library has no such variable, or none that omb-py can read.
+        EnvironmentProblem: a library counts nothing.
+    """
+    for backend in request.backends if request.pvars else ():
+        knobs = offers[backend].knobs
+        library = knobs() if knobs else None
+        if library is None or not library.pvars:
+            title = library.title if library else f"backend {backend}"
+            raise EnvironmentProblem(f"{title} counts nothing that can be read: leave --pvar out, or use Open MPI")
+        known = {variable.name: variable.binding for variable in library.pvars}
+        for name in (request.pvars or "").split(","):
+            one_of("performance variable", name, known)
+            if known[name] not in ("", "communicator"):
+                raise UsageError(f"--pvar {name} belongs to a {known[name]}, and omb-py reads none of it: leave it out")
+
+
 def _check_settings(request: Request, name: str, text: str) -> None:
     """Check a backend's own option. One that holds for the whole run may stand beside other backends."""
     option = capabilities(name).option
