@@ -55,8 +55,6 @@ class Report:
     """Files that were written."""
     left_out: Sequence[str] = ()
     """Rules that the library's own file cannot express, each with the reason."""
-    mended: Sequence[str] = ()
-    """Guidelines that were violated and hold with the files."""
 
     @property
     def words(self) -> Counter[str]:
@@ -139,7 +137,6 @@ def _notes(report: Report) -> list[str]:
     if report.needed:
         open_sizes = ", ".join(f"{size_text(size)} on {ranks} ranks" for ranks, size in report.undecided)
         notes.append(f"undecided{': ' + open_sizes if open_sizes else ''}: {report.needed}")
-    notes += [f"a violated guideline is mended: {text}" for text in report.mended]
     notes += [f"not in the library's file: {text}" for text in report.left_out]
     notes += [f"written: {path}" for path in report.files]
     notes += [f"omb-py compare {run} shows the proof again" for run in report.proofs]
@@ -193,7 +190,6 @@ def _as_dict(report: Report) -> dict[str, Any]:
         "excluded": dict(report.excluded),
         "undecided": [{"ranks": ranks, "size_bytes": size} for ranks, size in report.undecided],
         "needed": report.needed or None,
-        "mended": list(report.mended),
         "left_out": list(report.left_out),
         "files": list(report.files),
         "proofs": list(report.proofs),
