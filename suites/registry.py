@@ -7,6 +7,7 @@ from functools import cache
 from types import MappingProxyType
 
 from omb_py.engine.program.benchmark import Benchmark
+from omb_py.engine.program.concurrent_groups import grouped
 from omb_py.engine.program.datatype_layouts import laid_out
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.suites import functions, host_noise, one_sided, startup
@@ -41,7 +42,7 @@ _FAMILIES = (
 )
 
 BENCHMARKS: Mapping[str, Benchmark] = MappingProxyType(
-    {b.name: laid_out(b) for family in _FAMILIES for b in family.BENCHMARKS}
+    {b.name: grouped(laid_out(b)) for family in _FAMILIES for b in family.BENCHMARKS}
 )
 """The benchmarks that come with omb-py."""
 

@@ -117,7 +117,7 @@ class GlooSession(BaseSession):
     def load(self, cell: Cell, programs: Mapping[int, Program]) -> GlooRunner:
         """Allocate and translate the program of this rank."""
         program = programs[self.rank]
-        if cell.workload:
+        if cell.workload or cell.groups:
             self._make_groups(groups_of(program))
         self.reserve(cell.buffer, {b.name: b.nbytes for b in program.buffers})
         if self.buffers:

@@ -96,6 +96,8 @@ def fitted(benchmark: Benchmark, cell: Cell) -> Cell:
 
 def refuses(benchmark: Benchmark, cell: Cell) -> str:
     """Why a binding cannot do a benchmark with these options, with what to do; empty when it can."""
+    if cell.groups:
+        return "omb-py has one communicator on NCCL, so no --groups: use --backend mpi"
     dtype = reduction_dtype(cell.dtype) if "op" in benchmark.options else cell.dtype
     return lacks_type(cell.binding, dtype)
 

@@ -13,6 +13,7 @@ from omb_py.engine.program.dtypes import DTYPES, OMB_ALL, OMB_NAMES, OPS, parse_
 from omb_py.engine.program.rma import SYNCS, WINDOWS
 from omb_py.grammar.graphs import parse_neighborhood
 from omb_py.grammar.layouts import parse_layout
+from omb_py.grammar.rank_groups import parse_groups
 from omb_py.grammar.traffic import parse_traffic
 from omb_py.grammar.values import parse_counts, parse_imbalance, parse_root
 from omb_py.options.backend_options import backend_options
@@ -261,6 +262,15 @@ MEASURED = under(
         Reader("traffic", parse_traffic),
         default="all the same",
         lacks="blocks that a matrix gives",
+    ),
+    declared(
+        "groups",
+        "--groups",
+        "Several groups of ranks run at once, each on a communicator of its own: 4x2 (four of two ranks), mod:2, node.",
+        "GROUPS",
+        Reader("groups", parse_groups),
+        default="one of all ranks",
+        lacks="ranks that can be divided",
     ),
     declared(
         "neighborhood",

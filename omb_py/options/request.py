@@ -152,6 +152,8 @@ class Request:
     """MPI_Test calls while a non-blocking collective runs."""
     imbalance: float | None = None
     """Fraction of the size by which the blocks of a vector collective differ, 0 to 1."""
+    groups: str | None = None
+    """Groups of ranks that run at once, as :func:`omb_py.grammar.rank_groups.parse_groups` gives it."""
     traffic: str | None = None
     """Traffic from each rank to each other, as :func:`omb_py.grammar.traffic.parse_traffic` gives it."""
     neighborhood: str | None = None

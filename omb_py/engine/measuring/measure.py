@@ -21,6 +21,7 @@ from omb_py.engine.measuring.statistics import checkpoints, late_enough, settled
 from omb_py.engine.measuring.validate import TIMED_LOOP, Checker, Log, checkable, validate
 from omb_py.engine.native.matmul import flop_of
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
+from omb_py.engine.program.concurrent_groups import divided, timed_ranks
 from omb_py.engine.program.datatype_layouts import transmitted
 from omb_py.engine.program.language import program_hash
 from omb_py.engine.session import Runner, Session
@@ -99,7 +100,7 @@ class Sampler:
         self._late = laps.index(LATE) if LATE in laps else None
         laps = tuple(lap for lap in laps if lap != LATE)
         self.laps, self.voided = laps, 0
-        timed = benchmark.timed_ranks(session.size, session.hosts)
+        timed = timed_ranks(benchmark, cell, session.size, session.hosts)
         self.timed = [r for r in session.local if r in timed]
         self.ranks_timed = len(timed)
         metric = benchmark.metric
@@ -215,7 +216,7 @@ def measure(
     runner = session.load(cell, programs)
     result = Measured(cell, 0, "", version_of(benchmark, cell, session), wrong_bytes=wrong)
     # the first timed rank reads every clock that is reported; other ranks may read fewer
-    first = benchmark.timed_ranks(session.size, session.hosts)[0]
+    first = timed_ranks(benchmark, cell, session.size, session.hosts)[0]
     stages = (programs.get(first) or benchmark.program(World(first, session.size, session.hosts), cell)).stages
     results: dict[tuple[str, str], float] = {}
     voided = 0
@@ -270,7 +271,7 @@ def measure(
     if result.wrong_bytes is not None:
         result.validated = result.wrong_bytes == 0
     if benchmark.metric.bytes_of:
-        result.bytes_moved = benchmark.metric.bytes_of(cell, session.size)
+        result.bytes_moved = benchmark.metric.bytes_of(cell, len(divided(cell, session.size, session.hosts)[0]))
     elif benchmark.metric.bytes_over:
         result.bytes_moved = benchmark.metric.bytes_over(cell, session.hosts)
     if cell.ddt:

@@ -77,6 +77,8 @@ class Cell:
     """Calls of MPI_Test while a non-blocking collective runs; the computation is cut into as many pieces."""
     imbalance: float = 0.0
     """Blocks of a vector collective differ by up to this part of the size."""
+    groups: str = ""
+    """Groups of ranks that run at once (``grammar.rank_groups``); empty: all ranks are one."""
     traffic: str = ""
     """Bytes that each rank sends to each other (``grammar.traffic``); empty: all equal, or as `imbalance` says."""
     neighborhood: str = "cart:1:1"

@@ -22,6 +22,7 @@ from omb_py.engine.program.datatype_layouts import fewest_elements
 from omb_py.engine.program.dtypes import DTYPES, check_reduction, parse_dtype, reduction_dtype
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.grammar.graphs import check_graph
+from omb_py.grammar.rank_groups import NODE, groups_of_ranks
 from omb_py.grammar.traffic import check_traffic
 from omb_py.grammar.values import parse_iterations, parse_sizes
 from omb_py.options.measured import VARIED_WINDOWS
@@ -136,6 +137,8 @@ def check_options(request: Request, benchmark: Benchmark, offers: Mapping[str, C
     if request.ddt and (request.in_place or request.imbalance):
         what = "-l/--in-place" if request.in_place else "--imbalance"
         raise UsageError(f"-D/--ddt does not go together with {what}: leave one of them out")
+    if request.groups and (request.buffer == OBJECT or request.devices != (HOST_MEMORY,)):
+        raise UsageError("--groups is for arrays on the host: leave out --buffer object and --device")
     if request.traffic and (request.in_place or request.imbalance or request.ddt):
         what = "-l/--in-place" if request.in_place else "--imbalance" if request.imbalance else "-D/--ddt"
         raise UsageError(f"--traffic does not go together with {what}: leave one of them out")
@@ -185,13 +188,23 @@ def check_ranks(benchmark: Benchmark, ranks: int) -> None:
 
 def check_places(request: Request, benchmark: Benchmark, ranks: int) -> None:
     """Check the number of ranks, and that root, neighbors and traffic are among them. Raises UsageError."""
-    check_ranks(benchmark, ranks)
-    if request.root is not None and request.root >= ranks:
-        raise UsageError(f"there is no root rank {request.root} among {ranks}: fixed:0 to fixed:{ranks - 1}, or rotate")
+    together = _group_size(request, ranks)
+    check_ranks(benchmark, together)
+    if request.root is not None and request.root >= together:
+        raise UsageError(
+            f"there is no root rank {request.root} among {together}: fixed:0 to fixed:{together - 1}, or rotate"
+        )
     if request.neighborhood is not None:
         check_graph(request.neighborhood, ranks)
     if request.traffic is not None:
         check_traffic(request.traffic, ranks)
+
+
+def _group_size(request: Request, ranks: int) -> int:
+    """Ranks of a group; of all where ranks alone know their nodes. Raises UsageError."""
+    if not request.groups or request.groups == NODE:
+        return ranks
+    return len(groups_of_ranks(request.groups, ranks)[0])
 
 
 def check_fits(checked: CheckedRequest, ranks: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,7 @@ from omb_py.backends.registry import capabilities
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.engine.program.buffers import OBJECT
 from omb_py.engine.program.dtypes import DTYPES, reduction_dtype
+from omb_py.grammar.rank_groups import Groups, groups_of_ranks
 from omb_py.grammar.traffic import largest
 from omb_py.options.table import parameters
 from omb_py.orchestrate.running.soak import PASS
@@ -64,10 +65,12 @@ def make_row(identity: Identity, message: Mapping[str, Any]) -> dict[str, Any]:
         mean += float(np.mean(message["laps"].get(metric.beside, 0.0)))
     moved: Any = message.get("bytes_moved")
     value: float = moved / mean if metric.unit == "MB/s" else mean  # bytes per µs are MB/s, MB = 10^6 B
-    total = benchmark.bytes_total(int(message.get("extra", {}).get("transmit_size", cell["size"])), ranks)
+    groups = groups_of_ranks(cell.get("groups", ""), ranks, facts["hosts"])
+    together = len(groups[0])
+    total = benchmark.bytes_total(int(message.get("extra", {}).get("transmit_size", cell["size"])), together)
     if cell.get("traffic"):
         total = largest(cell["traffic"], cell["size"], DTYPES[dtype].itemsize)
-    algbw, busbw, formula = _bandwidths(benchmark, message["laps"], primary, total, ranks)
+    algbw, busbw, formula = _bandwidths(benchmark, message["laps"], primary, total, together)
     statistics = summarise(slowest)
     skew = message.get("skew_us")
     marks: Mapping[str, str] = message.get("marks", {})
@@ -134,8 +137,18 @@ def make_row(identity: Identity, message: Mapping[str, Any]) -> dict[str, Any]:
         parameters=_parameters(benchmark, cell, message),
         **statistics,
     )
+    if cell.get("groups"):
+        row["metrics"] |= _by_group(means, groups)
     row["comparability_key"] = comparability_key(row, _version(row, message["program_hash"]))
     return row
+
+
+def _by_group(means: Sequence[float], groups: Groups) -> dict[str, float]:
+    """The mean time of each group in µs, from the means of the timed ranks, which are in the order of their numbers."""
+    share = len(means) // len(groups)
+    timed = sorted(rank for group in groups for rank in group[:share])
+    by_rank = dict(zip(timed, means, strict=True))
+    return {f"group_{k}_us": float(np.mean([by_rank[r] for r in group[:share]])) for k, group in enumerate(groups)}
 
 
 def _bandwidths(

@@ -17,6 +17,7 @@ from omb_py import __version__
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.errors import UsageError
 from omb_py.grammar.graphs import dims_create
+from omb_py.grammar.rank_groups import Groups, groups_of_ranks
 from omb_py.results.formats.imb.names import FORMS, Form
 
 Row = Mapping[str, Any]
@@ -49,6 +50,8 @@ def form_of(row: Row) -> Form:
         raise UsageError(f"{name} -s {sync}: IMB has passive targets only: use -s flush, or --format table")
     if form.mode and (row.get("window") or 1) > 1:
         form = replace(form, mode="AGGREGATE")
+    if _groups(row):
+        form = replace(form, name=f"Multi-{form.name}", layout="range_rate" if form.layout == "time" else form.layout)
     return replace(form, mode=parameters["mode"].upper()) if "mode" in parameters else form
 
 
@@ -113,7 +116,23 @@ def title(row: Row) -> str:
     name = f"{form.name}{_grid(row)}"
     mode = f"#\n#    MODE: {form.mode} \n#\n" if form.mode else ""
     heads = "".join(f"{head:>{_WIDTH}}" for head in columns)
-    return f"\n{rule}# Benchmarking {name}{end}\n# #processes = {row['ranks']}{end}\n{rule}{mode}{heads}\n"
+    return f"\n{rule}# Benchmarking {name}{end}\n{_ranks(row, end)}{rule}{mode}{heads}\n"
+
+
+def _ranks(row: Row, end: str) -> str:
+    """The number of ranks, or the ranks of each group (IMB's ``-multi 0``: all groups in one line)."""
+    groups = _groups(row)
+    if not groups:
+        return f"# #processes = {row['ranks']}{end}\n"
+    count = f"# ( {len(groups)} groups of {len(groups[0])} processes each running simultaneous ){end}\n"
+    members = ("".join(f"{rank:5d}" for rank in group) for group in groups)
+    return count + "".join(f"# Group{number:3d}: {ranks}\n#{end}\n" for number, ranks in enumerate(members))
+
+
+def _groups(row: Row) -> Groups:
+    """The groups that ran at once; empty: all ranks were one."""
+    text = str((row.get("parameters") or {}).get("groups", ""))
+    return groups_of_ranks(text, int(row["ranks"]), row.get("hosts") or ()) if text and not text.isdecimal() else ()
 
 
 def line(row: Row) -> str:
@@ -200,7 +219,8 @@ def _figures(form: Form, row: Row) -> Iterator[float]:
         case "range" | "sync":
             yield from (low, high, mean)
         case "rate":
-            messages = form.scale * int(row.get("window") or 1) * (int(row["ranks"]) // 2)
+            pairs = len(groups[0] if (groups := _groups(row)) else range(int(row["ranks"]))) // 2
+            messages = form.scale * int(row.get("window") or 1) * pairs
             yield from (_rate(reported, messages * size, high), _messages(metrics, messages, high))
         case "overlap" | "sync_overlap":
             overall, pure, compute = (float(metrics[name]) for name in ("overall", "pure", "compute"))

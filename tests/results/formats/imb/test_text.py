@@ -139,3 +139,19 @@ def test_each_launch_has_a_header_and_a_last_line() -> None:
 
 def test_every_form_is_of_a_benchmark_that_there_is() -> None:
     assert set(FORMS) <= set(BENCHMARKS)
+
+
+def test_groups_are_printed_as_multi_does() -> None:
+    """The head of ``IMB-MPI1 -multi 0 PingPong`` on four ranks, and all groups in one line."""
+    row = {**ROW, "benchmark": "latency", "parameters": {"groups": "2x2"}, "rank_mean_us": [4.0, 6.0]}
+    assert title(row) == (
+        "\n#-----------------------------------------------------------------------------\n"
+        "# Benchmarking Multi-PingPong \n"
+        "# ( 2 groups of 2 processes each running simultaneous ) \n"
+        "# Group  0:     0    1\n# \n# Group  1:     2    3\n# \n"
+        "#-----------------------------------------------------------------------------\n"
+        "       #bytes #repetitions  t_min[usec]  t_max[usec]  t_avg[usec]   Mbytes/sec\n"
+    )
+    assert line(row).split() == ["1000", "50", "4.00", "6.00", "5.00", "166.67"]
+    rates = {**row, "benchmark": "uniband", "unit": "MB/s", "window": 10, "rank_mean_us": [10.0, 20.0]}
+    assert line(rates).split()[2:] == ["500.00", "500000"]

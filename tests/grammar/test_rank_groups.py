@@ -1,0 +1,46 @@
+"""Groups of ranks: how they are written, and who is in them."""
+
+from __future__ import annotations
+
+import pytest
+
+from omb_py.errors import UsageError
+from omb_py.grammar.rank_groups import groups_of_ranks, parse_groups
+
+
+@pytest.mark.parametrize(
+    ("text", "hosts", "groups"),
+    [
+        ("", (), ((0, 1, 2, 3),)),
+        ("2x2", (), ((0, 1), (2, 3))),
+        ("1x4", (), ((0, 1, 2, 3),)),
+        ("4x1", (), ((0,), (1,), (2,), (3,))),
+        ("mod:2", (), ((0, 2), (1, 3))),
+        ("node", ("b", "a", "b", "a"), ((0, 2), (1, 3))),
+    ],
+)
+def test_every_rank_is_in_one_group(text: str, hosts: tuple[str, ...], groups: tuple[tuple[int, ...], ...]) -> None:
+    assert groups_of_ranks(parse_groups(text) if text else "", 4, hosts) == groups
+
+
+@pytest.mark.parametrize("text", ["", "2", "2x", "0x2", "mod:0", "mod", "nodes", "-1x2", "2x2x2"])
+def test_what_is_no_group_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match=r"4x2 \(four groups of two ranks\), mod:2"):
+        parse_groups(text)
+
+
+def test_words_may_be_in_capitals() -> None:
+    assert (parse_groups(" 2X2 "), parse_groups("NODE")) == ("2x2", "node")
+
+
+@pytest.mark.parametrize(
+    ("text", "ranks", "error"),
+    [
+        ("3x2", 4, "--groups 3x2 has 6 ranks, not 4: use -n 6"),
+        ("mod:2", 5, "--groups mod:2 makes groups of 2 and 3 of 5 ranks: all must have as many"),
+    ],
+)
+def test_groups_are_of_one_size_and_hold_all_ranks(text: str, ranks: int, error: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        groups_of_ranks(text, ranks)
+    assert str(caught.value) == error
