@@ -46,10 +46,20 @@ class Side:
 
     def rows(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Its rows."""
+        fits = None
         for name, value in self.values.items():
             column = frame[name]
-            frame = frame[column.isna() | (column == "") if value is None else column == value]
-        return frame
+            if not len(column):
+                break
+            if len(column) > 1 and not series.varying(frame, (name,)) and _same(column.iloc[0], value):
+                continue  # most columns have one value, which costs nothing to see
+            own = column.isna() | (column == "") if value is None else column == value
+            fits = own if fits is None else fits & own
+        return frame if fits is None else frame[fits.fillna(False).astype(bool)]
+
+
+def _same(known: Any, value: Any) -> bool:
+    return theme.absent(known) if value is None else bool(known == value)
 
 
 @dataclass(frozen=True)

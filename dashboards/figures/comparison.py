@@ -10,7 +10,7 @@ These views draw verdicts; they make none.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import series, theme
@@ -223,15 +223,17 @@ def beside(base: pd.DataFrame, new: pd.DataFrame, names: tuple[str, str], what: 
     )
 
 
-def factor(base: pd.DataFrame, new: pd.DataFrame) -> float | None:
-    """How far apart two sides are at the size where they are farthest, at least 1; None where they have no cell in
-    common. What :func:`beside` draws, without drawing it."""
-    sides = [
-        side.groupby(list(_CELL), dropna=False, observed=True, sort=False)["median_us"].median() for side in (base, new)
-    ]
-    ratio = (sides[1] / sides[0]).dropna()
-    ratio = ratio[(ratio > 0) & (ratio < math.inf)]
-    return float(max(ratio.max(), 1 / ratio.min())) if len(ratio) else None
+def times(side: pd.DataFrame) -> dict[tuple[Any, Any], float]:
+    """Comparability key and size -> median over launches in µs, of the cells of a side."""
+    medians = side.groupby(list(_CELL), dropna=False, observed=True, sort=False)["median_us"].median().dropna()
+    cells = zip(medians.index.tolist(), medians.tolist(), strict=True)
+    return {(str(key), str(size)): float(value) for (key, size), value in cells if 0 < value < math.inf}
+
+
+def factor(base: Mapping[Any, float], new: Mapping[Any, float]) -> float | None:
+    """How far apart two sides (:func:`times`) are at the cell where they are farthest, at least 1; None where they have
+    no cell in common. What :func:`beside` draws, without drawing it."""
+    return max((max(new[cell] / time, time / new[cell]) for cell, time in base.items() if cell in new), default=None)
 
 
 _CELL = ("comparability_key", "size_bytes")

@@ -21,8 +21,6 @@ from omb_py.results.store.paths import OnSkip
 if TYPE_CHECKING:
     import pandas as pd
 
-    Side = tuple[str, pd.DataFrame]
-
 MOST_NAMED = 3
 """Differences named in a title."""
 MOST_COMPARISONS, MOST_PAIRS = 3, 6
@@ -188,9 +186,10 @@ def verdicts_and_pairs(cells: Cells) -> Iterator[Shown]:
             text=f"{'What no comparison has judged stands side' if known else 'Side'} by side, the widest apart "
             f"first{more}. These are measurements, not verdicts: omb-py compare BASE NEW gives those.",
         )
-    for _, panel, (base_name, base), (new_name, new) in pairs[:MOST_PAIRS]:
+    for _, panel, pair, rows in pairs[:MOST_PAIRS]:
+        base, new = sides.rows_of(pair, rows)
         name = ", ".join(dict.fromkeys([*panel.split(", "), *_ranks(base)]))
-        view = comparison.beside(base, new, (base_name, new_name), name)
+        view = comparison.beside(base, new, (pair.base.name, pair.new.name), name)
         if view is not None:
             yield Shown(view, _concat(base, new))
     if not known and not pairs:
@@ -201,14 +200,22 @@ def verdicts_and_pairs(cells: Cells) -> Iterator[Shown]:
         )
 
 
-def _unjudged(cells: Cells, judged: set[str]) -> list[tuple[float, str, Side, Side]]:
-    """Pairs with a cell whose comparability key is not among `judged`, the widest apart first."""
+def _unjudged(cells: Cells, judged: set[str]) -> list[tuple[float, str, sides.Pair, pd.DataFrame]]:
+    """Pairs with a comparability key that is not among `judged`, with the rows of both; the widest apart first."""
     apart = []
-    for name, (base_name, new_name), base, new in _pairs(sides.subjects(cells.timed)):
-        keys = set(base["comparability_key"].dropna().unique())
-        if not keys <= judged and (factor := comparison.factor(base, new)):
-            apart.append((factor, name, (base_name, base), (new_name, new)))
-    return sorted(apart, key=lambda pair: -pair[0])
+    for name, rows in sides.subjects(cells.timed):
+        # hundreds of pairs are looked at and a handful is drawn: the medians of a side are computed once
+        by = [*sides.COLUMNS, "parameters", sides.KEY, "size_bytes"]
+        medians = rows.groupby(by, dropna=False, observed=True, sort=False)["median_us"].median().reset_index()
+        known = sides.sides(medians)
+        times = {side.name: comparison.times(side.rows(medians)) for side in known}
+        for pair in sides.pairs(known):
+            if pair.base.keys & pair.new.keys <= judged:
+                continue
+            if factor := comparison.factor(times[pair.base.name], times[pair.new.name]):
+                apart.append((factor, name, pair, rows))
+    apart.sort(key=lambda several: -several[0])
+    return apart
 
 
 def _ranks(rows: pd.DataFrame) -> list[str]:

@@ -58,3 +58,10 @@ def test_what_measured_other_things_is_not_put_side_by_side(frame) -> None:
     assert comparison.beside(frame, other, ("a", "b"), "x") is None
     mixed = pd.concat([frame[frame["library"] == "MPICH"], other[other["library"] == "Open MPI"]])
     assert sides.pairs(sides.sides(series.prepared(mixed))) == []
+
+
+def test_how_far_apart_two_sides_are_is_what_their_figure_says(frame) -> None:
+    base, new = (frame[frame["library"] == name] for name in ("MPICH", "Open MPI"))
+    assert comparison.factor(comparison.times(base), comparison.times(new)) == pytest.approx(2.0, rel=1e-3)
+    other = new.assign(comparability_key="another")
+    assert comparison.factor(comparison.times(base), comparison.times(other)) is None
