@@ -18,6 +18,8 @@ MOST_ROWS = 24
 """Rows of a map; the table has all."""
 MOST_WRITTEN = 14
 """Sizes up to which the ratios are written into the map."""
+MOST_WRITTEN_NARROW = 10
+"""The same on a phone."""
 FULL = 1.0
 """Log2 of the ratio with the full colour: twice or half the time."""
 
@@ -96,6 +98,8 @@ def ratio_map(table_of: pd.DataFrame, names: tuple[str, str], over: str = "ranks
     )
     layout["xaxis"] |= theme.thinned(layout["xaxis"])
     layout["meta"] = {"narrow": {"xaxis": theme.thinned(layout["xaxis"], 4)}}
+    if len(sizes) > MOST_WRITTEN_NARROW:
+        layout["meta"]["narrow"]["annotations"] = []
     return View(
         "map",
         f"{names[1]} against {names[0]}: {slower} of {plural(len(known), 'cell')} slower, {faster} faster",
