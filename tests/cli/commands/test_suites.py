@@ -42,7 +42,7 @@ def test_every_option_is_a_key(name: str) -> None:
     """What a command takes a suite takes, less what belongs to the line; nothing is listed twice."""
     keys = CommandLine().keys(find(name))
     options = {long_name(p): p for p in command(find(name)).params if isinstance(p, click.Option)}
-    assert set(keys) == set(options) - {"debug", "ranks"}
+    assert set(keys) == set(options) - {"debug", "ranks", "version"}
     of_backends = {name for name, option in own_options().items() if option.run_wide}
     assert {n for n, key in keys.items() if key.scope == "run"} == RUN_WIDE | of_backends
     assert {n for n, key in keys.items() if key.scope == "line"} == LINE_ONLY - {"debug"}
