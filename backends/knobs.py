@@ -71,6 +71,8 @@ class LibraryKnobs:
     """Why there are none; empty where there are some."""
     fix: str = ""
     """What to do about it."""
+    joined: bool = False
+    """Whether several knobs choose an algorithm together, as NCCL_ALGO and NCCL_PROTO do."""
     trees: tuple[str, ...] = ()
     """The selection of collectives that is built into MPICH, as JSON texts; empty in other libraries."""
 

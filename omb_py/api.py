@@ -89,6 +89,7 @@ def run(
     root: int | None = None,
     tests: int | None = None,
     imbalance: float | None = None,
+    groups: str | None = None,
     traffic: str | None = None,
     neighborhood: str | None = None,
     workload: str | None = None,

@@ -41,4 +41,4 @@ def library_knobs() -> LibraryKnobs:
         )
         for name, words, default, meaning in _DECLARED
     )
-    return LibraryKnobs("nccl", "NCCL or RCCL", how="a declared list", knobs=knobs)
+    return LibraryKnobs("nccl", "NCCL or RCCL", how="a declared list", knobs=knobs, joined=True)

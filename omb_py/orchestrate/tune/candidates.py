@@ -62,7 +62,7 @@ def candidates(library: LibraryKnobs, collective: str, chosen: Chosen | None = N
         algorithms += [(knob, word) for word in words]
     others = {knob: values for knob, values in named.items() if not chooses(knob)}
     settings = []
-    if library.backend == "nccl":
+    if library.joined:
         settings = list(_combined(algorithms, others))
     else:
         alone = others and not any("algorithm is forced" in knob.description for knob in others)
