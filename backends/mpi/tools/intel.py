@@ -30,10 +30,10 @@ ALGORITHMS: Final[Mapping[str, tuple[str, ...]]] = {
         *("binomial", "recursive doubling", "ring", "topology-aware binomial", "topology-aware recursive doubling"),
         *("topology-aware ring", "Shumilin", "knomial"),
     ),
-    "gather": ("binomial", "topology-aware binomial", "Shumilin"),
+    "gather": ("binomial", "topology-aware binomial", "Shumilin", "binomial with segments"),
     "reduce": (
         *("Shumilin", "binomial", "topology-aware Shumilin", "topology-aware binomial", "Rabenseifner"),
-        "topology-aware Rabenseifner",
+        *("topology-aware Rabenseifner", "knomial"),
     ),
     "reduce_scatter": (
         *("recursive halving", "pairwise exchange", "recursive doubling", "reduce + scatterv"),
@@ -41,7 +41,8 @@ ALGORITHMS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "scatter": ("binomial", "topology-aware binomial", "Shumilin"),
 }
-"""Collective -> its algorithms, whose numbers count from 1. A newer library may have more."""
+"""Collective -> its algorithms, whose numbers count from 1. Some in shared memory are left out, and a newer library
+may have more."""
 
 
 def read_tags(description: str) -> dict[str, str]:

@@ -33,7 +33,7 @@ def test_mpichs_device_must_not_take_the_call() -> None:
 
 
 def test_other_libraries() -> None:
-    assert [s.name for s in candidates(intel(), "gather")] == ["1", "2", "3"]
+    assert [s.name for s in candidates(intel(), "gather")] == ["1", "2", "3", "4"]
     assert candidates(intel(), "gather")[0].variables == (("I_MPI_ADJUST_GATHER", "1"),)
     pairs = candidates(nccl(), "allreduce", {"NCCL_ALGO": ("ring", "tree")})
     assert [s.name for s in pairs] == [f"{a} {p}" for a in ("ring", "tree") for p in ("ll", "ll128", "simple")]
