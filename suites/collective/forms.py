@@ -37,6 +37,7 @@ class Collective:
     options: frozenset[str] = frozenset()
     rooted: bool = False
     ranks: RankRule = TWO_OR_MORE
+    refuses: Callable[[Cell], str] | None = None
 
     def benchmark(
         self,
@@ -65,6 +66,7 @@ class Collective:
             self.bytes_total,
             self.bandwidth,
             self.rooted,
+            refuses=self.refuses,
         )
 
 
