@@ -55,7 +55,8 @@ def _cells(ranks: int) -> list[Cell]:
         if "in_place" in takes and name not in NOT_IN_PLACE:
             found.append({"benchmark": name, "size": 4096, "in_place": True})
         if "root" in takes:
-            found += [{"benchmark": name, "size": 64, "root": root} for root in (ranks - 1, -1)[: 4 - ranks or 1]]
+            roots = (ranks - 1,) if name == "bcast" else (ranks - 1, -1)[: 4 - ranks or 1]  # bcast refuses to rotate
+            found += [{"benchmark": name, "size": 64, "root": root} for root in roots]
         if "imbalance" in takes:
             found.append({"benchmark": name, "size": 4096, "imbalance": 0.5})
     if ranks == 2:
