@@ -144,7 +144,7 @@ def multiples(
     deep = -(-len(panels) // narrow_columns)
     narrow = _axes(len(panels), narrow_columns, axis | theme.thinned(axis, 2), value)
     narrow |= {"annotations": layout["annotations"], "height": 96 + 176 * deep + 22 * len(sides)}
-    narrow["legend"] = {**layout["legend"], "y": -0.36 / deep}
+    narrow["legend"] = {**layout["legend"], "y": -0.5 / deep}
     layout["meta"] = {"narrow": narrow}
     said = "over message size" if grid.across == SIZE else f"over {COUNTED[grid.across]}"
     by = COUNTED[grid.over] if grid.across == SIZE else "message size"

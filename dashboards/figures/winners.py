@@ -59,6 +59,8 @@ def winners(best: pd.DataFrame, what: str) -> View:
         xaxis={"type": "category", "title": {"text": "message size"}, "showgrid": False},
         yaxis={"type": "category", "showgrid": False},
     )
+    # above the map, since a share of its small height below it is not enough for the title of the axis
+    layout["legend"] = {**layout["legend"], "y": 1.02, "yanchor": "bottom"}
     faster = best[best["setting"] != DEFAULT]
     title = f"{what}: the default is the fastest at every size"
     if len(faster):

@@ -20,6 +20,7 @@ from omb_py.dashboards.explorer.state import choices
 from tests.dashboards.stores import write
 from tests.dashboards.views.test_comparisons import compared
 from tests.dashboards.views.test_links import LINKS, PROMISES
+from tests.dashboards.views.test_tuning import LINE as TUNED
 from tests.support.browser import OVERLAPS, chromium, errors, missing, resize
 
 pytestmark = [
@@ -65,6 +66,8 @@ def store(frame, cell, step_cells, tmp_path_factory: pytest.TempPathFactory) -> 
         for n in (3, 6, 16, 18)
     ]
     made = write(tmp_path_factory.mktemp("s") / "store", pd.concat([both, pd.DataFrame(sizes), step_cells]))
+    tuned = TUNED.replace("allreduce", "alltoall").split()
+    assert main([*tuned, "--store", str(made), "--folder", str(made / "tuned")]) == 0
     compared(made)
     for words in (LINKS, PROMISES):
         assert main([*words.split(), "--store", str(made)]) == 1
@@ -95,6 +98,12 @@ def address(store: Path) -> Iterator[str]:
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     with chromium(tmp_path_factory.mktemp("profile")) as driver:
         yield driver
+
+
+@pytest.fixture(autouse=True)
+def wide(browser: Any) -> None:
+    """What the test before has left must not matter."""
+    resize(browser, 1280)
 
 
 def until(found: Callable[[], Any], wanted: Any, patience_s: float = 30.0) -> None:
@@ -166,25 +175,28 @@ return [...document.querySelectorAll('#figures .js-plotly-plot')].flatMap((p) =>
 """
 
 
+DRAWN = """
+const sections = document.querySelectorAll('#figures section');
+return sections.length > 0
+  && [...document.querySelectorAll('#figures .js-plotly-plot')].every((plot) => plot.querySelector('.main-svg'));
+"""
+
+
 @pytest.mark.parametrize("view", choices()["view"])
 def test_each_view_is_drawn_without_a_word_on_the_console(browser, address: str, view: str) -> None:
     """At both widths and in both themes; no text lies on another, every axis has its unit."""
-    resize(browser, 1280)
     errors(browser)  # what the pages before have left
     # the others show enough of one benchmark
-    wide = view in ("scaling", "beside_counts", "environment", "model", "guidelines", "pairs", "steps")
-    browser.get(f"{address}?view={view}{'' if wide else '&benchmark=allreduce'}")
-    until(lambda: bool(browser.execute_script("return document.querySelectorAll('#figures section').length")), True)
-    until(
-        lambda: browser.execute_script(
-            "return [...document.querySelectorAll('#figures .js-plotly-plot')].every(p => p.querySelector('.main-svg'))"
-        ),
-        True,
-    )
+    wide = view in ("scaling", "beside_counts", "environment", "model", "guidelines", "pairs", "steps", "winners")
+    link = f"{address}?view={view}{'' if wide else '&benchmark=allreduce'}"
+    browser.get(link)
+    until(lambda: browser.execute_script(DRAWN), True)
     assert browser.execute_script("return document.querySelector('#note').textContent") == ""
     assert browser.execute_script(UNITS) == []
     until(lambda: browser.execute_script(OVERLAPS), [])
     resize(browser, 390)
+    browser.get(link)  # a phone has its width when it opens the page
+    until(lambda: browser.execute_script(DRAWN), True)
     browser.execute_script("document.querySelector('#theme input[value=dark]').click()")
     until(lambda: browser.execute_script(PAPERS), ["#15191e"])
     until(lambda: browser.execute_script(OVERLAPS), [])
