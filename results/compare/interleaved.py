@@ -75,7 +75,7 @@ class Levels:
 
 
 class Interleaved(Generic[Key]):
-    """Judges all questions of a report that were measured in turn."""
+    """Judges all questions of a report that were interleaved."""
 
     def __init__(self, questions: Mapping[Key, Sequence[Pairs]], kinds: Mapping[Key, int], levels: Levels) -> None:
         """Arrange the launches.
