@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from omb_py.dashboards.base.view import Shown
 from omb_py.dashboards.views import anomalies, comparisons, fits, guidelines, links, over_size, overview, samples
@@ -21,6 +21,11 @@ Views = Callable[..., Iterable[Shown]]
 Input = Literal["quantity", "count", "size", "second"]
 """A control of the explorer whose value a view takes: what curves show, over what it is counted, the message size in
 bytes, a second selection of cells."""
+Tab = Literal["Compare", "Health", "Time", "Cell", "Workloads"]
+"""The question that a view answers: who is faster; who is ill; since when; how one cell looks from near; what a
+program's step takes."""
+TABS: tuple[Tab, ...] = get_args(Tab)
+"""All tabs in the order of report and explorer. The view of the first screen stands in the first."""
 Section = Literal["first", "slower", "measured"]
 """A section of the report. A view with an odd line stands in the section "odd" instead."""
 
@@ -68,6 +73,7 @@ class Entry:
 
     name: str
     """In the explorer's URL."""
+    tab: Tab
     title: str = ""
     """In the explorer's menu."""
     views: Views | None = None
@@ -83,6 +89,7 @@ _NO_CELL = "No cell of that size is among what is chosen."
 ENTRIES: list[Entry] = [
     Entry(
         "first",
+        "Compare",
         "what changed",
         first_screen,
         _NO_CELL,
@@ -90,6 +97,7 @@ ENTRIES: list[Entry] = [
     ),
     Entry(
         "curves",
+        "Compare",
         "over message size",
         over_size.over_size,
         "The benchmarks that are chosen have no such bandwidth: choose another quantity.",
@@ -98,6 +106,7 @@ ENTRIES: list[Entry] = [
     ),
     Entry(
         "beside",
+        "Compare",
         "side by side over size",
         comparisons.beside,
         "Nothing here measured the same thing twice: choose more than one library or binding, or a second selection.",
@@ -105,6 +114,7 @@ ENTRIES: list[Entry] = [
     ),
     Entry(
         "scaling",
+        "Compare",
         "over ranks or GPUs",
         over_size.over_count,
         "Nothing here was measured on more than one such number.",
@@ -113,16 +123,18 @@ ENTRIES: list[Entry] = [
     ),
     Entry(
         "beside_counts",
+        "Compare",
         "side by side over ranks or GPUs",
         comparisons.beside_counts,
         "Nothing here measured the same thing twice on more than one such number.",
         inputs=("count", "second"),
     ),
-    Entry("distribution", "spread of a cell", samples.distribution, _NO_CELL, inputs=("size",)),
-    Entry("trace", "calls of a launch", samples.trace, _NO_CELL, inputs=("size",)),
-    Entry("stragglers", "late ranks", samples.late_ranks, "Nothing here was timed on two ranks or more."),
+    Entry("distribution", "Cell", "spread of a cell", samples.distribution, _NO_CELL, inputs=("size",)),
+    Entry("trace", "Cell", "calls of a launch", samples.trace, _NO_CELL, inputs=("size",)),
+    Entry("stragglers", "Health", "late ranks", samples.late_ranks, "Nothing here was timed on two ranks or more."),
     Entry(
         "steps",
+        "Workloads",
         "step time by layout",
         over_size.step_times,
         "No step of a workload is among what is chosen: omb-py step.",
@@ -130,6 +142,7 @@ ENTRIES: list[Entry] = [
     ),
     Entry(
         "model",
+        "Cell",
         "fit and lower bound",
         over_size.fits_and_bounds,
         "A fit needs four message sizes, a lower bound latency in the same store.",
@@ -137,6 +150,7 @@ ENTRIES: list[Entry] = [
     ),
     Entry(
         "history",
+        "Time",
         "over time",
         fits.over_time,
         _NO_CELL,
@@ -145,6 +159,7 @@ ENTRIES: list[Entry] = [
     ),
     Entry(
         "verdicts",
+        "Compare",
         "stored verdicts",
         comparisons.verdicts,
         "No comparison of these cells is stored: omb-py compare.",
@@ -152,6 +167,7 @@ ENTRIES: list[Entry] = [
     ),
     Entry(
         "guidelines",
+        "Health",
         "guidelines",
         guidelines.guidelines,
         GUIDELINES.otherwise,
@@ -160,21 +176,23 @@ ENTRIES: list[Entry] = [
     ),
     Entry(
         "winners",
+        "Compare",
         "which setting wins where",
         winners,
         "Nothing among what is chosen was tuned: omb-py tune.",
         report=InReport(75, commands=False),
     ),
-    Entry("pairs", "pairs of nodes", links.sweeps, LINKS.otherwise, needs=LINKS, report=InReport(80, most=4)),
+    Entry("pairs", "Health", "pairs of nodes", links.sweeps, LINKS.otherwise, needs=LINKS, report=InReport(80, most=4)),
     Entry(
         "environment",
+        "Time",
         "what differs in environment",
         overview.environments,
         "All of this was measured in one environment.",
         report=InReport(120, commands=False),
     ),
-    Entry("odd", report=InReport(85, views=anomalies.odd_cells)),
-    Entry("overview", report=InReport(40, views=overview.overview)),
+    Entry("odd", "Health", report=InReport(85, views=anomalies.odd_cells)),
+    Entry("overview", "Compare", report=InReport(40, views=overview.overview)),
 ]
 """The explorer's menu is in this order; its first view is the default."""
 
@@ -182,6 +200,11 @@ ENTRIES: list[Entry] = [
 def offered() -> Mapping[str, Entry]:
     """The views of the explorer by name, in the order of its menu."""
     return {entry.name: entry for entry in ENTRIES if entry.views is not None}
+
+
+def offered_in(tab: Tab) -> Mapping[str, Entry]:
+    """The views of one tab of the explorer."""
+    return {name: entry for name, entry in offered().items() if entry.tab == tab}
 
 
 def in_report() -> list[tuple[Entry, InReport]]:

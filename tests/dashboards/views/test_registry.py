@@ -35,7 +35,7 @@ def counted(cells: Cells, count: str = "ranks") -> Iterator[Shown]:
         yield Shown(cell_count, rows)
 
 
-COUNTED = Entry("counted", "cells of each", counted, "No cell.", inputs=("count",), report=InReport(61))
+COUNTED = Entry("counted", "Compare", "cells of each", counted, "No cell.", inputs=("count",), report=InReport(61))
 
 
 @pytest.fixture
@@ -106,7 +106,10 @@ def test_what_a_view_needs_and_calls_odd(store: Path, monkeypatch: pytest.Monkey
         yield Shown(View("alarm", "It burns", "", None, (), ()), None, "Smoke on n1.")
 
     never = Need(lambda cells: False, "No fire.")
-    entries = [Entry("alarm", "alarm", alarm, report=InReport(1)), Entry("fire", "fire", alarm, needs=never)]
+    entries = [
+        Entry("alarm", "Health", "alarm", alarm, report=InReport(1)),
+        Entry("fire", "Health", "fire", alarm, needs=never),
+    ]
     monkeypatch.setattr(registry, "ENTRIES", [*registry.ENTRIES, *entries])
     made = report(store, Selection())
     assert made.odd[0] == "Smoke on n1." and made.odd_views[0].title == "It burns" and not made.odd_views[0].commands
@@ -122,3 +125,11 @@ def test_names_and_places_are_single_and_each_function_takes_its_inputs() -> Non
         if entry.views is not None:
             _, *taken = inspect.signature(entry.views).parameters
             assert taken == [*entry.inputs], entry.name
+
+
+def test_each_view_stands_in_one_of_five_tabs_and_none_is_empty() -> None:
+    assert registry.TABS == ("Compare", "Health", "Time", "Cell", "Workloads")
+    assert {entry.tab for entry in registry.ENTRIES} == {*registry.TABS}
+    by_tab = [registry.offered_in(tab) for tab in registry.TABS]
+    assert all(by_tab) and sorted(name for views in by_tab for name in views) == sorted(registry.offered())
+    assert next(iter(registry.offered())) == "first" and "first" in by_tab[0]
