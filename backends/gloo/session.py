@@ -23,6 +23,7 @@ from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.program.groups import Group, groups_of
 from omb_py.engine.program.language import Program, Step
 from omb_py.engine.rank.launcher_variables import local_rank
+from omb_py.engine.rank.node_name import node_name
 from omb_py.engine.rank.plain_values import decode, encode
 from omb_py.engine.rank.start_times import process_start_ns
 from omb_py.engine.session import BaseSession
@@ -66,7 +67,8 @@ class GlooSession(BaseSession):
         self.comm = self.traffic = Traffic(self.dist, torch, self.rank)
         self.local: tuple[int, ...] = (self.rank,)
         self.started: Mapping[str, Mapping[int, float]] = {"init": {self.rank: init_us}, "hello": {self.rank: hello_us}}
-        self.hosts: tuple[str, ...] = tuple(self.share(self.gather(socket.gethostname())))
+        host = node_name(spec.get("hosts") or ())
+        self.hosts: tuple[str, ...] = tuple(self.share(self.gather(host)))
         self.thread_level: str = spec.get("thread_level") or "funneled"
         self.library, self.library_version = LIBRARY, str(torch.__version__)
         self.library_string = f"Gloo of torch {torch.__version__} over TCP"
@@ -87,7 +89,7 @@ class GlooSession(BaseSession):
 
         check_torch(device)
         self.device_name = device.name
-        self.places = places_of(self, device, share)
+        self.places = places_of(self, device, share, self.hosts[self.rank])
         self.device_note = "Gloo moves what is on a device through host memory: copies are part of the time"
         word = place_of_rank(placement, self.rank, self.size)
         return DeviceBuffers(device, False, placement, word, crowd(self.places))

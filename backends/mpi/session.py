@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -25,6 +24,7 @@ from omb_py.engine.program.groups import Group, group_of, groups_of
 from omb_py.engine.program.language import Edges, Program, Step
 from omb_py.engine.program.requirements import LEVELS, types_of
 from omb_py.engine.rank.launcher_variables import local_rank
+from omb_py.engine.rank.node_name import node_name
 from omb_py.engine.rank.start_times import process_start_ns
 from omb_py.engine.session import BaseSession
 from omb_py.errors import EnvironmentProblem
@@ -62,7 +62,8 @@ class MpiSession(BaseSession):
         self.rank: int = self.world.Get_rank()
         self.local: tuple[int, ...] = (self.rank,)
         self.started: Mapping[str, Mapping[int, float]] = {"init": {self.rank: init_us}, "hello": {self.rank: hello_us}}
-        self.hosts: tuple[str, ...] = tuple(self.share(self.gather(socket.gethostname())))
+        host = node_name(spec.get("hosts") or ())
+        self.hosts: tuple[str, ...] = tuple(self.share(self.gather(host)))
         self.thread_level = LEVELS[self.mpi.Query_thread()]
         self.library, self.library_version = vendor(self.mpi)
         self.binding_version = f"mpi4py {mpi4py.__version__}"
@@ -84,7 +85,7 @@ class MpiSession(BaseSession):
         from omb_py.engine.devices.placement import place_of_rank
         from omb_py.engine.devices.sharing import crowd, places_of
 
-        self.places = places_of(self, device, share)
+        self.places = places_of(self, device, share, self.hosts[self.rank])
         support = declared(self.mpi, self.library, device.kind)
         answer = asdict(confirmed(device.kind, support)) if self.rank == 0 else None
         self.support = support = Support(**self.share(answer))

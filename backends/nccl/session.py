@@ -40,6 +40,7 @@ from omb_py.engine.native.translate import Machine
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
 from omb_py.engine.program.language import Program, Step, walk
 from omb_py.engine.rank.launcher_variables import local_rank
+from omb_py.engine.rank.node_name import node_name
 from omb_py.engine.session import BaseSession, StepFailed
 from omb_py.errors import EnvironmentProblem
 
@@ -76,7 +77,8 @@ class NcclSession(BaseSession):
         self._plane = plane()
         self.size, self.rank = self._plane.size, self._plane.rank
         self.local: tuple[int, ...] = (self.rank,)
-        self.places = places_of(self, self.device, bool(spec.get("share_device")))
+        host = node_name(spec.get("hosts") or ())
+        self.places = places_of(self, self.device, bool(spec.get("share_device")), host)
         """The device of each rank."""
         self.hosts: tuple[str, ...] = tuple(str(place["host"]) for place in self.places)
         self.device_name: str = self.device.name

@@ -146,10 +146,10 @@ def multiples(
     narrow |= {"annotations": layout["annotations"], "height": 96 + 176 * deep + 22 * len(sides)}
     narrow["legend"] = {**layout["legend"], "y": -0.5 / deep}
     layout["meta"] = {"narrow": narrow}
-    said = "over message size" if grid.across == SIZE else f"over {COUNTED[grid.across]}"
+    axis_words = "over message size" if grid.across == SIZE else f"over {COUNTED[grid.across]}"
     by = COUNTED[grid.over] if grid.across == SIZE else "message size"
     return View(
-        "multiples", f"{name} {said}, by {by}", "Medians over launches", {"data": data, "layout": layout}, (), ()
+        "multiples", f"{name} {axis_words}, by {by}", "Medians over launches", {"data": data, "layout": layout}, (), ()
     )
 
 

@@ -149,13 +149,13 @@ def _counted(rows: pd.DataFrame, name: str, grid: Grid, over: str) -> pd.DataFra
     """The rows with a count. Raises UsageError where there is none, or only one to draw over."""
     counts = rows[grid.over].fillna(0) if grid.over in rows else rows["ranks"] * 0
     rows = rows[counts > 0]
-    said = COUNTED[grid.over]
+    counted = COUNTED[grid.over]
     values = sorted({int(count) for count in rows[grid.over]})
     if not values:
-        raise UsageError(f"no cell of {name} was measured on {said}: --over ranks")
+        raise UsageError(f"no cell of {name} was measured on {counted}: --over ranks")
     if grid.across == grid.over and len(values) < 2:
         raise UsageError(
-            f"{name} was measured on {values[0]} {said} only: --over size, or measure other numbers of {said}"
+            f"{name} was measured on {values[0]} {counted} only: --over size, or measure other numbers of {counted}"
         )
     return rows
 

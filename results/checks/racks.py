@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import scipy.cluster.hierarchy
+import scipy  # it loads scipy.cluster when that is first used: help pages need none of it
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]

@@ -242,8 +242,8 @@ def distinct_tags(column: pa.ChunkedArray) -> set[tuple[str, str]]:
     pairs = [pa.table([chunk.keys, chunk.items], ["key", "value"]) for chunk in column.chunks]
     if not pairs:
         return set()
-    found = pa.concat_tables(pairs).group_by(["key", "value"]).aggregate([]).to_pydict()
-    return set(zip(found["key"], found["value"], strict=True))
+    tags = pa.concat_tables(pairs).group_by(["key", "value"]).aggregate([]).to_pydict()
+    return set(zip(tags["key"], tags["value"], strict=True))
 
 
 def to_frame(table: pa.Table) -> pd.DataFrame:

@@ -18,12 +18,12 @@ from omb_py.suites.shared import COLLECTIVE_COUNTS, PT2PT_SIZES, message_bytes
 
 def neighbors(rank: int, lengths: tuple[int, ...]) -> list[int]:
     """The ranks before and after `rank` in each dimension of a periodic grid, the last dimension first."""
-    found, stride = [], 1
+    nearby, stride = [], 1
     for length in reversed(lengths):
         place = rank // stride % length
-        found += [rank + ((place + step) % length - place) * stride for step in (-1, 1)]
+        nearby += [rank + ((place + step) % length - place) * stride for step in (-1, 1)]
         stride *= length
-    return found
+    return nearby
 
 
 def _stencil(dimensions: int) -> Callable[[World, Cell], Program]:

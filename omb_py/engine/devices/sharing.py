@@ -5,7 +5,6 @@ A count of visible devices does not tell: launchers may show each rank others (`
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,20 +13,21 @@ from omb_py.engine.rank.control_plane import Plane
 from omb_py.errors import EnvironmentProblem
 
 
-def places_of(plane: Plane, device: Device, share: bool) -> list[dict[str, Any]]:
+def places_of(plane: Plane, device: Device, share: bool, host: str) -> list[dict[str, Any]]:
     """The devices of all ranks, by rank; called by all ranks together.
 
     Args:
         plane: lets the ranks agree; a session is one.
         device: of this rank.
         share: several ranks may use one device.
+        host: name of this rank's node.
 
     Raises:
         EnvironmentProblem: on every rank alike, when several have the same one and `share` is off.
     """
     place = {
         "rank": plane.rank,
-        "host": socket.gethostname(),
+        "host": host,
         "device": f"{device.kind}:{device.index}",
         "name": device.name,
         "identity": device.identity(),

@@ -209,13 +209,13 @@ def of_backend(known: Capabilities, cupy: str) -> Iterable[Finding]:
     yield from checks([known], DEVICE)
 
 
-def ports(found: Sequence[Mapping[str, str | None]]) -> list[Finding]:
+def ports(devices: Sequence[Mapping[str, str | None]]) -> list[Finding]:
     """A line for each InfiniBand or RoCE port."""
-    if not found:
+    if not devices:
         fix = "for ranks on several nodes: load the card's driver (mlx5_ib); in a container: --device /dev/infiniband"
         return [Finding("InfiniBand", "no", "no device in /sys/class/infiniband", fix)]
     lines = []
-    for port in found:
+    for port in devices:
         up = "ACTIVE" in (port["state"] or "")
         status: Status = "ok" if up else "no"
         state = f"{port['state'] or 'state unknown'}, {port['rate'] or 'rate unknown'}"

@@ -158,6 +158,7 @@ def spec_of(run: Run, launch: LaunchPlan) -> dict[str, Any]:
     return {
         "backend": launch.backend,
         "ranks": launch.ranks,
+        "hosts": list(request.hosts),
         "thread_level": launch.thread_level,
         "fork": launch.needs.fork,
         "session": launch.needs.session,

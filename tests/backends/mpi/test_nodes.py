@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from omb_py.results import load
 from tests.support.machines.cluster import YIELD
 from tests.support.machines.mpi import ROOT, environment
 from tests.support.machines.nodes import hosts, why_not
@@ -75,3 +76,26 @@ def test_one_node_is_refused(name: str) -> None:
     assert done.returncode == 3
     assert done.stdout == "" and done.stderr.count("\n") == 1
     assert "needs several nodes with equally many ranks on each, but here are 2 on " in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("called", [True, False], ids=["by address", "by host name"])
+def test_nodes_with_one_host_name_are_two_nodes_and_named_as_the_user_did(called: bool, tmp_path: Path) -> None:
+    if why_not():
+        pytest.skip(why_not())
+    with hosts(2) as cluster:
+        names = [cluster.address(0), cluster.address(1)] if called else list(cluster.names)
+        launcher = " ".join(cluster.agent(tmp_path, "image" if called else "$host"))
+        few = ["-m", "8", "-i", "5", "-x", "1", "-W", "4", "--store", str(tmp_path)]
+        where = ["--hosts", ",".join(names), "--launcher-args", launcher]
+        done = subprocess.run(
+            [sys.executable, "-m", "omb_py", "bw_fan_in", "-n", "2", *where, *few],
+            capture_output=True,
+            text=True,
+            timeout=100,
+            cwd=ROOT,
+            env=environment(**YIELD),
+        )
+    assert done.returncode == 0, done.stdout + done.stderr
+    # bw_fan_in is refused where all ranks are on one node
+    assert {tuple(hosts) for hosts in load(tmp_path)["hosts"]} == {tuple(names)}

@@ -23,9 +23,9 @@ from tests.support.machines.mpi import ROOT, mpiexec
 _AGENT = """#!/bin/sh
 # called by a launcher as: agent [OPTION...] HOST COMMAND...
 while [ "${{1#-}}" != "$1" ]; do shift; done
-host=$1
+case $1 in {addresses} esac
 shift
-exec ip netns exec {prefix}$host unshare -m -u sh -c "hostname $host && mount -t tmpfs tmpfs /dev/shm || exit 1; $*"
+exec ip netns exec {prefix}$host unshare -m -u sh -c "hostname {called} && mount -t tmpfs tmpfs /dev/shm || exit 1; $*"
 """
 _MADE = itertools.count()
 OVER_TCP = {"UCX_TLS": "tcp,self"}
@@ -62,10 +62,14 @@ class Hosts:
         """Of host number `k`."""
         return f"{self.network.rsplit('.', 1)[0]}.{k + 1}"
 
-    def agent(self, folder: Path) -> list[str]:
-        """The launcher's words for starting processes on the hosts; the agent is written into `folder`."""
+    def agent(self, folder: Path, host_name: str = "$host") -> list[str]:
+        """The launcher's words for starting processes on the hosts; the agent is written into `folder`.
+
+        Hosts are started by name or address. With `host_name` all of them have that one.
+        """
+        addresses = " ".join(f"{self.address(k)}) host={name};;" for k, name in enumerate(self.names))
         agent = folder / "agent"
-        agent.write_text(_AGENT.format(prefix=self.prefix))
+        agent.write_text(_AGENT.format(prefix=self.prefix, addresses=f"{addresses} *) host=$1;;", called=host_name))
         agent.chmod(0o755)
         told = subprocess.run([mpiexec()[0], "--version"], capture_output=True, text=True, timeout=30, check=True)
         if "Open MPI" in told.stdout:

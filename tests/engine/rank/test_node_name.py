@@ -1,0 +1,59 @@
+"""A node is called what the user called it."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+
+import pytest
+
+from omb_py.engine.rank.node_name import is_own_address, node_name
+
+
+def nobody(_name: str) -> bool:
+    raise AssertionError("addresses are asked for only where host names do not decide")
+
+
+@pytest.mark.parametrize(
+    ("own", "names", "name"),
+    [
+        ("node2", ("node1", "node2"), "node2"),
+        ("node2.cluster.example", ("node1:2", "node2:2"), "node2"),
+        ("node2", ("node1.cluster.example", "node2.cluster.example"), "node2.cluster.example"),
+        ("NODE2", ("node1", "node2"), "node2"),
+        ("n.a.example", ("n.a.example", "n.b.example"), "n.a.example"),
+    ],
+)
+def test_host_names_decide(own: str, names: Sequence[str], name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("socket.gethostname", lambda: own)
+    assert node_name(names, nobody) == name
+
+
+def test_addresses_tell_nodes_with_one_host_name_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("socket.gethostname", lambda: "image")
+    names = ("10.0.0.1:4", "10.0.0.2:4", "fd00::1")
+    assert [node_name(names, mine.__eq__) for mine in ("10.0.0.1", "10.0.0.2", "fd00::1")] == [
+        "10.0.0.1",
+        "10.0.0.2",
+        "fd00::1",
+    ]
+
+
+@pytest.mark.parametrize("names", [(), ("a", "b")])
+def test_what_no_name_stands_for_keeps_its_host_name(names: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("socket.gethostname", lambda: "image")
+    assert node_name(names, lambda _name: False) == "image"
+    assert node_name(names, lambda _name: len(names) > 0) == "image", "both would be this node"
+
+
+def test_a_name_that_nobody_knows_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(*_words: object, **_more: object) -> None:
+        raise socket.gaierror(-2, "Name or service not known")
+
+    monkeypatch.setattr("socket.getaddrinfo", unknown)
+    assert node_name(("a", "b")) == socket.gethostname()
+
+
+def test_loopback_is_every_node_and_a_foreign_address_none() -> None:
+    assert not is_own_address("127.0.0.1")
+    assert not is_own_address("192.0.2.1"), "RFC 5737: no machine has it"
