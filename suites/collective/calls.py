@@ -8,7 +8,7 @@ from omb_py.engine.program.benchmark import Cell, World
 from omb_py.engine.program.dtypes import DTYPES, reduction_dtype
 from omb_py.engine.program.language import Blocks, Buffer, Region, Step
 from omb_py.grammar.traffic import blocks
-from omb_py.suites.collective.forms import ROTATE, CallAndBuffers, Collective, blocking, overlapping, persistent
+from omb_py.suites.collective.forms import CallAndBuffers, Collective, blocking, overlapping, persistent
 from omb_py.suites.shared import REDUCTION_SIZES, message_bytes, no_bytes, uneven
 
 
@@ -27,12 +27,6 @@ def _in_place(call: Step, here: bool) -> Step:
 def barrier(world: World, cell: Cell) -> CallAndBuffers:
     """No rank leaves before all ranks have entered."""
     return steps.barrier(), ()
-
-
-def _bcast_refuses(cell: Cell) -> str:
-    if cell.root != ROTATE:
-        return ""
-    return "bcast does not rotate its root, since the next root would send what it has just received: -k fixed:N"
 
 
 def bcast(world: World, cell: Cell) -> CallAndBuffers:
@@ -209,7 +203,6 @@ COLLECTIVES = (
         "broadcast",
         options=frozenset({_ROOT}),
         rooted=True,
-        refuses=_bcast_refuses,
     ),
     Collective(
         "reduce",

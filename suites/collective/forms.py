@@ -37,7 +37,6 @@ class Collective:
     options: frozenset[str] = frozenset()
     rooted: bool = False
     ranks: RankRule = TWO_OR_MORE
-    refuses: Callable[[Cell], str] | None = None
 
     def benchmark(
         self,
@@ -66,7 +65,6 @@ class Collective:
             self.bytes_total,
             self.bandwidth,
             self.rooted,
-            refuses=self.refuses,
         )
 
 

@@ -61,7 +61,6 @@ Refuse = Callable[[str], tuple[int, str]]
         ("allreduce --seed -1", "seed must be 0 or more"),
         ("bw -W 0", "window size must be 1 or more, not 0"),
         ("bcast --op sum", "bcast has no reduction operation, so it takes no --op: for reduce, allreduce"),
-        ("bcast -k rotate", "bcast does not rotate its root"),
         ("latency -W 8", "takes no -W/--window-size: for bw, bibw"),
         ("allreduce -z0", "percentile '0': numbers above 0 and up to 100, as in -z50,90,99.9"),
         ("allreduce -z50,50", "50 is listed twice"),

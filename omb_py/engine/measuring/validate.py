@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from omb_py.engine.measuring.payload import Bytes, Expected, Laid, expectations, repeatable
+from omb_py.engine.measuring.payload import Bytes, Expected, Laid, Make, Part, expectations, repeatable
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.engine.program.language import Program, Region, templates
@@ -72,6 +73,22 @@ class Checker:
             for region, content in (part for before, _ in parts for part in before):
                 _copies(runner, rank, region, copies)[rows] = content()
 
+    def _left(self, rank: int, stage: int, last: int) -> list[Part]:
+        """What the timed loop leaves behind.
+
+        Where roots take turns at one buffer, as in a broadcast, each sends on what it has received: the buffer keeps
+        what the first iteration put there. Bytes that do not travel keep what :meth:`fill` put there.
+        """
+        of_stage = self.programs[rank].stages[stage]
+        first = -self.cell.warmup + (last + self.cell.warmup) % of_stage.copies
+        turns = range(len(of_stage.variants) or 1)
+        sent = dict(part for turn in turns for part in self._parts(rank, stage, TIMED_LOOP, turn)[0])
+        from_first = dict(self._parts(rank, stage, TIMED_LOOP, first)[1])
+        return [
+            (region, _sent_on(from_first[region], sent[region]) if region in sent and region in from_first else make)
+            for region, make in self._parts(rank, stage, TIMED_LOOP, last)[1]
+        ]
+
     def repeatable(self, stage: int) -> bool:
         """Whether the content of the buffers after the timed loop is known (``repeatable``)."""
         stages = (program.stages[stage] for program in self.programs.values())
@@ -90,13 +107,22 @@ class Checker:
         at = iteration if last is None else last
         for rank, world in self.worlds.items():
             copies = self.programs[rank].stages[stage].copies
-            for region, make in self._parts(rank, stage, iteration, at)[1]:
+            parts = self._parts(rank, stage, iteration, at)[1] if last is None else self._left(rank, stage, last)
+            for region, make in parts:
                 actual, expected = _copies(runner, rank, region, copies)[at % copies], make()
                 bad = int(np.count_nonzero(actual != expected))
                 if bad and self.log:
                     self.log.write(world, self.cell, iteration, actual.copy(), expected)
                 total += bad
         return total
+
+
+def _sent_on(received: Make, own: Make) -> Make:
+    return partial(_merged, received, own) if isinstance(received, Laid) else received
+
+
+def _merged(received: Laid, own: Make) -> Bytes:
+    return np.where(received.where, received.make(), own())
 
 
 def _copies(runner: Runner, rank: int, region: Region, copies: int) -> Bytes:

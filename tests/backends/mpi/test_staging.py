@@ -50,6 +50,7 @@ MPI4PY: list[Cell] = [
         *({"benchmark": name, "size": 4096} for name in ("reduce_scatter", "alltoallw", "iallreduce")),
         *({"benchmark": name, "size": 70_000, "window": 4} for name in ("latency", "bw", "bibw")),
         {"benchmark": "bcast", "size": 64, "cache": "rotate"},
+        {"benchmark": "bcast", "size": 64, "cache": "rotate", "root": -1},
         {**LATENCY, "placement": "H D"},
         {**LATENCY, "placement": "MD MH"},
         MULTIPLIED,

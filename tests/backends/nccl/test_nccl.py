@@ -55,8 +55,7 @@ def _cells(ranks: int) -> list[Cell]:
         if "in_place" in takes and name not in NOT_IN_PLACE:
             found.append({"benchmark": name, "size": 4096, "in_place": True})
         if "root" in takes:
-            roots = (ranks - 1,) if name == "bcast" else (ranks - 1, -1)[: 4 - ranks or 1]  # bcast refuses to rotate
-            found += [{"benchmark": name, "size": 64, "root": root} for root in roots]
+            found += [{"benchmark": name, "size": 64, "root": root} for root in (ranks - 1, -1)[: 4 - ranks or 1]]
         if "imbalance" in takes:
             found.append({"benchmark": name, "size": 4096, "imbalance": 0.5})
     if ranks == 2:

@@ -302,6 +302,25 @@ class TestInMeasure:
         done = measure(session(ranks_of(name)), spoiled, what)
         assert (done.validated, done.wrong_bytes) == (False, 1)
 
+    @pytest.mark.parametrize("name", ["bcast", "ibcast", "bcast_persistent"])
+    @pytest.mark.parametrize("warmup", [0, 1, 2])
+    @pytest.mark.parametrize("iterations", [1, 6, 13])
+    @pytest.mark.parametrize("kind", [{}, {"ddt": "vect:4:1"}])
+    def test_a_broadcast_with_rotating_roots_keeps_what_its_first_root_sent(
+        self, name: str, warmup: int, iterations: int, kind: Mapping[str, Any]
+    ) -> None:
+        """Every root but the first sends what it has received."""
+        done = measured(name, 3, size=32, root=-1, warmup=warmup, iterations=iterations, validate=True, **kind)
+        assert (done.validated, done.wrong_bytes) == (True, 0)
+
+    @pytest.mark.parametrize(("at", "wrong"), [(0, 1), (1, 4), (12, 1)])
+    def test_a_byte_spoiled_between_rotating_roots_goes_to_all(self, at: int, wrong: int) -> None:
+        """Rank 2 sends at 2. The validation finds the byte at 0 and 1, where each iteration is filled anew."""
+        what = cell("bcast", 8, root=-1, iterations=13, validate=True)
+        spoiled = with_step(find("bcast"), 2, steps.flip(Region("buf", 5, 1), at))
+        done = measure(session(3), spoiled, what)
+        assert done.wrong_bytes == wrong
+
     def test_of_several_stages(self) -> None:
         done = measure(session(3), IALLREDUCE, cell("allreduce", 24, validate=True))
         assert (done.validated, done.wrong_bytes) == (True, 0)
