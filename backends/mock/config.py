@@ -40,6 +40,12 @@ class Config:
     series: tuple[tuple[float, ...], ...] = ()
     """Times in ns of timed operations by iteration: one list for all ranks, or one a rank."""
     nodes: int = 1
+    between: tuple[float, float] | None = None
+    """Start-up time and time per byte of a message between nodes, ns; None: `alpha` and `beta`."""
+    nics: int = 0
+    """NICs of a node that its ranks share; 0: one for each rank."""
+    channels: int = 0
+    """Memory channels of a node, which messages within it share; 0: one for each rank."""
     eager: int = 65536
     """Largest message in bytes that does not wait for its receive."""
     algorithm: tuple[Algorithm, ...] = ()
@@ -107,6 +113,11 @@ def _series(text: str) -> tuple[tuple[float, ...], ...]:
     return tuple(tuple(map(parse_nanoseconds, row.split("/"))) for row in text.split(":"))
 
 
+def _between(text: str) -> tuple[float, float]:
+    alpha, _, beta = text.partition(":")
+    return parse_nanoseconds(alpha), parse_nanoseconds(beta)
+
+
 def _fault(text: str) -> Fault:
     rank, *rest = text.split(":")
     if len(rest) > 2:
@@ -130,6 +141,9 @@ _GRAMMAR: Final = KeyValues(
         "link": Key(_link, form="RANK-RANK:FACTOR above 0, as 2-5:3", repeats=True),
         "series": Key(_series, form="TIME/TIME/…, one list or one a rank with ':' between, as 10us/12us:20us/22us"),
         "nodes": Key(partial(parse_whole, least=1), form="COUNT of 1 or more"),
+        "between": Key(_between, form="ALPHA:BETA, as 5us:0.4ns"),
+        "nics": Key(parse_whole, form="COUNT of 0 or more"),
+        "channels": Key(parse_whole, form="COUNT of 0 or more"),
         "eager": Key(parse_size, form="BYTES, as 64K"),
         "algorithm": Key(read_algorithm, form=FORM, repeats=True),
         "version": Key(str, form="TEXT, as 1.0"),

@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omb_py.backends.mock.faults import Flipper
-from omb_py.backends.mock.simulator.cost import Costs
 from omb_py.backends.mock.simulator.data import Memory, moves_data
 from omb_py.backends.mock.simulator.lockstep import Lockstep, symmetric
 from omb_py.backends.mock.simulator.lower import Op, Site, lower
+from omb_py.backends.mock.simulator.network import Network
 from omb_py.backends.mock.simulator.noise import Noise
+from omb_py.backends.mock.simulator.ports import Ports
 from omb_py.backends.mock.simulator.simulate import Events, Loop
 from omb_py.backends.mock.simulator.timing import Timing
 from omb_py.engine.program.benchmark import Cell
@@ -48,12 +49,13 @@ class MockRunner(BaseRunner):
         if self._window:
             check_hosts(self._window, session.hosts)
         self._memory = Memory(programs, cell.buffer, self.moves)
-        self._costs = Costs(config.alpha, config.beta, ranks, config.gflops, session.algorithms)
+        self._network = Network(config, ranks, session.algorithms)
         timing = Timing(config, ranks, session.scale, noise)
         self._noise = noise
         self._flipper = Flipper(config.flip, cell.size)
         self.events = Events(config, timing, self._flipper, session.hosts, describe_cell(cell), cell.size, session)
-        self.in_step = config.path == "auto" and symmetric(programs)
+        self.events.ports = Ports(self._network.topology)
+        self.in_step = config.path == "auto" and symmetric(programs) and not self._network.topology.shared
         """Whether the fast path is taken."""
         self._by_event = not self.in_step
         self._lockstep = Lockstep(timing, self._flipper, ranks, session)
@@ -104,7 +106,8 @@ class MockRunner(BaseRunner):
 
     def notes(self) -> Mapping[str, float]:
         """Time to create a graph or window in µs, as long as an allgather of one number."""
-        time, edges = self._costs.allgather(8) * self._session.scale / 1000, edges_of(self._programs[0])
+        time = self._network.collective("allgather", (), 8).time * self._session.scale / 1000
+        edges = edges_of(self._programs[0])
         return ({"topology_us": time} if edges is not None else {}) | ({"win_create_us": time} if self._window else {})
 
     def position(self) -> tuple[int, int]:
@@ -152,7 +155,8 @@ class MockRunner(BaseRunner):
         """Operations of a rank by stage and part."""
         memory = self._memory
         site = Site(
-            self._costs,
+            self._network,
+            rank,
             self._session.scale,
             lambda name: memory.size(rank, name),
             memory.rows if all_ranks else lambda region: memory.view(rank, region),

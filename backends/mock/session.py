@@ -15,9 +15,9 @@ from omb_py.backends.mock.algorithms import selection
 from omb_py.backends.mock.config import Config, parse
 from omb_py.backends.mock.faults import Fault, Flipper
 from omb_py.backends.mock.runner import MockRunner
-from omb_py.backends.mock.simulator.cost import Costs
 from omb_py.backends.mock.simulator.lockstep import Lockstep
 from omb_py.backends.mock.simulator.lower import Site, lower
+from omb_py.backends.mock.simulator.network import Network
 from omb_py.backends.mock.simulator.noise import Noise, launch_factor
 from omb_py.backends.mock.simulator.timing import Timing
 from omb_py.engine.program.benchmark import Cell
@@ -90,7 +90,8 @@ class MockSession(BaseSession):
         noise = Noise(self.config, (self._seed, self._launch_index, -1), self.size)
         timing = Timing(self.config, self.size, self.scale, noise)
         site = Site(
-            Costs(self.config.alpha, self.config.beta, self.size),
+            Network(self.config, self.size),
+            0,
             self.scale,
             lambda name: 0,
             lambda r: None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,14 +61,19 @@ class CollectiveCall:
             text = f"rank {rank} calls {describe(op.step)} where others call {describe(self._op.step)}"
             raise StepFailed(op.number, 1, text)
 
-    def join(self, rank: int, op: Op, now: int, duration: int, iteration: int, handle: Handle) -> list[Participant]:
-        """Let a rank arrive and return the participants whose time to leave is now known."""
+    def join(
+        self, rank: int, op: Op, now: int, duration: int, iteration: int, handle: Handle, begin: Callable[[int], int]
+    ) -> list[Participant]:
+        """Let a rank arrive and return the participants whose time to leave is now known.
+
+        `begin` is called once, with the time at which the collective opens, and says when it begins.
+        """
         self._arrived += 1
         # a rank that blocks cannot change its buffer; one that does not may, and must not change the result
         sent = op.send.copy() if op.send is not None and op.requests else op.send
         self._inside.append(Participant(rank, op, now, duration, iteration, handle, sent))
         if self._opened is None and (rank == op.root if op.root >= 0 else self.over):
-            self._opened = now if op.root >= 0 else max(participant.arrived for participant in self._inside)
+            self._opened = begin(now if op.root >= 0 else max(participant.arrived for participant in self._inside))
             self._gather(op)
         if self._opened is None:
             return []

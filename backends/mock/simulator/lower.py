@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
 
-from omb_py.backends.mock.simulator.cost import Costs
 from omb_py.backends.mock.simulator.data import REDUCTIONS, Bytes
+from omb_py.backends.mock.simulator.network import Network
 from omb_py.backends.mock.simulator.windows import COMPLETE_TAG, ENDS, POST_TAG, Access
 from omb_py.engine.native.matmul import flop
 from omb_py.engine.program.datatype_layouts import derived
@@ -133,6 +133,10 @@ class Op:
     cost: float = 0.0
     wire: float = 0.0
     """Time for which it keeps the sender's link busy, ns."""
+    channel: float = 0.0
+    """Time for which a collective keeps the memory channels of its ranks busy, ns."""
+    nic: float = 0.0
+    """Time for which a collective keeps the NICs of its ranks busy, ns."""
     send: Bytes | None = None
     recv: Bytes | None = None
     layout: str = ""
@@ -160,7 +164,8 @@ class Op:
 class Site:
     """The rank (or all ranks in lockstep) for which a body is lowered: costs, and access to its memory."""
 
-    costs: Costs
+    network: Network
+    rank: int
     scale: float
     size_of: Callable[[str], int]
     view: Callable[[Region], Bytes | None]
@@ -262,8 +267,7 @@ def _operation(step: Step, k: int, number: int, site: Site) -> Op:
     if op.code in (Code.SEND, Code.RECV, Code.COMPLETE):
         op.peer = _rank(step, number, operands["peer"], site)
         op.tag = POST_TAG if step.op in ("win_post", "win_start") else operands.get("tag", COMPLETE_TAG)
-        op.cost = site.costs.message(op.nbytes * share) * site.scale
-        op.wire = site.costs.wire(op.nbytes * share) * site.scale
+        _price_message(op, op.nbytes * share, site)
     elif op.code == Code.COLLECTIVE:
         _collective(op, step, number, site, share)
     elif op.code == Code.ACCESS:
@@ -271,9 +275,9 @@ def _operation(step: Step, k: int, number: int, site: Site) -> Op:
     elif op.code == Code.END:
         op.peer = operands.get("peer", -1)
     elif op.code == Code.FENCE:
-        op.cost = site.costs.barrier() * site.scale
+        op.cost = site.network.collective("barrier", (), 0).time * site.scale
     elif step.op == MATMUL:
-        op.ns = site.costs.product(flop(step))
+        op.ns = site.network.product(flop(step))
     elif op.code == Code.COMPUTE:
         ns = operands["ns"]
         op.ns, op.source = (ns, None) if isinstance(ns, int) else (0, ns)
@@ -281,7 +285,7 @@ def _operation(step: Step, k: int, number: int, site: Site) -> Op:
         op.iteration = operands["iteration"]
     elif op.code == Code.REDUCE:
         _reduction(op, step)
-        op.ns = max(1, site.costs.product(op.nbytes // DTYPES[step["dtype"]].itemsize))
+        op.ns = max(1, site.network.product(op.nbytes // DTYPES[step["dtype"]].itemsize))
     return op
 
 
@@ -294,18 +298,20 @@ def _access(op: Op, step: Step, k: int, number: int, site: Site) -> None:
     parts = {name: _view(step, number, step[name].at(k), site) for name in names}
     op.access = Access(step, op.peer, {**parts, "window": site.remote(op.peer, place)})
     op.nbytes = place.nbytes
-    op.cost = site.costs.message(op.nbytes) * site.scale
-    op.wire = site.costs.wire(op.nbytes) * site.scale
+    _price_message(op, op.nbytes, site)
+
+
+def _price_message(op: Op, nbytes: float, site: Site) -> None:
+    cost, wire = site.network.message(site.rank, op.peer, nbytes)
+    op.cost, op.wire = cost * site.scale, wire * site.scale
 
 
 def _collective(op: Op, step: Step, number: int, site: Site, share: float) -> None:
     """Fill in the fields of a collective."""
     op.group = group_of(step)
     for rank in op.group:
-        _rank(step, number, rank, site)
-    if op.group:
-        site = replace(site, costs=replace(site.costs, ranks=len(op.group)))
-    operands, ranks = step.operands, site.costs.ranks
+        _check_rank(step, number, rank, site.network.ranks)
+    operands, ranks = step.operands, len(op.group) or site.network.ranks
     kind = base(step.op)
     if "root" in operands:
         root = _rank(step, number, step["root"], site)
@@ -323,10 +329,14 @@ def _collective(op: Op, step: Step, number: int, site: Site, share: float) -> No
             raise StepFailed(number, 1, text)
     if "op" in operands:
         _reduction(op, step)
-    edges = max(len(step["sources"]), len(step["targets"])) if "sources" in operands else ranks
+    edges, crossing = ranks, 0
+    if "sources" in operands:
+        neighbors = max(step["sources"], step["targets"], key=len)
+        edges, crossing = len(neighbors), sum(site.network.topology.crosses(site.rank, peer) for peer in neighbors)
     # uneven blocks cost as many bytes as even ones of the same sum
     each = op.nbytes / max(1, edges) if kind in IRREGULAR else op.nbytes
-    op.cost = site.costs.collective(kind, each * share, edges) * site.scale
+    price = site.network.collective(kind, op.group, each * share, edges, crossing)
+    op.cost, op.channel, op.nic = (ns * site.scale for ns in price)
 
 
 def _reduction(op: Op, step: Step) -> None:
@@ -376,6 +386,10 @@ def _check(step: Step, number: int, region: Region, site: Site) -> None:
 
 
 def _rank(step: Step, number: int, rank: int, site: Site) -> int:
-    if not 0 <= rank < site.costs.ranks:
-        raise StepFailed(number, 6, f"{step.op}: there is no rank {rank} among {site.costs.ranks}")
+    _check_rank(step, number, rank, len(group_of(step)) or site.network.ranks)
     return rank
+
+
+def _check_rank(step: Step, number: int, rank: int, ranks: int) -> None:
+    if not 0 <= rank < ranks:
+        raise StepFailed(number, 6, f"{step.op}: there is no rank {rank} among {ranks}")

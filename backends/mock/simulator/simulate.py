@@ -21,6 +21,7 @@ from omb_py.backends.mock.simulator.collectives import CollectiveCall
 from omb_py.backends.mock.simulator.data import Bytes, combine, into
 from omb_py.backends.mock.simulator.lower import Code, Op
 from omb_py.backends.mock.simulator.matching import Handle, Matcher, Message, Posted
+from omb_py.backends.mock.simulator.ports import Ports
 from omb_py.backends.mock.simulator.timing import Timing
 from omb_py.backends.mock.simulator.windows import Windows
 from omb_py.engine.measuring.payload import mask
@@ -66,6 +67,8 @@ class Events:
         self._doomed = {fault.rank for _, fault in self._faults}
         self._matcher = Matcher()
         self._links = [0] * ranks
+        self.ports = Ports(None)
+        """The ports that ranks share; none at first."""
         self._joined: list[dict[Group, int]] = [{} for _ in range(ranks)]
         self._calls: dict[tuple[Group, int], CollectiveCall] = {}
         self._requests: list[dict[int, Handle]] = [{} for _ in range(ranks)]
@@ -243,7 +246,7 @@ class Events:
         key = (rank, op.peer, op.tag)
         posted = self._matcher.receive_for(key)
         if op.nbytes <= self._config.eager:
-            self._transmit(rank, message, now)
+            self._transmit(rank, op.peer, message, now)
             if posted is None and message.payload is not None:
                 message.payload = message.payload.copy()
         if posted is None:
@@ -265,11 +268,11 @@ class Events:
             self._pair(op.peer, rank, message, posted)
         return self._finish(rank, op, handle)
 
-    def _transmit(self, source: int, message: Message, earliest: int) -> None:
+    def _transmit(self, source: int, destination: int, message: Message, earliest: int) -> None:
         """Put a message on the link of its sender; the send is complete when its last byte has left."""
-        start = max(earliest, self._links[source])
+        ready = max(earliest, self._links[source])
+        start, message.arrival = self.ports.message(source, destination, ready, message.transit, message.wire)
         self._links[source] = start + message.wire
-        message.arrival = start + message.transit
         self._complete(message.handle, start + message.wire)
 
     def _pair(self, source: int, destination: int, message: Message, posted: Posted) -> None:
@@ -279,7 +282,7 @@ class Events:
             text = f"rank {destination}: message of {message.nbytes} B truncated to {posted.nbytes} B"
             raise StepFailed(posted.number, 15, text)
         if message.arrival is None:
-            self._transmit(source, message, max(message.sent, posted.posted))
+            self._transmit(source, destination, message, max(message.sent, posted.posted))
         assert message.arrival is not None
         if message.payload is not None and posted.room is not None:
             self._put(destination, posted.room, message.payload, posted.iteration, posted.where)
@@ -308,7 +311,11 @@ class Events:
         call.check(rank, op)
         iteration = self._iteration[rank]
         duration = self._timing.collective(rank, op, iteration)
-        leaving = call.join(place, op, self._clock[rank], duration, iteration, handle)
+
+        def begin(opened: int) -> int:
+            return self.ports.collective(group or range(len(self._hosts)), opened, op.channel, op.nic)
+
+        leaving = call.join(place, op, self._clock[rank], duration, iteration, handle, begin)
         for participant in leaving:
             for room, data in call.received(participant):
                 receiver = group[participant.rank] if group else participant.rank
@@ -324,10 +331,11 @@ class Events:
         assert op.access is not None
         handle, iteration = self._start(rank, op), self._iteration[rank]
         transit, wire = self._timing.message(rank, op, iteration)
-        start = max(self._clock[rank], self._links[rank])
+        ready = max(self._clock[rank], self._links[rank])
+        start, arrival = self.ports.message(rank, op.peer, ready, transit, wire)
         self._links[rank] = start + wire
-        self._windows.begin(rank, op.access, start + transit, iteration)
-        self._complete(handle, start + transit)
+        self._windows.begin(rank, op.access, arrival, iteration)
+        self._complete(handle, arrival)
         return True
 
     def _end(self, rank: int, op: Op) -> bool:
