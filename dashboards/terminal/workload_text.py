@@ -9,24 +9,42 @@ from rich.console import Group
 from rich.text import Text
 
 from omb_py.results.analysis.efficiency import Scaling
-from omb_py.results.analysis.step_prediction import Predicted, beside
+from omb_py.results.analysis.step_prediction import Observed, Predicted, beside
 from omb_py.results.formats.document import TextTable
 from omb_py.results.formats.writers.terminal import rich_table
 
 
 def forecast_table(
-    workload: str, side: Mapping[str, Any], prediction: Predicted, metrics: Mapping[str, float]
+    workload: str, side: Mapping[str, Any], prediction: Predicted, times: Mapping[str, Observed]
 ) -> Group:
     """Make a table of predicted and measured times: a line for each row of the calls, and one for all calls."""
     rows = []
-    for line in beside(prediction, metrics):
+    for line in beside(prediction, times):
         if not line.predicted_us and not line.measured_us and line.predicted_us is not None:
             continue  # a row of calls that these ranks do not make
         error = "-" if line.error is None else f"{100 * line.error:+.0f} %"
-        rows.append((line.what, _us(line.predicted_us), _us(line.measured_us), error))
-    table = rich_table(TextTable(("calls", "predicted µs", "measured µs", "error"), rows, ("calls",)))
+        floor = line.observed.floor if line.observed else None
+        spread = "-" if floor is None else f"{100 * floor:.0f} %"
+        rows.append((line.what, _us(line.predicted_us), _us(line.measured_us), error, spread))
+    heads = ("calls", "predicted µs", "measured µs", "error", "launches differ by")
+    table = rich_table(TextTable(heads, rows, ("calls",)))
     notes = [Text(f"predicted too: {text}") for text in prediction.ranks_scaled]
+    if text := _judged(prediction, times):
+        notes.append(Text(text))
     return Group(Text(f"{_heading(workload, side)} · predicted from stored sweeps"), table, *notes)
+
+
+def _judged(prediction: Predicted, times: Mapping[str, Observed]) -> str:
+    """Say how good the prediction can be at best; empty where the step was not measured."""
+    whole = beside(prediction, times)[-1]
+    if whole.observed is None or whole.error is None:
+        return ""
+    if whole.observed.floor is None:
+        return "One launch of the step: how far its launches differ is unknown (--launches 5 shows it)."
+    floor = f"{whole.observed.launches} launches of the step differ by {100 * whole.observed.floor:.0f} %"
+    if whole.as_good_as_a_launch:
+        return f"{floor}: the prediction is as close as a launch is to another, and none can be closer."
+    return f"{floor}: the prediction is further off than that."
 
 
 def scaling_table(workload: str, kind: str, side: Mapping[str, Any], steps: Sequence[Scaling]) -> Group:

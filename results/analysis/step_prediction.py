@@ -5,10 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+import math
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from statistics import median
 from typing import Any, Final
+
+import numpy as np
 
 from omb_py.engine.program.message import Message
 from omb_py.errors import UsageError
@@ -25,6 +29,9 @@ SIDE: Final = ("backend", "binding", "library", "device", "buffer")
 """Columns that the rows of the curves must share with the step."""
 SERIAL: Final = "serial"
 """Prefix of the metrics that hold the times of the calls of a row of the table."""
+MEDIAN: Final = ".median"
+"""Ending of those that are medians over the iterations, not means."""
+ALL: Final = "all calls, one by one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +84,28 @@ class Predicted:
 
 
 @dataclass(frozen=True, slots=True)
+class Observed:
+    """A measured time: the median over launches of each launch's median."""
+
+    time_us: float
+    launches: int
+    floor: float | None
+    """How far one launch is from another, as the median over all pairs of the larger over the smaller, less 1; None
+    with one launch. No prediction of a launch can be closer, as a rule."""
+
+
+@dataclass(frozen=True, slots=True)
 class Line:
     """A predicted time beside the measured one."""
 
     what: str
     predicted_us: float | None
-    measured_us: float | None
+    observed: Observed | None
+
+    @property
+    def measured_us(self) -> float | None:
+        """The measured time; None where it was not measured."""
+        return self.observed and self.observed.time_us
 
     @property
     def error(self) -> float | None:
@@ -91,9 +114,43 @@ class Line:
             return None
         return self.predicted_us / self.measured_us - 1
 
+    @property
+    def as_good_as_a_launch(self) -> bool:
+        """Whether the prediction is as close as launches are to each other, to half a percent."""
+        floor = self.observed.floor if self.observed else None
+        if floor is None or not self.predicted_us or not self.measured_us:
+            return False
+        return abs(math.log(self.predicted_us / self.measured_us)) <= math.log1p(max(floor, 0.005))
+
 
 class NoModel(Exception):
     """The time of an operation is unknown; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """Measured times of one operation over size."""
+
+    sizes: tuple[int, ...]
+    """In bytes, ascending."""
+    times_us: tuple[float, ...]
+    fit: Curve
+
+    @classmethod
+    def of(cls, times: Mapping[int, float]) -> Sweep:
+        """Make one from size in bytes -> time in µs. A size of 0 counts as 1 byte."""
+        sizes = sorted(times)
+        values = tuple(times[size] for size in sizes)
+        return cls(tuple(max(size, 1) for size in sizes), values, fit(sizes, values))
+
+    def time_us(self, size: int) -> float:
+        """The time in µs at a size in bytes: on the line between its measured neighbours, or on the fit outside of all.
+
+        Between two measured sizes a fit over all is less close, where a library changes its protocol.
+        """
+        if not self.sizes[0] <= size <= self.sizes[-1]:
+            return float(self.fit.time_us([size])[0])
+        return float(np.interp(size, self.sizes, self.times_us))
 
 
 @dataclass(slots=True)
@@ -107,9 +164,11 @@ class Curves:
     """Rows of any benchmarks, from :func:`omb_py.results.analysis.series.timed`."""
     side: Mapping[str, Any]
     """Values of :data:`SIDE`, and ``nodes`` and ``ranks`` of the step."""
+    launches: Collection[str] = ()
+    """Launches of the step: sweeps made in them are preferred, since launches differ."""
     scaled: set[str] = field(default_factory=set)
     """Operations that have been predicted from other numbers of ranks so far."""
-    _known: dict[Hashable, Curve | float | str] = field(default_factory=dict)
+    _known: dict[Hashable, Sweep | float | str] = field(default_factory=dict)
 
     def time_us(self, ask: Ask, size_bytes: int, ranks: int) -> float:
         """Compute the time of an operation in µs.
@@ -128,16 +187,22 @@ class Curves:
             raise NoModel(curve)
         if isinstance(curve, float):
             return curve
-        first, last = curve.segments[0].first, curve.segments[-1].last
+        first, last = curve.sizes[0], curve.sizes[-1]
         if not first / FURTHEST <= size_bytes <= FURTHEST * last:
             raise NoModel(
                 f"{size_text(size_bytes)} is more than {FURTHEST} times outside of the measured sizes, "
                 f"{size_text(first)} to {size_text(last)}"
             )
-        return float(curve.time_us([size_bytes])[0])
+        return curve.time_us(size_bytes)
 
-    def _find(self, ask: Ask, ranks: int) -> Curve | float:
-        own = [row for row in self.rows if self._is_of(row, ask)]
+    def _find(self, ask: Ask, ranks: int) -> Sweep | float:
+        rows = [row for row in self.rows if self._is_of(row, ask)]
+        try:
+            return self._of(ask, ranks, [row for row in rows if row["launch_id"] in self.launches])
+        except NoModel:
+            return self._of(ask, ranks, rows)
+
+    def _of(self, ask: Ask, ranks: int, own: Sequence[Row]) -> Sweep | float:
         here = [part for part in grouped(own, ALIKE) if part[0]["ranks"] == ranks and self._placed(part[0], ranks)]
         if ask.benchmark.removeprefix("i") == "barrier" and here:
             return float(launch_time(max(here, key=lambda part: _liking(part, ask)))[0])
@@ -145,13 +210,13 @@ class Curves:
         if enough:
             best = max(enough, key=lambda part: _liking(part, ask))
             by_size = {size: [row for row in best if row["size_bytes"] == size] for size in _sizes(best)}
-            return fit(list(by_size), [launch_time(rows)[0] for rows in by_size.values()])
+            return Sweep.of({size: launch_time(rows)[0] for size, rows in by_size.items()})
         if here:
             most = max(len(_sizes(part)) for part in here)
             raise NoModel(f"{most} sizes are too few: {LEAST} are needed")
         return self._from_other_ranks(own, ask, ranks)
 
-    def _from_other_ranks(self, rows: Sequence[Row], ask: Ask, ranks: int) -> Curve:
+    def _from_other_ranks(self, rows: Sequence[Row], ask: Ask, ranks: int) -> Sweep:
         parts = grouped(rows, tuple(name for name in ALIKE if name not in RANKED))
         parts = [part for part in parts if len({row["ranks"] for row in part}) > 1]
         if not parts or ask.benchmark == MESSAGES:
@@ -164,7 +229,7 @@ class Curves:
             raise NoModel(f"{len(scaling.sizes)} sizes are too few: {LEAST} are needed")
         at = ", ".join(map(str, scaling.measured))
         self.scaled.add(f"{ask.benchmark} at {ranks} ranks from {at}")
-        return fit(list(scaling.sizes), [prediction.time_us for prediction in scaling.sizes.values()])
+        return Sweep.of({size: prediction.time_us for size, prediction in scaling.sizes.items()})
 
     def _is_of(self, row: Row, ask: Ask) -> bool:
         same = row["benchmark"] == ask.benchmark and row["metric"] == "latency" and row["op"] in (None, "sum")
@@ -180,9 +245,12 @@ def _sizes(rows: Sequence[Row]) -> list[int]:
 
 
 def _liking(rows: Sequence[Row], ask: Ask) -> tuple[Any, ...]:
-    """Rank a curve among several of an operation: made as the call is, then complete, then new."""
+    """Rank a curve among several of an operation: made as the call is, then complete, then new.
+
+    A call of a step has a buffer of its own, which other calls pushed out of the cache: a cold sweep is like it.
+    """
     first = rows[0]
-    plain = first["cache"] in (None, "hot"), first["datatype_layout"] in (None, "contiguous")
+    plain = first["cache"] == "rotate", first["datatype_layout"] in (None, "contiguous")
     alike = (first["source"] == "omb-py", bool(first["in_place"]) == ask.in_place, *plain)
     return (*alike, len(_sizes(rows)), max(str(row["started_at"]) for row in rows))
 
@@ -193,25 +261,49 @@ def measured(rows: Sequence[Row]) -> dict[str, float]:
     return {name: median(row["metrics"][name] for row in rows if name in (row["metrics"] or {})) for name in names}
 
 
-def beside(prediction: Predicted, metrics: Mapping[str, float]) -> list[Line]:
+def observed(steps: Sequence[Row]) -> dict[str, Observed]:
+    """The measured time of each row of the table of calls, and of :data:`ALL`; `steps` has one row a launch."""
+    launches = [_times_of(step["metrics"] or {}) for step in steps]
+    out = {}
+    for what in dict.fromkeys(what for times in launches for what in times):
+        values = [times[what] for times in launches if what in times]
+        pairs = [abs(math.log(a / b)) for a, b in combinations(values, 2) if a > 0 and b > 0]
+        out[what] = Observed(median(values), len(values), math.expm1(median(pairs)) if pairs else None)
+    return out
+
+
+def _times_of(metrics: Mapping[str, float]) -> dict[str, float]:
+    """Times of one launch; the means where it was stored before there were medians."""
+    names = [name for name in metrics if name.startswith(f"{SERIAL}.") and not name.endswith(MEDIAN)]
+    times = {name.removeprefix(f"{SERIAL}."): metrics.get(f"{name}{MEDIAN}", metrics[name]) for name in names}
+    medians = bool(names) and f"{names[0]}{MEDIAN}" in metrics
+    whole = sum(times.values()) if medians else metrics.get(f"{SERIAL}_us")
+    return times if whole is None else {**times, ALL: whole}
+
+
+def beside(prediction: Predicted, times: Mapping[str, Observed]) -> list[Line]:
     """Put the predicted time of each row of the table of calls, and of all calls, beside the measured one.
 
     Args:
         prediction: predicted times of the step.
-        metrics: metrics of the measured step (:func:`measured`); empty where it was not measured.
+        times: those of the measured step (:func:`observed`); empty where it was not measured.
     """
-    lines = [Line(row, us, metrics.get(f"{SERIAL}.{row}")) for row, us in prediction.rows.items()]
-    return [*lines, Line(ALL, prediction.serial_us, metrics.get(f"{SERIAL}_us"))]
+    lines = [Line(row, us, times.get(row)) for row, us in prediction.rows.items()]
+    return [*lines, Line(ALL, prediction.serial_us, times.get(ALL))]
 
 
-ALL: Final = "all calls, one by one"
-
-
-def as_json(prediction: Predicted, metrics: Mapping[str, float]) -> dict[str, Any]:
-    """A prediction beside measured metrics as JSON can hold it."""
+def as_json(prediction: Predicted, times: Mapping[str, Observed]) -> dict[str, Any]:
+    """A prediction beside measured times as JSON can hold it."""
     lines = [
-        {"what": line.what, "predicted_us": line.predicted_us, "measured_us": line.measured_us, "error": line.error}
-        for line in beside(prediction, metrics)
+        {
+            "what": line.what,
+            "predicted_us": line.predicted_us,
+            "measured_us": line.measured_us,
+            "error": line.error,
+            "launches": line.observed.launches if line.observed else 0,
+            "launches_differ_by": line.observed and line.observed.floor,
+        }
+        for line in beside(prediction, times)
     ]
     missing = [{name: getattr(gap, name) for name in Missing.__slots__} for gap in prediction.missing]
     return {"lines": lines, "missing": missing, "scaled": list(prediction.ranks_scaled)}

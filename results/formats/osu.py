@@ -392,7 +392,8 @@ def calls_of(row: Mapping[str, Any]) -> str:
     The serial time of a kind is the sum over its calls, each made alone.
     """
     metrics: Mapping[str, float] = row.get("metrics") or {}
-    rows = {name.removeprefix("serial."): us for name, us in metrics.items() if name.startswith("serial.")}
+    means = {name: us for name, us in metrics.items() if name.startswith("serial.") and not name.endswith(".median")}
+    rows = {name.removeprefix("serial."): us for name, us in means.items()}
     total = sum(rows.values()) or math.nan
     lines = [f"# {name:<40}{us:{_FIELD}.2f} us{us / total:8.1%} of serial\n" for name, us in rows.items() if us]
     if "gflops" in metrics:

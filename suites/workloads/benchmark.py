@@ -66,6 +66,7 @@ METRIC = Metric(
     lap=STEP,
     adds=(COMPUTE, EXPOSED),
     derive=columns,
+    medians=f"{SERIAL}.",
 )
 
 

@@ -3,7 +3,8 @@
     python -m tests.bench.predict [--store DIR] [--backend LIST] [--ranks LIST] [--seconds S] [--few]
 
 Sweeps are of powers of two; a call counts whose size is none. Prints for each backend and number of ranks the distribution of the
-error, |predicted / measured - 1|, of calls and of whole steps, with hot and with cold curves, and what explains it. Exit code 1 where
+error, |predicted / measured - 1|, of calls and of whole steps, with hot and with cold curves, and what explains it. Sweeps and
+steps are made in the same launches; how far launches differ is printed beside, since no prediction can be closer. Exit code 1 where
 that could not be measured or predicted; how large the error is does not matter. With --store the sweeps stay there.
 """
 
@@ -111,7 +112,7 @@ def held_out(workload: str, ranks: int) -> set[str]:
 def errors_of(one: Forecast) -> tuple[list[Error], list[Error]]:
     """(of its rows of calls whose sizes are held out, of the whole step where all are)."""
     rows, calls, steps = held_out(one.workload, int(one.side["ranks"])), [], []
-    *lines, whole = beside(one.prediction, one.metrics)
+    *lines, whole = beside(one.prediction, one.times)
     for line in lines:
         if line.what in rows and line.predicted_us and line.measured_us:
             calls.append(Error(f"{one.workload}: {line.what}", line.predicted_us / line.measured_us))
@@ -160,7 +161,7 @@ def explained(
     return "; ".join(words)
 
 
-def measure(store: Path, backend: str, ranks: int, seconds: float, few: bool, messages: bool) -> bool:
+def measure(store: Path, backend: str, ranks: int, seconds: float, few: bool, messages: bool, launches: int) -> bool:
     """Make the sweeps and steps, and sweeps of `messages`, which are between two ranks always; whether that worked."""
     workloads = FEW if few else (*WORKLOADS, *(AT_FOUR if ranks >= 4 else ()))
     python = [sys.executable, "-m", "omb_py"]
@@ -168,7 +169,7 @@ def measure(store: Path, backend: str, ranks: int, seconds: float, few: bool, me
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "predict.toml"
         file.write_text(suite(("hot",) if few else ("hot", "rotate"), workloads, seconds, few))
-        lines = [[*python, "run", str(file), "-n", str(ranks), *kept]]
+        lines = [[*python, "run", str(file), "-n", str(ranks), "--launches", str(launches), *kept]]
         for cache in () if not messages else ("hot",) if few else ("hot", "rotate"):
             sizes = FEW_SIZES if few else SIZES
             lines.append(
@@ -180,6 +181,13 @@ def measure(store: Path, backend: str, ranks: int, seconds: float, few: bool, me
                 print(f"exit code {done.returncode}: {' '.join(words)}\n{done.stderr}", flush=True)
                 return False
     return True
+
+
+def floors_of(forecasts: Sequence[Forecast]) -> list[float]:
+    """How far launches of the same step differ, for each row of calls whose sizes are held out."""
+    named = [(one, held_out(one.workload, int(one.side["ranks"]))) for one in forecasts]
+    floors = [one.times[row].floor for one, rows in named for row in sorted(rows) if row in one.times]
+    return [floor for floor in floors if floor is not None]
 
 
 def judged(store: Path, backend: str, ranks: int) -> bool:
@@ -196,10 +204,16 @@ def judged(store: Path, backend: str, ranks: int) -> bool:
         metrics = [one.metrics for one in made]
         for gap in dict.fromkeys(gap for one in made for gap in one.prediction.missing if cache == "hot"):
             print(f"  not predicted: {gap.benchmark} at {gap.ranks} ranks: {gap.why}")
-    (hot, whole), (cold, _) = told["hot"], told["rotate"]
+    floors = floors_of(made)
+    (hot, whole), (cold, cold_whole) = told["hot"], told["rotate"]
     print(f"{backend}, {ranks} ranks, calls, hot curves:  {distribution(hot)}")
     print(f"{backend}, {ranks} ranks, calls, cold curves: {distribution(cold)}")
     print(f"{backend}, {ranks} ranks, steps, hot curves:  {distribution(whole)}")
+    print(f"{backend}, {ranks} ranks, steps, cold curves: {distribution(cold_whole)}")
+    if floors:
+        print(
+            f"{backend}, {ranks} ranks, launches differ by {100 * median(floors):.0f} % (median of {len(floors)} calls)"
+        )
     print(f"  why: {explained(hot, cold, metrics, ranks, len(os.sched_getaffinity(0)))}", flush=True)
     return bool(hot)
 
@@ -211,13 +225,14 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--backend", default="gloo,mpi")
     parser.add_argument("--ranks", default="2,4")
     parser.add_argument("--seconds", type=float, default=0.12, help="longest time of a cell")
+    parser.add_argument("--launches", type=int, default=5, help="of each backend and number of ranks")
     parser.add_argument("--few", action="store_true", help="three workloads, small sizes: to see whether it runs")
     args = parser.parse_args(words)
     fine, kept = True, nullcontext(str(args.store)) if args.store else tempfile.TemporaryDirectory()
     with watched(5 if args.few else 60), kept as folder:
         for backend in args.backend.split(","):
             for number, ranks in enumerate(map(int, args.ranks.split(","))):
-                done = measure(Path(folder), backend, ranks, args.seconds, args.few, messages=not number)
+                done = measure(Path(folder), backend, ranks, args.seconds, args.few, not number, args.launches)
                 fine = done and judged(Path(folder), backend, ranks) and fine
     return 0 if fine else 1
 

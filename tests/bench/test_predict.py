@@ -7,7 +7,7 @@ import pytest
 from omb_py.cli.suite_options import CommandLine
 from omb_py.orchestrate.suites.expand import expand
 from omb_py.orchestrate.suites.suite_file import parse_suite
-from omb_py.results.analysis.step_prediction import Predicted
+from omb_py.results.analysis.step_prediction import Predicted, observed
 from tests.bench.predict import (
     AT_FOUR,
     WORKLOADS,
@@ -57,9 +57,10 @@ def test_rows_and_steps() -> None:
     (row, other) = sorted(held_out("ddp:model=mlp", 2))
     found = Predicted({row: 10.0, other: 30.0})
     metrics = {f"serial.{row}": 20.0, f"serial.{other}": 20.0, "serial_us": 40.0}
-    calls, whole = errors_of(Forecast("ddp:model=mlp", side, found, metrics))
+    times = observed([{"metrics": metrics}])
+    calls, whole = errors_of(Forecast("ddp:model=mlp", side, found, metrics, times))
     assert [e.ratio for e in calls] == [0.5, 1.5] and [e.ratio for e in whole] == [1.0]
-    assert errors_of(Forecast("ddp:model=mlp", side, Predicted({row: 10.0, other: None}), metrics))[1] == []
+    assert errors_of(Forecast("ddp:model=mlp", side, Predicted({row: 10.0, other: None}), metrics, times))[1] == []
 
 
 @pytest.mark.parametrize("few", [True, False])

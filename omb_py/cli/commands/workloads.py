@@ -110,7 +110,7 @@ def _predictions(workload: Workload, ranks: int, where: tuple[str, ...], store: 
             {
                 "workload": forecast.workload,
                 "side": dict(forecast.side),
-                **step_prediction.as_json(forecast.prediction, forecast.metrics),
+                **step_prediction.as_json(forecast.prediction, forecast.times),
                 "run": [prediction.command(gap, forecast.side, store) for gap in forecast.prediction.missing],
             }
             for forecast in forecasts

@@ -204,6 +204,8 @@ class Metric:
     """The same from the hosts of the ranks, where it depends on them."""
     derive: Callable[[Mapping[str, list[float]]], dict[str, float]] | None = None
     """Further columns of the text, from each lap's means over the timed ranks in µs."""
+    medians: str = ""
+    """Prefix of laps whose median over the iterations is stored beside their mean, as ``LAP.median``."""
     apart: tuple[str, ...] = ()
     """Laps that are samples of their own: each becomes a row, marked with its name as `side`."""
 

@@ -202,9 +202,15 @@ def _parameters(benchmark: Benchmark, cell: Mapping[str, Any], message: Mapping[
 
 
 def _metrics(benchmark: Benchmark, message: Mapping[str, Any], moved: int | None) -> dict[str, float]:
-    """Values that the benchmark's text needs besides its samples: means of the other laps in µs, bytes moved."""
+    """Values that the benchmark's text needs besides its samples: means of the other laps in µs, bytes moved.
+
+    Medians are those over the iterations of the mean over the ranks (:attr:`Metric.medians`).
+    """
     laps: Mapping[str, list[float]] = message["laps"]
     out = {name: float(np.mean(per_rank)) for name, per_rank in laps.items() if len(laps) > 1}
+    prefix = benchmark.metric.medians
+    typical = [name for name in laps if prefix and name.startswith(prefix)]
+    out |= {f"{name}.median": float(np.median(decode(message["series"][name]["avg"]))) for name in typical}
     if "enqueue" in out and "synchronise" in out:
         out["end_to_end"] = out["enqueue"] + out["synchronise"]
     if message.get("marks", {}).get("timing_mode") in ("event", "spin-gated"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from omb_py.options.request import Request
 from omb_py.orchestrate.running.printers import Printer, Row
 from omb_py.orchestrate.workloads.step_times import predict_step
 from omb_py.results.analysis import series, step_prediction
-from omb_py.results.analysis.step_prediction import MESSAGES, SIDE, Ask, Missing, Predicted
+from omb_py.results.analysis.step_prediction import MESSAGES, SIDE, Ask, Missing, Observed, Predicted
 from omb_py.results.store.read import load_table, to_rows
 from omb_py.suites.workloads.calls import EXCHANGE, Call
 from omb_py.suites.workloads.families import Workload, parse_workload
@@ -38,6 +38,8 @@ class Forecast:
     prediction: Predicted
     metrics: Mapping[str, float]
     """Metrics of the measured step; empty if it was not measured."""
+    times: Mapping[str, Observed] = field(default_factory=dict)
+    """Times of its calls; empty if it was not measured."""
 
 
 def asks(workload: Workload, ranks: int) -> list[list[Ask]]:
@@ -98,8 +100,11 @@ def forecasts(
     calls, predicted = asks(workload, ranks), []
     for values in sorted({*own, *(here if unmeasured else ())}, key=str):
         side = dict(zip(WHERE, values, strict=True))
-        prediction = predict_step(calls, step_prediction.Curves(rows, side))
-        predicted.append(Forecast(workload.text, side, prediction, step_prediction.measured(own.get(values, []))))
+        measured = own.get(values, [])
+        launches = {str(row["launch_id"]) for row in measured}
+        prediction = predict_step(calls, step_prediction.Curves(rows, side, launches))
+        metrics, times = step_prediction.measured(measured), step_prediction.observed(measured)
+        predicted.append(Forecast(workload.text, side, prediction, metrics, times))
     return predicted
 
 
@@ -126,6 +131,8 @@ def command(missing: Missing, side: Mapping[str, Any], store: Path) -> str:
         words += ["--device", str(side["device"])]
     if missing.dtype:
         words += ["-T", missing.dtype]
+    if missing.size_bytes and not (offer and "rotate" in offer.refused.get("cache", ())):
+        words += ["--cache", "rotate"]  # a step's calls have buffers of their own
     if missing.in_place:
         words.append("-l")
     if missing.size_bytes:
@@ -175,7 +182,7 @@ def show(predicted: Sequence[Forecast], store: Path) -> None:
 
     console = stdout_console()
     for forecast in predicted:
-        console.print(forecast_table(forecast.workload, forecast.side, forecast.prediction, forecast.metrics))
+        console.print(forecast_table(forecast.workload, forecast.side, forecast.prediction, forecast.times))
     sys.stdout.flush()
     gaps = [(gap, forecast.side) for forecast in predicted for gap in forecast.prediction.missing]
     for text in dict.fromkeys(advice(gap, side, store) for gap, side in gaps):

@@ -51,12 +51,12 @@ def test_sizes_are_those_of_the_benchmarks() -> None:
 
 def test_what_is_missing_comes_with_the_line_to_type() -> None:
     gap = Missing("allreduce", 4, "float32", True, 5_000_000, "not measured")
-    said = "omb-py allreduce -n 4 --backend gloo -T float32 -l -m 4:8388608 --store st"
+    said = "omb-py allreduce -n 4 --backend gloo -T float32 --cache rotate -l -m 4:8388608 --store st"
     assert command(gap, SIDE, Path("st")) == said
     assert advice(gap, SIDE, Path("st")) == f"no model for allreduce of float32 at 4 ranks: not measured: run {said}"
     other = Missing(MESSAGES, 2, "", False, 8, "not measured")
     there = {**SIDE, "backend": "mpi", "binding": "mpi4py", "device": "cuda"}
     assert command(other, there, Path("st")) == (
-        "omb-py latency -n 2 --backend mpi --binding mpi4py --device cuda -m 4:4096 --store st"
+        "omb-py latency -n 2 --backend mpi --binding mpi4py --device cuda --cache rotate -m 4:4096 --store st"
     )
     assert "-m" not in command(Missing("barrier", 2, "", False, 0, "not measured"), SIDE, Path("st"))

@@ -124,8 +124,8 @@ def test_a_reduction_is_of_its_type_and_a_copy_of_any() -> None:
 def test_the_curve_that_is_most_like_the_call_is_taken() -> None:
     rows = [
         *sweep("allreduce", 2, line(2, 0)),
-        *sweep("allreduce", 2, line(1, 0), in_place=True, launches=1),
-        *sweep("allreduce", 2, line(9, 0), in_place=True, cache="rotate"),
+        *sweep("allreduce", 2, line(9, 0), in_place=True),
+        *sweep("allreduce", 2, line(1, 0), in_place=True, cache="rotate", launches=1),
         *sweep("allreduce", 2, line(7, 0), nodes=2),
         *sweep("allreduce", 2, line(8, 0), library="Open MPI"),
     ]
@@ -134,6 +134,18 @@ def test_the_curve_that_is_most_like_the_call_is_taken() -> None:
         for here in (True, False)
     )
     assert (found, plain) == (pytest.approx(1, rel=1e-3), pytest.approx(2, rel=1e-3))
+
+
+def test_sweeps_of_the_steps_own_launches_are_preferred() -> None:
+    """Launches differ, so what was measured beside the step is closer than what was measured more often elsewhere."""
+    elsewhere, beside = sweep("bcast", 2, line(9, 0), launches=5), sweep("bcast", 2, line(1, 0), launches=1)
+    rows = [row | {"launch_id": "old"} for row in elsewhere] + [row | {"launch_id": "own"} for row in beside]
+    asks = [[Ask("a", "bcast", 64)]] * 2
+    times = {
+        launch: predict_step(asks, Curves(rows, SIDE | {"ranks": 2}, (launch,))).serial_us
+        for launch in ("own", "old", "neither")
+    }
+    assert times == {"own": pytest.approx(1), "old": pytest.approx(9), "neither": pytest.approx(3)}
 
 
 def test_too_few_sizes() -> None:
