@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from omb_py.backends.knobs import LibraryKnobs
 from omb_py.engine.measuring.async_timing import Multiplicity
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
-from omb_py.engine.program.dtypes import DTYPES, reduction_dtype
+from omb_py.engine.program.dtypes import DTYPES, MPI_OPS, reduction_dtype
 from omb_py.engine.program.language import Step, walk
 
 if TYPE_CHECKING:
@@ -92,8 +92,8 @@ class Capabilities:
     """Operations that it has; empty: all."""
     dtypes: tuple[str, ...] = ()
     """Element types that it has; empty: all."""
-    ops: tuple[str, ...] = ()
-    """Reductions that it has; empty: all."""
+    ops: tuple[str, ...] = MPI_OPS
+    """Reductions that it has."""
     instead: str = "use --backend mpi"
     """The remedy where an operation is missing."""
     without: Mapping[str, str] = field(default_factory=dict)
@@ -174,7 +174,7 @@ class Capabilities:
         dtype = reduction_dtype(cell.dtype) if reduces else cell.dtype
         if self.dtypes and dtype in DTYPES and dtype not in self.dtypes:
             return f"{title} has no type {dtype}: it takes {', '.join(self.dtypes)}"
-        if self.ops and reduces and cell.op not in self.ops:
+        if reduces and cell.op not in self.ops:
             return f"{title} has no reduction {cell.op}: it takes {', '.join(self.ops)}"
         return self.refuses(benchmark, cell)
 

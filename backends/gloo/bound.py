@@ -27,6 +27,7 @@ _OPS: Final = {
     "band": dist.ReduceOp.BAND,
     "bor": dist.ReduceOp.BOR,
     "bxor": dist.ReduceOp.BXOR,
+    "avg": dist.ReduceOp.AVG,
 }
 _FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "barrier": ("barrier",),

@@ -13,6 +13,7 @@ from omb_py.distribution import pip_install
 from omb_py.engine.devices import GPU_KINDS, KINDS, SIMULATED
 from omb_py.engine.program.benchmark import Benchmark, Cell
 from omb_py.engine.program.buffers import ON_DEVICE, TORCH_PIP
+from omb_py.engine.program.dtypes import DTYPES
 from omb_py.engine.program.steps import base
 
 LIBRARY: Final = "torch gloo"
@@ -21,7 +22,7 @@ BUFFERS: Final = ("numpy", "torch")
 """Memory of a tensor: an array of NumPy (``torch.from_numpy``), or PyTorch's own."""
 TYPES: Final = ("char", "int8", "uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64")
 """Gloo refuses all other types (``Invalid scalar type``). A char is an int8."""
-OPS: Final = ("sum", "prod", "min", "max", "band", "bor", "bxor")
+OPS: Final = ("sum", "prod", "min", "max", "band", "bor", "bxor", "avg")
 IN_PLACE_ALONE: Final = frozenset({"allreduce", "reduce"})
 """torch.distributed has no other form of these: the tensor is replaced by the result."""
 _COLLECTIVES: Final = frozenset(
@@ -124,6 +125,8 @@ def refuses(benchmark: Benchmark, cell: Cell) -> str:
     """Why Gloo cannot do a benchmark with these options, with what to do; empty when it can."""
     if cell.ddt:
         return "Gloo has no derived datatypes: leave out -D"
+    if cell.op == "avg" and DTYPES[cell.dtype].kind == "integer" and "op" in benchmark.options:
+        return "Gloo averages floats alone: -T float32, or --op sum"
     if cell.in_place and "alltoall" in benchmark.name:
         return "Gloo's alltoall is not defined in place: leave out -l"
     if cell.process_sync == "roundtime":

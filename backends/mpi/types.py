@@ -10,11 +10,10 @@ from mpi4py import MPI
 
 from omb_py.backends.mpi.start import vendor
 from omb_py.engine.program.datatype_layouts import Derived, derived
-from omb_py.engine.program.dtypes import DTYPES
-from omb_py.engine.program.dtypes import OPS as NAMES
+from omb_py.engine.program.dtypes import DTYPES, MPI_OPS
 from omb_py.errors import EnvironmentProblem
 
-OPS: Final[dict[str, Any]] = {name: getattr(MPI, name.upper()) for name in NAMES}
+OPS: Final[dict[str, Any]] = {name: getattr(MPI, name.upper()) for name in MPI_OPS}
 
 _MPICH_HANDLES: Final = {"float16": 0x4C000246, "bfloat16": 0x4C00024C}
 """``MPIX_C_FLOAT16`` and ``MPIX_BFLOAT16`` in MPICH's mpi.h since 5.0; a wrong handle would abort an older one."""

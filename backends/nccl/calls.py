@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from omb_py.backends.nccl.capabilities import OPS as ALL_OPS
 from omb_py.backends.nccl.communicators import SCRATCH, Communicators, pointer_to
 from omb_py.backends.nccl.library import Library
 from omb_py.engine.devices import FUNCTIONS, OTHER_STREAM, Device
@@ -35,8 +36,11 @@ TYPES: Final = {
     "float8e5m2": 11,
 }
 """Our types -> ncclDataType_t (nccl.h)."""
-OPS: Final = {"sum": 0, "prod": 1, "max": 2, "min": 3}
-"""Our reductions -> ncclRedOp_t (nccl.h)."""
+OPS: Final = {"sum": 0, "prod": 1, "max": 2, "min": 3, "avg": 4}
+"""Our reductions -> ncclRedOp_t (nccl.h). ``mulsum`` is made for a communicator (:meth:`.Communicators.mulsum`)."""
+MULSUM: Final = "mulsum"
+OPS_SINCE: Final = {"avg": (2, 10, 0), "mulsum": (2, 11, 0)}
+"""Versions of NCCL from which on it has a reduction: ncclAvg, ncclRedOpCreatePreMulSum."""
 TYPES_SINCE: Final = {"bfloat16": (2, 10, 0), "float8e4m3": (2, 24, 0), "float8e5m2": (2, 24, 0)}
 """Versions of NCCL from which on it has a type."""
 TYPES_SINCE_OF_RCCL: Final = {**TYPES_SINCE, "float8e4m3": (2, 20, 0), "float8e5m2": (2, 20, 0)}
@@ -88,8 +92,12 @@ def check_types(step: Step, library: Library, device: Device) -> None:
             f"{device.name} has compute capability {'.'.join(map(str, capability))}, and {library.name} reduces "
             f"{dtype} from 9.0 on: -T bfloat16, or another GPU"
         )
-    if op not in OPS:
-        raise EnvironmentProblem(f"{library_name} has no reduction {op}: --op with one of {', '.join(OPS)}")
+    available = [name for name in ALL_OPS if library.version >= OPS_SINCE.get(name, (0, 0, 0))]
+    if op not in available:
+        newer = f" (it came with {'.'.join(map(str, OPS_SINCE[op][:2]))})" if op in OPS_SINCE else ""
+        raise EnvironmentProblem(
+            f"{library_name} has no reduction {op}{newer}: --op with one of {', '.join(available)}"
+        )
 
 
 def check_algorithm(benchmark: str, ops: Collection[str], by_call: bool) -> None:
@@ -183,6 +191,11 @@ class Resolver:
         if word == "ns":
             ns: Result | int = step["ns"]
             return Arg(ns.of(self.results) if isinstance(ns, Result) else int(ns))
+        if word == "op" and step["op"] == MULSUM:
+            made = self.comms.mulsum(str(step["dtype"]), TYPES[str(step["dtype"])])
+            if LANES in step.operands:
+                return Arg(int(made.ctypes.data), int(made.itemsize), load=8)
+            return Arg(int(made[0]))
         if word in _NUMBERS:
             return Arg(_NUMBERS[word](step, self.size))
         if word == "config":

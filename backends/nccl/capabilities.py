@@ -13,7 +13,7 @@ from omb_py.backends.nccl.options import KEYS, canonical_text, changed, like_ncc
 from omb_py.engine.devices import GPU_KINDS, SIMULATED
 from omb_py.engine.measuring.async_timing import Multiplicity
 from omb_py.engine.program.benchmark import Benchmark, Cell
-from omb_py.engine.program.dtypes import FP8, reduction_dtype
+from omb_py.engine.program.dtypes import FACTORED, FP8, reduction_dtype
 from omb_py.engine.program.steps import COMMUNICATORS
 
 NATIVE: Final = "native"
@@ -31,6 +31,7 @@ _NO_TYPES: Final[Mapping[str, tuple[str, ...]]] = {
     "nccl4py": ("bfloat16", *FP8),
 }
 """Binding -> types that it lacks. Torch's NCCL reduces its types in some releases only; nccl4py has CuPy's arrays."""
+OPS: Final = ("sum", "prod", "min", "max", *FACTORED)
 _BY_VARIABLE: Final = ("algorithm", "protocol", "log")
 """Settings that NCCL reads from variables, whoever makes the communicator."""
 _SETTINGS: Final[Mapping[str, frozenset[str]]] = {
@@ -98,7 +99,10 @@ def refuses(benchmark: Benchmark, cell: Cell) -> str:
     """Why a binding cannot do a benchmark with these options, with what to do; empty when it can."""
     if cell.groups:
         return "omb-py has one communicator on NCCL, so no --groups: use --backend mpi"
-    dtype = reduction_dtype(cell.dtype) if "op" in benchmark.options else cell.dtype
+    reduces = "op" in benchmark.options
+    if reduces and cell.op == "mulsum" and cell.binding != NATIVE:
+        return f"binding {cell.binding} makes no reduction mulsum here: --binding {NATIVE}"
+    dtype = reduction_dtype(cell.dtype) if reduces else cell.dtype
     return lacks_type(cell.binding, dtype)
 
 
@@ -126,6 +130,7 @@ CAPABILITIES: Final = Capabilities(
     "nccl",
     bindings=usable(*BINDINGS),
     devices=usable(*GPU_KINDS, SIMULATED),
+    ops=OPS,
     priority=20,
     without={SCAN: "NCCL has no scan", GROUPS: "omb-py has one communicator on NCCL"},
     refused={

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from omb_py.backends.nccl.config import (
     PEERS_SINCE,
@@ -22,6 +23,8 @@ from omb_py.backends.nccl.library import Library
 from omb_py.backends.nccl.options import Settings
 from omb_py.engine.devices import GATE, Device
 from omb_py.engine.devices.memory import DeviceMemory
+from omb_py.engine.measuring.payload import from_numbers
+from omb_py.engine.program.dtypes import factor
 from omb_py.errors import EnvironmentProblem
 
 if TYPE_CHECKING:
@@ -115,6 +118,8 @@ class Communicators:
         self.handles = np.zeros(0, np.int64)
         self.streams = np.zeros(0, np.int64)
         self._creator: Any = None
+        self._mulsums: dict[str, NDArray[np.int64]] = {}
+        """Type -> the reduction ``mulsum`` of each communicator."""
         if self.settings.registration == "none":
             self.memory = DeviceMemory(
                 NcclDevice(self.device, self.library) if allocates(self.settings, self.library) else self.device
@@ -165,6 +170,22 @@ class Communicators:
             self._creator = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int64)(create)
         return ctypes.cast(self._creator, ctypes.c_void_p).value or 0
 
+    def mulsum(self, dtype: str, number: int) -> NDArray[np.int64]:
+        """The reduction ``mulsum`` of each communicator, made when it is asked for first.
+
+        Args:
+            dtype: our name of the type.
+            number: NCCL's.
+
+        Raises:
+            EnvironmentProblem: the library refused.
+        """
+        if dtype not in self._mulsums:
+            scalar = from_numbers(np.array([factor(self._session.rank)]), dtype).tobytes()
+            made = [self.library.mulsum(comm, scalar, number) for comm in map(int, self.handles)]
+            self._mulsums[dtype] = np.array(made, np.int64)
+        return self._mulsums[dtype]
+
     @property
     def first(self) -> int:
         """The only one, or the first; 0 where none was needed."""
@@ -193,6 +214,9 @@ class Communicators:
     def destroy(self) -> None:
         """Free buffers and communicators."""
         self.memory.close()
+        for made in self._mulsums.values():
+            for op, handle in zip(map(int, made), map(int, self.handles), strict=True):
+                self.library.free_mulsum(op, handle)
         for handle in map(int, self.handles):
             self.library.destroy(handle)
 

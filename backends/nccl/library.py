@@ -31,6 +31,8 @@ _INSTALL: Final = {
     SIMULATED: "the simulated device needs a library that knows it: name it in OMB_PY_NCCL (tests/standin)",
 }
 SUCCESS, IN_PROGRESS = 0, 7
+SCALAR_ON_HOST: Final = 1
+"""``ncclScalarHostImmediate``: the library reads the number before it returns."""
 ID_BYTES: Final = 128
 SHARED_GPU_SINCE: Final = (2, 30, 0)
 _ASK = """
@@ -218,6 +220,22 @@ class Library:
         function.argtypes = [*self.handle.ncclCommInitRank.argtypes, ctypes.c_void_p]
         self._check("ncclCommInitRankConfig", function(ctypes.byref(comm), size, identity, rank, ctypes.byref(config)))
         return comm.value or 0
+
+    def mulsum(self, comm: int, scalar: bytes, dtype: int) -> int:
+        """A reduction that adds elements times `scalar`, an element of `dtype`, for one communicator.
+
+        Raises EnvironmentProblem: the library has none, or refused.
+        """
+        name = "ncclRedOpCreatePreMulSum"
+        self.address_of(name)
+        made = ctypes.c_int()
+        words = [ctypes.byref(made), ctypes.c_char_p(scalar), dtype, SCALAR_ON_HOST, ctypes.c_void_p(comm)]
+        self._check(name, getattr(self.handle, name)(*words))
+        return made.value
+
+    def free_mulsum(self, op: int, comm: int) -> None:
+        """Give back what :meth:`mulsum` made."""
+        self.handle.ncclRedOpDestroy(op, ctypes.c_void_p(comm))
 
     def mem_alloc(self, nbytes: int) -> int:
         """Memory that can be registered. Raises EnvironmentProblem."""

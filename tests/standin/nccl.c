@@ -13,6 +13,8 @@
  *   slow     it comes N ms late, every time
  *   register ncclCommRegister and ncclCommWindowRegister fail
  *
+ * STANDIN_FACTOR=F  what inputs of avg and of a reduction with a factor are multiplied by besides
+ *
  * STANDIN_PEERS=N   ncclCommInitRankConfig refuses a configuration whose maxP2pPeers is not N
  *
  * STANDIN_NO_WINDOW=1   ncclCommWindowRegister answers yes and makes no window
@@ -39,11 +41,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "numbers.h"
+
 typedef int ncclResult_t;
 typedef struct { char internal[128]; } ncclUniqueId;
 enum { OK = 0, UNHANDLED = 1, SYSTEM = 2, INTERNAL = 3, ARGUMENT = 4, USAGE = 5, REMOTE = 6 };
 
 #define MOST_RANKS 16
+#define MOST_MADE 16
 #define SLOT (64 << 10)
 #define MAIL (16 << 10)
 
@@ -61,13 +66,14 @@ typedef struct {
   int min_ctas, max_ctas, policy, registered;
   unsigned algorithms; /* by NCCL_ALGO; 0: its own choice */
   char protocol[16];
+  struct { int op, dtype; double factor; } made[MOST_MADE]; /* reductions of its own */
 } Comm;
 
 enum Kind { ALLREDUCE, REDUCE, BROADCAST, ALLGATHER, REDUCESCATTER, ALLTOALL, GATHER, SCATTER, SEND, RECV };
-typedef struct { enum Kind kind; const char* in; char* out; size_t count; int dtype, op, root; size_t done; } Op;
+typedef struct { enum Kind kind; const char* in; char* out; size_t count; int dtype, op, root; size_t done; double factor; int parts; } Op;
+/* factor: inputs are multiplied by it (0: not); parts: sums are divided by it (0: not) */
 typedef struct { Comm* comm; int count; Op ops[]; } Work;
 
-static const int width[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
 static char last_error[256] = "";
 static long calls = 0;
 static int (*launch_host)(int64_t, void*, void*) = NULL;
@@ -93,55 +99,6 @@ static ncclResult_t fail(ncclResult_t code, const char* text) {
 }
 
 static int version(void) { return getenv("STANDIN_VERSION") ? atoi(getenv("STANDIN_VERSION")) : 22803; }
-
-/* reductions, in double or int64: the inputs of a check are small whole numbers, so both are exact */
-static double fp8(int code, int fraction_bits, int bias) { /* of finite ones that are not negative */
-  int exponent = code >> fraction_bits, fraction = code & ((1 << fraction_bits) - 1);
-  double power = 1, part = (double)fraction / (1 << fraction_bits);
-  for (int i = bias; i < exponent; i++) power *= 2;
-  for (int i = exponent ? exponent : 1; i < bias; i++) power /= 2;
-  return power * (exponent ? 1 + part : part);
-}
-static double get(const char* at, int dtype) {
-  switch (dtype) {
-    case 10: return fp8(*(const uint8_t*)at, 3, 7);
-    case 11: return fp8(*(const uint8_t*)at, 2, 15);
-    case 6: return (double)*(const _Float16*)at;
-    case 7: return *(const float*)at;
-    case 8: return *(const double*)at;
-    default: { uint32_t bits = (uint32_t)*(const uint16_t*)at << 16; float f; memcpy(&f, &bits, 4); return f; }
-  }
-}
-static void put(char* at, int dtype, double v) {
-  int code = 0;
-  switch (dtype) {
-    case 10: case 11:
-      while (code < 123 && get((char[]){(char)(code + 1)}, dtype) <= v) code++;
-      *(uint8_t*)at = (uint8_t)code;
-      break;
-    case 6: *(_Float16*)at = (_Float16)v; break;
-    case 7: *(float*)at = (float)v; break;
-    case 8: *(double*)at = v; break;
-    default: { float f = (float)v; uint32_t bits; memcpy(&bits, &f, 4); *(uint16_t*)at = (uint16_t)(bits >> 16); }
-  }
-}
-#define FOLD(a, b, op) ((op) == 0 ? (a) + (b) : (op) == 1 ? (a) * (b) : (op) == 2 ? ((a) > (b) ? (a) : (b)) : ((a) < (b) ? (a) : (b)))
-#define INTEGERS(T) do { T* x = (T*)into; const T* y = (const T*)from; \
-  for (size_t i = 0; i < n; i++) x[i] = (T)FOLD(x[i], y[i], op); } while (0)
-static void fold(char* into, const char* from, size_t n, int dtype, int op) {
-  switch (dtype) {
-    case 0: INTEGERS(int8_t); return;
-    case 1: INTEGERS(uint8_t); return;
-    case 2: INTEGERS(int32_t); return;
-    case 3: INTEGERS(uint32_t); return;
-    case 4: INTEGERS(int64_t); return;
-    case 5: INTEGERS(uint64_t); return;
-  }
-  for (size_t i = 0; i < n; i++) {
-    char* x = into + i * width[dtype];
-    put(x, dtype, FOLD(get(x, dtype), get(from + i * width[dtype], dtype), op));
-  }
-}
 
 static void pause_a_little(int turns) {
   if (turns < 200) { sched_yield(); return; }
@@ -175,6 +132,9 @@ static void collective(Comm* c, Op* op) {
   for (size_t o = 0; o < input || o == 0; o += SLOT) {
     size_t length = input - o < SLOT ? input - o : SLOT;
     if (gives) memcpy(c->shared->slot[me], op->in + o, length);
+    const char* besides = getenv("STANDIN_FACTOR");
+    if (gives && op->factor)
+      multiply(c->shared->slot[me], length / w, op->dtype, op->factor * (besides ? atof(besides) : 1));
     if (!meet(c)) return;
     for (int r = 0; r < n; r++) {
       const char* slot = c->shared->slot[r];
@@ -183,6 +143,7 @@ static void collective(Comm* c, Op* op) {
           if (op->kind == REDUCE && me != op->root) break;
           if (r == 0) memcpy(op->out + o, slot, length);
           else fold(op->out + o, slot, length / w, op->dtype, op->op);
+          if (r == n - 1 && op->parts) divide(op->out + o, length / w, op->dtype, op->parts);
           break;
         case BROADCAST:
           if (r == op->root && !(me == r && op->in == op->out)) memcpy(op->out + o, slot, length);
@@ -196,6 +157,7 @@ static void collective(Comm* c, Op* op) {
           if (op->kind == REDUCESCATTER) {
             if (r == 0) memcpy(op->out + low - me * bytes, slot + low - o, high - low);
             else fold(op->out + low - me * bytes, slot + low - o, (high - low) / w, op->dtype, op->op);
+            if (r == n - 1 && op->parts) divide(op->out + low - me * bytes, (high - low) / w, op->dtype, op->parts);
           } else {
             memcpy(op->out + (op->kind == ALLTOALL ? r * bytes : 0) + low - me * bytes, slot + low - o, high - low);
           }
@@ -353,11 +315,29 @@ static void tell(Comm* c, const Op* op) {
   fflush(file);
 }
 
+/* what a reduction other than the four first means: sums with a factor before or a division after them */
+static int reduction(const Comm* c, Op* op) {
+  int number = op->op;
+  if (number >= 0 && number <= 3) return 1;
+  op->op = 0;
+  if (number == 4 && version() >= 21000) {
+    if (op->dtype < 6) op->parts = c->size;
+    else op->factor = rounded(1.0 / c->size, op->dtype);
+    return 1;
+  }
+  for (int i = 0; i < MOST_MADE; i++)
+    if (c->made[i].op == number && c->made[i].dtype == op->dtype) {
+      op->factor = c->made[i].factor;
+      return number > 4;
+    }
+  return 0;
+}
+
 static ncclResult_t add(Comm* c, Op op, int64_t stream) {
   if (!c) return fail(ARGUMENT, "stand-in: no communicator");
   if (atomic_load(&c->freed)) { fprintf(stderr, "stand-in: a call on a communicator that was aborted\n"); abort(); }
   if (op.dtype < 0 || op.dtype > (version() < 22400 ? 9 : 11)) return fail(ARGUMENT, "stand-in: unknown datatype");
-  if (op.op < 0 || op.op > 3) return fail(ARGUMENT, "stand-in: unknown reduction");
+  if (!reduction(c, &op)) return fail(ARGUMENT, "stand-in: unknown reduction");
   if (op.root < 0 || op.root >= c->size) return fail(ARGUMENT, "stand-in: no such rank");
   if (launch_host && !stream) return fail(ARGUMENT, "stand-in: no stream");
   tell(c, &op);
@@ -535,6 +515,34 @@ ncclResult_t ncclCommWindowDeregister(Comm* c, void* handle) {
   return OK;
 }
 
+ncclResult_t ncclRedOpCreatePreMulSum(int* op, void* scalar, int dtype, int residence, Comm* c) {
+  static int next = 5; /* no number is that of two communicators, so that one of another is refused */
+  if (version() < 21100) return fail(USAGE, "stand-in: no reduction with a factor before 2.11");
+  if (residence != 1) return fail(ARGUMENT, "stand-in: the factor must be on the host");
+  for (int i = 0; i < MOST_MADE; i++) {
+    if (c->made[i].op) continue;
+    double factor;
+    switch (dtype) {
+      case 0: factor = *(int8_t*)scalar; break;
+      case 1: factor = *(uint8_t*)scalar; break;
+      case 2: factor = *(int32_t*)scalar; break;
+      case 3: factor = *(uint32_t*)scalar; break;
+      case 4: factor = (double)*(int64_t*)scalar; break;
+      case 5: factor = (double)*(uint64_t*)scalar; break;
+      default: factor = get(scalar, dtype);
+    }
+    c->made[i].op = *op = next++;
+    c->made[i].dtype = dtype;
+    c->made[i].factor = factor;
+    return OK;
+  }
+  return fail(SYSTEM, "stand-in: too many reductions");
+}
+ncclResult_t ncclRedOpDestroy(int op, Comm* c) {
+  for (int i = 0; i < MOST_MADE; i++) if (op > 4 && c->made[i].op == op) { c->made[i].op = 0; return OK; }
+  return fail(ARGUMENT, "stand-in: no such reduction");
+}
+
 ncclResult_t ncclCommGetAsyncError(Comm* c, ncclResult_t* code) { *code = atomic_load(&c->error); return OK; }
 ncclResult_t ncclCommAbort(Comm* c) {
   atomic_store(&c->freed, 1); /* NCCL frees it: who calls on reads memory of others */
@@ -544,6 +552,8 @@ ncclResult_t ncclCommAbort(Comm* c) {
 }
 ncclResult_t ncclCommDestroy(Comm* c) {
   if (c->captured) { fprintf(stderr, "stand-in: %d calls are in graphs that nobody destroyed\n", c->captured); abort(); }
+  for (int i = 0; i < MOST_MADE; i++)
+    if (c->made[i].op) { fprintf(stderr, "stand-in: a reduction was not destroyed\n"); abort(); }
   if (c->registered) { fprintf(stderr, "stand-in: %d buffers are still registered\n", c->registered); abort(); }
   munmap(c->shared, sizeof(Shared));
   free(c);

@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
+from omb_py.backends.nccl.calls import OPS
 from omb_py.backends.nccl.communicators import SCRATCH, environment_of
 from omb_py.backends.nccl.lower import NEWER
 from omb_py.backends.nccl.options import POLICIES
@@ -109,7 +110,7 @@ class Nccl4pyStatements(Statements):
         super().__init__(session, program, resolver)
         self._binding = binding
         core, comm = binding.core, binding.comm
-        self._ops = {op: getattr(core, op.upper()) for op in ("sum", "prod", "max", "min")}
+        self._ops = {op: getattr(core, op.upper()) for op in OPS}
         self._methods = {op: getattr(comm, method) for op, (method, _) in METHODS.items() if hasattr(comm, method)}
         self._methods |= {op: getattr(core, op) for op in GROUPS}
 

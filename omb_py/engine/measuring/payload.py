@@ -3,8 +3,8 @@
 A payload varies with iteration, slot of the window, sender, receiver and position.  Copies carry bytes; reductions
 carry small integers that stay exact in their type, and whose reduction over any number of ranks is known in closed
 form: with ``q`` a fixed function of the position and ``h_r`` a number of rank r, rank r holds ``(q + h_r) mod m``, so
-the result depends on the position through q alone and a table of m entries holds it.  For products, and for and/or, one
-rank decides at each place and the others hold the neutral element.
+the result depends on the position through q alone and a table of m entries holds it.  For products, averages and
+and/or, one rank decides at each place and the others hold the neutral element.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.datatype_layouts import derived
-from omb_py.engine.program.dtypes import DTYPES, FP8
+from omb_py.engine.program.dtypes import DTYPES, FP8, factor
 from omb_py.engine.program.groups import group_of, place_in
 from omb_py.engine.program.language import Blocks, Body, Region, Step, started, walk
 from omb_py.engine.program.rma import ADDING, EXPOSED
@@ -150,7 +150,7 @@ def modulus(dtype: str, ranks: int) -> int:
 
 SPARSE: Final = "sum of one"
 _PLACES: Final = 97
-_NEUTRAL: Final = {"prod": 1, "land": 1, "lor": 0, "band": -1, "bor": 0, SPARSE: 0}
+_NEUTRAL: Final = {"prod": 1, "land": 1, "lor": 0, "band": -1, "bor": 0, "avg": 0, SPARSE: 0}
 """Reduction -> its neutral element. One rank decides the result, the others hold this: it is exact in every type."""
 
 
@@ -160,16 +160,22 @@ def _scheme(op: str, dtype: str, ranks: int) -> tuple[str, int]:
     A sum over more ranks than a type of floats counts to has one summand at each place.
     """
     kind = DTYPES[dtype]
-    if op == "sum" and kind.kind != "integer" and kind.exact < ranks:
-        return SPARSE, _PLACES
-    if kind.kind == "fp8" and op != "sum":  # nothing adds up; not a power of two, of which ranks would hold the same
+    if op in ("sum", "mulsum"):
+        summands = ranks * (factor(1) if op == "mulsum" else 1)
+        sparse = kind.kind != "integer" and kind.exact < summands
+        return (SPARSE, _PLACES) if sparse else (op, modulus(dtype, summands))
+    if kind.kind == "fp8":  # nothing adds up; not a power of two, of which ranks would hold the same
         return op, _PLACES if op in _NEUTRAL else kind.exact - 1
     return op, modulus(dtype, ranks)
 
 
-def _decisive(place: NDArray[np.int64], op: str) -> NDArray[np.int64]:
+def _decisive(place: NDArray[np.int64], op: str, dtype: str, ranks: int) -> NDArray[np.int64]:
     """The values of the deciding rank, by place."""
     match op:
+        case "avg" if DTYPES[dtype].kind == "integer":
+            return ranks * (1 + place % max(1, min(_PLACES, DTYPES[dtype].exact // ranks)))
+        case "avg":  # powers of two, which a factor multiplies without rounding
+            return 1 + place % 2
         case "prod":
             return 2 + place % 2
         case "land" | "lor":
@@ -186,13 +192,39 @@ def _complex(table: NDArray[np.int64], dtype: str) -> NDArray[Any]:
     return table * (1 + 2j) if DTYPES[dtype].kind == "complex" else table
 
 
+def reciprocal(ranks: int, dtype: str) -> float:
+    """One divided by the number of ranks, rounded to a type of floats: what NCCL multiplies elements by for ``avg``.
+
+    A power of two times this is also that power divided by the ranks, rounded; below the type's least normal number
+    alone they differ.
+    """
+    exact = np.float32(1 / ranks)
+    if dtype in FP8:
+        values = fp8_values(dtype)[: 0x7F if dtype == "float8e4m3" else 0x7C]
+        distance = np.abs(values - exact)
+        nearest = np.flatnonzero(distance == distance.min())
+        return float(values[nearest[nearest % 2 == 0][0] if len(nearest) > 1 else nearest[0]])
+    if dtype == "bfloat16":
+        bits = int(exact.view(np.uint32))
+        return float(np.uint32((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000).view(np.float32))
+    return float(np.dtype(DTYPES[dtype].numpy).type(1 / ranks if dtype == "float64" else exact))
+
+
+def _average(table: NDArray[Any], dtype: str, ranks: int) -> NDArray[Any]:
+    """Sums as averages: integers wrap and are cut off towards zero, as NCCL does (ncclDevSumPostDiv)."""
+    if DTYPES[dtype].kind != "integer":
+        return table * reciprocal(ranks, dtype)
+    sums = from_numbers(table, dtype).astype(object)
+    return np.array([abs(value) // ranks * (1 if value >= 0 else -1) for value in sums])
+
+
 def contribution(count: int, dtype: str, op: str, ranks: int, rank: int, *key: int) -> Bytes:
     """The bytes that `rank` puts into a reduction of `count` elements."""
     op, m = _scheme(op, dtype, ranks)
     place = np.arange(m)
     if op in _NEUTRAL:
         decides = (place + mix(*key)) % ranks == rank
-        table = np.where(decides, _complex(_decisive(place, op), dtype), _NEUTRAL[op])
+        table = np.where(decides, _complex(_decisive(place, op, dtype, ranks), dtype), _NEUTRAL[op])
     else:
         values = (place + mix(rank, *key)) % m
         table = _complex(values % 2 if op == "lxor" else values, dtype)
@@ -201,14 +233,17 @@ def contribution(count: int, dtype: str, op: str, ranks: int, rank: int, *key: i
 
 def reduced(count: int, dtype: str, op: str, ranks: int, *key: int, first: int | None = None) -> Bytes:
     """The bytes that a reduction over all `ranks` must give, or over the `first` of them, one or more."""
+    factors = np.array([factor(r) for r in range(ranks)]) if op == "mulsum" else np.ones(ranks, np.int64)
     op, m = _scheme(op, dtype, ranks)
     place, some = np.arange(m), ranks if first is None else first
     if op in _NEUTRAL:
-        decides = (place + mix(*key)) % ranks < some
-        table = np.where(decides, _complex(_decisive(place, op), dtype), _NEUTRAL[op])
+        decider = (place + mix(*key)) % ranks
+        values = _decisive(place, op, dtype, ranks) * factors[decider]
+        table = np.where(decider < some, _complex(values, dtype), _NEUTRAL[op])
+        table = _average(table, dtype, ranks) if op == "avg" else table
     else:
-        values = (place[:, None] + np.array([mix(r, *key) % m for r in range(some)])[None, :]) % m
-        combine = {"sum": np.add, "min": np.minimum, "max": np.maximum, "bxor": np.bitwise_xor}
+        values = (place[:, None] + np.array([mix(r, *key) % m for r in range(some)])[None, :]) % m * factors[:some]
+        combine = {"sum": np.add, "mulsum": np.add, "min": np.minimum, "max": np.maximum, "bxor": np.bitwise_xor}
         table = (values % 2).sum(axis=1) % 2 if op == "lxor" else _complex(combine[op].reduce(values, axis=1), dtype)
     # beyond the exact range (int8 on more than 63 ranks) integers wrap as the libraries' do
     return _spread(table, dtype, count)

@@ -48,15 +48,18 @@ _ALL = (
 FP8 = tuple(d.name for d in _ALL if d.kind == "fp8")
 """Floats of 8 bits: four of exponent and three of mantissa without infinities, or five and two (OCP 8-bit formats)."""
 
-OPS = ("sum", "prod", "min", "max", "land", "lor", "lxor", "band", "bor", "bxor")
+MPI_OPS = ("sum", "prod", "min", "max", "land", "lor", "lxor", "band", "bor", "bxor")
+FACTORED = ("avg", "mulsum")
+"""Sums with a factor, which NCCL has and MPI has not: the average, and a sum of elements times :func:`factor`."""
+OPS = (*MPI_OPS, *FACTORED)
 OPS_OF: Mapping[str, tuple[str, ...]] = {
-    "integer": OPS,
-    "float": OPS[:4],
-    "bfloat": OPS[:1],
-    "fp8": OPS[:4],
-    "complex": OPS[:2],
+    "integer": MPI_OPS,
+    "float": MPI_OPS[:4],
+    "bfloat": MPI_OPS[:1],
+    "fp8": MPI_OPS[:4],
+    "complex": MPI_OPS[:2],
 }
-"""Reductions of each kind of type. Of bfloat16 MPICH 5.0.2 knows the sum alone: the others end the process."""
+"""MPI's reductions of each kind of type. Of bfloat16 MPICH 5.0.2 knows the sum alone: the others end the process."""
 DTYPES = {d.name: d for d in _ALL}
 OMB_NAMES = {"mpi_char": "char", "mpi_int": "int32", "mpi_float": "float32", "mpi_double": "float64"}
 OMB_ALL = ("char", "int32", "float32")
@@ -78,7 +81,15 @@ def reduction_dtype(name: str) -> str:
 
 
 def check_reduction(dtype: str, op: str) -> None:
-    """Raises UsageError when a reduction is not defined for a type (MPI-4.1, section 6.9.2)."""
+    """Raises UsageError when a reduction is not defined for a type (MPI-4.1, section 6.9.2; nccl.h has no complex)."""
     kind = DTYPES[dtype].kind
-    if op not in OPS_OF[kind]:
+    if op not in OPS_OF[kind] and (op not in FACTORED or kind == "complex"):
         raise UsageError(f"reduction {op} is not defined for {dtype}: {kind} types take {', '.join(OPS_OF[kind])}")
+
+
+def factor(rank: int) -> int:
+    """The number that ``mulsum`` multiplies the elements of a rank by: 1 on even ranks, 2 on odd ones.
+
+    So do nccl-tests (ncclVerifiablePremulScalar in verifiable.h).
+    """
+    return 1 + rank % 2

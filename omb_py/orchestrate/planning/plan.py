@@ -19,7 +19,7 @@ from omb_py.engine.measuring.async_timing import BATCH, BATCHED
 from omb_py.engine.program.benchmark import Benchmark, Cell, Needs
 from omb_py.engine.program.buffers import OBJECT, OBJECT_ITEM_BYTES
 from omb_py.engine.program.datatype_layouts import fewest_elements
-from omb_py.engine.program.dtypes import DTYPES, check_reduction, parse_dtype, reduction_dtype
+from omb_py.engine.program.dtypes import DTYPES, FACTORED, check_reduction, parse_dtype, reduction_dtype
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.grammar.graphs import check_graph
 from omb_py.grammar.rank_groups import NODE, groups_of_ranks
@@ -153,10 +153,19 @@ def check_options(request: Request, benchmark: Benchmark, offers: Mapping[str, C
     check_objects(request, benchmark)
     check_cache(request, benchmark)
     if takes(benchmark, "op"):
+        check_factored(request, offers)
         for dtype in _dtypes(request, benchmark):
             check_reduction(reduction_dtype(dtype), request.op or "sum")
     if request.ranks is not None:
         check_places(request, benchmark, request.ranks)
+
+
+def check_factored(request: Request, offers: Mapping[str, Capabilities]) -> None:
+    """Raises UsageError for a reduction that MPI does not define and none of the backends has."""
+    if request.op in FACTORED and not any(request.op in offers[backend].ops for backend in request.backends):
+        able = " or ".join(name for name, offer in capabilities_of().items() if request.op in offer.ops)
+        where = " or ".join(request.backends)
+        raise UsageError(f"--op {request.op} is not in backend {where}: --backend {able}, or --op sum")
 
 
 def check_sizes(request: Request, benchmark: Benchmark, cells: Sequence[Cell]) -> None:

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from omb_py.backends.nccl import communicators, config
 from omb_py.backends.nccl.calls import CALLS, CONFIGURED, OPS, TYPES, TYPES_SINCE
-from omb_py.backends.nccl.library import IN_PROGRESS, SUCCESS, UniqueId, version_of
+from omb_py.backends.nccl.library import IN_PROGRESS, SCALAR_ON_HOST, SUCCESS, UniqueId, version_of
 from omb_py.backends.nccl.options import POLICIES
 
 Version = tuple[int, int, int]
@@ -70,7 +70,7 @@ _SINCE: Final[Mapping[str, Version]] = {
 _BY_CTYPES: Final = (
     "ncclGetVersion ncclGetErrorString ncclGetLastError ncclGetUniqueId ncclCommInitRank ncclCommInitRankConfig "
     "ncclCommDestroy ncclCommAbort ncclCommGetAsyncError ncclMemAlloc ncclMemFree ncclCommRegister ncclCommDeregister "
-    "ncclCommWindowRegister ncclCommWindowDeregister"
+    "ncclCommWindowRegister ncclCommWindowDeregister ncclRedOpCreatePreMulSum ncclRedOpDestroy"
 ).split()
 _LOAD: Final = """
 import ctypes, json, sys
@@ -89,6 +89,7 @@ def ours(version: Version) -> dict[str, int]:
     values |= {"ncclSuccess": SUCCESS, "ncclInternalError": communicators.INTERNAL, "ncclInProgress": IN_PROGRESS}
     values |= {_DATA_TYPES[name]: n for name, n in TYPES.items() if version >= TYPES_SINCE.get(name, FIRST)}
     values |= {f"nccl{name.capitalize()}": number for name, number in OPS.items()}
+    values["ncclScalarHostImmediate"] = SCALAR_ON_HOST
     if version >= communicators.WINDOW_SINCE:
         values["NCCL_WIN_COLL_SYMMETRIC"] = communicators.SYMMETRIC
         known = POLICIES if version >= communicators.ZERO_SINCE else POLICIES[:2]

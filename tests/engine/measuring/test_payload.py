@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from omb_py.engine.measuring import payload
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import World
-from omb_py.engine.program.dtypes import DTYPES, OPS_OF
+from omb_py.engine.program.dtypes import DTYPES, FACTORED, OPS_OF, factor
 from omb_py.engine.program.language import Lap, Region, Repeat, Request, Requests, Step
 
 ARITHMETIC = [name for name in DTYPES if name != "char"]
@@ -41,7 +41,62 @@ def combined(parts: Sequence[NDArray[Any]], dtype: str, op: str) -> NDArray[Any]
     return total
 
 
+FACTORED_TYPES = [name for name in ARITHMETIC if DTYPES[name].kind != "complex"]
+
+
+def factored(parts: Sequence[NDArray[Any]], dtype: str, op: str) -> NDArray[Any]:
+    """The parts reduced with factors as NCCL does it: each product in the type itself, integers divided at the end."""
+    numbers = [payload.to_numbers(part, dtype) for part in parts]
+    if op == "mulsum":
+        products = [payload.from_numbers(n * factor(rank), dtype) for rank, n in enumerate(numbers)]
+        return combined(products, dtype, "sum")
+    if DTYPES[dtype].kind == "integer":
+        total = combined(parts, dtype, "sum").astype(np.float64)
+        return payload.from_numbers(np.trunc(total / len(parts)), dtype)
+    by = payload.reciprocal(len(parts), dtype)
+    return combined([payload.from_numbers(n * by, dtype) for n in numbers], dtype, "sum")
+
+
 ITERATIONS = range(10)
+
+
+class TestFactors:
+    @given(
+        ranks=st.integers(1, 300),
+        dtype=st.sampled_from(FACTORED_TYPES),
+        op=st.sampled_from(FACTORED),
+        key=st.lists(st.integers(-1, 10_000), min_size=1, max_size=3),
+    )
+    def test_the_closed_form_is_the_reduction_of_all_contributions(
+        self, ranks: int, dtype: str, op: str, key: list[int]
+    ) -> None:
+        kind = DTYPES[dtype].numpy
+        parts = [payload.contribution(100, dtype, op, ranks, r, *key).view(kind) for r in range(ranks)]
+        assert payload.reduced(100, dtype, op, ranks, *key).tobytes() == factored(parts, dtype, op).tobytes()
+
+    @pytest.mark.parametrize("dtype", FACTORED_TYPES)
+    @pytest.mark.parametrize("op", FACTORED)
+    @pytest.mark.parametrize("ranks", [2, 3, 8])
+    def test_a_sum_without_its_factor_or_without_a_rank_is_noticed(self, ranks: int, op: str, dtype: str) -> None:
+        kind = np.dtype(DTYPES[dtype].numpy)
+        plain, lost = False, [False] * ranks
+        for iteration in ITERATIONS:
+            parts = [payload.contribution(64, dtype, op, ranks, r, iteration, 0).view(kind) for r in range(ranks)]
+            expected = payload.reduced(64, dtype, op, ranks, iteration, 0).view(kind)
+            plain |= bool((combined(parts, dtype, "sum") != expected).any())
+            for rank in range(ranks):
+                fewer = [part * (number != rank) for number, part in enumerate(parts)]  # the bits of 0 are 0
+                lost[rank] |= bool((factored(fewer, dtype, op) != expected).any())
+        assert plain and all(lost)
+
+    @pytest.mark.parametrize("dtype", [name for name in FACTORED_TYPES if DTYPES[name].kind != "integer"])
+    def test_a_division_at_the_end_gives_the_same_average(self, dtype: str) -> None:
+        for ranks in range(1, 65):  # beyond, 1/ranks is below the least normal number of float8e4m3
+            by = payload.reciprocal(ranks, dtype)
+            assert abs(by * ranks - 1) <= {"fp8": 2**-3, "bfloat": 2**-8}.get(DTYPES[dtype].kind, 2**-11)
+            if dtype in ("float16", "float32", "float64"):
+                kind = np.dtype(DTYPES[dtype].numpy).type
+                assert [float(kind(v) / kind(ranks)) for v in (1, 2)] == [by, 2 * by]
 
 
 class TestReductions:

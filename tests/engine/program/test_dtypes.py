@@ -39,7 +39,12 @@ def test_integers_are_exact_as_far_as_is_said(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("dtype", "op", "valid"),
-    [("complex64", "min", "sum, prod"), ("float32", "band", "sum, prod, min, max"), ("bfloat16", "prod", "sum")],
+    [
+        ("complex64", "min", "sum, prod"),
+        ("float32", "band", "sum, prod, min, max"),
+        ("bfloat16", "prod", "sum"),
+        ("complex64", "avg", "sum, prod"),
+    ],
 )
 def test_a_reduction_that_mpi_does_not_define_is_refused_in_one_line(dtype: str, op: str, valid: str) -> None:
     with pytest.raises(UsageError, match=rf"reduction {op} is not defined for {dtype}: \w+ types take .*{valid}$"):

@@ -27,7 +27,8 @@ COMPILER = next((found for name in ("cc", "gcc", "clang") if (found := shutil.wh
 def library(*defines: str) -> Path:
     """The compiled stand-in. Compiled once for each text and set of defines."""
     assert COMPILER, "no C compiler"
-    key = hashlib.sha256(SOURCE.read_bytes() + " ".join(defines).encode()).hexdigest()[:16]
+    texts = SOURCE.read_bytes() + SOURCE.with_name("numbers.h").read_bytes()
+    key = hashlib.sha256(texts + " ".join(defines).encode()).hexdigest()[:16]
     folder = Path(tempfile.gettempdir()) / f"omb-py-standin-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     made = folder / f"libstandin-{key}.so"

@@ -61,7 +61,7 @@ def cells(kind: Benchmark, ranks: int, few: bool) -> Iterator[Cell]:
     if kind.name == "allreduce" and not few:
         for dtype in TYPES:
             known = OPS_OF[DTYPES[reduction_dtype(dtype)].kind]
-            tried += [replace(usual, dtype=dtype, op=op) for op in known if op in OPS]
+            tried += [replace(usual, dtype=dtype, op=op) for op in (*known, "avg") if op in OPS]
     for cell in tried:
         if not (CAPABILITIES.why_refused(kind, cell) or (kind.refuses and kind.refuses(cell))):
             yield fitted(kind, cell)

@@ -12,7 +12,7 @@ import numpy as np
 from cupy.cuda import nccl as _c
 
 __version__ = "0.6.0"
-SUM, PROD, MAX, MIN = range(4)
+SUM, PROD, MAX, MIN, AVG = range(5)
 _NAMES = ("int8", "uint8", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64")
 _TYPES = {name: number for number, name in enumerate(_NAMES)}
 
