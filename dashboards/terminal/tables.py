@@ -61,25 +61,44 @@ def results_table(rows: Sequence[Row], title: str | None = None, without: Collec
     return table
 
 
-def runs_table(runs: Sequence[Run]) -> Table:
-    """Make a table of the runs of a store, one line each, as :func:`omb_py.results.store.runs.runs` lists them."""
+RUNS_SPARE = ("started (UTC)", "backend", "launches", "cells")
+"""What a narrow terminal does without in a list of runs, the first one first; a run's id begins with its start."""
+
+
+def runs_table(runs: Sequence[Run], without: Collection[str] = ()) -> Table:
+    """Make a table of the runs of a store, one line each, as :func:`omb_py.results.store.runs.runs` lists them.
+
+    Args:
+        runs: the runs.
+        without: heads of columns to leave out.
+    """
     table = Table(box=box.SIMPLE_HEAD)
     optional = [("sides", _sides), ("tags", _tags), ("failed", _failed)]
     shown = [(head, value) for head, value in optional if any(value(run) for run in runs)]
-    table.add_column("run", no_wrap=True)
-    for head in ("started (UTC)", "benchmarks", "backend", "library"):
-        table.add_column(head, overflow="fold")
-    for head in ("ranks", "cells", "launches"):
-        table.add_column(head, justify="right")
-    for head, _ in shown:
-        table.add_column(head, overflow="fold")
+    columns = [column for column in (*_OF_RUNS, *shown) if column[0] not in without]
+    for head, _ in columns:
+        number, long = head in ("ranks", "cells", "launches"), head in ("benchmarks", "library", "tags")
+        table.add_column(head, justify="right" if number else "left", overflow="fold", no_wrap=not long)
     for run in runs:
-        benchmarks = ", ".join(run.benchmarks[:4]) + (f" +{len(run.benchmarks) - 4}" if len(run.benchmarks) > 4 else "")
-        texts = [run.run_id, run.started_at[:19].replace("T", " "), benchmarks, ", ".join(run.backends)]
-        numbers = [", ".join(str(n) for n in run.ranks), str(run.cells), str(run.launches)]
-        cells = [*texts, ", ".join(run.libraries), *numbers, *(value(run) for _, value in shown)]
-        table.add_row(*(Text(cell) for cell in cells), style="red" if run.failed else None)
+        table.add_row(*(Text(value(run)) for _, value in columns), style="red" if run.failed else None)
     return table
+
+
+def _benchmarks(run: Run) -> str:
+    more = len(run.benchmarks) - 4
+    return ", ".join(run.benchmarks[:4]) + (f" +{more}" if more > 0 else "")
+
+
+_OF_RUNS: tuple[tuple[str, Callable[[Run], str]], ...] = (
+    ("run", lambda run: run.run_id),
+    ("started (UTC)", lambda run: run.started_at[:19].replace("T", " ")),
+    ("benchmarks", _benchmarks),
+    ("backend", lambda run: ", ".join(run.backends)),
+    ("library", lambda run: ", ".join(run.libraries)),
+    ("ranks", lambda run: ", ".join(map(str, run.ranks))),
+    ("cells", lambda run: str(run.cells)),
+    ("launches", lambda run: str(run.launches)),
+)
 
 
 _OWN = frozenset({COMPARE_SIDE, ACCEPT_PHASE})

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from omb_py.dashboards.terminal.tables import SPARE, results_table, runs_table
+from omb_py.dashboards.terminal.tables import RUNS_SPARE, SPARE, results_table, runs_table
 from omb_py.results.formats.units import size_text
 from omb_py.results.formats.writers.terminal import fitted
 from omb_py.results.store.runs import Run
@@ -141,6 +141,23 @@ def test_runs() -> None:
         "failed",
     ]
     assert words(line) == ["r1", "2026-11-21 10:00:00", "a, b, c, d +1", "mpi", "MPICH 5.0", "2, 4", "10", "2", "3"]
+
+
+def test_runs_on_a_narrow_terminal_keep_id_benchmarks_and_tags() -> None:
+    """Of 80 columns; what can be long is folded, and the others stay on one line."""
+    tags = {"machine": ("a-long-name-of-a-machine",), "night": ("2026-11-21",)}
+    run = Run(
+        "20261121T100000-abcdef", "2026-11-21T10:00:00", ("allreduce",), ("mpi",), ("MPICH 5.0",), (2,), 10, 2, 0, tags
+    )
+    console = Console(width=80)
+    with console.capture() as shown:
+        console.print(fitted(lambda without: runs_table([run], without), RUNS_SPARE, console, "json"))
+    text = shown.get()
+    assert max(map(len, text.splitlines())) <= 80
+    head, line, *_, last = [line for line in text.splitlines() if line.strip() and "─" not in line]
+    assert words(head) == ["run", "benchmarks", "library", "ranks", "tags"]
+    assert words(line)[:2] == ["20261121T100000-abcdef", "allreduce"]
+    assert "left out of 80 columns: started (UTC), backend, launches, cells" in text and last.endswith("has all)")
 
 
 def test_on_a_narrow_terminal_size_value_median_and_verdict_stay() -> None:

@@ -143,10 +143,14 @@ def run_list(form: str, store: Path | None) -> int:
     if not stored:
         click.echo(f"omb-py: no runs in {_store(store)} yet", err=True)
         return OK
-    from omb_py.dashboards.terminal.tables import runs_table  # rich is slow to import, and no other verb needs it
-    from omb_py.results.formats.writers.terminal import stdout_console
+    from omb_py.dashboards.terminal.tables import (
+        RUNS_SPARE,
+        runs_table,
+    )  # rich is slow to import, and no other verb needs it
+    from omb_py.results.formats.writers.terminal import fitted, stdout_console
 
-    stdout_console().print(runs_table(stored))
+    console = stdout_console()
+    console.print(fitted(lambda without: runs_table(stored, without), RUNS_SPARE, console, "json"))
     return OK
 
 
