@@ -273,6 +273,11 @@ def local_rank_variable(environ: Environment) -> str:
     return next((name for name in names if _number(environ, (name,)) is not None), "")
 
 
+def local_size(environ: Environment) -> int | None:
+    """Number of ranks on this node, before the library starts; None where no launcher says it."""
+    return next((size for x in _readable(environ) if (size := _number(environ, x.local_size)) is not None), None)
+
+
 def on_one_host(environ: Environment) -> bool:
     """Whether the launcher says that all ranks are on this machine; when it does not say, ranks may be elsewhere."""
     for launcher in _readable(environ):

@@ -1,7 +1,8 @@
 """The line between a rank process and the process that supervises the launch.
 
-One TCP connection a rank, one JSON object a line.  Two threads serve it and sleep nearly always: one waits for the
-supervisor's words, one sends a heartbeat with the rank's position.  A rank whose connection closes ends at once, also
+One connection a rank, over TCP to the supervisor or over a local socket to the agent of the node, which speaks to the
+supervisor for all ranks there; one JSON object a line.  Two threads serve it and sleep nearly always: one waits for the
+supervisor's words, one sends a heartbeat with the rank's position.  A rank that loses its supervisor ends at once, also
 while its main thread is blocked in a communication call: no orphans (docs/launching.md).
 """
 
@@ -12,25 +13,28 @@ import os
 import queue
 import socket
 import threading
-import time
+from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any, BinaryIO, NoReturn, Protocol, TypeAlias, cast
+from typing import Any, NoReturn, Protocol, TypeAlias
 
-from omb_py.engine.rank import handshake
-from omb_py.engine.rank.launcher_variables import environment_rank
 from omb_py.engine.rank.lifetime import die_with_parent
-from omb_py.errors import EnvironmentProblem
+from omb_py.engine.rank.reporting import LinkRefused, Reported, report, report_to_agent
 
 CONTROL_VARIABLE = "OMB_PY_CONTROL"
 TOKEN_VARIABLE = "OMB_PY_TOKEN"
+AGENTS_VARIABLE = "OMB_PY_AGENTS"
+"""1: each node has an agent, also the supervisor's own; 0: none has."""
 LOST = 3
 """Exit status of a rank whose connection closed."""
 DEFAULT_BEAT_S = 1.0
-_REFUSED_S = 1.0
-"""A supervisor listens before it starts ranks: where every address refuses for so long, it has ended."""
+RETURN_S = 10.0
+"""Seconds that a rank whose agent has ended has to reach the supervisor itself."""
 
 Message: TypeAlias = dict[str, Any]
 Position: TypeAlias = Callable[[], Mapping[str, Any]]
+Agent: TypeAlias = Callable[[str, str], str]
+"""The name of the socket at which the agent of this node listens, from address and secret of the supervisor; empty
+where there is none."""
 
 
 class Channel(Protocol):
@@ -52,49 +56,28 @@ class Channel(Protocol):
         """Say that all is finished, wait for all other ranks, and return the exit code."""
 
 
-class LinkRefused(EnvironmentProblem):
-    """No supervisor answered at the address."""
-
-
-def start_ticks(pid: int | str = "self") -> int | None:
-    """When a process began (clock ticks since boot), which with its number names it for good; None once it is gone."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as stat:
-            fields = stat.read().rpartition(b")")[2].split()
-    except OSError:
-        return None
-    return None if fields[0] in (b"Z", b"X") else int(fields[19])
-
-
-def split_address(address: str) -> list[tuple[str, int]]:
-    """``host:port``, or several separated by commas, as pairs. Raises ValueError.
-
-    >>> split_address("10.0.0.1:7,[::1]:8")
-    [('10.0.0.1', 7), ('::1', 8)]
-    """
-    places = []
-    for part in address.split(","):
-        host, colon, port = part.strip().rpartition(":")
-        if not colon or not port.isdigit():
-            raise ValueError(f"not host:port: {part!r}")
-        places.append((host.strip("[]"), int(port)))
-    return places
-
-
 class Link:
     """The rank's end of the connection. Thread-safe; made by :meth:`connect`.
 
     Args:
-        connection: connected, and known to the supervisor.
-        lines: the same connection, to read from.
-        ahead_ns: how far the supervisor's wall clock is ahead of ours.
+        reported: the connection, on which this process has said who it is.
         parent: the process that started this one, taken before it reported: its end is noticed from then on.
+        again: over an agent, how to report to the supervisor itself when the agent has ended.
     """
 
-    def __init__(self, connection: socket.socket, lines: BinaryIO, ahead_ns: int, parent: int) -> None:
-        self._socket = connection
-        self._lines = lines
-        self._ahead_ns = ahead_ns
+    def __init__(
+        self, reported: Reported, parent: int, again: Callable[[Mapping[str, Any]], Reported] | None = None
+    ) -> None:
+        self._use(reported)
+        self._ahead_ns = reported.ahead_ns
+        self._host_there = "" if again else self._own_host()
+        self._again = again
+        self._kept: deque[bytes] = deque()
+        """What was sent over the agent and the supervisor has not confirmed: the agent may end with it."""
+        self._confirmed = 0
+        """How many messages the supervisor has confirmed."""
+        self._heard: list[str] = []
+        """Types of the messages that came, so that none comes twice."""
         self._sending = threading.Lock()
         self._inbox: queue.SimpleQueue[Message] = queue.SimpleQueue()
         self._ended = threading.Event()
@@ -104,54 +87,38 @@ class Link:
         threading.Thread(target=self._read, name="omb-link", daemon=True).start()
 
     @classmethod
-    def connect(cls, address: str, token: str, timeout: float = 30.0) -> Link:
-        """Connect and report to the supervisor, before anything that takes long is imported.
-
-        An address that cannot be reached is tried again until `timeout` has passed.
+    def connect(cls, address: str, token: str, timeout: float = 30.0, agent: Agent | None = None) -> Link:
+        """Connect and report, before anything that takes long is imported.
 
         Args:
-            address: ``host:port``, or several separated by commas, tried in turn.
+            address: ``host:port`` of the supervisor, or several separated by commas, tried in order.
             token: the secret that the supervisor gave to this launch.
-            timeout: seconds; where every address refuses, one suffices.
+            timeout: seconds to try; where every address refuses, one suffices.
+            agent: finds, or starts, the agent of this node; the rank reports there where it can.
 
         Raises:
             LinkRefused: nobody answered who knows the secret.
             ValueError: not an address.
         """
-        places = split_address(address)
         if not token:
             raise LinkRefused(
                 f"{CONTROL_VARIABLE} is set without {TOKEN_VARIABLE}, this launch's secret: "
                 "the launcher must pass both on"
             )
         parent = os.getppid()
-        began = time.monotonic()
-        deadline = began + timeout
-        pause = 0.02
-        while True:
-            refused = True
-            for place in places:
-                remaining = max(0.1, deadline - time.monotonic())
-                try:
-                    return cls(*_reported(place, token, min(remaining, 5.0), remaining / len(places)), parent)
-                except (OSError, handshake.Stranger) as error:
-                    reason = error
-                    refused &= isinstance(error, (ConnectionRefusedError, handshake.Stranger))
-            if time.monotonic() + pause > (min(deadline, began + _REFUSED_S) if refused else deadline):
-                raise LinkRefused(
-                    f"no supervisor answers at {address}: {reason}. What to do: see whether it has ended, and whether "
-                    f"{socket.gethostname()} can reach it by TCP"
-                )
-            time.sleep(pause)
-            pause = min(2 * pause, 0.5)
+        name = agent(address, token) if agent else ""
+        reported = report_to_agent(name, token, timeout) if name else None
+        if reported:
+            return cls(reported, parent, lambda more: report(address, token, RETURN_S, more))
+        return cls(report(address, token, timeout), parent)
 
     @classmethod
-    def from_environment(cls, timeout: float = 30.0) -> Link | None:
+    def from_environment(cls, timeout: float = 30.0, agent: Agent | None = None) -> Link | None:
         """The connection that ``OMB_PY_CONTROL`` and ``OMB_PY_TOKEN`` name; None without them."""
         address = os.environ.get(CONTROL_VARIABLE)
         if not address:
             return None
-        return cls.connect(address, os.environ.get(TOKEN_VARIABLE, ""), timeout)
+        return cls.connect(address, os.environ.get(TOKEN_VARIABLE, ""), timeout, agent)
 
     def spec(self) -> Message:
         """The description of the launch, which the supervisor sends to every rank that has reported."""
@@ -166,7 +133,7 @@ class Link:
     @property
     def host(self) -> str:
         """The address by which this process reaches the supervisor, so that others reach it there, too."""
-        return str(self._socket.getsockname()[0])
+        return self._host_there
 
     def meet(self, place: Mapping[str, Any] | None) -> Mapping[str, Any]:
         """Agree where ranks meet before they can communicate: rank 0 gives the place, all get it."""
@@ -183,13 +150,16 @@ class Link:
         self.send("joined", rank=rank, size=size, host=self._host, pid=os.getpid())
 
     def send(self, type: str, **fields: Any) -> None:
-        """Send one message. Ends the process when the connection is closed."""
+        """Send one message. Ends the process when the supervisor is lost."""
         line = json.dumps({"type": type, **fields}, separators=(",", ":")).encode() + b"\n"
-        try:
-            with self._sending:
+        with self._sending:
+            if self._again and type != "beat":
+                self._kept.append(line)
+            try:
                 self._socket.sendall(line)
-        except OSError:
-            self._lost()
+            except OSError:
+                if not self._again:
+                    self._lost()
 
     def watch(self, position: Position, interval: float | None = None) -> None:
         """Start the heartbeat: `position()` now and every `interval` seconds (default: the spec's ``beat_s``).
@@ -222,18 +192,62 @@ class Link:
             self._ended.wait(interval)
 
     def _read(self) -> None:
+        self._take_messages()
+        if self._again and not self._ended.is_set():
+            self._report_again(self._again)
+            self._take_messages()
+        self._lost()
+
+    def _take_messages(self) -> None:
+        """Take messages until the connection closes."""
         try:
             with self._lines:
                 for line in self._lines:
                     message = json.loads(line)
-                    if message.get("type") == "exit":
-                        if message.get("code"):
-                            _end_process(int(message["code"]))
-                        self._ended.set()
-                    self._inbox.put(message)
+                    self._take(message["type"], message)
         except (OSError, ValueError):
             pass
-        self._lost()
+
+    def _take(self, kind: str, message: Message) -> None:
+        if kind == "agent":
+            self._ahead_ns, self._host_there = int(message["ahead_ns"]), str(message["host"])
+        elif kind == "confirmed":
+            with self._sending:
+                self._drop_confirmed(int(message["messages"]))
+        elif kind == "gone":  # the agent has lost the supervisor
+            self._lost()
+        else:
+            if kind == "exit":
+                if message.get("code"):
+                    _end_process(int(message["code"]))
+                self._ended.set()
+            self._heard.append(kind)
+            self._inbox.put(message)
+
+    def _report_again(self, again: Callable[[Mapping[str, Any]], Reported]) -> None:
+        """Go on without the agent, which has ended: report to the supervisor and send what it has not had."""
+        with self._sending:
+            self._again = None
+            self._socket.close()
+            try:
+                self._use(again({"heard": self._heard}))
+                self._host_there = self._own_host()
+                self._drop_confirmed(int(json.loads(self._lines.readline())["messages"]))
+                self._socket.sendall(b"".join(self._kept))
+            except (LinkRefused, OSError, ValueError):
+                self._lost()
+            self._kept.clear()
+
+    def _drop_confirmed(self, messages: int) -> None:
+        while self._kept and self._confirmed < messages:
+            self._kept.popleft()
+            self._confirmed += 1
+
+    def _use(self, reported: Reported) -> None:
+        self._socket, self._lines = reported.connection, reported.lines
+
+    def _own_host(self) -> str:
+        return str(self._socket.getsockname()[0])
 
     def _lost(self) -> None:
         if not self._ended.is_set():
@@ -274,41 +288,6 @@ class LocalLink:
 
     def close(self) -> None:
         """Nothing to close."""
-
-
-def _reported(
-    place: tuple[str, int], token: str, connect_s: float, answer_s: float
-) -> tuple[socket.socket, BinaryIO, int]:
-    """A connection to the supervisor on which this process has said who it is; how far the clock there is ahead, in ns.
-
-    Raises OSError and Stranger.
-    """
-    rank, size = environment_rank(os.environ)
-    me = {"env_rank": rank, "env_size": size, "pid": os.getpid(), "host": socket.gethostname(), "start": start_ticks()}
-    connection = socket.create_connection(place, connect_s)
-    lines = cast(BinaryIO, connection.makefile("rb"))
-    try:
-        _tune(connection)
-        connection.settimeout(answer_s)
-        ahead_ns = handshake.call(connection, lines, token, me)
-        connection.settimeout(None)
-    except BaseException:
-        lines.close()
-        connection.close()
-        raise
-    return connection, lines, ahead_ns
-
-
-def _tune(connection: socket.socket) -> None:
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    if connection.getpeername()[0] in ("127.0.0.1", "::1"):
-        return
-    # A supervisor whose node lost power closes nothing: let the kernel find out.
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, seconds in (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 6), ("TCP_USER_TIMEOUT", 60_000)):
-        option = getattr(socket, name, None)
-        if option is not None:
-            connection.setsockopt(socket.IPPROTO_TCP, option, seconds)
 
 
 def _end_process(code: int = LOST) -> NoReturn:

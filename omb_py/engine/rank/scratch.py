@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from omb_py.engine.rank.link import start_ticks
+from omb_py.engine.rank.start_times import start_ticks
 
 _PREFIX: Final = "omb-py"
 

@@ -1,10 +1,20 @@
-"""What the start of a rank is made of, from its process's beginning to its first call."""
+"""When processes began, and what the start of a rank is made of, up to its first call."""
 
 from __future__ import annotations
 
 import os
 import time
 from pathlib import Path
+
+
+def start_ticks(pid: int | str = "self") -> int | None:
+    """When a process began (clock ticks since boot), which with its number names it for good; None once it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stat:
+            fields = stat.read().rpartition(b")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in (b"Z", b"X") else int(fields[19])
 
 
 def process_start_ns() -> int:

@@ -18,7 +18,7 @@ from typing import Literal
 from omb_py.backends.mpi_library import INTEL, MPICH, OPEN_MPI, Mpiexec, MPILibrary, find_mpiexec, mpi_library
 from omb_py.distribution import pip_install
 from omb_py.engine.rank.launcher_variables import BATCH_SYSTEMS, MANAGED, OPEN_MPI_ROOT, SLURM, in_interactive_step
-from omb_py.engine.rank.link import CONTROL_VARIABLE, TOKEN_VARIABLE
+from omb_py.engine.rank.link import AGENTS_VARIABLE, CONTROL_VARIABLE, TOKEN_VARIABLE
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.orchestrate.launching.allocation import allocation
 from omb_py.orchestrate.launching.core_binding import Placement, Processors, bound_by_user, place, processors
@@ -26,7 +26,7 @@ from omb_py.orchestrate.launching.rank_environment import HERE, Where
 
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 """Set because libraries that start threads of their own would compete with ranks for cores."""
-_PASSED = (CONTROL_VARIABLE, TOKEN_VARIABLE, *_ONE_THREAD, "PYTHONPATH")
+_PASSED = (CONTROL_VARIABLE, TOKEN_VARIABLE, AGENTS_VARIABLE, *_ONE_THREAD, "PYTHONPATH")
 _HOST_WORDS = ("host", "hosts", "H", "hostfile", "hostlist", "machinefile", "machine", "f")
 _BIND_WORDS = ("bind-to", "map-by", "rank-by", "cpu-set", "cpu-list", "bind-to-core", "cpu-bind", "rankfile", "binding")
 

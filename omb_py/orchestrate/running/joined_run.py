@@ -24,6 +24,7 @@ from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, plan_al
 from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.rank_process import measure_on
 from omb_py.orchestrate.running.run import RunOutcome, new_run, settings_of, unjoined
+from omb_py.orchestrate.supervision.agent_start import agent_of_this_node
 
 ADDRESS_FD = "OMB_PY_ADDRESS_FD"
 """Environment variable with the descriptor to which the collector writes its address and token."""
@@ -156,7 +157,7 @@ def _join(joined: Joined, job: Job) -> RunOutcome:
         if problem is not None:
             raise problem
         return RunOutcome(code, "", root=joined.rank == 0)
-    link = Link.connect(address, token)
+    link = Link.connect(address, token, agent=agent_of_this_node)
     code = measure_on(link, session)
     if collector is None:
         return RunOutcome(code, "", root=False)

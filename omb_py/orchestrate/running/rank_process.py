@@ -349,10 +349,12 @@ def _explain(error: Exception, position: Position) -> str:
 
 def main() -> int:
     """Entry point of a rank process that omb-py started. Returns the exit code."""
-    from omb_py.engine.rank.link import Link, LinkRefused
+    from omb_py.engine.rank.link import Link
+    from omb_py.engine.rank.reporting import LinkRefused
+    from omb_py.orchestrate.supervision.agent_start import agent_of_this_node
 
     try:
-        link = Link.from_environment(timeout=60)
+        link = Link.from_environment(timeout=60, agent=agent_of_this_node)
     except LinkRefused as problem:
         print(f"omb-py: {problem}", file=sys.stderr)
         return problem.exit_code

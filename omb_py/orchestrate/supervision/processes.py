@@ -15,7 +15,8 @@ import time
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from omb_py.engine.rank.link import TOKEN_VARIABLE, start_ticks
+from omb_py.engine.rank.link import TOKEN_VARIABLE
+from omb_py.engine.rank.start_times import start_ticks
 from omb_py.errors import EnvironmentProblem
 
 Process: TypeAlias = tuple[int, int]
@@ -100,16 +101,23 @@ def end(token: str, known: Iterable[Process], within: float) -> list[Process]:
         time.sleep(0.01)
 
 
-def allow_files(needed: int) -> None:
-    """Raise the soft limit of open files to `needed`.
+def allow_files(wanted: int, least: int | None = None) -> None:
+    """Raise the soft limit of open files to `wanted`, or as far as the hard limit allows.
+
+    Args:
+        wanted: number of files.
+        least: number without which it does not work; `wanted` by default.
 
     Raises:
-        EnvironmentProblem: the hard limit is lower.
+        EnvironmentProblem: the hard limit is lower than that.
     """
+    least = wanted if least is None else least
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != resource.RLIM_INFINITY and soft < needed:
-        if hard != resource.RLIM_INFINITY and hard < needed:
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        if hard != resource.RLIM_INFINITY and hard < least:
             raise EnvironmentProblem(
-                f"one connection a rank needs {needed} open files, but the limit is {hard}: raise it (ulimit -Hn)"
+                f"a launch of this size needs {least} open files, but the limit is {hard}: raise it (ulimit -Hn)"
             )
-        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+        resource.setrlimit(
+            resource.RLIMIT_NOFILE, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard)
+        )

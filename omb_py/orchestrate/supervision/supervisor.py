@@ -1,7 +1,8 @@
 """The parent of a launch: it starts the ranks, receives their messages, reports failures, and leaves no process behind.
 
-One thread, one selector.  Ranks report over TCP (``engine.rank.link``); a rank whose connection closes exits, so
-closing them ends ranks on every node, also those that are blocked in a communication call.
+One thread, one selector.  Ranks report over TCP (``engine.rank.link``), by themselves or through the agent of their
+node (``branches``); a rank whose connection closes exits, so closing them ends ranks on every node, also those that are
+blocked in a communication call.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from omb_py.engine.rank.handshake import new_secret
-from omb_py.engine.rank.link import CONTROL_VARIABLE, TOKEN_VARIABLE, Message, start_ticks
+from omb_py.engine.rank.link import CONTROL_VARIABLE, RETURN_S, TOKEN_VARIABLE, Message
+from omb_py.engine.rank.start_times import start_ticks
 from omb_py.errors import (
     ENVIRONMENT,
     INTERRUPTED,
@@ -28,6 +30,7 @@ from omb_py.errors import (
     UsageError,
 )
 from omb_py.orchestrate.supervision import failure_messages, launcher_output, leftovers, processes, wire
+from omb_py.orchestrate.supervision.branches import EVERYBODY, BranchedRank, Branches
 from omb_py.orchestrate.supervision.launcher_process import Child
 from omb_py.orchestrate.supervision.lobby import MOST, Lobby
 from omb_py.orchestrate.supervision.rank_state import RankState, names, next_cell, position
@@ -42,6 +45,10 @@ _GRACE_S = 0.4
 """Seconds to wait for the last output of dying processes before a failure is reported."""
 _REPORT_S = 1.6
 """Further seconds to wait for the launcher's report of how a rank ended, which takes longer on a busy machine."""
+_OTHER_FILES = 64
+"""Files that are open beside the ranks' connections."""
+_FINISH_S = 0.5
+"""Seconds in which agents pass on what was sent last."""
 _LAST_LINES = 12
 _TOGETHER_S = 0.002
 """Connections that close within so many seconds may have closed in any order."""
@@ -111,7 +118,7 @@ class Supervisor:
         launcher: the launcher's name, for messages.
 
     Raises:
-        EnvironmentProblem: the limit of open files is too low for a connection to each rank.
+        EnvironmentProblem: the limit of open files is too low for a connection to each rank, or to each node.
     """
 
     def __init__(
@@ -127,7 +134,9 @@ class Supervisor:
         hosts: Sequence[str] = (),
         launcher: str = "",
     ) -> None:
-        processes.allow_files(ranks + MOST + 64)
+        # on several nodes the agents' connections suffice; without an agent a rank has one of its own
+        nodes = ranks if local else min(ranks, len(hosts))
+        processes.allow_files(ranks + MOST + _OTHER_FILES, nodes + MOST + _OTHER_FILES)
         self.ranks, self.timeout = ranks, timeout
         self.token = new_secret()
         self._command = None if command is None else list(command)
@@ -137,7 +146,8 @@ class Supervisor:
         self._beat_s = float(spec.get("beat_s") or beat_interval(ranks, timeout))
         fields = {"beat_s": self._beat_s, "follow_launcher": self._command is not None, "one_host": local}
         self._spec = wire.encode({**spec, "type": "spec", **fields})
-        self._states: dict[Connection, RankState] = {}
+        self._states: dict[Connection | BranchedRank, RankState] = {}
+        self._branches = Branches(RETURN_S)
         self._lobby = Lobby(self.token)
         self._done = self._lost = 0
         """Numbers of ranks: counted, since asking each at every message would take N² steps."""
@@ -157,6 +167,8 @@ class Supervisor:
         """Where every rank is at least, once a cell is done: at the start of the next one."""
         self._meeting = b""
         """The message of the rank that says where the others meet it (:meth:`omb_py.engine.rank.link.Link.meet`)."""
+        self._exit = b""
+        """The message that ends the ranks, once all are done."""
         self._server = wire.listen(local)
         self.address = wire.addresses(self._server, local, hosts)
         self._selector = selectors.DefaultSelector()
@@ -237,18 +249,34 @@ class Supervisor:
         if connection.waiting:
             self._send(connection)
         try:
-            for message in connection.receive():
-                self._message(connection, message)
+            for line in connection.receive():
+                self._message(*self._read(connection, line))
         except Garbage:
             connection.closed = True
         if connection.closed:
             self._closed(connection)
 
-    def _send(self, connection: Connection, line: bytes = b"") -> None:
-        connection.send(line)
-        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if connection.waiting else 0)
+    def _read(self, connection: Connection, line: bytes) -> tuple[Connection | BranchedRank, Message]:
+        if connection in self._branches:
+            return self._branches.read(connection, line)
+        return connection, wire.decode(line)
+
+    def _send(self, peer: Connection | BranchedRank, line: bytes = b"") -> None:
+        carrier = peer.carrier
+        if carrier.closed:
+            return
+        peer.send(line)
+        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if carrier.waiting else 0)
         with contextlib.suppress(KeyError):
-            self._selector.modify(connection, events, self._selector.get_key(connection).data)
+            self._selector.modify(carrier, events, self._selector.get_key(carrier).data)
+
+    def _send_all(self, line: bytes, but: Connection | BranchedRank | None = None) -> None:
+        """Send a line to every rank, but to the one that has it; those of an agent get it from there."""
+        for carrier in self._branches:
+            self._send(carrier, EVERYBODY + b" " + line)
+        for peer in self._states:
+            if peer is not but and not isinstance(peer, BranchedRank):
+                self._send(peer, line)
 
     def _drop(self, connection: Connection) -> None:
         self._lobby.leave(connection)
@@ -256,10 +284,18 @@ class Supervisor:
         connection.close()
 
     def _closed(self, connection: Connection) -> None:
-        state = self._states.get(connection)
         self._drop(connection)
-        if state is None:
-            return
+        if connection in self._branches:
+            alone = self._branches.lose(connection, self._clock)
+            if alone and self._finish_by is None:
+                self._notes.append(
+                    f"the agent on {alone[0].host} ended; its ranks went on with a connection of their own"
+                )
+        elif connection in self._states:
+            self._lose(connection)
+
+    def _lose(self, peer: Connection | BranchedRank) -> None:
+        state = self._states[peer]
         state.lost = True
         self._lost += 1
         if self._finish_by is not None:
@@ -273,11 +309,20 @@ class Supervisor:
 
     # messages
 
-    def _message(self, connection: Connection, message: Message) -> None:
-        if connection in self._lobby:
-            self._welcome(connection, message)
+    def _message(self, peer: Connection | BranchedRank, message: Message) -> None:
+        kind = message["type"]
+        if not isinstance(peer, BranchedRank) and peer in self._lobby:
+            self._welcome(peer, message)
             return
-        kind, state = message["type"], self._states[connection]
+        if isinstance(peer, BranchedRank) and kind == "hello":
+            self._enter(peer, message)
+            return
+        state = self._states.get(peer)
+        if state is None:
+            return  # it has left its agent, which still sends what the rank has sent again
+        if isinstance(peer, BranchedRank) and kind == "closed":
+            self._lose(peer)
+            return
         state.seen = self._clock
         if kind == "beat":
             self._beat(state, message)
@@ -293,9 +338,7 @@ class Supervisor:
             raise UsageError(text) if message.get("code") == UsageError.exit_code else EnvironmentProblem(text)
         elif kind == "meet":
             self._meeting = wire.encode({"type": "meet", "place": message["place"]})
-            for other in self._states:
-                if other is not connection:
-                    self._send(other, self._meeting)
+            self._send_all(self._meeting, but=peer)
         elif kind == "done":
             self._done += not state.done
             state.done = True
@@ -314,7 +357,30 @@ class Supervisor:
 
     def _welcome(self, connection: Connection, message: Message) -> None:
         self._lobby.admit(connection, message)
-        self._states[connection] = RankState(
+        if message.get("agent"):
+            self._branches.add(connection)
+            lines = (self._spec + self._meeting).splitlines(keepends=True)
+            self._send(connection, b"".join(EVERYBODY + b" " + line for line in lines))
+        elif "heard" in message:
+            self._come_back(connection, message)
+        else:
+            self._enter(connection, message)
+            self._send(connection, self._spec + self._meeting)
+
+    def _come_back(self, connection: Connection, message: Message) -> None:
+        """Go on with a rank that has lost its agent: say what has come of its messages, and send what it has missed."""
+        peer = self._branches.take_back(message)
+        if peer is None:
+            self._enter(connection, message)
+        else:
+            self._states[connection] = self._states.pop(peer)
+        missed = {"spec": self._spec, "meet": self._meeting, "exit": self._exit}
+        lines = (line for kind, line in missed.items() if kind not in message["heard"])
+        confirmed = wire.encode({"type": "confirmed", "messages": peer.messages if peer else 0})
+        self._send(connection, confirmed + b"".join(lines))
+
+    def _enter(self, peer: Connection | BranchedRank, message: Message) -> None:
+        self._states[peer] = RankState(
             host=str(message.get("host", "?")),
             pid=int(message.get("pid") or 0),
             ticks=message.get("start"),
@@ -324,7 +390,6 @@ class Supervisor:
         self._moved = self._clock
         if len(self._states) > self.ranks:
             raise LaunchFailed(failure_messages.too_many(self.ranks, self._launcher))
-        self._send(connection, self._spec + self._meeting)
 
     def _beat(self, state: RankState, message: Message) -> None:
         before = position(state)
@@ -335,9 +400,8 @@ class Supervisor:
 
     def _all_done(self) -> None:
         self._finish_by = self._clock + self.timeout
-        line = wire.encode({"type": "exit", "code": 0})
-        for connection in self._states:
-            self._send(connection, line)
+        self._exit = wire.encode({"type": "exit", "code": 0})
+        self._send_all(self._exit)
 
     # failures
 
@@ -351,6 +415,8 @@ class Supervisor:
     def _check(self) -> None:
         for connection in self._lobby.overdue(self._clock, self.ranks - len(self._states) + MOST):
             self._drop(connection)
+        for rank in self._branches.overdue(self._clock):
+            self._lose(rank)
         if self._child is not None and self._child.status is not None:
             self._launcher_ended()
         if self._trouble is not None:
@@ -411,11 +477,14 @@ class Supervisor:
 
     def _take_in(self) -> None:
         """Read all that has arrived, so that no finished cell and no last line is lost."""
-        for connection in self._states:
+        direct = (peer for peer in self._states if not isinstance(peer, BranchedRank))
+        for connection in (*direct, *self._branches):
             if not connection.closed:
                 with contextlib.suppress(Garbage):
-                    for message in connection.receive(1 << 30):
-                        self._hand_on(message["type"], message)
+                    for line in connection.receive(1 << 30):
+                        peer, message = self._read(connection, line)
+                        if peer in self._states:
+                            self._hand_on(message["type"], message)
         if self._child is not None:
             self._child.read()
 
@@ -426,7 +495,8 @@ class Supervisor:
             return False
         if self._child is None:
             # Ranks of a foreign launcher end by themselves once each has the exit message.
-            gone = not any(connection.waiting for connection in self._states)
+            waiting = any(peer.waiting for peer in (*self._states, *self._branches))
+            gone = not waiting and not self._branches.anybody_adrift
         else:
             gone = self._child.status is not None
         if not gone and self._clock >= self._finish_by:
@@ -453,16 +523,14 @@ class Supervisor:
                 self._take_in()
         finally:
             code = INTERRUPTED if isinstance(problem, KeyboardInterrupt) else getattr(problem, "exit_code", ENVIRONMENT)
-            line = wire.encode({"type": "exit", "code": code})
-            for connection in self._states:
-                if not connection.closed:
-                    connection.send(line)
+            self._send_all(wire.encode({"type": "exit", "code": code}))
             self._stop(failed=True)
         lines = self._output.last_lines(_LAST_LINES)
         if lines and isinstance(problem, LaunchFailed):
             problem.add_note("\n  ".join(["last words of the launch:", *lines]))
 
     def _stop(self, failed: bool) -> None:
+        self._branches.finish(_FINISH_S)
         for connection in (*self._states, *self._lobby):
             connection.close()
         local = (state for state in self._states.values() if self._is_here(state))

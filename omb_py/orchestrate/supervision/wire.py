@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import io
 import json
 import socket
 import struct
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, BinaryIO
 
 from omb_py.engine.rank.link import Message
 
 _FIRST_LINE_LIMIT = 4096
-"""Bytes that a peer may send before it has sent the token."""
+"""Bytes that a peer may send before it has proven that it knows the secret."""
 
 _SIOCGIFADDR = 0x8915
 """Linux: ioctl that gives the IPv4 address of an interface (netdevice(7))."""
@@ -74,16 +75,17 @@ def _of_interfaces() -> list[str]:
 
 
 class Connection:
-    """One rank's connection. It is non-blocking, receives whole messages and sends whole messages."""
+    """The connection of a rank, or of a node's agent. It is non-blocking, and receives and sends whole lines."""
 
-    def __init__(self, connection: socket.socket) -> None:
+    def __init__(self, connection: socket.socket, lines: BinaryIO | None = None) -> None:
+        """`lines` is the same connection where somebody has read from it, who may have read ahead."""
         connection.setblocking(False)
         with contextlib.suppress(OSError):
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket = connection
         self.trusted = False
         self.closed = False
-        self._in = bytearray()
+        self._in = bytearray(lines.peek() if isinstance(lines, io.BufferedReader) else b"")
         self._searched = 0
         self._out: list[memoryview] = []
 
@@ -91,15 +93,21 @@ class Connection:
         """The descriptor for a selector."""
         return self.socket.fileno()
 
-    def receive(self, most: int = 1 << 22) -> Iterator[Message]:
-        """Yield the messages that have arrived. Sets `closed` at the end of the stream.
+    @property
+    def carrier(self) -> Connection:
+        """The connection whose socket carries this one's bytes: itself."""
+        return self
+
+    def receive(self, most: int = 1 << 22) -> Iterator[bytes]:
+        """Yield the lines that have arrived, without their ends. Sets `closed` at the end of the stream.
 
         Args:
             most: bytes to read in one call, so that one busy rank does not starve the others.
 
         Raises:
-            Garbage: a line is no message, or a peer sends too much before its token.
+            Garbage: a peer sends too much before its proof.
         """
+        yield from self._lines()
         while most > 0 and not self.closed:
             try:
                 chunk = self.socket.recv(1 << 16)
@@ -112,14 +120,14 @@ class Connection:
             self._in += chunk
             yield from self._lines()
 
-    def _lines(self) -> Iterator[Message]:
+    def _lines(self) -> Iterator[bytes]:
         while (end := self._in.find(b"\n", self._searched)) >= 0:
             line = bytes(self._in[:end])
             del self._in[: end + 1]
             self._searched = 0
             if not self.trusted and end > _FIRST_LINE_LIMIT:
                 raise Garbage("too long")
-            yield decode(line)
+            yield line
         self._searched = len(self._in)
         if not self.trusted and len(self._in) > _FIRST_LINE_LIMIT:
             raise Garbage("too long")

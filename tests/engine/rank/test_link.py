@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from omb_py.engine.rank import handshake
-from omb_py.engine.rank.link import LOST, Channel, Link, LinkRefused, LocalLink, split_address
+from omb_py.engine.rank.link import LOST, Channel, Link, LocalLink
+from omb_py.engine.rank.reporting import LinkRefused, split_address
 
 
 class Server:
@@ -228,7 +229,7 @@ def reported(self, *arguments):
     heavy = {"numpy", "mpi4py", "llvmlite", "torch", "omb_py.results", "omb_py.backends", "omb_py.suites"}
     raise SystemExit(str(sorted(heavy & sys.modules.keys())))
 link.Link.__init__ = reported
-link._reported = lambda *arguments: ()
+link.report = lambda *arguments: ()
 from omb_py.orchestrate.running.rank_process import main
 main()
 """
@@ -261,7 +262,7 @@ class Pauses:
 def test_nobody_is_waited_for_longer_than_told(
     address: str, timeout: float, least: float, most: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("omb_py.engine.rank.link.time", clock := Pauses())
+    monkeypatch.setattr("omb_py.engine.rank.reporting.time", clock := Pauses())
     with pytest.raises(LinkRefused, match="no supervisor answers at"):
         Link.connect(address, "t", timeout=timeout)
     assert least <= clock.now <= most

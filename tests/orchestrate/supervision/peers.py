@@ -18,6 +18,23 @@ from omb_py.orchestrate.supervision.supervisor import Supervisor
 PATIENCE_S = 50.0
 """Only a test that hangs waits so long."""
 
+GARBAGE = [
+    b"GET / HTTP/1.1\r\n\r\n",
+    b"\xff\xfe\x00\n",
+    b"[" * 3000 + b"\n",
+    b"x" * 10_000,
+    b'{"type":"hello","token":"wrong"}\n',
+    b'{"type":"hello","nonce":"1","proof":""}\n',
+    b'{"type":"hello","nonce":"1","proof":"\\ud800"}\n',
+    b'{"type":"hello","nonce":["1"],"proof":null}\n',
+    b'{"type":"hello","nonce":"1","proof":"' + b"0" * 64 + b'"}\n',
+    b'{"type":"welcome"}\n' * 3,
+    b'{"type":"cell","index":0}\n',
+    b"17\n",
+    b"",
+]
+"""What strangers may send."""
+
 
 @contextlib.contextmanager
 def supervising(supervisor: Supervisor) -> Iterator[list[Any]]:
@@ -40,11 +57,16 @@ def supervising(supervisor: Supervisor) -> Iterator[list[Any]]:
 
 
 class Peer:
-    """A rank made of a bare socket."""
+    """A rank made of a bare socket, connected to the supervisor or to the agent whose socket has this name."""
 
-    def __init__(self, supervisor: Supervisor) -> None:
+    def __init__(self, supervisor: Supervisor, agent: str = "") -> None:
         host, _, port = supervisor.address.rpartition(":")
-        self.socket = socket.create_connection((host, int(port)), PATIENCE_S)
+        if agent:
+            self.socket = socket.socket(socket.AF_UNIX)
+            self.socket.settimeout(PATIENCE_S)
+            self.socket.connect(agent)
+        else:
+            self.socket = socket.create_connection((host, int(port)), PATIENCE_S)
         self.lines = self.socket.makefile("rb")
 
     def send(self, **message: Any) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.engine.rank.link import start_ticks
+from omb_py.engine.rank.start_times import start_ticks
 from omb_py.errors import UsageError
 from omb_py.orchestrate.supervision import leftovers, processes
 from omb_py.orchestrate.supervision.leftovers import remove, segments

@@ -10,25 +10,9 @@ import pytest
 from omb_py.engine.rank import handshake
 from omb_py.orchestrate.supervision.lobby import MOST, Lobby
 from omb_py.orchestrate.supervision.supervisor import Handlers, Outcome, Supervisor
-from tests.orchestrate.supervision.peers import Clock, Peer, supervising
+from tests.orchestrate.supervision.peers import GARBAGE, Clock, Peer, supervising
 
 pytestmark = pytest.mark.timeout(60)
-
-GARBAGE = [
-    b"GET / HTTP/1.1\r\n\r\n",
-    b"\xff\xfe\x00\n",
-    b"[" * 3000 + b"\n",
-    b"x" * 10_000,
-    b'{"type":"hello","token":"wrong"}\n',
-    b'{"type":"hello","nonce":"1","proof":""}\n',
-    b'{"type":"hello","nonce":"1","proof":"\\ud800"}\n',
-    b'{"type":"hello","nonce":["1"],"proof":null}\n',
-    b'{"type":"hello","nonce":"1","proof":"' + b"0" * 64 + b'"}\n',
-    b'{"type":"welcome"}\n' * 3,
-    b'{"type":"cell","index":0}\n',
-    b"17\n",
-    b"",
-]
 
 
 def test_strangers_are_dropped_and_disturb_nothing() -> None:

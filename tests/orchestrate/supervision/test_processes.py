@@ -42,6 +42,16 @@ def test_a_limit_that_cannot_be_raised_is_said(monkeypatch: pytest.MonkeyPatch) 
         allow_files(4097)
 
 
+def test_as_many_files_as_possible_suffice_where_agents_carry_the_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits: list[tuple[int, int]] = []
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (1024, 4096))
+    monkeypatch.setattr(resource, "setrlimit", lambda which, both: limits.append(both))
+    allow_files(65536, 600)
+    assert limits == [(4096, 4096)]
+    with pytest.raises(EnvironmentProblem, match="needs 5000 open files"):
+        allow_files(65536, 5000)
+
+
 def test_the_pipe_of_signals_is_closed_once() -> None:
     signals = Signals()
     ends = [signals._read_end, signals._write_end]
