@@ -146,7 +146,7 @@ def test_the_command_prints_a_table_and_its_verdict(
 
     monkeypatch.setattr(command, "apart", tuple)
     monkeypatch.setattr(command, "copied", lambda root: contextlib.nullcontext(root))
-    monkeypatch.setattr(command, "tried", lambda copy, root, m, stages, markers: command.Trial(m, "survived"))
+    monkeypatch.setattr(command, "tried", lambda copy, root, m, stages, markers, limit: command.Trial(m, "survived"))
     assert main(["--count", "2", "--seed", "1"]) == 1
     out = capsys.readouterr().out
     assert out.count("| survived |") == 2 and "2 mutants: 2 survived" in out

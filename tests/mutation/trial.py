@@ -34,7 +34,7 @@ AS_USER = (*APART, "--user", "--map-root-user")
 INIT = ("bash", "-c", '"$@"; exit $?', "init")
 """The first process of the namespace, which waits for orphans as an init does."""
 
-Verdict = Literal["killed", "survived", "broken"]
+Verdict = Literal["killed", "survived", "broken", "unfinished"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,8 @@ class Trial:
 
     mutant: Mutant
     verdict: Verdict
-    """broken: the test that failed also fails without the mutant, so that nothing is known."""
+    """broken: the test that failed also fails without the mutant, so that nothing is known. unfinished: so many tests
+    that they took longer than the limit."""
     by: str = ""
     """The first test that failed."""
 
@@ -75,8 +76,12 @@ def copied(root: Path) -> Iterator[Path]:
         yield copy
 
 
-def pytest(copy: Path, tests: Sequence[str], markers: str = QUICK) -> tuple[int, str]:
-    """Run tests in the copy until one fails: pytest's exit code and what it printed."""
+def pytest(copy: Path, tests: Sequence[str], markers: str = QUICK, limit: float | None = None) -> tuple[int, str]:
+    """Run tests in the copy until one fails: pytest's exit code and what it printed.
+
+    Raises:
+        subprocess.TimeoutExpired: they took longer than `limit` seconds.
+    """
     words = [
         *apart(),
         sys.executable,
@@ -100,6 +105,7 @@ def pytest(copy: Path, tests: Sequence[str], markers: str = QUICK) -> tuple[int,
         text=True,
         errors="replace",
         check=False,
+        timeout=limit,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (PROCESSOR_S, PROCESSOR_S)),
     )
     return done.returncode, done.stdout + done.stderr
@@ -109,7 +115,14 @@ NOTHING_SELECTED = 5
 """pytest's exit code where every test was deselected."""
 
 
-def tried(copy: Path, root: Path, mutant: Mutant, stages: Sequence[Sequence[str]], markers: str = QUICK) -> Trial:
+def tried(
+    copy: Path,
+    root: Path,
+    mutant: Mutant,
+    stages: Sequence[Sequence[str]],
+    markers: str = QUICK,
+    limit: float | None = None,
+) -> Trial:
     """Run the stages of tests one after the other against a mutant, until one test fails.
 
     Args:
@@ -118,13 +131,16 @@ def tried(copy: Path, root: Path, mutant: Mutant, stages: Sequence[Sequence[str]
         mutant: the change.
         stages: lists of test files and folders, the nearest first.
         markers: pytest's marker expression for all of them.
+        limit: seconds for the tests of a stage.
     """
     place = copy / mutant.path.relative_to(root)
     source = place.read_bytes()
     for stage in stages:
         place.write_bytes(mutant.applied(source))
         try:
-            code, text = pytest(copy, stage, markers)
+            code, text = pytest(copy, stage, markers, limit)
+        except subprocess.TimeoutExpired:
+            return Trial(mutant, "unfinished", f"more than {limit:g} s")
         finally:
             place.write_bytes(source)
         if code in (0, NOTHING_SELECTED):
