@@ -1,4 +1,4 @@
-"""What killed processes of a launch leave behind: shared memory in /dev/shm, and folders of Open MPI's mpiexec.
+"""What killed processes of a launch leave behind: shared memory in /dev/shm, and temporary files of mpiexec.
 
 A launch that fails removes its own. Where the parent itself was killed, nobody is left to do so: a record in a folder
 of its own (:mod:`omb_py.engine.rank.scratch`) tells the next launch what to remove.
@@ -11,15 +11,18 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from omb_py.engine.rank import scratch
 from omb_py.orchestrate.supervision import processes
 
 _FOLDER = "/dev/shm/"
-_NAMES = ("mpich_shm_", "sm_segment.", "vader_segment.", "Intel_MPI_")
-"""Name prefixes of MPICH, Open MPI 5 and 4, and Intel MPI. No other file is ever touched."""
+_NAMES = ("mpich_shm_", "ucx_shm_posix_", "sm_segment.", "vader_segment.", "Intel_MPI_")
+"""Name prefixes of MPICH, UCX, Open MPI 5 and 4, and Intel MPI. No other file is ever touched."""
+_TOPOLOGIES, _PROXY = Path("/tmp"), "hydra_pmi_proxy"
+"""MPICH's mpiexec writes the machine's topology into /tmp for its ranks, whatever TMPDIR says; its proxy removes it."""
 _RECORD = "leftovers.json"
 
 
@@ -53,6 +56,32 @@ def orphaned(since: float) -> set[str]:
     return candidates - set(_in_use()) if candidates else set()
 
 
+def topologies(since: float, ticks: int) -> set[str]:
+    """Topology files that MPICH's mpiexec made for this user since a launcher started: at `since`, in `ticks` of boot.
+
+    A file does not say whose launch it belongs to. Those of earlier launches are older; while a proxy lives that is
+    younger than the launcher, a file may be its, and none is given.
+    """
+    candidates = set()
+    for path in _TOPOLOGIES.glob("hydra_hwloc_xmlfile_*"):
+        with contextlib.suppress(OSError):
+            state = path.lstat()
+            if state.st_uid == os.geteuid() and state.st_ctime >= since:
+                candidates.add(str(path))
+    return candidates if candidates and not _proxies(ticks) else set()
+
+
+def _proxies(ticks: int) -> bool:
+    """Whether a proxy of MPICH's mpiexec runs here that started at `ticks` or later."""
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and (entry / "comm").read_text().rstrip("\n") == _PROXY:
+                process = processes.identify(int(entry.name))  # a zombie reads no file
+                if process is not None and process[1] >= ticks:
+                    return True
+    return False
+
+
 def _in_use() -> Iterator[str]:
     """Paths in /dev/shm that some process of this user has mapped or open."""
     for pid in filter(str.isdigit, os.listdir("/proc")):
@@ -75,6 +104,7 @@ class Record:
 
     def __init__(self) -> None:
         self.segments: set[str] = set()
+        self._since = time.time()
         self._launcher: processes.Process | None = None
         self._folder: Path | None = None
 
@@ -92,9 +122,14 @@ class Record:
     def _write(self) -> None:
         with contextlib.suppress(OSError):  # without a folder for temporary files nothing is recorded
             self._folder = self._folder or scratch.make()
-            text = json.dumps({"segments": sorted(self.segments), "launcher": self._launcher})
+            text = json.dumps({"segments": sorted(self.segments), "launcher": self._launcher, "since": self._since})
             (self._folder / "new").write_text(text)
             os.replace(self._folder / "new", self._folder / _RECORD)
+
+    def remove(self) -> None:
+        """Remove what the launch left, once all its processes are gone."""
+        remove(self.segments | orphaned(self._since))
+        _remove_recorded([], self._launcher, self._since)
 
     def close(self) -> None:
         """Forget: the launch has cleaned up after itself."""
@@ -107,16 +142,17 @@ def clean() -> None:
     for folder in scratch.abandoned():
         with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
             record = json.loads((folder / _RECORD).read_text())
-            _remove_recorded(record["segments"], record["launcher"])
+            _remove_recorded(record["segments"], record["launcher"], record.get("since"))
         scratch.remove(folder)
 
 
-def _remove_recorded(paths: list[str], launcher: list[int] | None) -> None:
+def _remove_recorded(paths: list[str], launcher: Sequence[int] | None, since: float | None) -> None:
     if launcher is not None and processes.alive((int(launcher[0]), int(launcher[1]))):
         return
     ours = {path for path in paths if _is_a_librarys(path)}
     remove(ours - set(_in_use()))
     if launcher is not None:
+        remove(topologies(since, launcher[1]) if since is not None else ())
         session = Path(tempfile.gettempdir()) / f"ompi.{int(launcher[0])}"  # Open MPI 5 names it by its mpiexec
         if not session.is_symlink() and session.is_dir() and session.stat().st_uid == os.geteuid():
             shutil.rmtree(session, ignore_errors=True)

@@ -161,7 +161,7 @@ class Supervisor:
         self._finish_by: float | None = None
         self._notes: list[str] = []
         self._record = leftovers.Record()
-        self._began = time.time()
+        self._killed = False
         self._cells: Sequence[Mapping[str, Any]] = spec.get("cells") or ()
         self._next: Message | None = None
         """Where every rank is at least, once a cell is done: at the start of the next one."""
@@ -218,7 +218,7 @@ class Supervisor:
                 self._turn()
             outcome = self._outcome()
             self._signals.hold()
-            self._stop(failed=False)
+            self._stop(failed=self._killed)
             return outcome
         except BaseException as problem:
             self._signals.hold()
@@ -504,6 +504,7 @@ class Supervisor:
             who = names(late) if late else f"the launcher {self._launcher}"
             was = "were" if len(late) > 1 else "was"
             self._notes.append(f"{who} {was} killed: all cells are done, but no rank ended for {self.timeout:g} s")
+            self._killed = True
             return True
         return gone
 
@@ -542,7 +543,7 @@ class Supervisor:
             processes.gone(known, within=_GRACE_S)
             left = processes.end(self.token, known, within=1.0)
         if failed and not left:
-            leftovers.remove(self._record.segments | leftovers.orphaned(self._began))
+            self._record.remove()
         self._record.close()
         leftovers.clean()
         self.close()

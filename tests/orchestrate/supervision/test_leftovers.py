@@ -4,10 +4,12 @@ import json
 import mmap
 import os
 import secrets
+import shutil
 import socket
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,7 +20,7 @@ from omb_py.errors import UsageError
 from omb_py.orchestrate.supervision import leftovers, processes
 from omb_py.orchestrate.supervision.leftovers import remove, segments
 from omb_py.orchestrate.supervision.supervisor import Supervisor
-from tests.orchestrate.supervision.peers import Peer, supervising
+from tests.orchestrate.supervision.peers import Clock, Peer, supervising
 
 SHM = Path("/dev/shm")
 
@@ -106,6 +108,61 @@ def test_the_next_launch_removes_what_a_killed_parent_left(own_folder: Path, seg
     assert [path.name for path in own_folder.iterdir()] == ["precious"]
 
 
+@pytest.fixture
+def topology(own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file that MPICH's mpiexec made for its ranks."""
+    monkeypatch.setattr(leftovers, "_TOPOLOGIES", own_folder)
+    monkeypatch.setattr(leftovers, "_PROXY", f"proxy_{secrets.token_hex(4)}")  # others may run mpiexec meanwhile
+    path = own_folder / "hydra_hwloc_xmlfile_AbCdEf"
+    path.touch()
+    return path
+
+
+def test_files_of_a_killed_mpiexec_are_removed(own_folder: Path, topology: Path) -> None:
+    """Torture left a topology file, a session folder and UCX's segment where mpiexec or its proxy was killed."""
+    session, ucx = own_folder / "ompi.4194305", SHM / f"ucx_shm_posix_{secrets.token_hex(8)}"
+    session.mkdir()
+    (session / "contact.txt").touch()
+    record = leftovers.Record()
+    record._since = topology.stat().st_ctime
+    record._launcher = 4194305, 1  # over the largest number of a process: it is gone
+    ucx.write_bytes(b"x")
+    try:
+        record.remove()
+        assert not ucx.exists() and not session.exists() and not topology.exists()
+    finally:
+        ucx.unlink(missing_ok=True)
+
+
+def test_the_next_launch_removes_the_topology_of_a_killed_parent(own_folder: Path, topology: Path) -> None:
+    killed("os.getpid()")
+    (folder,) = own_folder.glob("omb-py-*")
+    record = json.loads((folder / "leftovers.json").read_text())
+    (folder / "leftovers.json").write_text(json.dumps({**record, "since": topology.stat().st_ctime}))
+    leftovers.clean()
+    assert list(own_folder.iterdir()) == []
+
+
+def test_a_topology_of_another_launch_stays(own_folder: Path, topology: Path) -> None:
+    since, before = topology.stat().st_ctime, start_ticks()
+    assert before is not None
+    assert leftovers.topologies(since + 1e-3, before) == set(), "made before this launch"
+    proxy = own_folder / leftovers._PROXY
+    shutil.copy(shutil.which("sleep") or "/bin/sleep", proxy)
+    with subprocess.Popen([proxy, "60"]) as process:
+        try:
+            until = time.monotonic() + 30
+            while (text := Path(f"/proc/{process.pid}/comm").read_text()) != f"{proxy.name}\n":
+                assert time.monotonic() < until, text
+            assert leftovers.topologies(since, before) == set(), "a younger proxy lives, and it may be its"
+            after = start_ticks(process.pid)
+            assert after is not None
+            assert leftovers.topologies(since, after + 1) == {str(topology)}, "an older proxy has made its own before"
+        finally:
+            process.kill()
+    assert leftovers.topologies(since, before) == {str(topology)}
+
+
 def test_what_lives_is_left_alone(own_folder: Path, segment: Path) -> None:
     killed(str(os.getpid()), segment)  # the launcher outlived its parent
     leftovers.clean()
@@ -154,3 +211,25 @@ def test_segments_go_only_with_the_last_process(left: bool, tmp_path: Path, monk
         rank.close()
     assert isinstance(result[0], UsageError)
     assert segment.exists() == left
+
+
+@pytest.mark.faults
+def test_a_launcher_that_had_to_be_killed_at_the_end_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All cells were done, so the launch has not failed; but a stopped mpiexec lets no rank remove its segment."""
+    segment = tmp_path / "segment"
+    segment.write_bytes(b"x")
+    clock = Clock(monkeypatch, tick=0.01)
+    supervisor = Supervisor({}, 1, 5.0, command=["sleep", "600"])
+    supervisor._record.segments = {str(segment)}
+    with supervising(supervisor) as result:
+        rank = Peer(supervisor)
+        rank.hello(supervisor.token, 0)
+        rank.send(type="joined", rank=0, size=1, host="elsewhere", pid=0)
+        rank.send(type="done")
+        assert rank.read()["type"] == "exit"
+        clock.step = 0.3
+        rank.close()
+    assert "were killed: all cells are done" in result[0].notes[0] or "was killed" in result[0].notes[0]
+    assert not segment.exists()
