@@ -18,7 +18,8 @@ from tests.architecture.graph import ROOT
 from tests.mutation.known import known
 from tests.mutation.mutants import Mutant, all_mutants
 from tests.mutation.related import far, near
-from tests.mutation.trial import QUICK, Trial, apart, copied, tried
+from tests.mutation.trial import QUICK, Trial, copied, tried
+from tests.support.machines.namespace import apart
 
 FOLDERS = ("omb_py/engine", "backends", "results", "omb_py/orchestrate", "dashboards")
 PURE = f"{QUICK} and not mpi"

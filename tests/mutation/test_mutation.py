@@ -15,7 +15,8 @@ from tests.mutation.__main__ import FOLDERS, drawn, line_of, main
 from tests.mutation.known import known
 from tests.mutation.mutants import all_mutants, mutants
 from tests.mutation.related import THROUGH_ALL, far, mirrored, near
-from tests.mutation.trial import apart, tried
+from tests.mutation.trial import tried
+from tests.support.machines.namespace import apart
 
 SOURCE = '''"""1 + 1 in a text."""
 from typing import TYPE_CHECKING

@@ -16,23 +16,17 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Literal
 
 from tests.mutation.mutants import Mutant
+from tests.support.machines.namespace import apart
 
 QUICK = "not slow and not bench and not gpu"
 PROCESSOR_S = 600
 """Processor seconds after which a mutant that loops is ended; wall time would depend on who else is working here."""
 NEEDED = ("omb_py", "backends", "results", "suites", "dashboards", "tests", "docs")
 FAILED = re.compile(r"^(?:FAILED|ERROR) (tests/.+?)(?: - .*)?$", re.M)
-
-APART = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
-"""What follows runs in a PID namespace with a /proc of its own. As a user who is not root, in a user namespace too."""
-AS_USER = (*APART, "--user", "--map-root-user")
-INIT = ("bash", "-c", '"$@"; exit $?', "init")
-"""The first process of the namespace, which waits for orphans as an init does."""
 
 Verdict = Literal["killed", "survived", "broken", "unfinished"]
 
@@ -47,19 +41,6 @@ class Trial:
     that they took longer than the limit."""
     by: str = ""
     """The first test that failed."""
-
-
-@cache
-def apart() -> tuple[str, ...]:
-    """The beginning of a command line that runs the rest in a namespace. Raises RuntimeError where there is none."""
-    for words in (APART, AS_USER):
-        try:
-            done = subprocess.run([*words, *INIT, "true"], capture_output=True, check=False, timeout=60)
-        except OSError:
-            break
-        if done.returncode == 0:
-            return (*words, *INIT)
-    raise RuntimeError("mutants need a PID namespace, since some end every process they see: run as root on Linux")
 
 
 @contextmanager
