@@ -30,5 +30,6 @@ class PyOmbBench(PythonPackage):
     depends_on("py-plotly@6.1:7", type="run", when="+dashboard")
     depends_on("py-dash@3:", type="run", when="+dashboard")
     depends_on("py-dash-ag-grid@31:", type="run", when="+dashboard")
+    depends_on("py-flask-compress@1.14:", type="run", when="+dashboard")
     depends_on("py-waitress@3:", type="run", when="+dashboard")
     depends_on("py-torch@2.13.0", type="run", when="+gloo")

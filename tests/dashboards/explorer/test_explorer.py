@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import gzip
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -307,6 +309,24 @@ def test_the_page_may_load_only_its_own(data: Data) -> None:
     rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
     assert rules["default-src"] == "'none'" and "unsafe" not in rules["script-src"]
     assert rules["script-src"].count("'sha256-") >= 3, "the page's own, and those of the client's callbacks"
+
+
+def test_answers_are_compressed_for_whoever_takes_that(data: Data) -> None:
+    pytest.importorskip("flask_compress", reason="an installation without omb-bench[dashboard] sends plain answers")
+    client = make(data).server.test_client()
+    plain = client.get("/_dash-layout").data
+    page = client.get("/", headers={"Accept-Encoding": "gzip"})
+    assert "Content-Encoding" not in client.get("/").headers and page.headers["Content-Encoding"] == "gzip"
+    assert b"omb-py" in gzip.decompress(page.data) and json.loads(plain)
+    (script_of, *_) = re.findall(r'src="([^"]*dash_renderer[^"]*)"', gzip.decompress(page.data).decode())
+    script = client.get(script_of, headers={"Accept-Encoding": "gzip"}).data
+    assert 2 * len(script) < len(client.get(script_of).data)
+
+
+def test_without_flask_compress_answers_are_plain(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("omb_py.dashboards.explorer.app.find_spec", lambda name: None)
+    answer = make(data).server.test_client().get("/", headers={"Accept-Encoding": "gzip"})
+    assert answer.status_code == 200 and "Content-Encoding" not in answer.headers
 
 
 def test_a_text_like_a_formula_is_a_text_in_the_csv(data: Data) -> None:
