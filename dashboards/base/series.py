@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -114,23 +114,24 @@ def prepared(frame: pd.DataFrame) -> pd.DataFrame:
     Times that another tool printed stand in ``median_us``, marked by :data:`PRINTED_MEAN` (:func:`as_stored` takes
     them out again).
     """
-    rows = _with_means(frame.copy(deep=False))
+    rows = with_means(frame.copy(deep=False))
     if "parameters" in rows and len(rows):
-        rows["parameters"] = rows["parameters"].map(_map_text)
+        rows["parameters"] = rows["parameters"].map(map_text)
     if "tags" in rows and len(rows):
-        by_tag = _told_by_tag(rows)
+        by_tag = told_by_tag(rows)
         runs = rows["run_id"] if "run_id" in rows else [None] * len(rows)
-        rows["tags"] = [_tags_text(tags, run in by_tag) for tags, run in zip(rows["tags"], runs, strict=True)]
+        rows["tags"] = [tags_text(tags, run in by_tag) for tags, run in zip(rows["tags"], runs, strict=True)]
     return rows
 
 
-def _tags_text(tags: Any, sided: bool) -> str:
+def tags_text(tags: Any, sided: bool) -> str:
+    """Tags as text without those by which omb-py numbers rows; that of a comparison's side only where `sided`."""
     if not isinstance(tags, Mapping):
-        return _map_text(tags)
+        return map_text(tags)
     known = tag_names.telling(tags)
     if not sided:
         known.pop(tag_names.COMPARE_SIDE, None)
-    return _map_text(known)
+    return map_text(known)
 
 
 _CHECKED = re.compile(rf"(?:^|, ){tag_names.ACCEPT_PHASE}={tag_names.CORRECTNESS}(?:,|$)")
@@ -146,7 +147,8 @@ def timed(rows: pd.DataFrame) -> pd.DataFrame:
     return left if len(left) else rows
 
 
-def _with_means(rows: pd.DataFrame) -> pd.DataFrame:
+def with_means(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows with :data:`FIELD`, and printed means in ``median_us``; as they are where a column for it is missing."""
     if not {"source", "median_us", "value", "unit"} <= {*rows.columns} or FIELD in rows:
         return rows
     printed = (rows["source"] != OURS) & (rows["unit"] == "us") & rows["median_us"].isna() & rows["value"].notna()
@@ -173,8 +175,8 @@ def statistic(rows: pd.DataFrame) -> str:
     return ", ".join(sorted(known))
 
 
-def _told_by_tag(frame: pd.DataFrame) -> set[Any]:
-    """Runs of comparisons whose sides differ in nothing but their tag."""
+def told_by_tag(frame: pd.DataFrame) -> set[Any]:
+    """Runs of comparisons whose sides differ in nothing but their tag; the frame has tags as maps."""
     names = ("run_id", "library", "library_version", "binding")
     if not {*names} <= {*frame.columns}:
         return set()
@@ -200,7 +202,15 @@ def compact(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(**columns)
 
 
-def _map_text(value: Any) -> str:
+def concat(parts: Iterable[pd.DataFrame]) -> pd.DataFrame:
+    """Rows below each other."""
+    import pandas as pd
+
+    return pd.concat(list(parts))
+
+
+def map_text(value: Any) -> str:
+    """A map as ``K=V, K2=V2``, in order of the keys; of what is no map and no text, nothing."""
     if isinstance(value, Mapping):
         return ", ".join(f"{k}={value[k]}" for k in sorted(value))
     return value if isinstance(value, str) else ""
@@ -321,6 +331,35 @@ def over_launches(rows: pd.DataFrame, by: Sequence[str] = ("size_bytes",)) -> pd
     medians["limited"] = grouped["sync_limited"].max()
     over: pd.DataFrame = medians.reset_index()
     return over
+
+
+def cell_ids(rows: pd.DataFrame, by: str = "size_bytes") -> dict[int, str]:
+    """The cell at each value of a column of numbers, null as 0: ``LAUNCH/KEY`` of its last row.
+
+    Launch and comparability key name one row, and by it a series and a message size (:func:`of_cell`).
+    """
+    last = rows.drop_duplicates(by, keep="last")
+    names = zip(last[by].fillna(0), last["launch_id"], last["comparability_key"], strict=True)
+    return {int(value): f"{launch}/{key}" for value, launch, key in names}
+
+
+def of_cell(rows: pd.DataFrame, name: str) -> pd.DataFrame:
+    """The rows of the series that has this cell (:func:`cell_ids`), its own last; of no series where there is none.
+
+    Without a launch it is the newest of the cells with that key.
+    """
+    launch, _, key = name.rpartition("/")
+    own = rows[rows["comparability_key"] == key]
+    own = own[own["launch_id"] == launch] if launch else own.sort_values("started_at", kind="stable")
+    own = own.tail(1)
+    if not len(own):
+        return own
+    for column in (*PANEL, *IDENTITY):
+        if column in rows:
+            value = own[column].iloc[0]
+            column_of = rows[column]
+            rows = rows[column_of.isna() | (column_of == "") if theme.absent(value) else column_of == value]
+    return concat([rows.drop(index=own.index), own])
 
 
 def compute_medians(lines: Sequence[Line]) -> None:

@@ -5,21 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from omb_py.dashboards.base import series
-from omb_py.dashboards.base.view import Shown, View
+from omb_py.dashboards.base.view import Shown, View, plural
 from omb_py.dashboards.figures import distributions, stragglers
-from omb_py.dashboards.views.cells import RANK_LISTS, Cells, ignore
-from omb_py.results.store.read import load
+from omb_py.dashboards.views.cells import RANK_LISTS, Cells
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
+MOST_LAUNCHES = 12
+"""Launches of a cell whose samples are drawn, the newest: the boxes and lines of more cannot be told apart."""
+
+
 def distribution_of(cells: Cells, cell: pd.DataFrame) -> View | None:
     """The distribution of a cell; None where the store no longer has it."""
     # an imported cell has no samples: its box is drawn from its quartiles and its extremes
-    rows = cells.read_again(cell, "samples_us", "max_us")
-    return distributions.distribution(rows) if len(rows) else None
+    newest = cell.sort_values("started_at", kind="stable").tail(MOST_LAUNCHES)
+    rows = cells.read_again(newest, "samples_us", "max_us")
+    if not len(rows):
+        return None
+    left = len(cell) - len(newest)
+    note = f"The newest {MOST_LAUNCHES} of {plural(len(cell), 'launch')}; the history has all."
+    return distributions.distribution(rows).noted([note] if left else [])
 
 
 def trace_of(cells: Cells, cell: pd.DataFrame) -> View | None:
@@ -47,14 +54,6 @@ def late_ranks(cells: Cells) -> Iterator[Shown]:
     for panel in cells.panels():
         for line in panel.lines:
             newest = line.cells[line.cells["launch_id"] == line.cells.sort_values("started_at")["launch_id"].iloc[-1]]
-            rows = load(
-                cells.store,
-                columns=[*series.NEEDED, *RANK_LISTS],
-                on_skip=ignore,
-                launch_id=str(newest["launch_id"].iloc[0]),
-                benchmark=str(newest["benchmark"].iloc[0]),
-            )
-            own = rows["comparability_key"].isin(newest["comparability_key"].unique())
-            view = stragglers.stragglers(series.prepared(rows[own]))
+            view = stragglers.stragglers(cells.read_again(newest, *RANK_LISTS))
             if view is not None:
                 yield Shown(view, newest)

@@ -28,6 +28,7 @@ __all__ = [
     "SkippedFile",
     "files",
     "load",
+    "load_launches",
     "load_table",
     "read_provenance",
     "to_frame",
@@ -89,6 +90,41 @@ def load(
         UsageError: there is no such folder, a column does not exist, or a value does not fit its column.
     """
     return to_frame(load_table(store, columns=columns, on_skip=on_skip, **filters))
+
+
+def load_launches(
+    store: str | Path, days: Mapping[str, str], *, columns: Sequence[str], **filters: Any
+) -> pd.DataFrame:
+    """The cells of some launches whose days are known. A launch with a file of its own costs the reading of that file,
+    however many files the store has.
+
+    Args:
+        store: the folder of Parquet files.
+        days: launch id -> day of the launch, as in ``date``.
+        columns: columns of the store.
+        **filters: as of :func:`load`.
+
+    Raises:
+        UsageError: as :func:`load`, which reads the launches that have no readable file of their own.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    expression = _expression(filters)
+    tables, rest = [], []
+    for launch, day in days.items():
+        path = Path(store) / f"{DATE}={day}" / f"{launch}.parquet"
+        try:
+            tables.append(pq.read_table(path, columns=list(columns), filters=expression, partitioning=None))
+        except (OSError, pa.ArrowException):
+            rest.append(launch)
+    if rest or not tables:
+        tables.append(load_table(store, columns=columns, on_skip=_unsaid, launch_id=rest, **filters))
+    return to_frame(pa.concat_tables(tables, promote_options="permissive"))
+
+
+def _unsaid(path: Path, why: str) -> None:
+    """An `on_skip` for files that an earlier reading has named."""
 
 
 def load_table(

@@ -1,0 +1,127 @@
+"""A whole store in memory: a million cells in a few hundred MB, their texts and maps decoded once each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from omb_py.dashboards.base import series
+from omb_py.errors import UsageError
+from omb_py.results.compare.tags import COMPARE_SIDE
+from omb_py.results.store.paths import OnSkip
+from omb_py.results.store.read import load_table, to_frame
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+MAPS = ("tags", "parameters")
+_LAUNCH = "launch_id"
+_AT_ONCE = 12
+_ATTEMPTS = 5
+_PAIR, _NEXT = "\x1f", "\x1e"
+"""Between a key and its value, and between pairs: control characters, which no key has."""
+_WHO = ("run_id", "library", "library_version", "binding")
+
+
+def read_prepared(store: Path, columns: Sequence[str], on_skip: OnSkip | None = None, **filters: Any) -> pd.DataFrame:
+    """What :func:`omb_py.dashboards.base.series.prepared` makes of the cells of a store, texts as categories.
+
+    Args:
+        store: the folder.
+        columns: columns of the store; :data:`MAPS` and those of the prepared rows' tags among them.
+        on_skip: called with the path and the reason for each file that cannot be read.
+        **filters: as of :func:`omb_py.results.store.read.load`.
+
+    Raises UsageError when there is no such folder.
+    """
+    maps, table = _read(store, columns, on_skip, filters)
+    frame = to_frame(table)
+    for name in [name for name in frame if frame[name].dtype.name == "category"]:
+        frame[name] = _texts(frame[name].cat.codes, list(frame[name].cat.categories))
+    frame["parameters"] = _texts(maps["parameters"][0], [series.map_text(known) for known in maps["parameters"][1]])
+    frame["tags"] = _tags(frame, *maps["tags"])
+    return series.compact(series.with_means(frame))
+
+
+def _read(
+    store: Path, columns: Sequence[str], on_skip: OnSkip | None, filters: Mapping[str, Any]
+) -> tuple[dict[str, tuple[Any, list[dict[str, str]]]], pa.Table]:
+    """The maps as :func:`_distinct` has them, and the other columns, texts as dictionaries.
+
+    Some columns at a time: decoding all of them at once takes three times the memory of what it gives.
+    """
+    import pyarrow as pa
+
+    for _ in range(_ATTEMPTS):
+        maps: dict[str, tuple[Any, list[dict[str, str]]]] = {}
+        known: dict[str, pa.ChunkedArray] = {}
+        rest = [name for name in columns if name != _LAUNCH]
+        whole, after = True, None
+        for at in range(0, len(rest), _AT_ONCE):
+            names = [_LAUNCH, *rest[at : at + _AT_ONCE]]
+            table = load_table(store, columns=names, on_skip=on_skip if at == 0 else _known_already, **filters)
+            for name in names:
+                if name in MAPS:
+                    maps[name] = _distinct(table[name])
+                else:
+                    known[name] = _encoded(table[name])
+            before, after = after, known[_LAUNCH]
+            whole &= before is None or before.equals(after)
+        if whole:  # else files came or went in between
+            break
+    else:
+        raise UsageError(f"the files of {str(store)!r} change all the time: repeat later")
+    return maps, pa.table({name: known[name] for name in columns if name in known})
+
+
+def _known_already(path: Path, why: str) -> None:
+    """An `on_skip` of files that the first columns have named."""
+
+
+def _encoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    import pyarrow as pa
+
+    return column.dictionary_encode().unify_dictionaries() if pa.types.is_string(column.type) else column
+
+
+def _distinct(column: pa.ChunkedArray) -> tuple[Any, list[dict[str, str]]]:
+    """A column of maps: the number of its map for each row, and the maps."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    texts = []
+    for chunk in column.chunks:
+        pairs = pc.binary_join_element_wise(chunk.keys, pc.fill_null(chunk.items, ""), _PAIR)
+        joined = pc.binary_join(pa.ListArray.from_arrays(chunk.offsets, pairs), _NEXT)
+        texts.append(joined.dictionary_encode())
+    if not texts:
+        return np.array([], dtype=np.int32), []
+    whole = pa.chunked_array(texts).unify_dictionaries().combine_chunks()
+    whole = whole if isinstance(whole, pa.DictionaryArray) else whole.chunk(0)
+    known = [dict(pair.split(_PAIR, 1) for pair in text.split(_NEXT) if pair) for text in whole.dictionary.to_pylist()]
+    return whole.indices.to_numpy(), known
+
+
+def _texts(codes: Any, texts: Sequence[str]) -> pd.Categorical:
+    """Texts by number, -1 for null, of which several may be the same, as categories in their order."""
+    import numpy as np
+    import pandas as pd
+
+    known = pd.Index(sorted(set(texts)), dtype=object)
+    places = np.append(known.get_indexer(list(texts)), -1)  # the last one is that of -1
+    return pd.Categorical.from_codes(places[codes], categories=known)
+
+
+def _tags(frame: pd.DataFrame, codes: Any, known: Sequence[Mapping[str, str]]) -> pd.Categorical:
+    """The text of the tags that tell a reader something, as :func:`omb_py.dashboards.base.series.prepared` has it."""
+    import numpy as np
+
+    sided = np.isin(codes, [code for code, tags in enumerate(known) if COMPARE_SIDE in tags])
+    rows = frame.loc[sided, list(_WHO)].assign(code=codes[sided]).drop_duplicates()
+    alike = series.told_by_tag(rows.assign(tags=[known[code] for code in rows["code"]]))
+    by_tag = frame["run_id"].isin(alike).to_numpy(dtype=bool)
+    texts = [series.tags_text(tags, sided) for sided in (False, True) for tags in known]
+    return _texts(codes + len(known) * by_tag, texts)

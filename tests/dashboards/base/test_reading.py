@@ -1,0 +1,77 @@
+"""A store read at once is what its rows are one by one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from omb_py.dashboards.base import reading, series
+from omb_py.dashboards.base.reading import read_prepared
+from omb_py.dashboards.views.cells import COLUMNS
+from omb_py.errors import UsageError
+from omb_py.results.store.read import load
+from tests.dashboards.stores import write
+
+TAGS: list[dict[str, str] | None] = [
+    {},
+    None,
+    {"rack": "a"},
+    {"compare_side": "BASE", "rack": "b=c, d"},
+    {"compare_side": "NEW", "rack": ""},
+    {"suite_cell": "7", "user": "ü"},
+]
+
+
+@pytest.fixture
+def tagged(tmp_path: Path, frame: pd.DataFrame) -> Path:
+    """Launches with tags of every kind; in one run the sides differ in their tag alone."""
+    rows = frame.assign(
+        tags=[TAGS[number % len(TAGS)] for number in range(len(frame))],
+        parameters=[{"root": "0", "a": "b"} if number % 2 else {} for number in range(len(frame))],
+        run_id=[("r", "q")[number % 4 > 1] for number in range(len(frame))],
+    )
+    other = rows.head(2).assign(source="OSU", median_us=None, launch_id="other")
+    return write(tmp_path / "s", pd.concat([rows, other]))
+
+
+def plain(rows: pd.DataFrame) -> list[dict[str, Any]]:
+    texts = rows.astype({name: object for name in rows if rows[name].dtype.name == "category"})
+    return [{k: None if pd.isna(v) else v for k, v in row.items()} for row in texts.to_dict("records")]
+
+
+def test_it_is_what_the_rows_are_one_by_one(tagged: Path) -> None:
+    one_by_one = series.prepared(load(tagged, columns=COLUMNS))
+    at_once = read_prepared(tagged, COLUMNS)
+    assert plain(at_once[[*one_by_one.columns]]) == plain(one_by_one)
+    assert {"compare_side=BASE, rack=b=c, d", "rack=a", "", "user=ü"} <= {*at_once["tags"]}
+    texts = [name for name in at_once if at_once[name].dtype in ("object", "str")]
+    assert texts == [], "every text is a category"
+    for name in [name for name in at_once if at_once[name].dtype.name == "category"]:
+        known = list(at_once[name].cat.categories)
+        assert known == sorted(known), "groups come in order of their names"
+
+
+def test_filters_and_an_empty_store(tagged: Path, tmp_path: Path) -> None:
+    assert set(read_prepared(tagged, COLUMNS, library="MPICH")["library"]) == {"MPICH"}
+    (tmp_path / "empty").mkdir()
+    none = read_prepared(tmp_path / "empty", COLUMNS)
+    assert len(none) == 0 and {*COLUMNS} <= {*none.columns}
+
+
+def test_files_that_come_in_between_are_read_in_all_columns(tagged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, after = (reading.load_table(tagged, columns=COLUMNS, **filters) for filters in ({"library": "MPICH"}, {}))
+    asked: list[int] = []
+
+    def changing(store: Path, columns: list[str], **more: Any) -> Any:
+        asked.append(len(columns))
+        return (before if len(asked) < 3 else after).select(columns)
+
+    monkeypatch.setattr(reading, "load_table", changing)
+    assert len(read_prepared(tagged, COLUMNS)) == len(after)
+    monkeypatch.setattr(reading, "load_table", lambda store, columns, **more: next(tables).select(columns))
+    tables = iter([before, after] * 100)
+    with pytest.raises(UsageError, match="change all the time"):
+        read_prepared(tagged, COLUMNS)
