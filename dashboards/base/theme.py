@@ -50,7 +50,7 @@ UNCHANGED = "rgba(127,135,144,0.16)"
 THEMES = ("light", "dark")
 FONT = "system-ui, -apple-system, 'Segoe UI', 'Liberation Sans', 'DejaVu Sans', sans-serif"
 _INK = {
-    "light": {"paper": "#ffffff", "text": "#1c2126", "grid": "#e3e6ea", "line": "#8b949e"},
+    "light": {"paper": "#ffffff", "text": "#1c2126", "grid": "#e3e6ea", "line": "#7f8790"},
     "dark": {"paper": "#15191e", "text": "#e6e9ec", "grid": "#30363d", "line": "#8b949e"},
 }
 
@@ -323,6 +323,7 @@ def template(theme: str) -> dict[str, Any]:
             "font": {"family": FONT, "size": 13, "color": ink["text"]},
             "xaxis": axis,
             "yaxis": axis,
+            "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": ink["line"], "activecolor": ink["text"]},
             "hoverlabel": {"font": {"family": FONT}, "align": "left", "namelength": -1},
         }
     }

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import theme
+from omb_py.dashboards.base.contrast import ink_on, on_scale
 from omb_py.dashboards.base.view import View, plural, records, table
 from omb_py.dashboards.figures.curves import COUNTED
 from omb_py.results.formats.units import size_text
@@ -20,6 +21,8 @@ MOST_WRITTEN = 14
 """Sizes up to which the ratios are written into the map."""
 MOST_WRITTEN_NARROW = 10
 """The same on a phone."""
+SCALE = ((0.0, "#542788"), (0.45, "#b9aed4"), (0.5, "#e8d9c4"), (0.55, "#f1b56b"), (1.0, "#B35806"))
+"""Violet is faster, orange is slower; what did not change has no colour of it."""
 FULL = 1.0
 """Log2 of the ratio with the full colour: twice or half the time."""
 
@@ -63,13 +66,14 @@ def ratio_map(table_of: pd.DataFrame, names: tuple[str, str], over: str = "ranks
             "z": [[_colour(cell) for cell in row] for row in grid],
             "zmin": -FULL,
             "zmax": FULL,
-            "colorscale": [[0, "#542788"], [0.45, "#b9aed4"], [0.5, "#e8d9c4"], [0.55, "#f1b56b"], [1, "#B35806"]],
+            "colorscale": [list(step) for step in SCALE],
             "text": hover,
             "hovertemplate": "%{y}, %{text}<extra></extra>",
             "name": "beyond the noise",
         },
     ]
     written = [] if len(sizes) > MOST_WRITTEN else _written(grid, labels)
+    names_of = [[f"/{cell.comparability_key}" if cell else "" for cell in row] for row in grid]
     count = known["verdict"].value_counts()
     slower, faster = int(count.get("slower", 0)), int(count.get("faster", 0))
     few = int(known[["launches_base", "launches_new"]].min().min()) < 2 if len(known) else False
@@ -106,6 +110,7 @@ def ratio_map(table_of: pd.DataFrame, names: tuple[str, str], over: str = "ranks
         f"Time of {names[1]} over {names[0]}, by message size and {COUNTED[over]}",
         {"data": data, "layout": layout},
         notes=tuple(notes),
+        cells={0: names_of, 1: names_of},
         **table(
             (
                 "benchmark",
@@ -162,7 +167,7 @@ def _written(grid: Sequence[Sequence[Any]], labels: Sequence[str]) -> list[dict[
             "y": label,
             "text": f"{cell.ratio:.2f}",
             "showarrow": False,
-            "font": {"size": 11, "color": "#ffffff" if abs(math.log2(cell.ratio)) > 0.7 else "#1c2126"},
+            "font": {"size": 11, "color": ink_on(on_scale(SCALE, (math.log2(cell.ratio) / FULL + 1) / 2))},
         }
         for row, label in zip(grid, labels, strict=True)
         for at, cell in enumerate(row)

@@ -86,3 +86,79 @@ const over = document.documentElement.scrollWidth - window.innerWidth;
 if (over > 0) found.push(`the page is ${over} px wider than the window`);
 return found;
 """
+
+CONTRASTS = """
+// texts under 4.5:1 (large ones under 3:1) and lines and points of figures under 3:1 against what lies behind them,
+// from computed styles; text on the coloured cells of a map is left out: its background is an image
+const rgba = (text) => {
+  const [r, g, b, a] = (text.match(/[\\d.]+/g) || [0, 0, 0, 0]).map(Number);
+  const scale = text.startsWith("color(srgb") ? 255 : 1;  // what color-mix() gives
+  return [r * scale, g * scale, b * scale, a ?? 1];
+};
+const over = (top, below) => [0, 1, 2].map((i) => top[i] * top[3] + below[i] * (1 - top[3])).concat(1);
+const luminance = (c) => {
+  const linear = (v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+  const [r, g, b] = c.slice(0, 3).map((v) => linear(v / 255));
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+};
+const ratio = (a, b) => {
+  const [low, high] = [luminance(a), luminance(b)].sort((x, y) => x - y);
+  return (high + 0.05) / (low + 0.05);
+};
+const faded = (element) => {
+  let opacity = 1;
+  for (let e = element; e; e = e.parentElement) opacity *= Number(getComputedStyle(e).opacity);
+  return opacity;
+};
+const behind = (element) => {
+  const layers = [];
+  for (let e = element; e; e = e.parentElement) {
+    const plot = e.classList?.contains("js-plotly-plot") ? e._fullLayout.paper_bgcolor : "";
+    const probe = document.createElement("i");
+    if (plot) { probe.style.color = plot; document.body.append(probe); }
+    const colour = rgba(plot ? getComputedStyle(probe).color : getComputedStyle(e).backgroundColor);
+    probe.remove();
+    if (colour[3] > 0 && !(e instanceof SVGElement)) layers.push(colour);
+    if (colour[3] === 1 && !(e instanceof SVGElement)) break;
+  }
+  return layers.reverse().reduce((below, top) => over(top, below), [255, 255, 255, 1]);
+};
+const drawn = (e) => e.checkVisibility({ checkOpacity: true, checkVisibilityCSS: true });
+const seen = (e) => drawn(e) && e.getBoundingClientRect().width > 1;
+const found = new Set();
+const judge = (what, element, colour, least) => {
+  const below = behind(element), top = rgba(colour);
+  top[3] *= faded(element);
+  if (top[3] === 0) return;
+  const value = ratio(over(top, below), below);
+  if (value < least - 0.005) found.add(`${what}: ${value.toFixed(2)} of ${least}`);
+};
+const words = new Set();
+const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+while (walker.nextNode())
+  if (walker.currentNode.textContent.trim()) words.add(walker.currentNode.parentElement);
+const apart = "script, style, .hoverlayer, .infolayer .annotation, [disabled], .heatmaplayer";
+for (const e of words) {
+  if (!seen(e) || e.closest(apart)) continue;
+  const style = getComputedStyle(e), size = parseFloat(style.fontSize);
+  const large = size >= 24 || (size >= 18.66 && Number(style.fontWeight) >= 700);
+  const svg = e instanceof SVGElement && !(e instanceof SVGSVGElement);
+  judge(`"${e.textContent.trim().slice(0, 40)}"`, e, svg ? style.fill : style.color, large ? 3 : 4.5);
+}
+for (const e of document.querySelectorAll(".scatterlayer .js-line, .scatterlayer .point")) {
+  if (!seen(e)) continue;
+  const style = getComputedStyle(e), isLine = e.classList.contains("js-line");
+  const filled = !isLine && style.fill !== "none" && rgba(style.fill)[3] > 0;
+  if (isLine && !(parseFloat(style.strokeWidth) > 0)) continue;  // the edge of a band
+  judge(`${e.classList} of ${e.closest("section, figure")?.dataset.kind}`, e, filled ? style.fill : style.stroke, 3);
+}
+return [...found];
+"""
+
+SHAPED = """
+// what a page must be at any width: nothing wider than the window, every figure drawn
+const wide = document.documentElement.scrollWidth - window.innerWidth;
+const plots = [...document.querySelectorAll(".js-plotly-plot")].filter((p) => p.checkVisibility());
+const empty = plots.filter((p) => !p.querySelector(".main-svg")).length;
+return [...(wide > 0 ? [`${wide} px wider than the window`] : []), ...(empty ? [`${empty} figures not drawn`] : [])];
+"""

@@ -9,21 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.dashboards.base import theme
+from omb_py.dashboards.base.contrast import contrast
 
 LEAST_CONTRAST = 3.0
 """Of graphical objects: WCAG 2.2, success criterion 1.4.11."""
-
-
-def luminance(colour: str) -> float:
-    """Relative luminance as WCAG defines it."""
-    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    red, green, blue = (c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-def contrast(a: str, b: str) -> float:
-    low, high = sorted((luminance(a), luminance(b)))
-    return (high + 0.05) / (low + 0.05)
 
 
 @pytest.mark.parametrize("name", theme.THEMES)

@@ -13,6 +13,7 @@ def test_ratios_are_written_where_there_is_room(sizes: int, written: int, on_a_p
     rows = [
         {
             "benchmark": "allreduce",
+            "comparability_key": f"k{at}",
             "ranks": 4,
             "size_bytes": 4 << at,
             "ratio": 1.3,
@@ -30,3 +31,4 @@ def test_ratios_are_written_where_there_is_room(sizes: int, written: int, on_a_p
     assert len(layout["annotations"]) == written
     narrow = {**layout, **layout["meta"]["narrow"]}
     assert len(narrow["annotations"]) == on_a_phone
+    assert view.cells[1] == [[f"/k{at}" for at in range(sizes)]], "a click leads to the cell"
