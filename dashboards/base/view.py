@@ -53,6 +53,9 @@ class View:
     notes: tuple[str, ...] = field(default=())
     items: tuple[Item, ...] = field(default=())
     """Lines of a list, for a view that is one."""
+    cells: Mapping[int, Sequence[Any]] = field(default_factory=dict)
+    """Number of a trace -> what cell each of its points is (:func:`omb_py.dashboards.base.series.cell_ids`): where a
+    click on it leads to. Empty text: to none. In rows, where the trace is a map."""
 
     @property
     def key(self) -> tuple[str, str]:

@@ -11,18 +11,18 @@ from omb_py.dashboards.base import theme as style
 from omb_py.dashboards.base.view import plural
 from omb_py.dashboards.explorer import grid, layout
 from omb_py.dashboards.explorer.data import Data
+from omb_py.dashboards.explorer.figure import figure
 from omb_py.dashboards.explorer.guard import content_policy, guard
 from omb_py.dashboards.explorer.layout import control
 from omb_py.dashboards.explorer.state import (
     CONTROLS,
     FILTER_CONTROLS,
-    SECOND,
     State,
     parse,
     query,
     state_of,
 )
-from omb_py.dashboards.explorer.views import views
+from omb_py.dashboards.explorer.views import drawer, views
 from omb_py.dashboards.report.html_page import asset
 from omb_py.distribution import pip_install
 from omb_py.errors import EnvironmentProblem
@@ -36,15 +36,33 @@ REFRESH_MS = 5000
 GZIP_LEVEL = 3
 """Level 6 takes twice the processor time of the first page for a tenth less to send."""
 _WINDOW = """(clicks, hidden) => {
-  const wide = window.innerWidth >= 700, opened = new URLSearchParams(location.search).get("view");
-  const fold = clicks ? !hidden : !wide || !opened;
+  const wide = window.innerWidth >= 700;
+  const fold = clicks ? !hidden : window.innerWidth < 1000;
   document.getElementById("fold").setAttribute("aria-expanded", String(!fold));
   const dark = window.matchMedia("(prefers-color-scheme: dark)").matches;
   return [fold, clicks ? dash_clientside.no_update : { narrow: !wide, theme: dark ? "dark" : "light" }];
 }"""
-"""Whether the controls are folded: at first on the first screen, and where there is no room for them beside the figure;
+"""Whether the controls are folded: at first where there is no room for them beside the figure;
 and what the browser is like. No <details>: out of one with so many controls the keyboard does not come in every
 browser."""
+_CLICKED = """(clicks, rows, closed) => {
+  const plain = dash_clientside.callback_context.triggered.filter((one) => one.value);
+  const of = (one) => one.prop_id.slice(0, one.prop_id.lastIndexOf("."));
+  for (const one of plain) {
+    if (of(one) === "close") return "";
+    if (of(one) === "cells" && one.value[0]) return `${one.value[0].launch_id}/${one.value[0].comparability_key}`;
+    const near = (point) => Math.abs((point.bbox?.y0 ?? 0) - (window.pointer?.y ?? 0));
+    const points = (one.value.points ?? []).filter((point) => typeof point.customdata === "string" && point.customdata);
+    if (points.length) return points.reduce((a, b) => (near(b) < near(a) ? b : a)).customdata;
+  }
+  return dash_clientside.no_update;
+}"""
+"""The cell of the point or row that was clicked on; of several points under one label the one nearest in height."""
+_OPENED = """(drawn) => {
+  if (drawn && drawn.length && window.pointer) document.getElementById("close").focus({ preventScroll: true });
+  return dash_clientside.no_update;
+}"""
+"""The keyboard goes on in the drawer that a click has opened."""
 _SHOWN = """(shown) => {
   document.documentElement.dataset.theme = document.body.dataset.agThemeMode = shown[2];
   try { dash_ag_grid.getApi("cells").purgeInfiniteCache(); } catch { /* not drawn yet: it asks by itself */ }
@@ -65,7 +83,7 @@ def make(data: Data, token: str = "", refresh_ms: int = REFRESH_MS) -> Dash:
     """
     try:
         import dash_ag_grid
-        from dash import Dash, Input, Output, ctx, dcc, html, no_update
+        from dash import ALL, Dash, Input, Output, ctx, dcc, html, no_update
         from dash import State as Held
     except ImportError as error:
         raise EnvironmentProblem(
@@ -108,6 +126,10 @@ def make(data: Data, token: str = "", refresh_ms: int = REFRESH_MS) -> Dash:
         Output("shown", "data"),
         Output("second", "hidden"),
         Output("chosen", "children"),
+        Output("tabs", "children"),
+        Output("view", "options"),
+        Output("size", "options"),
+        *(Output(control(name), "options") for name in FILTER_CONTROLS),
         Input("version", "data"),
         Input("window", "data"),
         Input("link", "search"),
@@ -118,22 +140,25 @@ def make(data: Data, token: str = "", refresh_ms: int = REFRESH_MS) -> Dash:
         """The link follows the controls, and when the browser goes back the controls follow the link."""
         *chosen, shown = values
         kept: list[Any] = [no_update] * (1 + len(names))
+        rest: list[Any] = [no_update] * (9 + len(FILTER_CONTROLS))
         state = stated(*chosen)
         if ctx.triggered_id == "link":
             state = parse(link)
             if shown and shown[:2] == [query(state), version]:
-                return [*kept, *[no_update] * 6]
+                return [*kept, *rest]
             kept = [no_update, *(getattr(state, name) or None for name in CONTROLS)]
             kept += [state.chosen(name) for name in FILTER_CONTROLS]
         else:
             kept[0] = query(state)
+        if ctx.triggered_id == "cell":  # the drawer opens or closes, and all else stays
+            rest[3] = [query(state), version, shown[2]] if shown else no_update
+            return [*kept, *rest]
         drawn, note = views(data, state)
         rows = data.select(state.filters)
-        fixed = query(replace(state, quantity=State().quantity, theme=State().theme))
-        seen = window or {}
-        theme = next((name for name in (state.theme, seen.get("theme")) if name in style.THEMES), style.THEMES[0])
+        fixed = query(replace(state, quantity=State().quantity, theme=State().theme, cell=""))
+        theme, narrow = looks(state.theme, window)
         figures = [
-            layout.figure(dcc, html, view, theme, bool(seen.get("narrow")), (fixed, state.quantity)) for view in drawn
+            figure(dcc, html, view, theme, narrow, (fixed, state.quantity), number) for number, view in enumerate(drawn)
         ]
         return [
             *kept,
@@ -143,7 +168,40 @@ def make(data: Data, token: str = "", refresh_ms: int = REFRESH_MS) -> Dash:
             [query(state), version, theme],
             layout.one_selection(state),
             layout.summary(state),
+            layout.tabs(dcc, state),
+            layout.views_of(state),
+            layout.size_choices(data, state),
+            *layout.filters(data, state),
         ]
+
+    app.clientside_callback(  # type: ignore[no-untyped-call]
+        _CLICKED,
+        Output("cell", "value", allow_duplicate=True),
+        Input({"figure": ALL}, "clickData"),
+        Input("cells", "selectedRows"),
+        Input("close", "n_clicks"),
+        prevent_initial_call=True,
+    )
+
+    @app.callback(
+        Output("drawn", "children"),
+        Output("drawer", "hidden"),
+        Input("cell", "value"),
+        Input("version", "data"),
+        Input("theme", "value"),
+        Input("window", "data"),
+    )
+    def one_cell(name: str | None, version: str, wanted: str, window: dict[str, Any] | None) -> Any:
+        if not name:
+            return [], True
+        theme, _ = looks(wanted, window)
+        title, drawn = drawer(data, name)
+        figures = [figure(dcc, html, view, theme, True, (name, ""), -1) for view in drawn]
+        return layout.in_drawer(html, title, figures), False
+
+    app.clientside_callback(  # type: ignore[no-untyped-call]
+        _OPENED, Output("drawn", "className"), Input("drawn", "children"), prevent_initial_call=True
+    )
 
     @app.callback(
         Output("cells", "getRowsResponse"),
@@ -169,20 +227,13 @@ def make(data: Data, token: str = "", refresh_ms: int = REFRESH_MS) -> Dash:
 
     @app.callback(
         Output("version", "data"),
-        *(Output(control(n), "options") for n in FILTER_CONTROLS),
         Input("clock", "n_intervals"),
         Held("version", "data"),
-        *(Held(control(n), "value") for n in FILTER_CONTROLS),
         prevent_initial_call=True,
     )
-    def look(ticks: int, known: str, *values: list[str] | None) -> Any:
+    def look(ticks: int, known: str) -> Any:
         data.refresh()
-        if known == data.version:
-            return [no_update] * (1 + len(FILTER_CONTROLS))
-        choices = data.choices()
-        chosen = zip(FILTER_CONTROLS, values, strict=True)
-        options = (layout.offered(choices[name.removeprefix(SECOND)], selected or []) for name, selected in chosen)
-        return [data.version, *options]
+        return no_update if known == data.version else data.version
 
     @app.callback(
         Output("download", "data"),
@@ -205,6 +256,13 @@ def make(data: Data, token: str = "", refresh_ms: int = REFRESH_MS) -> Dash:
         )
 
     return app
+
+
+def looks(wanted: str, window: dict[str, Any] | None) -> tuple[str, bool]:
+    """The theme, and whether there is little room: as the control says, else as the browser is."""
+    seen = window or {}
+    theme = next((name for name in (wanted, seen.get("theme")) if name in style.THEMES), style.THEMES[0])
+    return theme, bool(seen.get("narrow"))
 
 
 def _about(data: Data, rows: pd.DataFrame) -> str:

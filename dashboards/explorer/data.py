@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import series, theme
+from omb_py.dashboards.base.reading import read_prepared
 from omb_py.dashboards.base.view import plural
 from omb_py.dashboards.views import lower_bounds
 from omb_py.dashboards.views.cells import COLUMNS, Cells, Panel, ignore, split_guidelines, split_links
 from omb_py.dashboards.views.fits import MESSAGES
 from omb_py.errors import UsageError
+from omb_py.results.analysis.series import WHO
 from omb_py.results.checks.guidelines import FAMILY
 from omb_py.results.store.paths import no_store
 from omb_py.results.store.provenance import provenance_of
-from omb_py.results.store.read import files, load
+from omb_py.results.store.read import files, load, load_launches
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,7 +38,14 @@ FILTERS = (
     "date",
 )
 """Columns with a control of their own."""
-MOST_DRAWN = 200_000
+SIZE = "size_bytes"
+MOST_MESSAGES = 4000
+"""Cells of messages, the newest, that lower bounds are computed from."""
+_ROW = ("launch_id", "benchmark", SIZE, "comparability_key", "binding")
+"""Columns that name a row."""
+_OF_LAUNCH = ("backend", "library", "library_version", "ranks")
+_BOUND_BY = ("metric", "device", "buffer", "ranks", SIZE, "bytes_total", "bw_formula")
+MOST_DRAWN = 20_000
 """Cells that are drawn at once; a table is never cut."""
 
 
@@ -52,6 +61,8 @@ class Data:
         self._lock = threading.Lock()
         self._stamp: tuple[int, float] = (-1, 0.0)
         self._bounds: dict[tuple[str, ...], pd.DataFrame] = {}
+        self._codes: dict[str, tuple[Any, list[str]]] = {}
+        self._provenance: Callable[[str], Mapping[str, Any]]
         self.frame: pd.DataFrame
         if not store.is_dir():
             raise UsageError(no_store(store))
@@ -67,13 +78,9 @@ class Data:
             if stamp == self._stamp:
                 return gone
             skipped: list[tuple[str, str]] = []
-            frame = load(
-                self.store,
-                columns=COLUMNS,
-                on_skip=lambda p, why: skipped.append((str(p), why)),
-            )
-            self.frame = series.compact(series.prepared(frame))
-            self.skipped, self._stamp, self._bounds = skipped, stamp, {}
+            self.frame = read_prepared(self.store, COLUMNS, lambda p, why: skipped.append((str(p), why)))
+            self.skipped, self._stamp, self._bounds, self._codes = skipped, stamp, {}, {}
+            self._provenance = provenance_of(self.store)
             return True
 
     @property
@@ -81,27 +88,56 @@ class Data:
         """Changes when the files do."""
         return f"{self._stamp[0]}-{self._stamp[1]:.6f}{'-gone' if self.gone else ''}"
 
-    def choices(self) -> dict[str, list[str]]:
-        """The values that each filter can be set to, as text."""
-        values: dict[str, list[str]] = {}
-        for name in FILTERS:
-            known = [v for v in self.frame[name].unique() if not theme.absent(v)]
-            values[name] = [str(v) for v in sorted(known)]
-        return values
+    def choices(self, wanted: Mapping[str, Sequence[str]] | None = None) -> dict[str, list[str]]:
+        """The values that each filter can be set to, as text: those that occur among what the *other* filters leave."""
+        fits = self._fits(wanted or {})
+        return {name: self._left(name, [mask for own, mask in fits.items() if own != name]) for name in FILTERS}
+
+    def sizes(self, wanted: Mapping[str, Sequence[str]]) -> list[int]:
+        """The message sizes in bytes among what the filters leave."""
+        return [int(size) for size in self._left(SIZE, [*self._fits(wanted).values()])]
 
     def select(self, wanted: Mapping[str, Sequence[str]]) -> pd.DataFrame:
         """The rows that have one of the wanted values in each column that is named; unknown columns are ignored."""
-        frame = self.frame
+        fits = [*self._fits(wanted).values()]
+        return self.frame[_all(fits)] if fits else self.frame
+
+    def _fits(self, wanted: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+        """For each filter that is set which rows have one of its values."""
+        import numpy as np
+
+        fits = {}
         for name in FILTERS:
-            values = [v for v in wanted.get(name, ()) if v]
-            if not values:
-                continue
-            column = frame[name]
-            if column.dtype.name == "category":
-                frame = frame[column.isin(values)]
-            else:
-                frame = frame[column.isin([int(v) for v in values if v.lstrip("-").isdigit()])]
-        return frame
+            if values := {value for value in wanted.get(name, ()) if value}:
+                codes, known = self._coded(name)
+                fits[name] = np.isin(codes, [code for code, text in enumerate(known) if text in values])
+        return fits
+
+    def _left(self, name: str, fits: Sequence[Any]) -> list[str]:
+        import numpy as np
+
+        codes, known = self._coded(name)
+        codes = codes[_all(fits)] if fits else codes
+        counts = np.bincount(codes[codes >= 0], minlength=len(known))
+        return [text for text, count in zip(known, counts, strict=True) if count]
+
+    def _coded(self, name: str) -> tuple[Any, list[str]]:
+        """The column as numbers, -1 for null, and the texts of the numbers, sorted; made once until files change."""
+        import numpy as np
+        import pandas as pd
+
+        if name not in self._codes:
+            codes, values = pd.factorize(self.frame[name], sort=True)
+            texts = ["" if theme.absent(value) else str(value) for value in values]
+            # the empty text is no value; few columns have more values than fit into two bytes
+            codes = np.where(codes == texts.index(""), -1, codes) if "" in texts else codes
+            small = codes.astype(np.int16 if len(texts) < 2**15 else np.int32)
+            self._codes[name] = (small, texts)
+        return self._codes[name]
+
+    def cell(self, name: str) -> pd.DataFrame:
+        """The rows of the series of a cell, its own last (:func:`omb_py.dashboards.base.series.of_cell`)."""
+        return series.of_cell(self.frame, name)
 
     def cells(self, chosen: pd.DataFrame) -> Cells:
         """Some of the rows, as the views of the registry take them."""
@@ -109,15 +145,26 @@ class Data:
         links, rows = split_links(others)
         # categories that are left only among what was split off would show as empty groups
         rows = used(rows) if len(rows) < len(chosen) else rows
-        return _Chosen(self.store, rows, guidelines, links, provenance_of(self.store), data=self)
+        return _Chosen(self.store, rows, guidelines, links, self._provenance, data=self)
 
     def bounds(self, benchmarks: Collection[str]) -> pd.DataFrame:
         """Lower bounds of some benchmarks from all cells of the store; computed once until files change."""
         names = tuple(sorted(benchmarks))
         if names not in self._bounds:
-            rows = self.frame[self.frame["benchmark"].isin([MESSAGES, *names])]
-            self._bounds[names] = lower_bounds.bounds(split_links(rows)[1])
+            frame = split_links(self.frame[self.frame["benchmark"].isin([MESSAGES, *names])])[1]
+            messages = frame["benchmark"] == MESSAGES
+            others = frame[~messages].drop_duplicates(["benchmark", *WHO, *_BOUND_BY])
+            self._bounds[names] = lower_bounds.bounds(series.concat([_newest(frame[messages], MOST_MESSAGES), others]))
         return self._bounds[names]
+
+    def with_lists(self, cell: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+        """Rows of one benchmark with further columns of the store, read from the files of their launches."""
+        days = {str(launch): str(day) for launch, day in zip(cell["launch_id"], cell["date"], strict=True)}
+        benchmark = str(cell["benchmark"].iloc[0])
+        read = load_launches(self.store, days, columns=[*_ROW, *names], benchmark=benchmark)
+        left = cell[list(_ROW)].astype({name: object for name in _ROW if name != SIZE})
+        known = left.merge(read.drop_duplicates(list(_ROW)), how="left", on=list(_ROW))
+        return cell.assign(**{name: known[name].to_numpy() for name in names})
 
     def empty(self) -> str:
         """Why there is no cell at all."""
@@ -145,18 +192,35 @@ class _Chosen(Cells):
         assert self.data is not None
         return self.data.bounds(list(self.rows["benchmark"].unique()))
 
+    def read_again(self, cell: pd.DataFrame, *columns: str) -> pd.DataFrame:
+        """The rows are in memory: only the lists are read, from the files of their launches."""
+        assert self.data is not None
+        return self.data.with_lists(cell, columns)
+
     def guideline_rows(self) -> pd.DataFrame:
         launches = list(dict.fromkeys(self.guidelines["launch_id"]))
         return load(self.store, columns=COLUMNS, on_skip=ignore, family=FAMILY, launch_id=launches)
 
 
-def _newest(frame: pd.DataFrame) -> pd.DataFrame:
-    """Whole launches, the newest of them, in the order of the rows; of one launch that is too long its first rows."""
-    each = frame.groupby("launch_id", observed=True, sort=False)["started_at"].agg(["max", "size"])
-    each = each.sort_values("max", ascending=False, kind="stable")
-    kept = each.index[each["size"].cumsum() <= MOST_DRAWN]
+def _all(fits: Sequence[Any]) -> Any:
+    """Where all of the masks are true."""
+    import numpy as np
+
+    return np.logical_and.reduce(fits)
+
+
+def _newest(frame: pd.DataFrame, most: int) -> pd.DataFrame:
+    """Whole launches, the newest of each library, version and number of ranks, in the order of the rows; of one launch
+    that is too long its first rows."""
+    if len(frame) <= most:
+        return frame
+    each = frame.drop_duplicates("launch_id").set_index("launch_id")[["started_at", *_OF_LAUNCH]]
+    each = each.assign(size=frame["launch_id"].value_counts(sort=False)).sort_values("started_at", ascending=False)
+    turn = each.groupby(list(_OF_LAUNCH), observed=True, dropna=False, sort=False).cumcount()
+    each = each.assign(turn=turn).sort_values("turn", kind="stable")
+    kept = each.index[each["size"].cumsum() <= most]
     kept = kept if len(kept) else each.index[:1]
-    return frame[frame["launch_id"].isin(kept)].head(MOST_DRAWN)
+    return frame[frame["launch_id"].isin(kept)].head(most)
 
 
 def left_out(chosen: pd.DataFrame, drawn: pd.DataFrame) -> str:
@@ -165,15 +229,16 @@ def left_out(chosen: pd.DataFrame, drawn: pd.DataFrame) -> str:
         return ""
     launches = [frame["launch_id"].nunique() for frame in (drawn, chosen)]
     return (
-        f"Figures show {plural(len(drawn), 'cell')} of {plural(len(chosen), 'cell')} that are chosen: the newest "
-        f"{launches[0]:,} of {plural(launches[1], 'launch')}. Choose fewer to see the others; the table below has all."
+        f"Figures show {plural(len(drawn), 'cell')} of {plural(len(chosen), 'cell')} that are chosen: the newest of "
+        f"each version, {launches[0]:,} of {plural(launches[1], 'launch')}. Choose fewer to see the others; the table "
+        "below has all."
     ).replace(f"{launches[0]:,}", f"{launches[0]:,}".replace(",", " "))
 
 
 def used(frame: pd.DataFrame) -> pd.DataFrame:
     """The rows to draw, with only the categories that occur among them: those of the newest launches, at most
     :data:`MOST_DRAWN` rows."""
-    frame = _newest(frame) if len(frame) > MOST_DRAWN else frame.copy(deep=False)
+    frame = _newest(frame, MOST_DRAWN).copy(deep=False)
     for name in frame.columns:
         if frame[name].dtype.name == "category":
             frame[name] = frame[name].cat.remove_unused_categories()

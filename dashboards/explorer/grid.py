@@ -20,6 +20,8 @@ SHOWN = tuple(
     ).split()
 )
 """Columns of the grid; the downloads have all."""
+KEY = "comparability_key"
+"""Not shown: with the launch it names the cell of a row."""
 BLOCK = 100
 """Rows that are asked for at once."""
 _NUMERIC = tuple(name for name in SHOWN if BY_NAME[name].kind in ("int32", "int64", "float64"))
@@ -93,7 +95,7 @@ def answer(rows: pd.DataFrame, request: Mapping[str, Any]) -> dict[str, Any]:
         rows: the cells that are chosen.
         request: ``startRow``, ``endRow``, ``sortModel``, ``filterModel``; what it asks of unknown columns is left out.
     """
-    rows = _filtered(series.as_stored(rows)[list(SHOWN)], request.get("filterModel") or {})
+    rows = _filtered(series.as_stored(rows)[[*SHOWN, KEY]], request.get("filterModel") or {})
     order = [column for column in request.get("sortModel") or () if column.get("colId") in SHOWN]
     if order:
         rows = rows.sort_values(

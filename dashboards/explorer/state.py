@@ -14,7 +14,7 @@ COUNTS = tuple(COUNTED)
 """Columns over which scaling is drawn."""
 THEMES = ("auto", "light", "dark")
 """``auto``: as the browser has it."""
-CONTROLS = ("view", "quantity", "count", "size", "theme")
+CONTROLS = ("view", "quantity", "count", "size", "theme", "cell")
 """Controls of one value, in the order in which the URL has them."""
 SECOND = "b."
 """Prefix of the second selection's filters."""
@@ -40,6 +40,8 @@ class State:
     filters: dict[str, list[str]] = field(default_factory=dict)
     other: dict[str, list[str]] = field(default_factory=dict)
     """The second selection of the side by side view; a column that it leaves open is as in the first."""
+    cell: str = ""
+    """The cell in the drawer (:func:`omb_py.dashboards.base.series.cell_ids`); empty while it is closed."""
 
     def second(self) -> dict[str, list[str]]:
         """Filters of the second selection."""
@@ -65,6 +67,7 @@ def state_of(values: Mapping[str, str | None], filters: Mapping[str, Sequence[st
     return State(
         **{name: value for name, value in fixed.items() if value is not None},
         size=size if size.isdecimal() else "",
+        cell=known["cell"] or "",
         filters={name: [*filters[name]] for name in FILTERS if filters.get(name)},
         other={name: [*filters[SECOND + name]] for name in FILTERS if filters.get(SECOND + name)},
     )

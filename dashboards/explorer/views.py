@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any
 
+from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.view import View, listed
 from omb_py.dashboards.explorer.data import Data, left_out, used
 from omb_py.dashboards.explorer.state import State
+from omb_py.dashboards.figures.distributions import cell_name
 from omb_py.dashboards.views import registry
 from omb_py.dashboards.views.cells import SecondSelection
 from omb_py.dashboards.views.repro_commands import Commands
@@ -38,6 +40,28 @@ def views(data: Data, state: State) -> tuple[list[View], str]:
     more = next(shown, None) is not None
     others = f"These are the first {MOST_FIGURES} figures: filter by benchmark or ranks for others." if more else ""
     return drawn, " ".join(text for text in (left, others) if text)
+
+
+def drawer(data: Data, name: str) -> tuple[str, list[View]]:
+    """What is known of one cell: its name, and the first figure of each view of the tab ``Cell``.
+
+    The name is empty where the store has no such cell.
+    """
+    rows = data.cell(name)
+    if not len(rows):
+        return "", []
+    own = used(rows.tail(1))
+    cells = data.cells(used(rows))
+    size = own["size_bytes"].iloc[0]
+    state = State(size="" if theme.absent(size) else str(size))
+    commands = Commands(cells.provenance)
+    drawn = []
+    for entry in registry.offered_in("Cell").values():
+        if entry.views is None or not entry.needs.met(cells):
+            continue
+        shown = entry.views(cells, **_inputs(data, state, entry))
+        drawn += [commands.on(view, rows) for view, rows, *_ in islice(shown, 2) if view is not None]
+    return f"{cell_name(own)}, {series.common(own)}", drawn
 
 
 def _inputs(data: Data, state: State, entry: registry.Entry) -> dict[str, Any]:

@@ -205,6 +205,7 @@ def beside(base: pd.DataFrame, new: pd.DataFrame, names: tuple[str, str], what: 
         caption,
         {"data": data, "layout": theme.layout(shapes=_band(DELTA, "y"), xaxis=theme.size_axis(sizes), yaxis=axis)},
         notes=(f"Filled: the ranges of the launches do not overlap. Above 1, {names[1]} is slower.",),
+        cells={0: [*map(series.cell_ids(new).__getitem__, sizes)]},
         **table(
             ("size", f"{names[0]} µs", f"{names[1]} µs", "ratio", "lowest", "highest", "launches"),
             [

@@ -53,8 +53,11 @@ def curves(
     sizes = series.sizes(rows)
     places = theme.sizes_on_axis(sizes)
     data: list[dict[str, Any]] = []
+    cells = {}
     for index, line in enumerate(lines):
         data += _line(line, index, column, timed, places, len(lines) > 1)
+        ids = series.cell_ids(line.cells)
+        cells[len(data) - 1] = [ids[int(size)] for size in line.over["size_bytes"].dropna()]
     if timed and bound is not None and len(bound):
         data.append(_bound(bound, places))
     spec = {
@@ -72,6 +75,7 @@ def curves(
         series.caption(rows),
         spec,
         notes=_notes(lines, timed, column == "value"),
+        cells=cells,
         **_table(lines, column, timed, unit_text),
     )
 
@@ -102,9 +106,11 @@ def scaling(rows: pd.DataFrame, name: str = "", sizes: Sequence[int] | None = No
     if not known:
         return None
     chosen = [s for s in sizes if s in known] if sizes else spread(known, series.MOST_LINES)
-    data = []
+    data, cells = [], {}
     for index, size in enumerate(chosen):
         part = median[median["size_bytes"] == size].sort_values(over)
+        ids = series.cell_ids(rows[rows["size_bytes"] == size], over)
+        cells[index] = [ids[int(count)] for count in part[over]]
         label, hover = size_text(size) if size else "no data", "%{x} " + what + ": %{y:.4g} µs"
         data.append(theme.series(index, label, [int(n) for n in part[over]], theme.numbers(part["median_us"]), hover))
     low, high = counts[0], counts[-1]
@@ -127,6 +133,7 @@ def scaling(rows: pd.DataFrame, name: str = "", sizes: Sequence[int] | None = No
         title,
         series.caption(rows),
         {"data": data, "layout": theme.layout(**axes, showlegend=True)},
+        cells=cells,
         **table(
             ("size", what, "median µs"),
             [(size_text(r.size_bytes), int(getattr(r, over)), theme.finite(r.median_us)) for r in records(drawn)],
@@ -195,7 +202,6 @@ def _line(
                     "x": [a for a, _ in tail],
                     "y": [b for _, b in tail],
                     "line": {"color": colour, "dash": theme.TAIL, "width": 1},
-                    "opacity": 0.8,
                     "hovertemplate": "p99 %{y:.4g} µs<extra>%{fullData.name}</extra>",
                 }
             )
@@ -263,6 +269,7 @@ def _sizeless(rows: pd.DataFrame, lines: Sequence[Line], name: str, timed: bool,
         series.caption(rows),
         {"data": data, "layout": layout},
         notes=_notes(lines, timed),
+        cells={index: [*series.cell_ids(line.cells).values()] for index, line in enumerate(lines)},
         **_table(lines, column, timed, unit_text),
     )
 

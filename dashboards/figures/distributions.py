@@ -97,23 +97,25 @@ def distribution(cell: pd.DataFrame) -> View:
     ticks = [float(ndtri(p / 100)) for p in _PERCENTS]
     boxes, shares_drawn = ([t for t in data if t["type"] == kind] for kind in ("box", "scatter"))
     layout = theme.layout(
-        showlegend=len(cell) > 1,
-        xaxis={"domain": [0, 0.45], "title": {"text": "launch, in order of time"}, "dtick": max(1, len(cell) // 8)},
+        showlegend=len(cell) > 1 and bool(shares_drawn),
+        xaxis={"title": {"text": "launch, in order of time"}, "dtick": max(1, len(cell) // 8)},
         yaxis=theme.value_axis("time (µs)", values=theme.drawn(boxes)),
-        xaxis2={
+    )
+    if shares_drawn:
+        layout["xaxis"]["domain"] = [0, 0.45]
+        layout["xaxis2"] = {
             **few(theme.value_axis("time (µs)", values=theme.drawn(shares_drawn, "x"))),
             "domain": [0.6, 1],
             "anchor": "y2",
-        },
-        yaxis2={
+        }
+        layout["yaxis2"] = {
             "anchor": "x2",
             "title": {"text": "share of samples"},
             "tickmode": "array",
             "tickvals": ticks,
             "ticktext": [f"{p:g} %" for p in _PERCENTS],
             "range": [ticks[0] - 0.3, ticks[-1] + 0.3],
-        },
-    )
+        }
     medians = [float(m) for m in cell["median_us"].dropna()]
     return View(
         "distribution",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import theme
@@ -82,6 +83,7 @@ def history(points: pd.DataFrame, name: str, change: str = "") -> View:
             ),
         },
         notes=("Dotted: software, hardware or settings changed.",) if changes else (),
+        cells={0: [f"{launch}/{key}" for launch, key in _named(points)]},
         **table(
             [_HEADS.get(c, c) for c in shown],
             [
@@ -90,6 +92,11 @@ def history(points: pd.DataFrame, name: str, change: str = "") -> View:
             ],
         ),
     )
+
+
+def _named(points: pd.DataFrame) -> Iterable[tuple[object, object]]:
+    known = {"launch_id", "comparability_key"} <= {*points.columns}
+    return zip(points["launch_id"], points["comparability_key"], strict=True) if known else ()
 
 
 _HEADS = {

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from omb_py.dashboards.base import theme
+from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.series import word
 from omb_py.dashboards.base.view import View
 from omb_py.dashboards.figures.curves import COUNTED, spread
@@ -53,7 +53,8 @@ class Points:
 
     grid: Grid
     known: Mapping[tuple[str, int], pd.DataFrame]
-    """(side, panel) -> ``middle``, ``low``, ``high`` over launches and ``launches``, by the value on the x axis."""
+    """(side, panel) -> ``middle``, ``low``, ``high`` over launches, ``launches`` and ``cell``, by the value on the x
+    axis."""
 
     @property
     def panels(self) -> list[int]:
@@ -74,7 +75,9 @@ def points(sides: Sides, grid: Grid) -> Points:
             middle = part.groupby(grid.across, observed=True)[column].agg(["median", "min", "max", "count"])
             middle.columns = ["middle", "low", "high", "launches"]
             if len(middle):
-                known[name, int(str(panel))] = middle.astype("float64")
+                cell = series.cell_ids(part, grid.across)
+                cells = [cell[int(value)] for value in middle.index]
+                known[name, int(str(panel))] = middle.astype("float64").assign(cell=cells)
     return Points(grid, _over_first(known, sides[0][0]) if grid.quantity == "ratio" else known)
 
 
@@ -117,6 +120,7 @@ def multiples(
     known = points(sides, grid)
     panels = known.panels
     data: list[dict[str, Any]] = []
+    cells = {}
     for at, panel in enumerate(panels, start=1):
         axes = {} if at == 1 else {"xaxis": f"x{at}", "yaxis": f"y{at}"}
         for index, (side, _) in enumerate(sides):
@@ -124,6 +128,7 @@ def multiples(
             if table is not None:
                 shown = not any(trace.get("legendgroup") == f"s{index}" and trace["showlegend"] for trace in data)
                 data += _traces(index, side, table, grid, axes, shown, banded)
+                cells[len(data) - 1] = [*table["cell"]]
     if not data:
         return None
     xs = sorted({int(x) for panel in panels for side, _ in sides for x in _index(known, side, panel)})
@@ -148,9 +153,8 @@ def multiples(
     layout["meta"] = {"narrow": narrow}
     axis_words = "over message size" if grid.across == SIZE else f"over {COUNTED[grid.across]}"
     by = COUNTED[grid.over] if grid.across == SIZE else "message size"
-    return View(
-        "multiples", f"{name} {axis_words}, by {by}", "Medians over launches", {"data": data, "layout": layout}, (), ()
-    )
+    spec = {"data": data, "layout": layout}
+    return View("multiples", f"{name} {axis_words}, by {by}", "Medians over launches", spec, (), (), cells=cells)
 
 
 def _index(known: Points, side: str, panel: int) -> Sequence[int]:

@@ -269,7 +269,7 @@ def test_every_control_is_reached_by_the_keyboard(browser, address: str) -> None
         "const found = []; for (let e = document.activeElement; e; e = e.parentElement) if (e.id) found.push(e.id); "
         "return found"
     )
-    for _ in range(90):
+    for _ in range(120):
         ActionChains(browser).send_keys(Keys.TAB).perform()
         reached |= set(browser.execute_script(where))
         if wanted <= reached:

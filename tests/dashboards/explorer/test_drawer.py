@@ -1,0 +1,139 @@
+"""Tabs, filters that narrow each other, and the drawer of one cell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omb_py.dashboards.explorer.data import FILTERS, Data
+from omb_py.dashboards.explorer.state import State, parse, query
+from omb_py.dashboards.explorer.views import drawer, views
+from omb_py.dashboards.views import registry
+from tests.dashboards.stores import write
+from tests.dashboards.views.test_registry import called, texts
+
+
+@pytest.fixture(scope="module")
+def data(frame: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Data:
+    """Allreduce of two libraries on 4 ranks, and bcast of one of them on 8."""
+    other = frame[frame["library"] == "MPICH"].assign(benchmark="bcast", ranks=8, run_id="b")
+    other["launch_id"] += "-b"
+    other["comparability_key"] += "-b"
+    return Data(write(tmp_path_factory.mktemp("s") / "s", pd.concat([frame, other])))
+
+
+def test_filters_leave_what_fits_the_others(data: Data) -> None:
+    every = data.choices()
+    assert every["library"] == ["MPICH", "Open MPI"] and every["ranks"] == ["4", "8"]
+    left = data.choices({"benchmark": ["bcast"]})
+    assert (left["library"], left["ranks"]) == (["MPICH"], ["8"])
+    assert left["benchmark"] == ["allreduce", "bcast"], "its own values stay, so that another can be chosen"
+    both = data.choices({"benchmark": ["bcast"], "library": ["Open MPI"]})
+    assert (both["benchmark"], both["library"], both["ranks"]) == (["allreduce"], ["MPICH"], [])
+    assert data.sizes({"library": ["none"]}) == [] and data.sizes({"ranks": ["8"]}) == [8, 1024, 65536]
+
+
+CHOSEN = st.dictionaries(
+    st.sampled_from(FILTERS),
+    st.lists(st.sampled_from(["allreduce", "bcast", "MPICH", "Open MPI", "4", "8", "cpu", "x", "-1"]), max_size=2),
+    max_size=3,
+)
+
+
+@given(CHOSEN)
+def test_a_choice_is_offered_where_it_would_leave_a_cell(data: Data, wanted: dict[str, list[str]]) -> None:
+    offered = data.choices(wanted)
+    for name in FILTERS:
+        for value in data.choices()[name]:
+            assert (value in offered[name]) == bool(len(data.select({**wanted, name: [value]})))
+
+
+def shown(data: Data, view: str, changed: str = "view.value", **values: Any) -> dict[str, Any]:
+    known = {"view.value": view, "version.data": data.version, **values}
+    return called(data, "figures.children", known, changed)
+
+
+def test_each_tab_is_a_link_that_keeps_the_filters(data: Data) -> None:
+    answer = shown(data, "history", **{"library.value": ["MPICH"]})
+    links = {link["props"]["children"]: link["props"] for link in answer["tabs"]["children"]}
+    assert tuple(links) == registry.TABS
+    assert [name for name, link in links.items() if "chosen" in link["className"]] == ["Time"]
+    for tab, link in links.items():
+        state = parse(link["href"])
+        assert registry.offered()[state.view].tab == tab and state.filters == {"library": ["MPICH"]}
+    assert [choice["value"] for choice in answer["view"]["options"]] == [*registry.offered_in("Time")]
+    assert answer["benchmark"]["options"] == ["allreduce", "bcast"] and answer["ranks"]["options"] == ["4", "8"]
+
+
+def points(view: Any) -> Iterator[tuple[Any, str]]:
+    for number, cells in view.cells.items():
+        trace = view.spec["data"][number]
+        assert len(trace["x"]) == len(cells)
+        yield from zip(trace["x"], cells, strict=True)
+
+
+@pytest.mark.parametrize("view", ["curves", "beside", "history"])
+def test_every_point_of_a_series_leads_to_its_cell(data: Data, view: str) -> None:
+    drawn, _ = views(data, State(view, filters={"benchmark": ["allreduce"]}))
+    names = [(x, name) for one in drawn for x, name in points(one)]
+    assert len(names) >= 3
+    for x, name in names:
+        title, figures = drawer(data, name)
+        size = data.cell(name)["size_bytes"].iloc[-1]
+        assert title.startswith("allreduce") and (view == "history" or size == x)
+        assert figures[0].kind == "distribution" and any(figure.kind == "trace" for figure in figures)
+
+
+def test_a_click_on_the_map_and_the_small_multiples_leads_to_the_cell(data: Data) -> None:
+    drawn = {view.kind: view for view in views(data, State("first"))[0]}
+    rows = [name for row in drawn["map"].cells[1] for name in row if name]
+    assert rows and all(len(data.cell(name)) for name in rows)
+    libraries = {data.cell(name)["library"].iloc[-1] for _, name in points(drawn["multiples"])}
+    assert libraries == {"MPICH", "Open MPI"}
+
+
+def test_the_series_of_a_cell_is_one_library_on_one_number_of_ranks(data: Data) -> None:
+    name = next(name for _, name in points(views(data, State("curves", filters={"library": ["Open MPI"]}))[0][0]))
+    rows = data.cell(name)
+    assert len(rows) == 9 and set(rows["library"]) == {"Open MPI"} and set(rows["benchmark"]) == {"allreduce"}
+    _, figures = drawer(data, name)
+    assert figures[0].title.startswith("allreduce 8 B: the medians of 3 launches")
+    assert all(view.commands for view in figures)
+
+
+@pytest.mark.parametrize("name", ["", "/", "none/k8", "r-0/none", "<script>", "r-0/k8/x" * 500])
+def test_a_cell_that_is_not_there(data: Data, name: str) -> None:
+    assert drawer(data, name) == ("", [])
+    assert parse(query(State(cell=name))).cell == name
+
+
+def test_the_drawer_follows_the_link_and_leaves_the_figures(data: Data) -> None:
+    cell = next(name for _, name in points(views(data, State("curves"))[0][0]))
+    opened = called(data, "drawn.children", {"cell.value": cell, "version.data": data.version}, "cell.value")
+    assert opened["drawer"]["hidden"] is False
+    assert any("the medians of 3 launches" in text for text in texts(opened["drawn"]["children"]))
+    answer = shown(data, "curves", "cell.value", **{"cell.value": cell, "shown.data": ["?view=curves", "0", "dark"]})
+    assert answer["link"]["search"] == query(State("curves", cell=cell)) and "figures" not in answer
+    closed = called(data, "drawn.children", {"cell.value": "", "version.data": data.version}, "cell.value")
+    assert closed["drawer"]["hidden"] is True and closed["drawn"]["children"] == []
+    gone = called(data, "drawn.children", {"cell.value": "x/y", "version.data": data.version}, "cell.value")
+    assert "The store has no such cell." in set(texts(gone["drawn"]["children"]))
+
+
+def test_a_row_of_the_table_names_its_cell(data: Data) -> None:
+    from omb_py.dashboards.explorer import grid
+
+    row = grid.answer(data.frame, {"startRow": 0, "endRow": 1})["rowData"][0]
+    assert len(data.cell(f"{row['launch_id']}/{row['comparability_key']}"))
+
+
+def test_a_store_without_a_cell_has_tabs(tmp_path: Path) -> None:
+    empty = Data(tmp_path)
+    assert all(values == [] for values in empty.choices({"library": ["x"]}).values()) and empty.sizes({}) == []
+    assert len(shown(empty, "curves")["tabs"]["children"]) == len(registry.TABS)
