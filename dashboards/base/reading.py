@@ -58,7 +58,8 @@ def _read(
         maps: dict[str, tuple[Any, list[dict[str, str]]]] = {}
         known: dict[str, pa.ChunkedArray] = {}
         rest = [name for name in columns if name != _LAUNCH]
-        whole, after = True, None
+        whole = True
+        after: pa.ChunkedArray | None = None
         for at in range(0, len(rest), _AT_ONCE):
             names = [_LAUNCH, *rest[at : at + _AT_ONCE]]
             table = load_table(store, columns=names, on_skip=on_skip if at == 0 else _known_already, **filters)
@@ -111,7 +112,7 @@ def _texts(codes: Any, texts: Sequence[str]) -> pd.Categorical:
     import pandas as pd
 
     known = pd.Index(sorted(set(texts)), dtype=object)
-    places = np.append(known.get_indexer(list(texts)), -1)  # the last one is that of -1
+    places = np.append(known.get_indexer(pd.Index(texts, dtype=object)), -1)  # the last one is that of -1
     return pd.Categorical.from_codes(places[codes], categories=known)
 
 

@@ -75,9 +75,9 @@ def points(sides: Sides, grid: Grid) -> Points:
             middle = part.groupby(grid.across, observed=True)[column].agg(["median", "min", "max", "count"])
             middle.columns = ["middle", "low", "high", "launches"]
             if len(middle):
-                cell = series.cell_ids(part, grid.across)
-                cells = [cell[int(value)] for value in middle.index]
-                known[name, int(str(panel))] = middle.astype("float64").assign(cell=cells)
+                ids = series.cell_ids(part, grid.across)
+                cell = [ids[int(value)] for value in middle.index]
+                known[name, int(str(panel))] = middle.astype("float64").assign(cell=cell)
     return Points(grid, _over_first(known, sides[0][0]) if grid.quantity == "ratio" else known)
 
 
