@@ -14,6 +14,7 @@ from omb_py.engine.devices.nvml import THROTTLE
 from omb_py.engine.measuring.counters import PREFIX
 from omb_py.engine.measuring.energy import ENOUGH_S
 from omb_py.results.analysis.crossover import marks
+from omb_py.results.analysis.peaks import share_of
 from omb_py.results.caveats import caveat_text
 from omb_py.results.compare.tags import ACCEPT_PHASE, COMPARE_SIDE, telling
 from omb_py.results.formats.json_values import plain
@@ -21,7 +22,7 @@ from omb_py.results.formats.units import energy_text, number_of, size_text
 from omb_py.results.store.runs import Run
 
 Row = Mapping[str, Any]
-SPARE = ("n", "stop", "min µs", "max µs", "launch", "energy/op", "version", "p99 µs", "busbw GB/s")
+SPARE = ("n", "stop", "min µs", "max µs", "launch", "energy/op", "version", "p99 µs", "busbw GB/s", "of peak")
 """What a narrow terminal does without, the first one first; never the size, the value, the median or a verdict."""
 
 
@@ -175,6 +176,12 @@ def _counted(row: Row) -> str:
     return ", ".join(f"{name.removeprefix(PREFIX)}={metrics[name]:g}" for name in names)
 
 
+def _of_peak(row: Row) -> str:
+    """The share of what its link carries at most: ``82% of PCIe 4 x16``."""
+    share = share_of(row)
+    return f"{share[0]:.0%} of {share[1]}" if share else "-"
+
+
 def _throttled(row: Row) -> str:
     metrics = dict(row.get("metrics") or {})
     bits = int(metrics.get("gpu_throttle", 0))
@@ -233,6 +240,7 @@ _MEASURED: tuple[tuple[str, Callable[[Row], str]], ...] = (
     ("stop", _text("stop_reason")),
     ("validation", _validation),
     ("busbw GB/s", _numeric("busbw_gbps")),
+    ("of peak", _of_peak),
     ("energy/op", _energy),
     ("counted", _counted),
     ("throttled", _throttled),

@@ -35,6 +35,7 @@ TOOLS: Mapping[str, Tool] = {
     "list": Tool("info:list_command", "all benchmarks, and where each of them can run"),
     "explain": Tool("info:explain_command", "what a benchmark does, what is timed, which formula"),
     "doctor": Tool("info:doctor_command", "what this machine can do, and what is missing"),
+    "expect": Tool("info:expect_command", "what this machine should reach, and what results reached of it"),
     "run": Tool("suites:run_command", "measure a suite of benchmarks"),
     "suite": Tool("suites:group", "list, show and check suites"),
     "workloads": Tool("workloads:workloads_command", "calls of a training or inference step, with sources"),

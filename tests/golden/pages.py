@@ -10,7 +10,7 @@ from tests.golden.benchmarks import FAMILIES
 from tests.golden.running import Place
 
 COMMANDS = (
-    "list", "explain", "doctor", "run", "workloads", "train", "replay", "suite", "suite list", "suite show",
+    "list", "explain", "doctor", "expect", "run", "workloads", "train", "replay", "suite", "suite list", "suite show",
     "suite check", "tune",
     "accept", "compare", "aa", "links", "guidelines", "results", "results list", "results show", "results export",
     "results import", "results recover", "results compact", "results prune", "results verify", "history", "model",

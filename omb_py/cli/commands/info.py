@@ -1,10 +1,11 @@
-"""``omb-py list``, ``explain``, ``doctor`` and ``completion``."""
+"""``omb-py list``, ``explain``, ``doctor``, ``expect`` and ``completion``."""
 
 from __future__ import annotations
 
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import click
 from click.shell_completion import get_completion_class
@@ -14,17 +15,18 @@ from omb_py.cli.app import COMPLETE_VAR, FAMILIES, ROOT
 from omb_py.cli.help import EXIT_CODES, Page, debug_option, tool_option
 from omb_py.cli.option_params import ranks_option, table_option
 from omb_py.cli.param_types import Parsed, whole, word
-from omb_py.cli.stored_cells import format_option
+from omb_py.cli.stored_cells import format_option, skipped
 from omb_py.engine.devices import GPU_KINDS
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.engine.rank.launcher_variables import joined_environment
-from omb_py.errors import ENVIRONMENT, OK, EnvironmentProblem, UsageError
+from omb_py.errors import ENVIRONMENT, NEGATIVE, OK, EnvironmentProblem, UsageError
 from omb_py.grammar.values import parse_size
 from omb_py.options.request import DEFAULT_STORE, Request
 from omb_py.orchestrate.info import catalogue, doctor, explain_devices, gpu_doctor
 from omb_py.orchestrate.info.explain import explain
 from omb_py.orchestrate.launching.launchers import command_for
 from omb_py.orchestrate.planning.plan import check
+from omb_py.results.store.paths import is_store
 from omb_py.suites import find, names
 from omb_py.suites.registry import BROKEN
 
@@ -214,6 +216,42 @@ def run_doctor(form: str, store: Path | None, device: str | None = None) -> int:
         usable = doctor.exit_ok(backends)
     click.echo(json.dumps(doctor.as_json(findings, usable), indent=1) if form == "json" else doctor.as_text(findings))
     return OK if usable else ENVIRONMENT
+
+
+def expect_command() -> click.Command:
+    """``omb-py expect``."""
+    return Page(
+        "expect",
+        params=[format_option(), table_option("store", "Store"), debug_option()],
+        callback=run_expect,
+        help="What this machine should reach: the most that its PCI Express links, network ports, GPUs and memory "
+        "carry, as the machine declares it or as published, with the source of each figure; and the largest share of "
+        "it that stored results reached.\n\nExit code 1 when a card has fewer PCI Express lanes than it could.",
+        sections=(
+            (
+                "Examples",
+                [("omb-py expect", ""), ("omb-py expect --format json", "all published figures, with source and date")],
+            ),
+            ("Exit codes", EXIT_CODES),
+        ),
+    )
+
+
+def run_expect(form: str, store: Path | None) -> int:
+    """Print what this machine should reach; the exit code."""
+    from omb_py.orchestrate.info import expect  # NumPy copies; the other commands of this module need none
+
+    place = store or DEFAULT_STORE
+    rows: list[dict[str, Any]] = []
+    if store or is_store(str(place)):
+        from omb_py.results.store.read import load_table, to_rows  # pyarrow is slow to import
+
+        columns = ["benchmark", "library", "ranks", "size_bytes", "unit", "value", "busbw_gbps", "metrics"]
+        rows = to_rows(load_table(place, columns=columns, on_skip=skipped))
+    findings, results = expect.expected(expect.machine(), expect.copy_rates()), expect.reached(rows)
+    data = json.dumps(expect.as_json(findings, results), indent=1) if form == "json" else ""
+    click.echo(data or expect.as_text(findings, results, place))
+    return NEGATIVE if any(finding.narrow for finding in findings) else OK
 
 
 def completion_command() -> click.Command:

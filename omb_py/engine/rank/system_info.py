@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from omb_py.distribution import DISTRIBUTION
+from omb_py.engine.rank.pcie import pcie_links
 
 _SEGMENT_BYTES = 56
 """Size of an entry in the table of segments of a 64-bit ELF file."""
@@ -79,6 +80,7 @@ def node_facts() -> dict[str, Any]:
         "cgroup_memory_max": read("/sys/fs/cgroup/memory.max"),
         "network": _network(),
         "infiniband": infiniband(),
+        "pcie": pcie_links(),
     }
 
 

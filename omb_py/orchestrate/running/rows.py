@@ -18,6 +18,7 @@ from omb_py.grammar.rank_groups import Groups, groups_of_ranks
 from omb_py.grammar.traffic import largest
 from omb_py.options.table import parameters
 from omb_py.orchestrate.running.soak import PASS
+from omb_py.results.analysis.peaks import peak_metric
 from omb_py.results.statistics.bandwidth import bandwidth, formula_column
 from omb_py.results.statistics.summary import summarise
 from omb_py.results.store.keys import comparability_key
@@ -139,6 +140,8 @@ def make_row(identity: Identity, message: Mapping[str, Any]) -> dict[str, Any]:
     )
     if cell.get("groups"):
         row["metrics"] |= _by_group(means, groups)
+    if not capabilities(cell["backend"]).simulated:
+        row["metrics"] |= peak_metric(row, facts.get("node_facts") or ())
     row["comparability_key"] = comparability_key(row, _version(row, message["program_hash"]))
     return row
 

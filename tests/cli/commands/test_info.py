@@ -1,4 +1,4 @@
-"""list, explain, doctor and completion."""
+"""list, explain, doctor, expect and completion."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ import pytest
 from omb_py.backends import registry
 from omb_py.backends.capabilities import Backend, Capabilities, usable
 from omb_py.cli import main
+from omb_py.orchestrate.info import expect
 from omb_py.suites import BENCHMARKS, find
+from tests.results.analysis.test_peaks import CARD
 
 
 def fake(capabilities: Capabilities) -> Backend:
@@ -51,6 +53,26 @@ def test_nothing_real(here: None, capsys: pytest.CaptureFixture[str], tmp_path: 
     out, err = capsys.readouterr()
     assert err == ""
     assert "no    backend mpi" in out and "→ pip install 'omb-bench[mpich]'" in out
+
+
+@pytest.mark.parametrize(("width", "code"), [(16, 0), (8, 1)])
+def test_expect_ends_with_1_where_a_card_has_too_few_lanes(
+    width: int, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(expect, "machine", lambda: {"pcie": [{**CARD, "width": width}]})
+    monkeypatch.setattr(expect, "copy_rates", lambda: {1 << 20: 12.0})
+    monkeypatch.chdir(tmp_path)
+    assert main(["expect"]) == code
+    shown = capsys.readouterr()
+    assert f"PCIe 4 x{width}" in shown.out and ("x8 of a card of x16" in shown.out) == bool(code)
+    assert "Reached" not in shown.out and shown.err == ""
+    assert main(["expect", "--format", "json"]) == code
+    assert json.loads(capsys.readouterr().out)["expected"][0]["narrow"] is bool(code)
+
+
+def test_expect_of_a_store_that_is_not_there_says_so(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["expect", "--store", str(tmp_path / "none")]) == 2
+    assert "none" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("here", [REAL], indirect=True)

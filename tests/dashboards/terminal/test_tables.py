@@ -173,3 +173,11 @@ def test_on_a_narrow_terminal_size_value_median_and_verdict_stay() -> None:
     assert words(head)[:5] == ["backend", "binding", "size", "value", "median µs"] and "validation" in words(head)
     assert len(body) == 2 and all("…" not in line and len(line) <= 80 and "Pass" in line for line in body)
     assert note.split() == "n, stop, min µs, max µs, launch, p99 µs (--format csv has all)".split()
+
+
+def test_the_share_of_a_link_is_a_column_where_a_row_has_a_peak() -> None:
+    rows = [row(unit="MB/s", value=rate, metrics={"peak.PCIe 4 x16": 31.5}) for rate in (25_830.0, 31_500.0)]
+    head, *body = lines(results_table(rows))[1:]
+    assert "of peak" in words(head)
+    assert ["82% of PCIe 4 x16" in line for line in body] == [True, False]
+    assert "of peak" not in "".join(lines(results_table([row()])))
