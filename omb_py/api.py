@@ -65,6 +65,7 @@ def run(
     validate: bool = False,
     validation_log: Path | None = None,
     energy: bool = False,
+    counters: bool = False,
     pvars: str | None = None,
     dtypes: tuple[str, ...] = (),
     op: str | None = None,

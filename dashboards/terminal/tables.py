@@ -10,8 +10,8 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from omb_py.dashboards.terminal.counted_text import of_library, of_network
 from omb_py.engine.devices.nvml import THROTTLE
-from omb_py.engine.measuring.counters import PREFIX
 from omb_py.engine.measuring.energy import ENOUGH_S
 from omb_py.results.analysis.crossover import marks
 from omb_py.results.analysis.peaks import share_of
@@ -22,7 +22,19 @@ from omb_py.results.formats.units import energy_text, number_of, size_text
 from omb_py.results.store.runs import Run
 
 Row = Mapping[str, Any]
-SPARE = ("n", "stop", "min µs", "max µs", "launch", "energy/op", "version", "p99 µs", "busbw GB/s", "of peak")
+SPARE = (
+    "n",
+    "stop",
+    "min µs",
+    "max µs",
+    "launch",
+    "energy/op",
+    "version",
+    "p99 µs",
+    "busbw GB/s",
+    "of peak",
+    "network",
+)
 """What a narrow terminal does without, the first one first; never the size, the value, the median or a verdict."""
 
 
@@ -169,13 +181,6 @@ def _energy(row: Row) -> str:
     return f"{rough}{energy_text(sum(parts))}" if parts else "-"
 
 
-def _counted(row: Row) -> str:
-    """What the library counted on all ranks together (``--pvar``)."""
-    metrics = dict(row.get("metrics") or {})
-    names = [name for name in metrics if name.startswith(PREFIX) and f"{name}.max" in metrics]
-    return ", ".join(f"{name.removeprefix(PREFIX)}={metrics[name]:g}" for name in names)
-
-
 def _of_peak(row: Row) -> str:
     """The share of what its link carries at most: ``82% of PCIe 4 x16``."""
     share = share_of(row)
@@ -242,7 +247,8 @@ _MEASURED: tuple[tuple[str, Callable[[Row], str]], ...] = (
     ("busbw GB/s", _numeric("busbw_gbps")),
     ("of peak", _of_peak),
     ("energy/op", _energy),
-    ("counted", _counted),
+    ("counted", of_library),
+    ("network", of_network),
     ("throttled", _throttled),
 )
 

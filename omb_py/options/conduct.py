@@ -134,6 +134,14 @@ CHECKS = under(
         cell="energy",
     ),
     Option(
+        "counters",
+        "--counters",
+        "What the network counts in the loop of each size: bytes on the wire, retransmits, errors.",
+        takers=lambda benchmark: not benchmark.once and benchmark.runs is None,
+        lacks="timed loop in which the network could count",
+        cell="counters",
+    ),
+    Option(
         "pvars",
         "--pvar",
         "What the library counts in the loop of each size; omb-py knobs --pvars lists names. Repeat it.",

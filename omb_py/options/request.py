@@ -100,6 +100,8 @@ class Request:
     """Folder for a log of wrong bytes, which must not exist yet."""
     energy: bool = False
     """Read energy, clocks and throttling around the loop of each size."""
+    counters: bool = False
+    """Read the counters of the network around the loop of each size."""
     pvars: str | None = None
     """Performance variables of the library, with commas, to read around the loop of each size."""
     percentiles: tuple[float, ...] = ()

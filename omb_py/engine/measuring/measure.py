@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omb_py.engine.measuring.counters import Difference
+from omb_py.engine.measuring.counters import library_counters
 from omb_py.engine.measuring.energy import Meter
+from omb_py.engine.measuring.network_counters import CALLS, network_counters
 from omb_py.engine.measuring.statistics import checkpoints, late_enough, settled, too_slow
 from omb_py.engine.measuring.validate import TIMED_LOOP, Checker, Log, checkable, validate
 from omb_py.engine.native.matmul import flop_of
@@ -204,8 +205,9 @@ def measure(
     started = time.monotonic()
     meter = Meter(session) if cell.energy else None
     energy: Mapping[str, float] = {}
-    counters = Difference(session, cell.pvars) if cell.pvars else None
-    counted: Mapping[str, float] = {}
+    counters = [library_counters(session, cell.pvars)] if cell.pvars else []
+    counters += [network_counters(session)] if cell.counters else []
+    counted: dict[str, float] = {}
     worlds = worlds_of(session)
     wrong: int | None = None
     if cell.validate and checkable(benchmark):
@@ -229,18 +231,21 @@ def measure(
         phase("loop")
         if meter:
             meter.start()
-        if counters:
-            counters.start()
+        for counter in counters:
+            counter.start()
         gc.disable()  # a collection inside the loop would show as an outlier
         session.barrier()
         try:
             stop = _loop(session, cell, sampler, benchmark.fewest)
         finally:
             gc.enable()
-        if counters:
-            counted = counters.stop()
+        operations = (sampler.done + cell.warmup) * sampler.parts
+        for counter in counters:
+            counted |= counter.stop()
+        if cell.counters:
+            counted[CALLS] = operations
         if meter:  # of several stages the last one is the operation
-            energy = meter.stop((sampler.done + cell.warmup) * sampler.parts)
+            energy = meter.stop(operations)
         phase("write")
         runner.leave(number)
         if checker:

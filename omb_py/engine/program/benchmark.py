@@ -131,6 +131,8 @@ class Cell:
     time_limit: float | None = None
     energy: bool = False
     """Energy, clocks and throttling of the loop are read, too (:mod:`omb_py.engine.measuring.energy`)."""
+    counters: bool = False
+    """Counters of the network are read around the loop (:mod:`omb_py.engine.measuring.network_counters`)."""
     pvars: str = ""
     """Performance variables of the library, with commas, that are read around the loop."""
     validate: bool = False

@@ -80,8 +80,9 @@ def check_device(request: Request, offers: Mapping[str, Capabilities]) -> None:
         _check_nccl_tests(request, offers, asynchronous, instead)
     for name, text in request.settings.items():
         _check_settings(request, name, text)
-    if request.energy and (computed := next((name for name in request.backends if offers[name].simulated), "")):
-        raise UsageError(f"--energy is measured, and backend {computed} computes its times: leave it out")
+    for option, is_given in (("--energy", request.energy), ("--counters", request.counters)):
+        if is_given and (computed := next((name for name in request.backends if offers[name].simulated), "")):
+            raise UsageError(f"{option} is measured, and backend {computed} computes its times: leave it out")
     on_device = [device for device in request.devices if device != HOST_MEMORY]
     if not on_device and request.share_device:
         raise UsageError("--share-device is for ranks on devices: leave it out")

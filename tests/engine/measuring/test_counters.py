@@ -10,7 +10,7 @@ import pytest
 
 from omb_py.backends.capabilities import Capabilities
 from omb_py.backends.registry import find
-from omb_py.engine.measuring.counters import Difference
+from omb_py.engine.measuring.counters import library_counters
 from omb_py.engine.session import BaseSession
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.options.request import Request
@@ -37,7 +37,7 @@ class Counting(BaseSession):
 
 def test_the_difference_is_that_of_two_readings_over_the_ranks() -> None:
     session = Counting(100, 109)
-    difference = Difference(session, "sent,late")  # type: ignore[arg-type]
+    difference = library_counters(session, "sent,late")  # type: ignore[arg-type]
     difference.start()
     assert difference.stop() == {
         "pvar.sent": 12,
@@ -53,7 +53,7 @@ def test_the_difference_is_that_of_two_readings_over_the_ranks() -> None:
 def test_other_processes_than_that_of_rank_0_have_nothing_to_say() -> None:
     session = Counting(1, 2)
     session.gather = lambda value: []  # type: ignore[method-assign]
-    difference = Difference(session, "sent")  # type: ignore[arg-type]
+    difference = library_counters(session, "sent")  # type: ignore[arg-type]
     difference.start()
     assert difference.stop() == {}
 
