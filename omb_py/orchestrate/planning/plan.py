@@ -42,6 +42,10 @@ NCCL_TESTS_TYPE = "float32"
 """The element type where none is given."""
 NCCL_TESTS_BYTES = 32 << 20
 """Bytes of the whole operation where no size is given: its ``-b`` and ``-e``."""
+NCCL_TESTS_BLOCK = 16
+"""A rank's block is cut to a multiple of so many bytes (``GetCollByteCount`` in nccl-tests' ``src/*.cu``)."""
+_OF_BLOCKS = ("all_gather", "reduce_scatter", "alltoall", "gather", "scatter", "hypercube")
+"""Operations, by their formula, whose blocks nccl-tests cut."""
 NCCL_TESTS_SAMPLES, NCCL_TESTS_WARMUP = "1", 1
 """One sample of :data:`~omb_py.engine.measuring.async_timing.BATCH` calls after one of warm-up."""
 
@@ -365,10 +369,22 @@ def _cells(request: Request, benchmark: Benchmark) -> Iterator[Cell]:
 
 
 def _sizes(request: Request, benchmark: Benchmark) -> tuple[int, ...]:
-    """The message sizes of a request; in the form of nccl-tests the one that it takes by default."""
-    if request.format == NCCL_TESTS and request.sizes is None and benchmark.sizes:
-        return (NCCL_TESTS_BYTES // max(1, benchmark.bytes_total(1, request.ranks or DEFAULT_RANKS)),)
-    return sizes_of(benchmark, request.sizes)
+    """The message sizes of a request; in the form of nccl-tests with its default, cut as it does."""
+    if request.format != NCCL_TESTS or not benchmark.sizes:
+        return sizes_of(benchmark, request.sizes)
+    ranks = request.ranks or DEFAULT_RANKS
+    default = (NCCL_TESTS_BYTES // max(1, benchmark.bytes_total(1, ranks)),)
+    sizes: tuple[int, ...] = default if request.sizes is None else sizes_of(benchmark, request.sizes)
+    if benchmark.bandwidth not in _OF_BLOCKS:
+        return sizes
+    unit = NCCL_TESTS_BLOCK * (ranks if benchmark.bandwidth == "reduce_scatter" else 1)
+    cut = tuple(dict.fromkeys(size // unit * unit for size in sizes if size >= unit))
+    if not cut:
+        raise UsageError(
+            f"--format nccl-tests: {benchmark.name} has blocks of {NCCL_TESTS_BLOCK} B or more a rank there: -m "
+            f"{unit}, or --format table"
+        )
+    return cut
 
 
 def timing_of(request: Request, benchmark: Benchmark, backend: str, device: str) -> dict[str, Any]:

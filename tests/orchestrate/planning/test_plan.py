@@ -240,3 +240,31 @@ def test_every_launch_has_one_backend_and_numbers_ascend(
     for turn in range(launches):
         cells = [c for p in made[turn * per_turn : (turn + 1) * per_turn] for c in p.cells]
         assert list(dict.fromkeys(c.binding for c in cells)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("name", "ranks", "asked", "sizes"),
+    [
+        ("allgather", 3, "8:64:2", [16, 32, 64]),
+        ("allgather", 3, "24:24", [16]),
+        ("allgather", 3, None, [11_184_800]),  # 32 MiB / 3 is 11184810
+        ("alltoall", 2, "100:100", [96]),
+        ("reduce_scatter", 3, "200:200", [192]),
+        ("reduce_scatter", 3, None, [33_554_400]),
+        ("allreduce", 3, "24:24", [24]),
+        ("bcast", 3, "4:8:2", [4, 8]),
+    ],
+)
+def test_in_the_form_of_nccl_tests_blocks_are_cut_as_there(
+    name: str, ranks: int, asked: str | None, sizes: list[int]
+) -> None:
+    request = Request(name, backends=("nccl",), device="sim", format="nccl-tests", sizes=asked, ranks=ranks)
+    (launch,) = plan(request, ranks)
+    assert list(dict.fromkeys(cell.size for cell in launch.cells)) == sizes
+
+
+def test_a_block_of_which_nothing_is_left_is_refused() -> None:
+    usual = {"backends": ("nccl",), "device": "sim", "format": "nccl-tests", "ranks": 4}
+    assert "reduce_scatter has blocks of 16 B or more a rank there: -m 64, or" in refusal(
+        benchmark="reduce_scatter", sizes="8:32:2", **usual
+    )
