@@ -15,7 +15,7 @@ MINIMUM := import sys; sys.exit(sys.version_info < (3, 11))
 SHELL := bash
 .SHELLFLAGS := -o pipefail -c
 
-.PHONY: run test test-rest test-all test-openmpi test-plotly test-oldest dist docs lint bench bench-fidelity bench-store bench-compare \
+.PHONY: run test test-rest test-all test-openmpi test-plotly test-oldest test-python dist docs lint bench bench-fidelity bench-store bench-compare \
   gpu-check nccl-abi python clean
 
 run: $(VENV)/.run
@@ -60,6 +60,10 @@ test-oldest:
 	build/oldest/bin/python -m pip --disable-pip-version-check -q install \
 	  $$($(PYTHON) -m tests.support.oldest_versions) mpich pytest pytest-timeout hypothesis
 	PYTHONPATH=$(CURDIR) build/oldest/bin/python -m pytest -q tests/results/store tests/cli/commands/results tests/backends/mock
+
+# Python 3.13 and newer, with the newest version of every dependency; as root, with debootstrap
+test-python: $(VENV)/.test
+	$(BIN)/python -m tests.support.other_pythons trixie sid
 
 # sdist, wheel and the list of what an installation holds; of the same commit the wheel has the same bytes everywhere
 dist:

@@ -18,6 +18,12 @@ def oldest_versions(requirements: list[str]) -> list[str]:
     return pinned
 
 
+def dependencies() -> list[str]:
+    """The dependencies that pyproject.toml declares."""
+    text = (Path(__file__).resolve().parents[2] / "pyproject.toml").read_text(encoding="utf-8")
+    declared: list[str] = tomllib.loads(text)["project"]["dependencies"]
+    return declared
+
+
 if __name__ == "__main__":
-    project = tomllib.loads((Path(__file__).resolve().parents[2] / "pyproject.toml").read_text())["project"]
-    print(*oldest_versions(project["dependencies"]))
+    print(*oldest_versions(dependencies()))
