@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from omb_py.dashboards.terminal.counted_text import of_library, of_network
-from omb_py.engine.devices.nvml import THROTTLE
+from omb_py.engine.devices import GPU_KINDS
 from omb_py.engine.measuring.energy import ENOUGH_S
 from omb_py.results.analysis.crossover import marks
 from omb_py.results.analysis.peaks import share_of
@@ -20,6 +20,7 @@ from omb_py.results.compare.tags import ACCEPT_PHASE, COMPARE_SIDE, telling
 from omb_py.results.formats.json_values import plain
 from omb_py.results.formats.units import energy_text, number_of, size_text
 from omb_py.results.store.runs import Run
+from omb_py.results.throttling import throttled_text
 
 Row = Mapping[str, Any]
 SPARE = (
@@ -174,25 +175,27 @@ def _validation(row: Row) -> str:
 
 
 def _energy(row: Row) -> str:
-    """Joule an operation of all that was counted; ``~`` where the loop was too short for more than a rough number."""
+    """Joule an operation of all that was counted; ``~`` where the loop was too short for more than a rough number.
+
+    In parentheses how many hosts or GPUs were counted, where that was not all: ``3 J (0 of 8 GPUs)``.
+    """
     metrics = dict(row.get("metrics") or {})
     parts = [metrics[name] for name in ("energy_host_uj", "energy_gpu_uj") if name in metrics]
     rough = "~" if metrics.get("energy_loop_s", 0.0) < ENOUGH_S else ""
-    return f"{rough}{energy_text(sum(parts))}" if parts else "-"
+    gpus = row.get("devices") if row.get("device") in GPU_KINDS else 0
+    counted = [("energy_hosts", row.get("nodes"), "hosts"), ("energy_gpus", gpus, "GPUs")]
+    few = [
+        f"{metrics.get(name, 0):.0f} of {int(number_of(total))} {what}"
+        for name, total, what in counted
+        if number_of(total) > metrics.get(name, 0)
+    ]
+    return f"{rough}{energy_text(sum(parts))}" + (f" ({', '.join(few)})" if few else "") if parts else "-"
 
 
 def _of_peak(row: Row) -> str:
     """The share of what its link carries at most: ``82% of PCIe 4 x16``."""
     share = share_of(row)
     return f"{share[0]:.0%} of {share[1]}" if share else "-"
-
-
-def _throttled(row: Row) -> str:
-    metrics = dict(row.get("metrics") or {})
-    bits = int(metrics.get("gpu_throttle", 0))
-    words = [f"GPU: {word}" for bit, word in THROTTLE.items() if bits & bit]
-    words += ["CPU: heat"] if metrics.get("host_throttled", 0) > 0 else []
-    return ", ".join(dict.fromkeys(words))
 
 
 def _form(row: Row) -> str:
@@ -249,7 +252,7 @@ _MEASURED: tuple[tuple[str, Callable[[Row], str]], ...] = (
     ("energy/op", _energy),
     ("counted", of_library),
     ("network", of_network),
-    ("throttled", _throttled),
+    ("throttled", throttled_text),
 )
 
 

@@ -1,12 +1,15 @@
-"""Cells of ``omb-py links``: judged again, a pair matrix for each sweep."""
+"""Links: cells of ``omb-py links`` judged again, a pair matrix for each sweep; and the paths between GPUs of a node."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from omb_py.dashboards.base import series
-from omb_py.dashboards.base.view import Shown, View, plural
+from omb_py.dashboards.base.view import Shown, View, plural, records
+from omb_py.dashboards.figures.environment import gpu_paths, unknown_paths
 from omb_py.dashboards.figures.pair_matrix import pairs
 from omb_py.dashboards.views.cells import Cells, ignore, split_links
 from omb_py.results.checks.links_report import document_of, matrix, subjects
@@ -15,6 +18,8 @@ from omb_py.results.store.read import load
 
 MOST_ROWS = 60_000
 """Rows of a sweep that are judged again; of a larger one the file says what was found that ``--output`` wrote."""
+MOST_ENVIRONMENTS = 8
+"""Environments whose newest launch is asked."""
 
 
 def sweep_view(sweep: Sweep) -> View:
@@ -49,3 +54,30 @@ def sweeps(cells: Cells) -> Iterator[Shown]:
 def _too_many(run: str, count: int) -> View:
     title = f"run {run}: {plural(count, 'row')} of a sweep are too many to be judged again"
     return View("pairs", title, "omb-py links --output FILE.html writes the matrix of a large sweep", None, (), ())
+
+
+def gpu_paths_of(cells: Cells) -> Iterator[Shown]:
+    """A table for each kind of node on which GPUs were used; nodes with the same GPUs and paths share it."""
+    used = cells.rows[cells.rows["device"].astype(object) == "cuda"]
+    newest = used.sort_values("started_at").drop_duplicates("environment_key", keep="last").tail(MOST_ENVIRONMENTS)
+    kinds: dict[str, tuple[list[str], dict[str, Any]]] = {}
+    unread: dict[str, list[str]] = {}
+    for row in records(newest):
+        for node in cells.provenance(row.launch_id).get("node_facts") or ():
+            host, inventory = str(node.get("host") or "a node"), node.get("gpus") or {}
+            if inventory.get("gpus"):
+                hosts, _ = kinds.setdefault(_kind(inventory), ([], inventory))
+                hosts.append(host)
+            elif inventory.get("unknown"):
+                unread.setdefault(str(inventory["unknown"]), []).append(host)
+    for hosts, inventory in kinds.values():
+        yield Shown(gpu_paths(list(dict.fromkeys(hosts)), inventory), used)
+    for why, hosts in unread.items():
+        yield Shown(unknown_paths(list(dict.fromkeys(hosts)), why), used)
+
+
+def _kind(inventory: dict[str, Any]) -> str:
+    """What nodes that share a table have in common."""
+    shown = ("index", "name", "numa", "mig")  # a PCIe link is slower while its GPU idles
+    gpus = [{name: gpu.get(name) for name in shown} for gpu in inventory["gpus"]]
+    return json.dumps([inventory.get("driver"), gpus, inventory.get("pairs")], sort_keys=True)

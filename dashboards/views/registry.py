@@ -191,6 +191,14 @@ ENTRIES: list[Entry] = [
         "All of this was measured in one environment.",
         report=InReport(120, commands=False),
     ),
+    Entry(
+        "gpus",
+        "Health",
+        "paths between GPUs",
+        links.gpu_paths_of,
+        "No launch of these cells stored its GPUs: they are stored with -d cuda, by nvidia-ml-py.",
+        report=InReport(118, commands=False),
+    ),
     Entry("odd", "Health", report=InReport(85, views=anomalies.odd_cells)),
     Entry("overview", "Compare", report=InReport(40, views=overview.overview)),
 ]

@@ -128,7 +128,7 @@ CHECKS = under(
     Option(
         "energy",
         "--energy",
-        "Energy per operation of hosts (RAPL) and GPUs (NVML), and whether they were throttled.",
+        "Energy per operation of hosts (RAPL) and GPUs (NVML, amdsmi), and whether they were throttled.",
         takers=lambda benchmark: not benchmark.once and benchmark.runs is None,
         lacks="timed loop whose energy could be read",
         cell="energy",

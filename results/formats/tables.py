@@ -18,13 +18,16 @@ from omb_py.results.formats.osu import closing, text_of
 from omb_py.results.formats.osu_windows import Windows, is_varied
 from omb_py.results.formats.pytest_benchmark import to_benchmark_json
 from omb_py.results.store import schema
+from omb_py.results.throttling import throttled_text
 
 Row = Mapping[str, Any]
 
 CAVEATS = "caveats"
 """The column of a CSV file that says in words what :func:`omb_py.results.caveats.caveats` finds."""
-CSV_COLUMNS: tuple[str, ...] = (*(c.name for c in schema.COLUMNS if c.kind != "floats"), CAVEATS)
-"""The columns of a CSV file: all but the lists of samples, which JSON and Parquet have, and the caveats."""
+THROTTLED = "throttled"
+"""The column that says whether processors or GPUs were slowed down (``--energy``)."""
+CSV_COLUMNS: tuple[str, ...] = (*(c.name for c in schema.COLUMNS if c.kind != "floats"), THROTTLED, CAVEATS)
+"""The columns of a CSV file: all but the lists of samples, which JSON and Parquet have; throttling and caveats."""
 
 
 def to_csv(rows: Iterable[Row]) -> str:
@@ -36,7 +39,7 @@ def to_csv(rows: Iterable[Row]) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(CSV_COLUMNS)
     for row in rows:
-        cells = {**row, CAVEATS: caveat_text(row)}
+        cells = {**row, THROTTLED: throttled_text(row), CAVEATS: caveat_text(row)}
         writer.writerow([_csv_cell(plain(cells.get(name))) for name in CSV_COLUMNS])
     return out.getvalue()
 

@@ -1,8 +1,8 @@
 """Energy of the timed loop, clocks and throttling (``--energy``): read before and after it, so nothing of it is timed.
 
 Host: the counters of RAPL in ``/sys/class/powercap``, in µJ, of packages and memory, by the first rank of each host.
-GPUs: NVML's counter, in mJ since the driver was loaded, by the first rank of each GPU. What is counted is the whole
-machine: ranks that wait, barriers between the iterations, and whatever else runs there.
+GPUs: the counters of :mod:`omb_py.engine.devices.gpu_counters`, by the first rank of each GPU. What is counted is the
+whole machine: ranks that wait, barriers between the iterations, and whatever else runs there.
 """
 
 from __future__ import annotations
@@ -16,14 +16,17 @@ from typing import Any, Final
 
 import numpy as np
 
-from omb_py.engine.devices import nvml
+from omb_py.engine.devices import GPU_KINDS, gpu_counters, nvml
+from omb_py.engine.devices.gpu_counters import GpuCounter, Reading
 from omb_py.engine.rank.system_info import throttle_count
 from omb_py.engine.session import Session
 from omb_py.errors import EnvironmentProblem
 
 ENOUGH_S: Final = 1.0
 """A loop that is shorter is known roughly alone: NVML renews its counter about ten times a second."""
-_FIX: Final = "as root: chmod -R a+r /sys/class/powercap/intel-rapl:*; for GPUs nvidia-ml-py, or leave --energy out"
+_FIX: Final = (
+    "as root: chmod -R a+r /sys/class/powercap/intel-rapl:*; for GPUs nvidia-ml-py or amdsmi, or leave --energy out"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +69,9 @@ def used(before: int, after: int, wraps_at: int) -> int:
 class _Reading:
     at: float
     zones: list[int]
-    gpu_mj: int | None
+    gpu: Reading
     throttled: int | None
     """Throttling events of the processors so far."""
-    reasons: int
-    """Bits of NVML: why the GPU's clocks are lower now than they could be."""
 
 
 class Meter:
@@ -89,12 +90,16 @@ class Meter:
         first = any(session.hosts.index(session.hosts[rank]) == rank for rank in session.local)
         self._zones = zones(system) if first else []
         self._opened = ExitStack()
-        self._nvml, self._gpu = self._open_gpu()
+        self._gpu, why = self._open_gpu()
+        reasons = dict.fromkeys(text for text in session.share(session.gather(why)) if text)
+        self.uncounted = "; ".join(reasons)
+        """Why GPUs of this launch are not counted, the same on every rank; empty where all are."""
         self._before = self._read()
-        self._counts = session.total(np.array([float(bool(self._zones)), float(self._before.gpu_mj is not None)]))
+        self._counts = session.total(np.array([float(bool(self._zones)), float(self._gpu is not None)]))
         if not self._counts.any():
             self.close()
-            raise EnvironmentProblem(f"--energy: no rank can read an energy counter of its host or GPU: {_FIX}")
+            more = f" ({self.uncounted})" if self.uncounted else ""
+            raise EnvironmentProblem(f"--energy: no rank can read an energy counter of its host or GPU{more}: {_FIX}")
 
     def start(self) -> None:
         """Read the counters; to be called right before the loop."""
@@ -115,11 +120,11 @@ class Meter:
         before, after = self._before, self._read()
         pairs = zip(self._zones, before.zones, after.zones, strict=True)
         host = sum(used(start, end, zone.wraps_at) for zone, start, end in pairs)
-        gpu = 0 if before.gpu_mj is None or after.gpu_mj is None else 1000 * (after.gpu_mj - before.gpu_mj)
+        gpu = (after.gpu.energy_uj or 0.0) - (before.gpu.energy_uj or 0.0)
         events = 0 if before.throttled is None or after.throttled is None else after.throttled - before.throttled
         totals = self._session.total(np.array([host, gpu, events if self._zones else 0], np.float64))
-        clock = nvml.ask(self._nvml, "nvmlDeviceGetClockInfo", self._gpu, nvml.CLOCK_SM) if self._gpu else None
-        reasons = before.reasons | after.reasons
+        clock = self._gpu.clock_mhz() if self._gpu else None
+        reasons = before.gpu.throttled_until(after.gpu)
         bits = [float(bool(reasons & bit)) for bit in nvml.THROTTLE]
         worst = self._session.maximum(np.array([after.at - before.at, -float(clock or np.inf), *bits]))
         hosts, gpus = (int(count) for count in self._counts)
@@ -134,31 +139,39 @@ class Meter:
         return {name: float(value) for name, value in figures.items()}
 
     def close(self) -> None:
-        """Give NVML back."""
+        """Give the packages back."""
         self._opened.close()
 
-    def _open_gpu(self) -> tuple[Any, Any]:
-        """NVML and the handle of this rank's GPU; (None, None) where another rank reads it, or nobody can."""
+    def _open_gpu(self) -> tuple[GpuCounter | None, str]:
+        """The counters of this rank's GPU, or None where another rank reads it; and why nobody can."""
         places = self._session.places
         own = [rank for rank in self._session.local if rank < len(places) and _first_of_its_gpu(places, rank)]
         if not own:
-            return None, None
+            return None, ""
+        place = places[own[0]]
         try:
-            library = self._opened.enter_context(nvml.opened())
-        except EnvironmentProblem:
-            return None, None
-        uuid = nvml.uuid_text(str(places[own[0]]["identity"]))
-        gpu = nvml.ask(library, "nvmlDeviceGetHandleByUUID", uuid)
-        return (library, gpu) if gpu is not None else (None, None)
+            counter = gpu_counters.opened(str(place["device"]), str(place["identity"]))
+            return self._opened.enter_context(counter), ""
+        except EnvironmentProblem as problem:
+            return None, f"{place['device']} on {place['host']}: {problem}"
 
     def _read(self) -> _Reading:
-        energy = nvml.ask(self._nvml, "nvmlDeviceGetTotalEnergyConsumption", self._gpu) if self._gpu else None
-        reasons = nvml.ask(self._nvml, "nvmlDeviceGetCurrentClocksThrottleReasons", self._gpu) if self._gpu else None
+        gpu = self._gpu.read() if self._gpu else Reading()
         counters = [int(zone.file.read_text()) for zone in self._zones]
-        return _Reading(time.monotonic(), counters, energy, throttle_count(self._system), reasons or 0)
+        return _Reading(time.monotonic(), counters, gpu, throttle_count(self._system))
+
+
+def uncounted(session: Session) -> str:
+    """Why GPUs of a launch cannot be counted; empty where all are, or none is used. All ranks call it together.
+
+    Raises EnvironmentProblem: as :class:`Meter`.
+    """
+    meter = Meter(session)
+    meter.close()
+    return meter.uncounted
 
 
 def _first_of_its_gpu(places: Sequence[Any], rank: int) -> bool:
     place = places[rank]
     alike = [other["rank"] for other in places if all(other[key] == place[key] for key in ("host", "identity"))]
-    return str(place["device"]).startswith("cuda") and alike[0] == rank
+    return str(place["device"]).partition(":")[0] in GPU_KINDS and alike[0] == rank

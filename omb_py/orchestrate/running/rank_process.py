@@ -77,6 +77,7 @@ def run_cells(session: Session, spec: Mapping[str, Any], channel: Channel, posit
     Raises:
         OmbError: the ranks cannot measure these cells.
     """
+    from omb_py.engine.measuring.energy import uncounted
     from omb_py.engine.measuring.host_memory import settle_heap
     from omb_py.engine.measuring.measure import measure, messages, worlds_of
     from omb_py.engine.measuring.pairs import as_round, measure_pairs
@@ -98,12 +99,15 @@ def run_cells(session: Session, spec: Mapping[str, Any], channel: Channel, posit
     skew = skews["barrier"]
     faulty = _with_faults(session, spec.get("inject"))
     facts = launch_facts(session, spec)
+    without_energy = uncounted(session) if any(cell.energy for cell in cells) else ""
     if root:
         channel.send("launch", facts={**facts, "skew_us": skew})
         if facts["devices"]:
             channel.send("note", text=device_map(facts["devices"]))
         if session.device_note:
             channel.send("note", text=session.device_note)
+        if without_energy:
+            channel.send("note", text=f"--energy counts no energy of {without_energy}")
     if position.start:
         position.start.end("facts and buffers")
     deadline = time.monotonic() + spec["repeat_for"] if spec.get("repeat_for") else 0.0

@@ -77,6 +77,7 @@ MISSING = {
     "winners": "Nothing among what is chosen was tuned: omb-py tune.",
     "verdicts": "No comparison of these cells is stored: omb-py compare.",
     "environment": "All of this was measured in one environment.",
+    "gpus": "No launch of these cells stored its GPUs: they are stored with -d cuda, by nvidia-ml-py.",
 }
 """Views that this store has nothing for."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +12,10 @@ import pytest
 
 from omb_py.dashboards.terminal.tables import results_table
 from omb_py.engine.devices import nvml
-from omb_py.engine.measuring.energy import Meter, used, zones
+from omb_py.engine.measuring.energy import Meter, uncounted, used, zones
 from omb_py.engine.measuring.measure import measure
 from omb_py.errors import EnvironmentProblem
+from omb_py.results.formats.tables import to_csv
 from omb_py.suites import find
 from tests.support.machines.nvml import StandInGpu, StandInNvml
 
@@ -24,6 +27,12 @@ class Ranks:
         self, rank: int = 0, hosts: tuple[str, ...] = ("n1", "n1"), places: Any = (), others: Any = 0.0
     ) -> None:
         self.local, self.hosts, self.places, self._others = (rank,), hosts, places, others
+
+    def gather(self, value: Any) -> list[Any]:
+        return [value]
+
+    def share(self, value: Any) -> Any:
+        return value
 
     def total(self, values: Any) -> Any:
         return values + self._others
@@ -96,9 +105,12 @@ def test_gpus_clocks_and_why_they_are_low(tmp_path: Path, monkeypatch: pytest.Mo
     assert figures["gpu_throttle"] == 0x44 and "energy_host_uj" not in figures
     figures |= {"energy_loop_s": 0.2}
     (row,) = [{"size_bytes": 8, "value": 1.0, "unit": "us", "metrics": figures}]
+    (line,) = csv.DictReader(io.StringIO(to_csv([row])))
+    assert line["throttled"] == "GPU: power cap, GPU: heat"
     columns = {str(column.header): next(iter(column.cells)) for column in results_table([row]).columns}
     assert (str(columns["energy/op"]), str(columns["throttled"])) == ("~200 µJ", "GPU: power cap, GPU: heat")
     cool = {"size_bytes": 8, "value": 1.0, "unit": "us", "metrics": {**figures, "gpu_throttle": 0, "energy_loop_s": 2}}
+    assert next(csv.DictReader(io.StringIO(to_csv([cool]))))["throttled"] == ""
     heads = [str(column.header) for column in results_table([cool]).columns]
     assert "throttled" not in heads and "energy/op" in heads
     assert "energy/op" not in [str(column.header) for column in results_table([{**row, "metrics": {}}]).columns]
@@ -109,6 +121,22 @@ def test_ranks_of_one_gpu_count_it_once(tmp_path: Path, monkeypatch: pytest.Monk
     others = np.array([0.0, 1.0])
     meter = Meter(Ranks(1, places=on_gpus(16, 16), others=others), tmp_path)  # type: ignore[arg-type]
     assert meter._gpu is None
+
+
+def test_what_is_not_counted_is_said_once_and_in_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = StandInNvml([StandInGpu(16, mig=(1, 1), instances=2)])
+    monkeypatch.setattr(nvml, "load", lambda: machine)
+    with nvml.opened() as library:
+        identity = library.nvmlDeviceGetUUID((machine.gpus[0], 1)).removeprefix("MIG-").replace("-", "")
+    place = {"rank": 0, "host": "n1", "device": "cuda:0", "identity": identity}
+    others = np.array([1.0, 0.0])
+    monkeypatch.setattr("omb_py.engine.measuring.energy.zones", lambda system: [])
+    why = "cuda:0 on n1: a MIG instance has no energy counter of its own: measure on a whole GPU"
+    assert uncounted(Ranks(places=[place], others=others)) == why  # type: ignore[arg-type]
+    figures = {"energy_loop_s": 2.0, "energy_host_uj": 5.0, "energy_hosts": 1.0}
+    row = {"size_bytes": 8, "value": 1.0, "unit": "us", "nodes": 2, "device": "cuda", "devices": 1, "metrics": figures}
+    columns = {str(column.header): next(iter(column.cells)) for column in results_table([row]).columns}
+    assert str(columns["energy/op"]) == "5 µJ (1 of 2 hosts, 0 of 1 GPUs)"
 
 
 @pytest.mark.parametrize("energy_mj", [None, 5])

@@ -115,8 +115,11 @@ class StandInNvml:
         self._check()
         return self.gpus[_whole(index)]
 
-    def nvmlDeviceGetHandleByUUID(self, uuid: str) -> StandInGpu:
+    def nvmlDeviceGetHandleByUUID(self, uuid: str) -> Any:
         self._check()
+        parts = [(gpu, number) for gpu in self.gpus for number in range(gpu.instances)]
+        if part := next((part for part in parts if self.nvmlDeviceGetUUID(part) == uuid), None):
+            return part
         return self._first(lambda gpu: gpu.uuid == uuid)
 
     def nvmlDeviceGetName(self, handle: StandInGpu) -> str:
