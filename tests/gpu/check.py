@@ -161,10 +161,16 @@ def one_rank(device: str, limit_s: float) -> str:
     return "; ".join(bad)
 
 
-def run_all(check: Check, chosen: Sequence[Part] | None = None) -> dict[str, str]:
-    """Run everything, print the tables; returns what failed by name, and what was left out with its reason."""
+def run_all(check: Check, chosen: Sequence[Part] | None = None, one: bool = False) -> dict[str, str]:
+    """Run everything, print the tables; returns what failed by name, and what was left out with its reason.
+
+    Args:
+        check: device and amounts.
+        chosen: some parts instead of all.
+        one: run NCCL with one rank before them, as before all.
+    """
     budget, problems = check.budget, dict[str, str]()
-    if chosen is None:
+    if chosen is None or one:
         problems[ONE_RANK] = budget.take(ONE_RANK, lambda limit_s: one_rank(check.device, limit_s))
     vendor = mpi_library().vendor
     for name, why in absent(check.device).items():
@@ -207,8 +213,8 @@ def _seconds(text: str) -> float:
     return value
 
 
-def main() -> int:
-    """Exit status 1 when anything failed."""
+def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
+    """The command line; ``parts`` are the chosen parts, None where none is named. Exits with 2 for a wrong word."""
     words = argparse.ArgumentParser(prog="python -m tests.gpu.check")
     words.add_argument("--store", type=Path)
     words.add_argument("--sizes", default=SIZES, metavar="M", help="message sizes, as of -m (%(default)s)")
@@ -218,14 +224,21 @@ def main() -> int:
     words.add_argument("--part-limit", type=_seconds, default=PART_LIMIT_S, metavar="S", help="of one (%(default)g)")
     words.add_argument("device", nargs="?", default="cuda", choices=("cuda", "rocm", "sim"))
     words.add_argument("part", nargs="*")
-    given = words.parse_args()
-    known = {part.name: part for part in parts(given.device)}
-    if unknown := [name for name in given.part if name not in known]:
-        words.error(f"no part {unknown[0]!r}: {', '.join(map(repr, known))}")
+    read = words.parse_args(given)
+    known = {part.name: part for part in parts(read.device)}
+    if unknown := [name for name in read.part if name not in (*known, ONE_RANK)]:
+        words.error(f"no part {unknown[0]!r}: {', '.join(map(repr, (ONE_RANK, *known)))}")
+    read.parts = [known[name] for name in read.part if name != ONE_RANK] if read.part else None
+    return read
+
+
+def main() -> int:
+    """Exit status 1 when anything failed."""
+    given = arguments()
     store = given.store or Path(tempfile.mkdtemp(prefix="omb-gpu-check-"))
     budget = Budget(given.limit, given.part_limit)
     check = Check(given.device, store, given.sizes, given.iterations, given.warmup, budget)
-    failed = run_all(check, [known[name] for name in given.part] or None)
+    failed = run_all(check, given.parts, one=ONE_RANK in given.part)
     print(f"rows are in {check.store}")
     for name, text in failed.items():
         print(f"FAILED {name}: {text}")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -150,6 +152,27 @@ def test_a_limit_that_is_none_is_refused(
     with pytest.raises(SystemExit) as ended:
         check.main()
     assert ended.value.code == 2 and says in capsys.readouterr().err
+
+
+def lines_of_docs() -> list[list[str]]:
+    """The commands of docs/nccl.md that start the check, as words."""
+    text = (ROOT / "docs" / "nccl.md").read_text()
+    return [shlex.split(line)[3:] for line in text.splitlines() if line.startswith("python -m tests.gpu.check")]
+
+
+def test_the_first_run_s_commands_name_parts_that_there_are_and_end_in_time() -> None:
+    read = [check.arguments(words) for words in lines_of_docs()]
+    assert len(read) == 2 and all(each.limit + check.GRACE_S < 9 * 60 for each in read)
+    named = [name for each in read for name in each.part]
+    assert sorted(named) == sorted({check.ONE_RANK, *(part.name for part in parts("cuda"))})
+
+
+def test_one_rank_alone_can_be_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(check, "one_rank", lambda device, limit_s: asked.append(device) or "")
+    monkeypatch.setattr(check, "mpi_library", lambda: SimpleNamespace(vendor=""))
+    monkeypatch.setattr(sys, "argv", ["check", "--store", str(tmp_path), "sim", check.ONE_RANK])
+    assert check.main() == 0 and asked == ["sim"]
 
 
 def test_another_package_of_the_same_name_is_no_hindrance(tmp_path: Path) -> None:
