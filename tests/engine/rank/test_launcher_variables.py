@@ -115,6 +115,7 @@ def test_the_local_rank_is_known_before_anything_starts() -> None:
     assert local_rank(around) == 1
     assert local_rank({**around, "TORCHELASTIC_RUN_ID": "x"}) == 3, "not of the batch step around torchrun"
     assert local_rank(PALS) == 1
+    assert local_rank({name: value for name, value in PALS.items() if name != "PMI_LOCAL_RANK"}) == 1
     assert local_rank({"MVP_COMM_WORLD_LOCAL_RANK": "2"}) == 2
 
 
