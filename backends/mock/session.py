@@ -26,7 +26,7 @@ from omb_py.engine.program.steps import barrier
 from omb_py.engine.session import BaseSession
 from omb_py.errors import UsageError
 
-MAX_RANKS: Final = 4096
+MAX_RANKS: Final = 65536
 SKEW_ROUNDS: Final = 200
 
 

@@ -82,7 +82,7 @@ def stragglers(cells: Sequence[Last]) -> list[Straggler]:
         return []
     chance = 1 / ranks
     least = min(MANY * chance, (1 + chance) / 2)
-    shares = [[share / max(sum(cell.shares), 1.0) for share in cell.shares] for cell in cells]
+    shares = [_at_most_one(cell.shares) for cell in cells]
     trials = [cell.trials for cell in cells]
     late_ranks = []
     times = [sum(row[rank] * n for row, n in zip(shares, trials, strict=True)) for rank in range(ranks)]
@@ -94,6 +94,11 @@ def stragglers(cells: Sequence[Last]) -> list[Straggler]:
         if adjusted[rank] <= ALPHA and 2 * late_cells >= len(cells) and mean >= (chance + least) / 2:
             late_ranks.append(Straggler(rank, mean, chance, late_cells))
     return sorted(late_ranks, key=lambda straggler: -straggler.share)
+
+
+def _at_most_one(shares: Sequence[float]) -> list[float]:
+    whole = max(sum(shares), 1.0)
+    return [share / whole for share in shares]
 
 
 def _tail(times: float, trials: float, chance: float) -> float:

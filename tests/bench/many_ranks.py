@@ -122,7 +122,7 @@ def main() -> int:
                 marks, notes = launch(ranks, chosen.iterations)
             except OmbError as problem:
                 failed += 1
-                print(f"{ranks:>6} FAILED: {problem}", flush=True)
+                print(f"{ranks:>6} FAILED: {problem}", *getattr(problem, "__notes__", ()), sep="\n", flush=True)
                 continue
             times = (marks.first_hello, marks.last_hello, marks.joined, marks.cell, marks.ended)
             print(f"{ranks:>6} " + " ".join(f"{seconds:8.1f}" for seconds in times), *notes, flush=True)

@@ -102,7 +102,7 @@ class Sampler:
         laps = tuple(lap for lap in laps if lap != LATE)
         self.laps, self.voided = laps, 0
         timed = timed_ranks(benchmark, cell, session.size, session.hosts)
-        self.timed = [r for r in session.local if r in timed]
+        self.timed = sorted({*session.local} & {*timed})
         self.ranks_timed = len(timed)
         metric = benchmark.metric
         self.parts = metric.parts_of(cell)

@@ -9,8 +9,9 @@ import base64
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
-from itertools import groupby
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import count, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -207,9 +208,10 @@ def reserve(session: Session, cells: list[Any], worlds: Mapping[int, Any]) -> No
     ours: dict[str, set[str]] = {}
     for name in dict.fromkeys(cell.benchmark for cell in cells):  # in one order on all ranks
         same = [cell for cell in cells if cell.benchmark == name]
+        benchmark = arranged(find(name))
         for world in worlds.values():
-            allocated = set(buffers_needed(arranged(find(name)), same, world, ours=True))
-            for buffer, nbytes in buffers_needed(arranged(find(name)), same, world).items():
+            allocated = set(buffers_needed(benchmark, same, world, ours=True))
+            for buffer, nbytes in buffers_needed(benchmark, same, world).items():
                 for cell in same:
                     sizes = kinds.setdefault(cell.buffer, {})
                     sizes[buffer] = max(sizes.get(buffer, 0), nbytes)
@@ -246,9 +248,9 @@ def launch_facts(session: Session, spec: Mapping[str, Any]) -> dict[str, Any]:
     from omb_py.results.store.redact import allowed_environment, redact_text
 
     hosts = list(session.hosts)
-    ranks = [rank_facts(rank, hosts[:rank].count(hosts[rank])) for rank in session.local]
-    first = [rank for rank in session.local if hosts.index(hosts[rank]) == rank]
-    nodes = [node_facts()] if first else []
+    on_node = numbers_on_node(hosts)
+    ranks = [rank_facts(rank, on_node[rank]) for rank in session.local]
+    nodes = [node_facts()] if any(on_node[rank] == 0 for rank in session.local) else []
     if nodes and any(str(place["device"]).startswith("cuda") for place in session.places):
         from omb_py.engine.devices.nvml import facts
 
@@ -272,6 +274,12 @@ def launch_facts(session: Session, spec: Mapping[str, Any]) -> dict[str, Any]:
         "software": software({"library": f"{session.library} {session.library_version}"}) if 0 in session.local else {},
         "environment": allowed_environment(os.environ) if 0 in session.local else {},
     }
+
+
+def numbers_on_node(hosts: Sequence[str]) -> list[int]:
+    """The number of each rank on its node, counted from 0."""
+    counters: defaultdict[str, Iterator[int]] = defaultdict(count)
+    return [next(counters[host]) for host in hosts]
 
 
 def device_map(places: list[Mapping[str, Any]]) -> str:

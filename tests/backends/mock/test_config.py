@@ -102,8 +102,8 @@ def test_bad_text_says_the_rule(text: str, words: str) -> None:
         (4, "link=1-7:2", "there is no rank 7 among 4"),
         (4, "straggler=7:1us", "there is no rank 7 among 4"),
         (2, "nodes=3", "nodes=3 needs at least as many ranks"),
-        (0, "", "1 to 4096 ranks, not 0"),
-        (4097, "", "1 to 4096 ranks, not 4097"),
+        (0, "", "1 to 65536 ranks, not 0"),
+        (65537, "", "1 to 65536 ranks, not 65537"),
     ],
 )
 def test_what_does_not_fit_the_ranks(ranks: int, text: str, words: str) -> None:

@@ -6,16 +6,18 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import omb_py
 from omb_py.backends.registry import capabilities_of, find
 from omb_py.engine.rank.link import LocalLink
 from omb_py.options.request import Request
 from omb_py.orchestrate.planning.backend_selection import narrowed
 from omb_py.orchestrate.planning.plan import plan_all
-from omb_py.orchestrate.running.rank_process import measure_on
+from omb_py.orchestrate.running.rank_process import measure_on, numbers_on_node
 from omb_py.orchestrate.running.run import new_run, spec_of
 from tests.support.machines.mpi import ROOT, environment
 
@@ -54,6 +56,16 @@ def _reserved(seed: int) -> list[list[str]]:
 def test_all_ranks_reserve_their_buffers_in_one_order_whatever_their_hash_seeds() -> None:
     first, *others = map(_reserved, range(5))
     assert len(first) > 2 and all(other == first for other in others)
+
+
+@pytest.mark.slow
+def test_mock_simulates_65536_ranks(tmp_path: Path) -> None:
+    result = omb_py.run("barrier", backends=("mock",), ranks=65536, iterations="10", warmup=1, store=tmp_path)
+    assert result.frame["ranks"].tolist() == [65536]
+
+
+def test_ranks_are_numbered_on_their_nodes() -> None:
+    assert numbers_on_node(["a", "b", "a", "a", "c", "b"]) == [0, 0, 1, 2, 0, 1]
 
 
 @pytest.mark.parametrize("debug", [True, False])
