@@ -29,6 +29,10 @@ class Stranger(Exception):
     """The other end does not know the secret, or does not follow the protocol."""
 
 
+class HungUp(Stranger):
+    """The other end closed the connection: it found us to be strangers, or we were too slow."""
+
+
 def new_secret() -> str:
     """A new secret: 128 random bits in hexadecimal."""
     return os.urandom(16).hex()
@@ -121,7 +125,9 @@ def write(connection: socket.socket, message: Mapping[str, Any]) -> None:
 def _read(lines: BinaryIO, kind: str) -> dict[str, Any]:
     line = lines.readline(LINE_LIMIT)
     if not line.endswith(b"\n"):
-        raise Stranger(f"it sent no {kind}" if line else "it hung up: it does not know this launch's secret")
+        if not line:
+            raise HungUp("it hung up: it does not know this launch's secret")
+        raise Stranger(f"it sent no {kind}")
     try:
         message = json.loads(line)
     except (ValueError, RecursionError):

@@ -79,7 +79,9 @@ def report(address: str, token: str, timeout: float, more: Mapping[str, Any] | N
                 return introduce(connection, token, remaining / len(places), more)
             except (OSError, handshake.Stranger) as error:
                 reason = error
-                refused &= isinstance(error, (ConnectionRefusedError, handshake.Stranger))
+                final = isinstance(error, (ConnectionRefusedError, handshake.Stranger))
+                # on a crowded machine we may have been too slow for a listener that waits only so long for strangers
+                refused &= final and not isinstance(error, handshake.HungUp)
         if time.monotonic() + pause > (min(deadline, began + _REFUSED_S) if refused else deadline):
             raise LinkRefused(
                 f"no supervisor answers at {address}: {reason}. What to do: see whether it has ended, and whether "

@@ -9,8 +9,9 @@ from omb_py.engine.rank.link import Message
 from omb_py.orchestrate.supervision import wire
 from omb_py.orchestrate.supervision.wire import Connection, Garbage
 
-PATIENCE_S = 5.0
-"""Seconds that a connection has to prove itself. A rank does so before it imports anything that takes long."""
+PATIENCE_S = 30.0
+"""Seconds that a connection has to prove itself. A rank does so before it imports anything that takes long, but on a
+machine with a hundred ranks on each core it waits for its turn for 10 s and more."""
 MOST = 64
 """Strangers beyond the ranks that have not come yet: with more of them the oldest connection has to leave."""
 

@@ -268,6 +268,24 @@ def test_nobody_is_waited_for_longer_than_told(
     assert least <= clock.now <= most
 
 
+def test_a_rank_that_was_too_slow_reports_again(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Among hundreds of ranks on a core one may not get its turn before the supervisor hangs up."""
+    monkeypatch.setattr("omb_py.engine.rank.reporting.time", clock := Pauses())
+
+    def supervise() -> None:
+        peer, _ = server.listening.accept()
+        with peer:
+            handshake.write(peer, {"type": "challenge", "nonce": "0"})
+            clock.now += 6.0
+        server.accept()
+
+    thread = threading.Thread(target=supervise)
+    thread.start()
+    link = Link.connect(server.address, "t", timeout=30.0)
+    thread.join()
+    link.close()
+
+
 @pytest.mark.parametrize("address", ["", "host", "host:", "a:1,b"])
 def test_an_address_must_be_one(address: str) -> None:
     with pytest.raises(ValueError, match="not host:port"):
