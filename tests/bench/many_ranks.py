@@ -17,12 +17,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from omb_py.engine.rank.link import AGENTS_VARIABLE
 from omb_py.orchestrate.launching.launchers import command_for
 from omb_py.orchestrate.supervision.supervisor import Handlers, Supervisor
 from tests.support.machines.mpi import YIELD, environment
 
-TIMEOUT_S = 300.0
-"""Seconds without progress after which a launch has failed: MPI_Init of 128 ranks on 2 cores says nothing for long."""
+TIMEOUT_S = 900.0
+"""Seconds without progress after which a launch has failed: MPI_Init of 256 ranks on 2 cores says nothing for long."""
 
 
 @dataclass(slots=True)
@@ -56,8 +57,17 @@ class Watched(Supervisor):
             self.marks.joined = now
 
 
-def launch(ranks: int, iterations: int) -> tuple[Marks, tuple[str, ...]]:
-    """Start ranks that measure a barrier. Returns when things happened, and oddities. Raises OmbError."""
+def launch(
+    ranks: int, iterations: int, timeout: float = TIMEOUT_S, agent: bool = False
+) -> tuple[Marks, tuple[str, ...]]:
+    """Start ranks that measure a barrier. Returns when things happened, and oddities. Raises OmbError.
+
+    Args:
+        ranks: number of ranks, all on this machine.
+        iterations: of the barrier.
+        timeout: seconds without progress after which the launch has failed.
+        agent: whether the ranks speak over an agent, as on another node than the parent's.
+    """
     from omb_py.backends.registry import capabilities_of
     from omb_py.options.request import Request
     from omb_py.orchestrate.planning.backend_selection import narrowed
@@ -79,9 +89,9 @@ def launch(ranks: int, iterations: int) -> tuple[Marks, tuple[str, ...]]:
         supervisor = Watched(
             spec_of(run, plans[0]),
             ranks,
-            TIMEOUT_S,
+            timeout,
             command=command.words,
-            environ={**environment(), **YIELD, **command.environ},
+            environ={**environment(), **YIELD, **command.environ, AGENTS_VARIABLE: str(int(agent))},
             handlers=Handlers(cell=cell),
             launcher=command.name,
         )
@@ -113,13 +123,15 @@ def main() -> int:
     )
     parser.add_argument("--load", type=int, default=2, help="processes that compute meanwhile (default: %(default)s)")
     parser.add_argument("--iterations", type=int, default=5)
+    parser.add_argument("--timeout", type=float, default=TIMEOUT_S, help="seconds without progress (default: 900)")
+    parser.add_argument("--agent", action="store_true", help="the ranks speak over an agent")
     chosen = parser.parse_args()
     failed = 0
     print(f"{'ranks':>6} {'first':>8} {'last':>8} {'joined':>8} {'cell':>8} {'ended':>8}  s since the command")
     with load(chosen.load):
         for ranks in map(int, chosen.ranks.split(",")):
             try:
-                marks, notes = launch(ranks, chosen.iterations)
+                marks, notes = launch(ranks, chosen.iterations, chosen.timeout, chosen.agent)
             except OmbError as problem:
                 failed += 1
                 print(f"{ranks:>6} FAILED: {problem}", *getattr(problem, "__notes__", ()), sep="\n", flush=True)

@@ -59,6 +59,7 @@ def test_all_ranks_reserve_their_buffers_in_one_order_whatever_their_hash_seeds(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 def test_mock_simulates_65536_ranks(tmp_path: Path) -> None:
     result = omb_py.run("barrier", backends=("mock",), ranks=65536, iterations="10", warmup=1, store=tmp_path)
     assert result.frame["ranks"].tolist() == [65536]

@@ -85,11 +85,16 @@ class Run:
                 return victim
         return None
 
+    def agent(self) -> Victim | None:
+        """The agent of this node."""
+        return next((v for v in self.processes() if "supervision.node_agent" in v.command), None)
+
     def wait_for(self, what: str, seconds: float = 30.0) -> Victim:
-        """Wait until a rank (``rank 1``) or the ``launcher`` is there, or cannot come any more."""
+        """Wait until a rank (``rank 1``), the ``launcher`` or the ``agent`` is there, or cannot come any more."""
+        look = {"launcher": self.launcher, "agent": self.agent}
         until = time.monotonic() + seconds
         while time.monotonic() < until:
-            found = self.launcher() if what == "launcher" else self.rank(int(what.split()[1]))
+            found = look[what]() if what in look else self.rank(int(what.split()[1]))
             if found is not None:
                 return found
             if self.process.poll() is not None:

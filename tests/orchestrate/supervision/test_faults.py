@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from omb_py.engine.rank.link import AGENTS_VARIABLE
 from tests.orchestrate.supervision.faultlab import Run, announced, stored
 
 pytestmark = [pytest.mark.mpi, pytest.mark.faults, pytest.mark.timeout(120), pytest.mark.each_library]
@@ -78,6 +79,24 @@ def test_stopped_rank_is_named_within_the_timeout(tmp_path: Path) -> None:
     assert code == 3
     assert "rank 1" in err.rstrip().splitlines()[-1]
     run.assert_no_orphans()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("victim", ["rank 1", "agent"])
+def test_ranks_behind_an_agent(victim: str, tmp_path: Path) -> None:
+    """A killed rank is named; a killed agent ends nothing."""
+    run = Run(tmp_path, "allreduce", "-n", "2", "-m", "8:16", "-i", "8:100,0:200000", env={AGENTS_VARIABLE: "1"})
+    run.wait_for_cells(1)
+    run.wait_for(victim).kill()
+    code, out, err = run.finish(90.0)
+    run.assert_no_orphans()
+    assert stored(tmp_path) == announced(out)
+    if victim == "agent":
+        assert (code, announced(out)) == (0, [8, 16]), err
+        assert "its ranks went on with a connection of their own" in err
+    else:
+        assert code == 3
+        assert "rank 1" in err.rstrip().splitlines()[-1]
 
 
 @pytest.mark.slow
