@@ -8,6 +8,7 @@ while its main thread is blocked in a communication call: no orphans (docs/launc
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import queue
@@ -183,6 +184,7 @@ class Link:
         self._socket.close()
 
     def _beat(self, position: Position, interval: float) -> None:
+        _leave_measuring_core()
         while not self._ended.is_set():
             try:
                 where = dict(position())
@@ -288,6 +290,15 @@ class LocalLink:
 
     def close(self) -> None:
         """Nothing to close."""
+
+
+def _leave_measuring_core() -> None:
+    """Let this thread run on any core but the one to which its rank is bound, where there are others."""
+    with contextlib.suppress(OSError, AttributeError):  # a job may have no other core; only Linux knows the call
+        bound_to = os.sched_getaffinity(0)
+        others = set(range(os.cpu_count() or 1)) - bound_to
+        if others:
+            os.sched_setaffinity(0, others)
 
 
 def _end_process(code: int = LOST) -> NoReturn:

@@ -159,6 +159,30 @@ def test_a_position_that_fails_does_not_stop_the_heart(server: Server) -> None:
     link.close()
 
 
+@pytest.mark.parametrize(
+    ("bound_to", "cores", "expected"),
+    [({2}, 4, {0, 1, 3}), ({0, 1}, 4, {2, 3}), ({0, 1, 2, 3}, 4, None), ({0}, 1, None)],
+)
+def test_heartbeats_leave_the_core_that_measures(
+    server: Server, monkeypatch: pytest.MonkeyPatch, bound_to: set[int], cores: int, expected: set[int] | None
+) -> None:
+    moves: list[tuple[int, set[int], str]] = []
+
+    def move(process: int, to: set[int]) -> None:
+        moves.append((process, to, threading.current_thread().name))
+        raise PermissionError("the heart beats all the same")
+
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: bound_to)
+    monkeypatch.setattr(os, "cpu_count", lambda: cores)
+    monkeypatch.setattr(os, "sched_setaffinity", move)
+    with server.accepting():
+        link = Link.connect(server.address, "t")
+    link.watch(lambda: {"phase": "loop"}, interval=10.0)
+    assert server.read() == {"type": "beat", "phase": "loop"}
+    assert moves == ([] if expected is None else [(0, expected, "omb-beat")])
+    link.close()
+
+
 def test_a_refused_connection_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     tries: list[tuple[str, int]] = []
     connect = socket.create_connection
