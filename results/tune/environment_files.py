@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import Final
 
-from omb_py.results.tune.library_files import LibraryFacts, LibraryFiles, head, rule_line
-from omb_py.results.tune.rules import Rule, RuleTable
+from omb_py.results.tune.library_files import LibraryFacts, LibraryFiles, head
+from omb_py.results.tune.rules import RuleTable
 
 ENVIRONMENT, MODULE = "tuned.env", "tuned.lua"
 _VARIABLES_ALONE: Final = "its variables hold for all sizes and ranks"
@@ -30,11 +30,8 @@ def by_variables(table: RuleTable, facts: LibraryFacts, folder: PurePath) -> Lib
         rules = [rule for rule in table.rules if rule.setting == setting]
         name = re.sub(r"[^A-Za-z0-9]+", "-", setting.name).strip("-") or "setting"
         texts[f"tuned-{name}.env"] = _shell(head(replace(table, rules=tuple(rules))), setting.variables)
-    return LibraryFiles(texts, (), tuple(_choose(rule) for rule in table.rules))
-
-
-def _choose(rule: Rule) -> str:
-    return f"{rule_line(rule)}: {_VARIABLES_ALONE}, so each setting has a file of its own"
+    why = f"{_VARIABLES_ALONE}, so each setting has a file of its own"
+    return LibraryFiles(texts, (), tuple((rule, why) for rule in table.rules))
 
 
 def with_environment(files: LibraryFiles, table: RuleTable) -> LibraryFiles:

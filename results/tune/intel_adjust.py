@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import Final
 
-from omb_py.results.tune.library_files import LibraryFacts, LibraryFiles, by_place, rule_line
+from omb_py.results.tune.library_files import LibraryFacts, LibraryFiles, by_place
 from omb_py.results.tune.rules import RuleTable
 
 _LARGEST: Final = (1 << 31) - 1
@@ -17,16 +17,16 @@ _LARGEST: Final = (1 << 31) - 1
 
 def intel_adjust(table: RuleTable, facts: LibraryFacts, folder: PurePath) -> LibraryFiles:
     """The variables of the rules that choose an algorithm by its number; others are left out."""
-    variables, left_out, more = dict[str, str](), [], dict[str, str]()
+    variables, left_out = dict[str, str](), []
     for collective, sizes in by_place(table.rules).items():
         name, parts = f"I_MPI_ADJUST_{collective.upper()}", []
         for rule in (rule for rules in sizes.values() for rule in rules):
             number = dict(rule.setting.variables).get(name, "")
             if not number.isdigit() or len(rule.setting.variables) > 1:
-                left_out.append(f"{rule_line(rule)}: {name} takes the number of an algorithm alone")
+                left_out.append((rule, f"{name} takes the number of an algorithm alone"))
                 continue
             last = _LARGEST if rule.last_bytes is None else rule.last_bytes
             parts.append(f"{number}:{rule.first_bytes}-{last}@{rule.ranks}-{rule.ranks}")
         if parts:
             variables[name] = ";".join(parts)
-    return LibraryFiles({}, tuple(sorted({**more, **variables}.items())), tuple(left_out))
+    return LibraryFiles({}, tuple(sorted(variables.items())), tuple(left_out))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 
 from omb_py.results.tune.rules import Rule, RuleTable
@@ -33,8 +33,13 @@ class LibraryFiles:
     """File name -> text."""
     variables: tuple[tuple[str, str], ...] = ()
     """Environment variables of a program that is to use the files, sorted by name."""
-    left_out: tuple[str, ...] = ()
-    """A line for each rule that the library's file cannot express, with the reason."""
+    left_out: tuple[tuple[Rule, str], ...] = ()
+    """Each rule that the library's file cannot express, with the reason."""
+
+    @property
+    def left_out_lines(self) -> list[str]:
+        """A line for each of those."""
+        return [f"{rule_line(rule)}: {why}" for rule, why in self.left_out]
 
 
 Writer = Callable[[RuleTable, LibraryFacts, PurePath], LibraryFiles]
@@ -56,8 +61,25 @@ def write_rules(table: RuleTable, facts: LibraryFacts, folder: PurePath) -> Libr
     writers: dict[str, Writer] = {"Open MPI": open_mpi_rules, "MPICH": mpich_selection, "Intel MPI": intel_adjust}
     if not table.rules:
         return LibraryFiles({})
-    files = writers.get(facts.family, by_variables)(table, facts, folder)
+    writer = writers.get(facts.family)
+    files = _with_variables(writer(table, facts, folder), table) if writer else by_variables(table, facts, folder)
     return with_environment(files, table)
+
+
+def _with_variables(files: LibraryFiles, table: RuleTable) -> LibraryFiles:
+    """The same with the variables of rules for every size, where no file can say them.
+
+    A variable holds for any number of ranks, so all rules of the collective must have one setting.
+    """
+    variables, left = dict(files.variables), list(files.left_out)
+    for collective in dict.fromkeys(rule.collective for rule, _ in files.left_out):
+        rules = [rule for rule in table.rules if rule.collective == collective]
+        setting = rules[0].setting
+        alike = all(rule.setting == setting and rule.for_all_sizes for rule in rules)
+        if alike and all(variables.get(name, value) == value for name, value in setting.variables):
+            variables |= dict(setting.variables)
+            left = [entry for entry in left if entry[0] not in rules]
+    return replace(files, variables=tuple(sorted(variables.items())), left_out=tuple(left))
 
 
 def head(table: RuleTable, mark: str = "#") -> str:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, Final
 
-from omb_py.results.tune.library_files import LibraryFacts, LibraryFiles, by_place, head, rule_line
+from omb_py.results.tune.library_files import LibraryFacts, LibraryFiles, by_place, head
 from omb_py.results.tune.rules import Rule, RuleTable
 
 FILES: Final = {
@@ -72,7 +72,7 @@ def mpich_selection(table: RuleTable, facts: LibraryFacts, folder: PurePath) -> 
     for rule in table.rules:
         why = "this library has no selection in JSON" if not trees else _inexpressible(rule, facts)
         if why:
-            left_out.append(f"{rule_line(rule)}: {why}")
+            left_out.append((rule, why))
         else:
             expressed.append(rule)
     if trees is None or not expressed:

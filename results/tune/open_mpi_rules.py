@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Final
 
-from omb_py.results.tune.library_files import LibraryFacts, LibraryFiles, by_place, head, rule_line
+from omb_py.results.tune.library_files import LibraryFacts, LibraryFiles, by_place, head
 from omb_py.results.tune.rules import Rule, RuleTable
 
 FILE: Final = "openmpi-rules.conf"
@@ -41,7 +41,7 @@ def open_mpi_rules(table: RuleTable, facts: LibraryFacts, folder: PurePath) -> L
     for rule in table.rules:
         why = _inexpressible(rule, facts)
         if why:
-            left_out.append(f"{rule_line(rule)}: {why}")
+            left_out.append((rule, why))
             continue
         expressed.append(rule)
         more |= {name: value for name, value in rule.setting.variables if not name.startswith(_PREFIX)}

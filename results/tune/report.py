@@ -12,17 +12,23 @@ from omb_py.errors import INCONCLUSIVE, NEGATIVE, OK
 from omb_py.results.compare.judge import Answer
 from omb_py.results.formats.document import CaseResult, Document, Outcome, TextTable
 from omb_py.results.formats.units import counted, share_text, size_text
+from omb_py.results.tune.mended import Mended, as_data
+from omb_py.results.tune.points import Point
 from omb_py.results.tune.rules import Rule, RuleTable
 
-_RULE_HEADS = ("ranks", "sizes", "setting", "time", "interval", "variables")
-_CELL_HEADS = ("ranks", "size", "setting", "default µs", "tuned µs", "ratio", "interval", "verdict", "launches")
+_RULE_HEADS = ("collective", "ranks", "sizes", "setting", "time", "interval", "variables")
+_CELL_HEADS = (
+    *("collective", "of", "ranks", "size", "setting"),
+    *("default µs", "tuned µs", "ratio", "interval", "verdict", "launches"),
+)
+_LEFT = ("collective", "of", "sizes", "setting", "variables", "verdict")
 
 
 @dataclass(frozen=True, slots=True)
 class Proved:
     """The verdict of fresh launches on one size."""
 
-    ranks: int
+    point: Point
     size: int
     setting: str
     answer: Answer
@@ -38,8 +44,8 @@ class Report:
     proved: Sequence[Proved] = ()
     excluded: Mapping[str, str] = field(default_factory=dict)
     """Candidate -> why it was left out."""
-    undecided: Sequence[tuple[int, int]] = ()
-    """Ranks and size of what the budget left open."""
+    undecided: Sequence[tuple[Point, int]] = ()
+    """Point and size of what the budget left open."""
     needed: str = ""
     """What the open sizes would take."""
     candidates: int = 0
@@ -55,11 +61,19 @@ class Report:
     """Files that were written."""
     left_out: Sequence[str] = ()
     """Rules that the library's own file cannot express, each with the reason."""
+    disputed: Sequence[tuple[Point, int]] = ()
+    """A point and a size at which operations or kinds of buffers want different settings, so that nothing is set."""
+    workload: str = ""
+    """The workload whose collectives were tuned; empty: none."""
+    mended: Sequence[Mended] = ()
+    """Guidelines that the library violates as it is, with their verdicts under the files."""
+    step: Answer | None = None
+    """The verdict on its step, default against files."""
 
     @property
     def words(self) -> Counter[str]:
         """Verdict of the proof -> number of sizes."""
-        return Counter(one.answer.verdict for one in self.proved)
+        return Counter(answer.verdict for answer in (*(one.answer for one in self.proved), self.step) if answer)
 
     @property
     def holds_up(self) -> bool:
@@ -81,6 +95,13 @@ def exit_code(report: Report, strict: bool = False) -> int:
 
 def headline(report: Report) -> str:
     """The conclusion in one line."""
+    text = _conclusion(report)
+    if report.step is None:
+        return text
+    return f"{text}; the step: {report.step.verdict}, {report.step.ratio:.2f} of its time"
+
+
+def _conclusion(report: Report) -> str:
     counts = ", ".join(
         f"{report.words[w]} {w.lower()}" for w in ("SLOWER", "FASTER", "SAME", "UNCLEAR") if report.words[w]
     )
@@ -102,24 +123,52 @@ def document_of(report: Report, strict: bool = False) -> Document:
     """Make the document of a tuning's report."""
     rules = [_rule_row(rule) for rule in report.table.rules]
     cells = [_cell_row(one) for one in report.proved]
-    tables = [TextTable(_RULE_HEADS, rows, ("sizes", "setting", "variables")) for rows in (rules,) if rows]
-    tables += [
-        TextTable(_CELL_HEADS, rows, ("setting", "verdict"), spare=("launches", "interval"))
-        for rows in (cells,)
-        if rows
-    ]
+    left_out = _alike(report)
+    tables = [_table(_RULE_HEADS, rules, left_out), _table(_CELL_HEADS, cells, left_out, ("launches", "interval"))]
     return Document(
         "omb-py tune",
         headline(report),
         exit_code(report, strict),
         partial(_as_dict, report),
-        [_measured(report)],
-        tuple(tables),
+        [_measured(report), *_step_line(report)],
+        tuple(table for table in tables if table.rows),
         problems=[f"{name} is excluded: {why}" for name, why in report.excluded.items()],
         notes=_notes(report),
         cases=_cases(report),
         properties={"run": report.run_id, "margin": str(report.margin)},
     )
+
+
+def _alike(report: Report) -> set[str]:
+    """Columns that say the same in every row."""
+    points = [one.point for one in report.proved]
+    collectives = {point.benchmark for point in points} | {rule.collective for rule in report.table.rules}
+    alike = {"of"} if len({point.variant for point in points}) < 2 else set()
+    return alike | ({"collective"} if len(collectives) < 2 else set())
+
+
+def _table(
+    heads: Sequence[str], rows: Sequence[Sequence[str]], left_out: set[str], spare: Sequence[str] = ()
+) -> TextTable:
+    kept = [place for place, head in enumerate(heads) if head not in left_out]
+    named = tuple(heads[place] for place in kept)
+    return TextTable(
+        named,
+        [tuple(row[place] for place in kept) for row in rows],
+        tuple(head for head in _LEFT if head in named),
+        spare=tuple(spare),
+    )
+
+
+def _step_line(report: Report) -> list[str]:
+    """What the step of a workload gains, in one line."""
+    if not report.workload or report.step is None:
+        return [f"the step of {report.workload} was not compared: there is no file for it"] if report.workload else []
+    a = report.step
+    return [
+        f"the step of {report.workload}: {a.verdict}: {a.base_us:.2f} µs by default, {a.new_us:.2f} µs with the files, "
+        f"ratio {a.ratio:.3f} ({a.low:.3f} … {a.high:.3f}), {counted(a.launches[1], 'launch')} each"
+    ]
 
 
 def _measured(report: Report) -> str:
@@ -135,8 +184,14 @@ def _notes(report: Report) -> list[str]:
         f"{share_text(report.margin)} or more"
     ]
     if report.needed:
-        open_sizes = ", ".join(f"{size_text(size)} on {ranks} ranks" for ranks, size in report.undecided)
+        open_sizes = ", ".join(f"{size_text(size)} on {point.ranks} ranks" for point, size in report.undecided)
         notes.append(f"undecided{': ' + open_sizes if open_sizes else ''}: {report.needed}")
+    notes += [
+        f"{point.benchmark} on {point.ranks} ranks, {size_text(size)}: nothing is set, since operations or kinds of "
+        "buffers want different settings"
+        for point, size in report.disputed
+    ]
+    notes += [f"guideline {line}" for line in report.mended]
     notes += [f"not in the library's file: {text}" for text in report.left_out]
     notes += [f"written: {path}" for path in report.files]
     notes += [f"omb-py compare {run} shows the proof again" for run in report.proofs]
@@ -144,6 +199,8 @@ def _notes(report: Report) -> list[str]:
 
 
 def _range(rule: Rule) -> str:
+    if rule.for_all_sizes:
+        return "all"
     last = "" if rule.last_bytes is None else size_text(rule.last_bytes)
     return (
         size_text(rule.first_bytes)
@@ -155,13 +212,16 @@ def _range(rule: Rule) -> str:
 def _rule_row(rule: Rule) -> tuple[str, ...]:
     variables = " ".join(f"{name}={value}" for name, value in rule.setting.variables)
     interval = f"{rule.low:.3f} … {rule.high:.3f}"
-    return str(rule.ranks), _range(rule), rule.setting.name, f"{rule.ratio:.3f}", interval, variables
+    ratio = f"{rule.ratio:.3f}"
+    return rule.collective, str(rule.ranks), _range(rule), rule.setting.name, ratio, interval, variables
 
 
 def _cell_row(one: Proved) -> tuple[str, ...]:
     a = one.answer
     return (
-        str(one.ranks),
+        one.point.benchmark,
+        one.point.variant,
+        str(one.point.ranks),
         size_text(one.size),
         one.setting,
         f"{a.base_us:.2f}",
@@ -184,11 +244,15 @@ def _as_dict(report: Report) -> dict[str, Any]:
         "share_of_full_grid": report.share,
         "rules": [asdict(rule) for rule in report.table.rules],
         "proof": [
-            {"ranks": one.ranks, "size_bytes": one.size, "setting": one.setting, **asdict(one.answer)}
+            {**_as_data(one.point), "size_bytes": one.size, "setting": one.setting, **asdict(one.answer)}
             for one in report.proved
         ],
         "excluded": dict(report.excluded),
-        "undecided": [{"ranks": ranks, "size_bytes": size} for ranks, size in report.undecided],
+        "undecided": [{**_as_data(point), "size_bytes": size} for point, size in report.undecided],
+        "disputed": [{**_as_data(point), "size_bytes": size} for point, size in report.disputed],
+        "guidelines": [as_data(each) for each in report.mended],
+        "workload": report.workload or None,
+        "step": asdict(report.step) if report.step else None,
         "needed": report.needed or None,
         "left_out": list(report.left_out),
         "files": list(report.files),
@@ -196,16 +260,24 @@ def _as_dict(report: Report) -> dict[str, Any]:
     }
 
 
+def _as_data(point: Point) -> dict[str, Any]:
+    data = asdict(point)
+    return {"collective": data.pop("benchmark"), **data}
+
+
 def _cases(report: Report) -> list[CaseResult]:
     """One test case a proved size: SLOWER is a failure, UNCLEAR is skipped; an excluded candidate is an error."""
     outcomes: Mapping[str, Outcome] = {"SLOWER": "failure", "UNCLEAR": "skipped"}
     cases = [
         CaseResult(
-            f"tune.{report.collective}",
-            f"{one.ranks} ranks, {size_text(one.size)}",
+            f"tune.{one.point.benchmark}",
+            f"{one.point.ranks} ranks, {size_text(one.size)}",
             outcomes.get(one.answer.verdict),
             f"{one.setting}: {one.answer.verdict}, ratio {one.answer.ratio:.3f}",
         )
         for one in report.proved
     ]
+    if report.step:
+        verdict, ratio = report.step.verdict, report.step.ratio
+        cases.append(CaseResult("tune.step", report.workload, outcomes.get(verdict), f"{verdict}, ratio {ratio:.3f}"))
     return cases + [CaseResult("tune.candidates", name, "error", why) for name, why in report.excluded.items()]

@@ -45,6 +45,11 @@ class Rule:
     high: float
     """Upper end of it; the largest of its sizes."""
 
+    @property
+    def for_all_sizes(self) -> bool:
+        """Whether the rule has neither a smallest nor a largest size."""
+        return self.first_bytes == 0 and self.last_bytes is None
+
     def holds(self, nbytes: int) -> bool:
         """Whether the rule is for a message of `nbytes`."""
         return self.first_bytes <= nbytes and (self.last_bytes is None or nbytes <= self.last_bytes)

@@ -13,6 +13,8 @@ from omb_py.backends.registry import capabilities_of, in_process
 from omb_py.engine.rank.launcher_variables import joined_environment
 from omb_py.errors import EnvironmentProblem, Interrupted, OmbError, UsageError, nearest
 from omb_py.options.request import DEFAULT_RANKS, SILENT, Request
+from omb_py.orchestrate.compare.session import simulated_in
+from omb_py.orchestrate.launching.rank_environment import HERE, Where
 from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, check, check_ranks, plan_all
 from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.printers import Kept
@@ -79,7 +81,9 @@ def able(guidelines: Sequence[Guideline], request: Request) -> tuple[list[Checke
     return fit, skipped
 
 
-def check_guidelines(request: Request, words: Sequence[str], rules: Rules, within_s: float | None = None) -> Report:
+def check_guidelines(
+    request: Request, words: Sequence[str], rules: Rules, within_s: float | None = None, where: Where = HERE
+) -> Report:
     """Measure guidelines and judge them; every launch is stored, under one run.
 
     Args:
@@ -88,6 +92,7 @@ def check_guidelines(request: Request, words: Sequence[str], rules: Rules, withi
         rules: rules of the verdicts, declared before the first launch.
         within_s: seconds after which no launch begins; the first round stops at half of them. What is undecided then
             stays UNCLEAR. None: no limit.
+        where: Python and environment of the ranks.
 
     Raises:
         UsageError: a word is unknown, or there are too few launches.
@@ -111,7 +116,7 @@ def check_guidelines(request: Request, words: Sequence[str], rules: Rules, withi
     fit, skipped = able(chosen(words), shared)
     plans = plan_all(fit)
     kept = Kept()
-    run = replace(new_run(shared, plans), printer=kept)
+    run = replace(new_run(shared, plans), printer=kept, where=where)
     run.note(f"{len(fit)} guidelines, {len(plans[0].cells)} cells a launch, {request.launches} launches")
     began = time.monotonic()
     until = began + within_s if within_s else None
@@ -154,7 +159,8 @@ def _make(run: Run, plans: Sequence[LaunchPlan], number: int, until: float | Non
         cells = list(plan.cells)
         random.Random(f"{run.seed} {number}").shuffle(cells)  # a cell may inherit caches from the one before
         try:
-            start(run, replace(plan, cells=tuple(cells), index=number))
+            with simulated_in(run.where, plan.backend):
+                start(run, replace(plan, cells=tuple(cells), index=number))
         except Interrupted as error:
             raise Interrupted(f"{error}: {_kept_text(run)}") from None
         except OmbError as error:  # bad input stays bad input, also if only the ranks can see it

@@ -11,93 +11,78 @@ from pathlib import Path
 from omb_py import __version__
 from omb_py.backends.knobs import LibraryKnobs
 from omb_py.errors import EnvironmentProblem
+from omb_py.orchestrate.launching.rank_environment import Where
 from omb_py.orchestrate.running.progress import duration_text
-from omb_py.orchestrate.tune.launches import Launcher
+from omb_py.orchestrate.tune.groups import Group
+from omb_py.orchestrate.tune.launches import Launcher, where_of
 from omb_py.orchestrate.tune.library_files import files_of
 from omb_py.orchestrate.tune.proof import PAIRS, Proof
 from omb_py.orchestrate.tune.searching import Searching
 from omb_py.results.store.write import reason, write_atomically
 from omb_py.results.tune.library_files import LibraryFiles
 from omb_py.results.tune.report import Proved, Report
-from omb_py.results.tune.rules import DEFAULT, Rule, RuleTable, to_json
-from omb_py.results.tune.segments import proved, rule_of
+from omb_py.results.tune.rules import DEFAULT, RuleTable, Setting, to_json
 
 TABLE_FILE = "rules.json"
 UNPROVEN = "unproven"
 """Folder of the files that the proof is about."""
-_UNPROVEN = (1.0, 1.0, 1.0)
-"""Ratio and interval of a rule before its proof."""
 
 
-def report_of(searching: Sequence[Searching], proof: Proof, launcher: Launcher, command: str) -> Report:
+def report_of(groups: Sequence[Group], proof: Proof, launcher: Launcher, command: str, workload: str = "") -> Report:
     """The report, without files.
 
     Args:
-        searching: the searches, at their ends.
+        groups: the searches, at their ends.
         proof: what fresh launches said.
         launcher: made the launches.
         command: the command line, for the heads of files.
+        workload: the workload whose collectives were tuned; empty: none.
     """
-    table = RuleTable(_library(launcher), tuple(_rules(searching, proof)), _who(launcher, command))
+    rules = tuple(rule for group in groups for rule in group.proved(proof.answers))
+    searching = [one for group in groups for one in group.searches]
     full = sum(len(one.settings) * len(one.search.sizes) * PAIRS for one in searching)
     undecided = [
-        (one.plan.ranks, one.search.sizes[place])
-        for one in searching
-        if one.stopped
-        for place in one.search.open_places
+        (one.point, one.search.sizes[place]) for one in searching if one.stopped for place in one.search.open_places
     ]
     return Report(
-        searching[0].checked.benchmark.name,
-        table,
-        _proved(searching, proof),
-        {name: why for one in searching for name, why in one.failed.items()},
+        ", ".join(dict.fromkeys(one.point.benchmark for one in searching)),
+        RuleTable(_library(launcher), rules, _who(launcher, command)),
+        [cell for group in groups for cell in _proved(group, proof)],
+        _excluded(searching),
         undecided,
         _needed(searching, proof, launcher),
-        len(searching[0].settings) - 1,
+        len({setting for one in searching for setting in one.settings}) - 1,
         searching[0].search.design.margin,
         launcher.index,
         sum(one.search.spent for one in searching) / full,
         launcher.run.run_id,
         [report.run_id for report in proof.reports if report.run_id],
+        disputed=[(group.searches[0].point, size) for group in groups for size in group.disputed()],
+        workload=workload,
+        step=proof.step,
     )
 
 
-def _rules(searching: Sequence[Searching], proof: Proof) -> list[Rule]:
-    rules = []
-    for one in searching:
-        ranks, sizes = one.plan.ranks, one.search.sizes
-        answers = {p: proof.answers[ranks, size] for p, size in enumerate(sizes) if (ranks, size) in proof.answers}
-        for left in proved(one.segments(), answers, sizes):
-            setting = one.settings[left.candidate]
-            rules.append(rule_of(left, answers, setting, one.checked.benchmark.name, ranks))
-    return rules
+def _excluded(searching: Sequence[Searching]) -> dict[str, str]:
+    """Candidate -> why it was left out; with its point where there are several."""
+    several = len(searching) > 1
+    return {f"{name} ({one.point})" if several else name: why for one in searching for name, why in one.failed.items()}
 
 
-def proposal(searching: Sequence[Searching], launcher: Launcher, command: str) -> RuleTable:
+def proposal(groups: Sequence[Group], launcher: Launcher, command: str) -> RuleTable:
     """The rules that the search proposes, not proved: their ratio is 1."""
-    rules = [
-        Rule(
-            one.checked.benchmark.name,
-            one.plan.ranks,
-            found.first_bytes,
-            found.last_bytes,
-            one.settings[found.candidate],
-            *_UNPROVEN,
-        )
-        for one in searching
-        for found in one.segments()
+    rules = tuple(rule for group in groups for rule in group.proposed())
+    return RuleTable(_library(launcher), rules, _who(launcher, command))
+
+
+def _proved(group: Group, proof: Proof) -> list[Proved]:
+    names = {group.sizes[p]: group.settings[s.candidate].name for s in group.segments() for p in s.places}
+    return [
+        Proved(one.point, size, names.get(size, DEFAULT.name), answer)
+        for one in group.searches
+        for size in one.search.sizes
+        if (answer := proof.answers.get((one.point, size))) is not None
     ]
-    return RuleTable(_library(launcher), tuple(rules), _who(launcher, command))
-
-
-def _proved(searching: Sequence[Searching], proof: Proof) -> list[Proved]:
-    cells = []
-    for one in searching:
-        names = {p: one.settings[found.candidate].name for found in one.segments() for p in found.places}
-        for place, size in enumerate(one.search.sizes):
-            if (answer := proof.answers.get((one.plan.ranks, size))) is not None:
-                cells.append(Proved(one.plan.ranks, size, names.get(place, DEFAULT.name), answer))
-    return cells
 
 
 def _needed(searching: Sequence[Searching], proof: Proof, launcher: Launcher) -> str:
@@ -133,7 +118,7 @@ def unproven_files(table: RuleTable, library: LibraryKnobs, folder: Path) -> Lib
     return files
 
 
-def write_files(report: Report, folder: Path, library: LibraryKnobs | None) -> None:
+def write_files(report: Report, folder: Path, library: LibraryKnobs | None) -> Where | None:
     """Write the files of a report that holds up under their final names, and add them to it.
 
     Args:
@@ -141,21 +126,28 @@ def write_files(report: Report, folder: Path, library: LibraryKnobs | None) -> N
         folder: where the files stand.
         library: makes the library's own files; None: the table of rules alone.
 
+    Returns:
+        The environment of ranks that use the rules; None where there are none, or no environment holds for all.
+
     Raises:
         EnvironmentProblem: a file cannot be written.
     """
     if not report.holds_up:
-        return
+        return None
+    settings = {rule.setting for rule in report.table.rules}
+    variables = next(iter(settings)).variables if len(settings) == 1 else ()
     if report.table.rules:
         texts = {TABLE_FILE: to_json(report.table)}
         if library is not None:
             files = files_of(report.table, library, folder)
             texts |= files.texts
-            report.left_out = files.left_out
+            report.left_out = files.left_out_lines
+            variables = files.variables or variables
         _write(folder, texts)
         report.files = [str(folder / name) for name in texts]
     if not report.marginal:
         shutil.rmtree(folder / UNPROVEN, ignore_errors=True)
+    return where_of(Setting("files", variables)) if variables else None
 
 
 def _write(folder: Path, texts: Mapping[str, str]) -> None:

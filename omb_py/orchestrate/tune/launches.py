@@ -19,6 +19,7 @@ from omb_py.orchestrate.running.run import start
 from omb_py.orchestrate.tune.stored_launches import Stored, text_of
 from omb_py.results.compare.tags import TUNE_BLOCK, TUNE_SETTING
 from omb_py.results.statistics.launch_time import time_of
+from omb_py.results.tune.points import Point
 from omb_py.results.tune.rules import Setting
 
 TRIAL = -1
@@ -34,6 +35,14 @@ def where_of(setting: Setting) -> Where:
     variables = dict(setting.variables)
     return Where(
         variables=variables, facts={"config": {"setting": setting.name, "set": variables}} if variables else {}
+    )
+
+
+def point_of(checked: CheckedRequest, plan: LaunchPlan) -> Point:
+    """The point of a launch whose cells differ in size alone."""
+    cell = plan.cells[0]
+    return Point(
+        cell.benchmark, plan.ranks, cell.dtype, cell.op if takes(checked.benchmark, "op") else "", cell.in_place
     )
 
 
@@ -55,8 +64,8 @@ class Launcher:
     """Time of that first launch."""
     rows: list[dict[str, Any]] = field(default_factory=list)
     """One row of each launch that has some."""
-    _checked: set[tuple[int, str, int]] = field(default_factory=set)
-    """Ranks, setting and size whose bytes were checked."""
+    _checked: set[tuple[Point, str, int]] = field(default_factory=set)
+    """Point, setting and size whose bytes were checked."""
 
     @property
     def mean_s(self) -> float:
@@ -73,10 +82,10 @@ class Launcher:
     def __call__(
         self, checked: CheckedRequest, plan: LaunchPlan, setting: Setting, block: int, sizes: Sequence[int]
     ) -> dict[int, float]:
-        """Launch a candidate.
+        """Launch a candidate, or take its launch from the store.
 
         Args:
-            checked: the request of this number of ranks.
+            checked: the request of a point.
             plan: its launch, with all of its sizes.
             setting: the candidate.
             block: number of the block.
@@ -89,7 +98,16 @@ class Launcher:
             CandidateFailed: ranks died or hung, the library refused the setting, or a byte was wrong.
             Interrupted, EnvironmentProblem: the user pressed Ctrl-C, or results cannot be stored.
         """
-        key = (plan.ranks, block, setting.name)
+        rows = self.rows_of(checked, plan, setting, block, sizes)
+        times = {int(row["size_bytes"] or 0): time_of(row) for row in rows}
+        return {size: median for size, median in times.items() if median}
+
+    def rows_of(
+        self, checked: CheckedRequest, plan: LaunchPlan, setting: Setting, block: int, sizes: Sequence[int]
+    ) -> list[dict[str, Any]]:
+        """The rows of a launch, in the order of `sizes`; arguments and errors are those of a call."""
+        point = point_of(checked, plan)
+        key = (point, block, setting.name)
         if why := self.stored.failed.get(text_of(key)):
             raise CandidateFailed(why)
         rows = self.stored.take(key, sizes)
@@ -98,18 +116,17 @@ class Launcher:
         wrong = next((row for row in rows if row["validated"] is False), None)
         if wrong is not None:
             raise CandidateFailed(f"{wrong['wrong_bytes']} wrong bytes at {wrong['size_bytes'] or 0} B")
-        self._checked |= {(plan.ranks, setting.name, int(row["size_bytes"] or 0)) for row in rows}
+        self._checked |= {(point, setting.name, int(row["size_bytes"] or 0)) for row in rows}
         self.rows += rows[:1]
-        times = {int(row["size_bytes"] or 0): time_of(row) for row in rows}
-        return {size: median for size, median in times.items() if median}
+        return rows
 
     def _launch(
         self, checked: CheckedRequest, plan: LaunchPlan, setting: Setting, block: int, sizes: Sequence[int]
     ) -> list[dict[str, Any]]:
         by_size = {cell.size: cell for cell in plan.cells}
-        may = takes(checked.benchmark, "validation")
+        may, point = takes(checked.benchmark, "validation"), point_of(checked, plan)
         cells = tuple(
-            replace(by_size[s], validate=may and (plan.ranks, setting.name, s) not in self._checked) for s in sizes
+            replace(by_size[s], validate=may and (point, setting.name, s) not in self._checked) for s in sizes
         )
         launch = replace(plan, cells=cells, index=self.index)
         self.index += 1

@@ -13,8 +13,8 @@ from omb_py.orchestrate.compare.stored import compare_stored
 from omb_py.orchestrate.launching.rank_environment import HERE, Where
 from omb_py.orchestrate.planning.plan import CheckedRequest
 from omb_py.orchestrate.running.collector import Run
+from omb_py.orchestrate.tune.groups import Group
 from omb_py.orchestrate.tune.launches import where_of
-from omb_py.orchestrate.tune.searching import Searching
 from omb_py.results.compare.judge import Answer, Rules
 from omb_py.results.compare.match import Side
 from omb_py.results.compare.report import Report
@@ -23,10 +23,13 @@ from omb_py.results.statistics.sides.sign_flips import fewest_pairs
 from omb_py.results.store.keys import digest
 from omb_py.results.tune.design import Design
 from omb_py.results.tune.library_files import LibraryFiles
+from omb_py.results.tune.points import Point
 from omb_py.results.tune.rules import Setting
 
 PAIRS, ROUNDS = 10, 3
 """Fewest pairs of launches in each round, and most rounds, of the proof."""
+STEP = "step"
+"""The benchmark of a workload."""
 ALPHA = 0.01
 """Chance that a proof of what makes no difference calls anything FASTER or SLOWER."""
 
@@ -35,8 +38,12 @@ ALPHA = 0.01
 class Proof:
     """What fresh launches said."""
 
-    answers: dict[tuple[int, int], Answer] = field(default_factory=dict)
-    """Ranks and size in bytes -> the verdict on the median."""
+    answers: dict[tuple[Point, int], Answer] = field(default_factory=dict)
+    """Point and size in bytes -> the verdict on the median."""
+    step: Answer | None = None
+    """The verdict on the step of a workload, with the file; None where none was tuned, or none could be compared."""
+    files: LibraryFiles | None = None
+    """The library's files that were proved; None where settings were proved one by one."""
     reports: list[Report] = field(default_factory=list)
     """The comparisons that it consists of."""
     missing_s: float = 0.0
@@ -46,9 +53,11 @@ class Proof:
         """Add the verdicts of a comparison."""
         self.reports.append(report)
         for cell, judged in zip(report.matched.cells, report.judged, strict=True):
-            key = (int(cell.base["ranks"]), int(cell.base["size_bytes"] or 0))
-            if "median" in judged.answers:
-                self.answers[key] = judged.answers["median"]
+            answer = judged.answers.get("median")
+            if answer and cell.base["benchmark"] == STEP:
+                self.step = answer
+            elif answer:
+                self.answers[Point.of_row(cell.base), int(cell.base["size_bytes"] or 0)] = answer
 
 
 def rules_of(design: Design, parts: int) -> Rules:
@@ -61,11 +70,14 @@ def pairs_of(rules: Rules) -> int:
     return max(PAIRS, fewest_pairs(SPENDING[rules.rounds - 1][0] * rules.alpha))
 
 
-def prove_files(searching: Sequence[Searching], files: LibraryFiles, run: Run, store: Path) -> Proof:
-    """Compare the default with the library's files, at every size that the search has measured.
+def prove_files(
+    groups: Sequence[Group], step: CheckedRequest | None, files: LibraryFiles, run: Run, store: Path
+) -> Proof:
+    """Compare the default with the library's files, at every size that a search has measured.
 
     Args:
-        searching: the searches, at their ends.
+        groups: the searches, at their ends.
+        step: the step of a workload, which is compared too; None: there is none.
         files: the files as they were written, with the variables that make the library read them.
         run: the tuning.
         store: where the launches are stored.
@@ -73,19 +85,22 @@ def prove_files(searching: Sequence[Searching], files: LibraryFiles, run: Run, s
     Raises:
         OmbError: as :func:`omb_py.orchestrate.compare.session.compare`.
     """
+    searching = [one for group in groups for one in group.searches]
     checked = [at_sizes(one.checked, [one.search.sizes[p] for p in one.search.choices()]) for one in searching]
+    checked += [step] if step else []
     run.note("proof: the default against the files, in fresh launches")
     where = where_of(Setting("files", files.variables))
-    proof = Proof()
+    proof = Proof(files=files)
     proof.take(compared(checked, where, "files", rules_of(searching[0].search.design, 1), run, store))
     return proof
 
 
-def prove_settings(searching: Sequence[Searching], run: Run, store: Path) -> Proof:
+def prove_settings(groups: Sequence[Group], step: CheckedRequest | None, run: Run, store: Path) -> Proof:
     """Compare the default with each setting that was found, at the sizes for which it was found.
 
     Args:
-        searching: the searches, at their ends.
+        groups: the searches, at their ends.
+        step: the step of a workload, which is compared too where there is one setting for all; None: there is none.
         run: the tuning.
         store: where the launches are stored.
 
@@ -93,17 +108,21 @@ def prove_settings(searching: Sequence[Searching], run: Run, store: Path) -> Pro
         OmbError: as :func:`omb_py.orchestrate.compare.session.compare`.
     """
     parts: dict[Setting, list[CheckedRequest]] = {}
-    for one in searching:
-        for candidate in dict.fromkeys(found.candidate for found in one.segments()):
-            sizes = [
-                one.search.sizes[place]
-                for found in one.segments()
+    for group in groups:
+        for candidate in dict.fromkeys(found.candidate for found in group.segments()):
+            wanted = {
+                group.sizes[place]
+                for found in group.segments()
                 if found.candidate == candidate
                 for place in found.places
-            ]
-            parts.setdefault(one.settings[candidate], []).append(at_sizes(one.checked, sizes))
+            }
+            for one in group.searches:
+                if sizes := sorted(wanted.intersection(one.search.sizes)):
+                    parts.setdefault(one.settings[candidate], []).append(at_sizes(one.checked, sizes))
+    if step and len(parts) == 1:
+        next(iter(parts.values())).append(step)
     proof = Proof()
-    rules = rules_of(searching[0].search.design, max(1, len(parts)))
+    rules = rules_of(groups[0].searches[0].search.design, max(1, len(parts)))
     for number, (setting, checked) in enumerate(parts.items(), 1):
         run.note(f"proof {number} of {len(parts)}: the default against {setting.name}, in fresh launches")
         proof.take(compared(checked, where_of(setting), setting.name, rules, run, store))
@@ -112,8 +131,16 @@ def prove_settings(searching: Sequence[Searching], run: Run, store: Path) -> Pro
 
 def at_sizes(checked: CheckedRequest, sizes: Sequence[int]) -> CheckedRequest:
     """The request with these sizes alone."""
-    several = len(sizes) > 1  # a single number would be the largest size
-    return checked.changed(sizes=",".join(map(str, sorted(sizes))) if several else f"{sizes[0]}:{sizes[0]}")
+    return checked.changed(sizes=sizes_text(sizes))
+
+
+def sizes_text(sizes: Sequence[int]) -> str:
+    """Sizes as ``-m`` takes them; a single number would be the largest size.
+
+    >>> sizes_text([64, 8]), sizes_text([8])
+    ('8,64', '8:8')
+    """
+    return ",".join(map(str, sorted(sizes))) if len(sizes) > 1 else f"{sizes[0]}:{sizes[0]}"
 
 
 def compared(checked: Sequence[CheckedRequest], where: Where, name: str, rules: Rules, run: Run, store: Path) -> Report:

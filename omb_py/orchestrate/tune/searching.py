@@ -1,4 +1,4 @@
-"""The searches of a tuning, one for each number of ranks: their blocks are launched by turns, within the budget."""
+"""The searches of a tuning, one for each point of its grid: their blocks are launched by turns, within the budget."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan
-from omb_py.orchestrate.tune.launches import CandidateFailed, Launcher
+from omb_py.orchestrate.tune.launches import CandidateFailed, Launcher, point_of
 from omb_py.results.tune.design import Design, Wanted
 from omb_py.results.tune.elimination import DEFAULT_CANDIDATE
+from omb_py.results.tune.points import Point
 from omb_py.results.tune.rules import Setting
 from omb_py.results.tune.search import Search
-from omb_py.results.tune.segments import Segment, segments
 
 
 @dataclass(slots=True)
 class Searching:
-    """The search on one number of ranks."""
+    """The search at one point of the grid."""
 
     checked: CheckedRequest
     plan: LaunchPlan
@@ -36,9 +36,10 @@ class Searching:
         sizes = tuple(sorted(cell.size for cell in plan.cells))
         return Searching(checked, plan, settings, Search(sizes, len(settings), design))
 
-    def segments(self) -> list[Segment]:
-        """The ranges of sizes that it proposes."""
-        return segments(self.search.choices(), self.search.sizes)
+    @property
+    def point(self) -> Point:
+        """What it holds fixed."""
+        return point_of(self.checked, self.plan)
 
     def block(self, wanted: Sequence[Wanted], launcher: Launcher, store: Path) -> None:
         """Make the launches of a block. Raises CandidateFailed where the default fails, and what launches raise."""
@@ -54,7 +55,7 @@ class Searching:
                 if one.candidate == DEFAULT_CANDIDATE:
                     raise
                 self.failed[setting.name] = str(error)
-                launcher.stored.fail((self.plan.ranks, one.block, setting.name), str(error), store, launcher.run.run_id)
+                launcher.stored.fail((self.point, one.block, setting.name), str(error), store, launcher.run.run_id)
                 launcher.run.note(f"{setting.name} is excluded: {error}")
                 self.search.exclude(one.candidate)
                 continue
@@ -89,5 +90,5 @@ def search_all(searching: Sequence[Searching], launcher: Launcher, store: Path) 
             run.command.progress.plan([len(w.places) for w in wanted])
             if one.search.block in (0, *one.search.design.checks):
                 cells = sum(len(w.places) for w in wanted)
-                run.note(f"{one.plan.ranks} ranks, block {number}: {len(wanted)} launches, {cells} cells")
+                run.note(f"{one.point}, block {number}: {len(wanted)} launches, {cells} cells")
             one.block(wanted, launcher, store)

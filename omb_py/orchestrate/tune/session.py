@@ -20,24 +20,38 @@ from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, plan_al
 from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.run import new_run
 from omb_py.orchestrate.tune.conclusion import proposal, report_of, unproven_files, write_files
+from omb_py.orchestrate.tune.groups import Group, groups_of
+from omb_py.orchestrate.tune.guidelines import mended
 from omb_py.orchestrate.tune.launches import TRIAL, CandidateFailed, Launcher
+from omb_py.orchestrate.tune.library_files import files_of
 from omb_py.orchestrate.tune.proof import PAIRS, Proof, prove_files, prove_settings
 from omb_py.orchestrate.tune.searching import Searching, search_all
 from omb_py.orchestrate.tune.stored_launches import ENDING, Stored, stored_rows
+from omb_py.orchestrate.tune.workload import computes_as_long_as_it_calls, held_compute
 from omb_py.results.store.keys import digest
 from omb_py.results.tune.design import Design
 from omb_py.results.tune.report import Report
 from omb_py.results.tune.rules import DEFAULT, Setting
+
+FEW_SIZES = 8
+"""So many sizes of a workload's step are all measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One point of the grid."""
+
+    checked: CheckedRequest
+    settings: tuple[Setting, ...]
+    """Its candidates, without the default."""
 
 
 @dataclass(frozen=True, slots=True)
 class TuneRequest:
     """What is to be tuned."""
 
-    checked: tuple[CheckedRequest, ...]
-    """One request for each number of ranks."""
-    settings: tuple[Setting, ...]
-    """The candidates, without the default."""
+    parts: tuple[Part, ...]
+    """One for each point: each number of ranks, operation and kind of buffers."""
     design: Design
     folder: Path
     """Where the files are written."""
@@ -49,6 +63,10 @@ class TuneRequest:
     """Id of the tuning to resume, the beginning of one, or ``last``; None: a new one."""
     command: str = ""
     """The command line, for the heads of files."""
+    guidelines: bool = True
+    """Whether guidelines of what has rules are checked, by default and with the files."""
+    step: CheckedRequest | None = None
+    """The step of the workload whose collectives are tuned, which is compared too; None: no workload."""
 
 
 def tune(request: TuneRequest, clock: Callable[[], float] = time.monotonic) -> Report:
@@ -63,28 +81,37 @@ def tune(request: TuneRequest, clock: Callable[[], float] = time.monotonic) -> R
         EnvironmentProblem: the library as it is cannot be measured. What was measured is kept.
         Interrupted: the same; the message says how to resume.
     """
-    checked = tuple(map(_tunable, request.checked))
+    checked = tuple(_tunable(part.checked) for part in request.parts)
     plans = [_one_launch(each) for each in checked]
     store = checked[0].request.store
     assert store is not None  # _tunable has refused others
     stored, run = _begin(request, checked, plans, store)
     launcher = Launcher(run, stored, clock, stored.next_index, budget_s=request.budget_s)
-    everyone = (DEFAULT, *request.settings)
     searching = [
-        Searching.of(each, plan, everyone, replace(request.design, seed=run.seed))
-        for each, plan in zip(checked, plans, strict=True)
+        Searching.of(each, plan, (DEFAULT, *part.settings), _design(request, run.seed, plan))
+        for each, plan, part in zip(checked, plans, request.parts, strict=True)
     ]
+    groups = groups_of(searching, called=request.step is not None)
     try:
         _trial(launcher, searching[0])
+        step = _step(request.step, launcher)
         search_all(searching, launcher, store)
-        proof = _proved(request, searching, launcher, store)
+        groups = _sayable(groups, request, launcher)
+        proof = _proved(request, groups, step, launcher, store)
     except Interrupted as error:
         what = str(error).partition(": What was measured")[0]  # by the proof, which the tuning resumes
         raise Interrupted(f"{what}: {_kept(store, run)}") from None
     except CandidateFailed as error:
         raise EnvironmentProblem(f"the library as it is cannot be tuned: {error}. {_kept(store, run)}") from None
-    report = report_of(searching, proof, launcher, request.command)
-    write_files(report, request.folder, request.library)
+    workload = step.request.workload or "" if step else ""
+    report = report_of(groups, proof, launcher, request.command, workload)
+    tuned = write_files(report, request.folder, request.library)
+    if request.guidelines and tuned is not None:
+        try:
+            sizes = [(one.point.benchmark, one.point.ranks, one.size) for one in report.proved]
+            report.mended = mended(report.table.rules, sizes, checked[0].request, tuned, launcher)
+        except Interrupted as error:
+            raise Interrupted(f"{error}, while guidelines were checked. {_kept(store, run)}") from None
     if not report.marginal:
         ended(store, run.run_id, ENDING)
     return report
@@ -101,7 +128,18 @@ def _tunable(checked: CheckedRequest) -> CheckedRequest:
     joined = joined_environment(os.environ)
     if joined is not None and not in_process(request.backends):
         raise UsageError(f"{joined.launcher} has started this process, but a tuning starts ranks itself: leave it out")
-    return checked.changed(format=SILENT, launches=1, ranks=request.ranks or DEFAULT_RANKS, part=None, validate=False)
+    return _silent(checked)
+
+
+def _silent(checked: CheckedRequest) -> CheckedRequest:
+    ranks = checked.request.ranks or DEFAULT_RANKS
+    return checked.changed(format=SILENT, launches=1, ranks=ranks, part=None, validate=False)
+
+
+def _design(request: TuneRequest, seed: int, plan: LaunchPlan) -> Design:
+    """The design of a search: of the few sizes that a step calls, all are first sizes."""
+    few = request.step is not None and len(plan.cells) <= FEW_SIZES
+    return replace(request.design, seed=seed, step=1 if few else request.design.step)
 
 
 def _one_launch(checked: CheckedRequest) -> LaunchPlan:
@@ -117,7 +155,8 @@ def _begin(
 ) -> tuple[Stored, Run]:
     """Declare a new tuning, or find the one to resume; its stored launches, and its run."""
     declared: dict[str, Any] = {
-        "settings": [[one.name, list(map(list, one.variables))] for one in request.settings],
+        "settings": [[[one.name, list(map(list, one.variables))] for one in part.settings] for part in request.parts],
+        "workload": request.step.request.workload if request.step else None,
         "design": json.loads(json.dumps({k: v for k, v in asdict(request.design).items() if k != "seed"})),
         "cells": digest([[asdict(cell) for cell in plan.cells] + [plan.ranks] for plan in plans]),
     }
@@ -141,19 +180,48 @@ def _trial(launcher: Launcher, one: Searching) -> None:
     launcher(one.checked, one.plan, DEFAULT, TRIAL, one.search.sizes[:1])
 
 
-def _proved(request: TuneRequest, searching: Sequence[Searching], launcher: Launcher, store: Path) -> Proof:
+def _step(step: CheckedRequest | None, launcher: Launcher) -> CheckedRequest | None:
+    """The step as it will be compared: its computing takes as long on both sides, however long its calls take."""
+    if step is None:
+        return None
+    step = _silent(step)
+    (plan,) = plan_all([step])
+    (row,) = launcher.rows_of(step, plan, DEFAULT, TRIAL, [0])
+    text = step.request.workload or ""
+    if not computes_as_long_as_it_calls(text):
+        return step
+    held = held_compute(text, float(dict(row["metrics"])["compute_us"]))
+    launcher.run.note(f"the step of {text} is compared with its computing held: {held}")
+    return step.changed(workload=held)
+
+
+def _sayable(groups: Sequence[Group], request: TuneRequest, launcher: Launcher) -> list[Group]:
+    """The groups as the library's files can say them: what knows no sizes there gets one setting for all of a step's.
+
+    Of MPI's non-blocking collectives, variables choose the algorithm, for all sizes.
+    """
+    if request.library is None or request.step is None:
+        return list(groups)
+    files = files_of(proposal(groups, launcher, request.command), request.library, request.folder)
+    unsaid = {(rule.collective, rule.ranks) for rule, _ in files.left_out}
+    return [group.with_one_setting() if group.searches[0].point.place in unsaid else group for group in groups]
+
+
+def _proved(
+    request: TuneRequest, groups: Sequence[Group], step: CheckedRequest | None, launcher: Launcher, store: Path
+) -> Proof:
     """Prove what was found, if the budget has the time of the proof's first round."""
-    if not any(one.segments() for one in searching):
+    if not any(group.segments() for group in groups):
         return Proof()
     missing = 2 * PAIRS * launcher.mean_s - max(0.0, launcher.left_s)
     if missing > 0:
         return Proof(missing_s=missing)
     if request.library is not None:
-        table = proposal(searching, launcher, request.command)
+        table = proposal(groups, launcher, request.command)
         files = unproven_files(table, request.library, request.folder)
         if files.variables:
-            return prove_files(searching, files, launcher.run, store)
-    return prove_settings(searching, launcher.run, store)
+            return prove_files(groups, step, files, launcher.run, store)
+    return prove_settings(groups, step, launcher.run, store)
 
 
 def _kept(store: Path, run: Run) -> str:

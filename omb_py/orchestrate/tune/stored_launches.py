@@ -14,11 +14,12 @@ from typing import Any
 from omb_py.errors import UsageError
 from omb_py.orchestrate.compare.resume import declare
 from omb_py.results.compare.tags import TUNE_BLOCK, TUNE_SETTING
+from omb_py.results.tune.points import Point
 
 ENDING = ".tuning"
 Row = dict[str, Any]
-Key = tuple[int, int, str]
-"""Ranks, block and name of the setting of a launch."""
+Key = tuple[Point, int, str]
+"""Point, block and name of the setting of a launch."""
 
 
 @dataclass(slots=True)
@@ -33,7 +34,7 @@ class Stored:
 
     @property
     def failed(self) -> dict[str, str]:
-        """``RANKS:BLOCK:SETTING`` of the launch at which a candidate was excluded -> why."""
+        """``POINT:BLOCK:SETTING`` of the launch at which a candidate was excluded -> why."""
         known: dict[str, str] = self.design.setdefault("failed", {})
         return known
 
@@ -77,7 +78,7 @@ def stored_rows(store: Path, run_id: str, design: Mapping[str, Any]) -> Stored:
         rows = by_launch[index]
         tags = dict(rows[0]["tags"] or {})
         if TUNE_BLOCK in tags:
-            key = (int(rows[0]["ranks"]), int(tags[TUNE_BLOCK]), tags[TUNE_SETTING])
+            key = (Point.of_row(rows[0]), int(tags[TUNE_BLOCK]), tags[TUNE_SETTING])
             stored.launches.setdefault(key, []).append(rows)
     stored.next_index = max(by_launch, default=-1) + 1
     return stored

@@ -11,7 +11,7 @@ import pytest
 
 from omb_py.backends.knobs import Choice, Knob, LibraryKnobs
 from omb_py.cli import main
-from omb_py.cli.commands.tuning import tune as command
+from omb_py.cli.commands.tuning import tune_request
 from omb_py.errors import Interrupted
 from omb_py.orchestrate.running import run as running
 from omb_py.orchestrate.tune import launches
@@ -19,7 +19,7 @@ from omb_py.results.tune.rules import from_json
 
 VARIABLE = "MOCK_COLL_ALGORITHM"
 TREE_AND_RING = "algorithm=tree:2us:1ns,algorithm=ring:10us:0.1ns"
-BASE = "tune allreduce --backend mock -n 4 -m 64,1K,4K,16K,64K -i 5 -x 0 --seed 1"
+BASE = "tune allreduce --backend mock -n 4 -m 64,1K,4K,16K,64K -i 5 -x 0 --seed 1 --no-guidelines"
 Run = Callable[..., tuple[int, dict[str, Any], str]]
 
 
@@ -194,7 +194,7 @@ def knobs(monkeypatch: pytest.MonkeyPatch) -> None:
     words = (Choice("tree"), Choice("ring"), Choice("slow"))
     knob = Knob("algorithm", "enum", "tree", VARIABLE, words, category="algorithm")
     library = LibraryKnobs("mock", "mock", "1.0", "this test", (knob,))
-    monkeypatch.setattr(command, "library_of", lambda backend: library)
+    monkeypatch.setattr(tune_request, "library_of", lambda backend: library)
 
 
 def test_the_candidates_are_those_of_the_library_and_its_file_is_proved(tune: Run, tmp_path: Path, knobs: None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -91,8 +92,8 @@ def test_open_mpi_counts_the_bytes_of_all_ranks_in_some_collectives() -> None:
     ],
 )
 def test_what_open_mpis_file_cannot_say_is_left_out_by_name(planted: Rule, why: str) -> None:
-    written = files(OPEN_MPI, planted)
-    assert written.texts == {} and len(written.left_out) == 1 and why in written.left_out[0]
+    written = files(OPEN_MPI, planted if planted.first_bytes else replace(planted, last_bytes=4096))
+    assert written.texts == {} and len(written.left_out) == 1 and why in written.left_out_lines[0]
 
 
 def walk(tree: dict[str, Any], **facts: int) -> str:
@@ -148,8 +149,26 @@ def test_mpichs_selection_is_what_is_built_in_but_for_the_rules(
     ],
 )
 def test_what_mpichs_files_cannot_say_is_left_out_by_name(planted: Rule, facts: LibraryFacts, why: str) -> None:
-    written = files(facts, planted)
-    assert written.texts == {} and len(written.left_out) == 1 and why in written.left_out[0]
+    written = files(facts, replace(planted, last_bytes=4096))
+    assert written.texts == {} and len(written.left_out) == 1 and why in written.left_out_lines[0]
+
+
+@pytest.mark.parametrize(
+    ("facts", "setting"),
+    [
+        (OPEN_MPI, Setting("ring", (("OMPI_MCA_coll_libnbc_iallreduce_algorithm", "ring"),))),
+        (MPICH, Setting("tsp_ring", (("MPIR_CVAR_IALLREDUCE_INTRA_ALGORITHM", "tsp_ring"),))),
+    ],
+)
+def test_variables_set_a_rule_for_every_size_that_no_file_can_say(facts: LibraryFacts, setting: Setting) -> None:
+    whole = rule(setting, collective="iallreduce")
+    written = files(facts, whole, replace(whole, ranks=8))
+    assert (written.variables, written.left_out) == (setting.variables, ())
+    assert set(written.texts) == {"tuned.env", "tuned.lua"}
+    for other in (replace(whole, ranks=8, last_bytes=64), replace(whole, ranks=8, setting=Setting("x", (("Y", "1"),)))):
+        assert len(files(facts, whole, other).left_out) == 2, "a variable holds for any size and any number of ranks"
+    beside = files(OPEN_MPI, whole, rule(tuned("ring"), 0, 4096))
+    assert set(setting.variables) < set(beside.variables) and "openmpi-rules.conf" in beside.texts
 
 
 def test_intels_variable_has_sizes_and_ranks_in_it() -> None:

@@ -10,27 +10,24 @@ from typing import Any
 
 import click
 
-from omb_py.backends.knobs import LibraryKnobs
-from omb_py.cli.commands.benchmark import request_of_line
 from omb_py.cli.commands.suites import resume_option
-from omb_py.cli.help import CONTEXT, EXIT_CODES, Page, debug_option, tool_option
+from omb_py.cli.commands.tuning.tune_request import Grid, parts_of
+from omb_py.cli.help import CONTEXT, EXIT_CODES, GluedOption, Page, debug_option, tool_option
 from omb_py.cli.option_params import table_option
 from omb_py.cli.output import check_files, report_options, write_report
 from omb_py.cli.param_types import Parsed, whole
-from omb_py.errors import INCONCLUSIVE, EnvironmentProblem, UsageError, nearest
+from omb_py.engine.program.dtypes import OPS
+from omb_py.errors import INCONCLUSIVE
 from omb_py.grammar.values import parse_duration, parse_fraction, parse_whole
-from omb_py.options.request import DEFAULT_RANKS, DEFAULT_STORE
-from omb_py.orchestrate.planning.plan import CheckedRequest, check
-from omb_py.orchestrate.tune.candidates import candidates as candidates_of
+from omb_py.options.request import DEFAULT_RANKS
+from omb_py.options.table import one_of
 from omb_py.orchestrate.tune.candidates import parse_knob
-from omb_py.orchestrate.tune.given import distinct, parse_candidate
-from omb_py.orchestrate.tune.selection import library_of
+from omb_py.orchestrate.tune.given import parse_candidate
 from omb_py.orchestrate.tune.session import TuneRequest, tune
 from omb_py.results.store.redact import redact_words
 from omb_py.results.tune.design import Design
 from omb_py.results.tune.report import document_of
 from omb_py.results.tune.rules import Setting
-from omb_py.suites import find, names
 
 _CODES = (
     ("0", "settings that are faster were proved, or nothing is faster than the default"),
@@ -44,6 +41,8 @@ _EXAMPLES = (
     "omb-py tune allreduce -n 4                    every algorithm that the library has",
     "omb-py tune bcast -n 2,4,8 -m 8:1M --budget 20m --folder tuned",
     "omb-py tune allreduce -n 4 --knob coll_tuned_allreduce_algorithm=ring,segmented_ring",
+    "omb-py tune allreduce -n 2,4 --op sum,max --in-place=both",
+    "omb-py tune --workload ddp:model=resnet50 -n 4",
     "omb-py tune allreduce -n 4 --resume",
 )
 
@@ -54,13 +53,39 @@ def command() -> click.Command:
     return Page(
         "tune",
         params=[
-            click.Argument(["words"], nargs=-1, type=Parsed("word", str), metavar="COLLECTIVE [OPTIONS]"),
+            click.Argument(["words"], nargs=-1, type=Parsed("word", str), metavar="[COLLECTIVE] [OPTIONS]"),
             tool_option(
                 candidates,
                 "-n --ranks N[,N…]",
                 f"Number of ranks, or several: each has rules of its own. (default: {DEFAULT_RANKS})",
                 Parsed("ranks", _ranks),
                 default=str(DEFAULT_RANKS),
+            ),
+            tool_option(
+                candidates,
+                "--op ops OP[,OP…]",
+                "Reductions: each is tuned, and a rule is the fastest for all of them. (default: sum)",
+                Parsed("operation", _operations),
+                default=(),
+            ),
+            GluedOption(
+                ["-l", "--in-place", "in_place"],
+                _IN_PLACE,
+                _BOTH.__eq__,
+                heading=candidates,
+                metavar=_BOTH,
+                type=Parsed("buffers", _in_place),
+                default=(),
+                help=f"Use MPI_IN_PLACE; {_BOTH}: tune with it and without, and a rule is the fastest for both. "
+                "(default: without)",
+            ),
+            tool_option(
+                candidates,
+                "--workload NAME[:KEY=VALUE,…]",
+                "Tune the collectives that a step of this workload calls, instead of one collective, and compare the "
+                "step itself. omb-py workloads lists them. (default: none)",
+                Parsed("workload", str),
+                default="",
             ),
             tool_option(
                 candidates,
@@ -94,6 +119,12 @@ def command() -> click.Command:
             tool_option(judging, "--strict", "Exit code 4 where the budget was too small to decide. (default: off)"),
             tool_option(
                 judging,
+                "--no-guidelines",
+                "Leave out the guidelines of what is tuned: those that the library violates as it is are measured "
+                "again with the files. (default: checked)",
+            ),
+            tool_option(
+                judging,
                 "--seed N",
                 "Of the order of launches and sizes. (default: drawn, and stored)",
                 whole("seed", 0),
@@ -125,6 +156,21 @@ def command() -> click.Command:
     )
 
 
+_IN_PLACE, _BOTH = "on", "both"
+
+
+def _operations(text: str) -> tuple[str, ...]:
+    words = tuple(dict.fromkeys(part.strip().lower().removeprefix("mpi_") for part in text.split(",")))
+    for word in words:
+        one_of("operation", word, OPS)
+    return words
+
+
+def _in_place(text: str) -> tuple[bool, ...]:
+    one_of("kind of buffers", text, (_IN_PLACE, _BOTH))
+    return (False, True) if text == _BOTH else (True,)
+
+
 def _ranks(text: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(parse_whole(part, 1) for part in str(text).split(",")))
 
@@ -132,11 +178,15 @@ def _ranks(text: str) -> tuple[int, ...]:
 def run_tune(
     words: Sequence[str],
     ranks: tuple[int, ...],
+    ops: tuple[str, ...],
+    in_place: tuple[bool, ...],
+    workload: str,
     candidates: Sequence[Setting],
     knobs: Sequence[tuple[str, tuple[str, ...]]],
     budget: float | None,
     delta: float,
     strict: bool,
+    no_guidelines: bool,
     folder: Path,
     form: str,
     output: Sequence[Path],
@@ -145,42 +195,11 @@ def run_tune(
 ) -> int:
     """Tune a collective; the exit code."""
     check_files(output)
-    checked = [_checked(words, number, given) for number in ranks]
-    settings, library = _settings(checked[0], candidates, dict(knobs))
-    request = TuneRequest(
-        tuple(checked), settings, Design(margin=delta), folder, library, budget, resume, f"omb-py {_line()}"
-    )
+    points, step = Grid(words, ranks, ops, in_place, workload).points(given)
+    parts, library = parts_of(points, candidates, dict(knobs))
+    design, line = Design(margin=delta), f"omb-py {_line()}"
+    request = TuneRequest(parts, design, folder, library, budget, resume, line, not no_guidelines, step)
     return write_report(document_of(tune(request), strict), form, output)
-
-
-def _settings(
-    checked: CheckedRequest, given: Sequence[Setting], knobs: dict[str, tuple[str, ...]]
-) -> tuple[tuple[Setting, ...], LibraryKnobs | None]:
-    """The candidates, and what can be set in the library.
-
-    Those of the command line need no known library: its files are then left out. Raises UsageError, EnvironmentProblem.
-    """
-    try:
-        library = library_of(checked.request.backends[0])
-    except EnvironmentProblem as problem:
-        if given and not knobs:
-            return distinct(given), None
-        raise EnvironmentProblem(f"{problem}: or name settings to try: --candidate NAME=VARIABLE=VALUE") from None
-    if given and not knobs:
-        return distinct(given), library
-    return distinct([*given, *candidates_of(library, checked.benchmark.name, knobs)]), library
-
-
-def _checked(words: Sequence[str], ranks: int, given: dict[str, Any]) -> CheckedRequest:
-    if not words or words[0].startswith("-"):
-        raise UsageError("which collective? It comes first: omb-py tune allreduce -n 4")
-    short = words[0].lower().removeprefix("osu_")
-    collectives = [name for name in names() if find(name).family in ("collective", "non-blocking", "persistent")]
-    if short not in collectives:
-        raise UsageError(f"no collective {words[0]!r}: {nearest(short, collectives)}")
-    request = request_of_line([*words, "-n", str(ranks)], unstored="a tuning stores its launches: leave --no-store out")
-    store = given["store"] or request.store or DEFAULT_STORE
-    return check(request).changed(store=store, seed=given["seed"], quiet=given["quiet"])
 
 
 def _line() -> str:
