@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -15,7 +16,7 @@ class Design:
     """A setting must be faster than the default by more than this share; else nothing is set."""
     alpha: float = 0.01
     """Chance that the best candidate of a size is dropped there, over all checks."""
-    checks: tuple[int, ...] = (3, 5, 8, 12)
+    checks: tuple[int, ...] = (3, 5, 8, 12, 18, 27, 40)
     """Launches of each candidate after which candidates are dropped; the last one ends the search of a size."""
     step: int = 4
     """The first sizes are so many places of the list apart."""
@@ -33,6 +34,35 @@ class Design:
     def tie(self) -> float:
         """Difference of logs up to which two settings are alike: the setting of the neighbor is then kept."""
         return self.penalty / 2
+
+
+FEWEST_PAIRS, MOST_PAIRS = 10, 40
+"""Pairs of launches in each round of a proof."""
+_SMALLEST_GAIN = 0.06
+"""Smaller gains are not what the number of pairs is for."""
+_SCORES = 1.96 + 2.33
+"""Normal scores: a gain is taken into the second round (two-sided p of 5 %) in 99 of 100 proofs."""
+
+
+def pairs_for(gains: Sequence[Sequence[float]]) -> int:
+    """The pairs of launches that each round of a proof needs, by what the search has measured.
+
+    Args:
+        gains: for each proposed size the log of the default's time less that of the setting, in each block.
+
+    Returns:
+        (scores · spread / smallest gain)², between :data:`FEWEST_PAIRS` and :data:`MOST_PAIRS`.
+    """
+    sums = freedom = 0.0
+    for gain in gains:
+        mean = math.fsum(gain) / len(gain)
+        sums += math.fsum((value - mean) ** 2 for value in gain)
+        freedom += len(gain) - 1
+    if freedom <= 0:
+        return FEWEST_PAIRS
+    smallest = _SMALLEST_GAIN
+    needed = math.ceil((_SCORES * math.sqrt(sums / freedom) / smallest) ** 2)
+    return min(MOST_PAIRS, max(FEWEST_PAIRS, needed))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from omb_py.results.statistics.order_statistics import median
 from omb_py.results.statistics.sides.sign_flips import Flips
 from omb_py.results.statistics.t_test import quantile, rounding
 from omb_py.results.tune.design import Design
@@ -19,6 +20,9 @@ from omb_py.results.tune.design import Design
 DEFAULT_CANDIDATE = 0
 """Number of the default among the candidates."""
 _TIE_LEVEL = 0.95
+_FAR = 4.0
+_TO_SPREAD = 1.4826
+"""A standard deviation over the median distance, of normal numbers."""
 
 Times = Mapping[int, Mapping[int, float]]
 """Candidate -> block -> log of the median of its launch, at one size."""
@@ -35,7 +39,7 @@ class Standing:
     slower: frozenset[int]
     """Those that are shown to be slower than the leader: they cannot win here."""
     alike: frozenset[int]
-    """Those that are shown to be as fast as the leader, but for less than the margin, or half of it by the default."""
+    """Those that are shown to be as fast as the leader, but for less than matters."""
 
     @property
     def settled(self) -> bool:
@@ -55,6 +59,7 @@ def stand(sizes: Sequence[Times], design: Design, candidates: int) -> list[Stand
     Returns:
         The standing at each size.
     """
+    sizes = _clipped(sizes)
     leaders = [_leader(times, design) for times in sizes]
     asked = [(n, c) for n, times in enumerate(sizes) for c in times if c != leaders[n]]
     differences = {(n, c): _differences(sizes[n], c, leaders[n], design) for n, c in asked}
@@ -71,14 +76,50 @@ def stand(sizes: Sequence[Times], design: Design, candidates: int) -> list[Stand
             error, freedom = float(errors[place]), float(freedoms[place])
             if freedom <= 0:
                 continue
-            if behind[candidate] > quantile(level, freedom) * error:
+            spare = design.tie if candidate == DEFAULT_CANDIDATE else 0.0  # it is taken unless it is behind by a tie
+            half = quantile(0.5 + _TIE_LEVEL / 2, freedom) * error
+            if behind[candidate] > quantile(level, freedom) * error + spare:
                 slower.add(candidate)
-            elif abs(behind[candidate]) + quantile(0.5 + _TIE_LEVEL / 2, freedom) * error < (
-                design.tie if DEFAULT_CANDIDATE in (candidate, leader) else design.penalty
-            ):
+            elif _alike(candidate, leader, behind[candidate], half, design):
                 alike.add(candidate)
         standings.append(Standing(leader, behind, frozenset(slower), frozenset(alike)))
     return standings
+
+
+def _alike(candidate: int, leader: int, behind: float, half: float, design: Design) -> bool:
+    """Whether more launches would hardly change what is set, by the interval `behind` ± `half`.
+
+    Another setting is proposed only where it is before the default by a tie.
+    """
+    if leader == DEFAULT_CANDIDATE:
+        return half - behind < design.tie
+    if candidate == DEFAULT_CANDIDATE:
+        return behind + half < design.tie
+    return abs(behind) + half < design.penalty
+
+
+def _clipped(sizes: Sequence[Times]) -> list[dict[int, dict[int, float]]]:
+    """The same times, each at most :data:`_FAR` spreads from the median of its candidate at its size.
+
+    The spread is that of all candidates and sizes, by the median of the distances. So a launch that is slow for a
+    reason of its own counts, but not for more than the others together.
+    """
+    middles = [{c: median(list(blocks.values())) for c, blocks in times.items()} for times in sizes]
+    distances = [
+        abs(log - middle[c])
+        for times, middle in zip(sizes, middles, strict=True)
+        for c, blocks in times.items()
+        for log in blocks.values()
+        if log != middle[c]
+    ]
+    most = _FAR * _TO_SPREAD * median(distances) if distances else 0.0
+    return [
+        {
+            c: {b: min(max(log, middle[c] - most), middle[c] + most) for b, log in blocks.items()}
+            for c, blocks in times.items()
+        }
+        for times, middle in zip(sizes, middles, strict=True)
+    ]
 
 
 def _penalised(candidate: int, log: float, design: Design) -> float:

@@ -127,6 +127,16 @@ class Search:
                 chosen[place] = before = choice(state, before, self.design)
         return chosen
 
+    def gains(self) -> list[list[float]]:
+        """For each size with another candidate than the default: the log of its gain in each block that has both."""
+        gains = []
+        for place, candidate in self.choices().items():
+            times = self.states[place].times
+            usual, own = times[DEFAULT_CANDIDATE], times[candidate]
+            shared = sorted(set(usual) & set(own)) if candidate != DEFAULT_CANDIDATE else []
+            gains += [[usual[block] - own[block] for block in shared]] if shared else []
+        return gains
+
     def _open(self, place: int, candidates: Sequence[int]) -> None:
         left = [c for c in candidates if c not in self.excluded]
         self.states[place] = SizeState({c: {} for c in left}, left)
@@ -170,7 +180,7 @@ class Search:
 
 
 def choice(state: SizeState, before: int, design: Design) -> int:
-    """The candidate for a size: the default unless another is faster by the margin, the neighbor's in a tie.
+    """The candidate for a size: the default unless another is faster by the margin and a tie, the neighbor's in a tie.
 
     Args:
         state: what is known of the size, after a check.
@@ -179,7 +189,8 @@ def choice(state: SizeState, before: int, design: Design) -> int:
     """
     standing = state.standing
     assert standing is not None
-    if standing.leader == DEFAULT_CANDIDATE:
+    # what gains hardly more than the margin would be cut back by the proof, with all sizes up to the one before it
+    if standing.leader == DEFAULT_CANDIDATE or standing.behind.get(DEFAULT_CANDIDATE, math.inf) <= design.tie:
         return DEFAULT_CANDIDATE
     if before != DEFAULT_CANDIDATE and before in state.left and standing.behind.get(before, 0.0) <= design.tie:
         return before

@@ -16,7 +16,7 @@ from omb_py.orchestrate.running.progress import duration_text
 from omb_py.orchestrate.tune.groups import Group
 from omb_py.orchestrate.tune.launches import Launcher, where_of
 from omb_py.orchestrate.tune.library_files import files_of
-from omb_py.orchestrate.tune.proof import PAIRS, Proof
+from omb_py.orchestrate.tune.proof import Proof, pairs_of
 from omb_py.orchestrate.tune.searching import Searching
 from omb_py.results.store.write import reason, write_atomically
 from omb_py.results.tune.library_files import LibraryFiles
@@ -24,6 +24,8 @@ from omb_py.results.tune.report import Proved, Report
 from omb_py.results.tune.rules import DEFAULT, RuleTable, Setting, to_json
 
 TABLE_FILE = "rules.json"
+FULL_LAUNCHES = 10
+"""Launches of each candidate at each size of the full grid with which the cost is compared."""
 UNPROVEN = "unproven"
 """Folder of the files that the proof is about."""
 
@@ -40,7 +42,7 @@ def report_of(groups: Sequence[Group], proof: Proof, launcher: Launcher, command
     """
     rules = tuple(rule for group in groups for rule in group.proved(proof.answers))
     searching = [one for group in groups for one in group.searches]
-    full = sum(len(one.settings) * len(one.search.sizes) * PAIRS for one in searching)
+    full = sum(len(one.settings) * len(one.search.sizes) * FULL_LAUNCHES for one in searching)
     undecided = [
         (one.point, one.search.sizes[place]) for one in searching if one.stopped for place in one.search.open_places
     ]
@@ -50,7 +52,7 @@ def report_of(groups: Sequence[Group], proof: Proof, launcher: Launcher, command
         [cell for group in groups for cell in _proved(group, proof)],
         _excluded(searching),
         undecided,
-        _needed(searching, proof, launcher),
+        _needed(groups, proof, launcher),
         len({setting for one in searching for setting in one.settings}) - 1,
         searching[0].search.design.margin,
         launcher.index,
@@ -85,12 +87,13 @@ def _proved(group: Group, proof: Proof) -> list[Proved]:
     ]
 
 
-def _needed(searching: Sequence[Searching], proof: Proof, launcher: Launcher) -> str:
+def _needed(groups: Sequence[Group], proof: Proof, launcher: Launcher) -> str:
     """What it would take to decide what the budget has left open; empty where nothing is."""
+    searching = [one for group in groups for one in group.searches]
     more = sum(one.search.most_left() for one in searching if one.stopped)
     if not (more or proof.missing_s or any(one.stopped for one in searching)):
         return ""
-    launches = more + 2 * PAIRS
+    launches = more + 2 * pairs_of(groups)
     seconds = launches * launcher.mean_s if more else proof.missing_s
     return (
         f"the budget is spent; up to {launches} more launches, about {duration_text(seconds)}, would decide: --resume"

@@ -21,13 +21,13 @@ from omb_py.results.compare.report import Report
 from omb_py.results.statistics.sides.combined_rounds import SPENDING
 from omb_py.results.statistics.sides.sign_flips import fewest_pairs
 from omb_py.results.store.keys import digest
-from omb_py.results.tune.design import Design
+from omb_py.results.tune.design import Design, pairs_for
 from omb_py.results.tune.library_files import LibraryFiles
 from omb_py.results.tune.points import Point
 from omb_py.results.tune.rules import Setting
 
-PAIRS, ROUNDS = 10, 3
-"""Fewest pairs of launches in each round, and most rounds, of the proof."""
+ROUNDS = 3
+"""Most rounds of the proof."""
 STEP = "step"
 """The benchmark of a workload."""
 ALPHA = 0.01
@@ -65,9 +65,14 @@ def rules_of(design: Design, parts: int) -> Rules:
     return Rules(alpha=ALPHA / parts, delta=design.margin, rounds=ROUNDS)
 
 
-def pairs_of(rules: Rules) -> int:
-    """Pairs of each round, so many that the first round can show something."""
-    return max(PAIRS, fewest_pairs(SPENDING[rules.rounds - 1][0] * rules.alpha))
+def pairs_of(groups: Sequence[Group]) -> int:
+    """Pairs of each round, by what the searches have measured."""
+    return pairs_for([gain for group in groups for one in group.searches for gain in one.search.gains()])
+
+
+def _enough(pairs: int, rules: Rules) -> int:
+    """As many pairs, or more: so many that the first round can show something."""
+    return max(pairs, fewest_pairs(SPENDING[rules.rounds - 1][0] * rules.alpha))
 
 
 def prove_files(
@@ -91,7 +96,8 @@ def prove_files(
     run.note("proof: the default against the files, in fresh launches")
     where = where_of(Setting("files", files.variables))
     proof = Proof(files=files)
-    proof.take(compared(checked, where, "files", rules_of(searching[0].search.design, 1), run, store))
+    rules = rules_of(searching[0].search.design, 1)
+    proof.take(compared(checked, where, "files", rules, pairs_of(groups), run, store))
     return proof
 
 
@@ -125,7 +131,7 @@ def prove_settings(groups: Sequence[Group], step: CheckedRequest | None, run: Ru
     rules = rules_of(groups[0].searches[0].search.design, max(1, len(parts)))
     for number, (setting, checked) in enumerate(parts.items(), 1):
         run.note(f"proof {number} of {len(parts)}: the default against {setting.name}, in fresh launches")
-        proof.take(compared(checked, where_of(setting), setting.name, rules, run, store))
+        proof.take(compared(checked, where_of(setting), setting.name, rules, pairs_of(groups), run, store))
     return proof
 
 
@@ -143,7 +149,9 @@ def sizes_text(sizes: Sequence[int]) -> str:
     return ",".join(map(str, sorted(sizes))) if len(sizes) > 1 else f"{sizes[0]}:{sizes[0]}"
 
 
-def compared(checked: Sequence[CheckedRequest], where: Where, name: str, rules: Rules, run: Run, store: Path) -> Report:
+def compared(
+    checked: Sequence[CheckedRequest], where: Where, name: str, rules: Rules, pairs: int, run: Run, store: Path
+) -> Report:
     """Compare the default with another environment, or finish or read the comparison where it was begun before.
 
     Args:
@@ -151,6 +159,7 @@ def compared(checked: Sequence[CheckedRequest], where: Where, name: str, rules: 
         where: the environment of NEW.
         name: what NEW is called; the comparison's id is made from it and the tuning's.
         rules: the rules of the verdicts.
+        pairs: pairs of launches in each round, at least.
         run: the tuning.
         store: where the launches are stored.
     """
@@ -161,11 +170,11 @@ def compared(checked: Sequence[CheckedRequest], where: Where, name: str, rules: 
         "NEW": SideRun("NEW", seeded, where, name),
     }
     if _begun(store, run_id):
-        return compare(sides, rules, pairs_of(rules), resume=run_id)
+        return compare(sides, rules, _enough(pairs, rules), resume=run_id)
     try:
         return compare_stored([run_id], store, rules)
     except UsageError:  # no such run
-        return compare(sides, rules, pairs_of(rules), run_id=run_id)
+        return compare(sides, rules, _enough(pairs, rules), run_id=run_id)
 
 
 def _begun(store: Path, run_id: str) -> bool:

@@ -24,7 +24,7 @@ from omb_py.orchestrate.tune.groups import Group, groups_of
 from omb_py.orchestrate.tune.guidelines import mended
 from omb_py.orchestrate.tune.launches import TRIAL, CandidateFailed, Launcher
 from omb_py.orchestrate.tune.library_files import files_of
-from omb_py.orchestrate.tune.proof import PAIRS, Proof, prove_files, prove_settings
+from omb_py.orchestrate.tune.proof import Proof, pairs_of, prove_files, prove_settings
 from omb_py.orchestrate.tune.searching import Searching, search_all
 from omb_py.orchestrate.tune.stored_launches import ENDING, Stored, stored_rows
 from omb_py.orchestrate.tune.workload import computes_as_long_as_it_calls, held_compute
@@ -213,7 +213,7 @@ def _proved(
     """Prove what was found, if the budget has the time of the proof's first round."""
     if not any(group.segments() for group in groups):
         return Proof()
-    missing = 2 * PAIRS * launcher.mean_s - max(0.0, launcher.left_s)
+    missing = 2 * pairs_of(groups) * launcher.mean_s - max(0.0, launcher.left_s)
     if missing > 0:
         return Proof(missing_s=missing)
     if request.library is not None:

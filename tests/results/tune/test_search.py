@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from omb_py.results.tune.design import Design, block_of, first_places
+from omb_py.results.tune.design import FEWEST_PAIRS, MOST_PAIRS, Design, block_of, first_places, pairs_for
 from omb_py.results.tune.search import Search
 from tests.support.machines.planted import (
     SIZES,
@@ -119,3 +119,42 @@ def test_the_order_of_a_block_is_drawn_and_repeatable() -> None:
     assert block_of(7, places, 5) == block_of(7, places, 5)
     assert len({w.places for w in block_of(7, places, 5)}) == 1
     assert first_places(10, 3) == [0, 3, 6, 9]
+
+
+def test_a_size_that_gains_hardly_more_than_the_margin_does_not_hide_where_the_gain_ends() -> None:
+    """Candidate 1 gains much up to 16 KiB and 3.9 % from there on: the boundary is found, not left to the proof."""
+    library = Planted((100.0, 20.0), (0.1, 0.0961), spread=0.001)
+    chosen = searched(library).choices()
+    gains = {SIZES[place]: 1 - library.time(1, SIZES[place]) / library.time(0, SIZES[place]) for place in chosen}
+    assert {size for place, candidate in chosen.items() if candidate for size in (SIZES[place],)} == {
+        size for size, gain in gains.items() if gain > 0.0435
+    }
+    last = max(place for place, candidate in chosen.items() if candidate)
+    assert chosen[last + 1] == 0, "the next size of the list was measured too"
+
+
+def test_one_slow_launch_drops_nobody() -> None:
+    times = {0: 10.0, 1: 5.0, 2: 9.0, 3: 9.5}
+    search = Search((8,), len(times), DESIGN)
+    for block in range(3):
+        assert search.next_block()
+        slow = {1: 1.5 if block == 1 else 1.0}
+        search.add({c: {0: math.log(us * slow.get(c, 1.0)) + 0.001 * ((c + block) % 3)} for c, us in times.items()})
+    search.next_block()
+    assert (search.states[0].left, search.choices()) == ([1], {0: 1})
+
+
+def test_the_proof_is_as_large_as_the_spread_asks_for() -> None:
+    assert pairs_for([]) == FEWEST_PAIRS
+    narrow, wide, huge = ([[0.3 - s, 0.3 + s, 0.3 - s, 0.3 + s]] for s in (0.02, 0.06, 0.5))
+    assert (pairs_for(narrow), pairs_for(huge)) == (FEWEST_PAIRS, MOST_PAIRS)
+    assert FEWEST_PAIRS < pairs_for(wide) < MOST_PAIRS
+    search = searched(planted(1, spread=0.05))
+    assert len(search.gains()) == sum(candidate != 0 for candidate in search.choices().values())
+    assert pairs_for(search.gains()) > FEWEST_PAIRS
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_crossovers_are_found_where_launches_spread_by_five_percent(seed: int) -> None:
+    library = planted(seed, spread=0.05)
+    assert boundaries_right(library, tune(library, seed).chosen)

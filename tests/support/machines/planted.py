@@ -15,13 +15,13 @@ from omb_py.orchestrate.compare.interleaving import Design as ProofDesign
 from omb_py.orchestrate.compare.interleaving import conduct
 from omb_py.results.compare.judge import Answer, Launched, Rules
 from omb_py.results.compare.match import Side
-from omb_py.results.tune.design import Design
+from omb_py.results.tune.design import Design, pairs_for
 from omb_py.results.tune.search import Search
 from omb_py.results.tune.segments import Segment, proved, segments
 
 SIZES = tuple(1 << k for k in range(3, 23))
 """8 B to 4 MiB."""
-PAIRS, ROUNDS = 10, 3
+ROUNDS = 3
 """Of the proof."""
 FULL_LAUNCHES = 10
 """Launches of each candidate at each size in the full grid with which the cost is compared."""
@@ -129,14 +129,14 @@ def tune(library: Planted, seed: int, design: Design | None = None) -> Tuned:
             results[wanted.candidate] = {p: times[SIZES[p]] for p in wanted.places}
         search.add(results)
     found = segments(search.choices(), SIZES)
-    answers, cells = _prove(machine, found, seed)
+    answers, cells = _prove(machine, found, seed, pairs_for(search.gains()))
     rules = [] if any(a.verdict == "SLOWER" for a in answers.values()) else proved(found, answers, SIZES)
     full = len(library.alphas) * len(SIZES) * FULL_LAUNCHES
     chosen = tuple(next((r.candidate for r in rules if r.first_bytes <= s <= r.last_bytes), 0) for s in SIZES)
     return Tuned(chosen, rules, (search.spent + cells) / full, machine.launches, answers)
 
 
-def _prove(machine: Machine, found: Sequence[Segment], seed: int) -> tuple[dict[int, Answer], int]:
+def _prove(machine: Machine, found: Sequence[Segment], seed: int, pairs: int) -> tuple[dict[int, Answer], int]:
     """Compare the default with the chosen settings; the answers by place, and the cells that were measured."""
     cells = [(place, one.candidate) for one in found for place in one.places]
     spent = 0
@@ -158,7 +158,7 @@ def _prove(machine: Machine, found: Sequence[Segment], seed: int) -> tuple[dict[
 
     if not cells:
         return {}, 0
-    conducted = conduct([range(len(cells))], ProofDesign(Rules(rounds=ROUNDS), PAIRS, seed), launch)
+    conducted = conduct([range(len(cells))], ProofDesign(Rules(rounds=ROUNDS), pairs, seed), launch)
     return {cells[k][0]: judged.answers["median"] for k, judged in enumerate(conducted.judged)}, spent
 
 
