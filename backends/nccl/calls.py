@@ -192,10 +192,10 @@ class Resolver:
             ns: Result | int = step["ns"]
             return Arg(ns.of(self.results) if isinstance(ns, Result) else int(ns))
         if word == "op" and step["op"] == MULSUM:
-            made = self.comms.mulsum(str(step["dtype"]), TYPES[str(step["dtype"])])
+            operation = self.comms.mulsum(str(step["dtype"]), TYPES[str(step["dtype"])])
             if LANES in step.operands:
-                return Arg(int(made.ctypes.data), int(made.itemsize), load=8)
-            return Arg(int(made[0]))
+                return Arg(int(operation.ctypes.data), int(operation.itemsize), load=8)
+            return Arg(int(operation[0]))
         if word in _NUMBERS:
             return Arg(_NUMBERS[word](step, self.size))
         if word == "config":

@@ -182,8 +182,8 @@ class Communicators:
         """
         if dtype not in self._mulsums:
             scalar = from_numbers(np.array([factor(self._session.rank)]), dtype).tobytes()
-            made = [self.library.mulsum(comm, scalar, number) for comm in map(int, self.handles)]
-            self._mulsums[dtype] = np.array(made, np.int64)
+            operations = [self.library.mulsum(comm, scalar, number) for comm in map(int, self.handles)]
+            self._mulsums[dtype] = np.array(operations, np.int64)
         return self._mulsums[dtype]
 
     @property
@@ -214,8 +214,8 @@ class Communicators:
     def destroy(self) -> None:
         """Free buffers and communicators."""
         self.memory.close()
-        for made in self._mulsums.values():
-            for op, handle in zip(map(int, made), map(int, self.handles), strict=True):
+        for operations in self._mulsums.values():
+            for op, handle in zip(map(int, operations), map(int, self.handles), strict=True):
                 self.library.free_mulsum(op, handle)
         for handle in map(int, self.handles):
             self.library.destroy(handle)

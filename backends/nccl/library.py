@@ -228,10 +228,10 @@ class Library:
         """
         name = "ncclRedOpCreatePreMulSum"
         self.address_of(name)
-        made = ctypes.c_int()
-        words = [ctypes.byref(made), ctypes.c_char_p(scalar), dtype, SCALAR_ON_HOST, ctypes.c_void_p(comm)]
+        operation = ctypes.c_int()
+        words = [ctypes.byref(operation), ctypes.c_char_p(scalar), dtype, SCALAR_ON_HOST, ctypes.c_void_p(comm)]
         self._check(name, getattr(self.handle, name)(*words))
-        return made.value
+        return operation.value
 
     def free_mulsum(self, op: int, comm: int) -> None:
         """Give back what :meth:`mulsum` made."""

@@ -71,10 +71,10 @@ def unknown_paths(hosts: Sequence[str], why: str) -> View:
     return View("gpu paths", title, "", None, **table(("node", "why"), rows))
 
 
-def _cell(pairs: Mapping[tuple[int, int], Mapping[str, Any]], one: int, other: int) -> str:
-    if one == other:
+def _cell(pairs: Mapping[tuple[int, int], Mapping[str, Any]], first: int, second: int) -> str:
+    if first == second:
         return "·"
-    pair = pairs.get((min(one, other), max(one, other)), {})
+    pair = pairs.get((min(first, second), max(first, second)), {})
     path = str(pair.get("path") or "?")
     return f"{path}, {_NO_PEER}" if pair.get("no_peer") else path
 

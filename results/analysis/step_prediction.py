@@ -105,7 +105,7 @@ class Line:
     @property
     def measured_us(self) -> float | None:
         """The measured time; None where it was not measured."""
-        return self.observed and self.observed.time_us
+        return self.observed.time_us if self.observed else None
 
     @property
     def error(self) -> float | None:

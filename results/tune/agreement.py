@@ -33,7 +33,7 @@ class Proposal:
 
 def all_sizes(proposals: Sequence[Proposal]) -> list[int]:
     """The sizes of all points in bytes, ascending."""
-    return sorted({size for one in proposals for size in one.sizes})
+    return sorted({size for proposal in proposals for size in proposal.sizes})
 
 
 def agreed(proposals: Sequence[Proposal]) -> dict[int, int]:
@@ -42,19 +42,19 @@ def agreed(proposals: Sequence[Proposal]) -> dict[int, int]:
     Where they differ it is the default. With one proposal it is that one.
     """
     sizes = all_sizes(proposals)
-    measured = {one.sizes[place] for one in proposals for place in one.choices}
+    measured = {proposal.sizes[place] for proposal in proposals for place in proposal.choices}
     chosen = {}
     for place, size in enumerate(sizes):
         if size in measured:
-            wanted = {candidate for one in proposals if (candidate := one.at(size)) is not None}
+            wanted = {candidate for proposal in proposals if (candidate := proposal.at(size)) is not None}
             chosen[place] = wanted.pop() if len(wanted) == 1 else DEFAULT_CANDIDATE
     return chosen
 
 
 def disputed(proposals: Sequence[Proposal]) -> list[int]:
     """Sizes in bytes at which the points want different settings, ascending."""
-    wanted = {size: {one.at(size) for one in proposals} - {None} for size in all_sizes(proposals)}
-    measured = {one.sizes[place] for one in proposals for place in one.choices}
+    wanted = {size: {proposal.at(size) for proposal in proposals} - {None} for size in all_sizes(proposals)}
+    measured = {proposal.sizes[place] for proposal in proposals for place in proposal.choices}
     return [size for size, candidates in wanted.items() if size in measured and len(candidates) > 1]
 
 

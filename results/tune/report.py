@@ -73,7 +73,7 @@ class Report:
     @property
     def words(self) -> Counter[str]:
         """Verdict of the proof -> number of sizes."""
-        return Counter(answer.verdict for answer in (*(one.answer for one in self.proved), self.step) if answer)
+        return Counter(answer.verdict for answer in (*(cell.answer for cell in self.proved), self.step) if answer)
 
     @property
     def holds_up(self) -> bool:
@@ -122,7 +122,7 @@ def _conclusion(report: Report) -> str:
 def document_of(report: Report, strict: bool = False) -> Document:
     """Make the document of a tuning's report."""
     rules = [_rule_row(rule) for rule in report.table.rules]
-    cells = [_cell_row(one) for one in report.proved]
+    cells = [_cell_row(cell) for cell in report.proved]
     left_out = _alike(report)
     tables = [_table(_RULE_HEADS, rules, left_out), _table(_CELL_HEADS, cells, left_out, ("launches", "interval"))]
     return Document(
@@ -141,7 +141,7 @@ def document_of(report: Report, strict: bool = False) -> Document:
 
 def _alike(report: Report) -> set[str]:
     """Columns that say the same in every row."""
-    points = [one.point for one in report.proved]
+    points = [cell.point for cell in report.proved]
     collectives = {point.benchmark for point in points} | {rule.collective for rule in report.table.rules}
     alike = {"of"} if len({point.variant for point in points}) < 2 else set()
     return alike | ({"collective"} if len(collectives) < 2 else set())
@@ -216,14 +216,14 @@ def _rule_row(rule: Rule) -> tuple[str, ...]:
     return rule.collective, str(rule.ranks), _range(rule), rule.setting.name, ratio, interval, variables
 
 
-def _cell_row(one: Proved) -> tuple[str, ...]:
-    a = one.answer
+def _cell_row(cell: Proved) -> tuple[str, ...]:
+    a = cell.answer
     return (
-        one.point.benchmark,
-        one.point.variant,
-        str(one.point.ranks),
-        size_text(one.size),
-        one.setting,
+        cell.point.benchmark,
+        cell.point.variant,
+        str(cell.point.ranks),
+        size_text(cell.size),
+        cell.setting,
         f"{a.base_us:.2f}",
         f"{a.new_us:.2f}",
         f"{a.ratio:.3f}",
@@ -244,8 +244,8 @@ def _as_dict(report: Report) -> dict[str, Any]:
         "share_of_full_grid": report.share,
         "rules": [asdict(rule) for rule in report.table.rules],
         "proof": [
-            {**_as_data(one.point), "size_bytes": one.size, "setting": one.setting, **asdict(one.answer)}
-            for one in report.proved
+            {**_as_data(cell.point), "size_bytes": cell.size, "setting": cell.setting, **asdict(cell.answer)}
+            for cell in report.proved
         ],
         "excluded": dict(report.excluded),
         "undecided": [{**_as_data(point), "size_bytes": size} for point, size in report.undecided],
@@ -270,12 +270,12 @@ def _cases(report: Report) -> list[CaseResult]:
     outcomes: Mapping[str, Outcome] = {"SLOWER": "failure", "UNCLEAR": "skipped"}
     cases = [
         CaseResult(
-            f"tune.{one.point.benchmark}",
-            f"{one.point.ranks} ranks, {size_text(one.size)}",
-            outcomes.get(one.answer.verdict),
-            f"{one.setting}: {one.answer.verdict}, ratio {one.answer.ratio:.3f}",
+            f"tune.{cell.point.benchmark}",
+            f"{cell.point.ranks} ranks, {size_text(cell.size)}",
+            outcomes.get(cell.answer.verdict),
+            f"{cell.setting}: {cell.answer.verdict}, ratio {cell.answer.ratio:.3f}",
         )
-        for one in report.proved
+        for cell in report.proved
     ]
     if report.step:
         verdict, ratio = report.step.verdict, report.step.ratio

@@ -47,18 +47,18 @@ def segments(choices: Mapping[int, int], sizes: Sequence[int]) -> list[Segment]:
         elif candidate != DEFAULT_CANDIDATE:
             joined.append(Segment(candidate, sizes[place], sizes[place], (place,)))
     return [
-        replace(one, last_bytes=other.first_bytes - 1)
-        if other is not None and other.places[0] == one.places[-1] + 1
-        else one
-        for one, other in zip_longest(joined, joined[1:])
+        replace(segment, last_bytes=other.first_bytes - 1)
+        if other is not None and other.places[0] == segment.places[-1] + 1
+        else segment
+        for segment, other in zip_longest(joined, joined[1:])
     ]
 
 
-def proved(found: Sequence[Segment], answers: Mapping[int, Answer], sizes: Sequence[int]) -> list[Segment]:
+def proved(ranges: Sequence[Segment], answers: Mapping[int, Answer], sizes: Sequence[int]) -> list[Segment]:
     """Cut ranges back to what fresh launches show to be faster.
 
     Args:
-        found: ranges that were proposed.
+        ranges: ranges that were proposed.
         answers: place of a size -> the verdict on its median, default against tuned.
         sizes: all sizes in bytes, ascending.
 
@@ -66,17 +66,17 @@ def proved(found: Sequence[Segment], answers: Mapping[int, Answer], sizes: Seque
         Ranges that begin and end with a FASTER size; a range with a SLOWER one is split there.
     """
     left: list[Segment] = []
-    for one in found:
+    for segment in ranges:
         run: list[int] = []
-        for place in (*one.places, None):
+        for place in (*segment.places, None):
             slower = place is not None and place in answers and answers[place].verdict == "SLOWER"
             if place is not None and not slower:
                 run.append(place)
                 continue
             if kept := _faster(run, answers):
-                whole_end = place is None and kept[-1] == one.places[-1]
-                last = one.last_bytes if whole_end else sizes[kept[-1]]
-                left.append(Segment(one.candidate, sizes[kept[0]], last, kept))
+                whole_end = place is None and kept[-1] == segment.places[-1]
+                last = segment.last_bytes if whole_end else sizes[kept[-1]]
+                left.append(Segment(segment.candidate, sizes[kept[0]], last, kept))
             run = []
     return left
 
@@ -87,17 +87,17 @@ def _faster(run: Sequence[int], answers: Mapping[int, Answer]) -> tuple[int, ...
     return tuple(run[at[0] : at[-1] + 1]) if at else ()
 
 
-def rule_of(one: Segment, answers: Mapping[int, Answer], setting: Setting, collective: str, ranks: int) -> Rule:
+def rule_of(segment: Segment, answers: Mapping[int, Answer], setting: Setting, collective: str, ranks: int) -> Rule:
     """The rule of a range: its ratio is the geometric mean over its measured sizes, its interval holds theirs.
 
     Args:
-        one: a range that :func:`proved` has left.
+        segment: a range that :func:`proved` has left.
         answers: place of a size -> the verdict on its median.
         setting: the setting of its candidate.
         collective: name of the benchmark.
         ranks: number of ranks.
     """
-    known = [answers[place] for place in one.places if place in answers]
+    known = [answers[place] for place in segment.places if place in answers]
     ratio = math.exp(math.fsum(math.log(answer.ratio) for answer in known) / len(known))
     low, high = min(answer.low for answer in known), max(answer.high for answer in known)
-    return Rule(collective, ranks, one.first_bytes, one.last_bytes, setting, ratio, low, high)
+    return Rule(collective, ranks, segment.first_bytes, segment.last_bytes, setting, ratio, low, high)

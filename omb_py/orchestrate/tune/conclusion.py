@@ -41,22 +41,25 @@ def report_of(groups: Sequence[Group], proof: Proof, launcher: Launcher, command
         workload: the workload whose collectives were tuned; empty: none.
     """
     rules = tuple(rule for group in groups for rule in group.proved(proof.answers))
-    searching = [one for group in groups for one in group.searches]
-    full = sum(len(one.settings) * len(one.search.sizes) * FULL_LAUNCHES for one in searching)
+    searching = [searcher for group in groups for searcher in group.searches]
+    full = sum(len(searcher.settings) * len(searcher.search.sizes) * FULL_LAUNCHES for searcher in searching)
     undecided = [
-        (one.point, one.search.sizes[place]) for one in searching if one.stopped for place in one.search.open_places
+        (searcher.point, searcher.search.sizes[place])
+        for searcher in searching
+        if searcher.stopped
+        for place in searcher.search.open_places
     ]
     return Report(
-        ", ".join(dict.fromkeys(one.point.benchmark for one in searching)),
+        ", ".join(dict.fromkeys(searcher.point.benchmark for searcher in searching)),
         RuleTable(_library(launcher), rules, _who(launcher, command)),
         [cell for group in groups for cell in _proved(group, proof)],
         _excluded(searching),
         undecided,
         _needed(groups, proof, launcher),
-        len({setting for one in searching for setting in one.settings}) - 1,
+        len({setting for searcher in searching for setting in searcher.settings}) - 1,
         searching[0].search.design.margin,
         launcher.index,
-        sum(one.search.spent for one in searching) / full,
+        sum(searcher.search.spent for searcher in searching) / full,
         launcher.run.run_id,
         [report.run_id for report in proof.reports if report.run_id],
         disputed=[(group.searches[0].point, size) for group in groups for size in group.disputed()],
@@ -68,7 +71,11 @@ def report_of(groups: Sequence[Group], proof: Proof, launcher: Launcher, command
 def _excluded(searching: Sequence[Searching]) -> dict[str, str]:
     """Candidate -> why it was left out; with its point where there are several."""
     several = len(searching) > 1
-    return {f"{name} ({one.point})" if several else name: why for one in searching for name, why in one.failed.items()}
+    return {
+        f"{name} ({searcher.point})" if several else name: why
+        for searcher in searching
+        for name, why in searcher.failed.items()
+    }
 
 
 def proposal(groups: Sequence[Group], launcher: Launcher, command: str) -> RuleTable:
@@ -80,18 +87,18 @@ def proposal(groups: Sequence[Group], launcher: Launcher, command: str) -> RuleT
 def _proved(group: Group, proof: Proof) -> list[Proved]:
     names = {group.sizes[p]: group.settings[s.candidate].name for s in group.segments() for p in s.places}
     return [
-        Proved(one.point, size, names.get(size, DEFAULT.name), answer)
-        for one in group.searches
-        for size in one.search.sizes
-        if (answer := proof.answers.get((one.point, size))) is not None
+        Proved(searcher.point, size, names.get(size, DEFAULT.name), answer)
+        for searcher in group.searches
+        for size in searcher.search.sizes
+        if (answer := proof.answers.get((searcher.point, size))) is not None
     ]
 
 
 def _needed(groups: Sequence[Group], proof: Proof, launcher: Launcher) -> str:
     """What it would take to decide what the budget has left open; empty where nothing is."""
-    searching = [one for group in groups for one in group.searches]
-    more = sum(one.search.most_left() for one in searching if one.stopped)
-    if not (more or proof.missing_s or any(one.stopped for one in searching)):
+    searching = [searcher for group in groups for searcher in group.searches]
+    more = sum(searcher.search.most_left() for searcher in searching if searcher.stopped)
+    if not (more or proof.missing_s or any(searcher.stopped for searcher in searching)):
         return ""
     launches = more + 2 * pairs_of(groups)
     seconds = launches * launcher.mean_s if more else proof.missing_s

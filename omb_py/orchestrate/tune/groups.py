@@ -40,10 +40,12 @@ class Group:
     @property
     def proposals(self) -> list[Proposal]:
         """What each search proposes."""
-        choices = [one.search.choices() for one in self.searches]
+        choices = [searcher.search.choices() for searcher in self.searches]
         if self.for_all is not None:
             choices = [dict.fromkeys(chosen, self.for_all) for chosen in choices]
-        return [Proposal(one.search.sizes, chosen) for one, chosen in zip(self.searches, choices, strict=True)]
+        return [
+            Proposal(searcher.search.sizes, chosen) for searcher, chosen in zip(self.searches, choices, strict=True)
+        ]
 
     @property
     def sizes(self) -> list[int]:
@@ -56,7 +58,7 @@ class Group:
         It is the one with the least sum of times, of one call of each size, among those that seem slower than the
         default at none.
         """
-        places = [(one.search, place) for one in self.searches for place in one.search.choices()]
+        places = [(searcher.search, place) for searcher in self.searches for place in searcher.search.choices()]
         allowed = self.searches[0].search.design.penalty
         sums: dict[int, float] = {}
         for candidate in range(len(self.settings)):
@@ -89,7 +91,7 @@ class Group:
         benchmark, ranks = self.searches[0].point.place
         by_place: dict[int, Answer] = {}
         for place, size in enumerate(self.sizes):
-            of_size = [answers[one.point, size] for one in self.searches if (one.point, size) in answers]
+            of_size = [answers[searcher.point, size] for searcher in self.searches if (searcher.point, size) in answers]
             if of_size:
                 by_place[place] = summed_up(of_size)
         if self._one_for_all():
@@ -120,6 +122,6 @@ def _unlimited(rule: Rule) -> Rule:
 def groups_of(searching: Sequence[Searching], called: bool = False) -> list[Group]:
     """The groups of searches, in the order of their first ones."""
     places: dict[tuple[str, int], list[Searching]] = {}
-    for one in searching:
-        places.setdefault(one.point.place, []).append(one)
+    for searcher in searching:
+        places.setdefault(searcher.point.place, []).append(searcher)
     return [Group(tuple(searches), called) for searches in places.values()]

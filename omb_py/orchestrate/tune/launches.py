@@ -54,7 +54,7 @@ class Launcher:
     stored: Stored
     clock: Callable[[], float] = time.monotonic
     index: int = 0
-    made: int = 0
+    launches: int = 0
     """Launches that were made now."""
     seconds: float = 0.0
     """Duration of those."""
@@ -70,7 +70,7 @@ class Launcher:
     @property
     def mean_s(self) -> float:
         """Mean duration of a launch that was made now; 0 before the first one."""
-        return self.seconds / self.made if self.made else 0.0
+        return self.seconds / self.launches if self.launches else 0.0
 
     @property
     def left_s(self) -> float:
@@ -148,7 +148,7 @@ class Launcher:
             raise CandidateFailed(str(error).partition(". What to do")[0]) from error
         finally:
             main.files += run.files
-            self.made += 1
+            self.launches += 1
             self.seconds += self.clock() - began
         if lacking := next(iter(run.lacking.values()), ""):
             raise CandidateFailed(lacking)

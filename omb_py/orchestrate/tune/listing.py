@@ -88,8 +88,8 @@ def _one(library: LibraryKnobs, knob: Knob) -> Document:
         f"type: {knob.type}, value here: {knob.value or 'none'}",
         f"set by: {knob.variable}=VALUE in the environment" if knob.variable else "set by: nothing; it is built in",
     ]
-    told = {"scope": knob.scope, "for": knob.verbosity, "category": knob.category, "source": knob.source}
-    facts.append(", ".join(f"{name}: {value}" for name, value in told.items() if value))
+    labels = {"scope": knob.scope, "for": knob.verbosity, "category": knob.category, "source": knob.source}
+    facts.append(", ".join(f"{name}: {value}" for name, value in labels.items() if value))
     heads = ("value", "meaning")
     rows = [(choice.word, choice.meaning) for choice in knob.choices]
     return Document(

@@ -67,7 +67,7 @@ def rules_of(design: Design, parts: int) -> Rules:
 
 def pairs_of(groups: Sequence[Group]) -> int:
     """Pairs of each round, by what the searches have measured."""
-    return pairs_for([gain for group in groups for one in group.searches for gain in one.search.gains()])
+    return pairs_for([gain for group in groups for searcher in group.searches for gain in searcher.search.gains()])
 
 
 def _enough(pairs: int, rules: Rules) -> int:
@@ -90,8 +90,11 @@ def prove_files(
     Raises:
         OmbError: as :func:`omb_py.orchestrate.compare.session.compare`.
     """
-    searching = [one for group in groups for one in group.searches]
-    checked = [at_sizes(one.checked, [one.search.sizes[p] for p in one.search.choices()]) for one in searching]
+    searching = [searcher for group in groups for searcher in group.searches]
+    checked = [
+        at_sizes(searcher.checked, [searcher.search.sizes[p] for p in searcher.search.choices()])
+        for searcher in searching
+    ]
     checked += [step] if step else []
     run.note("proof: the default against the files, in fresh launches")
     where = where_of(Setting("files", files.variables))
@@ -115,16 +118,16 @@ def prove_settings(groups: Sequence[Group], step: CheckedRequest | None, run: Ru
     """
     parts: dict[Setting, list[CheckedRequest]] = {}
     for group in groups:
-        for candidate in dict.fromkeys(found.candidate for found in group.segments()):
+        for candidate in dict.fromkeys(segment.candidate for segment in group.segments()):
             wanted = {
                 group.sizes[place]
-                for found in group.segments()
-                if found.candidate == candidate
-                for place in found.places
+                for segment in group.segments()
+                if segment.candidate == candidate
+                for place in segment.places
             }
-            for one in group.searches:
-                if sizes := sorted(wanted.intersection(one.search.sizes)):
-                    parts.setdefault(one.settings[candidate], []).append(at_sizes(one.checked, sizes))
+            for searcher in group.searches:
+                if sizes := sorted(wanted.intersection(searcher.search.sizes)):
+                    parts.setdefault(searcher.settings[candidate], []).append(at_sizes(searcher.checked, sizes))
     if step and len(parts) == 1:
         next(iter(parts.values())).append(step)
     proof = Proof()

@@ -44,23 +44,23 @@ class Searching:
     def block(self, wanted: Sequence[Wanted], launcher: Launcher, store: Path) -> None:
         """Make the launches of a block. Raises CandidateFailed where the default fails, and what launches raise."""
         results: dict[int, dict[int, float]] = {}
-        for one in wanted:
-            setting = self.settings[one.candidate]
+        for launch in wanted:
+            setting = self.settings[launch.candidate]
             if setting.name in self.failed:
                 continue
-            sizes = [self.search.sizes[place] for place in one.places]
+            sizes = [self.search.sizes[place] for place in launch.places]
             try:
-                times = launcher(self.checked, self.plan, setting, one.block, sizes)
+                times = launcher(self.checked, self.plan, setting, launch.block, sizes)
             except CandidateFailed as error:
-                if one.candidate == DEFAULT_CANDIDATE:
+                if launch.candidate == DEFAULT_CANDIDATE:
                     raise
                 self.failed[setting.name] = str(error)
-                launcher.stored.fail((self.point, one.block, setting.name), str(error), store, launcher.run.run_id)
+                launcher.stored.fail((self.point, launch.block, setting.name), str(error), store, launcher.run.run_id)
                 launcher.run.note(f"{setting.name} is excluded: {error}")
-                self.search.exclude(one.candidate)
+                self.search.exclude(launch.candidate)
                 continue
-            places = {self.search.sizes[place]: place for place in one.places}
-            results[one.candidate] = {places[size]: math.log(median) for size, median in times.items()}
+            places = {self.search.sizes[place]: place for place in launch.places}
+            results[launch.candidate] = {places[size]: math.log(median) for size, median in times.items()}
         self.search.add(results)
 
 
@@ -77,18 +77,18 @@ def search_all(searching: Sequence[Searching], launcher: Launcher, store: Path) 
     """
     left = list(searching)
     while left:
-        for one in tuple(left):
-            wanted = one.search.next_block()
+        for searcher in tuple(left):
+            wanted = searcher.search.next_block()
             if not wanted:
-                left.remove(one)
+                left.remove(searcher)
                 continue
             if launcher.left_s <= 0:
-                one.stopped = True
-                left.remove(one)
+                searcher.stopped = True
+                left.remove(searcher)
                 continue
-            number, run = one.search.block + 1, launcher.run
+            number, run = searcher.search.block + 1, launcher.run
             run.command.progress.plan([len(w.places) for w in wanted])
-            if one.search.block in (0, *one.search.design.checks):
+            if searcher.search.block in (0, *searcher.search.design.checks):
                 cells = sum(len(w.places) for w in wanted)
-                run.note(f"{one.point}, block {number}: {len(wanted)} launches, {cells} cells")
-            one.block(wanted, launcher, store)
+                run.note(f"{searcher.point}, block {number}: {len(wanted)} launches, {cells} cells")
+            searcher.block(wanted, launcher, store)

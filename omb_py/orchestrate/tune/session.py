@@ -108,7 +108,7 @@ def tune(request: TuneRequest, clock: Callable[[], float] = time.monotonic) -> R
     tuned = write_files(report, request.folder, request.library)
     if request.guidelines and tuned is not None:
         try:
-            sizes = [(one.point.benchmark, one.point.ranks, one.size) for one in report.proved]
+            sizes = [(cell.point.benchmark, cell.point.ranks, cell.size) for cell in report.proved]
             report.mended = mended(report.table.rules, sizes, checked[0].request, tuned, launcher)
         except Interrupted as error:
             raise Interrupted(f"{error}, while guidelines were checked. {_kept(store, run)}") from None
@@ -155,7 +155,9 @@ def _begin(
 ) -> tuple[Stored, Run]:
     """Declare a new tuning, or find the one to resume; its stored launches, and its run."""
     declared: dict[str, Any] = {
-        "settings": [[[one.name, list(map(list, one.variables))] for one in part.settings] for part in request.parts],
+        "settings": [
+            [[setting.name, list(map(list, setting.variables))] for setting in part.settings] for part in request.parts
+        ],
         "workload": request.step.request.workload if request.step else None,
         "design": json.loads(json.dumps({k: v for k, v in asdict(request.design).items() if k != "seed"})),
         "cells": digest([[asdict(cell) for cell in plan.cells] + [plan.ranks] for plan in plans]),
@@ -175,9 +177,9 @@ def _begin(
     return stored, run
 
 
-def _trial(launcher: Launcher, one: Searching) -> None:
+def _trial(launcher: Launcher, searcher: Searching) -> None:
     """Launch the library as it is once: what fails here is no candidate's fault."""
-    launcher(one.checked, one.plan, DEFAULT, TRIAL, one.search.sizes[:1])
+    launcher(searcher.checked, searcher.plan, DEFAULT, TRIAL, searcher.search.sizes[:1])
 
 
 def _step(step: CheckedRequest | None, launcher: Launcher) -> CheckedRequest | None:

@@ -67,7 +67,7 @@ def stored_rows(store: Path, run_id: str, design: Mapping[str, Any]) -> Stored:
     from omb_py.results.store.read import load_table, to_rows
     from omb_py.results.store.recovery import recover
 
-    if any(one.state == "running" and one.launch_id.startswith(f"{run_id}-") for one in recover(store)):
+    if any(journal.state == "running" and journal.launch_id.startswith(f"{run_id}-") for journal in recover(store)):
         raise UsageError(f"run {run_id} is still running: end it, or begin another tuning without --resume")
     stored = Stored(dict(design))
     columns = [name for name in schema.NAMES if name not in ("samples_us", "samples_avg_us")]
