@@ -124,6 +124,7 @@ def test_bad_input(refusal: Refuse, line: str, says: str) -> None:
         ("put_bw --backend nccl,gloo", "no backend can run this here: nccl: has no buffers on cpu"),
         ("allreduce -d cuda", "--device cuda: "),
         ("allreduce --device rocm", "use --device cpu"),
+        ("allreduce --backend nccl -d cuda", "a machine with one, or --backend mpi --device cpu"),
         ("latency D D", "buffers D D need a GPU: "),
         ("bw MD H", "buffers MD H need a GPU: "),
     ],

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from omb_py.backends.capabilities import Capabilities
-from omb_py.backends.registry import capabilities, own_options
+from omb_py.backends.registry import capabilities, default, own_options
 from omb_py.engine.devices import KINDS, SIMULATED
 from omb_py.engine.devices.filler import FILLERS
 from omb_py.engine.devices.placement import PLACES
@@ -67,6 +67,8 @@ def check_device(request: Request, offers: Mapping[str, Capabilities]) -> None:
             raise EnvironmentProblem(f"backend {backend} has no buffers on {device}: --device {kinds}")
         if device in GPUS and not gpu_here(device) and not ranks_may_be_elsewhere(request):
             reason, fix = device_problem(device, backend)
+            if HOST_MEMORY not in offers[backend].devices:
+                fix = f"a machine with one, or --backend {default()} --device {HOST_MEMORY}"
             raise EnvironmentProblem(f"--device {device}: {reason}: {fix}")
     asynchronous = all(offers[backend].asynchronous for backend in request.backends)
     instead = " or ".join(name for name, offer in offers.items() if offer.asynchronous)
