@@ -15,8 +15,8 @@ MINIMUM := import sys; sys.exit(sys.version_info < (3, 11))
 SHELL := bash
 .SHELLFLAGS := -o pipefail -c
 
-.PHONY: run test test-rest test-all test-openmpi test-plotly test-oldest test-python dist docs lint bench bench-fidelity bench-store bench-compare \
-  gpu-check nccl-abi python clean
+.PHONY: run test test-rest test-all test-openmpi test-plotly test-oldest test-python torture dist docs lint bench bench-fidelity \
+  bench-store bench-compare gpu-check nccl-abi python clean
 
 run: $(VENV)/.run
 	@echo "Measuring an allreduce on 2 ranks: up to 20 seconds."
@@ -84,6 +84,12 @@ lint: $(VENV)/.test
 	rm -rf build/lint build/lib && $(BIN)/python -m pip --disable-pip-version-check -q install --no-deps --target build/lint .
 	cd build/lint && PYTHONPATH=. $(LINT)/mypy --config-file ../../pyproject.toml -p omb_py
 	cd build/lint && PYTHONPATH=. $(LINT)/lint-imports --config ../../pyproject.toml --no-cache
+
+# kills, stops and starves processes of real runs of both libraries, and counts rows, files and processes; Linux, as root
+MOMENTS ?= 200
+SEED ?= 1
+torture: $(VENV)/.test .venv-openmpi/.test
+	$(BIN)/python -m tests.torture --moments $(MOMENTS) --seed $(SEED) --write
 
 bench: $(VENV)/.test
 	$(BIN)/python -m pytest $(shell find tests -name "bench_*.py") -m bench

@@ -139,3 +139,10 @@ def doing_after(message: dict[str, Any]) -> str:
     assert place is not None
     state.catch_up(place)
     return doing(state)
+
+
+def test_ranks_that_are_missing_are_named_only_where_all_others_are_known() -> None:
+    assert failure_messages._missing([rank(0), rank(2)], 3, "never came") == " (rank 1 never came)"
+    assert failure_messages._missing([rank(0), rank(None)], 4, "never came") == "", "it may be any of the three"
+    assert failure_messages._missing([rank(0), rank(1)], 2, "never came") == ""
+    assert failure_messages._missing([], 2, "never came") == ""

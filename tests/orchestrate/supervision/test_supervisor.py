@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from omb_py.errors import EnvironmentProblem, Interrupted, LaunchFailed, UsageError
-from omb_py.orchestrate.supervision import processes
+from omb_py.orchestrate.supervision import processes, wire
 from omb_py.orchestrate.supervision.rank_state import RankState
 from omb_py.orchestrate.supervision.supervisor import Handlers, Outcome, Supervisor, beat_interval
 from tests.bench.control_plane import simulate
@@ -348,6 +348,15 @@ def test_heartbeats_stay_rare_for_the_parent() -> None:
     assert beat_interval(4, 60) == 1.0
     assert beat_interval(4, 1.0) == pytest.approx(0.2)
     assert beat_interval(1000, 60) == 2.0
+
+
+def test_a_spread_launch_is_reached_by_both_protocols() -> None:
+    with wire.listen(local=False) as server:
+        port = server.getsockname()[1]
+        for family, address in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
+            if family == server.family or family == socket.AF_INET:
+                with socket.socket(family) as peer:
+                    peer.connect((address, port))
 
 
 def test_the_address_of_a_spread_launch_names_this_host() -> None:

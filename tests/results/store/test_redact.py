@@ -13,6 +13,7 @@ from omb_py.results.store.redact import (
     SECRET_WORDS,
     allowed_environment,
     is_allowed,
+    published,
     redact_text,
     redact_words,
 )
@@ -111,3 +112,10 @@ def test_nothing_but_the_allowed_is_kept_and_it_is_sorted(environ: dict[str, str
     assert set(kept) == {name for name in environ if is_allowed(name)}
     assert list(kept) == sorted(kept)
     assert all(name in NAMES or name.startswith(PREFIXES) for name in kept)
+
+
+def test_what_no_page_shows_is_left_out_at_any_depth() -> None:
+    """A mutant that returned nothing for lists and values survived the tests nearest to it."""
+    facts = {"nodes": [{"kernel_command_line": "root=/dev/sda", "cores": 2}, "text"], "load": 0.5, "none": None}
+    assert published(facts) == {"nodes": [{"cores": 2}, "text"], "load": 0.5, "none": None}
+    assert published((1, "two")) == [1, "two"]
