@@ -218,7 +218,8 @@ class Supervisor:
                 self._turn()
             outcome = self._outcome()
             self._signals.hold()
-            self._stop(failed=self._killed)
+            # a launcher that was killed after the last cell has removed nothing either
+            self._stop(failed=self._killed or bool(outcome.status))
             return outcome
         except BaseException as problem:
             self._signals.hold()

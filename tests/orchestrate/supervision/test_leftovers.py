@@ -233,3 +233,23 @@ def test_a_launcher_that_had_to_be_killed_at_the_end_leaves_nothing(
         rank.close()
     assert "were killed: all cells are done" in result[0].notes[0] or "was killed" in result[0].notes[0]
     assert not segment.exists()
+
+
+@pytest.mark.faults
+def test_a_launcher_that_dies_after_the_last_cell_leaves_nothing(tmp_path: Path) -> None:
+    """Torture killed mpiexec when all cells were done: the launch is well, and its files stayed."""
+    segment, flag = tmp_path / "segment", tmp_path / "flag"
+    segment.write_bytes(b"x")
+    waiting = f"while [ ! -e '{flag}' ]; do sleep 0.01; done; kill -9 $$"
+    supervisor = Supervisor({}, 1, 60.0, command=["sh", "-c", waiting])
+    supervisor._record.segments = {str(segment)}
+    with supervising(supervisor) as result:
+        rank = Peer(supervisor)
+        rank.hello(supervisor.token, 0)
+        rank.send(type="joined", rank=0, size=1, host="elsewhere", pid=0)
+        rank.send(type="done")
+        assert rank.read()["type"] == "exit"
+        flag.touch()
+        rank.close()
+    assert "all cells are done, but the launcher" in result[0].notes[0]
+    assert not segment.exists()
