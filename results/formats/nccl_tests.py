@@ -125,6 +125,26 @@ def starting(benchmark: str) -> str:
     return f"# Collective test starting: {_NAMES.get(benchmark, benchmark)}_perf\n"
 
 
+def devices(facts: Mapping[str, Any]) -> str:
+    """The lines of the devices, one a rank, from the facts of a launch; empty where ranks have none.
+
+    ``[?]`` stands for a PCI address that no driver told.
+    """
+    addresses = {
+        str(gpu["uuid"]).removeprefix("GPU-").replace("-", "").lower(): str(gpu["pci"]).rpartition(".")[0]
+        for node in facts.get("node_facts") or ()
+        for gpu in (node.get("gpus") or {}).get("gpus") or ()
+    }
+    pids = {fact["rank"]: int(fact["pid"]) for fact in facts.get("rank_facts") or ()}
+    lines = [
+        f"#  Rank {place['rank']:2d} Group  0 Pid {pids.get(place['rank'], 0):6d} on {place['host']:>10} device "
+        f"{int(str(place['device']).rpartition(':')[2]):2d} [{addresses.get(str(place['identity']).lower()) or '?'}] "
+        f"{place['name']}\n"
+        for place in facts.get("devices") or ()
+    ]
+    return "".join(["#\n# Using devices\n", *lines]) if lines else ""
+
+
 def concluded(benchmark: str) -> str:
     """The last line of a test's output."""
     return f"# Collective test concluded: {_NAMES.get(benchmark, benchmark)}_perf\n"

@@ -114,6 +114,7 @@ class Collector:
             environment_key(self.provenance),
             self.run.request.tags,
         )
+        self.run.printer.launch(facts)
         self.run.finished.setdefault(self.plan.index, set())
         self.run.command.begun = True
         if self.run.request.store is None:

@@ -22,6 +22,10 @@ Row = Mapping[str, Any]
 class Printer(Protocol):
     """Shows finished rows."""
 
+    def launch(self, facts: Mapping[str, Any]) -> None:
+        """Take the facts of a launch before its first row. Most printers show nothing of them."""
+        return
+
     def row(self, row: Row, request: Request | None = None) -> None:
         """Show the row of a finished cell, which is already in the journal."""
 
@@ -30,7 +34,7 @@ class Printer(Protocol):
 
 
 @dataclass(slots=True)
-class Kept:
+class Kept(Printer):
     """A printer that prints nothing: it keeps the rows, in the order in which they were finished."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)
@@ -43,7 +47,7 @@ class Kept:
         """Do nothing: no output is pending."""
 
 
-class Osu:
+class Osu(Printer):
     """OMB's text. Each row is printed at once; each type, request and launch gets a header of its own."""
 
     def __init__(self, request: Request) -> None:
@@ -106,15 +110,21 @@ class Osu:
         sys.stdout.flush()
 
 
-class NcclTests:
+class NcclTests(Printer):
     """The text of nccl-tests: a line when both its halves are there. Raises on rows that were measured otherwise."""
 
     def __init__(self) -> None:
         self._rows: list[Row] = []
         self._waiting: Row | None = None
         self._begun = False
-        self._remarks = ""
-        """The comment above the rows that are being printed."""
+        self._remarks = self._devices = ""
+        """The comment above the rows that are being printed; the lines of the launch's devices."""
+
+    def launch(self, facts: Mapping[str, Any]) -> None:
+        """Keep the lines of the devices for the head of the table."""
+        from omb_py.results.formats.nccl_tests import devices
+
+        self._devices = devices(facts)
 
     def row(self, row: Row, request: Request | None = None) -> None:
         """Keep the out-of-place row, and print it together with the in-place row."""
@@ -126,7 +136,7 @@ class NcclTests:
             sys.stdout.write(above)
             self._remarks = above
         if not self._begun:
-            sys.stdout.write(starting(row["benchmark"]) + header())
+            sys.stdout.write(starting(row["benchmark"]) + self._devices + header())
             self._begun = True
         self._rows.append(row)
         if self._waiting is not None and row["in_place"] and _same(row, self._waiting):
@@ -156,7 +166,7 @@ class NcclTests:
         self._rows.clear()
 
 
-class Imb:
+class Imb(Printer):
     """The text of IMB: a header for each launch, a table for each benchmark."""
 
     def __init__(self) -> None:
@@ -206,7 +216,7 @@ def _same(row: Row, other: Row) -> bool:
     return all(row[name] == other[name] for name in ("launch_id", "benchmark", "binding", "dtype", "size_bytes"))
 
 
-class AtEnd:
+class AtEnd(Printer):
     """Table, CSV or JSON, printed when all rows are there."""
 
     def __init__(self, form: str) -> None:
@@ -244,7 +254,7 @@ class AtEnd:
         sys.stdout.flush()
 
 
-class Horovod:
+class Horovod(Printer):
     """The text of Horovod's synthetic benchmark for trainings."""
 
     def row(self, row: Row, request: Request | None = None) -> None:
@@ -258,13 +268,17 @@ class Horovod:
         """Do nothing: no output is pending."""
 
 
-class Drawn:
+class Drawn(Printer):
     """Another printer, with the curve of each benchmark below its output."""
 
     def __init__(self, printer: Printer) -> None:
         self.printer = printer
         self.rows: dict[str, list[Row]] = {}
         """Benchmark -> its rows."""
+
+    def launch(self, facts: Mapping[str, Any]) -> None:
+        """Hand the facts on."""
+        self.printer.launch(facts)
 
     def row(self, row: Row, request: Request | None = None) -> None:
         """Print the row, and keep it for the curve."""
@@ -287,6 +301,10 @@ class OverLaunches(Kept):
     def __init__(self, printer: Printer) -> None:
         super().__init__()
         self.printer = printer
+
+    def launch(self, facts: Mapping[str, Any]) -> None:
+        """Hand the facts on."""
+        self.printer.launch(facts)
 
     def row(self, row: Row, request: Request | None = None) -> None:
         """Print the row, and keep it for the table."""
@@ -329,7 +347,7 @@ class Pictured(Drawn):
         self.rows.clear()
 
 
-class Silent:
+class Silent(Printer):
     """A printer for the Python API, which shows nothing."""
 
     def row(self, row: Row, request: Request | None = None) -> None:

@@ -140,7 +140,7 @@ def command(missing: Missing, side: Mapping[str, Any], store: Path) -> str:
     return shlex.join([*words, "--store", str(store)])
 
 
-class Foretold:
+class Foretold(Printer):
     """Wraps a printer; when it closes, it prints the predicted times of each step beside the measured ones.
 
     Raises:
@@ -157,6 +157,10 @@ class Foretold:
             )
         self.printer, self.store = printer, request.store
         self.rows: list[Row] = []
+
+    def launch(self, facts: Mapping[str, Any]) -> None:
+        """Hand the facts on."""
+        self.printer.launch(facts)
 
     def row(self, row: Row, request: Request | None = None) -> None:
         """Print the row, and keep it if it is a step."""

@@ -398,7 +398,8 @@ def test_the_form_of_nccl_tests_asks_for_nothing_more(name: str) -> None:
     )
     assert code == 0, text
     collective = {"bcast": "broadcast"}.get(name, name)
-    assert f"# Collective test starting: {collective}_perf\n#\n" in text
+    assert f"# Collective test starting: {collective}_perf\n#\n# Using devices\n#  Rank  0 Group  0 Pid " in text
+    assert "\n#  Rank  1 Group  0 Pid " in text and " device  1 [?] " in text
     assert f"# Collective test concluded: {collective}_perf\n" in text
     (found,) = (line.split() for line in text.splitlines() if line.split()[:1] == ["4096"])
     if name == "bcast":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -10,8 +11,20 @@ from hypothesis import strategies as st
 
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.errors import UsageError
-from omb_py.results.formats.nccl_tests import TYPES, WORDS, check, footer, header, line, parse, real, to_nccl
+from omb_py.results.formats.nccl_tests import (
+    TYPES,
+    WORDS,
+    check,
+    devices,
+    footer,
+    header,
+    line,
+    parse,
+    real,
+    to_nccl,
+)
 from omb_py.results.formats.tables import export
+from tests.results.importers.nccl_texts import FOURTH
 
 PRINTED = (
     "     1048576        262144     float     sum      -1    27.76   37.78   66.11       0"
@@ -208,3 +221,26 @@ def test_the_count_of_a_reduce_scatter_is_that_of_a_block(benchmark: str) -> Non
     text = to_nccl([{**row, "value": 1.0, "unit": "us"}])
     assert text.startswith("# Collective test starting: reduce_scatter_perf\n#\n")
     assert text.endswith("# Collective test concluded: reduce_scatter_perf\n")
+
+
+class TestDevices:
+    FACTS: Mapping[str, Any] = {
+        "rank_facts": [{"rank": 0, "pid": 15784}, {"rank": 1, "pid": 24926}],
+        "devices": [
+            {"rank": rank, "host": host, "device": "cuda:0", "name": "NVIDIA GH200 120GB", "identity": f"{rank}" * 32}
+            for rank, host in enumerate(("nid007106", "nid007109"))
+        ],
+        "node_facts": [
+            {"gpus": {"gpus": [{"uuid": "GPU-00000000-0000-0000-0000-000000000000", "pci": "0009:01:00.0"}]}},
+            {"gpus": {"unknown": "no driver"}},
+        ],
+    }
+
+    def test_are_those_of_nccl_tests_to_the_character(self) -> None:
+        head, title, first, second = devices(self.FACTS).splitlines()
+        assert (head, title) == ("#", "# Using devices")
+        assert first in FOURTH.splitlines()
+        assert second == "#  Rank  1 Group  0 Pid  24926 on  nid007109 device  0 [?] NVIDIA GH200 120GB"
+
+    def test_are_not_there_without_devices(self) -> None:
+        assert devices({"rank_facts": [{"rank": 0, "pid": 1}], "devices": [], "node_facts": [{}]}) == ""
