@@ -231,6 +231,8 @@ class OsuText:
             heads = [_VALUE_HEAD[layout]]
         cells = [] if layout in _FIRST_WIDTH else [f"{'# Size':<{_SIZE}}"]
         cells += [f"{head:>{self._width(i)}}" for i, head in enumerate(heads)]
+        if layout == "step":
+            cells[0] = f"{heads[0]:<{self._width(0)}}"  # a line that begins with # is no row
         if self.full and self._has_spread:
             cells += [f"{'Min Latency(us)':>{_FIELD}}", f"{'Max Latency(us)':>{_FIELD}}", f"{'Iterations':>{_COUNT}}"]
         if self._has_validation:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from omb_py.engine.program.benchmark import Benchmark, Cell, Counts, Metric, World
+from omb_py.engine.program.benchmark import Benchmark, Cell, Counts, Metric, Volume, World
 from omb_py.engine.program.language import Program
 from omb_py.errors import UsageError
 from omb_py.suites.shared import TWO_OR_MORE, no_bytes
@@ -87,6 +87,17 @@ def fits(cell: Cell, ranks: int) -> None:
         raise UsageError(f"{text} at most: leave out -c, or write scale=1/{_next_power(placed)}")
 
 
+def volume(text: str, ranks: int) -> Volume:
+    """The types and bytes of a workload's calls. Raises UsageError where the ranks do not fit."""
+    from omb_py.suites.workloads.families import parse_workload
+
+    workload = parse_workload(text or DEFAULT)
+    calls = [workload.calls(rank, ranks) for rank in range(ranks)]
+    sent = [sum(call.sent for call in own) for own in calls]
+    types = sorted({call.dtype for own in calls for call in own if call.op != "barrier"})
+    return Volume("+".join(types) or "char", max(sent), sum(sent))
+
+
 def _next_power(placed: list[PlacedCall]) -> int:
     """The power of two by which the calls must be scaled down to fit the memory."""
     whole = sum(each.call.size for each in placed)
@@ -110,5 +121,6 @@ BENCHMARKS = (
         defaults=(("workload", DEFAULT),),
         fewest=FEWEST,
         fits=fits,
+        volume=volume,
     ),
 )

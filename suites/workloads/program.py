@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import World
+from omb_py.engine.program.dtypes import DTYPES
 from omb_py.engine.program.groups import on
 from omb_py.engine.program.language import (
     Blocks,
@@ -111,9 +112,14 @@ def _room(call: Call, ranks: int, me: int) -> tuple[int, int]:
     return 0, 0
 
 
+def carrier(dtype: str) -> str:
+    """The type as which data is moved that nobody adds up: 16-bit floats, which few libraries have, as bytes."""
+    return dtype if DTYPES[dtype].mpi.startswith("MPI_") else "uint8"
+
+
 def _posts(call: Call, ranks: int, me: int, send: int, recv: int) -> tuple[Step, ...]:
     """The steps of a call whose memory begins at `send` and `recv`."""
-    room = _room(call, ranks, me)
+    room, moved = _room(call, ranks, me), carrier(call.dtype)
     out, into = Region("send", send, room[0]), Region("recv", recv, room[1])
     step: Step
     match call.op:
@@ -121,25 +127,25 @@ def _posts(call: Call, ranks: int, me: int, send: int, recv: int) -> tuple[Step,
             posts = []
             for message in call.receives:
                 region = Region("recv", recv, message.nbytes)
-                posts.append(steps.recv(region, message.peer, call.dtype, message.tag))
+                posts.append(steps.recv(region, message.peer, moved, message.tag))
                 recv += message.nbytes
             for message in call.sends:
                 region = Region("send", send, message.nbytes)
-                posts.append(steps.send(region, message.peer, call.dtype, message.tag))
+                posts.append(steps.send(region, message.peer, moved, message.tag))
                 send += message.nbytes
             return tuple(posts)
         case "alltoallv":
-            step = steps.alltoallv(_blocks("send", call.out, send), _blocks("recv", call.back, recv), call.dtype)
+            step = steps.alltoallv(_blocks("send", call.out, send), _blocks("recv", call.back, recv), moved)
         case "allreduce":  # frameworks reduce a gradient where it lies
             step = steps.in_place(steps.allreduce(into, into, call.dtype, "sum"))
         case "bcast":
-            step = steps.bcast(into, call.root, call.dtype)
+            step = steps.bcast(into, call.root, moved)
         case "reduce_scatter_block":
             step = steps.reduce_scatter_block(out, into, call.dtype, "sum")
         case "allgather" | "alltoall":
-            step = getattr(steps, call.op)(out, into, call.dtype)
+            step = getattr(steps, call.op)(out, into, moved)
         case "gather" | "scatter":
-            step = getattr(steps, call.op)(out, into, call.root, call.dtype)
+            step = getattr(steps, call.op)(out, into, call.root, moved)
         case "reduce":
             step = steps.reduce(out, into, call.root, call.dtype, "sum")
         case _:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.engine.program.language import Program
@@ -233,6 +233,17 @@ class Needs:
     """Place of the buffers at each end, in a launch on devices (``Cell.placement``)."""
 
 
+class Volume(NamedTuple):
+    """What a cell moves, where its size and type do not say it."""
+
+    dtype: str
+    """The types of its calls, joined by ``+``."""
+    bytes_per_rank: int
+    """Most bytes that a rank puts into its calls."""
+    bytes_total: int
+    """Bytes that all ranks put into their calls."""
+
+
 @dataclass(frozen=True, slots=True)
 class Benchmark:
     """A declaration: everything about a benchmark that is not the engine's."""
@@ -271,6 +282,8 @@ class Benchmark:
     """Gives the reason why a combination of options is refused, with the remedy; empty when it is accepted."""
     fits: Callable[[Cell, int], None] | None = None
     """Raises UsageError where a cell's options do not fit the number of ranks."""
+    volume: Callable[[str, int], Volume] | None = None
+    """(`Cell.workload`, ranks) -> types and bytes that rows store; None: those of size and type."""
     fewest: int = 100
     """Iterations before which a loop does not stop early."""
     runs: Callable[[Session, Cell, Callable[[str], None]], Measured] | None = None

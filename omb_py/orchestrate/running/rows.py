@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omb_py.backends.registry import capabilities
-from omb_py.engine.program.benchmark import Benchmark
+from omb_py.engine.program.benchmark import Benchmark, Volume
 from omb_py.engine.program.buffers import OBJECT
 from omb_py.engine.program.dtypes import DTYPES, reduction_dtype
 from omb_py.grammar.rank_groups import Groups, groups_of_ranks
@@ -71,6 +71,8 @@ def make_row(identity: Identity, message: Mapping[str, Any]) -> dict[str, Any]:
     total = benchmark.bytes_total(int(message.get("extra", {}).get("transmit_size", cell["size"])), together)
     if cell.get("traffic"):
         total = largest(cell["traffic"], cell["size"], DTYPES[dtype].itemsize)
+    volume = benchmark.volume(cell["workload"], ranks) if benchmark.volume else None
+    volume = volume or Volume(dtype, cell["size"], total)
     algbw, busbw, formula = _bandwidths(benchmark, message["laps"], primary, total, together)
     statistics = summarise(slowest)
     skew = message.get("skew_us")
@@ -91,7 +93,7 @@ def make_row(identity: Identity, message: Mapping[str, Any]) -> dict[str, Any]:
         device=cell["device"],
         device_name=facts.get("device_name") or None,
         buffer="device" if cell["device"] != "cpu" and cell["buffer"] == "numpy" else cell["buffer"],
-        dtype=dtype,
+        dtype=volume.dtype,
         op=cell["op"] if "op" in benchmark.options else None,
         in_place=cell["in_place"],
         root=cell["root"] if benchmark.rooted and cell["root"] >= 0 else None,
@@ -108,8 +110,8 @@ def make_row(identity: Identity, message: Mapping[str, Any]) -> dict[str, Any]:
         ranks_per_node=ranks // nodes if ranks % nodes == 0 else None,
         devices=len({(place["host"], place["identity"]) for place in facts.get("devices") or ()}),
         size_bytes=cell["size"],
-        bytes_per_rank=cell["size"],
-        bytes_total=total,
+        bytes_per_rank=volume.bytes_per_rank,
+        bytes_total=volume.bytes_total,
         count=cell["size"] // DTYPES[dtype].itemsize,
         metric="bandwidth" if metric.unit == "MB/s" else "latency",
         unit=metric.unit,
@@ -142,7 +144,9 @@ def make_row(identity: Identity, message: Mapping[str, Any]) -> dict[str, Any]:
         row["metrics"] |= _by_group(means, groups)
     if not capabilities(cell["backend"]).simulated:
         row["metrics"] |= peak_metric(row, facts.get("node_facts") or ())
-    row["comparability_key"] = comparability_key(row, _version(row, message["program_hash"]))
+    # the hash of its program has the types of a workload, and older rows, whose type is char, stay comparable
+    compared = {**row, "dtype": dtype}
+    row["comparability_key"] = comparability_key(compared, _version(row, message["program_hash"]))
     return row
 
 
