@@ -23,6 +23,8 @@ class Key:
     """Example of a value, for error messages; where it is empty, the default is the example."""
     repeats: bool = False
     """It may be given several times; its value is then a tuple."""
+    takes: frozenset[str] = frozenset()
+    """Keys of a text within its value: ``model=custom:layers=2,hidden=64`` is one value of a key that takes both."""
     normalize: Callable[[str], str] | None = None
     """Rewrites the text before it is read, for instance a file name as the content of the file. Raises UsageError."""
 
@@ -50,7 +52,7 @@ class KeyValues:
             UsageError: an unknown key (with the nearest), a key without a value, or a key given twice.
         """
         texts: dict[str, tuple[str, ...]] = {}
-        for part in filter(None, (part.strip() for part in text.split(","))):
+        for part in self._parts(text):
             name, equals, value = (word.strip() for word in part.partition("="))
             if name not in self.keys:
                 raise self._error(self.unknown, key=name, nearest=nearest(name, self.keys))
@@ -61,6 +63,20 @@ class KeyValues:
                 raise self._error(self.repeated, key=name)
             texts[name] = (*texts.get(name, ()), key.normalize(value) if key.normalize else value)
         return texts
+
+    def _parts(self, text: str) -> list[str]:
+        """The settings in a text. A comma within a value that is a text of settings itself separates none."""
+        parts: list[str] = []
+        for part in filter(None, (part.strip() for part in text.split(","))):
+            name, inside = part.partition("=")[0].strip(), parts[-1] if parts else ""
+            outer, _, value = inside.partition("=")
+            key = self.keys.get(outer.strip())
+            given = {each.partition("=")[0].strip() for each in value.partition(":")[2].split(",")}
+            if key and ":" in value and name in key.takes and name not in given:
+                parts[-1] = f"{inside}{'' if inside.endswith(':') else ','}{part}"
+            else:
+                parts.append(part)
+        return parts
 
     def values(self, texts: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
         """Read the result of :meth:`texts`: the values in the order of the keys, with the defaults of absent keys.

@@ -1,6 +1,6 @@
 """Small definitions of the models, parameters in the order of the published ones. Loads PyTorch.
 
-Counts and order are those of :mod:`omb_py.suites.workloads.models`, asserted in tests/suites/training.
+Counts and order are those of :mod:`omb_py.suites.workloads.models.catalogue`, asserted in tests/suites/training.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from omb_py.suites.training.settings import Training
-from omb_py.suites.workloads.models import MLP, Shape, transformer
+from omb_py.suites.workloads.models.catalogue import transformer
+from omb_py.suites.workloads.models.convolutions import MLP
+from omb_py.suites.workloads.models.shape import Shape
 
 _STAGES = ((3, 64, 1), (4, 128, 2), (6, 256, 2), (3, 512, 2))
 """Stages of ResNet-50: blocks, width, stride of the first block."""

@@ -36,7 +36,7 @@ MODELS: Final[Mapping[str, Mapping[str, Key]]] = MappingProxyType(
 )
 """Model -> its settings."""
 SHAPES: Final = {"mlp": "mlp", "resnet50": "resnet50", "gpt2": "gpt2-124m"}
-"""Model -> its name in :mod:`omb_py.suites.workloads.models`."""
+"""Model -> its name in :mod:`omb_py.suites.workloads.models.catalogue`."""
 _NOT_SHOWN: Final = ("trace", "steps", "backend")
 """Settings that do not change a step, or that have a column of their own in a row."""
 

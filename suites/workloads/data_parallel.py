@@ -11,7 +11,8 @@ from omb_py.errors import UsageError
 from omb_py.suites.workloads import buckets
 from omb_py.suites.workloads.calls import EXCHANGE, Call, Item, Product, padded, there_and_back
 from omb_py.suites.workloads.grid import grid
-from omb_py.suites.workloads.models import Model, model
+from omb_py.suites.workloads.models.catalogue import model
+from omb_py.suites.workloads.models.shape import Model
 from omb_py.suites.workloads.settings import Values
 
 ZERO_BUCKET_ELEMENTS = 500_000_000
@@ -21,7 +22,7 @@ ZERO_BUCKET_ELEMENTS = 500_000_000
 @lru_cache(maxsize=64)
 def gradient_bytes(name: str, dtype: str) -> tuple[int, ...]:
     """Bytes of each parameter of a model in the order of definition."""
-    return tuple(count * DTYPES[dtype].itemsize for _, count in model(name).tensors)
+    return tuple(tensor.elements * DTYPES[dtype].itemsize for tensor in model(name).tensors)
 
 
 @lru_cache(maxsize=64)

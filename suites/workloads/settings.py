@@ -11,7 +11,7 @@ from omb_py.engine.program.dtypes import parse_dtype
 from omb_py.errors import UsageError, nearest
 from omb_py.grammar.key_values import Key, KeyValues
 from omb_py.grammar.values import parse_duration, parse_number, parse_size, parse_whole, parse_word
-from omb_py.suites.workloads.models import NAMES, model, transformer
+from omb_py.suites.workloads.models.catalogue import CUSTOM_KEYS, NAMES, model, transformer
 
 Values = Mapping[str, Any]
 
@@ -79,14 +79,18 @@ def order(default: str, about: str) -> Key:
     return Key(_order, default, about)
 
 
+_SHAPED: Final = "custom:layers=24,hidden=1024 with " + ", ".join(sorted(CUSTOM_KEYS - {"layers", "hidden"}))
+
+
 def any_model(default: str) -> Key:
     """A key whose value is the name of a model."""
-    return Key(model, default, f"the model: {', '.join(NAMES)}")
+    return Key(model, default, f"the model: {', '.join(NAMES)}, {_SHAPED}", takes=CUSTOM_KEYS)
 
 
 def attention_model(default: str) -> Key:
     """A key whose value is the name of a model with layers of attention."""
-    return Key(lambda text: (model(text), transformer(text))[0], default, "the model, one with layers of attention")
+    about = f"the model, one with layers of attention, or {_SHAPED}"
+    return Key(lambda text: (model(text), transformer(text))[0], default, about, takes=CUSTOM_KEYS)
 
 
 COMMON: Final[Mapping[str, Key]] = {

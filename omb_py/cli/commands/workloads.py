@@ -9,12 +9,14 @@ import click
 
 from omb_py.cli.help import EXIT_CODES, Page, debug_option, tool_option
 from omb_py.cli.option_params import ranks_option, table_option
-from omb_py.cli.param_types import whole
+from omb_py.cli.param_types import Parsed, whole
 from omb_py.cli.stored_cells import filters, format_option, where_option
-from omb_py.errors import OK, UsageError
+from omb_py.errors import NEGATIVE, OK, UsageError
+from omb_py.grammar.values import parse_number
 from omb_py.options.request import DEFAULT_STORE
 from omb_py.orchestrate.workloads import describe
 from omb_py.suites.workloads.families import FAMILIES, Workload, parse_workload
+from omb_py.suites.workloads.memory import needed, verdict
 
 
 def workloads_command() -> click.Command:
@@ -26,6 +28,14 @@ def workloads_command() -> click.Command:
             click.Argument(["text"], metavar="[NAME:KEY=VALUE,…]", required=False),
             ranks_option(what),
             tool_option(what, "--rank R", "Whose calls. (default: 0)", whole("rank", 0), default=0),
+            tool_option(
+                what,
+                "--memory GB",
+                "Whether a rank's memory fits a device of so many GB (10⁹ bytes); exit code 1 if it does not. "
+                "(default: not asked)",
+                Parsed("gigabytes", _gigabytes),
+                default=None,
+            ),
             tool_option(
                 stored,
                 "--predict",
@@ -48,6 +58,7 @@ def workloads_command() -> click.Command:
                     ("omb-py workloads", ""),
                     ("omb-py workloads ddp:model=resnet50", ""),
                     ("omb-py workloads three_d:tp=2,pp=2 -n 8 --rank 3", ""),
+                    ("omb-py workloads tensor:model=llama-65b -n 8 --memory 80", ""),
                     ("omb-py workloads ddp:model=resnet50 -n 4 --predict", ""),
                     ("omb-py workloads ddp:model=resnet50,compute=50ms --scaling", ""),
                 ],
@@ -61,6 +72,7 @@ def run_workloads(
     text: str | None,
     ranks: int,
     rank: int,
+    memory: float | None,
     predict: bool,
     scaling: bool,
     where: tuple[str, ...],
@@ -74,6 +86,8 @@ def run_workloads(
         raise UsageError("--predict and --scaling are two views: leave one of them out")
     if (predict or scaling) and text is None:
         raise UsageError("which workload? write omb-py workloads NAME --predict; omb-py workloads lists them")
+    if memory is not None and (predict or scaling or text is None):
+        raise UsageError("--memory asks about one workload: write omb-py workloads NAME --memory GB")
     if where and not (predict or scaling):
         raise UsageError("--where chooses stored rows: add --predict or --scaling")
     if text is None:
@@ -81,6 +95,8 @@ def run_workloads(
         click.echo(json.dumps(plain, indent=1, ensure_ascii=False) if form == "json" else describe.listing())
         return OK
     workload, place = parse_workload(text), store or DEFAULT_STORE
+    if memory is not None:
+        return _fits(workload, ranks, memory)
     if predict:
         return _predictions(workload, ranks, where, place, form)
     if scaling:
@@ -90,6 +106,22 @@ def run_workloads(
     else:
         click.echo(describe.described(workload, ranks, rank))
     return OK
+
+
+def _gigabytes(text: str) -> float:
+    amount = parse_number(text.upper().removesuffix("GB"))
+    if not amount:
+        raise UsageError(f"--memory {text!r}: write the GB of a device, as 40")
+    return amount
+
+
+def _fits(workload: Workload, ranks: int, device_gb: float) -> int:
+    memory = needed(workload, ranks)
+    if memory is None:
+        raise UsageError(f"workload {workload.family.name} holds no model whose memory is known: leave --memory out")
+    fits, sentence = verdict(memory, device_gb)
+    click.echo(f"{workload.text} on {ranks} ranks {sentence}")
+    return OK if fits else NEGATIVE
 
 
 def _predictions(workload: Workload, ranks: int, where: tuple[str, ...], store: Path, form: str) -> int:

@@ -11,7 +11,7 @@ import pytest
 from omb_py.suites.training.settings import SHAPES, parse_training
 from omb_py.suites.workloads import buckets
 from omb_py.suites.workloads.data_parallel import ddp_buckets, gradient_bytes
-from omb_py.suites.workloads.models import model
+from omb_py.suites.workloads.models.catalogue import model
 
 torch = pytest.importorskip("torch", reason="PyTorch is an extra")
 SMALL = {"mlp": "mlp:batch=2", "resnet50": "resnet50:batch=2,image=64", "gpt2": "gpt2:layers=1,seq=8"}
@@ -24,7 +24,7 @@ def test_parameters_are_the_published_ones_in_their_order(name: str) -> None:
 
     with torch.device("meta"):
         net = build(parse_training(name))
-    assert [p.numel() for p in net.parameters()] == [count for _, count in model(SHAPES[name]).tensors]
+    assert [p.numel() for p in net.parameters()] == [tensor.elements for tensor in model(SHAPES[name]).tensors]
     published = {"mlp": 669_706, "resnet50": 25_557_032, "gpt2": 124_439_808}
     assert sum(p.numel() for p in net.parameters()) == published[name]
 
@@ -42,7 +42,7 @@ def test_units_are_those_that_the_workload_gathers(name: str) -> None:
 
 def test_attention_looks_at_earlier_tokens_only() -> None:
     from omb_py.suites.training.models import Gpt2
-    from omb_py.suites.workloads.models import Shape
+    from omb_py.suites.workloads.models.shape import Shape
 
     torch.manual_seed(1)
     net = Gpt2(Shape(2, 8, 2, 6, 11, "gpt2"), 2)

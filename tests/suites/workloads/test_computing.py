@@ -10,7 +10,7 @@ from omb_py.errors import UsageError
 from omb_py.suites.workloads.benchmark import columns
 from omb_py.suites.workloads.calls import MOST_ELEMENTS, Call, Product, joined, scaled
 from omb_py.suites.workloads.families import FAMILIES, parse_workload
-from omb_py.suites.workloads.models import NAMES, model
+from omb_py.suites.workloads.models.catalogue import NAMES, model
 from tests.suites.workloads.test_families import SMALL, step, text_of
 
 GPT = model("gpt2-124m")
@@ -68,6 +68,16 @@ class TestHowMuch:
             "gpt2-1.5b": 32,
             "bert-large": 16,
             "bert-2.5b": 16,
+            "bert-2.5b-deep": 16,
+            "gpt-j-6b": 64,
+            "llama-13b": 64,
+            "llama-33b": 64,
+            "llama-65b": 64,
+            "resnet110": 32,
+            "amoebanet-18x208": 32,
+            "amoebanet-18x416": 32,
+            "amoebanet-36x544": 32,
+            "deepseek-v3": 32,
             "llama2-7b": 128,
             "llama2-70b": 128,
         }

@@ -1,0 +1,98 @@
+"""Memory beside a layout, against the figures that papers print."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omb_py.cli import main
+from omb_py.errors import UsageError
+from omb_py.suites.workloads.families import FAMILIES, parse_workload
+from omb_py.suites.workloads.memory import Memory, needed, verdict
+from omb_py.suites.workloads.models.catalogue import model
+from tests.suites.workloads.test_families import SMALL, text_of
+
+# 7.5 B parameters, as in figure 1 of the paper on ZeRO
+ABOUT_7_5_B = "custom:layers=36,hidden=4096,heads=32,vocabulary=50257,kind=gpt2"
+
+
+def of(text: str, ranks: int) -> Memory:
+    memory = needed(parse_workload(text), ranks)
+    assert memory is not None
+    return memory
+
+
+@pytest.mark.parametrize(
+    ("text", "published_gb"),
+    [("ddp", 120), ("zero:stage=1", 31.4), ("zero:stage=2", 16.6), ("fsdp:prefetch=off", 1.88)],
+)
+def test_the_figure_of_zero(text: str, published_gb: float) -> None:
+    """Figure 1 of arXiv 1910.02054: 7.5 B parameters, 64 ranks, mixed precision with Adam."""
+    name, colon, rest = text.partition(":")
+    memory = of(f"{name}:{rest}{colon and ','}model={ABOUT_7_5_B},dtype=bfloat16", 64)
+    parameters = model(ABOUT_7_5_B).parameters
+    gathered = max(n for _, n in model(ABOUT_7_5_B).units) * 2 if name == "fsdp" else 0
+    assert (memory.states - gathered) / parameters * 7.5 == pytest.approx(published_gb, rel=0.01)
+
+
+@pytest.mark.parametrize(("sequence", "share"), [("off", 10 + 24 / 8), ("on", 34 / 8)])
+def test_activations_of_a_layer(sequence: str, share: float) -> None:
+    """Table 2 of arXiv 2205.05198, with selective recomputation, for its 22 B model: s 2048, h 6144, b 4, t 8."""
+    text = f"tensor:batch=4,model=custom:layers=48,hidden=6144,heads=64,vocabulary=51200,seq=2048,sequence={sequence}"
+    assert of(text, 8).activations == pytest.approx(48 * 2048 * 4 * 6144 * share)
+
+
+def test_a_pipeline_keeps_what_is_on_its_way() -> None:
+    one, many = (of(f"pipeline:model=gpt2-124m,micro=8,schedule={name}", 4) for name in ("1f1b", "gpipe"))
+    assert many.activations == 2 * one.activations, "8 micro-batches and not 4"
+
+
+def test_inference_keeps_keys_and_values() -> None:
+    memory = of("decode:model=llama2-70b,batch=1", 8)
+    assert memory.states == 2 * 68_976_648_192 / 8
+    assert memory.activations == 2 * 80 * 1024 * 2 * 4096 / 8
+
+
+@given(st.sampled_from([1, 2, 4, 8]), st.sampled_from([1, 2, 4]), st.sampled_from([1, 2, 3]))
+def test_three_d_with_one_of_a_kind_is_that_kind(tp: int, pp: int, dp: int) -> None:
+    text = f"three_d:model=llama2-7b,tp={tp},pp={pp},dp={dp}"
+    memory = of(text, tp * pp * dp)
+    assert memory.states == 16 * 6_738_415_616 / (tp * pp)
+    if pp == 1:
+        assert memory.activations == of(f"tensor:model=llama2-7b,tp={tp}", tp * dp).activations
+    if tp == 1:
+        assert memory.activations == of(f"pipeline:model=llama2-7b,pp={pp}", pp * dp).activations
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_every_family_with_a_model_has_a_formula(name: str) -> None:
+    memory = needed(parse_workload(text_of(name, SMALL[name])), 4)
+    assert (memory is not None) == ("model" in FAMILIES[name].keys)
+    assert memory is None or (memory.states > 0 and memory.formula and bool(memory.kept) == (memory.activations > 0))
+
+
+def test_the_sentence() -> None:
+    assert verdict(Memory(43e9, ""), 40) == (False, "needs 43 GB a rank: does not fit 40")
+    assert verdict(Memory(30e9, "", 8.5e9), 40) == (True, "needs 38.5 GB a rank: fits 40")
+
+
+def test_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    text = "tensor:model=llama-13b,batch=1,sequence=on"
+    assert main(["workloads", text, "-n", "4", "--memory", "40"]) == 1
+    assert capsys.readouterr().out == f"{text} on 4 ranks needs 55.63 GB a rank: does not fit 40\n"
+    assert main(["workloads", text, "-n", "8", "--memory", "40GB"]) == 0
+    assert capsys.readouterr().out.endswith("needs 27.81 GB a rank: fits 40\n")
+    assert main(["workloads", text, "-n", "4"]) == 0
+    out = capsys.readouterr().out
+    assert "memory of a rank: 55.63 GB" in out and "16·P/tp (ZeRO, arXiv 1910.02054" in out
+
+
+def test_what_has_no_memory(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["workloads", "kmeans", "--memory", "40"]) == 2
+    assert "kmeans holds no model whose memory is known" in capsys.readouterr().err
+    for words in (["--memory", "40"], ["ddp", "--predict", "--memory", "40"], ["ddp", "--memory", "0"]):
+        assert main(["workloads", *words]) == 2
+        assert "--memory" in capsys.readouterr().err
+    with pytest.raises(UsageError, match="use -n 8"):
+        needed(parse_workload("three_d:tp=2,pp=2,dp=2"), 4)
