@@ -12,7 +12,7 @@ from omb_py.suites.workloads import buckets
 from omb_py.suites.workloads.calls import EXCHANGE, Call, Item, Product, padded, there_and_back
 from omb_py.suites.workloads.grid import grid
 from omb_py.suites.workloads.models.catalogue import model
-from omb_py.suites.workloads.models.shape import Model
+from omb_py.suites.workloads.models.shape import Model, Tensor
 from omb_py.suites.workloads.settings import Values
 
 ZERO_BUCKET_ELEMENTS = 500_000_000
@@ -137,30 +137,65 @@ def zero(v: Values, rank: int, ranks: int) -> list[Item]:
     return [*steps, *(Call("allgather", n // ranks, dtype, "parameters", work=0.0) for n in sizes)]
 
 
-def fsdp(v: Values, rank: int, ranks: int) -> list[Item]:
-    """ZeRO-3, FSDP and, with replicas, HSDP: each unit is gathered before its forward and its backward pass.
+def wrapped(model: Model) -> tuple[list[list[Tensor]], bool]:
+    """The parameters that FSDP2 gathers together, in the order of first use, and whether the first are the root's.
 
-    With prefetch the next unit is gathered while this one computes.
+    Each layer of a transformer is a unit, and the root holds the rest; other models have units alone.
+    """
+    units = [tensors for _, tensors in model.by_unit]
+    if model.shape is None:
+        return units, False
+    root = [tensor for tensor in model.tensors if not tensor.unit.startswith("layer ")]
+    return [root, *(tensors for name, tensors in model.by_unit if name.startswith("layer "))], True
+
+
+def shard_bytes(tensors: Sequence[Tensor], n: int, dtype: str) -> int:
+    """Bytes of a rank's shard: FSDP2 spreads the rows of each parameter and fills up the last ranks' with padding."""
+    return sum(-(-tensor.rows // n) * tensor.columns for tensor in tensors) * DTYPES[dtype].itemsize
+
+
+def fsdp(v: Values, rank: int, ranks: int) -> list[Item]:
+    """ZeRO-3, FSDP2 and, with replicas, HSDP: each unit is gathered before its forward and its backward pass.
+
+    The root stays whole between them. With prefetch the next unit is gathered while this one computes. Calls, bytes and
+    order are those of a recorded step of torch 2.13 (tests/suites/workloads/test_fsdp.py).
     """
     where = grid(ranks, {"shard": v["shard"], "replica": v["replica"]}, "shard")
-    dtype, item = v["dtype"], DTYPES[v["dtype"]].itemsize
-    shard, n = where.group(rank, "shard"), where.size("shard")
-    copies, r = where.group(rank, "replica"), where.size("replica")
-    units = [padded(count * item, n, dtype) for _, count in v["model"].units]
-    ahead = 1 if v["prefetch"] == "on" else 0
-    calls: list[Item] = []
-    both = zip((("gather forward", units), ("gather backward", units[::-1])), passes(v["model"], rows(v)), strict=True)
-    for (label, order), products in both:
-        for number, nbytes in enumerate(order):
-            if n > 1:  # the computing before this gather is that of the unit before
-                work = 0.0 if number == 0 else float(order[number - 1])
-                until = 0 if number == 0 else ahead
-                calls.append(Call("allgather", nbytes // n, dtype, label, shard, work=work, until=until))
-            calls.append(products[number])
-            if label == "gather backward":
-                alone = 0.0 if n > 1 else float(nbytes)
-                if n > 1:
-                    calls.append(Call("reduce_scatter_block", nbytes, dtype, "reduce", shard, work=alone, until=None))
-                if r > 1:
-                    calls.append(Call("allreduce", nbytes // n, dtype, "replicas", copies, work=alone, until=None))
-    return calls
+    dtype, n, r = v["dtype"], where.size("shard"), where.size("replica")
+    shard, copies = where.group(rank, "shard"), where.group(rank, "replica")
+    parts, rooted = wrapped(v["model"])
+    sizes = [shard_bytes(part, n, dtype) for part in parts]
+    forward, backward = there_and_back([sum(tensor.elements for tensor in part) for part in parts], rows(v))
+    ahead = v["prefetch"] == "on"
+
+    def gather(unit: int, label: str, work: float, until: int) -> list[Item]:
+        return [Call("allgather", sizes[unit], dtype, label, shard, work=work, until=until)] if n > 1 else []
+
+    def reduce(unit: int) -> list[Item]:
+        calls: list[Item] = []
+        work = float(sizes[unit])
+        if n > 1:
+            calls.append(Call("reduce_scatter_block", n * sizes[unit], dtype, "reduce", shard, work=work, until=None))
+        if r > 1:
+            alone = 0.0 if n > 1 else work
+            calls.append(Call("allreduce", sizes[unit], dtype, "replicas", copies, work=alone, until=None))
+        return calls
+
+    items: list[Item] = []
+    for unit, product in enumerate(forward):
+        before = float(sizes[unit - 1]) if unit else 0.0
+        items += [*gather(unit, "gather forward", before, int(ahead and unit > 0)), product]
+    order = list(range(len(parts)))[::-1]
+    gathered = order[:-1] if rooted else order
+    between = (1 if n > 1 else 0) + (1 if r > 1 else 0)  # calls that may start before the next unit is needed
+    for number, (unit, product) in enumerate(zip(order, backward, strict=True)):
+        after = gathered[number + 1 : number + 2]
+        if number == 0:
+            items += gather(unit, "gather backward", float(sizes[unit]), int(ahead and bool(after)))
+        if ahead and after:
+            more = len(gathered) > number + 2
+            items += gather(after[0], "gather backward", 0.0, between + int(more))
+        items += [product, *reduce(unit)]
+        if not ahead and after:
+            items += gather(after[0], "gather backward", 0.0, 0)
+    return items

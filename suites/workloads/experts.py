@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from omb_py.errors import UsageError
 from omb_py.grammar.line_file import entries
 from omb_py.suites.workloads.calls import Call, Item, Product
 from omb_py.suites.workloads.grid import divides, one_and_copies
+from omb_py.suites.workloads.routing import Copies, Counts, Routing, distinct, drawn
 from omb_py.suites.workloads.settings import Values
 
 SCALES_OVER = 128
@@ -39,24 +41,27 @@ def read_traffic(text: str) -> str | Matrix:
     return rows
 
 
-def loads(pattern: str, experts: int, ranks: int, skew: float) -> list[float]:
-    """The share of the tokens that goes to each rank's experts.
+def weights(pattern: str, experts: int, skew: float) -> list[float]:
+    """How often each expert is wanted.
 
     Args:
         pattern: ``balanced``: all experts alike; ``zipf``: expert e in proportion to (e + 1) ** -skew;
             ``hot``: the first one gets a share of `skew`, the others alike.
-        experts: number of experts, equally many on each rank, in order.
-        ranks: number of ranks in the group.
+        experts: number of experts.
         skew: the exponent, or the share.
     """
     if pattern == "zipf":
-        weights = [(e + 1) ** -skew for e in range(experts)]
-    elif pattern == "hot":
-        weights = [skew, *[(1 - skew) / max(1, experts - 1)] * (experts - 1)]
-    else:
-        weights = [1.0] * experts
-    total, each = sum(weights), experts // ranks
-    return [sum(weights[r * each : (r + 1) * each]) / total for r in range(ranks)]
+        return [(e + 1) ** -skew for e in range(experts)]
+    if pattern == "hot":
+        return [skew, *[(1 - skew) / max(1, experts - 1)] * (experts - 1)]
+    return [1.0] * experts
+
+
+def loads(pattern: str, experts: int, ranks: int, skew: float) -> list[float]:
+    """The share of the tokens that goes to each rank's experts, equally many on each, in order (:func:`weights`)."""
+    wanted = weights(pattern, experts, skew)
+    total, each = sum(wanted), experts // ranks
+    return [sum(wanted[r * each : (r + 1) * each]) / total for r in range(ranks)]
 
 
 def apportioned(total: int, shares: Sequence[float]) -> list[int]:
@@ -75,11 +80,6 @@ def copies(pattern: str, experts: int, ranks: int, skew: float, tokens: int, top
     return (row,) * ranks
 
 
-def distinct(ranks: int, top: int) -> float:
-    """Ranks that a token goes to when its `top` experts are drawn at random: n·(1 − (1 − 1/n)^k)."""
-    return ranks * (1 - (1 - 1 / ranks) ** top)
-
-
 def matrix_of(v: Values, ranks: int) -> Matrix:
     """Copies of tokens from rank i of the group to rank j. Raises UsageError if a matrix has another size."""
     traffic: str | Matrix = v["traffic"]
@@ -91,29 +91,109 @@ def matrix_of(v: Values, ranks: int) -> Matrix:
                 f"the traffic matrix is {shape}, but {ranks} ranks hold the experts: use {ranks} × {ranks}"
             )
         return traffic
+    if v["routing"] == "drawn":
+        counted = _drawn(v, ranks)
+        return _rows(counted.to_rank if v["copies"] == "ranks" else counted.to_expert)
     divides("experts", v["experts"], "ranks", ranks)
-    skew = v["skew"] or (0.5 if traffic == "hot" else 1.0)
-    if traffic == "hot" and skew > 1:
+    top = distinct(ranks, v["top"], v["experts"]) if v["copies"] == "ranks" else float(v["top"])
+    return copies(traffic, v["experts"], ranks, _skew(v), v["tokens"], top)
+
+
+def _rows(counts: Counts) -> Matrix:
+    return tuple(tuple(row) for row in counts.tolist())
+
+
+def _skew(v: Values) -> float:
+    skew: float = v["skew"] or (0.5 if v["traffic"] == "hot" else 1.0)
+    if v["traffic"] == "hot" and skew > 1:
         raise UsageError(f"skew {skew:g} is no share of the tokens for the hot expert: use 0.5")
-    top = distinct(ranks, v["top"]) if v["copies"] == "ranks" else float(v["top"])
-    return copies(traffic, v["experts"], ranks, skew, v["tokens"], top)
+    return skew
+
+
+def _drawn(v: Values, ranks: int) -> Copies:
+    """The copies of tokens whose experts are drawn. Raises UsageError where experts, nodes and ranks do not fit."""
+    divides("experts", v["experts"], "ranks", ranks)
+    if v["top"] > v["experts"]:
+        raise UsageError(f"top {v['top']} of {v['experts']} experts: use at most {v['experts']}")
+    node = v["node"] or ranks
+    nodes = divides("ranks", ranks, "node", node)
+    if v["limit"] and v["limit"] < nodes and v["limit"] * (v["experts"] // nodes) < v["top"]:
+        each = v["experts"] // nodes
+        raise UsageError(
+            f"limit {v['limit']} nodes of {each} experts hold no {v['top']}: use limit={-(-v['top'] // each)}"
+        )
+    routing = Routing(v["experts"], v["top"], v["tokens"], ranks, node, v["limit"], v["seed"])
+    return drawn(routing, tuple(weights(v["traffic"], v["experts"], _skew(v))))
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """One all-to-all of a dispatch: who sends how many copies to whom, and in which group."""
+
+    label: str
+    group: tuple[int, ...]
+    out: Sequence[int]
+    """Copies to each rank of the group."""
+    back: Sequence[int]
+    """Copies from each rank of the group."""
+
+
+def _legs(v: Values, group: tuple[int, ...], me: int) -> list[Leg]:
+    """The all-to-alls of a dispatch: one, or with ``node`` between nodes and then within the node.
+
+    Between nodes a copy goes to each node, to the rank with the same place there, which hands it to the ranks of its
+    node (DeepSeek-V3, arXiv 2412.19437, section 3.2.2).
+    """
+    n, node = len(group), v["node"]
+    if not node or node >= n:
+        matrix = matrix_of(v, n)
+        return [Leg("", group, matrix[me], [row[me] for row in matrix])]
+    if v["routing"] != "drawn" or not isinstance(v["traffic"], str):
+        raise UsageError("node= follows each token to its nodes: add routing=drawn, without a traffic matrix")
+    counted, here, place = _drawn(v, n), me // node, me % node
+    peers = range(place, n, node)  # the ranks with this rank's place on every node
+    between = Leg(
+        " between nodes",
+        tuple(group[peer] for peer in peers),
+        [0 if k == here else int(counted.to_node[me, k]) for k in range(n // node)],
+        [0 if k == here else int(counted.to_node[peer, here]) for k, peer in enumerate(peers)],
+    )
+    mine = range(here * node, (here + 1) * node)
+    handed = counted.to_rank.reshape(n // node, node, n)[:, :, mine.start : mine.stop].sum(axis=0)
+    within = Leg(
+        " within the node", tuple(group[rank] for rank in mine), handed[place].tolist(), handed[:, place].tolist()
+    )
+    return [between, within]
 
 
 def moe(v: Values, rank: int, ranks: int) -> list[Item]:
-    """Each layer sends tokens to their experts in FP8 with scales and the results back in BF16, both by alltoallv."""
+    """Each layer sends tokens to their experts in FP8 with scales and the results back in BF16, both by alltoallv.
+
+    Backward the gradients of the results go to the experts in FP8, and those of the tokens back in BF16 (DeepSeek-V3,
+    arXiv 2412.19437, section 3.3.3).
+    """
     where = one_and_copies("ep", v["ep"], ranks)
     group, me = where.group(rank, "ep"), where.place(rank, "ep")
-    matrix, hidden = matrix_of(v, len(group)), v["hidden"]
+    legs, hidden = _legs(v, group, me), v["hidden"]
     dispatch_bytes, combine_bytes = hidden + -(-hidden // SCALES_OVER) * 4, 2 * hidden  # of a copy of a token
-    outgoing, incoming = matrix[me], [row[me] for row in matrix]
 
-    def call(label: str, each: int, out: Sequence[int], back: Sequence[int], work: float) -> Call:
+    def call(leg: Leg, label: str, each: int, dtype: str, out: Sequence[int], back: Sequence[int], work: float) -> Call:
         sizes = tuple(n * each for n in out), tuple(n * each for n in back)
-        return Call("alltoallv", 0, "uint8", label, group, out=sizes[0], back=sizes[1], work=work)
+        return Call("alltoallv", 0, dtype, label + leg.label, leg.group, out=sizes[0], back=sizes[1], work=work)
 
-    local = max(1, v["experts"] // len(group))
-    # as if the copies that come were spread evenly over this rank's experts
-    product = Product(3 * hidden * v["inner"], -(-sum(incoming) // local), local)
-    dispatch = call("dispatch", dispatch_bytes, outgoing, incoming, 1.0)
-    layer: list[Item] = [dispatch, product, call("combine", combine_bytes, incoming, outgoing, 1.0)]
-    return layer * int(v["layers"])
+    def layer(prefix: str, times: int) -> list[Item]:
+        local = max(1, v["experts"] // len(group))
+        # as if the copies that come were spread evenly over this rank's experts
+        product = Product(3 * hidden * v["inner"], -(-sum(legs[-1].back) // local), times * local)
+        there = [
+            call(leg, f"{prefix}dispatch", dispatch_bytes, "uint8", leg.out, leg.back, float(not number))
+            for number, leg in enumerate(legs)
+        ]
+        again = [
+            call(leg, f"{prefix}combine", combine_bytes, "bfloat16", leg.back, leg.out, float(not number))
+            for number, leg in enumerate(legs[::-1])
+        ]
+        return [*there, product, *again]
+
+    backward = layer("gradients ", 2) if v["backward"] == "on" else []
+    return layer("", 1) * int(v["layers"]) + backward * int(v["layers"])

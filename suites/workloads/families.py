@@ -146,8 +146,9 @@ _ALL = (
         "ZeRO-3, FSDP and HSDP: each layer's parameters gathered twice, its gradients reduce-scattered",
         data_parallel.fsdp,
         "a unit of P_u parameters: all-gather of P_u·e forward and backward, reduce-scatter of "
-        "P_u·e; on a ring 3·P·e·(n−1)/n a rank; with replicas an all-reduce of P_u·e/shard",
-        "arXiv 2304.11277 (FSDP), 1910.02054 (ZeRO-3)",
+        "P_u·e, the rows of each parameter filled up to a multiple of shard; a transformer's root (embedding, "
+        "norm, head) is gathered once; on a ring 3·P·e·(n−1)/n a rank; with replicas an all-reduce of P_u·e/shard",
+        "arXiv 2304.11277 (FSDP), 1910.02054 (ZeRO-3); a step of torch 2.13's fully_shard, recorded",
         {
             **_MODEL,
             "shard": s.whole(0, "ranks over which parameters are spread; 0: what replicas leave", 0),
@@ -169,8 +170,9 @@ _ALL = (
         "ulysses",
         "sequence parallel by all-to-all (DeepSpeed-Ulysses)",
         model_parallel.ulysses,
-        "4 all-to-alls of b·(s/n)·h·e a layer, as many backward",
-        "arXiv 2309.14509",
+        "4 all-to-alls of b·(s/n)·h·e a layer, as many backward; of grouped keys and values b·(s/n)·h_kv·e, repeated "
+        "until each rank has a head",
+        "arXiv 2309.14509; repeated heads as NVlabs/VILA's sequence_parallel, after arXiv 2405.07719",
         {**_ATTENTION, "sp": s.whole(0, "ranks of a sequence; 0: all", 0)},
         _DIVIDED,
     ),
@@ -178,9 +180,14 @@ _ALL = (
         "context",
         "context parallel: ring attention",
         model_parallel.context,
-        "n − 1 messages of 2·b·(s/n)·h_kv·e a layer, twice as large backward",
-        "arXiv 2310.01889",
-        {**_ATTENTION, "cp": s.whole(0, "ranks of a sequence; 0: all", 0)},
+        "n − 1 messages of 2·b·(s/n)·h_kv·e a layer; backward as many again, and n of gradients, 2·b·(s/n)·h_kv·4; "
+        "schedule=paper: backward n − 1 of keys, values and gradients together, in the type itself",
+        "arXiv 2310.01889; ring_flash_attn.py of zhuzilin/ring-flash-attention",
+        {
+            **_ATTENTION,
+            "cp": s.whole(0, "ranks of a sequence; 0: all", 0),
+            "schedule": s.word("flash", "as ring-flash-attention, or as the formula of the paper", "flash", "paper"),
+        },
         _DIVIDED,
     ),
     Family(
@@ -238,8 +245,9 @@ _ALL = (
         "moe",
         "expert parallel: dispatch and combine",
         experts.moe,
-        "T·k·(H + 4·⌈H/128⌉) bytes to the experts' ranks, T·k·2·H back, a layer",
-        "DeepSeek-V3; DeepEP's README",
+        "T·k·(H + 4·⌈H/128⌉) bytes to the experts' ranks, T·k·2·H back, a layer; with node= a copy a node first, then "
+        "one a rank; backward as much again",
+        "DeepSeek-V3 (arXiv 2412.19437, sections 2.1.2, 3.2.2, 3.3.3); DeepEP's README",
         {
             "ep": s.whole(0, "ranks that share the experts; 0: all", 0),
             "tokens": s.whole(128, "T, tokens of a rank: 4096 in training, 128 in decoding"),
@@ -258,9 +266,21 @@ _ALL = (
             "copies": s.word(
                 "experts", "a copy for each expert, or one for each rank that has one", "experts", "ranks"
             ),
+            "routing": s.word(
+                "even", "copies as they are on average, or counted of tokens whose experts are drawn", "even", "drawn"
+            ),
+            "seed": s.whole(1, "of what is drawn", 0),
+            "node": s.whole(0, "ranks of a node: a copy for each node, which hands it on within; 0: one level", 0),
+            "limit": s.whole(0, "nodes of a token at most (DeepSeek-V3: 4); 0: any number", 0),
+            "backward": s.word("off", "the backward pass as well", "off", "on"),
         },
-        "2·3·H·inner for each copy of a token that comes, a layer",
-        ("dispatch", "combine"),
+        "2·3·H·inner for each copy of a token that comes, a layer; twice as many backward",
+        tuple(
+            f"{way}{call}{where}"
+            for way in ("", "gradients ")
+            for call in ("dispatch", "combine")
+            for where in ("", " between nodes", " within the node")
+        ),
     ),
     Family(
         "decode",

@@ -71,43 +71,81 @@ def tensor(v: Values, rank: int, ranks: int) -> list[Item]:
     return forward + backward
 
 
+def _exchanged_heads(v: Values, n: int) -> int:
+    """Heads of keys and values that are exchanged: fewer than ranks are repeated until each rank has one."""
+    shape = v["model"].shape
+    heads = shape.kv_heads or shape.heads
+    if heads < n:
+        divides("sp", n, f"{v['model'].name}: heads of keys and values", heads)
+        return n
+    divides(f"{v['model'].name}: heads of keys and values", heads, "sp", n)
+    return int(heads)
+
+
 def ulysses(v: Values, rank: int, ranks: int) -> list[Item]:
-    """DeepSpeed-Ulysses: all-to-alls split queries, keys and values by heads, and the result by tokens again."""
+    """DeepSpeed-Ulysses: all-to-alls split queries, keys and values by heads, and the result by tokens again.
+
+    Grouped keys and values have fewer heads, so theirs are smaller.
+    """
     where = one_and_copies("sp", v["sp"], ranks)
     n, group = where.size("sp"), where.group(rank, "sp")
     check_heads(v, n, "sp")
-    local = padded(
-        divides("tokens", tokens(v), "sp", n) * v["batch"] * v["model"].shape.hidden * DTYPES[v["dtype"]].itemsize,
-        n,
-        v["dtype"],
-    )
-    shape, rows = v["model"].shape, v["batch"] * tokens(v) // n
+    shape, dtype = v["model"].shape, v["dtype"]
+    a_head = divides("tokens", tokens(v), "sp", n) * v["batch"] * shape.hidden // shape.heads * DTYPES[dtype].itemsize
+    whole, grouped = (padded(a_head * heads, n, dtype) for heads in (shape.heads, _exchanged_heads(v, n)))
+    rows = v["batch"] * tokens(v) // n
     forward, backward = there_and_back([shape.projections, shape.output + shape.feed_forward], rows)
+    if whole == grouped:
+        kinds = {"forward": [("forward", whole)] * 4, "backward": [("backward", whole)] * 4}
+    else:
+        split = [("queries", whole), ("keys and values", grouped), ("keys and values", grouped), ("result", whole)]
+        kinds = {
+            way: [(f"{way} {name}", nbytes) for name, nbytes in (split if way == "forward" else split[::-1])]
+            for way in ("forward", "backward")
+        }
     steps: list[Item] = []
-    for label, (first, last) in (("forward", forward), ("backward", backward)):
-        calls = [Call("alltoall", local, v["dtype"], label, group)] * 4
-        one_layer: list[Item] = [first, *calls, last]
-        steps += one_layer * (layers(v) if n > 1 else 0)
+    for way, (first, last) in (("forward", forward), ("backward", backward)):
+        one_layer: list[Item] = [
+            first,
+            *(Call("alltoall", nbytes, dtype, label, group) for label, nbytes in kinds[way]),
+        ]
+        steps += [*one_layer, last] * (layers(v) if n > 1 else 0)
     return steps
 
 
 def context(v: Values, rank: int, ranks: int) -> list[Item]:
-    """Ring attention: keys and values of a block of tokens go round the ring, in the backward pass with gradients."""
+    """Ring attention as ring-flash-attention does it: blocks of keys and values go round the ring.
+
+    In the backward pass they go round again, and their gradients in float32 go once more: n times, back to their owner.
+    With ``schedule=paper`` keys, values and gradients travel together, n − 1 times, as one message.
+    """
     where = one_and_copies("cp", v["cp"], ranks)
     n = where.size("cp")
     block = divides("tokens", tokens(v), "cp", n)
-    nbytes = 2 * v["batch"] * block * v["model"].shape.kv_hidden * DTYPES[v["dtype"]].itemsize
-    around = {"forward": nbytes, "backward": 2 * nbytes}
+    elements = 2 * v["batch"] * block * v["model"].shape.kv_hidden
+    nbytes = elements * DTYPES[v["dtype"]].itemsize
     after, before = where.shifted(rank, "cp", 1, around=True), where.shifted(rank, "cp", -1, around=True)
     assert after is not None and before is not None
+
+    def around(label: str, size: int, dtype: str, tag: int, work: float = 1.0, until: int = 1) -> Call:
+        ends = (Message(after, size, tag),), (Message(before, size, tag),)
+        return Call(EXCHANGE, 0, dtype, label, sends=ends[0], receives=ends[1], until=until, work=work)
+
+    if n < 2:
+        return []
     # the blocks of a ring are computed one after the other, so each has its part of the layer
-    products = there_and_back([v["model"].shape.layer / max(1, n - 1)], v["batch"] * block)
-    steps: list[Item] = []
-    for (label, size), (product,) in zip(around.items(), products, strict=True):
-        ends = (Message(after, size),), (Message(before, size),)
-        call = Call(EXCHANGE, 0, v["dtype"], label, sends=ends[0], receives=ends[1], until=1)
-        steps += [product, call] * (layers(v) * (n - 1))
-    return steps
+    paper = v["schedule"] == "paper"
+    products = there_and_back([v["model"].shape.layer / (n - 1 if paper else n)], v["batch"] * block)
+    (forward,), (backward,) = products
+    keys = around("forward", nbytes, v["dtype"], 1)
+    if paper:
+        both = around("backward", 2 * nbytes, v["dtype"], 1)
+        return [forward, keys] * (layers(v) * (n - 1)) + [backward, both] * (layers(v) * (n - 1))
+    again = around("backward", nbytes, v["dtype"], 1, 0.0)
+    gradients, home = (around("gradients", 4 * elements, "float32", 2, until=until) for until in (2, 0))
+    there: list[Item] = [keys, forward] * (n - 1) + [forward]
+    back: list[Item] = [again, backward, gradients] * (n - 1) + [backward, home]
+    return there * layers(v) + back * layers(v)
 
 
 def decode(v: Values, rank: int, ranks: int) -> list[Item]:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from omb_py.errors import UsageError
 from omb_py.suites.workloads.benchmark import columns
 from omb_py.suites.workloads.calls import MOST_ELEMENTS, Call, Product, joined, scaled
+from omb_py.suites.workloads.data_parallel import wrapped
 from omb_py.suites.workloads.families import FAMILIES, parse_workload
 from omb_py.suites.workloads.models.catalogue import NAMES, model
 from tests.suites.workloads.test_families import SMALL, step, text_of
@@ -142,12 +143,12 @@ class TestWhere:
         assert [call.before[-1].parameters * 4 for call in calls] == [call.nbytes for call in calls]
 
     def test_a_unit_is_computed_behind_its_gather_and_before_its_gradients_leave(self) -> None:
-        units = [count for _, count in GPT.units]
+        units = [sum(tensor.elements for tensor in part) for part in wrapped(GPT)[0]]
         calls = parse_workload("fsdp:model=gpt2-124m").calls(0, 2)
         kinds = {label: [c for c in calls if c.label == label] for label in dict.fromkeys(c.label for c in calls)}
         forward, backward, reduce = kinds["gather forward"], kinds["gather backward"], kinds["reduce"]
         assert [[p.parameters for p in c.before] for c in forward] == [[], *([n] for n in units[:-1])]
-        assert [[p.parameters for p in c.before] for c in backward] == [[units[-1]], *[[]] * (len(units) - 1)]
+        assert [[p.parameters for p in c.before] for c in backward] == [[units[-1]], *[[]] * (len(units) - 2)]
         assert [[(p.parameters, p.times) for p in c.before] for c in reduce] == [[(n, 2)] for n in units[::-1]]
 
     def test_the_first_stage_ends_with_computing(self) -> None:

@@ -14,7 +14,7 @@ from omb_py.errors import UsageError
 from omb_py.suites.registry import find
 from omb_py.suites.workloads.benchmark import columns, fits
 from omb_py.suites.workloads.calls import Call
-from omb_py.suites.workloads.experts import apportioned, distinct, loads
+from omb_py.suites.workloads.experts import apportioned, loads
 from omb_py.suites.workloads.families import FAMILIES, parse_workload
 from omb_py.suites.workloads.grid import grid
 from tests.support.machines.simulated import cell, measured
@@ -32,7 +32,7 @@ SMALL = {
     "pipeline": "scale=1/512",
     "gems": "scale=1/4096,micro=2",
     "three_d": "tp=2,pp=2,dp=1,layers=2,micro=3,scale=1/4096",
-    "moe": "tokens=4,hidden=64,experts=8",
+    "moe": "tokens=4,hidden=64,experts=8,top=2,routing=drawn,node=2,limit=1,backward=on",
     "decode": "layers=2,requests=3",
     "halo": "columns=2,side=32,channels=2",
     "kmeans": "clusters=8,features=4",
@@ -133,10 +133,6 @@ class TestBytes:
         assert sum(c.nbytes * 8 == 404_766_720 for c in own if c.op == "allgather") == 2 * 32
         assert sum(c.nbytes == 404_766_720 for c in own if c.op == "reduce_scatter_block") == 32
 
-    def test_prefetch_lets_one_gather_run_beside_computing(self) -> None:
-        on, off = calls("fsdp", 2)[0], calls("fsdp:prefetch=off", 2)[0]
-        assert {c.until for c in on if c.op == "allgather"} == {0, 1} and {c.until for c in off} == {0, None}
-
     def test_tensor_parallel(self) -> None:
         own = calls("tensor:model=llama2-70b", 8)[0]
         assert Counter(c.nbytes for c in own) == {64 << 20: 4 * 80}
@@ -145,8 +141,32 @@ class TestBytes:
         assert {c.nbytes for c in calls("decode:model=llama2-70b", 8)[0]} == {16 << 10}
 
     def test_a_ring_of_keys_and_values(self) -> None:
-        own = calls("context:model=llama2-70b,seq=131072,layers=1", 8)[0]
+        own = calls("context:model=llama2-70b,seq=131072,layers=1,schedule=paper", 8)[0]
         assert Counter(c.sent for c in own) == {64 << 20: 7, 128 << 20: 7}
+
+    def test_a_ring_with_gradients_as_ring_flash_attention(self) -> None:
+        """Keys and values n − 1 times in both passes; gradients in float32 n times, until they are home again."""
+        for ranks in (2, 4, 8):
+            own = calls("context:model=llama2-70b,seq=8192,layers=2", ranks)[0]
+            block = 2 * (8192 // ranks) * 1024
+            assert Counter((c.label, c.sent, c.dtype) for c in own) == {
+                ("forward", 2 * block, "bfloat16"): 2 * (ranks - 1),
+                ("backward", 2 * block, "bfloat16"): 2 * (ranks - 1),
+                ("gradients", 4 * block, "float32"): 2 * ranks,
+            }
+
+    @pytest.mark.parametrize(("ranks", "heads"), [(2, 8), (8, 8), (16, 16), (32, 32)])
+    def test_ulysses_exchanges_the_heads_that_there_are(self, ranks: int, heads: int) -> None:
+        """Of 64 heads and 8 of keys and values; more ranks than those repeat them, one for each rank."""
+        own = calls("ulysses:model=llama2-70b,seq=4096,layers=1", ranks)[0]
+        a_head = 4096 // ranks * 128 * 2
+        queries = {c.nbytes for c in own if "queries" in c.label or "result" in c.label}
+        grouped = [c.nbytes for c in own if "keys" in c.label]
+        assert queries == {64 * a_head} and grouped == [heads * a_head] * 4
+
+    def test_ulysses_without_groups_is_the_paper(self) -> None:
+        own = calls("ulysses:model=llama2-7b,seq=4096,layers=1", 8)[0]
+        assert Counter(c.nbytes for c in own) == {4096 // 8 * 4096 * 2: 8}, "4·N·h/P elements a layer and pass"
 
     def test_a_pipeline_sends_each_micro_batch_over_each_boundary(self) -> None:
         for schedule in ("gpipe", "1f1b"):
@@ -159,7 +179,6 @@ class TestBytes:
     def test_experts_of_deepseek(self, tokens: int, out: int, back: int) -> None:
         for own in calls(f"moe:tokens={tokens}", 8):
             assert [c.sent for c in own] == [out, back]
-        assert distinct(8, 8) == pytest.approx(5.25, abs=0.01)
 
     def test_halo(self) -> None:
         one = calls("halo:side=64,channels=2,layers=1", 4)
@@ -204,6 +223,15 @@ class TestBadInput:
             ("parameter_server:servers=4", 4, r"servers 4 leave no worker among 4 ranks: use -n 5 or more"),
             ("moe:experts=6", 4, r"experts 6 cannot be divided by ranks 4: use 3"),
             ("moe:traffic=1 2;3 4", 4, r"matrix is 2 × 2, but 4 ranks hold the experts: use 4 × 4"),
+            ("moe:limit=1,node=1,routing=drawn,experts=8", 4, r"1 nodes of 2 experts hold no 8: use limit=4"),
+            ("moe:node=2", 4, r"node= follows each token to its nodes: add routing=drawn"),
+            ("moe:node=3,routing=drawn", 4, r"ranks 4 cannot be divided by node 3: use 2"),
+            ("moe:top=9,experts=8,routing=drawn", 4, r"top 9 of 8 experts: use at most 8"),
+            (
+                "ulysses:model=custom:layers=2,hidden=384,heads=12,kv_heads=3",
+                4,
+                r"sp 4 cannot be divided by .* values 3",
+            ),
             ("context:seq=10", 4, r"tokens 10 cannot be divided by cp 4: use 2"),
             ("halo:kernel=2", 4, r"kernel 2 has no middle: use kernel=3"),
             ("halo:side=8,kernel=9", 4, r"kernel 9 reaches 4 pixels, but a tile has 2 × 8"),
