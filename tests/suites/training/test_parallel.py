@@ -1,4 +1,4 @@
-"""The GPU of a rank that trains with NCCL, by what its launcher shows it."""
+"""The GPU of a rank that trains with NCCL, by what its launcher shows it; and a PyTorch that was built with MPI."""
 
 from __future__ import annotations
 
@@ -47,3 +47,26 @@ def test_a_rank_takes_its_own_gpu_or_the_only_one_that_it_is_shown(seen: Any) ->
 def test_ranks_without_a_gpu_of_their_own_are_refused(seen: Any, gpus: int) -> None:
     with pytest.raises(EnvironmentProblem, match=f"sees {gpus} here, not one for each: use --backend gloo"):
         seen(gpus, ["GPU-a", "GPU-a"])
+
+
+def test_a_torch_with_mpi_reduces_through_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stand-in for such a build: the group is asked of MPI, lies on the CPU, and the row names it."""
+    from omb_py.suites.training import parallel
+
+    asked: list[str] = []
+    monkeypatch.setattr(parallel.dist, "is_mpi_available", lambda: True)
+    monkeypatch.setattr(parallel.dist, "new_group", lambda backend: asked.append(backend) or "a group of MPI")
+    training = parse_training("mlp:backend=mpi")
+    assert parallel.group_of(training) == "a group of MPI" and asked == ["mpi"]
+    assert str(parallel.device_of(training)) == "cpu"
+    assert parallel.library_of(training) == {"library": "torch mpi", "library_version": str(torch.__version__)}
+
+
+def test_a_torch_without_mpi_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    from omb_py.suites.training import parallel
+
+    monkeypatch.setattr(parallel.dist, "is_mpi_available", lambda: False)
+    with pytest.raises(
+        EnvironmentProblem, match=r"needs a PyTorch built with MPI, which torch .* is not: use --backend"
+    ):
+        parallel.group_of(parse_training("mlp:backend=mpi"))
