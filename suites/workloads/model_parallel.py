@@ -140,11 +140,13 @@ def context(v: Values, rank: int, ranks: int) -> list[Item]:
     keys = around("forward", nbytes, v["dtype"], 1)
     if paper:
         both = around("backward", 2 * nbytes, v["dtype"], 1)
-        return [forward, keys] * (layers(v) * (n - 1)) + [backward, both] * (layers(v) * (n - 1))
+        block_there: list[Item] = [forward, keys]
+        block_back: list[Item] = [backward, both]
+        return block_there * (layers(v) * (n - 1)) + block_back * (layers(v) * (n - 1))
     again = around("backward", nbytes, v["dtype"], 1, 0.0)
     gradients, home = (around("gradients", 4 * elements, "float32", 2, until=until) for until in (2, 0))
-    there: list[Item] = [keys, forward] * (n - 1) + [forward]
-    back: list[Item] = [again, backward, gradients] * (n - 1) + [backward, home]
+    there: list[Item] = [*[keys, forward] * (n - 1), forward]
+    back: list[Item] = [*[again, backward, gradients] * (n - 1), backward, home]
     return there * layers(v) + back * layers(v)
 
 

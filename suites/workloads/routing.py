@@ -89,4 +89,5 @@ def _distinct(places: NDArray[Any], number: int) -> Counts:
     """How many rows have each place at least once."""
     hit = np.zeros((len(places), number), bool)
     np.put_along_axis(hit, places, True, axis=1)
-    return hit.sum(axis=0)
+    counts: Counts = hit.sum(axis=0)
+    return counts

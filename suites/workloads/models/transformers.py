@@ -72,8 +72,9 @@ def deepseek_v3() -> list[Tensor]:
     def gated(width: int) -> tuple[tuple[int, int], ...]:
         return (width, h), (width, h), (h, width)
 
-    dense = (*attention, *gated(18432), h, h)
-    mixed = (*attention, (experts, h), experts, *gated(2048) * (experts + 1), h, h)  # the last expert is the shared one
+    dense: tuple[int | tuple[int, int], ...] = (*attention, *gated(18432), h, h)
+    each = gated(2048) * (experts + 1)  # the last expert is the shared one
+    mixed: tuple[int | tuple[int, int], ...] = (*attention, (experts, h), experts, *each, h, h)
     layers = [in_unit(f"layer {j}", *(dense if j < 3 else mixed)) for j in range(61)]
     flat = [tensor for layer in layers for tensor in layer]
     return [*in_unit("embedding", (vocabulary, h)), *flat, *in_unit("norm", h), *in_unit("head", (vocabulary, h))]
