@@ -145,9 +145,9 @@ def context(v: Values, rank: int, ranks: int) -> list[Item]:
         return block_there * (layers(v) * (n - 1)) + block_back * (layers(v) * (n - 1))
     again = around("backward", nbytes, v["dtype"], 1, 0.0)
     gradients, home = (around("gradients", 4 * elements, "float32", 2, until=until) for until in (2, 0))
-    there: list[Item] = [*[keys, forward] * (n - 1), forward]
-    back: list[Item] = [*[again, backward, gradients] * (n - 1), backward, home]
-    return there * layers(v) + back * layers(v)
+    there: list[Item] = [keys, forward]
+    back: list[Item] = [again, backward, gradients]
+    return [*there * (n - 1), forward] * layers(v) + [*back * (n - 1), backward, home] * layers(v)
 
 
 def decode(v: Values, rank: int, ranks: int) -> list[Item]:
