@@ -74,10 +74,12 @@
       for (const value of row) {
         const cell = line.insertCell();
         if (typeof value === "number") cell.className = "number";
+        else if (String(value).startsWith("omb-py ")) cell.className = "command";
         cell.textContent = value === null ? "-" : String(value);
       }
     }
     place.append(table);
+    search(place, table);
   };
 
   const csv = (view) => [view.columns, ...view.rows].map((row) => row.map((v) => {
@@ -102,6 +104,30 @@
     setTimeout(() => { button.textContent = said; }, 1500);
   };
 
+  // a long table is searched: a row is shown that has all the words
+  const search = (place, table) => {
+    const rows = [...table.tBodies[0].rows];
+    if (rows.length <= 20) return;
+    const texts = rows.map((row) => row.textContent.toLowerCase());
+    const box = document.createElement("input");
+    const count = document.createElement("span");
+    box.type = "search";
+    box.placeholder = "words that a row has";
+    box.setAttribute("aria-label", "Search the table");
+    count.className = "soft";
+    count.setAttribute("role", "status");
+    box.addEventListener("input", () => {
+      const words = box.value.toLowerCase().split(/\s+/).filter(Boolean);
+      let left = 0;
+      rows.forEach((row, i) => {
+        row.hidden = !words.every((word) => texts[i].includes(word));
+        left += row.hidden ? 0 : 1;
+      });
+      count.textContent = words.length ? `${left} of ${rows.length} rows` : "";
+    });
+    place.before(box, count);
+  };
+
   const places = [...document.querySelectorAll(".plot")];
   const seen = new IntersectionObserver((entries) => {
     for (const entry of entries) if (entry.isIntersecting && !drawn.has(entry.target)) draw(entry.target);
@@ -115,7 +141,8 @@
     const view = data.views[Number(button.dataset.copy)];
     button.addEventListener("click", () => copy(button, button.dataset.what === "csv" ? csv(view) : view.commands.join("\n")));
   }
-  const again = () => { for (const place of drawn) draw(place); };
+  // what is hidden has no width: it is drawn when it is shown
+  const again = () => { for (const place of [...drawn]) place.clientWidth ? draw(place) : drawn.delete(place); };
   const toggle = document.getElementById("theme");
   const choose = (name) => {
     root.dataset.theme = name;
@@ -127,7 +154,10 @@
   let waiting = 0;
   window.addEventListener("resize", () => { clearTimeout(waiting); waiting = setTimeout(again, 150); });
   let before = "light";
-  const all = () => Promise.all(places.map((place) => draw(place)));
+  const all = () => {
+    root.classList.add("all");
+    return Promise.all(places.map((place) => draw(place)));
+  };
   const folded = [];
   window.addEventListener("beforeprint", () => {
     before = theme();
@@ -142,8 +172,60 @@
   });
   window.addEventListener("afterprint", () => {
     paper = 0;
+    root.classList.remove("all");
     for (const details of folded.splice(0)) details.open = false;
     choose(before);
   });
   window.drawAll = all;
+
+  // tabs, and the curves of one benchmark: without this script all are there
+  const tabs = [...document.querySelectorAll('[role="tab"]')];
+  const panels = tabs.map((tab) => document.getElementById(tab.getAttribute("aria-controls")));
+  const select = (panel) => {
+    tabs.forEach((tab, i) => {
+      const chosen = panels[i] === panel;
+      panels[i].hidden = !chosen;
+      tab.setAttribute("aria-selected", String(chosen));
+    });
+  };
+  const pick = (panel, name) => {
+    for (const button of panel.querySelectorAll("[data-choose]"))
+      button.setAttribute("aria-pressed", String(button.dataset.choose === name));
+    for (const figure of panel.querySelectorAll("figure[data-choice]")) figure.hidden = figure.dataset.choice !== name;
+  };
+  for (const group of document.querySelectorAll(".chips")) {
+    group.hidden = false;
+    const panel = group.closest("main");
+    for (const button of group.children) button.addEventListener("click", () => pick(panel, button.dataset.choose));
+    pick(panel, group.firstElementChild.dataset.choose);
+  }
+  const open = () => {
+    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const panel = target?.closest(".tab");
+    if (!panel) return;
+    select(panel);
+    const figure = target.closest("figure[data-choice]");
+    if (figure?.hidden) pick(panel, figure.dataset.choice);
+    target.scrollIntoView();
+  };
+  tabs.forEach((tab, i) => {
+    tab.addEventListener("click", (event) => {
+      event.preventDefault();
+      history.replaceState(null, "", tab.hash);
+      select(panels[i]);
+    });
+    tab.addEventListener("keydown", (event) => {
+      const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      if (!step) return;
+      const next = (i + step + tabs.length) % tabs.length;
+      select(panels[next]);
+      tabs[next].focus();
+    });
+  });
+  if (tabs.length) {
+    root.classList.add("js");
+    select(panels[0]);
+    window.addEventListener("hashchange", open);
+    open();
+  }
 })();

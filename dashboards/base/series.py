@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import theme
-from omb_py.dashboards.base.view import listed, plural
+from omb_py.dashboards.base.view import SEPARATOR, listed, plural
 from omb_py.results.analysis.series import WHO
 from omb_py.results.compare import tags as tag_names
 from omb_py.results.compare.cell_names import WORDS
@@ -391,7 +391,7 @@ def common(rows: pd.DataFrame) -> str:
             value = rows[name].iloc[0]
             if not theme.absent(value):
                 parts.append(word(name, value))
-    return " · ".join(parts)
+    return SEPARATOR.join(parts)
 
 
 def caption(rows: pd.DataFrame) -> str:
@@ -404,7 +404,7 @@ def caption(rows: pd.DataFrame) -> str:
         if name in rows and rows[name].notna().any():
             parts.append(text.format(listed(sorted(rows[name].dropna().unique()))))
     parts.append(days(rows))
-    return " · ".join(part for part in parts if part)
+    return SEPARATOR.join(part for part in parts if part)
 
 
 def days(rows: pd.DataFrame) -> str:

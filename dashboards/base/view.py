@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     import pandas as pd
     import plotly.graph_objects as go
 
+SEPARATOR = " · "
+"""Between the parts of a caption."""
+
 
 @dataclass(frozen=True, slots=True)
 class Item:
@@ -56,6 +59,8 @@ class View:
     cells: Mapping[int, Sequence[Any]] = field(default_factory=dict)
     """Number of a trace -> what cell each of its points is (:func:`omb_py.dashboards.base.series.cell_ids`): where a
     click on it leads to. Empty text: to none. In rows, where the trace is a map."""
+    choice: str = ""
+    """The benchmark by which a reader chooses it among the curves of all; empty where it is always shown."""
 
     @property
     def key(self) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -46,9 +47,11 @@ def late_nodes(ranked: pd.DataFrame) -> list[LateNode]:
         ranked: rows with ``slowest_rank_share``, ``hosts`` and ``iterations`` of launches on two nodes or more.
     """
     late: dict[str, list[tuple[float, float, pd.DataFrame]]] = {}
-    for part, hosts, cells, single in _parts(ranked):
+    usable = ranked[[_alike(s, h) for s, h in zip(ranked["slowest_rank_share"], ranked["hosts"], strict=True)]]
+    for places, hosts, cells, single in _parts(usable):
         for straggler in stragglers(cells):
             if straggler.rank not in single:
+                part = usable.iloc[places]
                 late.setdefault(hosts[straggler.rank], []).append((straggler.share, straggler.chance, part))
     known = []
     for host, several in late.items():
@@ -58,29 +61,32 @@ def late_nodes(ranked: pd.DataFrame) -> list[LateNode]:
     return sorted(known, key=lambda node: -node.share)
 
 
-def _parts(ranked: pd.DataFrame) -> Iterator[tuple[pd.DataFrame, list[str], list[Last], set[int]]]:
-    """Cells of one benchmark, side and set of hosts: rows, hosts in order, shares by host, hosts with one late rank."""
+def _parts(usable: pd.DataFrame) -> Iterator[tuple[Any, list[str], list[Last], set[int]]]:
+    """Cells of one benchmark, side and set of hosts: places of their rows, hosts, shares by host, hosts with one late
+    rank."""
     import numpy as np
 
-    names = [n for n in (*series.PANEL, "library", "library_version", "binding", "ranks") if n in ranked]
-    usable = ranked[[_alike(s, h) for s, h in zip(ranked["slowest_rank_share"], ranked["hosts"], strict=True)]]
-    usable = usable.assign(_placed=[" ".join(map(str, hosts)) for hosts in usable["hosts"]])
-    for _, part in usable.groupby([*names, "_placed"], dropna=False, observed=True):
-        placed = [str(host) for host in part["hosts"].iloc[0]]
-        hosts = list(dict.fromkeys(placed))
-        counts = {placed.count(host) for host in hosts}
-        if len(hosts) < 2 or len(counts) != 1 or min(counts) < 2:
+    names = [n for n in (*series.PANEL, "library", "library_version", "binding", "ranks") if n in usable]
+    texts = usable.assign(_placed=[" ".join(map(str, hosts)) for hosts in usable["hosts"]])
+    part_of = texts.groupby([*names, "_placed"], dropna=False, observed=True).ngroup().to_numpy()
+    shares_of, hosts_of = usable["slowest_rank_share"].to_numpy(), usable["hosts"].to_numpy()
+    calls_of = [int(theme.finite(value) or 0) for value in usable["iterations"]]
+    for part in range(part_of.max() + 1 if part_of.size else 0):
+        places = np.flatnonzero(part_of == part)
+        placed = [str(host) for host in hosts_of[places[0]]]
+        counts = Counter(placed)
+        hosts = list(counts)
+        if len(hosts) < 2 or len({*counts.values()}) != 1 or counts[hosts[0]] < 2:
             continue
         number = np.array([hosts.index(host) for host in placed])
-        shares = np.stack([np.asarray(value, dtype=np.float64) for value in part["slowest_rank_share"]])
-        by_host = np.stack([np.bincount(number, weights=row, minlength=len(hosts)) for row in shares])
-        calls = [int(theme.finite(value) or 0) for value in part["iterations"]]
+        shares = np.stack([np.asarray(shares_of[place], dtype=np.float64) for place in places])
+        by_host = shares @ (number[:, None] == np.arange(len(hosts)))
         # the store does not say how often the last rank changed: the longest stays that the test knows are assumed
-        cells = [Last([float(v) for v in row], count, 0.0) for row, count in zip(by_host, calls, strict=True)]
+        cells = [Last(row, calls_of[place], 0.0) for row, place in zip(by_host.tolist(), places, strict=True)]
         mean = shares.mean(axis=0)
-        totals = np.bincount(number, weights=mean, minlength=len(hosts))
+        totals = by_host.mean(axis=0)
         single = {int(host) for rank, host in enumerate(number) if mean[rank] >= ONE_RANK * totals[host]}
-        yield part.drop(columns="_placed"), hosts, cells, single
+        yield places, hosts, cells, single
 
 
 def _alike(shares: Any, hosts: Any) -> bool:

@@ -64,28 +64,32 @@ def alike(sides: Iterable[tuple[str, pd.DataFrame]]) -> tuple[list[tuple[str, pd
     Returns:
         The sides with fewer cells, and a sentence for ways that are left out, and one for ways that differ.
     """
-    known = [
-        (name, cells.astype(dict.fromkeys(_WAYS, "object")).fillna(dict.fromkeys(_WAYS, ""))) for name, cells in sides
-    ]
-    counts = [cells.groupby(list(_WAYS), sort=False, observed=True).size() for _, cells in known]
+    known = list(sides)
+    ways = [column for column in _WAYS if len({word for _, cells in known for word in _known(cells, column)}) > 1]
+    if not ways:
+        return known, []
+    placed = [cells[ways].astype("object").fillna(dict.fromkeys(ways, "")) for _, cells in known]
+    counts = [rows.groupby(ways, sort=False, observed=True).size() for rows in placed]
     chosen, words = [], []
-    for (name, cells), own in zip(known, counts, strict=True):
+    for (name, cells), rows, own in zip(known, placed, counts, strict=True):
         way = max(own.index, key=lambda way: (sum(way in other.index for other in counts), own[way]))
-        places = dict(zip(_WAYS, way, strict=True))
-        part = cells
-        for column, value in places.items():
-            part = part[part[column] == value]
-        chosen.append((name, part))
+        places = dict(zip(ways, way if isinstance(way, tuple) else (way,), strict=True))
+        fits = (rows == list(places.values())).all(axis=1)
+        chosen.append((name, cells[fits]))
         words.append({column: "none" if theme.absent(value) else str(value) for column, value in places.items()})
     notes = []
-    left = [column for column in _WAYS if any(cells[column].nunique() > 1 for _, cells in known)]
+    left = [column for column in ways if any(rows[column].nunique() > 1 for rows in placed)]
     if left:
         notes.append(f"One way of measuring of several is drawn; --where chooses another: {', '.join(left)}.")
-    apart = [column for column in _WAYS if len({way[column] for way in words}) > 1]
+    apart = [column for column in ways if len({way[column] for way in words}) > 1]
     if apart:
         differing = "; ".join(f"{column}: {_values([name for name, _ in known], words, column)}" for column in apart)
         notes.append(f"Not measured alike ({differing}), so no verdict is possible.")
     return chosen, notes
+
+
+def _known(cells: pd.DataFrame, column: str) -> set[str]:
+    return {"" if theme.absent(value) else str(value) for value in cells[column].unique()}
 
 
 def _values(names: Sequence[str], words: Sequence[dict[str, str]], column: str) -> str:

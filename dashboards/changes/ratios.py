@@ -38,7 +38,8 @@ def with_logs(frame: pd.DataFrame) -> pd.DataFrame:
         of_rate = frame["size_bytes"].astype("Float64") / frame["value"].astype("Float64").where(frame["value"] > 0)
         times = times.where(~rates | times.notna(), of_rate)
     known = (times > 0).fillna(False).to_numpy(dtype=bool)
-    return frame[known].assign(**{LOG: np.log(times[known].to_numpy(dtype=np.float64))})
+    rows, times = (frame, times) if known.all() else (frame[known], times[known])
+    return rows.assign(**{LOG: np.log(times.to_numpy(dtype=np.float64))})
 
 
 def ratios(pair: Pair, frame: pd.DataFrame) -> pd.DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -94,6 +95,19 @@ def sides(frame: pd.DataFrame) -> list[Side]:
         for (who, keys), name in zip(known.items(), named, strict=True)
     ]
     return sorted(whole, key=_order)
+
+
+def times_of(known: Sequence[Side], rows: pd.DataFrame) -> list[dict[str, float]]:
+    """Of each of some sides its time by comparability key, in µs, of rows with one ``median_us`` a side and key."""
+    if not known:
+        return []
+    names = list(known[0].values)
+    by_who: dict[tuple[Any, ...], dict[str, float]] = {tuple(side.values.values()): {} for side in known}
+    for *values, key, time in rows[[*names, KEY, "median_us"]].astype(object).itertuples(index=False):
+        who = tuple(None if theme.absent(value) else value for value in values)
+        if who in by_who and not theme.absent(key) and not theme.absent(time) and 0 < time < math.inf:
+            by_who[who][str(key)] = float(time)
+    return list(by_who.values())
 
 
 def pairs(known: Iterable[Side]) -> list[Pair]:

@@ -224,16 +224,14 @@ def beside(base: pd.DataFrame, new: pd.DataFrame, names: tuple[str, str], what: 
     )
 
 
-def times(side: pd.DataFrame) -> dict[tuple[Any, Any], float]:
-    """Comparability key and size -> median over launches in µs, of the cells of a side."""
-    medians = side.groupby(list(_CELL), dropna=False, observed=True, sort=False)["median_us"].median().dropna()
-    cells = zip(medians.index.tolist(), medians.tolist(), strict=True)
-    return {(str(key), str(size)): float(value) for (key, size), value in cells if 0 < value < math.inf}
-
-
 def factor(base: Mapping[Any, float], new: Mapping[Any, float]) -> float | None:
-    """How far apart two sides (:func:`times`) are at the cell where they are farthest, at least 1; None where they have
-    no cell in common. What :func:`beside` draws, without drawing it."""
+    """How far apart two sides are at the cell where they are farthest, at least 1; None where they have no cell in
+    common. What :func:`beside` draws, without drawing it.
+
+    Args:
+        base: cell -> time.
+        new: the same of the other side.
+    """
     return max((max(new[cell] / time, time / new[cell]) for cell, time in base.items() if cell in new), default=None)
 
 

@@ -329,7 +329,6 @@ def _ranges(lines: Sequence[Line], column: str) -> Ranges:
 
 def _leader(known: Ranges, launches: int) -> str:
     """``shortest times with A, at 3 of 7 sizes beyond the range of the launches; up to 2× apart at 64 KiB``."""
-    beyond = "beyond the range of the launches" if launches > 1 else "with one launch each, whose spread is unknown"
     wins: Counter[str] = Counter()
     for at in known.values():
         first, second, *_ = sorted(at, key=lambda label: at[label][1])
@@ -337,11 +336,13 @@ def _leader(known: Ranges, launches: int) -> str:
             wins[first] += 1
     wide, size = max((max(v[1] for v in at.values()) / min(v[1] for v in at.values()), s) for s, at in known.items())
     far = f"; up to {theme.amount(wide)}× apart at {size_text(size)}" if wide > 1.005 and size else ""
+    if launches < 2:
+        return f"one launch each, whose spread is unknown, so none is called the fastest{far}"
     if not wins:
-        return f"no series is faster {beyond}{far}"
+        return f"no series is faster beyond the range of the launches{far}"
     leader, count = wins.most_common(1)[0]
     where = "at every size" if count == len(known) else f"at {count} of {plural(len(known), 'size')}"
-    return f"shortest times with {leader}, {where} {beyond}{far}"
+    return f"shortest times with {leader}, {where} beyond the range of the launches{far}"
 
 
 _TIMED_NOTES = {

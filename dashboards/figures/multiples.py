@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.series import word
 from omb_py.dashboards.base.view import View
+from omb_py.dashboards.base.view import table as view_table
 from omb_py.dashboards.figures.curves import COUNTED, spread
 from omb_py.results.formats.units import size_text
 
@@ -53,8 +54,19 @@ class Points:
 
     grid: Grid
     known: Mapping[tuple[str, int], pd.DataFrame]
-    """(side, panel) -> ``middle``, ``low``, ``high`` over launches, ``launches`` and ``cell``, by the value on the x
-    axis."""
+    """(side, panel) -> ``middle``, ``low``, ``high`` over launches, ``launches``, the ``values`` of the launches in
+    the quantity's unit and ``cell``, by the value on the x axis; ratios keep the times as values."""
+
+    def of(self, panel: int) -> dict[str, pd.DataFrame]:
+        """What each side has in one panel."""
+        return {side: table for (side, at), table in self.known.items() if at == panel}
+
+    def middles(self, panel: int) -> dict[str, dict[int, float]]:
+        """The medians of each side in one panel, by the value on the x axis."""
+        return {
+            side: dict(zip(map(int, table.index), map(float, table["middle"]), strict=True))
+            for side, table in self.of(panel).items()
+        }
 
     @property
     def panels(self) -> list[int]:
@@ -72,12 +84,13 @@ def points(sides: Sides, grid: Grid) -> Points:
         rows = rows.assign(**{SIZE: rows[SIZE].fillna(0).astype("int64")})
         rows = rows[rows[SIZE] > 0] if grid.across == SIZE else rows
         for panel, part in rows.groupby(grid.panel, observed=True):
-            middle = part.groupby(grid.across, observed=True)[column].agg(["median", "min", "max", "count"])
+            grouped = part.groupby(grid.across, observed=True)[column]
+            middle = grouped.agg(["median", "min", "max", "count"])
             middle.columns = ["middle", "low", "high", "launches"]
             if len(middle):
                 ids = series.cell_ids(part, grid.across)
                 cell = [ids[int(value)] for value in middle.index]
-                known[name, int(str(panel))] = middle.astype("float64").assign(cell=cell)
+                known[name, int(str(panel))] = middle.astype("float64").assign(cell=cell, values=grouped.agg(list))
     return Points(grid, _over_first(known, sides[0][0]) if grid.quantity == "ratio" else known)
 
 
@@ -100,24 +113,26 @@ def multiples(
     sides: Sides,
     name: str,
     grid: Grid = Grid(),
+    known: Points | None = None,
     *,
     banded: bool = False,
     columns: int | None = None,
     room: float = 0.2,
     marks: Mapping[int, Sequence[tuple[float, str]]] | None = None,
 ) -> View | None:
-    """The panels as a view without a table; None where nothing was measured.
+    """The panels as a view; None where nothing was measured.
 
     Args:
         sides: name and cells of each.
         name: of the benchmark.
         grid: what stands on the axes.
+        known: :func:`points` of the sides, where they are known.
         banded: draw the range over launches.
         columns: panels beside each other; all when None.
         room: share of the height above and below each panel, where there are several rows of them.
         marks: by panel: places on the x axis that are marked by a vertical line, with their words.
     """
-    known = points(sides, grid)
+    known = points(sides, grid) if known is None else known
     panels = known.panels
     data: list[dict[str, Any]] = []
     cells = {}
@@ -137,7 +152,7 @@ def multiples(
         _title(grid, sides[0][0]), values=[*theme.drawn(data), *([1.0] * (grid.quantity == "ratio"))]
     )
     beside = columns or len(panels)
-    layout = theme.layout(height=262, margin={"l": 64, "r": 16, "t": 26, "b": 46}, hovermode="x unified")
+    layout = theme.layout(height=262, margin={"l": 64, "r": 16, "t": 26, "b": 46}, hovermode="x")
     layout["legend"] = {**layout["legend"], "y": -0.26}
     layout |= _axes(len(panels), beside, axis | theme.thinned(axis, 3 if beside > 3 else 5), value, room)
     layout["annotations"] = [
@@ -153,8 +168,28 @@ def multiples(
     layout["meta"] = {"narrow": narrow}
     axis_words = "over message size" if grid.across == SIZE else f"over {COUNTED[grid.across]}"
     by = COUNTED[grid.over] if grid.across == SIZE else "message size"
-    spec = {"data": data, "layout": layout}
-    return View("multiples", f"{name} {axis_words}, by {by}", "Medians over launches", spec, (), (), cells=cells)
+    return View(
+        "multiples",
+        f"{name} {axis_words}, by {by}",
+        "Medians over launches",
+        {"data": data, "layout": layout},
+        cells=cells,
+        **_table(known, [name for name, _ in sides]),
+    )
+
+
+def _table(known: Points, sides: Sequence[str]) -> dict[str, Any]:
+    """The numbers of all panels: a line for each place, a column for each side."""
+    grid = known.grid
+    lines = []
+    for panel in sorted({panel for _, panel in known.known}):
+        middles = known.middles(panel)
+        for x in sorted({x for values in middles.values() for x in values}):
+            values = [middles.get(side, {}).get(x) for side in sides]
+            lines.append((grid.said(grid.panel, panel), grid.said(grid.across, x), *values))
+    across = "size" if grid.across == SIZE else COUNTED[grid.across]
+    by = COUNTED[grid.over] if grid.across == SIZE else "size"
+    return view_table((by, across, *(f"{side} {QUANTITIES[grid.quantity]}" for side in sides)), lines)
 
 
 def _index(known: Points, side: str, panel: int) -> Sequence[int]:

@@ -17,6 +17,24 @@ from omb_py.dashboards.views.repro_commands import Commands
 from omb_py.results.store.provenance import provenance_of
 from omb_py.results.store.read import load
 
+MOST_FIGURES = 30
+"""Figures of a report; the table of all measurements leads to what would be the others."""
+
+
+@dataclass(slots=True)
+class TabContent:
+    """One tab of the page."""
+
+    texts: list[str] = field(default_factory=list)
+    """Sentences above its views."""
+    odd: list[str] = field(default_factory=list)
+    """A line for each odd thing."""
+    views: list[View] = field(default_factory=list)
+
+
+def _tabs() -> dict[registry.Tab, TabContent]:
+    return {tab: TabContent() for tab in registry.TABS}
+
 
 @dataclass(slots=True)
 class Report:
@@ -28,26 +46,25 @@ class Report:
     """Files that could not be read, each with the reason."""
     summary: str
     first: list[View] = field(default_factory=list)
-    """The first screen."""
-    evidence: list[View] = field(default_factory=list)
-    """The views that its lines lead to."""
-    slower: list[View] = field(default_factory=list)
-    slower_text: str = ""
-    odd: list[str] = field(default_factory=list)
-    odd_views: list[View] = field(default_factory=list)
-    measured: list[View] = field(default_factory=list)
+    """What stands above the tabs: status, and the list of changes."""
+    tabs: dict[registry.Tab, TabContent] = field(default_factory=_tabs)
     problem: str = ""
     """Reason why there is nothing to show, and what to type next; empty otherwise."""
 
     @property
     def views(self) -> list[View]:
         """All views, in order."""
-        return [*self.first, *self.evidence, *self.slower, *self.odd_views, *self.measured]
+        return [*self.first, *(view for tab in self.tabs.values() for view in tab.views)]
 
     @property
     def changes(self) -> list[Item]:
         """The lines of the first screen."""
         return [item for view in self.first for item in view.items]
+
+    @property
+    def odd(self) -> list[str]:
+        """The lines of all tabs."""
+        return [line for tab in self.tabs.values() for line in tab.odd]
 
 
 def report(store: Path, selection: Selection) -> Report:
@@ -65,23 +82,35 @@ def report(store: Path, selection: Selection) -> Report:
     parts = [cells.rows, cells.links.assign(benchmark="links"), cells.guidelines.assign(benchmark="guidelines")]
     page = Report(str(store), selection.words(), skipped, summary(parts))
     commands = Commands(cells.provenance)
-    views_of = {"first": page.first, "slower": page.slower, "measured": page.measured}
+    evidence: dict[tuple[str, str], tuple[registry.Tab, View]] = {}
     for entry, part in registry.in_report():
         draw = part.views or entry.views
         if draw is None or not entry.needs.met(cells):
             continue
+        tab = page.tabs[entry.tab]
         for shown in islice(draw(cells), part.most):
-            page.slower_text = " ".join(text for text in (page.slower_text, shown.text) if text)
-            page.odd += [shown.odd] if shown.odd else []
-            if shown.view is not None:
-                views = page.odd_views if shown.odd else views_of[part.section]
-                views.append(commands.on(shown.view, shown.rows) if part.commands else shown.view)
-    known = {view.key for view in page.views}
-    evidence = {item.evidence.key: item.evidence for item in page.changes if item.evidence is not None}
-    page.evidence = [view for key, view in evidence.items() if key not in known]
+            tab.texts += [shown.text] if shown.text else []
+            tab.odd += [shown.odd] if shown.odd else []
+            view = shown.view
+            if view is None:
+                continue
+            for item in view.items:
+                if item.evidence is not None and _drawn(page) + len(evidence) < MOST_FIGURES:
+                    evidence[item.evidence.key] = (registry.tab_of(item.link), item.evidence)
+            evidence.pop(view.key, None)
+            if view.spec is None or _drawn(page) + len(evidence) < MOST_FIGURES:
+                above = part.above and view.spec is None
+                (page.first if above else tab.views).append(commands.on(view, shown.rows) if part.commands else view)
+    for name, view in reversed(evidence.values()):
+        views = page.tabs[name].views
+        views.insert(sum(known.kind == "map" for known in views), view)
     if not page.views:
         page.problem = _nothing(store, selection, skipped)
     return page
+
+
+def _drawn(page: Report) -> int:
+    return sum(view.spec is not None for view in page.views)
 
 
 def read_cells(store: Path, selection: Selection, skipped: list[tuple[str, str]]) -> Cells:

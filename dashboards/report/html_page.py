@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.resources import files
 from typing import Any
@@ -13,9 +13,11 @@ from typing import Any
 from omb_py import __version__
 from omb_py.dashboards.base import theme
 from omb_py.dashboards.base.sparkline import sparkline
-from omb_py.dashboards.base.view import View, plural
-from omb_py.dashboards.report.build import Report
+from omb_py.dashboards.base.view import SEPARATOR, View, plural
+from omb_py.dashboards.report.build import Report, TabContent
 from omb_py.dashboards.report.packed_script import packed
+from omb_py.dashboards.report.tabs import chips, panel, tab_list
+from omb_py.dashboards.views import registry
 from omb_py.distribution import pip_install
 from omb_py.errors import EnvironmentProblem
 from omb_py.results.formats.document import Document, TextTable
@@ -25,7 +27,6 @@ from omb_py.results.formats.writers.html import escape as _text
 DIGITS = 6
 """Significant digits of a number in the page; the store has all digits."""
 INSTALL = pip_install("dashboard")
-NOTHING_ODD = "Nothing odd was found: no wrong bytes, no long tails, launches agree, no rank is late."
 _POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:"
 )
@@ -47,6 +48,8 @@ class Section:
     """Tables that stand on paper too; those of a view are folded."""
     label: str = ""
     """What a reader must know before any number, as that ranks were simulated."""
+    tab: bool = False
+    """True for one of several of which the reader chooses one; on paper, and without a script, all are there."""
 
 
 def page(report: Report, written_at: datetime | None = None) -> str:
@@ -55,19 +58,41 @@ def page(report: Report, written_at: datetime | None = None) -> str:
     Raises:
         EnvironmentProblem: plotly, which holds the script, is not installed.
     """
-    sections = []
-    if not report.problem:
-        odd = report.odd or [item.text for item in report.changes if item.kind == "odd"]
-        sections = [
-            *([Section("first", None, [], report.first)] if report.first else []),
-            *([Section("evidence", "Evidence", [], report.evidence)] if report.evidence else []),
-            Section("slower", "What is slower", [report.slower_text], report.slower),
-            Section("odd", "What is odd", odd or [NOTHING_ODD], report.odd_views, as_list=bool(odd)),
-            Section("measured", "What was measured", [], report.measured),
-        ]
+    sections = [Section("first", None, [], report.first)]
+    for name, content in report.tabs.items():
+        odd = content.odd or [item.text for item in report.changes if item.kind == "odd" and name == "Health"]
+        sections.append(_tab(name, replace(content, odd=odd)))
+    sections = [] if report.problem else sections
     chosen = f" · {report.selection}" if report.selection else ""
     below = f"{report.store}{chosen}"
     return document(report.summary, below, sections, written_at, problem=report.problem, extra=_skipped(report))
+
+
+def _tab(name: registry.Tab, content: TabContent) -> Section:
+    texts = [" ".join(content.texts), *content.odd]
+    if not content.views and not content.odd:
+        texts = [registry.NOTHING[name]]
+    lines = [text for text in texts if text]
+    common, views = told_once(content.views)
+    title = f"{name} ({len(content.odd)})" if content.odd else name
+    return Section(name.lower(), title, [*lines, *common], views, as_list=bool(content.odd), tab=True)
+
+
+def told_once(views: Sequence[View]) -> tuple[list[str], list[View]]:
+    """What the captions of all figures have in common, as a sentence, and the views without it."""
+    parts = [view.caption.split(SEPARATOR) for view in views if view.spec is not None]
+    if len(parts) < 2:
+        return [], list(views)
+    common = [part for part in parts[0] if all(part in others for others in parts)]
+    if not common:
+        return [], list(views)
+    kept = [
+        replace(view, caption=SEPARATOR.join(part for part in view.caption.split(SEPARATOR) if part not in common))
+        if view.spec is not None
+        else view
+        for view in views
+    ]
+    return [f"All figures here: {SEPARATOR.join(common)}."], kept
 
 
 def document(
@@ -101,6 +126,8 @@ def document(
     places = {view.key: place for place, view in reversed(list(enumerate(views)))}
     first = 0
     for section in sections:
+        if section.tab and not any("tablist" in part for part in body):
+            body.append(tab_list([known for known in sections if known.tab]))
         body.append(_section(section, first, places))
         first += len(section.views)
     body.append(extra)
@@ -135,12 +162,12 @@ def figure_page(spec: Mapping[str, Any]) -> str:
     """Write a page of nothing but a figure, as large as its layout says; an element ``svg`` holds it in base64."""
     width, height = spec["layout"]["width"], spec["layout"]["height"]
     style = f"@page {{ size: {width}px {height}px; margin: 0 }} html, body {{ margin: 0; overflow: hidden }}"
-    return (
-        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><style>{style}</style>'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}"></head><body><div id="figure"></div>'
-        f'<pre id="svg" hidden></pre><script type="application/json" id="spec">{_json_text(rounded(spec))}</script>'
-        f"<script>{plotly_script()}</script><script>{asset('figure.js')}</script></body></html>\n"
+    body = (
+        f'<div id="figure"></div><pre id="svg" hidden></pre>'
+        f'<script type="application/json" id="spec">{_json_text(rounded(spec))}</script>'
+        f"<script>{plotly_script()}</script><script>{asset('figure.js')}</script>"
     )
+    return frame("omb-py", body, style, _POLICY, "light")
 
 
 def _html(title: str, body: Sequence[str], views: Sequence[View], last: str = "") -> str:
@@ -148,7 +175,7 @@ def _html(title: str, body: Sequence[str], views: Sequence[View], last: str = ""
     scripts = [
         f'<script type="application/json" id="views">{_json(views)}</script>',
         _plotly(plain=bool(last)) if drawing else "",
-        f"<script>{asset('unpack.js')}{asset('legend.js')}{asset('report.js')}{last}</script>",
+        f"<script>{asset('unpack.js')}{asset('legend.js')}{asset('linked_hover.js')}{asset('report.js')}{last}</script>",
     ]
     return frame(title, "\n".join(part for part in [*body, *scripts] if part), asset("report.css"), _POLICY, "light")
 
@@ -208,7 +235,7 @@ def asset(name: str) -> str:
 
 
 def _head(summary: str, below: str, sections: Sequence[Section], written_at: datetime) -> str:
-    named = [section for section in sections if section.title is not None]
+    named = [section for section in sections if section.title is not None and not section.tab]
     links = "".join(f'<a href="#{_text(section.name)}">{_text(section.name)}</a>' for section in named)
     labels = "".join(label(section.label) for section in sections)
     line = f"{below} · omb-py {__version__} · {written_at:%Y-%m-%d %H:%M} UTC"
@@ -221,10 +248,12 @@ def _section(section: Section, first: int, places: Mapping[tuple[str, str], int]
         texts = bullets(section.texts)
     else:
         texts = "".join(f"<p>{_text(text)}</p>" for text in section.texts if text)
-    figures = "".join("".join(_figure(view, place, places)) for place, view in enumerate(section.views, first))
+    chosen = next((at for at, view in enumerate(section.views) if view.choice), len(section.views))
+    figures = ["".join(_figure(view, place, places)) for place, view in enumerate(section.views, first)]
+    figures.insert(chosen, chips(section.views))
     head = "" if section.title is None else f"<h2>{_text(section.title)}</h2>"
     tables = "".join(map(table_html, section.tables))
-    return f'<main id="{_text(section.name)}">{head}{texts}{tables}{figures}</main>'
+    return f'<main id="{_text(section.name)}"{panel(section)}>{head}{texts}{tables}{"".join(figures)}</main>'
 
 
 def _drawn(view: View, place: int) -> Iterator[str]:
@@ -253,7 +282,8 @@ def _items(view: View, places: Mapping[tuple[str, str], int]) -> Iterator[str]:
 
 
 def _figure(view: View, place: int, places: Mapping[tuple[str, str], int]) -> Iterator[str]:
-    yield f'<figure id="view-{place}" data-kind="{_text(view.kind)}">'
+    choice = f' data-choice="{_text(view.choice)}"' if view.choice else ""
+    yield f'<figure id="view-{place}" data-kind="{_text(view.kind)}"{choice}>'
     yield from _drawn(view, place)
     yield from _items(view, places)
     if not view.columns:

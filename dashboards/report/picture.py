@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from omb_py.dashboards.base import theme
+from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.view import View, listed
+from omb_py.dashboards.changes.fastest import crossovers, fastest_at, title
 from omb_py.dashboards.changes.named_sides import alike, named
 from omb_py.dashboards.figures.curves import COUNTED
 from omb_py.dashboards.figures.multiples import Grid, multiples, points
-from omb_py.dashboards.report.finding import caption, crossovers, fastest_at, legend, title
+from omb_py.dashboards.report.finding import caption, legend
 from omb_py.dashboards.views.cells import Cells
 from omb_py.dashboards.views.first_screen import MOST_SIDES, FirstScreen, labels
 from omb_py.errors import UsageError
@@ -137,9 +138,9 @@ def picture(cells: Cells, name: str, words: Sequence[str], over: str, grid: Grid
     marks = {panel: crossovers(each, grid) for panel, each in fastest.items()}
     count = len(known.panels)
     beside = count if count <= 3 else 2 if count == 4 else 3
-    view = multiples(sides, name, grid, banded=True, columns=beside, room=0.13, marks=marks)
+    view = multiples(sides, name, grid, known, banded=True, columns=beside, room=0.13, marks=marks)
     assert view is not None
-    shown = replace(cells, rows=_concat(rows for _, rows in sides))
+    shown = replace(cells, rows=series.concat(rows for _, rows in sides))
     notes = [legend(known, any(marks.values())), *notes]
     view = replace(view, kind="picture", title=title(name, known, fastest), caption=caption(shown), notes=tuple(notes))
     return Picture(view, labels(shown))
@@ -158,9 +159,3 @@ def _counted(rows: pd.DataFrame, name: str, grid: Grid, over: str) -> pd.DataFra
             f"{name} was measured on {values[0]} {counted} only: --over size, or measure other numbers of {counted}"
         )
     return rows
-
-
-def _concat(parts: Iterable[pd.DataFrame]) -> pd.DataFrame:
-    import pandas as pd
-
-    return pd.concat(list(parts))

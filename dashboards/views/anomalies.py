@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.view import Shown, View, plural, records
-from omb_py.dashboards.changes.late_nodes import late_nodes
 from omb_py.dashboards.figures import stragglers
 from omb_py.dashboards.figures.distributions import cell_name
 from omb_py.dashboards.views import samples
@@ -167,11 +166,10 @@ def odd_cells(cells: Cells) -> Iterator[Shown]:
     """A line for each finding, with a view of the cell for the first few of each kind; late nodes first."""
     drawn: set[tuple[str, str]] = set()
     kinds: Counter[str] = Counter()
-    ranked = cells.ranked
-    nodes = late_nodes(ranked)
+    nodes = cells.late
     for node in nodes:
         yield Shown(stragglers.stragglers(node.parts[0]), node.parts[0], f"{node.sentence}.")
-    for finding in findings(cells.rows, ranked, late_hosts={node.host for node in nodes}):
+    for finding in findings(cells.rows, cells.ranked, late_hosts={node.host for node in nodes}):
         view = None
         if finding.look and kinds[finding.look] < MOST_OF_A_LOOK:
             kinds[finding.look] += 1

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.series import Line
+from omb_py.dashboards.changes.late_nodes import LateNode, late_nodes
 from omb_py.dashboards.views import fits, lower_bounds
 from omb_py.results.checks.guidelines import FAMILY as GUIDELINES
 from omb_py.results.checks.pair_sweeps import MARKS
@@ -92,6 +93,11 @@ class Cells:
         listed = series.prepared(load(self.store, columns=columns, on_skip=ignore, launch_id=chosen))
         return listed[listed["comparability_key"].isin(self.rows["comparability_key"].unique())]
 
+    @cached_property
+    def late(self) -> list[LateNode]:
+        """The nodes that are late, the latest first."""
+        return late_nodes(self.ranked)
+
     def panels(self) -> Iterable[Panel]:
         """The timed rows split into panels."""
         return self._panels
@@ -134,7 +140,7 @@ class Cells:
 def split_guidelines(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The rows of guidelines, and the others."""
     chosen = frame["family"].eq(GUIDELINES).fillna(False).astype(bool)
-    return frame[chosen], frame[~chosen]
+    return (frame[chosen], frame[~chosen]) if chosen.any() else (frame[:0], frame)
 
 
 def split_links(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -186,12 +186,12 @@ def verdicts_and_pairs(cells: Cells) -> Iterator[Shown]:
             text=f"{'What no comparison has judged stands side' if known else 'Side'} by side, the widest apart "
             f"first{more}. These are measurements, not verdicts: omb-py compare BASE NEW gives those.",
         )
-    for _, panel, pair, rows in pairs[:MOST_PAIRS]:
-        base, new = sides.rows_of(pair, rows)
+    for _, panel, pair in pairs[:MOST_PAIRS]:
+        base, new = sides.rows_of(pair, cells.timed)
         name = ", ".join(dict.fromkeys([*panel.split(", "), *_ranks(base)]))
         view = comparison.beside(base, new, (pair.base.name, pair.new.name), name)
         if view is not None:
-            yield Shown(view, _concat(base, new))
+            yield Shown(view, series.concat([base, new]))
     if not known and not pairs:
         yield Shown(
             None,
@@ -200,33 +200,28 @@ def verdicts_and_pairs(cells: Cells) -> Iterator[Shown]:
         )
 
 
-def _unjudged(cells: Cells, judged: set[str]) -> list[tuple[float, str, sides.Pair, pd.DataFrame]]:
-    """Pairs with a comparability key that is not among `judged`, with the rows of both; the widest apart first."""
+def _unjudged(cells: Cells, judged: set[str]) -> list[tuple[float, str, sides.Pair]]:
+    """Pairs with a comparability key that is not among `judged`, the widest apart first."""
     apart = []
-    for name, rows in sides.subjects(cells.timed):
-        # hundreds of pairs are looked at and a handful is drawn: the medians of a side are computed once
-        by = [*sides.COLUMNS, "parameters", sides.KEY, "size_bytes"]
-        medians = rows.groupby(by, dropna=False, observed=True, sort=False)["median_us"].median().reset_index()
-        known = sides.sides(medians)
-        times = {side.name: comparison.times(side.rows(medians)) for side in known}
+    # hundreds of pairs are looked at and a handful is drawn: the medians over launches are computed once
+    rows = cells.timed
+    names = {*series.PANEL, *series.IDENTITY, sides.KEY, "size_bytes"}
+    by = [name for name in rows if name in names]
+    medians = rows.groupby(by, dropna=False, observed=True, sort=False)["median_us"].median().reset_index()
+    for name, part in sides.subjects(medians):
+        known = sides.sides(part)
+        times = dict(zip((side.name for side in known), sides.times_of(known, part), strict=True))
         for pair in sides.pairs(known):
             if pair.base.keys & pair.new.keys <= judged:
                 continue
             if factor := comparison.factor(times[pair.base.name], times[pair.new.name]):
-                apart.append((factor, name, pair, rows))
-    apart.sort(key=lambda several: -several[0])
-    return apart
+                apart.append((factor, name, pair))
+    return sorted(apart, key=lambda several: -several[0])
 
 
 def _ranks(rows: pd.DataFrame) -> list[str]:
     counts = rows["ranks"].dropna().unique()
     return [f"{int(counts[0])} ranks"] if len(counts) == 1 else []
-
-
-def _concat(*sides: pd.DataFrame) -> pd.DataFrame:
-    import pandas as pd
-
-    return pd.concat(sides)
 
 
 Sides = Iterator[tuple[str, tuple[str, str], "pd.DataFrame", "pd.DataFrame"]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -12,7 +12,10 @@ from urllib.parse import urlencode
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.view import Item, Shown, View, listed, plural
 from omb_py.dashboards.changes import over_time, ratios
-from omb_py.dashboards.changes.late_nodes import LateNode, late_nodes
+from omb_py.dashboards.changes.fastest import fastest_at
+from omb_py.dashboards.changes.fastest import title as finding
+from omb_py.dashboards.changes.late_nodes import LateNode
+from omb_py.dashboards.changes.named_sides import alike
 from omb_py.dashboards.changes.over_time import Launches
 from omb_py.dashboards.changes.sides import KEY, VERSION, Pair, Side, pairs, rows_of, sides
 from omb_py.dashboards.figures import comparison, multiples, ratio_map, stragglers
@@ -20,6 +23,7 @@ from omb_py.dashboards.figures.distributions import cell_name
 from omb_py.dashboards.figures.history import history
 from omb_py.dashboards.views import anomalies, comparisons, guidelines, links
 from omb_py.dashboards.views.cells import Cells, ignore
+from omb_py.dashboards.views.overview import headline
 from omb_py.dashboards.views.repro_commands import Commands
 from omb_py.results.store.provenance import is_simulated
 
@@ -121,34 +125,70 @@ class FirstScreen:
 
 
 def first_screen(cells: Cells) -> Iterator[Shown]:
-    """The status line, the list of changes, the map and the curves below it."""
+    """The status line, the list of changes, the map and the curves of the benchmark that changed most."""
     screen = FirstScreen(cells)
+    yield from _overall(screen)
+    if screen.front is not None and len(screen.front[1]):
+        yield from filter(None, [curves_of(screen, _by_change(screen.front[1])[0])])
+
+
+def first_screen_in_report(cells: Cells) -> Iterator[Shown]:
+    """The same with the curves of every benchmark that was measured on several numbers of ranks or GPUs."""
+    screen = FirstScreen(cells)
+    yield from _overall(screen)
+    changed = _by_change(screen.front[1]) if screen.front is not None and len(screen.front[1]) else []
+    for benchmark in dict.fromkeys([*changed, *sorted(screen.timed["benchmark"].unique())]):
+        if benchmark in several_counts(cells.timed):
+            yield from filter(None, [curves_of(screen, benchmark)])
+
+
+def several_counts(rows: pd.DataFrame) -> list[str]:
+    """Benchmarks of message sizes that were measured on several numbers of ranks: one figure shows all numbers."""
+    sized = rows[rows["size_bytes"].fillna(0) > 0]
+    counts = sized.groupby("benchmark", observed=True)["ranks"].nunique()
+    return [str(name) for name, count in counts.items() if count > 1]
+
+
+def _overall(screen: FirstScreen) -> Iterator[Shown]:
     items = changes(screen)
     yield Shown(_status(screen, items))
     yield Shown(_list(items))
-    if screen.front is None:
-        return
-    pair, table = screen.front
-    over = _over(table)
-    if len(table):
-        both = cells.timed[cells.timed[KEY].isin(set(table[KEY]))]
-        yield Shown(ratio_map.ratio_map(table, (pair.base.name, pair.new.name), over), both)
-        benchmark = _benchmark(table)
-        rows = cells.timed[cells.timed["benchmark"] == benchmark]
-        shown = [(side.name, side.rows(rows)) for side in screen.drawn]
-        parts = [(name, part) for name, part in shown if len(part)]
-        yield Shown(multiples.multiples(parts, benchmark, multiples.Grid(over)), rows)
+    if screen.front is None and len(screen.cells.timed):
+        command, *_ = screen.commands.of(screen.cells.timed)
+        names = [side.name for side in screen.sides] or [series.common(screen.cells.timed)]
+        yield headline(screen.cells, names, command.partition("  # ")[0])
+    if screen.front is not None and len(screen.front[1]):
+        pair, table = screen.front
+        both = screen.cells.timed[screen.cells.timed[KEY].isin(set(table[KEY]))]
+        yield Shown(ratio_map.ratio_map(table, (pair.base.name, pair.new.name), _over(table)), both)
 
 
-def _over(table: pd.DataFrame) -> str:
-    devices = table["devices"].fillna(0) if "devices" in table else table["ranks"] * 0
-    return "devices" if len(table) and bool((devices > 0).all()) else "ranks"
+def curves_of(screen: FirstScreen, benchmark: str) -> Shown | None:
+    """Curves of a benchmark, a panel for each number of ranks or GPUs; None where it was measured at no size."""
+    rows = screen.cells.timed[screen.cells.timed["benchmark"] == benchmark]
+    sides, notes = alike((side.name, part) for side in screen.drawn if len(part := side.rows(rows)))
+    grid = multiples.Grid(_over(rows))
+    known = multiples.points(sides, grid) if sides else None
+    if known is None or not known.known:
+        return None
+    fastest = {panel: fastest_at(known, panel) for panel in known.panels}
+    view = multiples.multiples(sides, benchmark, grid, known)
+    if view is None:
+        return None
+    drawn = series.concat(part for _, part in sides)
+    title = finding(benchmark, known, fastest)
+    return Shown(replace(view, title=title, caption=series.caption(drawn), choice=benchmark).noted(notes), drawn)
 
 
-def _benchmark(table: pd.DataFrame) -> str:
-    """The benchmark with most cells beyond the noise, else the first."""
-    changed = table[table["verdict"] != ""]
-    return str((changed if len(changed) else table)["benchmark"].value_counts(sort=True).index[0])
+def _over(rows: pd.DataFrame) -> str:
+    devices = rows["devices"].fillna(0) if "devices" in rows else rows["ranks"] * 0
+    return "devices" if len(rows) and bool((devices > 0).all()) else "ranks"
+
+
+def _by_change(table: pd.DataFrame) -> list[str]:
+    """The benchmarks of a pair, that with most cells beyond the noise first."""
+    beyond = table.assign(beyond=table["verdict"] != "").groupby("benchmark", observed=True)["beyond"].sum()
+    return sorted(map(str, beyond.index), key=lambda name: (-int(beyond[name]), name))
 
 
 def _status(screen: FirstScreen, items: list[Item]) -> View:
@@ -307,7 +347,7 @@ def _covered(screen: FirstScreen) -> set[tuple[str, str]]:
 
 def _late(screen: FirstScreen) -> tuple[list[Item], list[LateNode]]:
     items = []
-    nodes = late_nodes(screen.cells.ranked)
+    nodes = screen.cells.late
     for node in nodes:
         part = node.parts[0]
         benchmark = str(part["benchmark"].iloc[0])
@@ -335,17 +375,17 @@ def _broken(screen: FirstScreen) -> Iterator[Item]:
 def _odd(screen: FirstScreen, covered: set[tuple[str, str]], nodes: list[LateNode]) -> Iterator[Item]:
     """Odd cells that no other line explains."""
     hosts = {node.host for node in nodes}
-    for finding in anomalies.findings(screen.cells.rows, screen.cells.ranked, MOST_ODD, hosts):
-        cells = finding.cells
+    for odd in anomalies.findings(screen.cells.rows, screen.cells.ranked, MOST_ODD, hosts):
+        cells = odd.cells
         keys = set(zip(cells[KEY].astype(str), cells[VERSION].astype(str), strict=True))
         if keys and keys <= covered:
             continue
         link = ""
-        if finding.look and len(cells):
+        if odd.look and len(cells):
             size = cells["size_bytes"].iloc[0]
             more = {} if theme.absent(size) else {"size": int(size)}
-            link = _link(finding.look, benchmark=cells["benchmark"].iloc[0], ranks=cells["ranks"].iloc[0], **more)
-        yield Item("odd", finding.text, link=link)
+            link = _link(odd.look, benchmark=cells["benchmark"].iloc[0], ranks=cells["ranks"].iloc[0], **more)
+        yield Item("odd", odd.text, link=link)
 
 
 def _link(view: str, **filters: Any) -> str:

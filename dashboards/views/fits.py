@@ -56,7 +56,7 @@ MESSAGES = "latency"
 """The benchmark that says what a message between two ranks costs."""
 
 
-MOST_HISTORIES, MOST_FITS = 6, 2
+MOST_HISTORIES, MOST_FITS = 4, 2
 """Series that are judged, which takes time with the square of their launches; and curves that are fitted, which takes
 the better part of a second each."""
 MOST_CELLS = 9
@@ -92,10 +92,11 @@ def histories(frame: pd.DataFrame, provenance: Provenance, most: int = MOST_HIST
     """
     keys = ["benchmark", *WHO, "comparability_key"]
     count = frame.groupby(keys, observed=True, dropna=False, sort=False)["launch_id"].transform("nunique")
-    groups = frame[count >= LEAST].groupby(keys, observed=True, dropna=False, sort=False)
-    moved = sorted((part for _, part in groups), key=_unrest, reverse=True)
+    long = frame[count >= LEAST]
+    part_of = long.groupby(keys, observed=True, dropna=False, sort=False).ngroup().to_numpy()
     judged: list[tuple[float, Shown]] = []
-    for part in moved[:most]:
+    for number in _unrest(long, part_of)[:most]:
+        part = long[part_of == number]
         for one_series in filter(enough, histories_of(rows_of(part))):
             levels = history(one_series, provenance)
             if levels.steps or levels.unit == "night":
@@ -105,21 +106,28 @@ def histories(frame: pd.DataFrame, provenance: Provenance, most: int = MOST_HIST
     return [shown for _, shown in judged]
 
 
-def _unrest(part: pd.DataFrame) -> float:
-    """The largest difference between the launches before and after a split, in standard errors."""
+def _unrest(frame: pd.DataFrame, part_of: Any) -> list[int]:
+    """The numbers of the parts, those first that moved most: by the largest difference between the launches before and
+    after a split, in standard errors."""
     import numpy as np
+    import pandas as pd
 
-    ordered = part.sort_values(["started_at", "launch_id"], kind="stable")
-    values = np.log(ordered["median_us"].where(ordered["median_us"] > 0).dropna().to_numpy(dtype=np.float64))
-    n = values.size
-    if n < 2 * SHORTEST or not np.ptp(values):
-        return 0.0
-    before = np.arange(SHORTEST, n - SHORTEST + 1)
-    sums = np.concatenate([[0.0], np.cumsum(values)])
-    apart = np.abs((sums[n] - sums[before]) / (n - before) - sums[before] / before)
+    rows = pd.DataFrame({"part": part_of, "at": frame["started_at"], "launch": frame["launch_id"].astype(object)})
+    rows["value"] = np.log(frame["median_us"].where(frame["median_us"] > 0).astype("float64"))
+    parts = pd.Index(rows["part"].unique()).sort_values()
+    rows = rows[rows["value"].notna()].sort_values(["part", "at", "launch"], kind="stable", ignore_index=True)
+    by = rows.groupby("part", sort=True)["value"]
+    each = pd.DataFrame({"n": by.transform("size"), "sum": by.transform("sum"), "spread": by.transform("std")})
+    before, summed = by.cumcount() + 1, by.cumsum()
+    after = each["n"] - before
+    apart = (each["sum"] - summed) / after.where(after > 0) - summed / before
     # neighbours differ by their noise alone, but at the few steps
-    noise = float(np.median(np.abs(np.diff(values)))) or float(np.std(values)) / n
-    return float((apart * np.sqrt(before * (n - before) / n)).max() / noise)
+    steps = by.diff().abs().groupby(rows["part"]).transform("median")
+    noise = steps.where(steps > 0, each["spread"] / each["n"])
+    unrest = apart.abs() * np.sqrt(before * after / each["n"]) / noise.where(noise > 0)
+    unrest = unrest.where((before >= SHORTEST) & (after >= SHORTEST))
+    largest = unrest.groupby(rows["part"]).max().reindex(parts).fillna(0.0)
+    return [int(part) for part in largest.sort_values(ascending=False, kind="stable").index]
 
 
 def _through_versions(cells: Cells, size: int | None) -> Iterator[pd.DataFrame]:
@@ -135,7 +143,11 @@ def _through_versions(cells: Cells, size: int | None) -> Iterator[pd.DataFrame]:
 
 def over_time(cells: Cells, size: int | None = None) -> list[Shown]:
     """Each series at one size: those with levels where there are launches enough, else the launches of all."""
-    chosen = sorted(_through_versions(cells, size), key=_unrest, reverse=True)[:MOST_CELLS]
+    known = list(_through_versions(cells, size))
+    if not known:
+        return []
+    part_of = [number for number, part in enumerate(known) for _ in range(len(part))]
+    chosen = [known[number] for number in _unrest(series.concat(known), part_of)[:MOST_CELLS]]
     judged = [shown for cell in chosen for shown in histories(cell, cells.provenance, 1)]
     return judged or [
         Shown(history_view(cell, f"{distributions.cell_name(cell)}, {series.common(cell)}"), cell) for cell in chosen

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from omb_py.dashboards.base import series
-from omb_py.dashboards.base.view import Shown
+from omb_py.dashboards.base.view import Shown, View
 from omb_py.dashboards.figures import curves, roofline, steps
 from omb_py.dashboards.views import fits
 from omb_py.dashboards.views.cells import Cells, Panel, ignore
+from omb_py.dashboards.views.first_screen import several_counts
 from omb_py.results.store.read import load
 
 if TYPE_CHECKING:
@@ -28,25 +30,41 @@ def over_size(cells: Cells, quantity: str = curves.QUANTITIES[0]) -> Iterator[Sh
 
 
 def over_size_in_report(cells: Cells) -> Iterator[Shown]:
-    """For each panel its curves, its times over their lower bound, and its bus bandwidth; steps have another view."""
-    for panel in cells.panels():
-        if panel.family == steps.FAMILY:
-            continue
-        rows, bound = panel.rows, cells.bound_of(panel)
-        yield Shown(curves.curves(rows, panel.name, bound=bound, lines=panel.lines), rows)
-        if rows["unit"].iloc[0] != "us":
-            continue
-        yield from _over_bound(panel, bound)
-        large = rows[(rows["size_bytes"].fillna(0) >= SMALL) & rows["busbw_gbps"].notna()]
-        if len(large) and large["size_bytes"].max() >= LARGE:
-            parts = [part for line in panel.lines if len((part := line.from_size(SMALL)).cells)]
-            yield Shown(curves.curves(large, f"{panel.name}, bus bandwidth", "busbw", lines=parts), rows)
+    """Curves and bus bandwidth of what was measured on one number of ranks; steps have another view.
+
+    The first screen shows the others (:func:`omb_py.dashboards.views.first_screen.first_screen_in_report`). What has
+    one point has no curve: the table of all measurements has its number.
+    """
+    rows = cells.timed
+    others = [*several_counts(rows), *rows[rows["family"] == steps.FAMILY]["benchmark"].unique()]
+    for panel in replace(cells, rows=rows[~rows["benchmark"].isin(others)]).panels():
+        if panel.rows["size_bytes"].nunique() > 1:
+            for view, shown in _curves_and_bandwidth(panel, cells.bound_of(panel)):
+                yield Shown(replace(view, choice=str(shown["benchmark"].iloc[0])), shown)
+
+
+def _curves_and_bandwidth(panel: Panel, bound: pd.DataFrame | None) -> Iterator[tuple[View, pd.DataFrame]]:
+    rows = panel.rows
+    yield curves.curves(rows, panel.name, bound=bound, lines=panel.lines), rows
+    large = rows[(rows["size_bytes"].fillna(0) >= SMALL) & rows["busbw_gbps"].notna()]
+    if rows["unit"].iloc[0] == "us" and len(large) and large["size_bytes"].max() >= LARGE:
+        parts = [part for line in panel.lines if len((part := line.from_size(SMALL)).cells)]
+        yield curves.curves(large, f"{panel.name}, bus bandwidth", "busbw", lines=parts), large
 
 
 def fits_and_bounds(cells: Cells) -> Iterator[Shown]:
     """Fitted curves, then for each panel with a lower bound its times over that bound."""
     yield from fits.fits(cells.timed)
     for panel in cells.panels():
+        yield from _over_bound(panel, cells.bound_of(panel))
+
+
+def fits_and_bounds_in_report(cells: Cells) -> Iterator[Shown]:
+    """The same of each benchmark on its largest number of ranks."""
+    yield from fits.fits(cells.timed)
+    rows = cells.timed
+    largest = rows[rows["ranks"] == rows.groupby("benchmark", observed=True)["ranks"].transform("max")]
+    for panel in replace(cells, rows=largest).panels():
         yield from _over_bound(panel, cells.bound_of(panel))
 
 

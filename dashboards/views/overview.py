@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.view import Shown, View, listed, plural, records, table
@@ -19,18 +20,30 @@ if TYPE_CHECKING:
 MOST_ENVIRONMENTS = 4
 """Side by side in a table."""
 _SUMMARISED = ["benchmark", "library", "library_version", "launch_id", "date"]
+MOST_HEADLINES = 16
+"""Benchmarks on the first screen of a store in which nothing can be compared."""
+MOST_LINES = 2000
+"""Lines of the table of all measurements."""
+_WHO = ("benchmark", "backend", "library", "library_version", "binding", "device", "ranks", "devices")
+_FILTERS = ("benchmark", "library", "library_version", "binding", "device", "ranks", "devices")
 _HEADS = (
     "benchmark",
     "backend",
     "library",
     "version",
     "binding",
+    "device",
     "ranks",
+    "GPUs",
     "sizes",
+    "µs at the smallest",
+    "µs at the largest",
+    "GB/s at most",
     "launches",
     "cells",
     "failed",
     "last day",
+    "what draws it",
 )
 
 
@@ -38,28 +51,117 @@ def summary(frames: Sequence[pd.DataFrame]) -> str:
     """Cells, launches, benchmarks, libraries and days of some frames, in one line."""
     import pandas as pd
 
-    parts = [frame[_SUMMARISED].astype(object) for frame in frames if len(frame)]
-    if not parts:
+    known = [frame for frame in frames if len(frame)]
+    if not known:
         return "nothing"
-    rows = pd.concat(parts)
+    cells = sum(map(len, known))
+    rows = pd.concat([frame[_SUMMARISED].drop_duplicates().astype(object) for frame in known])
     names = zip(rows["library"], rows["library_version"], strict=True)
     libraries = sorted({" ".join(word for word in name if isinstance(word, str)) for name in names})
-    counts = f"{plural(len(rows), 'cell')} from {plural(rows['launch_id'].nunique(), 'launch')}"
+    counts = f"{plural(cells, 'cell')} from {plural(rows['launch_id'].nunique(), 'launch')}"
     return f"{counts}: {listed(sorted(rows['benchmark'].unique()))} over {listed(libraries)}, {series.days(rows)}"
 
 
+def by_side(rows: pd.DataFrame) -> pd.DataFrame:
+    """A row for each benchmark, side and number of ranks, which are the index.
+
+    ``low`` and ``high`` are its sizes in bytes, ``at_low`` and ``at_high`` the medians over launches there in µs,
+    ``rate`` its most GB/s, ``value`` the largest in its ``unit``, then ``launches``, ``cells``, ``failed`` ones, and
+    the last ``day``.
+
+    Args:
+        rows: prepared cells; at least one.
+    """
+    keys = [name for name in _WHO if name in rows]
+    part = rows[[*keys, "size_bytes", "launch_id", "date", "validated", "median_us", "busbw_gbps", "value", "unit"]]
+    known = part.assign(
+        size=part["size_bytes"].astype("float64"),
+        day=part["date"].astype(str),
+        failed=part["validated"].eq(False).fillna(False).astype(bool),
+    )
+    by = known.groupby(keys, dropna=False, sort=True, observed=True)
+    sides = by.agg(
+        low=("size", "min"),
+        high=("size", "max"),
+        rate=("busbw_gbps", "max"),
+        launches=("launch_id", "nunique"),
+        cells=("launch_id", "size"),
+        failed=("failed", "sum"),
+        day=("day", "max"),
+        value=("value", "max"),
+        unit=("unit", "first"),
+    )
+    for name, end in (("low", by["size"].transform("min")), ("high", by["size"].transform("max"))):
+        there = known[known["size"].isna() | (known["size"] == end)]
+        sides[f"at_{name}"] = there.groupby(keys, dropna=False, sort=True, observed=True)["median_us"].median()
+    return sides
+
+
 def overview(cells: Cells) -> Iterator[Shown]:
-    """A table with a line for each benchmark, library and number of ranks."""
-    keys = ["benchmark", "backend", "library", "library_version", "binding", "ranks"]
+    """All measurements: a line for each benchmark, side and number of ranks, and the command that draws its figures."""
+    rows = cells.rows
+    if not len(rows):
+        return
+    sides = by_side(rows)
+    lines = [
+        _line(cells, [str(name) for name in sides.index.names], row)
+        for row in records(sides.reset_index().head(MOST_LINES))
+    ]
+    left = len(sides) - len(lines)
+    more = f"; the first {MOST_LINES} of {plural(len(sides), 'line')}: filters show the others" if left else ""
+    caption = f"Medians over launches; the last column draws the figures of a line{more}"
+    yield Shown(View("overview", summary([rows]), caption, None, **table(_HEADS, lines)))
+
+
+def headline(cells: Cells, sides: Sequence[str], command: str) -> Shown:
+    """What a store says whose measurements cannot be compared: a line a benchmark, and how to make a comparison.
+
+    Args:
+        cells: the cells; at least one has a time or a rate.
+        sides: names of who measured.
+        command: measures the same again.
+    """
+    known = by_side(cells.timed).reset_index().sort_values(["ranks", "day"], kind="stable")
+    newest = known.drop_duplicates("benchmark", keep="last").sort_values("benchmark")
     lines = []
-    for values, part in cells.rows.groupby(keys, dropna=False, sort=True, observed=True):
-        sizes = part["size_bytes"].dropna()
-        span = f"{size_text(sizes.min())} to {size_text(sizes.max())}" if len(sizes) and sizes.max() > 0 else "-"
-        failed = int(part["validated"].eq(False).fillna(False).sum())
-        names = ["" if theme.absent(value) else value for value in values]
-        last = max(map(str, part["date"].unique()))
-        lines.append((*names, span, int(part["launch_id"].nunique()), len(part), failed or "", last))
-    yield Shown(View("overview", summary([cells.rows]), "", None, **table(_HEADS, lines)))
+    for row in records(newest.head(MOST_HEADLINES)):
+        sized = not theme.absent(row.high) and row.high > 0
+        ends = [(row.low, row.at_low), *([(row.high, row.at_high)] if sized and row.high > row.low else [])]
+        times = [
+            f"{theme.duration(at)} at {size_text(size)}" if sized else theme.duration(at)
+            for size, at in ends
+            if row.unit == "us" and not theme.absent(at)
+        ]
+        rate = f"{theme.amount(row.value)} {row.unit}" if row.unit != "us" else ""
+        rate = rate if theme.absent(row.rate) else f"{theme.amount(row.rate)} GB/s bus bandwidth"
+        lines.append((row.benchmark, "" if theme.absent(row.ranks) else int(row.ranks), ", ".join(times), rate))
+    left = len(newest) - len(lines)
+    more = f"; {plural(left, 'benchmark')} more in the tab Cell" if left else ""
+    how = (
+        f"No base: only {listed(sides)} measured. For one, measure the same with another version or library into this "
+        f"store: {command} --store {shlex.quote(str(cells.store))}; then omb-py compare BASE NEW judges two runs"
+    )
+    return Shown(
+        View(
+            "headline",
+            f"Measured: {plural(len(newest), 'benchmark')} with {listed(sides)}",
+            f"{how}{more}.",
+            None,
+            **table(("benchmark", "ranks", "time", "at most"), lines),
+        ),
+        cells.timed,
+    )
+
+
+def _line(cells: Cells, keys: Sequence[str], row: Any) -> tuple[Any, ...]:
+    who = {name: "" if theme.absent(value := getattr(row, name)) else value for name in keys}
+    sized = not theme.absent(row.high) and row.high > 0
+    span = f"{size_text(row.low)} to {size_text(row.high)}" if sized else "-"
+    filters = [f"{name}={who[name]}" for name in _FILTERS if who.get(name, "") != ""]
+    command = shlex.join(["omb-py", "report", str(cells.store), *filters])
+    numbers = (theme.finite(row.at_low), theme.finite(row.at_high) if sized else None, theme.finite(row.rate))
+    counts = (int(row.launches), int(row.cells), int(row.failed) or "", row.day)
+    return (*(who.get(name, "") for name in _WHO), span, *numbers, *counts, command)
 
 
 def environments(cells: Cells) -> Iterator[Shown]:

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
+from urllib.parse import parse_qs
 
 from omb_py.dashboards.base.view import Shown
 from omb_py.dashboards.views import anomalies, comparisons, fits, guidelines, links, over_size, overview, samples
 from omb_py.dashboards.views.cells import Cells
-from omb_py.dashboards.views.first_screen import first_screen
+from omb_py.dashboards.views.first_screen import first_screen, first_screen_in_report
 from omb_py.dashboards.views.tuning import winners
 
 Views = Callable[..., Iterable[Shown]]
@@ -26,8 +27,15 @@ Tab = Literal["Compare", "Health", "Time", "Cell", "Workloads"]
 program's step takes."""
 TABS: tuple[Tab, ...] = get_args(Tab)
 """All tabs in the order of report and explorer. The view of the first screen stands in the first."""
-Section = Literal["first", "slower", "measured"]
-"""A section of the report. A view with an odd line stands in the section "odd" instead."""
+NOTHING: Mapping[Tab, str] = {
+    "Compare": "Nothing here was measured at two message sizes.",
+    "Health": "Nothing odd was found: no wrong bytes, no long tails, launches agree, no rank is late.",
+    "Time": "No history: a cell needs launches on several days. The same command on another day adds them; "
+    "omb-py history judges them.",
+    "Cell": "No cell is among what is chosen.",
+    "Workloads": "No step of a workload was measured: omb-py step.",
+}
+"""What the report says in a tab without a view."""
 
 
 class Need(NamedTuple):
@@ -58,7 +66,8 @@ class InReport:
 
     place: int
     """Its place among the others: the lower, the earlier on the page."""
-    section: Section = "measured"
+    above: bool = False
+    """True where its tables stand above the tabs."""
     views: Views | None = None
     """The report's function, called with the cells only; the explorer's function when None."""
     most: int | None = None
@@ -93,7 +102,7 @@ ENTRIES: list[Entry] = [
         "what changed",
         first_screen,
         _NO_CELL,
-        report=InReport(1, "first"),
+        report=InReport(1, above=True, views=first_screen_in_report),
     ),
     Entry(
         "curves",
@@ -102,7 +111,7 @@ ENTRIES: list[Entry] = [
         over_size.over_size,
         "The benchmarks that are chosen have no such bandwidth: choose another quantity.",
         inputs=("quantity",),
-        report=InReport(60, views=over_size.over_size_in_report),
+        report=InReport(5, views=over_size.over_size_in_report, most=12),
     ),
     Entry(
         "beside",
@@ -119,7 +128,7 @@ ENTRIES: list[Entry] = [
         over_size.over_count,
         "Nothing here was measured on more than one such number.",
         inputs=("count",),
-        report=InReport(90, most=12),
+        report=InReport(90, most=3),
     ),
     Entry(
         "beside_counts",
@@ -138,7 +147,7 @@ ENTRIES: list[Entry] = [
         "step time by layout",
         over_size.step_times,
         "No step of a workload is among what is chosen: omb-py step.",
-        report=InReport(50, most=8),
+        report=InReport(40, most=6),
     ),
     Entry(
         "model",
@@ -146,7 +155,7 @@ ENTRIES: list[Entry] = [
         "fit and lower bound",
         over_size.fits_and_bounds,
         "A fit needs four message sizes, a lower bound latency in the same store.",
-        report=InReport(100, views=lambda cells: fits.fits(cells.timed)),
+        report=InReport(100, views=over_size.fits_and_bounds_in_report, most=4),
     ),
     Entry(
         "history",
@@ -155,7 +164,7 @@ ENTRIES: list[Entry] = [
         fits.over_time,
         _NO_CELL,
         inputs=("size",),
-        report=InReport(110, views=fits.over_time_in_report),
+        report=InReport(30, views=fits.over_time_in_report),
     ),
     Entry(
         "verdicts",
@@ -163,7 +172,7 @@ ENTRIES: list[Entry] = [
         "stored verdicts",
         comparisons.verdicts,
         "No comparison of these cells is stored: omb-py compare.",
-        report=InReport(10, "slower", comparisons.verdicts_and_pairs),
+        report=InReport(10, views=comparisons.verdicts_and_pairs),
     ),
     Entry(
         "guidelines",
@@ -199,8 +208,8 @@ ENTRIES: list[Entry] = [
         "No launch of these cells stored its GPUs: they are stored with -d cuda, by nvidia-ml-py.",
         report=InReport(118, commands=False),
     ),
-    Entry("odd", "Health", report=InReport(85, views=anomalies.odd_cells)),
-    Entry("overview", "Compare", report=InReport(40, views=overview.overview)),
+    Entry("odd", "Health", report=InReport(20, views=anomalies.odd_cells)),
+    Entry("overview", "Cell", report=InReport(50, views=overview.overview)),
 ]
 """The explorer's menu is in this order; its first view is the default."""
 
@@ -213,6 +222,12 @@ def offered() -> Mapping[str, Entry]:
 def offered_in(tab: Tab) -> Mapping[str, Entry]:
     """The views of one tab of the explorer."""
     return {name: entry for name, entry in offered().items() if entry.tab == tab}
+
+
+def tab_of(link: str) -> Tab:
+    """The tab of the view that a query of the explorer opens; the first for a query of another kind."""
+    view = parse_qs(link.removeprefix("?")).get("view", [""])[0]
+    return next((entry.tab for entry in ENTRIES if entry.name == view), TABS[0])
 
 
 def in_report() -> list[tuple[Entry, InReport]]:

@@ -129,3 +129,27 @@ def test_means_and_medians_of_one_library_are_two_lines(imported: Path, tmp_path
     assert main(["results", "import", str(tmp_path / "osu.log"), "--set", "ranks=4", "--store", str(tmp_path)]) == 0
     (view,) = [view for view in curves(tmp_path) if "bandwidth" not in view.title]
     assert len(drawn(view)) == 2 and "no like with like" in view.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("origin", "number", "said"),
+    [
+        ("suite", 6, ("latency", 2, "1 µs at 8 B, 420 µs at 4 MiB")),
+        ("accepted", 2, ("latency", 2, "1 µs at 8 B")),
+        ("imported", 1, ("allreduce", 4, "1.31 µs at 4 B, 30.1 µs at 64 KiB")),
+    ],
+)
+def test_a_store_without_a_pair_says_what_was_measured_and_what_to_type(
+    origin: str, number: int, said: tuple[object, ...], request: pytest.FixtureRequest
+) -> None:
+    store: Path = request.getfixturevalue(origin)
+    first = report(store, parse([])).first
+    assert [view.kind for view in first] == ["status", "changes", "headline"]
+    headline = first[-1]
+    assert len(headline.rows) == number and headline.title.startswith("Measured: ")
+    (row,) = [row for row in headline.rows if row[0] == said[0]]
+    assert row[1] == said[1] and str(row[2]).startswith(str(said[2]))
+    assert "No base: only " in headline.caption and f"--store {store}" in headline.caption
+    assert "then omb-py compare BASE NEW judges two runs" in headline.caption
+    shown, _ = views(Data(store), State())
+    assert [view.title for view in shown] == [view.title for view in first]

@@ -1,8 +1,8 @@
 """A store with four planted faults, and whether the first screen names them and nothing else.
 
     python -m tests.support.planted_store --out DIR --seed 7        # writes the store
-    python -m tests.support.planted_store --seeds 20                # the table of docs/report.md
-    python -m tests.support.planted_store --seeds 20 --sound        # the same stores without a fault
+    python -m tests.support.planted_store --seeds 20 --from 201     # the table of docs/report.md
+    python -m tests.support.planted_store --seeds 20 --from 201 --sound   # the same stores without a fault
 
 Six versions of a library were measured one after the other on eight nodes: four collectives, ten sizes, three numbers
 of ranks, eight launches each. The numbers are made up; no such machine was measured.
@@ -98,7 +98,9 @@ def write(store: Path, seed: int, sound: bool = False) -> Faults:
                 log = np.log(alpha * np.log2(ranks) + beta * size) + effect + rng.normal(0, CELL_NOISE)
                 if not sound:
                     log += _added(planted, name, size, ranks, version, turn / (total - 1))
-                rows.append(_row(name, size, ranks, version, float(np.exp(log)), None if sound else planted.node, rng))
+                rows.append(
+                    made_up(name, size, ranks, version, float(np.exp(log)), None if sound else planted.node, rng)
+                )
             run = f"planted-{version}-{launch}-{ranks}"
             for row in rows:
                 row |= {"run_id": run, "launch_id": f"{run}-0", "started_at": started.isoformat()}
@@ -124,9 +126,10 @@ def narrow(time: float) -> dict[str, float]:
     return {**middle, "min_us": 0.97 * time, "p25_us": 0.99 * time, "p75_us": 1.01 * time, "p99_us": 1.1 * time}
 
 
-def _row(
+def made_up(
     name: str, size: int, ranks: int, version: str, time: float, slow: str | None, rng: np.random.Generator
 ) -> dict[str, Any]:
+    """A row of a collective: its median is `time` in µs; every rank of node `slow`, if given, is late."""
     nodes = ranks // PER_NODE
     hosts = [f"node{rank // PER_NODE}" for rank in range(ranks)]
     share = rng.dirichlet(np.full(ranks, 50.0))
@@ -185,6 +188,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seeds", type=int, default=0)
+    parser.add_argument("--from", type=int, default=1, dest="first", help="the first of the seeds")
     parser.add_argument("--sound", action="store_true")
     given = parser.parse_args(words)
     if given.out:
@@ -192,7 +196,7 @@ def main(words: list[str] | None = None) -> int:
         return 0
     counts: dict[str, int] = {}
     false = 0
-    for seed in range(1, given.seeds + 1):
+    for seed in range(given.first, given.first + given.seeds):
         with tempfile.TemporaryDirectory() as folder:
             planted = write(Path(folder), seed, given.sound)
             cells = read_cells(Path(folder), Selection(), [])

@@ -64,8 +64,8 @@ def test_long_names_are_cut_and_stay_apart(step_cells: pd.DataFrame) -> None:
 def test_in_report_and_explorer(tmp_path: Path, frame: pd.DataFrame, step_cells: pd.DataFrame) -> None:
     store = write(tmp_path / "s", pd.concat([frame, step_cells]))
     made = report(store, parse([]))
-    mine = [view for view in made.measured if view.kind == "steps"]
+    mine = [view for view in made.tabs["Workloads"].views]
     assert len(mine) == 2 and all(view.commands for view in mine)
-    assert not any("step" in view.title for view in made.measured if view.kind == "curves"), "once is enough"
+    assert not any("step" in view.title for view in made.views if view.kind == "curves"), "once is enough"
     shown, note = views(Data(store), State("steps", filters={"ranks": ["4"]}))
     assert (len(shown), note) == (1, "") and shown[0].rows == mine[1].rows and shown[0].commands

@@ -31,14 +31,16 @@ def views(text: str) -> dict[str, Any]:
     return made
 
 
-def test_it_opens_on_what_is_slower_then_odd_then_measured(store: Path) -> None:
+def test_it_has_five_tabs(store: Path) -> None:
     made = report(store, Selection())
     text = page(made)
     heads = re.findall(r"<h2>(.*?)</h2>", text)
-    assert heads == ["What is slower", "What is odd", "What was measured"]
-    assert made.slower[0].title == "allreduce, 4 ranks: Open MPI 5.0.2 took up to 2× the time of MPICH 5.0.2, at 64 KiB"
+    assert heads == ["Compare", "Health (2)", "Time", "Cell", "Workloads"]
+    compare = made.tabs["Compare"].views
+    assert compare[-1].title == "allreduce, 4 ranks: Open MPI 5.0.2 took up to 2× the time of MPICH 5.0.2, at 64 KiB"
     assert any("rank 3 on n1 is the slowest in 85 % of the calls" in line for line in made.odd)
-    assert [view.kind for view in made.measured] == ["overview", "curves", "curves"]
+    assert [view.kind for view in compare] == ["map", "curves", "curves", "beside"]
+    assert [view.kind for view in made.tabs["Cell"].views] == ["overview"]
 
 
 def test_every_figure_says_how_to_measure_it_again(store: Path) -> None:
@@ -95,7 +97,7 @@ def test_one_broken_file_is_named_and_the_rest_shown(
     bad.write_bytes(b"PAR1 no")
     assert main(["report", str(store), "-o", str(tmp_path / "r.html")]) == 3
     text = (tmp_path / "r.html").read_text()
-    assert "broken.parquet: not a readable Parquet file" in text and "What was measured" in text
+    assert "broken.parquet: not a readable Parquet file" in text and "18 cells from" in text
     assert "skipped" in capsys.readouterr().err
 
 

@@ -6,9 +6,11 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import pandas as pd
 import pytest
 
-from omb_py.dashboards.report.build import Report
+from omb_py.dashboards.figures.multiples import multiples
+from omb_py.dashboards.report.build import Report, TabContent
 from omb_py.dashboards.report.html_page import page
 from tests.support.browser import DRAW, OVERLAPS, chromium, errors, missing, resize
 
@@ -24,17 +26,10 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def opened(browser, every_view, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The browser, without a network, with every view drawn."""
-    made = Report(
-        "s",
-        "",
-        [],
-        "18 cells",
-        slower=every_view[3:6],
-        slower_text="text",
-        odd=["odd"],
-        odd_views=every_view[6:9],
-        measured=[*every_view[:3], *every_view[9:]],
-    )
+    made = Report("s", "", [], "18 cells")
+    made.tabs["Compare"] = TabContent(["text"], [], every_view[:6])
+    made.tabs["Health"] = TabContent([], ["odd"], every_view[6:9])
+    made.tabs["Cell"] = TabContent([], [], every_view[9:])
     file = tmp_path_factory.mktemp("page") / "report.html"
     file.write_text(page(made), encoding="utf-8")
     resize(browser, 1280)
@@ -108,6 +103,24 @@ def test_tables_open_and_hold_the_rows(opened, every_view) -> None:
     assert opened.execute_script("return document.querySelectorAll('pre').length") == len(every_view)
 
 
+def test_one_tab_is_shown_and_a_link_opens_the_tab_of_its_figure(opened, browser) -> None:
+    browser.get(browser.current_url.partition("#")[0] + "?again")
+    shown = "return [...document.querySelectorAll('.tab')].filter(t => t.checkVisibility()).map(t => t.id)"
+    assert browser.execute_script(shown) == ["compare"]
+    browser.execute_script("document.getElementById('tab-cell').click()")
+    assert browser.execute_script(shown) == ["cell"]
+    place = browser.execute_script("return document.querySelector('#health figure').id")
+    browser.execute_script(f"location.hash = '{place}'")
+    browser.execute_async_script("setTimeout(arguments[0], 100)")
+    assert browser.execute_script(shown) == ["health"]
+    browser.execute_script("window.dispatchEvent(new Event('beforeprint'))")
+    assert browser.execute_script(shown) == ["compare", "health", "time", "cell", "workloads"]
+    browser.execute_script("window.dispatchEvent(new Event('afterprint'))")
+    assert browser.execute_script(shown) == ["health"]
+    browser.execute_script("document.getElementById('tab-compare').click()")
+    browser.execute_async_script(DRAW)
+
+
 CONTROLS = (
     "return [...document.querySelectorAll('a[href], button, summary, .scroll, .legendtoggle')].filter(e => "
     "e.checkVisibility()).length"
@@ -167,7 +180,9 @@ def test_on_paper_it_is_light_fits_and_shows_the_commands(opened, every_view) ->
 @pytest.mark.slow
 def test_a_browser_that_cannot_unpack_says_so_and_opens_the_tables(browser, every_view, tmp_path) -> None:
     file = tmp_path / "report.html"
-    file.write_text(page(Report("s", "", [], "18 cells", measured=every_view[:2])), encoding="utf-8")
+    made = Report("s", "", [], "18 cells")
+    made.tabs["Compare"] = TabContent([], [], every_view[:2])
+    file.write_text(page(made), encoding="utf-8")
     without = {"source": "delete window.DecompressionStream"}
     added = browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", without)
     browser.get(file.as_uri())
@@ -179,3 +194,25 @@ def test_a_browser_that_cannot_unpack_says_so_and_opens_the_tables(browser, ever
         len(view.rows) for view in every_view[:2]
     )
     browser.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", added)
+
+
+def test_what_is_hovered_in_one_panel_shows_its_values_in_all(browser, frame, tmp_path) -> None:
+    rows = pd.concat([frame.assign(ranks=count, median_us=frame["median_us"] * count) for count in (2, 4, 8)])
+    made = Report("s", "", [], "54 cells")
+    made.tabs["Compare"] = TabContent(views=[multiples([("A", rows)], "allreduce")])
+    file = tmp_path / "report.html"
+    file.write_text(page(made), encoding="utf-8")
+    resize(browser, 1280)
+    browser.get(file.as_uri())
+    browser.execute_async_script(DRAW)
+    x, y = browser.execute_async_script(
+        "const done = arguments[0]; setTimeout(() => { const panel = document.querySelectorAll('.nsewdrag')[1]"
+        ".getBoundingClientRect(); done([panel.x + panel.width / 2, panel.y + panel.height / 2]); }, 300)"
+    )
+    browser.execute_cdp_cmd("Input.dispatchMouseEvent", {"type": "mouseMoved", "x": x, "y": y})
+    shown = browser.execute_async_script(
+        "const done = arguments[0]; setTimeout(() => done(document.querySelector('.plot')._hoverdata.map(p => "
+        "[p.xaxis._id, p.x])), 800)"
+    )
+    assert sorted(axis for axis, _ in shown) == ["x", "x2", "x3"] and len({at for _, at in shown}) == 1
+    assert errors(browser) == []

@@ -9,8 +9,9 @@ from hypothesis import given
 
 from omb_py.dashboards.base.view import Item, View, table
 from omb_py.dashboards.report.build import Report
-from omb_py.dashboards.report.html_page import NOTHING_ODD, Section, document
+from omb_py.dashboards.report.html_page import Section, document
 from omb_py.dashboards.report.html_page import page as html_of
+from omb_py.dashboards.views.registry import NOTHING
 from omb_py.results.formats.document import printable
 from tests.results.formats.writers.documents import TEXTS
 
@@ -60,5 +61,5 @@ def test_nothing_odd_is_not_said_below_a_node_that_is_named() -> None:
     late = Item("odd", "every rank of node3 is late")
     views = [View("changes", "What is odd", "", None, (), (), items=(late,))]
     written = html_of(Report("s", "", [], "s", first=views))
-    assert NOTHING_ODD not in written and "<li>every rank of node3 is late</li>" in written
-    assert NOTHING_ODD in html_of(Report("s", "", [], "s"))
+    assert NOTHING["Health"] not in written and "<li>every rank of node3 is late</li>" in written
+    assert NOTHING["Health"] in html_of(Report("s", "", [], "s"))

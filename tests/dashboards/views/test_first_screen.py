@@ -43,7 +43,7 @@ def test_each_fault_is_named_once_and_nothing_else_is(planted) -> None:
 
 def test_only_the_regression_has_a_colour_on_the_map(planted) -> None:
     _, faults, made = planted
-    (view,) = [view for view in made.first if view.kind == "map"]
+    (view,) = [view for view in made.views if view.kind == "map"]
     measured, beyond = view.spec["data"]
     coloured = {
         (label, at)
@@ -104,7 +104,7 @@ def test_what_new_lacks_is_said(tmp_path: Path, frame: pd.DataFrame) -> None:
 
 def test_one_launch_a_side_has_no_colour(tmp_path: Path, frame: pd.DataFrame) -> None:
     write(tmp_path / "s", frame[frame["launch_index"].isin([0, 3])])
-    (view,) = [view for view in report(tmp_path / "s", Selection()).first if view.kind == "map"]
+    (view,) = [view for view in report(tmp_path / "s", Selection()).views if view.kind == "map"]
     assert {value for row in view.spec["data"][1]["z"] for value in row} == {None}
     assert any("--launches 5" in note for note in view.notes)
 

@@ -17,7 +17,7 @@ def test_a_store_with_guidelines(tmp_path: Path, capsys: pytest.CaptureFixture[s
     store = str(tmp_path)
     assert main([*LINE.split(), "--inject", "busy:0:50000", "--store", store]) == 1
     alone = report(tmp_path, parse([]))
-    (view,) = alone.odd_views
+    (view,) = alone.tabs["Health"].views
     assert alone.odd[0].startswith("Guidelines: 4 violations of 2 guidelines; the worst: ")
     assert not alone.problem and view.kind == "guidelines"
     assert view.title.startswith("4 violations of 2 guidelines; the worst: ")
@@ -27,4 +27,4 @@ def test_a_store_with_guidelines(tmp_path: Path, capsys: pytest.CaptureFixture[s
     )
     both = report(tmp_path, parse([]))
     assert [v.kind for v in both.views].count("guidelines") == 1
-    assert not any("gl5" in v.title for v in both.measured)
+    assert not any("gl5" in v.title for v in both.tabs["Compare"].views)

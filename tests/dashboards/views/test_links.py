@@ -59,7 +59,7 @@ def test_the_matrix_shows_what_is_stored(store: Path) -> None:
 
 def test_guidelines_in_the_explorer_are_those_of_the_report(store: Path) -> None:
     (view,), note = views(Data(store), State("guidelines"))
-    (other,) = (one for one in report(store, parse([])).odd_views if one.kind == "guidelines")
+    (other,) = (one for one in report(store, parse([])).views if one.kind == "guidelines")
     assert note == "" and (view.title, view.spec, view.rows) == (other.title, other.spec, other.rows)
     assert view.commands[0].startswith("omb-py guidelines gl5 gl9 ")
 
@@ -68,9 +68,9 @@ def test_the_report_names_them_and_keeps_them_from_the_curves(store: Path) -> No
     made = report(store, parse([]))
     assert any(line.startswith("Slow nodes or links: 6 nodes, 15 links: node4 is slow") for line in made.odd)
     assert any(line.startswith("Guidelines: 4 violations of 2 guidelines") for line in made.odd)
-    assert [view.kind for view in made.odd_views][:2] == ["guidelines", "pairs"]
-    assert [view.kind for view in made.measured] == ["overview", "curves", "model"]
-    assert made.measured[1].title.startswith("latency: ")
+    assert [view.kind for view in made.tabs["Health"].views][-2:] == ["guidelines", "pairs"]
+    assert [view.kind for view in made.tabs["Cell"].views] == ["overview", "model"]
+    assert made.tabs["Compare"].views[0].title.startswith("latency: ")
 
 
 def test_a_store_that_holds_nothing_else(tmp_path: Path) -> None:

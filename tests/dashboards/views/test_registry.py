@@ -79,8 +79,8 @@ def called(data: Data, output: str, values: dict[str, Any], changed: str) -> dic
 
 def test_a_new_entry_is_in_the_report_at_its_place(store: Path, entry: Entry) -> None:
     made = report(store, Selection())
-    assert [view.kind for view in made.measured] == ["overview", "curves", "curves", "counted"]
-    assert made.measured[-1].commands[0].startswith("omb-py allreduce -n 4")
+    assert [view.kind for view in made.tabs["Compare"].views][-1] == "counted"
+    assert made.tabs["Compare"].views[-1].commands[0].startswith("omb-py allreduce -n 4")
     assert "<h3>allreduce by ranks: 18 cells</h3>" in page(made)
 
 
@@ -112,7 +112,11 @@ def test_what_a_view_needs_and_calls_odd(store: Path, monkeypatch: pytest.Monkey
     ]
     monkeypatch.setattr(registry, "ENTRIES", [*registry.ENTRIES, *entries])
     made = report(store, Selection())
-    assert made.odd[0] == "Smoke on n1." and made.odd_views[0].title == "It burns" and not made.odd_views[0].commands
+    assert (
+        made.odd[0] == "Smoke on n1."
+        and made.tabs["Health"].views[0].title == "It burns"
+        and not made.tabs["Health"].views[0].commands
+    )
     assert views(Data(store), parse("?view=fire")) == ([], "No fire.")
 
 

@@ -1,0 +1,81 @@
+"""A store of many cells has few figures, and a table that leads to all others."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from omb_py.cli import main
+from omb_py.dashboards.base.selection import Selection, parse
+from omb_py.dashboards.base.view import View
+from omb_py.dashboards.report.build import MOST_FIGURES, Report, report
+from omb_py.dashboards.report.html_page import page, told_once
+from tests.support import wide_store
+
+LAUNCHES = 12
+"""Of six sides on two numbers of ranks."""
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("wide") / "s"
+    assert wide_store.write(place, LAUNCHES * wide_store.CELLS) == LAUNCHES
+    return place
+
+
+@pytest.fixture(scope="module")
+def made(store: Path) -> Report:
+    return report(store, Selection())
+
+
+def test_figures_are_few_and_none_has_one_point(made: Report) -> None:
+    drawn = [view for view in made.views if view.spec is not None]
+    assert len(drawn) <= MOST_FIGURES == 30
+    assert all(max(len(trace["x"]) for trace in view.spec["data"]) > 1 for view in drawn)
+    assert len({view.key for view in made.views}) == len(made.views)
+
+
+def test_a_benchmark_has_one_figure_for_all_numbers_of_ranks(made: Report) -> None:
+    curves = [view for view in made.tabs["Compare"].views if view.kind == "multiples"]
+    assert sorted(view.choice for view in curves) == sorted(wide_store.BENCHMARKS)
+    for view in curves:
+        heads = {note["text"] for note in view.spec["layout"]["annotations"]}
+        assert heads == {"2 ranks", "4 ranks"}
+        assert "one launch of a side has no known spread, so none is called the fastest" in view.title
+
+
+def test_a_line_of_the_table_draws_its_figures(made: Report, tmp_path: Path) -> None:
+    (table,) = [view for view in made.tabs["Cell"].views if view.kind == "overview"]
+    assert len(table.rows) == LAUNCHES * len(wide_store.BENCHMARKS)
+    row = dict(zip(table.columns, table.rows[-1], strict=True))
+    words = shlex.split(row["what draws it"])
+    assert words[:2] == ["omb-py", "report"] and f"benchmark={row['benchmark']}" in words
+    assert main([*words[1:], "-o", str(tmp_path / "r.html")]) == 0
+    (curve, *_) = report(Path(words[2]), parse(words[3:])).tabs["Compare"].views
+    assert curve.kind == "curves" and curve.rows[0][1] == pytest.approx(row["µs at the smallest"])
+    assert curve.rows[-1][1] == pytest.approx(row["µs at the largest"])
+
+
+def test_the_page_is_small_and_its_tabs_lead_to_parts_of_it(made: Report) -> None:
+    text = page(made)
+    assert len(text.encode()) < 2_500_000
+    links = re.findall(r'<a role="tab" id="tab-(\w+)" href="#(\w+)" aria-controls="(\w+)">', text)
+    assert [name for name, *_ in links] == ["compare", "health", "time", "cell", "workloads"]
+    assert all(len({*link}) == 1 and f'<main id="{link[0]}" class="tab" role="tabpanel"' in text for link in links)
+    assert re.findall(r'data-choose="(\w+)"', text) == [
+        view.choice for view in made.tabs["Compare"].views if view.kind == "multiples"
+    ]
+    assert "No step of a workload was measured: omb-py step." in text
+
+
+def test_what_all_captions_share_is_said_once() -> None:
+    spec = {"data": [], "layout": {}}
+    views = [View("curves", name, f"native · {name} · sync barrier", spec, (), ()) for name in "ab"]
+    table = View("overview", "c", "native · c", None, (), ())
+    common, kept = told_once([*views, table])
+    assert common == ["All figures here: native · sync barrier."]
+    assert [view.caption for view in kept] == ["a", "b", "native · c"]
+    assert told_once(views[:1]) == ([], views[:1])
