@@ -59,9 +59,16 @@ def shot(driver: Any, path: Path, height: int) -> list[str]:
 @contextmanager
 def served(store: Path) -> Iterator[str]:
     """The address of an explorer of the store."""
+    with listening(make(Data(store), refresh_ms=3_600_000).server) as address:
+        yield address
+
+
+@contextmanager
+def listening(application: Any) -> Iterator[str]:
+    """The address of an application while it is served."""
     from werkzeug.serving import make_server
 
-    server = make_server("127.0.0.1", 0, make(Data(store), refresh_ms=3_600_000).server, threaded=True)
+    server = make_server("127.0.0.1", 0, application, threaded=True)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:

@@ -375,3 +375,56 @@ def odd_stores(frame, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict
         write(place / "newer", frame.head(3))
     with ExitStack() as stack:
         yield {name: stack.enter_context(served(place / name)) for name in ("empty", "wild", "newer")}
+
+
+DRAWER = """
+const drawer = document.getElementById('drawer');
+const drawn = drawer && !drawer.hidden && drawer.querySelectorAll('.main-svg').length > 0;
+return drawn ? drawer.querySelector('h2').textContent : '';
+"""
+POINT = """
+const p = [...document.querySelectorAll('#figures .points path.point')][3];
+p.scrollIntoView({ block: 'center', behavior: 'instant' });
+const b = p.getBoundingClientRect();
+return [b.x + b.width / 2, b.y + b.height / 2];
+"""
+
+
+def test_a_click_on_a_point_opens_its_cell_and_escape_closes_it(browser, address: str) -> None:
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.keys import Keys
+
+    browser.get(address + "?view=curves&benchmark=allreduce")
+    until(lambda: browser.execute_script(TRACES), ["MPICH 5.0.2", "Open MPI 5.0.2"])
+    until(
+        lambda: browser.execute_script("return document.querySelectorAll('#figures .points path.point').length > 3"),
+        True,
+    )
+    x, y = browser.execute_script(POINT)
+    for kind, button in (("mouseMoved", "none"), ("mousePressed", "left"), ("mouseReleased", "left")):
+        event = {"type": kind, "x": x, "y": y, "button": button, "clickCount": 1}
+        browser.execute_cdp_cmd("Input.dispatchMouseEvent", event)
+    until(lambda: browser.execute_script(DRAWER).startswith("allreduce 8 B, mpi · Open MPI"), True)
+    until(lambda: "&cell=" in browser.execute_script("return location.search"), True)
+    link = browser.execute_script("return location.href")
+    ActionChains(browser).send_keys(Keys.ESCAPE).perform()
+    until(lambda: browser.execute_script("return document.getElementById('drawer').hidden"), True)
+    until(lambda: "cell=" in browser.execute_script("return location.search"), False)
+    browser.get(link)  # a link opens it too
+    until(lambda: browser.execute_script(DRAWER).startswith("allreduce 8 B"), True)
+    assert errors(browser) == []
+
+
+def test_a_tab_is_reached_and_followed_by_the_keyboard(browser, address: str) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    browser.get(address + "?view=curves&benchmark=allreduce")
+    until(lambda: browser.execute_script(TRACES), ["MPICH 5.0.2", "Open MPI 5.0.2"])
+    link = browser.execute_script(
+        "return [...document.querySelectorAll('#tabs a')].find(a => a.textContent === 'Time')"
+    )
+    link.send_keys(Keys.ENTER)
+    until(lambda: browser.execute_script("return location.search"), "?view=history&benchmark=allreduce")
+    chosen = "return document.querySelector('#tabs .chosen').textContent"
+    until(lambda: browser.execute_script(chosen), "Time")
+    until(lambda: browser.execute_script("return document.querySelector('#view input:checked').value"), "history")

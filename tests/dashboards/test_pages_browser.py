@@ -1,0 +1,96 @@
+"""Report and explorer of the three kinds of stores in Chromium: from a phone to a wide screen, light and dark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omb_py.dashboards.base.selection import parse
+from omb_py.dashboards.base.theme import THEMES
+from omb_py.dashboards.report.build import report
+from omb_py.dashboards.report.html_page import page
+from tests.dashboards.explorer.test_explorer_browser import served, until
+from tests.dashboards.test_stores_by_origin import accepted, imported, suite  # noqa: F401
+from tests.support.browser import CONTRASTS, DRAW, SHAPED, chromium, errors, missing, resize
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.browser,
+    pytest.mark.skipif(bool(missing()), reason=missing() or "there is one"),
+]
+WIDTHS = ((390, 768), (1280, 1920))
+"""A page is opened at the first of two and made wider: what a phone has is decided when it opens the page."""
+KINDS = ("suite", "accepted", "imported")
+WAITED = "return document.querySelectorAll('#figures .main-svg').length > 0"
+PAPER = "return document.documentElement.dataset.theme"
+DASH = [".dash-dropdown-wrapper", ".dash-dropdown", ".dash-options-list", ".ag-root-wrapper", ".modebar"]
+"""Markup that Dash, AG Grid and Plotly write: axe finds lists without names and roles inside each other there."""
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    with chromium(tmp_path_factory.mktemp("profile")) as driver:
+        yield driver
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_explorer(browser: Any, kind: str, request: pytest.FixtureRequest) -> None:
+    with served(request.getfixturevalue(kind)) as address:
+        for theme, (opened, wider) in zip(THEMES, WIDTHS, strict=True):
+            resize(browser, opened)
+            browser.get(f"{address}?view=curves&theme={theme}")
+            until(lambda: browser.execute_script(WAITED), True, 120)
+            until(lambda theme=theme: browser.execute_script(PAPER) == theme, True)
+            for width in (opened, wider):
+                resize(browser, width)
+                until(lambda: browser.execute_script(SHAPED), [])
+                assert browser.execute_script(CONTRASTS) == []
+        assert errors(browser) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_report(browser: Any, kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    file.write_text(page(report(request.getfixturevalue(kind), parse([]))), encoding="utf-8")
+    for theme, (opened, wider) in zip(THEMES, WIDTHS, strict=True):
+        resize(browser, opened)
+        browser.get(file.as_uri())
+        if browser.execute_script(PAPER) != theme:
+            browser.execute_script("document.getElementById('theme').click()")
+        browser.execute_async_script(DRAW)
+        for width in (opened, wider):
+            resize(browser, width)
+            browser.execute_async_script(DRAW)
+            assert browser.execute_script(SHAPED) == []
+            assert browser.execute_script(CONTRASTS) == []
+    assert errors(browser) == []
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_axe_finds_nothing_in_what_is_ours(browser: Any, theme: str, suite: Path) -> None:  # noqa: F811
+    """The rules of WCAG 2.2 A and AA in axe-core, in the explorer with its drawer open."""
+    from selenium_axe_python import Axe
+
+    resize(browser, 1280)
+    with served(suite) as address:
+        browser.get(f"{address}?view=curves&theme={theme}")
+        until(lambda: browser.execute_script(WAITED), True, 120)
+        cell = "return document.querySelector('.js-plotly-plot').data.find((t) => t.customdata).customdata[0]"
+        browser.get(f"{address}?view=curves&theme={theme}&cell={browser.execute_script(cell)}")
+        until(
+            lambda: browser.execute_script("return document.querySelectorAll('#drawer .main-svg').length > 0"),
+            True,
+            120,
+        )
+        axe = Axe(browser)
+        axe.inject()
+        found = axe.run(
+            json.dumps({"exclude": [[name] for name in DASH]}),
+            json.dumps({"runOnly": ["wcag2a", "wcag2aa", "wcag22aa"]}),
+        )
+        assert [(rule["id"], rule["nodes"][0]["html"]) for rule in found["violations"]] == []
+        assert any(rule["id"] == "color-contrast" for rule in found["passes"])
