@@ -13,7 +13,7 @@ from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.reading import read_prepared
 from omb_py.dashboards.base.view import plural
 from omb_py.dashboards.views import lower_bounds
-from omb_py.dashboards.views.cells import COLUMNS, Cells, Panel, ignore, split_guidelines, split_links
+from omb_py.dashboards.views.cells import COLUMNS, RANK_LISTS, Cells, Panel, ignore, split_guidelines, split_links
 from omb_py.dashboards.views.fits import MESSAGES
 from omb_py.errors import UsageError
 from omb_py.results.analysis.series import WHO
@@ -45,8 +45,10 @@ _ROW = ("launch_id", "benchmark", SIZE, "comparability_key", "binding")
 """Columns that name a row."""
 _OF_LAUNCH = ("backend", "library", "library_version", "ranks")
 _BOUND_BY = ("metric", "device", "buffer", "ranks", SIZE, "bytes_total", "bw_formula")
-MOST_DRAWN = 20_000
-"""Cells that are drawn at once; a table is never cut."""
+MOST_WHOLE = 100_000
+"""Up to so many chosen cells all are drawn; a table is never cut."""
+MOST_DRAWN = 8_000
+"""Cells that are drawn of more than that: every view then takes less than about half a second."""
 
 
 class Data:
@@ -62,6 +64,7 @@ class Data:
         self._stamp: tuple[int, float] = (-1, 0.0)
         self._bounds: dict[tuple[str, ...], pd.DataFrame] = {}
         self._codes: dict[str, tuple[Any, list[str]]] = {}
+        self._drawn: tuple[Any, pd.DataFrame, str]
         self._provenance: Callable[[str], Mapping[str, Any]]
         self.frame: pd.DataFrame
         if not store.is_dir():
@@ -81,6 +84,7 @@ class Data:
             self.frame = read_prepared(self.store, COLUMNS, lambda p, why: skipped.append((str(p), why)))
             self.skipped, self._stamp, self._bounds, self._codes = skipped, stamp, {}, {}
             self._provenance = provenance_of(self.store)
+            self._drawn = (None, self.frame[:0], "")
             return True
 
     @property
@@ -139,6 +143,18 @@ class Data:
         """The rows of the series of a cell, its own last (:func:`omb_py.dashboards.base.series.of_cell`)."""
         return series.of_cell(self.frame, name)
 
+    def drawn(self, wanted: Mapping[str, Sequence[str]]) -> tuple[pd.DataFrame, str]:
+        """The rows to draw (:func:`used`) of what the filters leave, and what they leave out. The last ones are kept: a
+        reader changes the view more often than the filters."""
+        known = {name: list(values) for name, values in wanted.items() if values}
+        last, rows, left = self._drawn
+        if last != (self.version, known):
+            selected = self.select(wanted)
+            rows = used(selected)
+            left = left_out(selected, rows)
+            self._drawn = ((self.version, known), rows, left)
+        return rows, left
+
     def cells(self, chosen: pd.DataFrame) -> Cells:
         """Some of the rows, as the views of the registry take them."""
         guidelines, others = split_guidelines(chosen)
@@ -158,10 +174,10 @@ class Data:
         return self._bounds[names]
 
     def with_lists(self, cell: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-        """Rows of one benchmark with further columns of the store, read from the files of their launches."""
+        """Rows with further columns of the store, read from the files of their launches."""
         days = {str(launch): str(day) for launch, day in zip(cell["launch_id"], cell["date"], strict=True)}
-        benchmark = str(cell["benchmark"].iloc[0])
-        read = load_launches(self.store, days, columns=[*_ROW, *names], benchmark=benchmark)
+        benchmarks = [str(name) for name in cell["benchmark"].unique()]
+        read = load_launches(self.store, days, columns=[*_ROW, *names], benchmark=benchmarks)
         left = cell[list(_ROW)].astype({name: object for name in _ROW if name != SIZE})
         known = left.merge(read.drop_duplicates(list(_ROW)), how="left", on=list(_ROW))
         return cell.assign(**{name: known[name].to_numpy() for name in names})
@@ -196,6 +212,11 @@ class _Chosen(Cells):
         """The rows are in memory: only the lists are read, from the files of their launches."""
         assert self.data is not None
         return self.data.with_lists(cell, columns)
+
+    def with_ranks(self, launches: list[str]) -> pd.DataFrame:
+        assert self.data is not None
+        frame = self.data.frame
+        return self.data.with_lists(used(frame[frame["launch_id"].isin(launches)]), RANK_LISTS)
 
     def guideline_rows(self) -> pd.DataFrame:
         launches = list(dict.fromkeys(self.guidelines["launch_id"]))
@@ -236,9 +257,9 @@ def left_out(chosen: pd.DataFrame, drawn: pd.DataFrame) -> str:
 
 
 def used(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows to draw, with only the categories that occur among them: those of the newest launches, at most
-    :data:`MOST_DRAWN` rows."""
-    frame = _newest(frame, MOST_DRAWN).copy(deep=False)
+    """The rows to draw, with only the categories that occur among them: of more than :data:`MOST_WHOLE` the newest
+    :data:`MOST_DRAWN`."""
+    frame = (_newest(frame, MOST_DRAWN) if len(frame) > MOST_WHOLE else frame).copy(deep=False)
     for name in frame.columns:
         if frame[name].dtype.name == "category":
             frame[name] = frame[name].cat.remove_unused_categories()

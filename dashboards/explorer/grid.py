@@ -95,6 +95,10 @@ def answer(rows: pd.DataFrame, request: Mapping[str, Any]) -> dict[str, Any]:
         rows: the cells that are chosen.
         request: ``startRow``, ``endRow``, ``sortModel``, ``filterModel``; what it asks of unknown columns is left out.
     """
+    start, end = max(0, int(request.get("startRow") or 0)), int(request.get("endRow") or BLOCK)
+    if not request.get("filterModel") and not request.get("sortModel"):  # a million rows need no copy for a hundred
+        part = series.as_stored(rows.iloc[start:end])[[*SHOWN, KEY]]
+        return {"rowData": _plain(part), "rowCount": len(rows)}
     rows = _filtered(series.as_stored(rows)[[*SHOWN, KEY]], request.get("filterModel") or {})
     order = [column for column in request.get("sortModel") or () if column.get("colId") in SHOWN]
     if order:
@@ -103,10 +107,12 @@ def answer(rows: pd.DataFrame, request: Mapping[str, Any]) -> dict[str, Any]:
             ascending=[column.get("sort") != "desc" for column in order],
             kind="stable",
         )
-    part = rows.iloc[max(0, int(request.get("startRow") or 0)) : int(request.get("endRow") or BLOCK)]
+    return {"rowData": _plain(rows.iloc[start:end]), "rowCount": len(rows)}
+
+
+def _plain(part: pd.DataFrame) -> list[dict[str, Any]]:
     part = part.assign(started_at=part["started_at"].astype(str)).astype(object)
-    data = [{str(k): None if theme.absent(v) else v for k, v in row.items()} for row in part.to_dict("records")]
-    return {"rowData": data, "rowCount": len(rows)}
+    return [{str(k): None if theme.absent(v) else v for k, v in row.items()} for row in part.to_dict("records")]
 
 
 def _filtered(rows: pd.DataFrame, model: Mapping[str, Any]) -> pd.DataFrame:

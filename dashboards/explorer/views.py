@@ -8,14 +8,14 @@ from typing import Any
 
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.view import View, listed
-from omb_py.dashboards.explorer.data import Data, left_out, used
+from omb_py.dashboards.explorer.data import Data, used
 from omb_py.dashboards.explorer.state import State
 from omb_py.dashboards.figures.distributions import cell_name
 from omb_py.dashboards.views import registry
 from omb_py.dashboards.views.cells import SecondSelection
 from omb_py.dashboards.views.repro_commands import Commands
 
-MOST_FIGURES = 8
+MOST_FIGURES = 6
 """On one screen; filters make it fewer."""
 
 
@@ -23,9 +23,7 @@ def views(data: Data, state: State) -> tuple[list[View], str]:
     """The views of a state, and a sentence where some are left out or there is none; else an empty text."""
     if not len(data.frame):
         return [], f"{data.empty()}: omb-py allreduce -n 2 --store {data.store}"
-    selected = data.select(state.filters)
-    chosen = used(selected)
-    left = left_out(selected, chosen)
+    chosen, left = data.drawn(state.filters)
     if not len(chosen):
         return [], "No cell fits these filters. Clear one of them; what there is: omb-py results list."
     entry = registry.offered()[state.view]

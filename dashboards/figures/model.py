@@ -74,7 +74,7 @@ def model(measured: pd.DataFrame, segments: pd.DataFrame, name: str) -> View:
             "x": [place for size in sizes for place in (size, size, None)],
             "y": [value for off in residual for value in (None if off is None else 0, off, None)],
             "line": {"color": theme.GREY, "width": 3},
-            "marker": {"color": theme.GREY, "size": [0, 7, 0] * len(sizes)},
+            "marker": {"color": theme.GREY, "size": [0, 7, 0] * len(sizes), "opacity": 1},  # of sizes in a list: 0.7
             "xaxis": "x2",
             "yaxis": "y2",
             "showlegend": False,

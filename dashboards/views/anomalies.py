@@ -61,7 +61,7 @@ def findings(
     results: list[Finding] = []
     late = iter(()) if ranked is None else _late(ranked, late_hosts)
     wrong, frame = _wrong(frame), series.timed(frame)
-    for kind in (wrong, _tails(frame), _apart(frame), late, _not_monotone(frame), _limited(frame)):
+    for kind in (wrong, _tails(frame), _apart(frame, most_each), late, _not_monotone(frame), _limited(frame)):
         named = sorted(kind, key=lambda finding: finding.rank)
         results += named[:most_each]
         if len(named) > most_each:
@@ -97,13 +97,17 @@ def _tails(frame: pd.DataFrame) -> Iterator[Finding]:
         yield Finding(1 - factor * 1e-6, text, "trace", row.drop(columns="_tail"))
 
 
-def _apart(frame: pd.DataFrame) -> Iterator[Finding]:
+def _apart(frame: pd.DataFrame, most: int) -> Iterator[Finding]:
+    """The farthest apart first; those after `most` have no words, since nobody reads them."""
     keys = [n for n in (*series.PANEL, *series.IDENTITY, "size_bytes") if n in frame]
     grouped = frame.groupby(keys, dropna=False, observed=True, sort=False)["median_us"]
     ratio = grouped.transform("max") / grouped.transform("min") - 1
-    known = frame.assign(_apart=ratio)[ratio > APART]
-    for _, cell in known.groupby(keys, dropna=False, observed=True, sort=False):
+    known = frame.assign(_apart=ratio)[ratio > APART].sort_values("_apart", ascending=False, kind="stable")
+    for number, (_, cell) in enumerate(known.groupby(keys, dropna=False, observed=True, sort=False)):
         apart = float(cell["_apart"].iloc[0])
+        if number >= most:
+            yield Finding(2 - apart * 1e-6, "", "distribution", known[:0])
+            continue
         low, high = cell["median_us"].min(), cell["median_us"].max()
         text = (
             f"Launches disagree: {plural(len(cell), 'launch')} of {_where(cell)} have medians from "

@@ -89,14 +89,18 @@ class Cells:
         turn = launches.groupby(keys, observed=True, dropna=False, sort=False).cumcount()
         newest = launches.assign(_turn=turn).sort_values("_turn", kind="stable")["launch_id"]
         chosen = list(dict.fromkeys(newest))[:MOST_RANKED]
-        columns = [*series.NEEDED, *RANK_LISTS]
-        listed = series.prepared(load(self.store, columns=columns, on_skip=ignore, launch_id=chosen))
+        listed = self.with_ranks(chosen)
         return listed[listed["comparability_key"].isin(self.rows["comparability_key"].unique())]
 
     @cached_property
     def late(self) -> list[LateNode]:
         """The nodes that are late, the latest first."""
         return late_nodes(self.ranked)
+
+    def with_ranks(self, launches: list[str]) -> pd.DataFrame:
+        """The cells of some launches with the lists of their ranks; prepared."""
+        columns = [*series.NEEDED, *RANK_LISTS]
+        return series.prepared(load(self.store, columns=columns, on_skip=ignore, launch_id=launches))
 
     def panels(self) -> Iterable[Panel]:
         """The timed rows split into panels."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-MOST_LAUNCHES = 12
+MOST_LAUNCHES = 10
 """Launches of a cell whose samples are drawn, the newest: the boxes and lines of more cannot be told apart."""
 
 

@@ -277,6 +277,7 @@ def test_the_spread_of_a_cell_without_samples_is_that_of_its_quartiles(tmp_path:
 
 def test_what_is_not_drawn_is_said(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each launch has three cells; the newest ones are drawn, whole."""
+    monkeypatch.setattr("omb_py.dashboards.explorer.data.MOST_WHOLE", 17)
     monkeypatch.setattr("omb_py.dashboards.explorer.data.MOST_DRAWN", 10)
     made, note = views(data, State("curves"))
     assert note == (
