@@ -36,12 +36,16 @@ def read_prepared(store: Path, columns: Sequence[str], on_skip: OnSkip | None = 
 
     Raises UsageError when there is no such folder.
     """
+    import pyarrow as pa
+
     maps, table = _read(store, columns, on_skip, filters)
     frame = to_frame(table)
     for name in [name for name in frame if frame[name].dtype.name == "category"]:
         frame[name] = _texts(frame[name].cat.codes, list(frame[name].cat.categories))
     frame["parameters"] = _texts(maps["parameters"][0], [series.map_text(known) for known in maps["parameters"][1]])
     frame["tags"] = _tags(frame, *maps["tags"])
+    del table
+    pa.default_memory_pool().release_unused()  # what was decoded does not lie beside what is computed from it
     return series.compact(series.with_means(frame))
 
 

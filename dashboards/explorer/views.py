@@ -15,6 +15,8 @@ from omb_py.dashboards.views import registry
 from omb_py.dashboards.views.cells import SecondSelection
 from omb_py.dashboards.views.repro_commands import Commands
 
+MOST_IN_DRAWER = 4000
+"""Cells of a series, the last ones, that a drawer is made of."""
 MOST_FIGURES = 6
 """On one screen; filters make it fewer."""
 
@@ -49,7 +51,7 @@ def drawer(data: Data, name: str) -> tuple[str, list[View]]:
     if not len(rows):
         return "", []
     own = used(rows.tail(1))
-    cells = data.cells(used(rows))
+    cells = data.cells(used(rows.tail(MOST_IN_DRAWER)))
     size = own["size_bytes"].iloc[0]
     state = State(size="" if theme.absent(size) else str(size))
     commands = Commands(cells.provenance)

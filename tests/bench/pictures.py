@@ -4,8 +4,8 @@
     python -m tests.bench.pictures --store DIR --out build/pictures
     python -m tests.bench.pictures --store DIR --out build/pictures --every
 
-With --first: first-screen-1440.png of the report and first-screen-390.png of the explorer, dark, of a store with planted
-faults, whose numbers are made up (:mod:`tests.support.planted_store`). Else it writes report-1280.png, report-390.png, explorer-1280.png, explorer-390.png; with --every the whole report and every view
+With --first: first-screen-1440.png of the report, first-screen-390.png of the explorer, dark, and explorer-1440.png with
+a cell in its drawer, of a store with planted faults, whose numbers are made up (:mod:`tests.support.planted_store`). Else it writes report-1280.png, report-390.png, explorer-1280.png, explorer-390.png; with --every the whole report and every view
 of the explorer, light and dark, and the report as it is printed: for whoever looks at all of them after a change. Exit
 code 1 where a text overlaps another or sticks out, or the browser's console has a word to say: such a picture is not
 for showing.
@@ -113,9 +113,21 @@ def first(driver: Any, out: Path) -> list[str]:
             driver.get(f"{address}?theme=dark")
             drawn(driver)
             wrong += shot(driver, out / f"first-screen-{WIDTHS[1]}.png", FIRST_HEIGHT)
+            resize(driver, FIRST_WIDTH, FIRST_HEIGHT)
+            changed = planted_store.faults(1).regression
+            driver.get(f"{address}?view=curves&benchmark={changed}&ranks=16&theme=light")
+            drawn(driver)
+            driver.get(driver.execute_script(CELL))
+            drawn(driver)
+            wrong += shot(driver, out / f"explorer-{FIRST_WIDTH}.png", FIRST_HEIGHT)
     return wrong
 
 
+CELL = """
+const cells = document.querySelector('.js-plotly-plot').data.filter((trace) => trace.customdata).at(-1).customdata;
+return location.href + '&cell=' + encodeURIComponent(cells[4]);
+"""
+"""The address of the explorer with a cell of the last curve in the drawer."""
 HEIGHT = "return Math.ceil(document.documentElement.scrollHeight)"
 
 

@@ -37,6 +37,12 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         yield driver
 
 
+def leave(browser: Any) -> None:
+    """A page that goes on asking a server that has ended writes to the console of the next one."""
+    browser.get("about:blank")
+    errors(browser)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_explorer(browser: Any, kind: str, request: pytest.FixtureRequest) -> None:
     with served(request.getfixturevalue(kind)) as address:
@@ -50,6 +56,7 @@ def test_the_explorer(browser: Any, kind: str, request: pytest.FixtureRequest) -
                 until(lambda: browser.execute_script(SHAPED), [])
                 assert browser.execute_script(CONTRASTS) == []
         assert errors(browser) == []
+        leave(browser)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -94,3 +101,4 @@ def test_axe_finds_nothing_in_what_is_ours(browser: Any, theme: str, suite: Path
         )
         assert [(rule["id"], rule["nodes"][0]["html"]) for rule in found["violations"]] == []
         assert any(rule["id"] == "color-contrast" for rule in found["passes"])
+        leave(browser)
