@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-MOST_LAUNCHES = 10
+MOST_LAUNCHES = 8
 """Launches of a cell whose samples are drawn, the newest: the boxes and lines of more cannot be told apart."""
 
 
