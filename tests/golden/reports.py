@@ -52,7 +52,7 @@ def _first_screen(place: Place) -> str:
             lines.append(f"  {trace['type']} {trace['name']} on {trace.get('xaxis', 'x')}: {len(trace['x'])} places")
         lines += [f"  axis {name}" for name in sorted(view.spec["layout"]) if "axis" in name] if view.spec else []
         lines += [f"  table of {len(view.rows)} rows: {', '.join(view.columns)}"] if view.columns else []
-    lines += [f"evidence: {view.kind}: {view.title}" for view in made.evidence]
+    lines += [f"tab {name}: {view.kind}: {view.title}" for name, tab in made.tabs.items() for view in tab.views]
     return "\n".join(lines) + "\n"
 
 
