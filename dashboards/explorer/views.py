@@ -17,7 +17,7 @@ from omb_py.dashboards.views.repro_commands import Commands
 
 MOST_IN_DRAWER = 4000
 """Cells of a series, the last ones, that a drawer is made of."""
-MOST_FIGURES = 6
+MOST_FIGURES = 8
 """On one screen; filters make it fewer."""
 
 
