@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from omb_py.dashboards.base.selection import parse
@@ -14,6 +15,7 @@ from omb_py.dashboards.base.theme import THEMES
 from omb_py.dashboards.report.build import report
 from omb_py.dashboards.report.html_page import page
 from tests.dashboards.explorer.test_explorer_browser import served, until
+from tests.dashboards.stores import write
 from tests.dashboards.test_stores_by_origin import accepted, imported, suite  # noqa: F401
 from tests.support.browser import CONTRASTS, DRAW, SHAPED, chromium, errors, missing, resize
 
@@ -24,7 +26,7 @@ pytestmark = [
 ]
 WIDTHS = ((390, 768), (1280, 1920))
 """A page is opened at the first of two and made wider: what a phone has is decided when it opens the page."""
-KINDS = ("suite", "accepted", "imported")
+KINDS = ("suite", "accepted", "imported", "huge")
 WAITED = "return document.querySelectorAll('#figures .main-svg').length > 0"
 PAPER = "return document.documentElement.dataset.theme"
 DASH = [".dash-dropdown-wrapper", ".dash-dropdown", ".dash-options-list", ".ag-root-wrapper", ".modebar"]
@@ -41,6 +43,14 @@ def leave(browser: Any) -> None:
     """A page that goes on asking a server that has ended writes to the console of the next one."""
     browser.get("about:blank")
     errors(browser)
+
+
+@pytest.fixture(scope="module")
+def huge(frame: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store in which a library, a version and a tag have names of 300 letters without a blank."""
+    names = {"library": "L" * 300, "library_version": "5" * 300}
+    longer = frame.assign(**names, tags=[{"machine": "m" * 300}] * len(frame))
+    return write(tmp_path_factory.mktemp("huge"), pd.concat([frame, longer.assign(run_id="huge")]))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -286,6 +287,24 @@ def test_what_is_not_drawn_is_said(data: Data, monkeypatch: pytest.MonkeyPatch) 
     )
     assert "3 launches" in made[0].caption and len(made[0].cells) == 2, "both libraries are drawn"
     assert views(data, State("curves", filters={"library": ["MPICH"]}))[1] == ""
+
+
+def test_two_users_at_once_get_what_each_chose(data: Data) -> None:
+    """The store is shared, the choice is not: every answer is that of a user who is alone."""
+    states = [
+        State(view, filters={"library": [library]})
+        for view in ("curves", "distribution", "first")
+        for library in ("MPICH", "Open MPI")
+    ]
+
+    def titles(state: State) -> list[str]:
+        return [view.title for view in views(data, state)[0]]
+
+    alone = [titles(state) for state in states]
+    assert alone[0] != alone[1], "the two libraries are told apart"
+    with ThreadPoolExecutor(8) as users:
+        together = list(users.map(titles, states * 8))
+    assert together == alone * 8
 
 
 def test_a_store_that_is_removed_and_comes_back(data: Data, tmp_path: Path) -> None:
