@@ -14,16 +14,19 @@ pytestmark = [pytest.mark.mpi, pytest.mark.timeout(120), pytest.mark.slow]
 
 
 def test_a_planted_wait_is_always_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """20 ms in calls of 8 bytes, through the library's own; the other side is not slowed. Fresh launches say it too."""
+    """60 ms in calls of 8 bytes, through the library's own; the other side is not slowed. Fresh launches say it too.
+
+    A wait for a core that others use is shorter.
+    """
     line = (
-        "guidelines gl5 gl21 -n 2 -m 8:8 -i 10 -x 2 --launches 4 -c --inject busy:0:20000000 --format json "
+        "guidelines gl5 gl21 -n 2 -m 8:8 -i 5 -x 1 --launches 4 -c --inject busy:0:60000000 --format json "
         f"--quiet --store {tmp_path}"
     )
     assert main(line.split()) == 1
     told = json.loads(capsys.readouterr().out)
     assert told["verdicts"] == {"VIOLATED": 2} and told["launches"] >= 8
     for cell in told["cells"]:
-        assert cell["left_us"] > 20000 > cell["right_us"] and cell["lost_us"] > 10000 and cell["look"] >= 2
+        assert cell["left_us"] > 60000 > cell["right_us"] and cell["lost_us"] > 30000 and cell["look"] >= 2
         assert cell["advice"].startswith("try ")
 
 
