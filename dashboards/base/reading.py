@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from omb_py.dashboards.base import series
 from omb_py.errors import UsageError
 from omb_py.results.compare.tags import COMPARE_SIDE
-from omb_py.results.store.paths import OnSkip
+from omb_py.results.store.paths import OnSkip, pass_over
 from omb_py.results.store.read import load_table, to_frame
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _read(
         after: pa.ChunkedArray | None = None
         for at in range(0, len(rest), _AT_ONCE):
             names = [_LAUNCH, *rest[at : at + _AT_ONCE]]
-            table = load_table(store, columns=names, on_skip=on_skip if at == 0 else _known_already, **filters)
+            table = load_table(store, columns=names, on_skip=on_skip if at == 0 else pass_over, **filters)
             for name in names:
                 if name in MAPS:
                     maps[name] = _distinct(table[name])
@@ -79,10 +79,6 @@ def _read(
     else:
         raise UsageError(f"the files of {str(store)!r} change all the time: repeat later")
     return maps, pa.table({name: known[name] for name in columns if name in known})
-
-
-def _known_already(path: Path, why: str) -> None:
-    """An `on_skip` of files that the first columns have named."""
 
 
 def _encoded(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -13,12 +13,12 @@ from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.reading import read_prepared
 from omb_py.dashboards.base.view import plural
 from omb_py.dashboards.views import lower_bounds
-from omb_py.dashboards.views.cells import COLUMNS, RANK_LISTS, Cells, Panel, ignore, split_guidelines, split_links
+from omb_py.dashboards.views.cells import COLUMNS, RANK_LISTS, Cells, Panel, split_guidelines, split_links
 from omb_py.dashboards.views.fits import MESSAGES
 from omb_py.errors import UsageError
 from omb_py.results.analysis.series import WHO
 from omb_py.results.checks.guidelines import FAMILY
-from omb_py.results.store.paths import no_store
+from omb_py.results.store.paths import no_store, pass_over
 from omb_py.results.store.provenance import provenance_of
 from omb_py.results.store.read import files, load, load_launches
 
@@ -220,7 +220,7 @@ class _Chosen(Cells):
 
     def guideline_rows(self) -> pd.DataFrame:
         launches = list(dict.fromkeys(self.guidelines["launch_id"]))
-        return load(self.store, columns=COLUMNS, on_skip=ignore, family=FAMILY, launch_id=launches)
+        return load(self.store, columns=COLUMNS, on_skip=pass_over, family=FAMILY, launch_id=launches)
 
 
 def _all(fits: Sequence[Any]) -> Any:

@@ -15,7 +15,7 @@ from omb_py.dashboards.changes.late_nodes import LateNode, late_nodes
 from omb_py.dashboards.views import fits, lower_bounds
 from omb_py.results.checks.guidelines import FAMILY as GUIDELINES
 from omb_py.results.checks.pair_sweeps import MARKS
-from omb_py.results.store.paths import OnSkip
+from omb_py.results.store.paths import OnSkip, pass_over
 from omb_py.results.store.read import load
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class Cells:
     def with_ranks(self, launches: list[str]) -> pd.DataFrame:
         """The cells of some launches with the lists of their ranks; prepared."""
         columns = [*series.NEEDED, *RANK_LISTS]
-        return series.prepared(load(self.store, columns=columns, on_skip=ignore, launch_id=launches))
+        return series.prepared(load(self.store, columns=columns, on_skip=pass_over, launch_id=launches))
 
     def panels(self) -> Iterable[Panel]:
         """The timed rows split into panels."""
@@ -137,7 +137,7 @@ class Cells:
 
     def read_again(self, cell: pd.DataFrame, *columns: str) -> pd.DataFrame:
         """The same rows, prepared, with more columns of the store: lists are not kept in memory."""
-        rows = load(self.store, columns=[*series.NEEDED, *columns], on_skip=ignore, **filters_of(cell))
+        rows = load(self.store, columns=[*series.NEEDED, *columns], on_skip=pass_over, **filters_of(cell))
         return series.prepared(rows)
 
 
@@ -167,7 +167,3 @@ def filters_of(cell: pd.DataFrame) -> dict[str, Any]:
         "binding": first["binding"] if isinstance(first["binding"], str) else None,
         "size_bytes": None if theme.absent(size) else int(size),
     }
-
-
-def ignore(path: Path, why: str) -> None:
-    """An `on_skip` for files that an earlier reading of the store has named already."""

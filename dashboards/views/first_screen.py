@@ -22,9 +22,10 @@ from omb_py.dashboards.figures import comparison, multiples, ratio_map, straggle
 from omb_py.dashboards.figures.distributions import cell_name
 from omb_py.dashboards.figures.history import history
 from omb_py.dashboards.views import anomalies, comparisons, guidelines, links
-from omb_py.dashboards.views.cells import Cells, ignore
+from omb_py.dashboards.views.cells import Cells
 from omb_py.dashboards.views.overview import headline
 from omb_py.dashboards.views.repro_commands import Commands
+from omb_py.results.store.paths import pass_over
 from omb_py.results.store.provenance import is_simulated
 
 if TYPE_CHECKING:
@@ -251,7 +252,7 @@ def changes(screen: FirstScreen) -> list[Item]:
 
 def _stored(screen: FirstScreen) -> Iterator[Item]:
     """Verdicts of comparisons that the store keeps."""
-    for compared in comparisons.stored(screen.cells, ignore):
+    for compared in comparisons.stored(screen.cells, pass_over):
         slower = compared.verdicts[compared.verdicts["verdict"] == "SLOWER"]
         if len(slower):
             board, *_ = comparisons.views(compared, screen.cells.store)

@@ -11,9 +11,10 @@ from omb_py.dashboards.base import series
 from omb_py.dashboards.base.view import Shown, View, plural, records
 from omb_py.dashboards.figures.environment import gpu_paths, unknown_paths
 from omb_py.dashboards.figures.pair_matrix import pairs
-from omb_py.dashboards.views.cells import Cells, ignore, split_links
+from omb_py.dashboards.views.cells import Cells, split_links
 from omb_py.results.checks.links_report import document_of, matrix, subjects
 from omb_py.results.checks.pair_sweeps import COLUMNS, Sweep, sweep_of
+from omb_py.results.store.paths import pass_over
 from omb_py.results.store.read import load
 
 MOST_ROWS = 60_000
@@ -39,7 +40,7 @@ def sweeps(cells: Cells) -> Iterator[Shown]:
             yield Shown(_too_many(str(run), len(part)), part)
             continue
         columns = list(dict.fromkeys((*COLUMNS, *series.NEEDED)))
-        stored = load(cells.store, columns=columns, on_skip=ignore, run_id=str(run))
+        stored = load(cells.store, columns=columns, on_skip=pass_over, run_id=str(run))
         rows, _ = split_links(series.prepared(stored))
         # the judge takes maps as dicts; a prepared frame has them as text
         records = stored.loc[rows.index, list(COLUMNS)].to_dict("records")

@@ -10,8 +10,9 @@ from omb_py.dashboards.base import series
 from omb_py.dashboards.base.view import Shown, View
 from omb_py.dashboards.figures import curves, roofline, steps
 from omb_py.dashboards.views import fits
-from omb_py.dashboards.views.cells import Cells, Panel, ignore
+from omb_py.dashboards.views.cells import Cells, Panel
 from omb_py.dashboards.views.first_screen import several_counts
+from omb_py.results.store.paths import pass_over
 from omb_py.results.store.read import load
 
 if TYPE_CHECKING:
@@ -89,5 +90,5 @@ def step_times(cells: Cells) -> Iterator[Shown]:
     """Step times of workloads; their parts are in no column that is kept in memory."""
     own = cells.rows[cells.rows["family"] == steps.FAMILY]
     if len(own):
-        rows = load(cells.store, columns=[*series.NEEDED, "metrics"], on_skip=ignore, **steps.rows_of(own))
+        rows = load(cells.store, columns=[*series.NEEDED, "metrics"], on_skip=pass_over, **steps.rows_of(own))
         yield from (Shown(view, part) for view, part in steps.layouts(rows))

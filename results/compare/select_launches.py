@@ -9,7 +9,7 @@ from typing import Any
 
 from omb_py.errors import UsageError, nearest
 from omb_py.results.compare.match import COLUMNS, SIDE_TAG, SIDES, Side
-from omb_py.results.store.paths import is_store
+from omb_py.results.store.paths import is_store, pass_over
 from omb_py.results.store.provenance import provenance_of
 from omb_py.results.store.read import DATE, TAGS, distinct_tags, load_table, to_rows
 from omb_py.results.store.runs import find_run
@@ -106,7 +106,7 @@ def _rows(word: str, store: Path, more: Sequence[str] = ()) -> tuple[Path, list[
     if not store.is_dir():
         raise UsageError(f"no store at {str(store)!r}: measure first, or name it with --store DIR")
     if not equals:
-        return store, _load(store, more, run_id=find_run(store, word, on_skip=_ignore))
+        return store, _load(store, more, run_id=find_run(store, word, on_skip=pass_over))
     if not value:
         raise UsageError(f"{word!r} has no value: write {name}=VALUE, or tag=K=V")
     if name != TAG:
@@ -126,7 +126,7 @@ def _there(word: str, place: Path) -> str:
     """Name what the store has of the kind that `word` asks for, the nearest first."""
     name, _, value = word.partition("=")
     column = TAGS if name == TAG else name if "=" in word else "run_id"
-    values = load_table(place, columns=[column], on_skip=_ignore)[column]
+    values = load_table(place, columns=[column], on_skip=pass_over)[column]
     if name == TAG:
         known = {f"{TAG}={key}={value}" for key, value in distinct_tags(values)}
         return nearest(word, sorted(known)[:50]) if known else "it has no tags"
@@ -140,7 +140,3 @@ def _provenances(store: Path, rows: Sequence[Mapping[str, Any]]) -> list[dict[st
     look = provenance_of(store)
     provenances = [dict(look(str(row["launch_id"]))) for row in environments.values()]
     return [provenance for provenance in provenances if provenance]
-
-
-def _ignore(path: Path, why: str) -> None:
-    """Skip a file silently: loading the rows reports it."""

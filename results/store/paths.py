@@ -36,6 +36,10 @@ OnSkip = Callable[[Path, str], None]
 """Called with each file or folder that is left out, and the reason."""
 
 
+def pass_over(path: Path, why: str) -> None:
+    """An :data:`OnSkip` where another reading, or a command about the store, names what is left out."""
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A file of the store, as the folder lists it; it has not been opened."""

@@ -13,7 +13,7 @@ from omb_py.errors import UsageError, nearest
 from omb_py.results.statistics.bandwidth import PURE
 from omb_py.results.store import index as summary_index
 from omb_py.results.store import schema
-from omb_py.results.store.paths import DATE, Entry, OnSkip, entries, files, no_store
+from omb_py.results.store.paths import DATE, Entry, OnSkip, entries, files, no_store, pass_over
 from omb_py.results.store.provenance import launches, outdated_launches, read_provenance, why_not
 from omb_py.results.store.write import first_line
 
@@ -119,12 +119,8 @@ def load_launches(
         except (OSError, pa.ArrowException):
             rest.append(launch)
     if rest or not tables:
-        tables.append(load_table(store, columns=columns, on_skip=_unsaid, launch_id=rest, **filters))
+        tables.append(load_table(store, columns=columns, on_skip=pass_over, launch_id=rest, **filters))
     return to_frame(pa.concat_tables(tables, promote_options="permissive"))
-
-
-def _unsaid(path: Path, why: str) -> None:
-    """An `on_skip` for files that an earlier reading has named."""
 
 
 def load_table(

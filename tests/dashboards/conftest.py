@@ -1,18 +1,21 @@
-"""Cells as the store gives them, without a store."""
+"""Cells as the store gives them, without a store; stores that a suite, an acceptance and an import made."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from omb_py.cli import main
 from omb_py.results.statistics.summary import summarise
 from omb_py.results.store.schema import NAMES
+from tests.dashboards.stores import ACCEPTANCE, OSU
 
 SIZES = (8, 1024, 65536)
 
@@ -197,3 +200,29 @@ def every_view(frame: pd.DataFrame, verdict_table: pd.DataFrame, step_cells: pd.
     ]
     assert all(view is not None for view in made)
     return [replace(view, commands=("omb-py allreduce -n 4",)) for view in made if view is not None]
+
+
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    store = tmp_path_factory.mktemp("suite") / "s"
+    for _ in range(2):
+        assert main(["run", "quick", "--backend", "mock", "-n", "4", "-i", "4", "--quiet", "--store", str(store)]) == 0
+    return store
+
+
+@pytest.fixture(scope="module")
+def accepted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("accept")
+    (folder / "small.toml").write_text(ACCEPTANCE)
+    words = [str(folder / "small.toml"), "--backend", "mock", "--store", str(folder / "s")]
+    assert main(["accept", *words, "--output", str(folder / "a.html")]) == 0
+    return folder / "s"
+
+
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("imported")
+    (folder / "osu.log").write_text(OSU)
+    words = [str(folder / "osu.log"), "--set", "ranks=4", "--set", "library=MPICH", "--store", str(folder / "s")]
+    assert main(["results", "import", *words]) == 0
+    return folder / "s"

@@ -9,6 +9,32 @@ import pandas as pd
 
 from omb_py.results.store.write import write_launch
 
+ACCEPTANCE = """
+name = "small"
+description = "two benchmarks at four sizes"
+[accept]
+launches = 8
+most-launches = 8
+[[entry]]
+benchmarks = ["allreduce", "latency"]
+ranks = 2
+message-size = "8:512:4"
+iterations = 4
+[[criterion]]
+id = "fast"
+benchmark = "latency"
+max = "1 s"
+"""
+OSU = """\
+# OSU MPI Allreduce Latency Test v7.5
+# Datatype: MPI_INT.
+# Size       Avg Latency(us)
+4                       1.31
+64                      1.40
+1024                    2.51
+65536                  30.11
+"""
+
 
 def plain(row: dict[str, Any]) -> dict[str, Any]:
     """A row of a frame as the store takes it."""

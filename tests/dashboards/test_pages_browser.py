@@ -16,7 +16,6 @@ from omb_py.dashboards.report.build import report
 from omb_py.dashboards.report.html_page import page
 from tests.dashboards.explorer.test_explorer_browser import served, until
 from tests.dashboards.stores import write
-from tests.dashboards.test_stores_by_origin import accepted, imported, suite  # noqa: F401
 from tests.support.browser import CONTRASTS, DRAW, SHAPED, chromium, errors, missing, resize
 
 pytestmark = [
@@ -88,7 +87,7 @@ def test_the_report(browser: Any, kind: str, request: pytest.FixtureRequest, tmp
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_axe_finds_nothing_in_what_is_ours(browser: Any, theme: str, suite: Path) -> None:  # noqa: F811
+def test_axe_finds_nothing_in_what_is_ours(browser: Any, theme: str, suite: Path) -> None:
     """The rules of WCAG 2.2 A and AA in axe-core, in the explorer with its drawer open."""
     from selenium_axe_python import Axe
 

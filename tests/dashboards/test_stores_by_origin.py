@@ -16,58 +16,7 @@ from omb_py.dashboards.explorer.data import Data
 from omb_py.dashboards.explorer.state import State
 from omb_py.dashboards.explorer.views import views
 from omb_py.dashboards.report.build import report
-
-ACCEPTANCE = """
-name = "small"
-description = "two benchmarks at four sizes"
-[accept]
-launches = 8
-most-launches = 8
-[[entry]]
-benchmarks = ["allreduce", "latency"]
-ranks = 2
-message-size = "8:512:4"
-iterations = 4
-[[criterion]]
-id = "fast"
-benchmark = "latency"
-max = "1 s"
-"""
-OSU = """\
-# OSU MPI Allreduce Latency Test v7.5
-# Datatype: MPI_INT.
-# Size       Avg Latency(us)
-4                       1.31
-64                      1.40
-1024                    2.51
-65536                  30.11
-"""
-
-
-@pytest.fixture(scope="module")
-def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    store = tmp_path_factory.mktemp("suite") / "s"
-    for _ in range(2):
-        assert main(["run", "quick", "--backend", "mock", "-n", "4", "-i", "4", "--quiet", "--store", str(store)]) == 0
-    return store
-
-
-@pytest.fixture(scope="module")
-def accepted(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("accept")
-    (folder / "small.toml").write_text(ACCEPTANCE)
-    words = [str(folder / "small.toml"), "--backend", "mock", "--store", str(folder / "s")]
-    assert main(["accept", *words, "--output", str(folder / "a.html")]) == 0
-    return folder / "s"
-
-
-@pytest.fixture(scope="module")
-def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("imported")
-    (folder / "osu.log").write_text(OSU)
-    words = [str(folder / "osu.log"), "--set", "ranks=4", "--set", "library=MPICH", "--store", str(folder / "s")]
-    assert main(["results", "import", *words]) == 0
-    return folder / "s"
+from tests.dashboards.stores import OSU
 
 
 def curves(store: Path) -> list[Any]:

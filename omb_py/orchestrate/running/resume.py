@@ -17,6 +17,7 @@ from omb_py.options.request import Part
 from omb_py.orchestrate.planning.plan import LaunchPlan
 from omb_py.results.compare import tags as tag_names
 from omb_py.results.store.keys import digest
+from omb_py.results.store.paths import pass_over
 
 SUITE_TAG, HASH_TAG, CELL_TAG = tag_names.SUITE, tag_names.SUITE_HASH, tag_names.SUITE_CELL
 ACCEPTED = tag_names.ACCEPT_PHASE
@@ -109,10 +110,10 @@ def stored_run(
             return None
         raise UsageError(f"no run {which!r}: there is no store at {str(store)!r}")
     alive = [journal.launch_id for journal in recover(store) if journal.state == "running"]
-    wanted: dict[str, Any] = {} if which == NEWEST else {"run_id": find_run(store, which, on_skip=_ignore)}
-    of_suite = to_rows(load_table(store, columns=_COLUMNS, on_skip=_ignore, tags=suite_tags(part), **wanted))
+    wanted: dict[str, Any] = {} if which == NEWEST else {"run_id": find_run(store, which, on_skip=pass_over)}
+    of_suite = to_rows(load_table(store, columns=_COLUMNS, on_skip=pass_over, tags=suite_tags(part), **wanted))
     if not of_suite and which != NEWEST:
-        rows = to_rows(load_table(store, columns=_COLUMNS, on_skip=_ignore, **wanted))
+        rows = to_rows(load_table(store, columns=_COLUMNS, on_skip=pass_over, **wanted))
         raise UsageError(_of_another(wanted["run_id"], part, rows))
     candidates = [row for row in of_suite if (ACCEPTED in dict(row["tags"])) is accepting]
     if not candidates and which == NEWEST:
@@ -124,7 +125,7 @@ def stored_run(
     if any(launch.startswith(f"{run_id}-") for launch in alive):
         raise UsageError(f"run {run_id} is still running: end it, or start another without --resume")
     both = list(dict.fromkeys((*_COLUMNS, *columns)))
-    rows = to_rows(load_table(store, columns=both, on_skip=_ignore, run_id=run_id))
+    rows = to_rows(load_table(store, columns=both, on_skip=pass_over, run_id=run_id))
     rows.sort(key=lambda row: int(row["launch_index"]))
     return StoredRun(run_id, rows)
 
@@ -150,7 +151,3 @@ def _of_another(run_id: str, part: Part, rows: Iterable[dict[str, Any]]) -> str:
     if part.suite in suites:
         return f"run {run_id} was begun by another version of suite {part.suite}: start a new run without --resume"
     return f"run {run_id} is not one of suite {part.suite}: see omb-py results list"
-
-
-def _ignore(path: Path, why: str) -> None:
-    """Ignore a file that cannot be read."""

@@ -16,6 +16,7 @@ from omb_py.orchestrate.running.printers import Printer, Row
 from omb_py.orchestrate.workloads.step_times import predict_step
 from omb_py.results.analysis import series, step_prediction
 from omb_py.results.analysis.step_prediction import MESSAGES, SIDE, Ask, Missing, Observed, Predicted
+from omb_py.results.store.paths import pass_over
 from omb_py.results.store.read import load_table, to_rows
 from omb_py.suites.workloads.calls import EXCHANGE, Call
 from omb_py.suites.workloads.families import Workload, parse_workload
@@ -68,13 +69,13 @@ def _ask(call: Call, row: str, world: int) -> Ask:
 def sweeps(store: Path, where: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Read the stored cells from which predictions are made. Raises UsageError where there is no store."""
     chosen = {"benchmark": list(ASKED), **where}
-    return series.timed(to_rows(load_table(store, columns=series.COLUMNS, on_skip=_ignore, **chosen)))
+    return series.timed(to_rows(load_table(store, columns=series.COLUMNS, on_skip=pass_over, **chosen)))
 
 
 def steps_of(store: Path, where: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Read the stored steps of all workloads. Raises UsageError where there is no store."""
     columns = (*WHERE, "launch_id", "metrics", "parameters")
-    return to_rows(load_table(store, columns=columns, on_skip=_ignore, **{"benchmark": "step", **where}))
+    return to_rows(load_table(store, columns=columns, on_skip=pass_over, **{"benchmark": "step", **where}))
 
 
 def forecasts(
@@ -191,7 +192,3 @@ def show(predicted: Sequence[Forecast], store: Path) -> None:
     gaps = [(gap, forecast.side) for forecast in predicted for gap in forecast.prediction.missing]
     for text in dict.fromkeys(advice(gap, side, store) for gap, side in gaps):
         print(f"omb-py: {text}", file=sys.stderr, flush=True)
-
-
-def _ignore(path: Path, why: str) -> None:
-    """Pass over a file that cannot be read: the commands about the store name it."""

@@ -213,6 +213,16 @@ def test_segments_go_only_with_the_last_process(left: bool, tmp_path: Path, monk
     assert segment.exists() == left
 
 
+def finished_rank(supervisor: Supervisor) -> Peer:
+    """The only rank of a launch, elsewhere, which has done all its cells and may exit."""
+    rank = Peer(supervisor)
+    rank.hello(supervisor.token, 0)
+    rank.send(type="joined", rank=0, size=1, host="elsewhere", pid=0)
+    rank.send(type="done")
+    assert rank.read()["type"] == "exit"
+    return rank
+
+
 @pytest.mark.faults
 def test_a_launcher_that_had_to_be_killed_at_the_end_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -224,11 +234,7 @@ def test_a_launcher_that_had_to_be_killed_at_the_end_leaves_nothing(
     supervisor = Supervisor({}, 1, 5.0, command=["sleep", "600"])
     supervisor._record.segments = {str(segment)}
     with supervising(supervisor) as result:
-        rank = Peer(supervisor)
-        rank.hello(supervisor.token, 0)
-        rank.send(type="joined", rank=0, size=1, host="elsewhere", pid=0)
-        rank.send(type="done")
-        assert rank.read()["type"] == "exit"
+        rank = finished_rank(supervisor)
         clock.step = 0.3
         rank.close()
     assert "were killed: all cells are done" in result[0].notes[0] or "was killed" in result[0].notes[0]
@@ -244,11 +250,7 @@ def test_a_launcher_that_dies_after_the_last_cell_leaves_nothing(tmp_path: Path)
     supervisor = Supervisor({}, 1, 60.0, command=["sh", "-c", waiting])
     supervisor._record.segments = {str(segment)}
     with supervising(supervisor) as result:
-        rank = Peer(supervisor)
-        rank.hello(supervisor.token, 0)
-        rank.send(type="joined", rank=0, size=1, host="elsewhere", pid=0)
-        rank.send(type="done")
-        assert rank.read()["type"] == "exit"
+        rank = finished_rank(supervisor)
         flag.touch()
         rank.close()
     assert "all cells are done, but the launcher" in result[0].notes[0]
