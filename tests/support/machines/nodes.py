@@ -148,46 +148,21 @@ class Hosts:
             )
 
     def _class(self, target: int, source: int, rate: str) -> None:
-        wire = self.wires[target]
+        for wire in self.wires:
+            self._queue(wire)
+        self._add_class(self.wires[target], f"1:{source + 16:x}", rate, "128k")
+
+    def _queue(self, wire: str) -> None:
+        """Give a wire the queue that can hold classes, which costs time: every wire has it, or its host were slower."""
         shaped = subprocess.run(["tc", "qdisc", "show", "dev", wire], capture_output=True, text=True, timeout=20)
         if " htb " not in shaped.stdout:
             _do("tc", "qdisc", "add", "dev", wire, "root", "handle", "1:", "htb", "default", "1")
-            _do(
-                "tc",
-                "class",
-                "add",
-                "dev",
-                wire,
-                "parent",
-                "1:",
-                "classid",
-                "1:1",
-                "htb",
-                "rate",
-                "100gbit",
-                "burst",
-                "32m",
-                "quantum",
-                "60000",
-            )
-        _do(
-            "tc",
-            "class",
-            "add",
-            "dev",
-            wire,
-            "parent",
-            "1:",
-            "classid",
-            f"1:{source + 16:x}",
-            "htb",
-            "rate",
-            rate,
-            "burst",
-            "128k",
-            "quantum",
-            "60000",
-        )
+            self._add_class(wire, "1:1", "100gbit", "32m")
+
+    @staticmethod
+    def _add_class(wire: str, name: str, rate: str, burst: str) -> None:
+        words = f"tc class add dev {wire} parent 1: classid {name} htb rate {rate} burst {burst} quantum 60000"
+        _do(*words.split())
 
     def delay(self, k: int, us: float) -> None:
         """Let every packet to and from a host come so much later, through a process that holds it back."""
