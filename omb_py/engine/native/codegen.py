@@ -267,34 +267,47 @@ def _continues(variant: tuple[tuple[int, ...], ...]) -> bool:
 
 
 def _lap(w: Writer, slot: int, seconds: bool) -> None:
-    """Read the clock; unless this starts it, add what has passed since the reading before.
+    """Read the clock; unless this starts it, add what has passed since the reading before."""
+    before, now = _read(w, seconds)
+    if slot >= 0:
+        _add(w, slot, before, now, seconds)
 
-    Seconds become nanoseconds after the second reading, so that no arithmetic stands inside the interval.
-    """
+
+def _read(w: Writer, seconds: bool) -> tuple[str, str]:
+    """Read the clock. Returns (reading before, this one)."""
     kind = "double" if seconds else "i64"
     now = w.let("call double %wtime()") if seconds else w.now()
-    if slot >= 0:
-        before = w.let(f"load {kind}, ptr %last")
-        if seconds:
-            scaled = w.let(f"fmul double {w.let(f'fsub double {now}, {before}')}, 1.0e9")
-            passed = w.let(f"fptosi double {w.let(f'fadd double {scaled}, 0.5')} to i64")
-        else:
-            passed = w.let(f"sub i64 {now}, {before}")
-        at = w.slot(slot)
-        sum_ = w.let(f"add i64 {w.let(f'load i64, ptr {at}')}, {passed}")
-        w.put(f"store i64 {sum_}, ptr {at}")
+    before = w.let(f"load {kind}, ptr %last")
     w.put(f"store {kind} {now}, ptr %last")
+    return before, now
+
+
+def _add(w: Writer, slot: int, before: str, now: str, seconds: bool) -> None:
+    """Add the time between two readings to a slot. Seconds become nanoseconds here, not between the readings."""
+    if seconds:
+        scaled = w.let(f"fmul double {w.let(f'fsub double {now}, {before}')}, 1.0e9")
+        passed = w.let(f"fptosi double {w.let(f'fadd double {scaled}, 0.5')} to i64")
+    else:
+        passed = w.let(f"sub i64 {now}, {before}")
+    at = w.slot(slot)
+    sum_ = w.let(f"add i64 {w.let(f'load i64, ptr {at}')}, {passed}")
+    w.put(f"store i64 {sum_}, ptr {at}")
 
 
 def _body(w: Writer, variant: tuple[tuple[int, ...], ...], first_row: int, seconds: bool) -> None:
     passes: list[tuple[str, str, int, str, int]] = []  # of each open repeat: its k, block, line, k outside, row
     k = "0"
+    between: tuple[str, str] | None = None  # the readings around what passed since the iteration before
+    laps = (number for number, row in enumerate(variant) if row[0] in (R.LAP, R.UNTIL))
+    leading = next(laps) if _continues(variant) else -1
     for offset, (op, step, *details) in enumerate(variant):
         row = first_row + offset
         if op == R.CALL:
             _call(w, row, step, details, k)
         elif op == R.MATMUL:
             _multiply(w, row, step, details, k)
+        elif op == R.LAP and offset == leading and not passes:
+            between = _read(w, seconds)  # added after the last lap: the next one begins here
         elif op == R.LAP:
             _lap(w, details[0], seconds)
         elif op == R.STAMP:
@@ -330,6 +343,8 @@ def _body(w: Writer, variant: tuple[tuple[int, ...], ...], first_row: int, secon
             round_time.until(w, row, details[0], seconds)
         else:
             raise ValueError(f"row {row} has no op-code of ours: {op}")
+    if between:
+        _add(w, variant[leading][2], *between, seconds)
 
 
 def _call(w: Writer, row: int, step: int, kinds: list[int], k: str) -> None:
