@@ -113,9 +113,9 @@ def test_a_row_says_by_which_package_and_which_nccl_it_was_measured() -> None:
     ],
 )
 def test_errors_end_the_run_with_the_librarys_own_words(binding: str, fault: str, says: str) -> None:
-    code, text, took = fails(fault, "--timeout", "20s", "--binding", binding, PYTHONPATH=PATH)
+    code, text = fails(fault, "--timeout", "20s", "--binding", binding, PYTHONPATH=PATH)
     assert (code, says in text) == (3, True), text
-    assert "Traceback" not in text and took < 30
+    assert "Traceback" not in text and "made progress" not in text
 
 
 def test_every_call_has_its_method() -> None:

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -133,8 +132,7 @@ def test_a_wrong_byte_is_found() -> None:
     assert done["wrong"] > 0
 
 
-def _cli(*words: str, **more: str) -> tuple[int, str, float]:
-    began = time.monotonic()
+def _cli(*words: str, **more: str) -> tuple[int, str]:
     done = subprocess.run(
         [sys.executable, "-m", "omb_py", *words, "--no-store"],
         capture_output=True,
@@ -143,10 +141,10 @@ def _cli(*words: str, **more: str) -> tuple[int, str, float]:
         env=environment(**more),
         cwd=ROOT,
     )
-    return done.returncode, done.stdout + done.stderr, time.monotonic() - began
+    return done.returncode, done.stdout + done.stderr
 
 
-def fails(fault: str, *words: str, **more: str) -> tuple[int, str, float]:
+def fails(fault: str, *words: str, **more: str) -> tuple[int, str]:
     line = ("allreduce", "--backend", "nccl", "-d", "sim", "-n", "2", "-m", "64:64", "-i", "20", "-x", "0", *words)
     return _cli(*line, OMB_PY_NCCL=str(library()), STANDIN_FAIL=fault, **more)
 
@@ -163,9 +161,9 @@ def fails(fault: str, *words: str, **more: str) -> tuple[int, str, float]:
     ],
 )
 def test_errors_end_the_run_with_the_librarys_own_words(fault: str, says: str) -> None:
-    code, text, took = fails(fault, "--timeout", "20s")
+    code, text = fails(fault, "--timeout", "20s")
     assert (code, says in text) == (3, True), text
-    assert "Traceback" not in text and took < 20
+    assert "Traceback" not in text and "made progress" not in text
 
 
 @needs_compiler
@@ -213,9 +211,9 @@ def test_a_graph_that_a_failure_left_is_destroyed_when_the_session_is_closed() -
 @pytest.mark.parametrize("words", [("--timing", "graph"), ("--nccl", "communicators=2"), ("--timing", "pipelined")])
 def test_an_error_while_calls_are_enqueued_ends_the_run(words: tuple[str, ...]) -> None:
     """The stand-in ends a process that calls on after the abort, as NCCL would read memory that it has freed."""
-    code, text, took = fails("async:30@0", *words, "--timeout", "20s")
+    code, text = fails("async:30@0", *words, "--timeout", "20s")
     assert code == 3 and "stand-in: the peer's socket was closed" in text, text
-    assert "Traceback" not in text and took < 20
+    assert "Traceback" not in text and "made progress" not in text
 
 
 @pytest.mark.slow
@@ -229,9 +227,8 @@ def test_an_error_while_calls_are_enqueued_ends_the_run(words: tuple[str, ...]) 
     ],
 )
 def test_a_rank_that_does_not_come_ends_the_run(fault: str, says: str) -> None:
-    code, text, took = fails(fault, "--timeout", "3s")
+    code, text = fails(fault, "--timeout", "3s")
     assert code == 3 and says in text and "progress" in text, text
-    assert took < 30
 
 
 @pytest.mark.slow
@@ -393,9 +390,7 @@ def test_groups_are_opened_and_closed(name: str) -> None:
 def test_the_form_of_nccl_tests_asks_for_nothing_more(name: str) -> None:
     """Both halves without -l, floats without -T, 32 MiB without -m (here less, for time), a root for broadcast."""
     words = (name, "--backend", "nccl", "-d", "sim", "-n", "2", "-m", "4K:4K", "-c", "--format", "nccl-tests")
-    code, text, _ = _cli(
-        *words, "--no-store", *(("-k", "fixed:1") if name == "bcast" else ()), OMB_PY_NCCL=str(library())
-    )
+    code, text = _cli(*words, "--no-store", *(("-k", "fixed:1") if name == "bcast" else ()), OMB_PY_NCCL=str(library()))
     assert code == 0, text
     collective = {"bcast": "broadcast"}.get(name, name)
     assert f"# Collective test starting: {collective}_perf\n#\n# Using devices\n#  Rank  0 Group  0 Pid " in text
