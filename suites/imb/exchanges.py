@@ -6,12 +6,11 @@ no barrier separates iterations.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from omb_py.engine.program import steps
-from omb_py.engine.program.benchmark import Benchmark, Cell, Metric, RankRule, Timed, World
+from omb_py.engine.program.benchmark import Benchmark, Cell, Metric, World
 from omb_py.engine.program.dtypes import reduction_dtype
 from omb_py.engine.program.language import Buffer, Lap, Node, Program, Region, Request, Requests, Stage, body
+from omb_py.suites.imb.messages import OPTIONS, Make, messages
 from omb_py.suites.pt2pt.multi_pair import ALL_PAIRS, pair_of
 from omb_py.suites.pt2pt.two_ranks import REPLY_BYTES, one_way, reply, timed, window_buffer, window_posts
 from omb_py.suites.shared import (
@@ -19,25 +18,20 @@ from omb_py.suites.shared import (
     COLLECTIVE_COUNTS,
     EVEN,
     EXACTLY_TWO,
-    LATENCY_COUNTS,
     ONE_WAY,
     PER_CALL,
-    PT2PT_SIZES,
     REDUCTION_SIZES,
     TWO_OR_MORE,
     barrier_after,
     message_bytes,
+    point_to_point,
 )
 
-Make = Callable[[World, Cell], Program]
 
-_OPTIONS = frozenset({"type", "validation"})
-
-
-def _timed(size: int, *nodes: Node, messages: int = 1) -> Program:
-    """A program that times all nodes, with room for `messages` to send and as many to receive."""
+def _timed(size: int, *nodes: Node, count: int = 1) -> Program:
+    """A program that times all nodes, with room for `count` messages to send and as many to receive."""
     loop = body(Lap(), *nodes, Lap("time"))
-    return Program((Buffer("send", messages * size), Buffer("recv", messages * size)), (Stage(loop),))
+    return Program((Buffer("send", count * size), Buffer("recv", count * size)), (Stage(loop),))
 
 
 def _pingping(world: World, cell: Cell, any_source: bool) -> Program:
@@ -76,7 +70,7 @@ def exchange(world: World, cell: Cell) -> Program:
         steps.recv(Region("recv", 0, size), left, cell.dtype),
         steps.recv(Region("recv", size, size), right, cell.dtype),
         steps.waitall(Requests(0, 2)),
-        messages=2,
+        count=2,
     )
 
 
@@ -126,61 +120,36 @@ _BOTH_WAYS = Metric(
 )
 
 
-def _latency(
-    name: str,
-    summary: str,
-    program: Make,
-    metric: Metric = PER_CALL,
-    timed: Timed = "all",
-    ranks: RankRule = EXACTLY_TWO,
-) -> Benchmark:
-    return Benchmark(
-        name,
-        "pt2pt",
-        summary,
-        program,
-        metric,
-        PT2PT_SIZES,
-        LATENCY_COUNTS,
-        ranks,
-        timed,
-        "char",
-        _OPTIONS,
-        bytes_total=lambda size, ranks: size,
-        zero_size=True,
-    )
-
-
 def _bandwidth(name: str, summary: str, program: Make, metric: Metric) -> Benchmark:
-    return Benchmark(
+    return point_to_point(
         name,
-        "pt2pt",
         summary,
         program,
         metric,
-        PT2PT_SIZES,
         BANDWIDTH_COUNTS,
+        OPTIONS | {"window"},
         EVEN,
         "first half",
-        "char",
-        _OPTIONS | {"window"},
-        bytes_total=lambda size, ranks: size * (ranks // 2),
+        lambda size, ranks: size * (ranks // 2),
     )
 
 
 BENCHMARKS = (
-    _latency("pingping", "time of a message that meets another on its way", pingping),
-    _latency("pingping_any_source", "the same as pingping, received from any rank", pingping_any_source),
-    _latency(
+    messages("pingping", "time of a message that meets another on its way", pingping, ranks=EXACTLY_TWO),
+    messages(
+        "pingping_any_source", "the same as pingping, received from any rank", pingping_any_source, ranks=EXACTLY_TWO
+    ),
+    messages(
         "pingpong_any_source",
         "one-way time of a ping-pong that is received from any rank",
         pingpong_any_source,
         ONE_WAY,
-        "rank 0",
+        ranks=EXACTLY_TWO,
+        timed="rank 0",
     ),
-    _latency("exchange", "a message to and from each of both neighbors in a ring", exchange, ranks=TWO_OR_MORE),
-    _latency("sendrecv_call", "MPI_Sendrecv around a ring", sendrecv_call, ranks=TWO_OR_MORE),
-    _latency("sendrecv_replace", "MPI_Sendrecv_replace around a ring", sendrecv_replace, ranks=TWO_OR_MORE),
+    messages("exchange", "a message to and from each of both neighbors in a ring", exchange),
+    messages("sendrecv_call", "MPI_Sendrecv around a ring", sendrecv_call),
+    messages("sendrecv_replace", "MPI_Sendrecv_replace around a ring", sendrecv_replace),
     _bandwidth("uniband", "bandwidth of all pairs at once, without a barrier between windows", uniband, ALL_PAIRS),
     _bandwidth("biband", "bandwidth of all pairs at once in both directions", biband, _BOTH_WAYS),
     Benchmark(

@@ -8,13 +8,14 @@ or one ring. Figures as in IMB: the time is the sum of all ranks' times / messag
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import Benchmark, Cell, Metric, World
 from omb_py.engine.program.language import Body, Buffer, Lap, Node, Program, Region, Request, Stage
-from omb_py.suites.shared import COLLECTIVE_COUNTS, PT2PT_SIZES, TWO_OR_MORE, message_bytes
+from omb_py.suites.imb.messages import Make, messages
+from omb_py.suites.shared import COLLECTIVE_COUNTS, message_bytes
 
 ROUNDS = 16
 """Different rounds."""
@@ -104,22 +105,8 @@ _ONE = Metric("us", "sum over ranks of their mean lap / messages of an iteration
 _TWO = Metric("us", "sum over ranks of their mean lap / messages of an iteration, two for each rank", parts=2)
 
 
-def _benchmark(name: str, summary: str, program: Callable[[World, Cell], Program], metric: Metric) -> Benchmark:
-    return Benchmark(
-        name,
-        "pt2pt",
-        summary,
-        program,
-        metric,
-        PT2PT_SIZES,
-        COLLECTIVE_COUNTS,
-        TWO_OR_MORE,
-        "all",
-        "char",
-        frozenset({"type", "validation"}),
-        bytes_total=lambda size, ranks: size * ranks,
-        zero_size=True,
-    )
+def _benchmark(name: str, summary: str, program: Make, metric: Metric) -> Benchmark:
+    return messages(name, summary, program, metric, COLLECTIVE_COUNTS, bytes_total=lambda size, ranks: size * ranks)
 
 
 BENCHMARKS = (

@@ -6,14 +6,14 @@ times / messages, as in IMB.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import prod
 
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import Benchmark, Cell, Metric, RankRule, World
 from omb_py.engine.program.language import Buffer, Lap, Program, Region, Request, Requests, Stage, body
 from omb_py.grammar.graphs import dims_create
-from omb_py.suites.shared import COLLECTIVE_COUNTS, PT2PT_SIZES, message_bytes
+from omb_py.suites.imb.messages import Make, messages
+from omb_py.suites.shared import COLLECTIVE_COUNTS, message_bytes
 
 
 def neighbors(rank: int, lengths: tuple[int, ...]) -> list[int]:
@@ -26,7 +26,7 @@ def neighbors(rank: int, lengths: tuple[int, ...]) -> list[int]:
     return nearby
 
 
-def _stencil(dimensions: int) -> Callable[[World, Cell], Program]:
+def _stencil(dimensions: int) -> Make:
     def program(world: World, cell: Cell) -> Program:
         size, peers = message_bytes(cell), neighbors(world.rank, dims_create(world.size, dimensions))
         count = len(peers)
@@ -52,21 +52,15 @@ def _grid(dimensions: int) -> RankRule:
 
 
 def _benchmark(dimensions: int) -> Benchmark:
-    messages = 2 * dimensions
-    return Benchmark(
+    count = 2 * dimensions
+    return messages(
         f"stencil{dimensions}d",
-        "pt2pt",
-        f"a message to and from each of {messages} neighbors in a grid of {dimensions} dimensions",
+        f"a message to and from each of {count} neighbors in a grid of {dimensions} dimensions",
         _stencil(dimensions),
-        Metric("us", f"sum over ranks of their mean lap / messages of all ranks, {messages} each", parts=messages),
-        PT2PT_SIZES,
+        Metric("us", f"sum over ranks of their mean lap / messages of all ranks, {count} each", parts=count),
         COLLECTIVE_COUNTS,
         _grid(dimensions),
-        "all",
-        "char",
-        frozenset({"type", "validation"}),
-        bytes_total=lambda size, ranks: size * ranks * messages,
-        zero_size=True,
+        bytes_total=lambda size, ranks: size * ranks * count,
     )
 
 
