@@ -22,6 +22,7 @@ from typing import Any
 from omb_py.results.formats.imb.names import FORMS, Part
 from omb_py.results.importers.formats import parse
 from omb_py.results.importers.model import Context
+from omb_py.suites.registry import find
 
 BINARIES: Mapping[Part, str] = {
     "MPI-1": "IMB-MPI1",
@@ -51,11 +52,15 @@ def commands(
     form = FORMS[name]
     start = [str(folder / "bin" / "mpiexec.hydra"), "-n", str(ranks)]
     few = [] if form.part == "IMB-P2P" else ["-iter_policy", "off", "-npmin", str(ranks)]
-    theirs = ["-iter", str(repetitions), "-msglen", str(lengths), *few, form.name]
-    words = ["-m", ",".join(map(str, sizes)), "-i", str(repetitions), "--format", "imb", "--no-store", "--quiet"]
+    together = "aggregate" if find(name).metric.unit == "MB/s" else "non_aggregate"
+    mode = ["-aggregate_mode", together] if form.mode else []
+    theirs = ["-iter", str(repetitions), "-msglen", str(lengths), *few, *mode, form.name]
+    # IMB-RMA has passive targets alone; some of ours begin with another call, as OMB's do
+    flush = ["-s", "flush"] if form.part == "MPI-RMA" and "sync" in find(name).options else []
+    words = ["-m", ",".join(map(str, sizes)), "-i", str(repetitions), *flush, "--format", "imb", "--no-store"]
     return {
         "IMB": [*start, str(folder / "bin" / BINARIES[form.part]), *theirs],
-        "omb-py": [*start, sys.executable, "-m", "omb_py", name, *words],
+        "omb-py": [*start, sys.executable, "-m", "omb_py", name, *words, "--quiet"],
     }
 
 
@@ -64,7 +69,7 @@ def times_of(text: str, sizes: Sequence[int]) -> dict[int, float]:
     values: dict[int, float] = {}
     for table in parse(text.encode(), Context()).tables:
         for row in table.rows:
-            if row["size_bytes"] in sizes and row["parameters"].get("mode") != "aggregate":
+            if row["size_bytes"] in sizes:
                 values[row["size_bytes"]] = _figure(row)
     return values
 
@@ -141,6 +146,10 @@ def main(words: list[str] | None = None) -> int:
     folder = Path(arguments.impi)
     if unknown or not (folder / "bin" / "IMB-MPI1").exists():
         print(f"IMB has no {unknown[0]}" if unknown else f"{folder}: there is no bin/IMB-MPI1", file=sys.stderr)
+        return 2
+    few = [name for name in arguments.names if not find(name).ranks.admits(arguments.ranks)]
+    if few:
+        print(f"{few[0]} needs {find(few[0]).ranks.text}: use another --ranks", file=sys.stderr)
         return 2
     print(f"# load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; {arguments.launches} launches each, interleaved")
     print(f"# {'benchmark':<16} {'size':>9} {'IMB':>12} {'omb-py':>12} {'ratio':>8}")

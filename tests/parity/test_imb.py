@@ -64,6 +64,29 @@ def test_both_programs_get_the_same_sizes_and_repetitions(tmp_path: Path) -> Non
     assert pair["omb-py"][5:12] == ["omb_py", "pingping", "-m", "8,64", "-i", "500", "--format"]
 
 
+@pytest.mark.parametrize(
+    ("name", "theirs", "ours"),
+    [
+        ("put_bw", ["-aggregate_mode", "aggregate", "Unidir_put"], ["-s", "flush"]),
+        ("put_latency", ["-aggregate_mode", "non_aggregate", "Unidir_put"], ["-s", "flush"]),
+        ("get_acc_latency", ["-aggregate_mode", "non_aggregate", "Get_accumulate"], ["-s", "flush"]),
+        ("all_put_all", ["2", "All_put_all"], ["100", "--format"]),
+    ],
+)
+def test_one_sided_tables_are_those_of_one_mode_with_passive_targets(
+    name: str, theirs: list[str], ours: list[str], tmp_path: Path
+) -> None:
+    pair = imb.commands(name, tmp_path, [8], 100, 2, tmp_path / "lengths")
+    assert pair["IMB"][-len(theirs) :] == theirs
+    after = pair["omb-py"].index("-i") + (2 if "-s" in ours else 1)
+    assert pair["omb-py"][after : after + 2] == ours
+
+
+def test_ranks_that_do_not_fit_are_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run(folder, capsys, "stencil2d")
+    assert (code, err) == (2, "stencil2d needs a grid of 2 dimensions, 2 × 2 or larger: use another --ranks\n")
+
+
 @pytest.mark.parametrize(("names", "error"), [(["nothing"], "IMB has no nothing"), ([], "there is no bin/IMB-MPI1")])
 def test_what_cannot_be_compared_is_said(
     names: list[str], error: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
