@@ -25,6 +25,7 @@ KEPT = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHASHSEED", "VIRTUAL_ENV"
 MEMORY = "/dev/shm"
 """Every file of a store is synced, which takes long on a disk that others use."""
 SET = {"COLUMNS": "100", "LINES": "40", "TERM": "dumb", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "TZ": "UTC"}
+SET["OMB_PY_PROGRESS"] = "never"  # a line comes every 20 s, which a busy machine may need
 
 
 @dataclass(frozen=True)
