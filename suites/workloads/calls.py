@@ -163,6 +163,15 @@ def scaled(call: Call, scale: float, ranks: int) -> Call:
     )
 
 
+def slowed(call: Call, factor: float) -> Call:
+    """The call with `factor` times the rows in its products: as much more computing before and after it."""
+
+    def more(products: tuple[Product, ...]) -> tuple[Product, ...]:
+        return tuple(replace(product, rows=ceil(product.rows * factor)) for product in products)
+
+    return replace(call, before=more(call.before), after=more(call.after)) if factor > 1 else call
+
+
 def padded(nbytes: int, parts: int, dtype: str) -> int:
     """`nbytes` rounded up to a multiple that divides into `parts` of whole elements."""
     unit = DTYPES[dtype].itemsize * parts

@@ -10,7 +10,7 @@ from omb_py.engine.program.message import Message
 from omb_py.errors import UsageError
 from omb_py.suites.workloads import buckets
 from omb_py.suites.workloads.calls import EXCHANGE, Call, Item, Product, padded, there_and_back
-from omb_py.suites.workloads.grid import grid
+from omb_py.suites.workloads.grid import divides, grid
 from omb_py.suites.workloads.models.catalogue import model
 from omb_py.suites.workloads.models.shape import Model, Tensor
 from omb_py.suites.workloads.settings import Values
@@ -32,9 +32,12 @@ def ddp_buckets(name: str, dtype: str, layout: str, first: int, cap: int) -> tup
 
 
 def rows(v: Values) -> int:
-    """T: as set, else a 32nd of the sequence that the model is trained on, or 32 for a model without sequences."""
-    shape = v["model"].shape
-    return int(v["tokens"] or (shape.sequence // 32 if shape else 32))
+    """T: as set, else a 32nd of the sequence that the model is trained on, or 32 for a model without sequences.
+
+    Clients of one device share it (AccDP: Alnaasan et al., HiPC 2022).
+    """
+    shape, clients = v["model"].shape, v.get("clients", 1)
+    return -(-int(v["tokens"] or (shape.sequence // 32 if shape else 32)) // clients)
 
 
 def passes(model: Model, rows: int) -> tuple[list[Product], list[Product]]:
@@ -53,11 +56,13 @@ def _backward(v: Values, sizes: Sequence[int], label: str) -> list[Item]:
 
 def ddp(v: Values, rank: int, ranks: int) -> list[Item]:
     """PyTorch's DDP: one all-reduce a bucket, beside the rest of the backward pass."""
+    divides("ranks", ranks, "clients", v["clients"])
     return _backward(v, ddp_buckets(v["model"].name, v["dtype"], v["layout"], v["first"], v["cap"]), "bucket")
 
 
 def horovod(v: Values, rank: int, ranks: int) -> list[Item]:
     """Horovod: one all-reduce a fusion buffer, without the messages that agree on which tensors are ready."""
+    divides("ranks", ranks, "clients", v["clients"])
     ready = gradient_bytes(v["model"].name, v["dtype"])[::-1]
     return _backward(v, buckets.fused(ready, v["threshold"]), "buffer")
 
@@ -90,6 +95,7 @@ def parameter_server(v: Values, rank: int, ranks: int) -> list[Item]:
 
 def ring(v: Values, rank: int, ranks: int) -> list[Item]:
     """A ring all-reduce of messages to the next rank: reduce-scatter, then all-gather, of one chunk a step."""
+    divides("ranks", ranks, "clients", v["clients"])
     rings = grid(ranks, {"ring": v["ring"], "rings": 0}, "rings") if v["ring"] else grid(ranks, {"ring": 0}, "ring")
     n, dtype = rings.size("ring"), v["dtype"]
     after, before = rings.shifted(rank, "ring", 1, around=True), rings.shifted(rank, "ring", -1, around=True)

@@ -14,7 +14,8 @@ from omb_py.grammar.key_values import Key
 from omb_py.suites.workloads import classic, data_parallel, experts, model_parallel, tiles
 from omb_py.suites.workloads import settings as s
 from omb_py.suites.workloads.buckets import DDP_CAP_BYTES, DDP_FIRST_BYTES, HOROVOD_BYTES
-from omb_py.suites.workloads.calls import Call, Item, joined, scaled
+from omb_py.suites.workloads.calls import Call, Item, joined, scaled, slowed
+from omb_py.suites.workloads.concurrent import serving, together
 from omb_py.suites.workloads.settings import Values
 from omb_py.suites.workloads.traces import replay
 
@@ -67,6 +68,7 @@ _TOKENS = s.whole(
     0,
 )
 _POINTS = s.whole(1024, "points of a rank, of compute=matmul")
+_CLIENTS = s.whole(1, "ranks that share a device and its T (AccDP)")
 _MODEL = {"model": s.any_model("mlp"), "dtype": s.dtype("float32"), "tokens": _TOKENS}
 _TRAINING = "2·P·T forward, then 4·P·T backward"
 _LAYER = "P_l parameters of a layer's matrices"
@@ -83,6 +85,7 @@ _ALL = (
         _DDP_SOURCE,
         {
             **_MODEL,
+            "clients": _CLIENTS,
             "layout": s.word(
                 "rebuilt",
                 "of all iterations but the first, of the first, or with find_unused_parameters",
@@ -101,7 +104,7 @@ _ALL = (
         data_parallel.horovod,
         f"all-reduces of P·e in all ({_P}); tensors share a buffer up to the threshold",
         "horovod/common/controller.cc (FuseResponses), docs/tensor-fusion.rst of Horovod",
-        {**_MODEL, "threshold": s.size(str(HOROVOD_BYTES), "HOROVOD_FUSION_THRESHOLD")},
+        {**_MODEL, "clients": _CLIENTS, "threshold": s.size(str(HOROVOD_BYTES), "HOROVOD_FUSION_THRESHOLD")},
         _TRAINING,
     ),
     Family(
@@ -124,7 +127,7 @@ _ALL = (
         data_parallel.ring,
         f"2·(n − 1) messages of P·e/n a rank ({_P})",
         "Patarasu and Yuan, JPDC 2009",
-        {**_MODEL, "ring": s.whole(0, "ranks of a ring; 0: all", 0)},
+        {**_MODEL, "clients": _CLIENTS, "ring": s.whole(0, "ranks of a ring; 0: all", 0)},
         _TRAINING,
         ("reduce-scatter", "all-gather"),
     ),
@@ -300,6 +303,49 @@ _ALL = (
         f"2·P_l/n·b a layer and token ({_LAYER})",
     ),
     Family(
+        "serving",
+        "tensor parallel inference of requests that come and go, their tokens in one call (Flover)",
+        serving.serving,
+        "2 all-reduces a layer and turn: of b·p·h·e for b prompts of p tokens that begin, of a·h·e for a requests that "
+        "go on; fused=off: of p·h·e and h·e for each request",
+        "Yao et al., arXiv 2305.13484 (Flover)",
+        {
+            "model": s.attention_model("gpt2-124m"),
+            "dtype": s.dtype("bfloat16"),
+            "layers": _LAYERS,
+            "tp": s.whole(0, "ranks of a model; 0: all", 0),
+            "arrivals": Key(
+                serving.read_arrivals,
+                serving.POISSON,
+                "when requests come: poisson, or @FILE with a line TURN TOKENS for each",
+                normalize=serving.travelling,
+            ),
+            "requests": s.whole(4, "requests, of poisson"),
+            "rate": s.number(0.5, "requests a turn on average, of poisson", 1e-6),
+            "tokens": s.whole(8, "tokens that each gets, of poisson"),
+            "seed": s.whole(1, "of what is drawn", 0),
+            "prompt": s.whole(32, "p, tokens of a request when it begins"),
+            "slots": s.whole(16, "requests at once; others wait until one has all its tokens"),
+            "fused": s.word("on", "one call for all requests of a turn, or one for each", "on", "off"),
+        },
+        f"2·P_l/n for each token and prompt position of a layer ({_LAYER})",
+    ),
+    Family(
+        "together",
+        "two collectives at once, each on a communicator of its own",
+        together.together,
+        "the bytes of each, as a rank puts them in",
+        "NCCL_TESTS_SPLIT of nccl-tests; -multi of the IMB User Guide",
+        {
+            "first": Key(together.read_collective, "allreduce/1M", "OP/SIZE, as allreduce/1M"),
+            "second": Key(together.read_collective, "alltoall/1M", "OP/SIZE; none: the first alone"),
+            "ranks": s.word("all", "every rank calls both, or each half of the ranks its own", "all", "halves"),
+            "repeat": s.whole(1, "calls of each in a step"),
+            "dtype": s.dtype("float32"),
+        },
+        labels=("first", "second"),
+    ),
+    Family(
         "halo",
         "spatial parallel: edges of tiles of a large image, in rows (1-D) or in rows and columns (2-D)",
         tiles.halo,
@@ -406,6 +452,11 @@ class Workload:
         """The calls of a rank in a step, in order. Raises UsageError if ranks and settings do not fit."""
         return _calls(self, rank, ranks)
 
+    def slowness(self, rank: int) -> float:
+        """How many times as long a rank computes as ``compute`` says."""
+        slow = self.values["slow"]
+        return 1.0 if slow is None else float(slow.of(rank))
+
     def labels(self, rank: int, ranks: int) -> Mapping[tuple[str, int], str]:
         """(label, size) -> the row of the table of calls; all ranks have the same rows in the same order."""
         calls = Counter((call.label, call.size) for call in self.calls(rank, ranks))
@@ -422,7 +473,11 @@ def _calls(workload: Workload, rank: int, ranks: int) -> tuple[Call, ...]:
         calls = joined(family.make(values, rank, ranks))
     except UsageError as error:
         raise UsageError(f"workload {family.name}: {error}") from None
-    return tuple(scaled(call, values["scale"], ranks) for call in calls)
+    slow = values["slow"]
+    if slow and slow.rank >= ranks:
+        raise UsageError(f"workload {family.name}: slow={slow.rank}:… of {ranks} ranks: the last one is {ranks - 1}")
+    factor = workload.slowness(rank)
+    return tuple(slowed(scaled(call, values["scale"], ranks), factor) for call in calls)
 
 
 @lru_cache(maxsize=256)

@@ -150,6 +150,15 @@ def _decode(v: Values, ranks: int) -> Memory:
     )
 
 
+def _serving(v: Values, ranks: int) -> Memory:
+    n, item, shape = one_and_copies("tp", v["tp"], ranks).size("tp"), DTYPES[v["dtype"]].itemsize, v["model"].shape
+    arrivals = v["arrivals"] or ((0, v["tokens"]),) * v["requests"]
+    places, longest = min(v["slots"], len(arrivals)), v["prompt"] + max(tokens for _, tokens in arrivals)
+    cached = 2 * layers(v) * shape.kv_hidden * item * longest * places / n
+    formula = f"2·L·{longest}·h_kv·e/tp keys and values of each of {places} requests at once"
+    return Memory(item * v["model"].parameters / n, "P·e/tp", cached, formula)
+
+
 _FORMULAS: Final[Mapping[str, Callable[[Values, int], Memory]]] = MappingProxyType(
     {
         "ddp": _replicated,
@@ -165,6 +174,7 @@ _FORMULAS: Final[Mapping[str, Callable[[Values, int], Memory]]] = MappingProxyTy
         "gems": _gems,
         "three_d": _three_d,
         "decode": _decode,
+        "serving": _serving,
     }
 )
 """Family -> its memory. The others hold no model."""

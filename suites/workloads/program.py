@@ -232,11 +232,14 @@ def _due(call: Call, since: int) -> bool:
     return call.until is not None and since >= call.until
 
 
-def _timed(calls: list[Call], compute: int | None) -> tuple[list[Body], Body]:
-    """Computing before each call, and at the end: `compute` ns in all; None: as long as the calls take one by one."""
-    whole = sum(call.work for call in calls)
+def _timed(calls: list[Call], compute: int | None, slowness: float) -> tuple[list[Body], Body]:
+    """Computing before each call, and at the end: `compute` ns in all; None: as long as the calls take one by one.
+
+    `slowness` multiplies all of it.
+    """
+    whole = sum(call.work for call in calls) / slowness
     if not whole:  # no call says what comes before it
-        everything = _computing(1.0, compute)
+        everything = _computing(slowness, compute)
         return ([everything, *[()] * (len(calls) - 1)], ()) if calls else ([], everything)
     return [_computing(call.work / whole, compute) if call.work else () for call in calls], ()
 
@@ -277,6 +280,7 @@ def program_of(workload: Workload, world: World, sync: str = "barrier", most: in
         before = [_multiplied(call.before) for call in calls]
         after = _multiplied(product for call in calls for product in call.after)
     else:
-        before, after = _timed(calls, None if compute is None else compute.of(world.size))
+        time_ns = None if compute is None else compute.of(world.size)
+        before, after = _timed(calls, time_ns, workload.slowness(world.rank))
     stages = _serial(workload, placed, world, sync), _flight(placed, sync), _step(placed, before, after, sync)
     return Program(buffers, stages)

@@ -50,6 +50,27 @@ def _compute(text: str) -> Computing | None:
     return Computing(round(parse_duration(text.removesuffix("/n")) * 1e9), text.endswith("/n"))
 
 
+@dataclass(frozen=True, slots=True)
+class Slow:
+    """A rank whose computing takes `factor` times as long as that of the others."""
+
+    rank: int
+    factor: float
+
+    def of(self, rank: int) -> float:
+        """The factor of a rank."""
+        return self.factor if rank == self.rank else 1.0
+
+
+def _slow(text: str) -> Slow | None:
+    if text == "off":
+        return None
+    rank, colon, factor = text.partition(":")
+    if not colon:
+        raise UsageError(f"{text!r}: write RANK:FACTOR, as 3:2.5, or off")
+    return Slow(parse_whole(rank, least=0), parse_number(factor, least=1.0))
+
+
 def _order(text: str) -> tuple[str, ...]:
     return tuple(filter(None, text.split("-")))
 
@@ -101,6 +122,7 @@ COMMON: Final[Mapping[str, Key]] = {
         "time of the step's computing: 5ms; 5ms/n: of all ranks together; auto: as long as all calls take one "
         "by one; matmul: real matrix products of the layers' sizes, as long as they take",
     ),
+    "slow": Key(_slow, "off", "a slow rank, as 3:2.5: the computing of rank 3 takes 2.5 times as long"),
 }
 """Keys of every family."""
 FLOATS: Final = ("float32", "bfloat16", "float16", "float64")

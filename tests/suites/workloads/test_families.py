@@ -34,6 +34,8 @@ SMALL = {
     "three_d": "tp=2,pp=2,dp=1,layers=2,micro=3,scale=1/4096",
     "moe": "tokens=4,hidden=64,experts=8,top=2,routing=drawn,node=2,limit=1,backward=on",
     "decode": "layers=2,requests=3",
+    "serving": "layers=1,requests=3,tokens=3,prompt=4,scale=1/8",
+    "together": "first=allreduce/400,second=alltoall/400",
     "halo": "columns=2,side=32,channels=2",
     "kmeans": "clusters=8,features=4",
     "knn": "queries=8,features=4",
@@ -57,6 +59,7 @@ def many(ranks: int) -> dict[str, str]:
         "three_d": "tp=2,pp=2,layers=2,micro=1",
         "moe": "ep=4,tokens=8",
         "decode": "tp=4,layers=1",
+        "serving": "tp=4,layers=1,requests=2,tokens=2",
         "halo": f"columns={ranks // 32 or 1},layers=1",
     }
 

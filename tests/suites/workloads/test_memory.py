@@ -54,6 +54,12 @@ def test_inference_keeps_keys_and_values() -> None:
     assert memory.activations == 2 * 80 * 1024 * 2 * 4096 / 8
 
 
+def test_requests_at_once_keep_keys_and_values_of_their_longest() -> None:
+    memory = of("serving:model=llama2-70b,prompt=100,slots=3,arrivals=0 5;1 20;2 1;3 1", 8)
+    assert memory.activations == 3 * 80 * 2 * 1024 * 2 * 120 / 8
+    assert of("serving:model=llama2-70b,requests=2,prompt=100,tokens=20", 8).activations == memory.activations * 2 / 3
+
+
 @given(st.sampled_from([1, 2, 4, 8]), st.sampled_from([1, 2, 4]), st.sampled_from([1, 2, 3]))
 def test_three_d_with_one_of_a_kind_is_that_kind(tp: int, pp: int, dp: int) -> None:
     text = f"three_d:model=llama2-7b,tp={tp},pp={pp},dp={dp}"

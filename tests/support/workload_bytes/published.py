@@ -179,6 +179,20 @@ PUBLISHED: Final = (
         f"{_MEGATRON}; {_LLAMA_70B}",
     ),
     Published(
+        "serving:model=gpt2-124m,arrivals=0 3;1 1;2 2,prompt=32",
+        4,
+        "2·L all-reduces of b·p·h·e for prompts that begin, of a·h·e for requests that go on",
+        ("72 × 32·768·2", "72 × 768·2"),
+        "Yao et al., arXiv 2305.13484, section 3",
+    ),
+    Published(
+        "together:first=allreduce/1M,second=alltoall/64K",
+        4,
+        "each collective's vector",
+        ("1 × 1024·1024", "1 × 64·1024"),
+        "-multi of the IMB User Guide 2021.8; NCCL_TESTS_SPLIT of nccl-tests",
+    ),
+    Published(
         "halo:layers=3,batch=2",
         4,
         "b·c·e·(k − 1)/2 times the edge to each of two neighbors",

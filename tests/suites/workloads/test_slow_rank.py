@@ -1,0 +1,58 @@
+"""A slow rank: what it does to those that wait for it, and clients that share a device."""
+
+from __future__ import annotations
+
+import pytest
+
+from omb_py.errors import UsageError
+from omb_py.suites.workloads.families import parse_workload
+from omb_py.suites.workloads.memory import needed
+from tests.suites.workloads.test_families import calls, step
+
+
+def steps(text: str, ranks: int = 4) -> list[float]:
+    """The step's time on every rank, µs."""
+    laps = step(f"{text},compute=1ms", ranks).laps
+    return [a + b for a, b in zip(laps["step.compute"], laps["step.exposed"], strict=True)]
+
+
+def test_all_wait_for_a_slow_rank_in_an_all_reduce() -> None:
+    alike, delayed = steps("ddp:model=mlp"), steps("ddp:slow=3:4")
+    assert [late - early for early, late in zip(alike, delayed, strict=True)] == pytest.approx([3000] * 4, rel=0.01)
+
+
+def test_an_asynchronous_server_answers_the_others_at_once() -> None:
+    """The slow worker is the last: those before it are served in the order in which they are ready."""
+    sync, free = (steps(f"parameter_server:mode={mode},slow=3:4") for mode in ("sync", "async"))
+    assert min(sync[1:]) > 4000, "all workers wait for the slow one"
+    assert max(free[1:3]) < 3000 < 4000 < free[3]
+
+
+def test_only_the_slow_rank_computes_more() -> None:
+    flop = [sum(c.flop for c in own) for own in calls("ddp:slow=1:2.5,compute=matmul", 4)]
+    assert flop[1] == 2.5 * flop[0] and flop[0] == flop[2] == flop[3]
+    laps = step("ddp:slow=1:3", 4).laps["step.compute"]
+    assert laps[1] == pytest.approx(3 * laps[0], rel=0.01), "also where the computing is as long as all calls"
+
+
+@pytest.mark.parametrize("text", ["3", "a:2", "1:0.5", "1:"])
+def test_what_is_no_slow_rank(text: str) -> None:
+    with pytest.raises(UsageError, match="workload ddp: slow: "):
+        parse_workload(f"ddp:slow={text}")
+
+
+def test_a_slow_rank_that_there_is_not() -> None:
+    with pytest.raises(UsageError, match=r"slow=4:… of 4 ranks: the last one is 3"):
+        calls("ddp:slow=4:2", 4)
+
+
+@pytest.mark.parametrize("name", ["ddp", "horovod", "ring"])
+def test_clients_of_a_device_share_its_samples_and_fill_its_memory(name: str) -> None:
+    """Each still reduces the whole gradient (AccDP: Alnaasan et al., HiPC 2022)."""
+    one, two = (f"{name}:model=gpt2-124m,tokens=64,compute=matmul,clients={clients}" for clients in (1, 2))
+    assert [c.sent for c in calls(one, 4)[0]] == [c.sent for c in calls(two, 4)[0]]
+    assert sum(c.flop for c in calls(one, 4)[0]) == 2 * sum(c.flop for c in calls(two, 4)[0])
+    alone, shared = needed(parse_workload(one), 4), needed(parse_workload(two), 4)
+    assert alone and shared and shared.states == 2 * alone.states and shared.activations == alone.activations
+    with pytest.raises(UsageError, match="ranks 3 cannot be divided by clients 2"):
+        calls(two, 3)
