@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from omb_py.engine.program.dtypes import DTYPES
 from omb_py.results.caveats import parameters_of_caveats
 from omb_py.results.formats.osu_titles import TITLES, family
 from omb_py.results.importers import osu_names as names
@@ -35,6 +37,8 @@ _INIT = re.compile(r"\s*nprocs: (\d+), min: (\d+)( ms)?, max: (\d+)(?: ms)?, avg
 _HELLO = re.compile(r"\s*This is a test with (\d+) processes\s*")
 _WINDOWED = re.compile(r"\s*# \[ pairs: (\d+) \] \[ window size: (\d+|varied) \]\s*")
 _BUFFERS = re.compile(r"\s*# Send Buffer on (.+?) and Receive Buffer on (.+?)\s*")
+_BELOW_A_TITLE = re.compile(r"# (?:\[ pairs: |Window creation:|Synchronization:|Partitions:|Send Buffer on )")
+"""Lines that follow a title; the further types of ``-T`` repeat only their own line and the head."""
 
 
 @dataclass(slots=True)
@@ -73,6 +77,8 @@ class Building:
     length: int = 0
     """Length of the head or the longest row, which shows whether the last line is cut off."""
     rate_table: bool = False
+    after_blank: bool = False
+    """Whether the last line was blank, as before the title of a collective and never between the types of ``-T``."""
 
     def spoil(self, line: int, why: str) -> None:
         """Exclude the table from the import; the first reason is kept."""
@@ -82,10 +88,15 @@ class Building:
         """Take a line of the table; False when it does not belong to it. Raises BadTable."""
         if self.rows and _LIKE_A_TITLE.search(line.text):
             raise BadTable(f"{shown(line.text.strip())} could be the title of a further table, and is damaged")
-        return self._detail(line.text) or self._heads(line.text) or self._row(line)
+        taken = self._detail(line.text) or self._heads(line.text) or self._row(line)
+        self.after_blank = not line.text.strip()
+        return taken
 
     def _detail(self, text: str) -> bool:
         content = text.strip()
+        again = content.startswith("# Datatype:") and (self.after_blank or self.dtype is None)
+        if self.rows and (again or _BELOW_A_TITLE.match(content)):
+            raise BadTable(f"{shown(content)} after rows: the title of a further table is missing")
         if match := _WINDOWED.fullmatch(text):
             self.prelude.ranks = whole(match[1], INT32 // 2) * 2
             if match[2] == "varied":
@@ -130,7 +141,10 @@ class Building:
             # OMB writes another head for another type alone
             if any(row["dtype"] == self.dtype for row in self.rows):
                 raise BadTable("a second head: the title of a further table is missing or damaged")
-            self.columns, self.length = names.columns(text), len(text.rstrip())
+            columns = names.columns(text)
+            if self.rows and columns != self.columns:
+                raise BadTable("a head with other columns: the title of a further table is missing")
+            self.columns, self.length = columns, len(text.rstrip())
             return True
         return False
 
@@ -261,6 +275,8 @@ class Building:
                 self._check_rates()
             except BadTable as error:
                 self.spoil(self.line, str(error))
+        if self.bad is None and (problem := _of_two_runs(self.rows)):
+            self.spoil(self.line, problem)
         if self.bad is None and not self.rows:
             self.spoil(self.line, "no rows")
         if self.bad is not None:
@@ -293,3 +309,25 @@ def _sync(kind: str | None) -> str | None:
     """The column ``process_sync``: OMB has a barrier after each call of a collective, and none elsewhere."""
     collective = ("collective", "non-blocking", "persistent", "neighborhood")
     return "barrier" if kind in collective else None
+
+
+def _of_two_runs(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Why the types of a table cannot be of one run: all types of ``-T`` have the same sizes, if elements fit."""
+    sizes: dict[str | None, set[int]] = {}
+    for row in rows:
+        sizes.setdefault(row["dtype"], set()).add(row["size_bytes"] or 0)
+    if {"char", "int8"} <= sizes.keys():
+        return "MPI_CHAR and MPI_SIGNED_CHAR in one table: the title of a further table is missing"
+    first, *others = sizes or {None: set()}
+    failed = bool(rows) and rows[-1]["validated"] is False  # OMB ends after a wrong byte
+    for other in others:
+        pairs = ((other, first),) if failed and other is others[-1] else ((other, first), (first, other))
+        for here, there in pairs:
+            width = DTYPES[there].itemsize if there in DTYPES else 1
+            lacking = sorted(size for size in sizes[here] - sizes[there] if size % width == 0)
+            if lacking:
+                return (
+                    f"{here} has {lacking[0]} B and {there} has not: the title of a further table is missing, or a run "
+                    f"with -T was cut off; take {other}'s rows away to import the others"
+                )
+    return ""

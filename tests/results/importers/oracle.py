@@ -1,10 +1,11 @@
 """Nothing is silently misread: what came through a damaged text stands in that text, under its own title.
 
-``python -m tests.results.importers.oracle [MUTATIONS [SEED]]`` asks two oracles that know no reader:
+``python -m tests.results.importers.oracle [MUTATIONS [SEED]]`` asks three oracles that know no reader:
 
 - The known texts of every tool are mutated. Value and size of each row that is read must be words of one line.
 - A second table follows a first one, and each place of its head is damaged in turn. Each row that is read must be one
   of the undamaged two texts, with its benchmark and type.
+- Each text of OMB follows each other one without its title: no row of it may be read as one of the first.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import random
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import islice, product
 from typing import Any
 
 from omb_py.errors import UsageError
@@ -32,6 +33,9 @@ PAIRS = {
     "nccl-tests": (nccl_texts.SECOND, nccl_texts.ALLTOALL),
     "IMB": (imb_texts.MPI1, imb_texts.NBC),
 }
+_TITLE_ALONE = re.compile(r"^# OSU .*\n", re.MULTILINE)
+_TITLE = re.compile(r"^\n?# OSU .*\n", re.MULTILINE)
+"""With the blank line above it."""
 _NO_WORD = re.compile(r"[\s,:\"{}\[\]()]+")
 
 
@@ -125,6 +129,20 @@ def mistaken(first: str, second: str, every: int = 1) -> Iterator[tuple[str, tup
                 yield damaged, row
 
 
+def untitled(every: int = 1) -> Iterator[tuple[str, str]]:
+    """(first, second) of OMB's texts whose rows were all given to the first when the second lost its title.
+
+    Args:
+        every: take each of so many pairs.
+    """
+    for first, second in islice(product(OMB, OMB), 0, None, every):
+        alone = identities(OMB[first])
+        for title in (_TITLE_ALONE, _TITLE):
+            lost, cut = title.subn("", OMB[second], count=1)
+            if cut and {row[0] for row in alone} == {row[0] for row in identities(OMB[first] + lost) - alone}:
+                yield first, second
+
+
 def _named(benchmark: str, head: str) -> bool:
     """Whether the damaged head says this benchmark: one letter less makes an alltoall of an alltoallw."""
     letters = re.sub(r"[^a-z]", "", head.lower())
@@ -143,7 +161,10 @@ def main(words: Sequence[str]) -> int:
         print(f"{name}: damaged heads put {len(rows_of_others)} rows under another title")
         print("".join(f"  {row}\n" for row in rows_of_others[:10]), end="")
         failed |= bool(rows_of_others)
-    return int(failed)
+    taken = list(untitled())
+    print(f"OMB without titles: {len(taken)} of {len(OMB) ** 2} pairs give the rows of the second to the first")
+    print("".join(f"  {first} + {second}\n" for first, second in taken[:10]), end="")
+    return int(failed or bool(taken))
 
 
 if __name__ == "__main__":
