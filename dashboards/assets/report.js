@@ -1,6 +1,6 @@
 "use strict";
 (() => {
-  const data = JSON.parse(document.getElementById("views").textContent);
+  const views = JSON.parse(document.getElementById("views").textContent);
   const drawn = new Set();
   const root = document.documentElement;
   let paper = 0; // while it is printed: what fits between the margins of A4 and of Letter, in pixels
@@ -8,9 +8,9 @@
   const theme = () => root.dataset.theme || "light";
 
   // what a phone shows: smaller margins, fewer ticks, panels that stand side by side get room for their labels
-  const fitted = (layout, width) => {
+  const fitted = (layout, template, width) => {
     const made = structuredClone(layout);
-    made.template = data.templates[theme()];
+    made.template = template;
     made.width = width;
     made.autosize = false;
     if (narrow()) {
@@ -47,17 +47,18 @@
 
   const draw = async (place) => {
     drawn.add(place);
-    try { await unpacked; } catch { return; }
-    const view = data.views[Number(place.dataset.view)];
-    if (!view.spec) return;
-    const layout = fitted(view.spec.layout, paper || place.clientWidth);
+    let figures;
+    try { figures = await unpacked; } catch { return; }
+    const spec = figures?.specs[Number(place.dataset.view)];
+    if (!spec) return;
+    const layout = fitted(spec.layout, figures.templates[theme()], paper || place.clientWidth);
     place.style.minHeight = layout.height + "px";
-    return Plotly.react(place, view.spec.data, layout, { displaylogo: false, displayModeBar: narrow() ? false : "hover",
+    return Plotly.react(place, spec.data, layout, { displaylogo: false, displayModeBar: narrow() ? false : "hover",
       modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]] });
   };
 
   const fill = (details) => {
-    const view = data.views[Number(details.dataset.table)];
+    const view = views[Number(details.dataset.table)];
     const place = details.querySelector(".scroll");
     if (place.firstChild) return;
     const table = document.createElement("table");
@@ -138,7 +139,7 @@
     details.addEventListener("toggle", () => { if (details.open) fill(details); });
   }
   for (const button of document.querySelectorAll("button[data-copy]")) {
-    const view = data.views[Number(button.dataset.copy)];
+    const view = views[Number(button.dataset.copy)];
     button.addEventListener("click", () => copy(button, button.dataset.what === "csv" ? csv(view) : view.commands.join("\n")));
   }
   // what is hidden has no width: it is drawn when it is shown

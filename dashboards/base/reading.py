@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import series
+from omb_py.dashboards.base.selection import Selection
 from omb_py.errors import UsageError
 from omb_py.results.compare.tags import COMPARE_SIDE
-from omb_py.results.store.paths import OnSkip, pass_over
+from omb_py.results.store.paths import DATE, OnSkip, files, pass_over
 from omb_py.results.store.read import load_table, to_frame
 
 if TYPE_CHECKING:
@@ -19,26 +20,36 @@ if TYPE_CHECKING:
 MAPS = ("tags", "parameters")
 _LAUNCH = "launch_id"
 _AT_ONCE = 12
+_FEW_FILES = 500
+"""Files up to which all columns are read at once: opening them again and again takes longer than they take memory."""
 _ATTEMPTS = 5
 _PAIR, _NEXT = "\x1f", "\x1e"
 """Between a key and its value, and between pairs: control characters, which no key has."""
 _WHO = ("run_id", "library", "library_version", "binding")
 
 
-def read_prepared(store: Path, columns: Sequence[str], on_skip: OnSkip | None = None, **filters: Any) -> pd.DataFrame:
+def read_prepared(
+    store: Path, columns: Sequence[str], on_skip: OnSkip | None = None, selection: Selection | None = None
+) -> pd.DataFrame:
     """What :func:`omb_py.dashboards.base.series.prepared` makes of the cells of a store, texts as categories.
 
     Args:
         store: the folder.
-        columns: columns of the store; :data:`MAPS` and those of the prepared rows' tags among them.
+        columns: columns of the store; :data:`MAPS`, ``date`` and those of the prepared rows' tags among them.
         on_skip: called with the path and the reason for each file that cannot be read.
-        **filters: as of :func:`omb_py.results.store.read.load`.
+        selection: the rows to read; all when None.
 
-    Raises UsageError when there is no such folder.
+    Raises:
+        UsageError: there is no such folder, or a filter has an impossible value.
     """
     import pyarrow as pa
 
-    maps, table = _read(store, columns, on_skip, filters)
+    chosen = selection or Selection()
+    maps, table = _read(store, columns, on_skip, chosen.columns)
+    if chosen.tags or any(chosen.days):
+        kept = _kept(chosen, maps["tags"], table[DATE])
+        maps = {name: (codes[kept], known) for name, (codes, known) in maps.items()}
+        table = table.filter(kept)
     frame = to_frame(table)
     for name in [name for name in frame if frame[name].dtype.name == "category"]:
         frame[name] = _texts(frame[name].cat.codes, list(frame[name].cat.categories))
@@ -49,23 +60,38 @@ def read_prepared(store: Path, columns: Sequence[str], on_skip: OnSkip | None = 
     return series.compact(series.with_means(frame))
 
 
+def _kept(selection: Selection, tags: tuple[Any, list[dict[str, str]]], days: pa.ChunkedArray) -> Any:
+    """Which rows fit: each pair of tags and day that occurs is looked at once."""
+    import numpy as np
+
+    codes, known = tags
+    whole = days.combine_chunks()
+    fits = [
+        [selection.fits(own, day) for day in whole.dictionary.to_pylist()]
+        for own in [*known, {}]  # the last one is that of -1
+    ]
+    places = whole.indices.to_numpy()
+    return np.array(fits, dtype=bool)[codes, places] if len(places) else np.array([], dtype=bool)
+
+
 def _read(
     store: Path, columns: Sequence[str], on_skip: OnSkip | None, filters: Mapping[str, Any]
 ) -> tuple[dict[str, tuple[Any, list[dict[str, str]]]], pa.Table]:
     """The maps as :func:`_distinct` has them, and the other columns, texts as dictionaries.
 
-    Some columns at a time: decoding all of them at once takes three times the memory of what it gives.
+    Of a large store some columns at a time: decoding all of them at once takes three times the memory of what it gives.
     """
     import pyarrow as pa
 
+    at_once = _AT_ONCE if len(files(store)) > _FEW_FILES else len(columns)
     for _ in range(_ATTEMPTS):
         maps: dict[str, tuple[Any, list[dict[str, str]]]] = {}
         known: dict[str, pa.ChunkedArray] = {}
         rest = [name for name in columns if name != _LAUNCH]
         whole = True
         after: pa.ChunkedArray | None = None
-        for at in range(0, len(rest), _AT_ONCE):
-            names = [_LAUNCH, *rest[at : at + _AT_ONCE]]
+        for at in range(0, len(rest), at_once):
+            names = [_LAUNCH, *rest[at : at + at_once]]
             table = load_table(store, columns=names, on_skip=on_skip if at == 0 else pass_over, **filters)
             for name in names:
                 if name in MAPS:

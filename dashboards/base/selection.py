@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from omb_py.errors import UsageError, nearest
 from omb_py.results.store import schema
 from omb_py.results.store.read import DATE
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 TAG = "tags."
 """``tags.K=V`` filters by a tag."""
@@ -38,15 +34,11 @@ class Selection:
         parts += [f"{TAG}{name}={value}" for name, values in self.tags.items() for value in values]
         return " ".join([*parts, *([f"{DATE}={self.days[0]}{RANGE}{self.days[1]}"] if any(self.days) else [])])
 
-    def apply(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Rows that fit tags and days; the columns are filtered when the store is read."""
-        for name, values in self.tags.items():
-            fits = [bool(t) and t.get(name) in values for t in frame["tags"]]
-            frame = frame.iloc[[place for place, fit in enumerate(fits) if fit]]
+    def fits(self, tags: Mapping[str, str], day: str) -> bool:
+        """True for a cell with these tags, measured on this day; the columns are filtered when the store is read."""
         first, last = self.days
-        if first:
-            frame = frame[frame[DATE] >= first]
-        return frame[frame[DATE] <= last] if last else frame
+        known = all(tags.get(name) in values for name, values in self.tags.items())
+        return known and first <= day and (not last or day <= last)
 
 
 def parse(words: Iterable[str]) -> Selection:

@@ -202,6 +202,12 @@ def compact(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(**columns)
 
 
+def occurring(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows with only the categories that occur among them: others would show as empty groups."""
+    columns = {name: frame[name] for name in frame.columns if frame[name].dtype.name == "category"}
+    return frame.assign(**{str(name): column.cat.remove_unused_categories() for name, column in columns.items()})
+
+
 def concat(parts: Iterable[pd.DataFrame]) -> pd.DataFrame:
     """Rows below each other."""
     import pandas as pd
@@ -339,8 +345,16 @@ def cell_ids(rows: pd.DataFrame, by: str = "size_bytes") -> dict[int, str]:
     Launch and comparability key name one row, and by it a series and a message size (:func:`of_cell`).
     """
     last = rows.drop_duplicates(by, keep="last")
-    names = zip(last[by].fillna(0), last["launch_id"], last["comparability_key"], strict=True)
-    return {int(value): f"{launch}/{key}" for value, launch, key in names}
+    return dict(zip(map(int, last[by].fillna(0)), cell_names(last), strict=True))
+
+
+CELL = ("launch_id", "comparability_key")
+"""Columns that name one row."""
+
+
+def cell_names(rows: pd.DataFrame) -> list[str]:
+    """``LAUNCH/KEY`` of each row."""
+    return [f"{launch}/{key}" for launch, key in zip(*(rows[name] for name in CELL), strict=True)]
 
 
 def of_cell(rows: pd.DataFrame, name: str) -> pd.DataFrame:

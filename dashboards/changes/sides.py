@@ -79,15 +79,20 @@ class Pair:
 
 def sides(frame: pd.DataFrame) -> list[Side]:
     """The sides of prepared cells, those of one library together, older versions first."""
+    if not len(frame):
+        return []
     names = [name for name in COLUMNS if name in frame]
-    if "parameters" in frame:
-        distinct = frame[[*names, KEY, "parameters"]].drop_duplicates()
+    apart = series.varying(frame, names)  # most columns have one value: comparing all of them takes ten times as long
+    if series.varying(frame, ("parameters",)):
+        distinct = frame[[*apart, KEY, "parameters"]].drop_duplicates()
         # they belong to what was measured, until one side has several for the same thing
-        names += ["parameters"] if distinct.duplicated([*names, KEY]).any() else []
+        several = ["parameters"] if distinct.duplicated([*apart, KEY]).any() else []
+        names, apart = [*names, *several], [*apart, *several]
+    first = {name: frame[name].iloc[0] for name in names}
     known: dict[tuple[Any, ...], set[str]] = {}
-    distinct = frame[[*names, KEY]].drop_duplicates().astype(object)
-    for *values, key in distinct.itertuples(index=False):
-        who = tuple(None if theme.absent(value) else value for value in values)
+    for *values, key in frame[[*apart, KEY]].drop_duplicates().astype(object).itertuples(index=False):
+        own = {**first, **dict(zip(apart, values, strict=True))}
+        who = tuple(None if theme.absent(value) else value for value in own.values())
         known.setdefault(who, set()).update(() if theme.absent(key) else (str(key),))
     named = _names([dict(zip(names, who, strict=True)) for who in known])
     whole = [
@@ -98,14 +103,19 @@ def sides(frame: pd.DataFrame) -> list[Side]:
 
 
 def times_of(known: Sequence[Side], rows: pd.DataFrame) -> list[dict[str, float]]:
-    """Of each of some sides its time by comparability key, in µs, of rows with one ``median_us`` a side and key."""
+    """Of each side its time by comparability key, in µs.
+
+    Args:
+        known: all sides of the rows.
+        rows: one ``median_us`` a side and key.
+    """
     if not known:
         return []
-    names = list(known[0].values)
-    by_who: dict[tuple[Any, ...], dict[str, float]] = {tuple(side.values.values()): {} for side in known}
-    for *values, key, time in rows[[*names, KEY, "median_us"]].astype(object).itertuples(index=False):
+    apart = [name for name in known[0].values if len({side.values[name] for side in known}) > 1]
+    by_who: dict[tuple[Any, ...], dict[str, float]] = {tuple(side.values[name] for name in apart): {} for side in known}
+    for *values, key, time in zip(*(rows[name] for name in (*apart, KEY, "median_us")), strict=True):
         who = tuple(None if theme.absent(value) else value for value in values)
-        if who in by_who and not theme.absent(key) and not theme.absent(time) and 0 < time < math.inf:
+        if not theme.absent(key) and not theme.absent(time) and 0 < time < math.inf:
             by_who[who][str(key)] = float(time)
     return list(by_who.values())
 

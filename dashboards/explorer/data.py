@@ -17,10 +17,9 @@ from omb_py.dashboards.views.cells import COLUMNS, RANK_LISTS, Cells, Panel, spl
 from omb_py.dashboards.views.fits import MESSAGES
 from omb_py.errors import UsageError
 from omb_py.results.analysis.series import WHO
-from omb_py.results.checks.guidelines import FAMILY
-from omb_py.results.store.paths import no_store, pass_over
+from omb_py.results.store.paths import no_store
 from omb_py.results.store.provenance import provenance_of
-from omb_py.results.store.read import files, load, load_launches
+from omb_py.results.store.read import files, load_launches
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -218,10 +217,6 @@ class _Chosen(Cells):
         frame = self.data.frame
         return self.data.with_lists(used(frame[frame["launch_id"].isin(launches)]), RANK_LISTS)
 
-    def guideline_rows(self) -> pd.DataFrame:
-        launches = list(dict.fromkeys(self.guidelines["launch_id"]))
-        return load(self.store, columns=COLUMNS, on_skip=pass_over, family=FAMILY, launch_id=launches)
-
 
 def _all(fits: Sequence[Any]) -> Any:
     """Where all of the masks are true."""
@@ -259,8 +254,4 @@ def left_out(chosen: pd.DataFrame, drawn: pd.DataFrame) -> str:
 def used(frame: pd.DataFrame) -> pd.DataFrame:
     """The rows to draw, with only the categories that occur among them: of more than :data:`MOST_WHOLE` the newest
     :data:`MOST_DRAWN`."""
-    frame = (_newest(frame, MOST_DRAWN) if len(frame) > MOST_WHOLE else frame).copy(deep=False)
-    for name in frame.columns:
-        if frame[name].dtype.name == "category":
-            frame[name] = frame[name].cat.remove_unused_categories()
-    return frame
+    return series.occurring(_newest(frame, MOST_DRAWN) if len(frame) > MOST_WHOLE else frame)

@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from omb_py.dashboards.base import series
+from omb_py.dashboards.base.reading import read_prepared
 from omb_py.dashboards.base.selection import Selection
 from omb_py.dashboards.base.view import Item, View, plural
 from omb_py.dashboards.views import registry
@@ -15,7 +16,6 @@ from omb_py.dashboards.views.cells import COLUMNS, Cells, split_guidelines, spli
 from omb_py.dashboards.views.overview import summary
 from omb_py.dashboards.views.repro_commands import Commands
 from omb_py.results.store.provenance import provenance_of
-from omb_py.results.store.read import load
 
 MOST_FIGURES = 30
 """Figures of a report; the table of all measurements leads to what would be the others."""
@@ -119,12 +119,13 @@ def read_cells(store: Path, selection: Selection, skipped: list[tuple[str, str]]
     def skip(path: Path, why: str) -> None:
         skipped.append((str(path), why))
 
-    frame = load(store, columns=COLUMNS, on_skip=skip, **selection.columns)
-    guidelines, frame = split_guidelines(selection.apply(frame))
-    links, rows = split_links(series.prepared(frame))
+    frame = read_prepared(store, COLUMNS, skip, selection)
+    count = len(frame)
+    guidelines, frame = split_guidelines(frame)
+    links, rows = split_links(frame)
     return Cells(
         store,
-        series.compact(rows),
+        series.occurring(rows) if len(rows) < count else rows,
         guidelines,
         links,
         provenance_of(store),

@@ -15,7 +15,7 @@ from omb_py.dashboards.base import theme
 from omb_py.dashboards.base.sparkline import sparkline
 from omb_py.dashboards.base.view import SEPARATOR, View, plural
 from omb_py.dashboards.report.build import Report, TabContent
-from omb_py.dashboards.report.packed_script import packed
+from omb_py.dashboards.report.packed_script import packed, packed_script
 from omb_py.dashboards.report.tabs import chips, panel, tab_list
 from omb_py.dashboards.views import registry
 from omb_py.distribution import pip_install
@@ -173,18 +173,22 @@ def figure_page(spec: Mapping[str, Any]) -> str:
 def _html(title: str, body: Sequence[str], views: Sequence[View], last: str = "") -> str:
     drawing = any(view.spec is not None for view in views)
     scripts = [
-        f'<script type="application/json" id="views">{_json(views)}</script>',
-        _plotly(plain=bool(last)) if drawing else "",
+        f'<script type="application/json" id="views">{_tables(views)}</script>',
+        _drawing(views, plain=bool(last)) if drawing else "",
         f"<script>{asset('unpack.js')}{asset('legend.js')}{asset('linked_hover.js')}{asset('report.js')}{last}</script>",
     ]
     return frame(title, "\n".join(part for part in [*body, *scripts] if part), asset("report.css"), _POLICY, "light")
 
 
-def _plotly(plain: bool) -> str:
-    """The script in a page; plain where a browser prints the page as soon as it is loaded."""
+def _drawing(views: Sequence[View], plain: bool) -> str:
+    """The figures and the script that draws them; plain where a browser prints the page as soon as it is loaded."""
+    figures = _specs(views)
     if plain:
-        return f"<script>{plotly_script()}</script>"
-    return f'<script type="text/plain" id="packed">{packed(plotly_script())}</script>'
+        return f'<script type="application/json" id="figures">{figures}</script><script>{plotly_script()}</script>'
+    return (
+        f'<script type="text/plain" id="figures">{packed(figures)}</script>'
+        f'<script type="text/plain" id="packed">{packed_script(plotly_script())}</script>'
+    )
 
 
 def plotly_script() -> str:
@@ -215,12 +219,17 @@ def rounded(value: Any) -> Any:
     return rounded(value.item()) if hasattr(value, "item") else str(value)
 
 
-def _json(views: Sequence[View]) -> str:
-    shown = [
-        {"spec": view.spec, "columns": view.columns, "rows": view.rows, "commands": view.commands} for view in views
-    ]
-    content = {"templates": {name: theme.template(name) for name in theme.THEMES}, "views": shown}
-    return _json_text(rounded(content))
+def _tables(views: Sequence[View]) -> str:
+    """What a page shows without drawing: never compressed, so that every browser shows it."""
+    return _json_text(
+        rounded([{"columns": view.columns, "rows": view.rows, "commands": view.commands} for view in views])
+    )
+
+
+def _specs(views: Sequence[View]) -> str:
+    """Plotly's specs in the order of the views, null where a view has none, and the templates by theme."""
+    templates = {name: theme.template(name) for name in theme.THEMES}
+    return _json_text(rounded({"templates": templates, "specs": [view.spec for view in views]}))
 
 
 def _json_text(content: Any) -> str:

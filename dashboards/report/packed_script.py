@@ -1,4 +1,4 @@
-"""A script that stands compressed in a page, for pages that are mailed."""
+"""Texts that stand compressed in a page, for pages that are mailed."""
 
 from __future__ import annotations
 
@@ -6,8 +6,16 @@ import base64
 import gzip
 from functools import lru_cache
 
+LEVEL = 6
+"""Of gzip: 9 takes a third more processor time for two thousandths less."""
+
 
 @lru_cache(maxsize=1)
-def packed(script: str) -> str:
-    """A script as gzip in base64: plotly.js takes 2.0 MB instead of 4.8. ``assets/unpack.js`` runs it."""
-    return base64.b64encode(gzip.compress(script.encode(), 9, mtime=0)).decode("ascii")
+def packed_script(script: str) -> str:
+    """:func:`packed` of a script that many pages hold: plotly.js takes 2.0 MB instead of 4.8."""
+    return packed(script)
+
+
+def packed(text: str) -> str:
+    """A text as gzip in base64, which ``assets/unpack.js`` reads."""
+    return base64.b64encode(gzip.compress(text.encode(), LEVEL, mtime=0)).decode("ascii")

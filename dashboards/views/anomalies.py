@@ -99,7 +99,7 @@ def _tails(frame: pd.DataFrame) -> Iterator[Finding]:
 
 def _apart(frame: pd.DataFrame, most: int) -> Iterator[Finding]:
     """The farthest apart first; those after `most` have no words, since nobody reads them."""
-    keys = [n for n in (*series.PANEL, *series.IDENTITY, "size_bytes") if n in frame]
+    keys = series.varying(frame, (*series.PANEL, *series.IDENTITY, "size_bytes")) or ["benchmark"]
     grouped = frame.groupby(keys, dropna=False, observed=True, sort=False)["median_us"]
     ratio = grouped.transform("max") / grouped.transform("min") - 1
     known = frame.assign(_apart=ratio)[ratio > APART].sort_values("_apart", ascending=False, kind="stable")
@@ -122,13 +122,17 @@ def _late(frame: pd.DataFrame, late_hosts: Collection[str]) -> Iterator[Finding]
 
     rows = frame[[hasattr(v, "__len__") and len(v) > 2 for v in frame["slowest_rank_share"]]]
     keys = [n for n in (*series.PANEL, "library", "library_version", "binding", "ranks") if n in rows]
-    for _, part in rows.groupby(keys, dropna=False, observed=True):
-        lists = [np.asarray(v, dtype=np.float64) for v in part["slowest_rank_share"]]
+    part_of = rows.groupby(keys, dropna=False, observed=True).ngroup().to_numpy()
+    shares = rows["slowest_rank_share"].to_numpy()
+    for number in range(part_of.max() + 1 if part_of.size else 0):
+        places = np.flatnonzero(part_of == number)
+        lists = [np.asarray(v, dtype=np.float64) for v in shares[places]]
         lists = [v for v in lists if v.size == lists[0].size]
         share = np.mean(np.stack(lists), axis=0)
         late = int(share.argmax())
         # ties count for every rank in them, so the others must be under an even share
         if share[late] > 3 / share.size and np.delete(share, late).max() < 1 / share.size:
+            part = rows.iloc[places]
             host = next((str(h[late]) for h in part.get("hosts", ()) if h is not None and len(h) == share.size), "")
             if host in late_hosts:
                 continue
@@ -141,8 +145,8 @@ def _late(frame: pd.DataFrame, late_hosts: Collection[str]) -> Iterator[Finding]
 
 
 def _not_monotone(frame: pd.DataFrame) -> Iterator[Finding]:
-    keys = [n for n in (*series.PANEL, *series.IDENTITY) if n in frame]
     timed = frame[(frame["unit"] == "us") & (frame["size_bytes"].fillna(0) > 0)]
+    keys = series.varying(timed, (*series.PANEL, *series.IDENTITY)) or ["benchmark"]
     timed = timed.assign(_series=timed.groupby(keys, dropna=False, observed=True, sort=False).ngroup())
     over = timed.groupby(["_series", "size_bytes"])["median_us"].median().reset_index()
     after = over.groupby("_series")[["size_bytes", "median_us"]].shift(-1)

@@ -65,7 +65,7 @@ class Cells:
     rows: pd.DataFrame
     """Prepared cells (:func:`omb_py.dashboards.base.series.prepared`) with :data:`COLUMNS`, without the two below."""
     guidelines: pd.DataFrame
-    """Cells that ``omb-py guidelines`` measured."""
+    """Cells that ``omb-py guidelines`` measured; prepared."""
     links: pd.DataFrame
     """Cells that ``omb-py links`` measured; prepared."""
     provenance: Callable[[str], Mapping[str, Any]]
@@ -133,7 +133,9 @@ class Cells:
 
     def guideline_rows(self) -> pd.DataFrame:
         """The cells of guidelines as the store has them, with maps as dicts."""
-        return self.guidelines
+        launches = list(dict.fromkeys(self.guidelines["launch_id"]))
+        rows = load(self.store, columns=COLUMNS, on_skip=pass_over, family=GUIDELINES, launch_id=launches)
+        return rows[rows["comparability_key"].isin(set(self.guidelines["comparability_key"]))]
 
     def read_again(self, cell: pd.DataFrame, *columns: str) -> pd.DataFrame:
         """The same rows, prepared, with more columns of the store: lists are not kept in memory."""

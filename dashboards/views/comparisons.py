@@ -205,9 +205,10 @@ def _unjudged(cells: Cells, judged: set[str]) -> list[tuple[float, str, sides.Pa
     apart = []
     # hundreds of pairs are looked at and a handful is drawn: the medians over launches are computed once
     rows = cells.timed
-    names = {*series.PANEL, *series.IDENTITY, sides.KEY, "size_bytes"}
-    by = [name for name in rows if name in names]
+    names = [name for name in (*series.PANEL, *series.IDENTITY, "size_bytes") if name in rows]
+    by = [sides.KEY, *series.varying(rows, names)]  # a column of one value would take time and memory for nothing
     medians = rows.groupby(by, dropna=False, observed=True, sort=False)["median_us"].median().reset_index()
+    medians = medians.join(rows[[name for name in names if name not in by]].head(1), how="cross")
     for name, part in sides.subjects(medians):
         known = sides.sides(part)
         times = dict(zip((side.name for side in known), sides.times_of(known, part), strict=True))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -159,17 +159,42 @@ def over_time_in_report(cells: Cells) -> list[Shown]:
     judged = histories(cells.timed, cells.provenance)
     if judged:
         return judged
-    points: list[tuple[str, pd.DataFrame]] = []
+    longest: list[tuple[int, pd.DataFrame, int, float]] = []
     for _, rows in cells.timed.groupby("benchmark", sort=True, observed=True):
-        if rows["date"].nunique() < 2:
-            continue
-        for line in series.lines(rows, ignore=("library_version", "tags")):
-            size = line.cells.groupby("size_bytes", dropna=False)["launch_id"].nunique().idxmax()
-            cell = line.cells if theme.absent(size) else line.cells[line.cells["size_bytes"] == size]
-            if len(cell) > 2 and cell["date"].nunique() > 1:
-                points.append((", ".join(w for w in (distributions.cell_name(cell), line.label) if w), cell))
-    points.sort(key=lambda point: -len(point[1]))
-    return [Shown(history_view(cell, name), cell) for name, cell in points[:MOST_HISTORIES]]
+        if rows["date"].nunique() > 1:
+            longest += [(count, rows, number, size) for count, number, size in _longest(rows)]
+    longest.sort(key=lambda several: -several[0])
+    points = []
+    for _, rows, number, size in longest[:MOST_HISTORIES]:
+        line = series.lines(rows, ignore=_OVER_TIME)[number]
+        cell = line.cells if math.isinf(size) else line.cells[line.cells["size_bytes"] == size]
+        name = ", ".join(w for w in (distributions.cell_name(cell), line.label) if w)
+        points.append(Shown(history_view(cell, name), cell))
+    return points
+
+
+_OVER_TIME = ("library_version", "tags")
+"""Columns that may differ within a line of points over time."""
+
+
+def _longest(rows: pd.DataFrame) -> Iterator[tuple[int, int, float]]:
+    """Of each line over time with three rows or more on several days: the rows of its size with most launches, its
+    number among :func:`omb_py.dashboards.base.series.lines`, and that size in bytes (infinite where it has none).
+
+    One grouping of all lines: nearly all of them are drawn nowhere.
+    """
+    names = [name for name in series.varying(rows) if name not in _OVER_TIME]
+    known = rows[["launch_id", "date"]].assign(
+        line=rows.groupby(names, sort=True, dropna=False, observed=True).ngroup() if names else 0,
+        size=rows["size_bytes"].astype("float64").fillna(math.inf),
+    )
+    each = known.groupby(["line", "size"], sort=True).agg(
+        launches=("launch_id", "nunique"), rows=("launch_id", "size"), days=("date", "nunique")
+    )
+    best = each.reset_index().sort_values(["line", "launches"], ascending=[True, False], kind="stable")
+    best = best.drop_duplicates("line")
+    best = best[(best["rows"] > 2) & (best["days"] > 1)]
+    yield from zip(map(int, best["rows"]), map(int, best["line"]), map(float, best["size"]), strict=True)
 
 
 def _rows_of(frame: pd.DataFrame, one_series: Series) -> pd.DataFrame:
@@ -216,22 +241,18 @@ def fits(frame: pd.DataFrame, most: int = MOST_FITS) -> list[Shown]:
     """
     timed = frame[(frame["metric"] == "latency") & (frame["median_us"] > 0) & (frame["size_bytes"].fillna(0) > 0)]
     keys = [*WHO, *(name for name in COMPARED if name not in ("size_bytes", "metric", "unit"))]
-    parts = [
-        part
-        for _, part in timed.groupby(keys, observed=True, dropna=False, sort=True)
-        if part["size_bytes"].nunique() >= curve_fit.LEAST
-    ]
-    parts.sort(key=lambda part: -len(part))
-    count: Counter[str] = Counter()
-    turns = []
-    for part in parts:
-        benchmark = str(part["benchmark"].iloc[0])
-        count[benchmark] += 1
-        turns.append((count[benchmark], part))
-    turns.sort(key=lambda turn: turn[0])
+    numbered = timed[["benchmark", "size_bytes"]].assign(
+        part=timed.groupby(keys, observed=True, dropna=False, sort=True).ngroup()
+    )
+    parts = numbered.groupby("part", sort=True).agg(
+        sizes=("size_bytes", "nunique"), cells=("size_bytes", "size"), benchmark=("benchmark", "first")
+    )
+    parts = parts[parts["sizes"] >= curve_fit.LEAST].sort_values("cells", ascending=False, kind="stable")
+    turns = parts.groupby("benchmark", observed=True, sort=False).cumcount().sort_values(kind="stable")
     messages = rows_of(frame[frame["benchmark"] == MESSAGES])
     fitted = []
-    for _, part in turns[:most]:
+    for number in turns.index[:most]:
+        part = timed[numbered["part"] == number]
         try:
             (curve,) = models(rows_of(part), messages)[:1]
         except (UsageError, ValueError):

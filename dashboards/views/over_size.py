@@ -65,7 +65,8 @@ def fits_and_bounds_in_report(cells: Cells) -> Iterator[Shown]:
     yield from fits.fits(cells.timed)
     rows = cells.timed
     largest = rows[rows["ranks"] == rows.groupby("benchmark", observed=True)["ranks"].transform("max")]
-    for panel in replace(cells, rows=largest).panels():
+    bounded = largest[largest["benchmark"].isin(set(cells.bounds["benchmark"]))]
+    for panel in replace(cells, rows=bounded).panels():
         yield from _over_bound(panel, cells.bound_of(panel))
 
 

@@ -123,12 +123,12 @@ def robust(columns: Array, times: Array, weights: Array | None = None) -> tuple[
     Marquardt) and projected on c >= 0.
 
     Args:
-        columns: values of the terms, non-negative, shape (n, k).
+        columns: values of the two terms, non-negative, shape (n, 2).
         times: times, positive, shape (n,).
         weights: 0 or 1, shape (..., n). Each row is a problem of the times whose weight is 1. None: one of all times.
 
     Returns:
-        The coefficients c, shape (..., k), and twice the soft-L1 costs, shape (...).
+        The coefficients c, shape (..., 2), and twice the soft-L1 costs, shape (...).
     """
     weights = np.ones(times.shape) if weights is None else weights
     # columns of ones and of sizes up to megabytes: without scaling the equations are close to singular
@@ -169,13 +169,23 @@ def robust(columns: Array, times: Array, weights: Array | None = None) -> tuple[
 
 
 def _start(unit: Array, times: Array, weights: Array) -> Array:
-    """Start from the non-negative least squares of the relative distances."""
-    from scipy import optimize
-
+    """Start from the non-negative least squares of the relative distances: both terms, or the better one alone."""
     relative = unit / times[:, None]
-    target = np.ones_like(times)
-    flat = [optimize.nnls(relative[w > 0], target[w > 0])[0] for w in weights.reshape(-1, times.size)]
-    return np.array(flat).reshape(*weights.shape[:-1], unit.shape[1])
+    square = np.einsum("...n,nk,nl->...kl", weights, relative, relative)
+    aim = np.einsum("...n,nk->...k", weights, relative)
+    alone = aim / np.maximum(np.einsum("...kk->...k", square), 1e-300)
+    better = aim * alone >= (aim * alone).max(axis=-1, keepdims=True)  # the sum of squares falls by so much
+    determinant = square[..., 0, 0] * square[..., 1, 1] - square[..., 0, 1] ** 2
+    crossed = np.stack(
+        [
+            square[..., 1, 1] * aim[..., 0] - square[..., 0, 1] * aim[..., 1],
+            square[..., 0, 0] * aim[..., 1] - square[..., 0, 1] * aim[..., 0],
+        ],
+        axis=-1,
+    )
+    both = crossed / np.where(determinant > 0, determinant, 1.0)[..., None]
+    usable = (determinant > 0) & (both > 0).all(axis=-1)
+    return np.asarray(np.where(usable[..., None], both, np.where(better, alone, 0.0)), dtype=np.float64)
 
 
 def _noise(residuals: Array, free: int) -> float:

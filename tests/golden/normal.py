@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import csv
+import gzip
 import io
+import itertools
 import json
 import re
 from functools import cache
@@ -92,7 +95,9 @@ def version() -> str:
 def page(text: str) -> str:
     """An HTML page, a tag a line: without styles, and without plotly's own code and pictures."""
     text = re.sub(r"<style.*?</style>", "<style>…</style>", text, flags=re.S)
-    text = re.sub(r"(<script[^>]*>)(.*?)</script>", _script, text, flags=re.S)
+    packed = re.search(r'<script type="text/plain" id="figures">(.*?)</script>', text)
+    specs = json.loads(gzip.decompress(base64.b64decode(packed[1])))["specs"] if packed else []
+    text = re.sub(r"(<script[^>]*>)(.*?)</script>", lambda found: _script(found, specs), text, flags=re.S)
     text = re.sub(r"data:[\w/+;-]+base64,[\w/+=]+", "data:…", text)
     text = re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "<uuid>", text)
     for pattern in FACTS:
@@ -101,19 +106,19 @@ def page(text: str) -> str:
     return "\n".join(line for line in lines if line)
 
 
-def _script(found: re.Match[str]) -> str:
+def _script(found: re.Match[str], specs: list[Any]) -> str:
     """Of the views of a page their tables and commands; of code nothing."""
-    if "application/json" not in found[1]:
+    if 'id="views"' not in found[1]:
         return f"{found[1]}…</script>"
-    views = json.loads(found[2]).get("views", [])
-    return "".join(f"\nview {number}: {_view(view)}" for number, view in enumerate(views))
+    views = itertools.zip_longest(json.loads(found[2]), specs)
+    return "".join(f"\nview {number}: {_view(view, spec)}" for number, (view, spec) in enumerate(views))
 
 
-def _view(view: dict[str, Any]) -> str:
-    rest = {key: value for key, value in view.items() if key not in ("spec", "columns", "rows")}
+def _view(view: dict[str, Any], spec: dict[str, Any] | None) -> str:
+    rest = {key: value for key, value in view.items() if key not in ("columns", "rows")}
     lines = [json.dumps(rest, ensure_ascii=False), json.dumps(view.get("columns"), ensure_ascii=False)]
     lines += [json.dumps(row, ensure_ascii=False) for row in view.get("rows") or () if not _of_the_machine(row)]
-    traces = [f"{trace.get('type')} {trace.get('name')}" for trace in (view.get("spec") or {}).get("data", ())]
+    traces = [f"{trace.get('type')} {trace.get('name')}" for trace in (spec or {}).get("data", ())]
     return "\n  ".join([*lines, f"drawn: {traces}"])
 
 

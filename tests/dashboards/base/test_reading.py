@@ -10,6 +10,7 @@ import pytest
 
 from omb_py.dashboards.base import reading, series
 from omb_py.dashboards.base.reading import read_prepared
+from omb_py.dashboards.base.selection import parse
 from omb_py.dashboards.views.cells import COLUMNS
 from omb_py.errors import UsageError
 from omb_py.results.store.read import load
@@ -55,7 +56,13 @@ def test_it_is_what_the_rows_are_one_by_one(tagged: Path) -> None:
 
 
 def test_filters_and_an_empty_store(tagged: Path, tmp_path: Path) -> None:
-    assert set(read_prepared(tagged, COLUMNS, library="MPICH")["library"]) == {"MPICH"}
+    assert set(read_prepared(tagged, COLUMNS, selection=parse(["library=MPICH"]))["library"]) == {"MPICH"}
+    whole = load(tagged, columns=COLUMNS)
+    chosen = read_prepared(tagged, COLUMNS, selection=parse(["tags.suite_cell=7", "tags.user=ü"]))
+    assert len(chosen) == sum(tags == TAGS[-1] for tags in whole["tags"]) > 0, "also by tags that the text leaves out"
+    (day,) = whole["date"].unique()
+    for words, count in ((f"{day}..", len(whole)), (f"..{day}", len(whole)), ("..2001-01-01", 0), ("2999-01-01..", 0)):
+        assert len(read_prepared(tagged, COLUMNS, selection=parse([f"date={words}"]))) == count
     (tmp_path / "empty").mkdir()
     none = read_prepared(tmp_path / "empty", COLUMNS)
     assert len(none) == 0 and {*COLUMNS} <= {*none.columns}
@@ -70,6 +77,7 @@ def test_files_that_come_in_between_are_read_in_all_columns(tagged: Path, monkey
         return (before if len(asked) < 3 else after).select(columns)
 
     monkeypatch.setattr(reading, "load_table", changing)
+    monkeypatch.setattr(reading, "_FEW_FILES", 0)
     assert len(read_prepared(tagged, COLUMNS)) == len(after)
     monkeypatch.setattr(reading, "load_table", lambda store, columns, **more: next(tables).select(columns))
     tables = iter([before, after] * 100)

@@ -24,10 +24,9 @@ def store(tmp_path: Path, frame) -> Path:
     return write(tmp_path / "store", frame)
 
 
-def views(text: str) -> dict[str, Any]:
-    found = re.search(r'<script type="application/json" id="views">(.*?)</script>', text, re.S)
-    assert found
-    made: dict[str, Any] = json.loads(found.group(1))
+def drawings(text: str) -> list[Any]:
+    (figures,) = re.findall(r'<script type="text/plain" id="figures">(.*?)</script>', text)
+    made: list[Any] = json.loads(gzip.decompress(base64.b64decode(figures)))["specs"]
     return made
 
 
@@ -53,14 +52,17 @@ def test_the_script_is_there_once_and_nothing_is_loaded(store: Path) -> None:
     text = page(report(store, Selection()))
     (script,) = re.findall(r'<script type="text/plain" id="packed">(.*?)</script>', text)
     assert gzip.decompress(base64.b64decode(script)).decode() == plotly_script()
+    assert len([spec for spec in drawings(text) if spec]) == text.count('class="plot"') > 0
+    (tables,) = re.findall(r'<script type="application/json" id="views">(.*?)</script>', text)
+    assert all(set(view) == {"columns", "rows", "commands"} for view in json.loads(tables)), "a browser without gzip"
     assert "default-src 'none'" in text
     assert not re.search(r"(src|href)=[\"']?(https?:)?//", text)
     assert len(text.encode()) < 2_500_000
 
 
 def test_numbers_in_the_page_are_those_of_the_store(store: Path, frame) -> None:
-    drawn = views(page(report(store, parse(["library=MPICH"]))))["views"]
-    line = next(t for v in drawn if v["spec"] for t in v["spec"]["data"] if t.get("mode") == "lines+markers")
+    drawn = drawings(page(report(store, parse(["library=MPICH"]))))
+    line = next(t for spec in drawn if spec for t in spec["data"] if t.get("mode") == "lines+markers")
     stored = frame[frame["library"] == "MPICH"].groupby("size_bytes")["median_us"].median()
     assert line["y"] == pytest.approx(list(stored), rel=1e-5)
 
@@ -72,7 +74,7 @@ def test_what_a_user_wrote_is_text(tmp_path: Path, cell) -> None:
     write_launch(tmp_path, [plain({**row, "started_at": row["started_at"].isoformat()})], {})
     text = page(report(tmp_path, Selection()))
     assert "<img" not in text and "alert(1)</script>" not in text
-    assert text.count("<script") == 3 and text.count("</script>") == 3
+    assert text.count("<script") == 4 and text.count("</script>") == 4
     assert "&lt;img src=x" in text
 
 

@@ -53,8 +53,8 @@ def test_no_text_becomes_a_tag(text: str) -> None:
     read = page(text)
     assert read.tags == PLAIN.tags
     assert read.texts["h2"] == read.texts["li"] == [printable(text)]
-    (views,) = (json.loads(script) for script in read.texts["script"] if script.startswith('{"templates'))
-    assert views["views"][0]["rows"] == [[text, text]]
+    (views,) = (json.loads(script) for script in read.texts["script"] if script.startswith('[{"columns'))
+    assert views[0]["rows"] == [[text, text]]
 
 
 def test_nothing_odd_is_not_said_below_a_node_that_is_named() -> None:
