@@ -15,6 +15,7 @@ import numpy as np
 
 from omb_py.results.compare.interleaved import Interleaved, Levels, Outcome, Pairs, limits
 from omb_py.results.statistics.multiple_testing import holm
+from omb_py.results.statistics.sides.bounded_launches import bounded
 from omb_py.results.statistics.sides.measured_apart import FEWEST_NIGHTS, SHARED_NIGHTS, by_night, drift_allowed_for
 from omb_py.results.statistics.sides.sign_flips import fewest_pairs
 from omb_py.results.statistics.t_test import detectable, launches_needed, ratio_of, rounding
@@ -44,6 +45,8 @@ class Rules:
     """Chance of detection for which the smallest detectable change and the launches needed are computed."""
     rounds: int = 1
     """Most rounds of fresh launches."""
+    bounded: bool = False
+    """Whether launches of another kind count only up to a bound (:func:`bounded`); a tuning's proof asks for it."""
 
     @property
     def level(self) -> float:
@@ -82,6 +85,8 @@ class Round:
     """Name of each pair: pairs of one name were made together, whatever the cell. Empty: by their number."""
     nights: tuple[tuple[float, ...], tuple[float, ...]] = ((), ())
     """Night of each launch of BASE and of NEW, in days; needed where they are not paired. Empty: not known."""
+    bounded: bool = False
+    """Whether launches of another kind count only up to a bound; for pairs alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +229,11 @@ def _asked(rounds: Sequence[Round], question: Question, rules: Rules) -> _Asked:
     def logs(side: Sequence[Launched]) -> tuple[float, ...]:
         return tuple(math.log(getattr(launch, name)) for launch in side)
 
-    return _Asked(statistic, tuple((measured, logs(measured.base), logs(measured.new)) for measured in rounds))
+    def sides(measured: Round) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        both = logs(measured.base), logs(measured.new)
+        return bounded(*both) if measured.bounded and measured.paired else both
+
+    return _Asked(statistic, tuple((measured, *sides(measured)) for measured in rounds))
 
 
 def _has_medians(rounds: Sequence[Round]) -> bool:

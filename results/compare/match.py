@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
@@ -24,6 +24,7 @@ ROUNDS_TAG = tags.COMPARE_ROUNDS
 """Tag of a row of a comparison: how many rounds were declared."""
 SIDE_TAG = tags.COMPARE_SIDE
 PAIR_TAG = tags.COMPARE_PAIR
+BOUNDED_TAG = tags.COMPARE_BOUNDED
 """Tag of a row of a comparison: the number of its pair of launches, whose order was drawn at random."""
 SOURCE = "source"
 _KEY = "comparability_key"
@@ -243,7 +244,8 @@ def _cell(base: Sequence[Row], new: Sequence[Row], nights: Mapping[str, float]) 
             for side, rows in zip(SIDES, (base, new), strict=True)
         }
         if all(launches.values()):
-            rounds.append(_ordered(launches["BASE"], launches["NEW"], nights, may_pair=_all_ours((*base, *new))))
+            ordered = _ordered(launches["BASE"], launches["NEW"], nights, may_pair=_all_ours((*base, *new)))
+            rounds.append(replace(ordered, bounded=is_bounded(base[0])))
     limited = any(row.get("sync_limited") for row in (*base, *new))
     return Cell(base[0], new[0], tuple(rounds), statistic, limited)
 
@@ -261,6 +263,11 @@ def round_of(row: Row) -> int:
 def rounds_of(rows: Iterable[Row]) -> int:
     """Number of rounds that were declared for a stored comparison; 1 where none was."""
     return max((_counted(row, ROUNDS_TAG) for row in rows), default=1)
+
+
+def is_bounded(row: Row) -> bool:
+    """Whether launches of another kind count only up to a bound in the comparison that has measured a row."""
+    return BOUNDED_TAG in dict(row.get("tags") or {})
 
 
 def _counted(row: Row, tag: str) -> int:

@@ -178,6 +178,7 @@ def _notes(report: Report) -> list[str]:
         f"{share_text(rules.tail_delta)}). The chance of any false SLOWER or FASTER among all {report.questions} "
         f"questions{rounds} is {share_text(rules.alpha)}; an interval is of its cell alone, at "
         f"{share_text(rules.level)}",
+        *(["a launch far from the others counts up to a bound, on both sides alike"] if rules.bounded else []),
     ]
     if any(_wanted(answer) for answer in answers):
         lines.append("UNCLEAR (about N): about N launches a side would decide")

@@ -15,6 +15,8 @@ COMPARE_ROUND: Final = "compare_look"
 COMPARE_ROUNDS: Final = "compare_looks"
 COMPARE_SIDE: Final = "compare_side"
 COMPARE_PAIR: Final = "compare_pair"
+COMPARE_BOUNDED: Final = "compare_bounded"
+"""Written where launches of another kind count only up to a bound, as in a tuning's proof."""
 LINKS_PART: Final = "links_part"
 TUNE_SETTING: Final = "tune_setting"
 """Name of the setting of a launch of ``omb-py tune``; ``default`` is the library as it is."""
@@ -36,6 +38,7 @@ BOOKKEEPING: Final = frozenset(
         COMPARE_ROUND,
         COMPARE_ROUNDS,
         COMPARE_PAIR,
+        COMPARE_BOUNDED,
         LINKS_PART,
         TUNE_BLOCK,
     }

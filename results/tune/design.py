@@ -7,6 +7,8 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from omb_py.results.statistics.sides.bounded_launches import bounded
+
 
 @dataclass(frozen=True, slots=True)
 class Design:
@@ -36,12 +38,14 @@ class Design:
         return self.penalty / 2
 
 
-FEWEST_PAIRS, MOST_PAIRS = 10, 40
+FEWEST_PAIRS, MOST_PAIRS = 10, 24
 """Pairs of launches in each round of a proof."""
 _SMALLEST_GAIN = 0.06
 """Smaller gains are not what the number of pairs is for."""
-_SCORES = 1.96 + 2.33
-"""Normal scores: a gain is taken into the second round (two-sided p of 5 %) in 99 of 100 proofs."""
+SCREEN = 0.5
+"""Uncorrected p-value up to which a size of a proof is measured again while it is UNCLEAR."""
+_SCORES = 0.67 + 2.33
+"""Normal scores: a gain is taken into the second round (two-sided p of :data:`SCREEN`) in 99 of 100 proofs."""
 
 
 def pairs_for(gains: Sequence[Sequence[float]]) -> int:
@@ -54,7 +58,8 @@ def pairs_for(gains: Sequence[Sequence[float]]) -> int:
         (scores · spread / smallest gain)², between :data:`FEWEST_PAIRS` and :data:`MOST_PAIRS`.
     """
     sums = freedom = 0.0
-    for gain in gains:
+    for of_size in gains:
+        gain, _ = bounded(of_size, of_size)
         mean = math.fsum(gain) / len(gain)
         sums += math.fsum((value - mean) ** 2 for value in gain)
         freedom += len(gain) - 1

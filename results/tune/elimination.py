@@ -13,16 +13,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from omb_py.results.statistics.order_statistics import median
+from omb_py.results.statistics.sides.bounded_launches import TO_SPREAD
 from omb_py.results.statistics.sides.sign_flips import Flips
 from omb_py.results.statistics.t_test import quantile, rounding
 from omb_py.results.tune.design import Design
 
 DEFAULT_CANDIDATE = 0
 """Number of the default among the candidates."""
-_TIE_LEVEL = 0.95
-_FAR = 4.0
-_TO_SPREAD = 1.4826
-"""A standard deviation over the median distance, of normal numbers."""
+_TIE_LEVEL = 0.98
+_FAR_BELOW, _FAR_ABOVE = 4.0, 3.0
+"""Spreads below the median and above the fast end at which a launch is bounded."""
+_FAST_SHARE = 8
+"""One launch in so many may be faster than the fast end."""
+_SLOW_LAUNCHES = 2
+"""So many launches alone drop nobody."""
 
 Times = Mapping[int, Mapping[int, float]]
 """Candidate -> block -> log of the median of its launch, at one size."""
@@ -78,12 +82,19 @@ def stand(sizes: Sequence[Times], design: Design, candidates: int) -> list[Stand
                 continue
             spare = design.tie if candidate == DEFAULT_CANDIDATE else 0.0  # it is taken unless it is behind by a tie
             half = quantile(0.5 + _TIE_LEVEL / 2, freedom) * error
-            if behind[candidate] > quantile(level, freedom) * error + spare:
+            if _guarded_mean(values) > quantile(level, freedom) * error + spare:
                 slower.add(candidate)
             elif _alike(candidate, leader, behind[candidate], half, design):
                 alike.add(candidate)
         standings.append(Standing(leader, behind, frozenset(slower), frozenset(alike)))
     return standings
+
+
+def _guarded_mean(differences: Sequence[float]) -> float:
+    """The mean, with the two largest differences as large as the third: it needs more than two slow launches."""
+    ordered = sorted(differences)
+    third = ordered[max(0, len(ordered) - _SLOW_LAUNCHES - 1)]
+    return math.fsum(min(value, third) for value in ordered) / len(ordered)
 
 
 def _alike(candidate: int, leader: int, behind: float, half: float, design: Design) -> bool:
@@ -99,10 +110,10 @@ def _alike(candidate: int, leader: int, behind: float, half: float, design: Desi
 
 
 def _clipped(sizes: Sequence[Times]) -> list[dict[int, dict[int, float]]]:
-    """The same times, each at most :data:`_FAR` spreads from the median of its candidate at its size.
+    """The same times, none far above the fast end of its candidate at its size, or far below the median.
 
-    The spread is that of all candidates and sizes, by the median of the distances. So a launch that is slow for a
-    reason of its own counts, but not for more than the others together.
+    Disturbances make launches slower, never faster: of three launches of which two are slow the fast one shows what the
+    candidate takes. The spread is that of all candidates and sizes, by the median of the distances.
     """
     middles = [{c: median(list(blocks.values())) for c, blocks in times.items()} for times in sizes]
     distances = [
@@ -112,14 +123,16 @@ def _clipped(sizes: Sequence[Times]) -> list[dict[int, dict[int, float]]]:
         for log in blocks.values()
         if log != middle[c]
     ]
-    most = _FAR * _TO_SPREAD * median(distances) if distances else 0.0
+    spread = TO_SPREAD * median(distances) if distances else 0.0
     return [
-        {
-            c: {b: min(max(log, middle[c] - most), middle[c] + most) for b, log in blocks.items()}
-            for c, blocks in times.items()
-        }
+        {c: _within(blocks, middle[c] - _FAR_BELOW * spread, _FAR_ABOVE * spread) for c, blocks in times.items()}
         for times, middle in zip(sizes, middles, strict=True)
     ]
+
+
+def _within(blocks: Mapping[int, float], low: float, above: float) -> dict[int, float]:
+    high = sorted(blocks.values())[len(blocks) // _FAST_SHARE] + above
+    return {block: min(max(log, low), high) for block, log in blocks.items()}
 
 
 def _penalised(candidate: int, log: float, design: Design) -> float:

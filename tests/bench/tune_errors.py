@@ -1,6 +1,9 @@
 """How often a tuning errs: libraries with planted costs, a whole tuning of each, and what it costs.
 
-python -m tests.bench.tune_errors --seeds 100
+python -m tests.bench.tune_errors --seeds 200
+
+It ends with 1 if of any kind of launches fewer than 95 % find all boundaries, more than 1 % leave a size over 5 % from
+the best, or the mean cost is over 0.4 of the full grid; or if over 1 % of tunings of equal algorithms write a rule.
 """
 
 from __future__ import annotations
@@ -46,7 +49,7 @@ def main(words: list[str] | None = None) -> int:
             f"{sum(launches) / n:.0f} |",
             flush=True,
         )
-        bad = bad or (name == "spread 2 %" and (right < 0.95 * n or wrong > 0.01 * n or max(shares) > MOST_COST))
+        bad = bad or right < 0.95 * n or wrong > 0.01 * n or sum(shares) > MOST_COST * n
         print(f"{time.process_time() - began:.0f} s", file=sys.stderr)
     print("\n| launches of equal algorithms | no rule | cost |\n|---|---|---|", flush=True)
     for name, noise in KINDS.items():

@@ -103,7 +103,9 @@ def conduct(
         for cell in chosen:
             if values["BASE"][cell]:
                 base, new = (tuple(values[side][cell]) for side in SIDES)
-                conducted.cells[cell].append(Round(base, new, paired=True, pairs=tuple(pairs[cell])))
+                conducted.cells[cell].append(
+                    Round(base, new, paired=True, pairs=tuple(pairs[cell]), bounded=design.rules.bounded)
+                )
         conducted.judged = judge(conducted.cells, design.rules)
         chosen = [cell for cell in chosen if conducted.judged[cell].flagged]
         if not chosen:

@@ -23,7 +23,7 @@ from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.printers import Kept
 from omb_py.orchestrate.running.run import new_run, start
 from omb_py.results.compare.judge import Launched, Rules
-from omb_py.results.compare.match import PAIR_TAG, ROUND_TAG, ROUNDS_TAG, SIDE_TAG, SIDES, Side, from_row
+from omb_py.results.compare.match import BOUNDED_TAG, PAIR_TAG, ROUND_TAG, ROUNDS_TAG, SIDE_TAG, SIDES, Side, from_row
 from omb_py.results.compare.report import AA, COMPARE, Report, report_of
 from omb_py.results.compare.select_launches import Launches
 from omb_py.results.statistics.sides.combined_rounds import can_show
@@ -58,9 +58,9 @@ class Measurer:
     """Makes the launches of :func:`omb_py.orchestrate.compare.interleaving.conduct` with real or simulated ranks."""
 
     def __init__(
-        self, sides: Mapping[Side, SideRun], plans: Mapping[Side, Sequence[LaunchPlan]], main: Run, rounds: int
+        self, sides: Mapping[Side, SideRun], plans: Mapping[Side, Sequence[LaunchPlan]], main: Run, rules: Rules
     ) -> None:
-        self.sides, self.main, self.rounds = sides, main, rounds
+        self.sides, self.main, self.rules = sides, main, rules
         self.rows: dict[Side, list[dict[str, Any]]] = {side: [] for side in SIDES}
         self.provenances: dict[Side, list[dict[str, Any]]] = {side: [] for side in SIDES}
         self.index = 0
@@ -121,7 +121,8 @@ class Measurer:
     def _run(self, side: Side, number: int, pair: int) -> tuple[Run, Kept]:
         spec, kept = self.sides[side], Kept()
         request = spec.requests[0]
-        of_round = {ROUND_TAG: str(number), ROUNDS_TAG: str(self.rounds), PAIR_TAG: str(pair)}
+        of_round = {ROUND_TAG: str(number), ROUNDS_TAG: str(self.rules.rounds), PAIR_TAG: str(pair)}
+        of_round |= {BOUNDED_TAG: "1"} if self.rules.bounded else {}
         tags = {**request.tags, SIDE_TAG: side, **of_round}
         run = Run(
             self.main.run_id,
@@ -230,7 +231,7 @@ def compare(
         check_same(earlier[0], {k: v for k, v in earlier[1].items() if k != "seed"}, declared)
         request = replace(request, seed=int(earlier[1]["seed"]))
     run = new_run(request, plans["BASE"], earlier[0] if earlier else run_id)
-    measurer = Measurer(ready, plans, run, rules.rounds)
+    measurer = Measurer(ready, plans, run, rules)
     if earlier is None:
         declare(store, run.run_id, {**declared, "seed": run.seed})
     else:

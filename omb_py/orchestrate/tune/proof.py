@@ -21,7 +21,7 @@ from omb_py.results.compare.report import Report
 from omb_py.results.statistics.sides.combined_rounds import SPENDING
 from omb_py.results.statistics.sides.sign_flips import fewest_pairs
 from omb_py.results.store.keys import digest
-from omb_py.results.tune.design import Design, pairs_for
+from omb_py.results.tune.design import SCREEN, Design, pairs_for
 from omb_py.results.tune.library_files import LibraryFiles
 from omb_py.results.tune.points import Point
 from omb_py.results.tune.rules import Setting
@@ -62,7 +62,7 @@ class Proof:
 
 def rules_of(design: Design, parts: int) -> Rules:
     """The rules of one of several comparisons that together err with :data:`ALPHA`."""
-    return Rules(alpha=ALPHA / parts, delta=design.margin, rounds=ROUNDS)
+    return Rules(alpha=ALPHA / parts, delta=design.margin, screen=SCREEN, rounds=ROUNDS, bounded=True)
 
 
 def pairs_of(groups: Sequence[Group]) -> int:

@@ -13,8 +13,10 @@ from omb_py.backends.knobs import Choice, Knob, LibraryKnobs
 from omb_py.cli import main
 from omb_py.cli.commands.tuning import tune_request
 from omb_py.errors import Interrupted
+from omb_py.orchestrate.compare.stored import compare_stored
 from omb_py.orchestrate.running import run as running
 from omb_py.orchestrate.tune import launches
+from omb_py.results.compare.judge import Rules
 from omb_py.results.tune.rules import from_json
 
 VARIABLE = "MOCK_COLL_ALGORITHM"
@@ -66,6 +68,18 @@ def test_a_planted_crossover_becomes_a_rule_that_is_proved(whole: dict[str, Any]
     assert table.library == "mock 1.0"
     assert set(dict(table.who)) == {"hosts", "time", "command", "version", "run"}
     assert whole["share_of_full_grid"] < 0.4
+
+
+def test_compare_shows_the_proof_again_with_the_same_verdicts(whole: dict[str, Any]) -> None:
+    (run,) = whole["proofs"]
+    report = compare_stored([run], Path(whole["files"][0]).parents[1] / "s", Rules())
+    assert report.rules.bounded
+    answers = {
+        c.base["size_bytes"]: j.answers["median"] for c, j in zip(report.matched.cells, report.judged, strict=True)
+    }
+    for cell in whole["proof"]:
+        answer = answers[cell["size_bytes"]]
+        assert (answer.verdict, answer.ratio, answer.low) == (cell["verdict"], cell["ratio"], cell["low"])
 
 
 def test_equal_algorithms_give_no_rule_and_no_file(tune: Run, tmp_path: Path) -> None:

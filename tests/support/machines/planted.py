@@ -13,7 +13,8 @@ import numpy as np
 
 from omb_py.orchestrate.compare.interleaving import Design as ProofDesign
 from omb_py.orchestrate.compare.interleaving import conduct
-from omb_py.results.compare.judge import Answer, Launched, Rules
+from omb_py.orchestrate.tune.proof import rules_of
+from omb_py.results.compare.judge import Answer, Launched
 from omb_py.results.compare.match import Side
 from omb_py.results.tune.design import Design, pairs_for
 from omb_py.results.tune.search import Search
@@ -21,8 +22,6 @@ from omb_py.results.tune.segments import Segment, proved, segments
 
 SIZES = tuple(1 << k for k in range(3, 23))
 """8 B to 4 MiB."""
-ROUNDS = 3
-"""Of the proof."""
 FULL_LAUNCHES = 10
 """Launches of each candidate at each size in the full grid with which the cost is compared."""
 
@@ -158,7 +157,7 @@ def _prove(machine: Machine, found: Sequence[Segment], seed: int, pairs: int) ->
 
     if not cells:
         return {}, 0
-    conducted = conduct([range(len(cells))], ProofDesign(Rules(rounds=ROUNDS), pairs, seed), launch)
+    conducted = conduct([range(len(cells))], ProofDesign(rules_of(Design(), 1), pairs, seed), launch)
     return {cells[k][0]: judged.answers["median"] for k, judged in enumerate(conducted.judged)}, spent
 
 
