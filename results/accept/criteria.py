@@ -28,6 +28,8 @@ class Metric:
     read: Callable[[Row], float | None]
     """Reads the number in µs, MB/s or %; None where the row has none."""
     doc: str
+    counted: bool = False
+    """True if the number depends on how many samples it is of: launches are then compared at equal counts only."""
 
 
 def _column(name: str, factor: float = 1.0) -> Callable[[Row], float | None]:
@@ -56,14 +58,19 @@ METRICS: Mapping[str, Metric] = {
     for m in (
         Metric("median", "time", "less", _column("median_us"), "median of the launch's samples (maximum over ranks)"),
         Metric("mean", "time", "less", _column("mean_us"), "mean of them"),
-        Metric("p99", "time", "less", _column("p99_us"), "99th percentile; needs 100 samples"),
-        Metric("p999", "time", "less", _column("p999_us"), "99.9th percentile; needs 1000 samples"),
+        Metric("p99", "time", "less", _column("p99_us"), "99th percentile; needs 100 samples", True),
+        Metric("p999", "time", "less", _column("p999_us"), "99.9th percentile; needs 1000 samples", True),
         Metric("bandwidth", "rate", "more", _printed, "what a bandwidth benchmark prints"),
         Metric("algbw", "rate", "more", _column("algbw_gbps", 1e3), "algorithm bandwidth"),
         Metric("busbw", "rate", "more", _column("busbw_gbps", 1e3), "bus bandwidth"),
         Metric("overlap", "share", "more", _overlap, "overlap of a non-blocking collective"),
         Metric(
-            "stolen", "share", "less", _stolen, "mean over smallest sample, less 1: the OS noise, of benchmark `noise`"
+            "stolen",
+            "share",
+            "less",
+            _stolen,
+            "mean over smallest sample, less 1: the OS noise, of benchmark `noise`",
+            counted=True,
         ),
     )
 }

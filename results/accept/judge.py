@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -201,6 +201,14 @@ def _row_cost(case: Case, row: Row) -> float:
     return _log_cost(value, case)
 
 
+def _need_equal_counts(case: Case, *many: Iterable[Row]) -> None:
+    """Raise CannotJudge where rows of unequal counts would be compared by a number that depends on the count."""
+    counts = {row.get("iterations") for rows in many for row in rows}
+    if METRICS[case.criterion.metric].counted and len(counts) > 1:
+        shown = " and ".join(str(count) for count in sorted(counts, key=lambda count: count or 0))
+        raise CannotJudge(f"{case.criterion.metric} needs equal counts, not {shown} samples: give iterations = N")
+
+
 def _log_cost(value: float, case: Case) -> float:
     metric = METRICS[case.criterion.metric]
     log = math.log1p(value / 100) if metric.dimension == "share" else math.log(value)
@@ -266,6 +274,7 @@ def _baseline(case: Case, evidence: Evidence) -> _Asked:
         raise CannotJudge(f"the baseline {evidence.baseline_word} is not comparable: {fields_text(base, new, fields)}")
     if len({row["launch_id"] for row in known}) == 1:
         raise CannotJudge(f"the baseline {evidence.baseline_word} is only one launch; at least two are needed")
+    _need_equal_counts(case, known, *times.values())
     logs = _logs(case, times)
     earlier = _by_night(case, known, len(logs))
     question = Nights(tuple(earlier), median(logs), math.log1p(case.criterion.share), ratio_of)
@@ -323,6 +332,7 @@ def _guideline(case: Case, evidence: Evidence) -> _Asked:
     shared = sorted(set(left) & set(right))
     if not shared:
         raise CannotJudge(f"no launch has measured both {case.criterion.benchmark} and {case.criterion.mock_up}")
+    _need_equal_counts(case, *left.values(), *right.values())
     costs = tuple(_of_turn(case, left[turn]) - _of_turn(case, right[turn]) for turn in shared)
     question = Launches(costs, math.log1p(case.criterion.share), ratio_of)
     return [question], _shown(case, {turn: left[turn] for turn in shared}), ""
@@ -333,6 +343,7 @@ def _interference(case: Case, evidence: Evidence) -> _Asked:
     shared = sorted(set(alone) & set(beside))
     if not shared:
         raise CannotJudge("no launch was made both alone and beside another job")
+    _need_equal_counts(case, *alone.values(), *beside.values())
     costs = tuple(_of_turn(case, beside[turn]) - _of_turn(case, alone[turn]) for turn in shared)
     question = Launches(costs, math.log1p(case.criterion.share), ratio_of)
     return [question], _shown(case, {turn: beside[turn] for turn in shared}), ""
@@ -340,6 +351,7 @@ def _interference(case: Case, evidence: Evidence) -> _Asked:
 
 def _drift(case: Case, evidence: Evidence) -> _Asked:
     times = _rows(case, evidence.alone)
+    _need_equal_counts(case, *times.values())
     series = [[_row_cost(case, row) for row in rows] for _, rows in sorted(times.items())]
     longest = max(series, key=len)
     if len(longest) < 3:

@@ -72,6 +72,8 @@ class Launched:
     mean_us: float
     p99_us: float | None = None
     """None under 100 samples."""
+    samples: int | None = None
+    """How many; None where it is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +225,9 @@ def _asked(rounds: Sequence[Round], question: Question, rules: Rules) -> _Asked:
     launches = [launch for measured in rounds for launch in (*measured.base, *measured.new)]
     statistic = "median" if _has_medians(rounds) else "mean"
     if question == "tail":
-        statistic = "p99" if all(launch.p99_us is not None for launch in launches) else "mean"
+        # a p99 of more samples is another number, even of the same calls
+        equal = len({launch.samples for launch in launches}) == 1
+        statistic = "p99" if equal and all(launch.p99_us is not None for launch in launches) else "mean"
     name = f"{statistic}_us"
 
     def logs(side: Sequence[Launched]) -> tuple[float, ...]:

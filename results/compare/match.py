@@ -54,6 +54,7 @@ COLUMNS = tuple(
             "median_us",
             "mean_us",
             "p99_us",
+            "iterations",
             "sync_limited",
             "validated",
             "comparability_key",
@@ -315,7 +316,8 @@ def from_row(row: Row) -> Launched | None:
     if statistic_of(row) == "mean":
         return Launched(None, time)
     mean, p99 = row.get("mean_us"), row.get("p99_us")
-    return Launched(time, mean if mean and mean > 0 else time, p99 if p99 and p99 > 0 else None)
+    mean_us, p99_us = mean if mean and mean > 0 else time, p99 if p99 and p99 > 0 else None
+    return Launched(time, mean_us, p99_us, row.get("iterations"))
 
 
 def _ordered(

@@ -32,6 +32,8 @@ class Case:
     draw: Callable[[np.random.Generator], Floats]
     step: float = 0.0
     """Rise of the second half of the nights, relative."""
+    promised: bool = True
+    """False where the machine itself wanders or drifts: its changes are true ones."""
 
 
 def independent(nights: int, spread: float = 0.02) -> Callable[[np.random.Generator], Floats]:
@@ -79,6 +81,33 @@ def autoregressive(nights: int, rho: float, spread: float = 0.02) -> Callable[[n
     return draw
 
 
+def heavy(nights: int) -> Callable[[np.random.Generator], Floats]:
+    """One launch a night, Student's t with 3 degrees of freedom."""
+    return lambda rng: 0.02 * rng.standard_t(3, (nights, 1))
+
+
+def drifting(nights: int, slope: float) -> Callable[[np.random.Generator], Floats]:
+    """Each night takes a little longer than the one before."""
+    return lambda rng: slope * np.arange(nights)[:, None] + 0.02 * rng.standard_normal((nights, 1))
+
+
+def in_steps(nights: int, launches: int, tick: float = 0.05) -> Callable[[np.random.Generator], Floats]:
+    """Times in steps of the clock: most launches of a night are equal."""
+    of_launches = nightly(nights, launches, 0.02)
+    return lambda rng: np.round(of_launches(rng) / tick) * tick
+
+
+def unequal(nights: int, most: int) -> Callable[[np.random.Generator], Floats]:
+    """One to so many launches a night; the others are NaN."""
+    of_launches = nightly(nights, most, 0.02)
+
+    def draw(rng: np.random.Generator) -> Floats:
+        made = np.arange(most) < rng.integers(1, most + 1, (nights, 1))
+        return np.where(made, of_launches(rng), np.nan)
+
+    return draw
+
+
 CASES = (
     Case("30 nights, independent", independent(30)),
     Case("100 nights, independent", independent(100)),
@@ -89,6 +118,13 @@ CASES = (
     Case("20 nights, AR(1) 0.3", autoregressive(20, 0.3)),
     Case("40 nights, AR(1) 0.3", autoregressive(40, 0.3)),
     Case("100 nights, AR(1) 0.3", autoregressive(100, 0.3)),
+    Case("30 nights, Student's t, 3 degrees of freedom", heavy(30)),
+    Case("30 nights of 1 to 9 launches, both 2 %", unequal(30, 9)),
+    Case("30 nights of 5 launches, steps of 5 %", in_steps(30, 5)),
+    Case("30 nights of 1 launch, steps of 5 %", in_steps(30, 1)),
+    Case("40 nights, AR(1) 0.5", autoregressive(40, 0.5), promised=False),
+    Case("40 nights, AR(1) 0.9", autoregressive(40, 0.9), promised=False),
+    Case("30 nights, drift by 0.5 % a night", drifting(30, 0.005), promised=False),
     Case("20 nights of 5 launches, both 2 %", nightly(20, 5, 0.02), 0.05),
     Case("20 nights of 5 launches, both 2 %", nightly(20, 5, 0.02), 0.1),
     Case("30 nights of 5 launches, both 5 %", nightly(30, 5, 0.05), 0.2),
@@ -100,7 +136,7 @@ def series_of(logs: Floats, step: float = 0.0) -> Series:
     points = []
     for night, of_night in enumerate(logs):
         rise = math.log1p(step) if 2 * night >= len(logs) else 0.0
-        for launch, value in enumerate(of_night):
+        for launch, value in enumerate(of_night[~np.isnan(of_night)]):
             run = f"r{night}-{launch}"
             started = START + timedelta(days=night, minutes=5 * launch)
             points.append(Point(run, f"{run}-0", started.isoformat(), "5.0.9", "e", float(value) + rise))

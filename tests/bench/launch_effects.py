@@ -15,6 +15,13 @@ Draw = Callable[[np.random.Generator, int, int], Floats]
 """(generator, series, launches) -> logs, shape (series, launches)."""
 SPREAD = 0.02
 """Standard deviation of the logs of launches in their usual mode."""
+TICK, DRIFT, LOST, LAUNCHES_A_NIGHT = 0.05, 0.005, 0.15, 5
+"""Step of quantised times; log a launch; share of the launches that a series lacks; launches that share a night."""
+RISING, FALLING, NIGHTS = (
+    "rising by 0.5 % a launch",
+    "falling by 0.5 % a launch",
+    "nights of 5 launches, each 2 % apart",
+)
 _WARM_UP = 100
 
 
@@ -51,6 +58,33 @@ def autoregressive(correlation: float) -> Draw:
     return draw
 
 
+def nightly(rng: np.random.Generator, series: int, launches: int) -> Floats:
+    """Launches of several nights, which differ as much as the launches of one night do."""
+    nights = normal(rng, series, -(-launches // LAUNCHES_A_NIGHT))
+    return np.repeat(nights, LAUNCHES_A_NIGHT, axis=1)[:, :launches] + normal(rng, series, launches)
+
+
+def drifting(slope: float, middle: float | None = None) -> Draw:
+    """Make launches that drift by `slope` each; the median is 0 at launch `middle`, or half way."""
+
+    def draw(rng: np.random.Generator, series: int, launches: int) -> Floats:
+        at = (launches - 1) / 2 if middle is None else middle
+        return normal(rng, series, launches) + slope * (np.arange(launches) - at)
+
+    return draw
+
+
+def ties(rng: np.random.Generator, series: int, launches: int) -> Floats:
+    """Times in steps of 5 %; one half of the launches has the step below the median, the other the one above."""
+    return (np.floor(normal(rng, series, launches) / TICK) + 0.5) * TICK
+
+
+def unequal(rng: np.random.Generator, series: int, launches: int) -> Floats:
+    """Normal launches of which some lack the series: NaN."""
+    logs = normal(rng, series, launches)
+    return np.where(rng.random(logs.shape) < LOST, np.nan, logs)
+
+
 EFFECTS: Mapping[str, Draw] = {
     "normal": normal,
     "Student's t, 3 degrees of freedom": heavy,
@@ -60,4 +94,9 @@ EFFECTS: Mapping[str, Draw] = {
     "AR(1), 0.3": autoregressive(0.3),
     "AR(1), 0.5": autoregressive(0.5),
     "AR(1), 0.9: more than is promised": autoregressive(0.9),
+    NIGHTS: nightly,
+    RISING: drifting(DRIFT),
+    FALLING: drifting(-DRIFT),
+    "15 % of the launches lost": unequal,
+    "steps of 5 % (ties)": ties,
 }

@@ -1,26 +1,65 @@
 """How often a sweep over healthy nodes names anyone, and how often it finds a node 6 % slow: many simulated fleets.
 
-python -m tests.bench.links_fleet --sweeps 400
+python -m tests.bench.links_fleet --sweeps 400 [--effects]
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from tests.support.machines.fleet import Fleet, found_in
+from tests.bench.accept_errors import rate
+from tests.support.machines.fleet import KINDS, Fleet, found_in
+from tests.support.synthetic import lower
 
 MOST_FALSE, MOST_DRAWN, LEAST_FOUND = 0.05, 0.01, 0.99
+EFFECTS = (4, 8, 16, 64)
+"""Nodes for which every kind of launch is tried."""
+RACKS: Mapping[int, tuple[int, ...]] = {8: (6, 2), 16: (12, 4), 64: (40, 20, 4)}
+"""Nodes -> unequal racks."""
+
+
+def kinds(nodes: int) -> Iterator[tuple[str, Fleet]]:
+    """Healthy fleets, five launches each."""
+    yield from ((kind, Fleet(nodes, passes=5, launches=kind)) for kind in KINDS)
+    yield "a tenth of the pairs 30 % slower in each launch", Fleet(nodes, passes=5, drawn=0.1)
+    if nodes in RACKS:
+        yield f"racks of {', '.join(map(str, RACKS[nodes]))}", Fleet(nodes, passes=5, racks=RACKS[nodes])
+
+
+def effects(sweeps: int, fleets: Sequence[int], only: str = "") -> bool:
+    """Print how often anyone is named in healthy fleets, and a slow node and link are; True where over 1 %."""
+    print("| launches | nodes | someone named | node 6 % slow, found | link 30 % slow, found |\n|---|---|---|---|---|")
+    broken = False
+    for nodes in fleets:
+        for name, fleet in ((name, fleet) for name, fleet in kinds(nodes) if name.startswith(only)):
+            false = sum(bool(found_in(fleet, seed, fresh=True)) for seed in range(sweeps))
+            slow = _ends(replace(fleet, slow={nodes // 3: 1.06}), sweeps // 4, ("node", (nodes // 3,)))
+            link = _ends(replace(fleet, links={(0, 2): 1.3}), sweeps // 4, ("link", (0, 2)))
+            shown = " | ".join(f"{count / (sweeps // 4):.0%}" for count in (slow, link))
+            print(f"| {name} | {nodes} | {rate(false, sweeps)} | {shown} |", flush=True)
+            broken |= lower(false, sweeps) > MOST_DRAWN
+    return broken
+
+
+def _ends(fleet: Fleet, sweeps: int, wanted: tuple[str, tuple[int, ...]]) -> int:
+    return sum(wanted in {(one.kind, one.ends) for one in found_in(fleet, seed, fresh=True)} for seed in range(sweeps))
 
 
 def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sweeps", type=int, default=400)
-    parser.add_argument("--nodes", type=int, nargs="+", default=[4, 8, 16, 64, 1024])
+    parser.add_argument("--nodes", type=int, nargs="+", help="(default: 4 8 16 64, without --effects 1024 too)")
+    parser.add_argument("--effects", action="store_true", help="launches of every kind instead, 4 to 64 nodes")
+    parser.add_argument("--only", default="", help="with --effects: kinds whose name begins so")
     given = parser.parse_args(words)
+    if given.effects:
+        return int(effects(given.sweeps, given.nodes or EFFECTS, given.only))
     bad = False
     print(f"{given.sweeps} sweeps; nodes differ by 0.8 %, a measurement by 1.5 % (standard deviations)", flush=True)
-    for n in given.nodes:
+    for n in given.nodes or (*EFFECTS, 1024):
         noisy = {} if n > 16 else {"passes": 5}
         false = sum(bool(found_in(Fleet(n, **noisy), seed)) for seed in range(given.sweeps)) / given.sweeps
         hit = extra = 0

@@ -69,6 +69,23 @@ def test_a_metric_that_rows_lack_is_an_error() -> None:
     assert found.word == "ERROR" and "r-0 has no p99" in found.note
 
 
+def test_a_tail_is_compared_at_equal_counts_only() -> None:
+    """The p99 of 1 000 samples is larger than that of 100 of the same calls; a bound of a contract is absolute."""
+    at = {"metric": "p99"}
+    found = evidence(*ONES, p99_us=1.96, iterations=100)
+    assert word(case(ranges={None: Range(high=2.0)}, **at), found) == "PASS"
+    found.baseline = [{**each, "p99_us": 2.74, "iterations": 1000} for each in nights(*ONES)]
+    said = judge(case("baseline", share=0.05, **at), found, RULE, 1)
+    assert (said.word, said.note) == ("ERROR", "p99 needs equal counts, not 100 and 1000 samples: give iterations = N")
+    add(found, ONES, beside=True, p99_us=2.74, iterations=1000)
+    assert "p99 needs equal counts" in judge(case("interference", share=0.1, **at), found, RULE, 1).note
+    add(found, ONES, beside=True, p99_us=2.74, iterations=1000)
+    assert word(case("interference", share=0.1), found) == "PASS", "a median does not depend on the count"
+    for each in found.baseline:
+        each["iterations"] = 100
+    assert word(case("baseline", share=0.05, **at), found) == "PASS"
+
+
 def nights(*medians: float, launches: int = 3) -> list[dict[str, object]]:
     """Rows of a baseline: a run each night, in each so many launches of this median."""
     return [

@@ -9,6 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omb_py.results.compare.judge import Judged, Launched, Round, Rules, judge
+from omb_py.results.compare.match import from_row
+from omb_py.results.statistics.summary import summarise
 
 RNG = np.random.default_rng(4)
 
@@ -52,6 +54,22 @@ def test_one_launch_without_p99_makes_the_tail_a_mean() -> None:
     full = measured()
     short = replace(full, new=(replace(full.new[0], p99_us=None), *full.new[1:]))
     assert one([short]).answers["tail"].statistic == "mean"
+
+
+@pytest.mark.parametrize("counts", [(1000, 1000), (100, 1000), (1000, 338)])
+def test_a_tail_of_more_samples_is_no_change(counts: tuple[int, int]) -> None:
+    """A against A: one call in a hundred takes ten times as long. Their p99 grows with the count, by 40 % here."""
+    rng = np.random.default_rng(17)
+
+    def launch(samples: int) -> Launched:
+        calls = np.exp(0.02 * rng.standard_normal(samples)) * np.where(rng.random(samples) < 0.01, 10.0, 1.0)
+        row = {"source": "omb-py", "unit": "us", "iterations": samples, **summarise(calls)}
+        return from_row(row) or pytest.fail("no time")
+
+    sides = [tuple(launch(samples) for _ in range(20)) for samples in counts]
+    answer = one([Round(sides[0], sides[1], paired=True)], Rules(tail_delta=1e-9)).answers["tail"]
+    assert answer.verdict in ("SAME", "UNCLEAR")
+    assert answer.statistic == ("p99" if counts[0] == counts[1] else "mean")
 
 
 def test_certain_but_small_is_the_same() -> None:

@@ -13,6 +13,9 @@ from omb_py.results.checks import links
 
 Floats = NDArray[np.float64]
 METRICS = ("latency", "tail", "bandwidth")
+KINDS = ("normal", "t3", "AR 0.3", "AR 0.5", "AR 0.9", "night", "drift", "ties")
+TICK, DRIFT = 0.05, 0.02
+"""Step of quantised times; log a launch, and up to as much again from its first to its last round."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,10 @@ class Fleet:
     links: Mapping[tuple[int, int], float] = field(default_factory=dict)
     drawn: float = 0.0
     """Share of the pairs that each launch draws by chance to be 30 % slower: rows are then launches."""
+    launches: str = "normal"
+    """What the values of a pair in successive launches are like, of :data:`KINDS`."""
+    racks: tuple[int, ...] = ()
+    """Nodes of each rack, whose links to other racks take half as long again; none: one rack."""
 
 
 def sweep(fleet: Fleet, seed: int, members: Sequence[int] = (), passes: int = 0, look: int = 0) -> dict[str, Floats]:
@@ -44,10 +51,32 @@ def sweep(fleet: Fleet, seed: int, members: Sequence[int] = (), passes: int = 0,
         mean = node[chosen][first] + node[chosen][second]
         for (a, b), factor in fleet.links.items():
             mean = mean + math.log(factor) * ((chosen[first] == min(a, b)) & (chosen[second] == max(a, b)))
-        made[metric] = mean + noise.normal(0, fleet.noise, (passes or fleet.passes, len(first)))
+        if fleet.racks:
+            rack = np.repeat(np.arange(len(fleet.racks)), fleet.racks)[chosen]
+            mean = mean + math.log(1.5) * (rack[first] != rack[second])
+        # what a night does to a pair it does in all launches, also in those of the repeat
+        night = own.normal(0, fleet.noise, (fleet.nodes, fleet.nodes)) if fleet.launches == "night" else None
+        mean = mean if night is None else mean + night[chosen[first], chosen[second]]
+        made[metric] = mean + _noise(noise, fleet, (passes or fleet.passes, len(first)))
+        if fleet.launches == "ties":
+            made[metric] = np.round(made[metric] / TICK) * TICK
         if fleet.drawn:
             made[metric] += math.log(1.3) * (noise.random(made[metric].shape) < fleet.drawn)
     return made
+
+
+def _noise(rng: np.random.Generator, fleet: Fleet, shape: tuple[int, int]) -> Floats:
+    """What launches add to each pair, shape (launches, pairs)."""
+    if fleet.launches == "t3":
+        return fleet.noise * rng.standard_t(3, shape)
+    drawn = rng.normal(0, fleet.noise, shape)
+    if fleet.launches.startswith("AR "):
+        rho = float(fleet.launches.removeprefix("AR "))
+        for row in range(1, len(drawn)):
+            drawn[row] = rho * drawn[row - 1] + math.sqrt(1 - rho * rho) * drawn[row]
+    if fleet.launches == "drift":
+        drawn += DRIFT * (np.arange(shape[0])[:, None] + rng.random(shape))
+    return drawn
 
 
 def found_in(fleet: Fleet, seed: int, passes: int = 5, fresh: bool = False) -> list[links.Suspect]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from omb_py.results.compare.match import Side
 from omb_py.results.tune.design import Design, pairs_for
 from omb_py.results.tune.search import Search
 from omb_py.results.tune.segments import Segment, proved, segments
+from tests.support.synthetic import Machine as EffectsOf
 
 SIZES = tuple(1 << k for k in range(3, 23))
 """8 B to 4 MiB."""
@@ -40,6 +42,8 @@ class Planted:
     """Standard deviation of the log of a launch's median."""
     slow_share: float = 0.0
     """Share of the launches that take 1.5 times as long."""
+    kind: str = "normal"
+    """What launches are like, of those that :class:`tests.support.synthetic.Machine` makes."""
 
     def time(self, candidate: int, size: int) -> float:
         """The true time in µs."""
@@ -50,12 +54,12 @@ class Planted:
         return min(self.time(c, size) for c in range(len(self.alphas)))
 
 
-def all_equal(candidates: int = 8, **noise: float) -> Planted:
+def all_equal(candidates: int = 8, **noise: Any) -> Planted:
     """A library whose algorithms all cost the same."""
     return Planted((1.0,) * candidates, (0.001,) * candidates, **noise)
 
 
-def planted(seed: int, candidates: int = 8, **noise: float) -> Planted:
+def planted(seed: int, candidates: int = 8, **noise: Any) -> Planted:
     """Draw a library: two to four algorithms are each the fastest somewhere, and the others at least 6 % slower.
 
     The default is one of the fastest somewhere, or 10 to 60 % slower everywhere.
@@ -105,11 +109,17 @@ class Machine:
     def __init__(self, library: Planted, seed: int) -> None:
         self.library, self._rng = library, np.random.default_rng([seed, 7])
         self.launches = 0
+        self._effects = EffectsOf(library.kind, len(SIZES), np.random.default_rng([seed, 8]), library.spread)
 
     def launch(self, candidate: int, sizes: Sequence[int]) -> dict[int, float]:
         """Size -> log of the median of one launch."""
         self.launches += 1
         library, rng = self.library, self._rng
+        if library.kind != "normal":
+            all_sizes = self._effects("BASE", range(len(SIZES)), 1, 0)
+            places = {s: SIZES.index(s) for s in sizes}
+            effects = {s: math.log((all_sizes[k].median_us or 0) / 10) for s, k in places.items() if k in all_sizes}
+            return {s: math.log(library.time(candidate, s)) + effect for s, effect in effects.items()}
         shared = float(rng.standard_normal()) * library.spread * math.sqrt(0.5)
         if rng.random() < library.slow_share:
             shared += math.log(1.5)
