@@ -164,10 +164,11 @@ def parquet(table: pa.Table, merged: bool = False) -> memoryview:
         compression={path: "zstd" for column in packed for path in _leaves(column)},
         use_dictionary=[c.name for c in schema.COLUMNS if c.kind in ("string", "int32", "int64")],
         write_statistics=[c.name for c in schema.COLUMNS if c.name in schema.SCALARS],
+        store_schema=False,  # Arrow's own schema would hold all metadata again, in base64
     ) as writer:
         writer.write_table(table, row_group_size=ROW_GROUP)
         excerpt = {} if merged else {footer.EXCERPT_KEY: footer.excerpt_of(table, sink.tell())}
-        writer.add_key_value_metadata({**excerpt, footer.HASH_KEY: footer.BLANK_HASH})
+        writer.add_key_value_metadata({**(table.schema.metadata or {}), **excerpt, footer.HASH_KEY: footer.BLANK_HASH})
     data = bytearray(sink.getvalue())
     footer.seal(data)
     return memoryview(data)
