@@ -36,7 +36,7 @@ def rows(v: Values) -> int:
 
     Clients of one device share it (AccDP: Alnaasan et al., HiPC 2022).
     """
-    shape, clients = v["model"].shape, v.get("clients", 1)
+    shape, clients = v["model"].shape, int(v.get("clients", 1))
     return -(-int(v["tokens"] or (shape.sequence // 32 if shape else 32)) // clients)
 
 
