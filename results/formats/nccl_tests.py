@@ -8,7 +8,7 @@ Widths and rounding are those of nccl-tests 2.19. A value that was not measured 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -173,11 +173,15 @@ def real(value: float, width: int) -> str:
     return f"{value:{width}.1e}" if width >= 7 else f"{value:{width}.0e}"
 
 
-def to_nccl(rows: Iterable[Row]) -> str:
+def to_nccl(rows: Iterable[Row], provenance: Callable[[str], Mapping[str, Any]] = lambda launch_id: {}) -> str:
     """Rows of the store as nccl-tests would print them, with a table for each launch and collective.
 
     The timing mode is not checked, since the text does not state it. Rows of other benchmarks are left out, so the text
     may be empty.
+
+    Args:
+        rows: rows of the store.
+        provenance: the facts of a launch, which name its devices for the lines above the table.
     """
     tables: dict[tuple[Any, ...], dict[tuple[Any, ...], dict[bool, Row]]] = {}
     for row in rows:
@@ -185,7 +189,9 @@ def to_nccl(rows: Iterable[Row]) -> str:
             table = tables.setdefault((*(row.get(key) for key in _ONE_TABLE), remarks(row)), {})
             cell = (_size(row), _count(row), *(row.get(key) for key in ("dtype", "op", "root")), _repeat(row))
             table.setdefault(cell, {})[bool(row.get("in_place"))] = row
-    return "".join(key[-1] + _table(key[0], list(table.values())) for key, table in tables.items())
+    return "".join(
+        key[-1] + _table(key[0], devices(provenance(key[1])), list(table.values())) for key, table in tables.items()
+    )
 
 
 def remarks(row: Row) -> str:
@@ -194,10 +200,10 @@ def remarks(row: Row) -> str:
     return f"{caveat_line(own)}\n" if own else ""
 
 
-def _table(benchmark: str, lines: Sequence[Mapping[bool, Row]]) -> str:
+def _table(benchmark: str, places: str, lines: Sequence[Mapping[bool, Row]]) -> str:
     body = "".join(line(halves.get(False), halves.get(True)) for halves in lines)
     end = footer([row for halves in lines for row in halves.values()])
-    return starting(benchmark) + _HEADER + body + end + concluded(benchmark)
+    return starting(benchmark) + places + _HEADER + body + end + concluded(benchmark)
 
 
 def _repeat(row: Row) -> tuple[str, ...]:

@@ -81,29 +81,41 @@ def to_osu(rows: Sequence[Row], percentiles: Sequence[float] = (), full: bool = 
     return "".join(out)
 
 
-def _to_nccl(rows: Sequence[Row]) -> str:
-    text = to_nccl(rows)
+def _to_nccl(rows: Sequence[Row], provenance: Callable[[str], Mapping[str, Any]]) -> str:
+    text = to_nccl(rows, provenance)
     if rows and not text:
         raise UsageError("none of these rows is of a collective that nccl-tests has")
     return text
 
 
-FORMATS: Mapping[str, Callable[[Sequence[Row]], str]] = {
+NCCL_TESTS = "nccl-tests"
+_OF_ROWS: Mapping[str, Callable[[Sequence[Row]], str]] = {
     "csv": to_csv,
     "json": to_json,
     "osu": to_osu,
-    "nccl-tests": _to_nccl,
     "imb": to_imb,
     "pytest-benchmark": to_benchmark_json,
     "openmetrics": to_openmetrics,
 }
 
 
-def export(rows: Sequence[Row], form: str) -> str:
-    """The rows in one of :data:`FORMATS`. Raises UsageError for an unknown format."""
+FORMATS = (*_OF_ROWS, NCCL_TESTS)
+"""Names of the formats."""
+
+
+def export(
+    rows: Sequence[Row], form: str, provenance: Callable[[str], Mapping[str, Any]] = lambda launch_id: {}
+) -> str:
+    """The rows in one of :data:`FORMATS`. Raises UsageError for an unknown format.
+
+    Args:
+        rows: rows of the store.
+        form: name of the format.
+        provenance: the facts of a launch; nccl-tests' text names the devices that are in them.
+    """
     if form not in FORMATS:
         raise UsageError(f"unknown format {form!r}: valid: {', '.join(FORMATS)}")
-    return FORMATS[form](rows)
+    return _to_nccl(rows, provenance) if form == NCCL_TESTS else _OF_ROWS[form](rows)
 
 
 def _csv_cell(value: Any) -> Any:

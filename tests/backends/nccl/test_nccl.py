@@ -132,9 +132,9 @@ def test_a_wrong_byte_is_found() -> None:
     assert done["wrong"] > 0
 
 
-def _cli(*words: str, **more: str) -> tuple[int, str]:
+def _cli(*words: str, store: str = "", **more: str) -> tuple[int, str]:
     done = subprocess.run(
-        [sys.executable, "-m", "omb_py", *words, "--no-store"],
+        [sys.executable, "-m", "omb_py", *words, *(("--store", store) if store else ("--no-store",))],
         capture_output=True,
         text=True,
         timeout=60,
@@ -387,11 +387,18 @@ def test_groups_are_opened_and_closed(name: str) -> None:
 @needs_compiler
 @pytest.mark.mpi
 @pytest.mark.parametrize("name", ["reduce_scatter", "bcast"])
-def test_the_form_of_nccl_tests_asks_for_nothing_more(name: str) -> None:
-    """Both halves without -l, floats without -T, 32 MiB without -m (here less, for time), a root for broadcast."""
+def test_the_form_of_nccl_tests_asks_for_nothing_more(name: str, tmp_path: Path) -> None:
+    """Both halves without -l, floats without -T, 32 MiB without -m (here less, for time), a root for broadcast.
+
+    The stored rows are exported with the same text.
+    """
+    store = str(tmp_path / "store")
     words = (name, "--backend", "nccl", "-d", "sim", "-n", "2", "-m", "4K:4K", "-c", "--format", "nccl-tests")
-    code, text = _cli(*words, "--no-store", *(("-k", "fixed:1") if name == "bcast" else ()), OMB_PY_NCCL=str(library()))
+    root = ("-k", "fixed:1") if name == "bcast" else ()
+    code, text = _cli(*words, *root, store=store, OMB_PY_NCCL=str(library()))
     assert code == 0, text
+    code, exported = _cli("results", "export", "all", "--format", "nccl-tests", store=store)
+    assert code == 0 and exported[exported.index("# Collective") :].rstrip() in text
     collective = {"bcast": "broadcast"}.get(name, name)
     assert f"# Collective test starting: {collective}_perf\n#\n# Using devices\n#  Rank  0 Group  0 Pid " in text
     assert "\n#  Rank  1 Group  0 Pid " in text and " device  1 [?] " in text

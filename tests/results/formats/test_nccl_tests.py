@@ -242,5 +242,12 @@ class TestDevices:
         assert first in FOURTH.splitlines()
         assert second == "#  Rank  1 Group  0 Pid  24926 on  nid007109 device  0 [?] NVIDIA GH200 120GB"
 
+    def test_stand_above_the_table_of_their_launch_when_it_is_exported(self, make_row) -> None:
+        one, other = (make_row(dtype="float32", ranks=2, value=1.0, launch_id=name) for name in ("one", "other"))
+        text = export([one, other], "nccl-tests", {"one": self.FACTS, "other": {}}.__getitem__)
+        first, _, second = text.partition("# Collective test concluded: all_reduce_perf\n")
+        assert first.startswith(f"# Collective test starting: all_reduce_perf\n{devices(self.FACTS)}#\n#")
+        assert "Using devices" not in second and "Using devices" not in export([one], "nccl-tests")
+
     def test_are_not_there_without_devices(self) -> None:
         assert devices({"rank_facts": [{"rank": 0, "pid": 1}], "devices": [], "node_facts": [{}]}) == ""

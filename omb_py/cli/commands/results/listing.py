@@ -23,6 +23,7 @@ from omb_py.options.request import DEFAULT_STORE
 from omb_py.orchestrate.running.printers import AtEnd
 from omb_py.results.compare.tags import COMPARE_SIDE, telling
 from omb_py.results.formats.tables import export, to_osu
+from omb_py.results.store.provenance import provenance_of
 from omb_py.results.store.read import load_table, to_rows
 from omb_py.results.store.recovery import recover
 from omb_py.results.store.runs import find_run, runs, show
@@ -191,8 +192,9 @@ def run_export(
     runs: tuple[str, ...], form: str, output: Path | None, where: tuple[str, ...], store: Path | None
 ) -> int:
     """Write rows to stdout or a file."""
-    rows = _rows(_store(store), runs, _filters(where))
-    text = export(rows, form)
+    place = _store(store)
+    rows = _rows(place, runs, _filters(where))
+    text = export(rows, form, provenance_of(place))
     if output is None:
         click.echo(text, nl=False)
         return OK
