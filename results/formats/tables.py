@@ -81,26 +81,22 @@ def to_osu(rows: Sequence[Row], percentiles: Sequence[float] = (), full: bool = 
     return "".join(out)
 
 
-def _to_nccl(rows: Sequence[Row], provenance: Callable[[str], Mapping[str, Any]]) -> str:
+def _to_nccl(rows: Sequence[Row], provenance: Callable[[str], Mapping[str, Any]] = lambda launch_id: {}) -> str:
     text = to_nccl(rows, provenance)
     if rows and not text:
         raise UsageError("none of these rows is of a collective that nccl-tests has")
     return text
 
 
-NCCL_TESTS = "nccl-tests"
-_OF_ROWS: Mapping[str, Callable[[Sequence[Row]], str]] = {
+FORMATS: Mapping[str, Callable[[Sequence[Row]], str]] = {
     "csv": to_csv,
     "json": to_json,
     "osu": to_osu,
+    "nccl-tests": _to_nccl,
     "imb": to_imb,
     "pytest-benchmark": to_benchmark_json,
     "openmetrics": to_openmetrics,
 }
-
-
-FORMATS = (*_OF_ROWS, NCCL_TESTS)
-"""Names of the formats."""
 
 
 def export(
@@ -115,7 +111,7 @@ def export(
     """
     if form not in FORMATS:
         raise UsageError(f"unknown format {form!r}: valid: {', '.join(FORMATS)}")
-    return _to_nccl(rows, provenance) if form == NCCL_TESTS else _OF_ROWS[form](rows)
+    return _to_nccl(rows, provenance) if FORMATS[form] is _to_nccl else FORMATS[form](rows)
 
 
 def _csv_cell(value: Any) -> Any:
