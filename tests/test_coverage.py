@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from omb_py.results.formats.osu_titles import TITLES
 from tests.backends.mpi import test_calls
 from tests.support import conformance, coverage
+from tests.support.omb_variants import VARIANTS, Variant
 
 
 def test_the_page_is_as_generated() -> None:
@@ -28,3 +31,9 @@ def test_the_tests_that_it_names_have_the_benchmarks() -> None:
     assert {n for n in TITLES if n not in test_calls.EXPECTED} == {"init", "hello", "bw_fan_in", "bw_fan_out"}
     nodes = (root / coverage.NODES).read_text()
     assert "bw_fan_in" in nodes and "bw_fan_out" in nodes
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: f"{variant.words}: {variant.test}")
+def test_the_test_of_a_variant_is_there(variant: Variant) -> None:
+    text = (coverage.FILE.parents[1] / variant.path).read_text()
+    assert f"def {variant.test}(" in text

@@ -7,6 +7,7 @@ from pathlib import Path
 from omb_py.results.formats.osu_titles import TITLES
 from omb_py.suites.registry import BENCHMARKS
 from tests.backends.mpi.test_calls import ELSEWHERE, EXPECTED
+from tests.support.omb_variants import VARIANTS
 
 FILE = Path(__file__).parents[2] / "docs" / "coverage.md"
 CALLS, DATA = "tests/backends/mpi/test_calls.py", "tests/backends/test_conformance.py"
@@ -30,6 +31,11 @@ Only here: {only}.
 runs each benchmark with the same words in both (`-z`, `-f`, `-c`, `-T`, `-D`, `-l`, `-k`, `-t`, `-s`, `-w`, `-V`), and
 prints the lines that differ and the ratio of the values. The sources are not part of this repository.
 
+Options whose text or value once differed from C's, what is printed now, and the test that holds it:
+
+| benchmark and options | now | test |
+|---|---|---|
+{variants}
 Different on purpose:
 - `multi_lat -z` (OMB 7.5 prints heads without values), and `-z1` with few iterations (it reads before its array);
 - `-c` on benchmarks where OMB has none (put, get, congestion, derived datatypes): every byte is checked;
@@ -47,7 +53,18 @@ Left out, with the reason:
 - `-D indx` beyond its message: OMB 7.5 sends the pieces of the file once at every size, also where the message is
   smaller, and leaves out the last piece although it counts it. Here they are repeated as often as they fit;
   `-D once:FILE` sends them once.
-- NCCL and RCCL (`osu_xccl_*`): not MPI; not in this version.
+- NCCL and RCCL (`osu_xccl_*`): not MPI. `--backend nccl` measures them under OMB's titles ([nccl.md](nccl.md)).
+
+Experiments of others that are left out, with the reason:
+- A parameter server that receives from `MPI_ANY_SOURCE` and answers whoever came: a step has its peer when the program
+  is written. `pingpong_any_source` has the receive, `parameter_server:mode=async,slow=RANK:FACTOR` the effect of a slow
+  worker ([workloads](workloads/concurrent.md#a-slow-rank)).
+- `--groups`, and workloads with groups, on NCCL: omb-py makes communicators of all ranks there
+  ([decision 57](decisions/0057-groups-by-rewriting-programs.md)). nccl-tests' NCCL_TESTS_SPLIT is `--groups` over MPI.
+- IMB-MT (`SendRecvMT`, `BcastMT`, `AllreduceMT` and the like): each thread has a communicator of its own there, and a
+  step's communicator is chosen by its ranks alone. `latency_mt -t 4:4` is the ping-pong between threads.
+- IMB's `-multi 1`, a line for each group: the text is that of `-multi 0`, the mean of each group is in the row's
+  `metrics` ([imb.md](imb.md#several-groups-at-once)).
 """
 
 
@@ -62,7 +79,8 @@ def page() -> str:
         bindings = "before bindings" if BENCHMARKS[name].once else "native, mpi4py"
         rows.append(f"| osu_{name} | `omb-py {name}` | {bindings} | {calls} | {data} |\n")
     only = ", ".join(name for name in BENCHMARKS if name not in TITLES)
-    return HEAD + "".join(rows) + TAIL.format(only=only)
+    variants = "".join(f"| {v.words} | {v.now} | `{v.path}` |\n" for v in VARIANTS)
+    return HEAD + "".join(rows) + TAIL.format(only=only, variants=variants)
 
 
 if __name__ == "__main__":

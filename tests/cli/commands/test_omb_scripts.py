@@ -94,6 +94,7 @@ def test_pieces_of_a_file_are_repeated_or_sent_once(tmp_path: Path, capsys: pyte
 def test_each_type_of_an_accumulate_has_its_title(capsys: pytest.CaptureFixture[str]) -> None:
     words = ("--backend", "mock", "-m", "4:4", "-i", "2", "-T", "all")
     assert run(capsys, "acc_latency", *words)[1].count("# OSU MPI_Accumulate latency Test v7.5") == 3
+    assert run(capsys, "fop_latency", *words)[1].count("# OSU MPI_Fetch_and_op latency Test v7.5") == 3
     assert run(capsys, "put_latency", *words)[1].count("# OSU MPI_Put Latency Test v7.5") == 1
 
 
