@@ -21,6 +21,19 @@ def parse_groups(text: str) -> str:
     raise UsageError(f"groups {text!r}: 4x2 (four groups of two ranks), mod:2 (by rank modulo 2), or node")
 
 
+def by_group(values: Sequence[float], groups: Groups) -> list[list[float]]:
+    """The values of each group's timed ranks: the first ones of each group, equally many.
+
+    Args:
+        values: one for each timed rank, in the order of their numbers.
+        groups: the ranks of each group.
+    """
+    share = len(values) // len(groups)
+    timed = sorted(rank for group in groups for rank in group[:share])
+    of_rank = dict(zip(timed, values, strict=True))
+    return [[of_rank[rank] for rank in group[:share]] for group in groups]
+
+
 def groups_of_ranks(text: str, ranks: int, hosts: Sequence[str] = ()) -> Groups:
     """The ranks of each group, all of one size; one group of all ranks where `text` is empty.
 

@@ -14,12 +14,14 @@ DEFAULT_STORE = Path("omb-results")
 """Folder of the Parquet files, relative to the current folder."""
 DEFAULT_TIMEOUT_S = 60.0
 """Seconds without any progress of a rank after which a run is ended."""
-FORMATS = ("osu", "nccl-tests", "imb", "table", "csv", "json")
+FORMATS = ("osu", "nccl-tests", "imb", "imb-multi", "table", "csv", "json")
 """Values of ``--format``."""
 NCCL_TESTS = "nccl-tests"
 """The text of nccl-tests, which implies their method."""
 IMB = "imb"
 """The text of the Intel MPI Benchmarks."""
+IMB_MULTI = "imb-multi"
+"""The same with a line for each group of ``--groups``."""
 HOROVOD = "horovod"
 """The text of Horovod's synthetic benchmark; only trainings have it."""
 GRAPHS = ("tty", "png", "pdf")

@@ -10,6 +10,7 @@ from typing import Any
 
 from omb_py.errors import UsageError
 from omb_py.results.caveats import caveat_text
+from omb_py.results.formats.imb.groups import to_imb_multi
 from omb_py.results.formats.imb.text import to_imb
 from omb_py.results.formats.json_values import plain
 from omb_py.results.formats.nccl_tests import to_nccl
@@ -94,6 +95,7 @@ FORMATS: Mapping[str, Callable[[Sequence[Row]], str]] = {
     "osu": to_osu,
     "nccl-tests": _to_nccl,
     "imb": to_imb,
+    "imb-multi": to_imb_multi,
     "pytest-benchmark": to_benchmark_json,
     "openmetrics": to_openmetrics,
 }

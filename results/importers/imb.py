@@ -29,7 +29,7 @@ from omb_py.results.importers.model import (
 SOURCE = "IMB"
 
 _BANNER = re.compile(r"\s*#\s+Intel ?\(R\) MPI Benchmark(?:s| Suite)? ?(?:V(?:ersion)? ?)?(\d[\w.]*)?.*")
-_TITLE = re.compile(r"\s*# Benchmarking (?P<name>[A-Za-z0-9_]+)\s*(?P<more>\(.*\))?\s*")
+_TITLE = re.compile(r"\s*# Benchmarking (?:Multi-)?(?P<name>[A-Za-z0-9_]+)\s*(?P<more>\(.*\))?\s*")
 _PROCESSES = re.compile(r"\s*# #processes = (\d{1,9})\b.*")
 _GROUPS = re.compile(r"\s*# \( ?(\d{1,9}) groups of (\d{1,9}) processes each running simultaneous.*")
 _MODE = re.compile(r"\s*#\s+MODE: ([A-Z-]+)\s*")
@@ -39,6 +39,7 @@ _PREAMBLE = re.compile(
 _RULE = re.compile(r"\s*#-{20,}\s*")
 
 _COLUMNS: Mapping[str, str] = {
+    "Group": "group",
     "#bytes": "size",
     "#repetitions": "iterations",
     "t[usec]": "value",
@@ -150,7 +151,7 @@ class _Reading:
             part.ranks = whole(match[2], INT32)
         elif match := _MODE.fullmatch(text):
             part.parameters["mode"] = match[1].lower()
-        elif words and words[0] in ("#bytes", "#repetitions"):
+        elif words and words[0] in ("Group", "#bytes", "#repetitions"):
             unknown = [word for word in words if word not in _COLUMNS]
             if unknown:
                 raise BadTable(f"unknown column {shown(unknown[0])}")
@@ -200,7 +201,7 @@ def _row(part: _Part, cells: Mapping[str, str]) -> dict[str, Any]:
     benchmark, name = part.benchmark, part.name.lower()
     metrics: dict[str, float] = {}
     for key, word in cells.items():
-        if key not in ("size", "iterations", "value"):
+        if key not in ("group", "size", "iterations", "value"):
             metrics[key] = number(word) or 0.0
     rate = benchmark in _RATES and "value" not in cells
     value = (
@@ -227,7 +228,7 @@ def _row(part: _Part, cells: Mapping[str, str]) -> dict[str, Any]:
         "unit": "MB/s" if rate else "us",
         "value": value,
         "metrics": metrics,
-        "parameters": dict(part.parameters),
+        "parameters": {**part.parameters, **({"group": cells["group"]} if "group" in cells else {})},
         "text_dialect": "omb-7.5",
     }
 

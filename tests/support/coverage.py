@@ -63,8 +63,6 @@ Experiments of others that are left out, with the reason:
   ([decision 57](decisions/0057-groups-by-rewriting-programs.md)). nccl-tests' NCCL_TESTS_SPLIT is `--groups` over MPI.
 - IMB-MT (`SendRecvMT`, `BcastMT`, `AllreduceMT` and the like): each thread has a communicator of its own there, and a
   step's communicator is chosen by its ranks alone. `latency_mt -t 4:4` is the ping-pong between threads.
-- IMB's `-multi 1`, a line for each group: the text is that of `-multi 0`, the mean of each group is in the row's
-  `metrics` ([imb.md](imb.md#several-groups-at-once)).
 """
 
 

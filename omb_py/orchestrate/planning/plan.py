@@ -26,11 +26,12 @@ from omb_py.grammar.rank_groups import NODE, groups_of_ranks
 from omb_py.grammar.traffic import check_traffic
 from omb_py.grammar.values import parse_iterations, parse_sizes
 from omb_py.options.measured import VARIED_WINDOWS
-from omb_py.options.request import DEFAULT_RANKS, IMB, NCCL_TESTS, Request
+from omb_py.options.request import DEFAULT_RANKS, IMB, IMB_MULTI, NCCL_TESTS, Request
 from omb_py.options.table import cell_fields, check_ranges, check_taken, takes
 from omb_py.orchestrate.planning.memory_checks import check_cache, check_object_size, check_objects
 from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.planning.validation import HOST_MEMORY, check_choices, check_pvars
+from omb_py.results.formats.imb import groups as imb_groups
 from omb_py.results.formats.imb.text import form_of
 from omb_py.suites import find
 
@@ -135,9 +136,11 @@ def check_options(request: Request, benchmark: Benchmark, offers: Mapping[str, C
     """Check the options of a request against the benchmark, their ranges, and each other. Raises UsageError."""
     check_taken(request, benchmark)
     check_ranges(request)
-    if request.format == IMB:
+    if request.format in (IMB, IMB_MULTI):
         sync = request.sync or dict(benchmark.defaults).get("sync", "flush")
-        form_of({"benchmark": benchmark.name, "unit": benchmark.metric.unit, "parameters": {"sync": sync}})
+        form = form_of({"benchmark": benchmark.name, "unit": benchmark.metric.unit, "parameters": {"sync": sync}})
+        if request.format == IMB_MULTI:
+            imb_groups.check(benchmark.name, form, bool(request.groups))
     if request.ddt and (request.in_place or request.imbalance):
         what = "-l/--in-place" if request.in_place else "--imbalance"
         raise UsageError(f"-D/--ddt does not go together with {what}: leave one of them out")

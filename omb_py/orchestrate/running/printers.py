@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from omb_py.backends.registry import capabilities
-from omb_py.options.request import HOROVOD, IMB, NCCL_TESTS, Request
+from omb_py.options.request import HOROVOD, IMB, IMB_MULTI, NCCL_TESTS, Request
 
 if TYPE_CHECKING:
     from omb_py.results.formats.osu_windows import Windows
@@ -167,16 +167,19 @@ class NcclTests(Printer):
 
 
 class Imb(Printer):
-    """The text of IMB: a header for each launch, a table for each benchmark."""
+    """The text of IMB: a header for each launch, a table for each benchmark; with a line for each group if asked."""
 
-    def __init__(self) -> None:
+    def __init__(self, each_group: bool = False) -> None:
+        self._each_group = each_group
         self._launch: tuple[Any, ...] | None = None
         self._table: tuple[Any, ...] | None = None
 
     def row(self, row: Row, request: Request | None = None) -> None:
         """Print the row, after header and title where it is the first. Raises UsageError where IMB has no such one."""
-        from omb_py.results.formats.imb.text import Header, form_of, line, table_of, title
+        from omb_py.results.formats.imb import groups, text
+        from omb_py.results.formats.imb.text import Header, form_of, table_of
 
+        table = groups if self._each_group else text
         form = form_of(row)
         launch = (row["launch_id"], form.part)
         if launch != self._launch:
@@ -187,9 +190,9 @@ class Imb(Printer):
             sys.stdout.write(header.text())
             self._launch = launch
         if table_of(row) != self._table:
-            sys.stdout.write(title(row))
+            sys.stdout.write(table.title(row))
             self._table = table_of(row)
-        sys.stdout.write(line(row))
+        sys.stdout.write(table.line(row))
         sys.stdout.flush()
 
     def close(self) -> None:
@@ -376,8 +379,8 @@ def printer_of(request: Request, tables: int) -> Printer:
 def _printer(request: Request, tables: int) -> Printer:
     if request.format == NCCL_TESTS:
         return NcclTests()
-    if request.format == IMB:
-        return Imb()
+    if request.format in (IMB, IMB_MULTI):
+        return Imb(each_group=request.format == IMB_MULTI)
     if request.format == HOROVOD:
         return Horovod()
     if request.format == "osu" and tables == 1:

@@ -14,7 +14,7 @@ from omb_py.backends.registry import capabilities
 from omb_py.engine.program.benchmark import Benchmark, Volume
 from omb_py.engine.program.buffers import OBJECT
 from omb_py.engine.program.dtypes import DTYPES, reduction_dtype
-from omb_py.grammar.rank_groups import Groups, groups_of_ranks
+from omb_py.grammar.rank_groups import Groups, by_group, groups_of_ranks
 from omb_py.grammar.traffic import largest
 from omb_py.options.table import parameters
 from omb_py.orchestrate.running.soak import PASS
@@ -152,10 +152,7 @@ def make_row(identity: Identity, message: Mapping[str, Any]) -> dict[str, Any]:
 
 def _by_group(means: Sequence[float], groups: Groups) -> dict[str, float]:
     """The mean time of each group in µs, from the means of the timed ranks, which are in the order of their numbers."""
-    share = len(means) // len(groups)
-    timed = sorted(rank for group in groups for rank in group[:share])
-    by_rank = dict(zip(timed, means, strict=True))
-    return {f"group_{k}_us": float(np.mean([by_rank[r] for r in group[:share]])) for k, group in enumerate(groups)}
+    return {f"group_{k}_us": float(np.mean(of_group)) for k, of_group in enumerate(by_group(means, groups))}
 
 
 def _bandwidths(

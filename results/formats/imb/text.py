@@ -8,7 +8,7 @@ count: :mod:`omb_py.results.formats.imb.names`). The header says that omb-py mea
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
@@ -23,7 +23,7 @@ from omb_py.results.formats.imb.names import FORMS, Form
 Row = Mapping[str, Any]
 
 CLOSING: Final = "\n\n# All processes entering MPI_Finalize\n\n"
-_WIDTH = 13
+WIDTH = 13
 _HEADS: Final[Mapping[str, tuple[str, ...]]] = {
     "time": ("t[usec]", "Mbytes/sec"),
     "range_rate": ("t_min[usec]", "t_max[usec]", "t_avg[usec]", "Mbytes/sec"),
@@ -50,7 +50,7 @@ def form_of(row: Row) -> Form:
         raise UsageError(f"{name} -s {sync}: IMB has passive targets only: use -s flush, or --format table")
     if form.mode and (row.get("window") or 1) > 1:
         form = replace(form, mode="AGGREGATE")
-    if _groups(row):
+    if groups_of(row):
         form = replace(form, name=f"Multi-{form.name}", layout="range_rate" if form.layout == "time" else form.layout)
     return replace(form, mode=parameters["mode"].upper()) if "mode" in parameters else form
 
@@ -108,20 +108,25 @@ class Header:
         )
 
 
-def title(row: Row) -> str:
-    """The lines before the rows of a table, with the names of its columns."""
+def title(row: Row, each_group: bool = False) -> str:
+    """The lines before the rows of a table, with the names of its columns.
+
+    `each_group` adds the column of the group's number, as ``-multi 1`` does.
+    """
     form = form_of(row)
     columns = _columns(form, row)
-    rule, end = f"#{'-' * (_WIDTH * len(columns) - 1)}\n", "" if form.part == "IMB-P2P" else " "
+    if each_group:
+        columns = ["Group", *_columns(FORMS[str(row["benchmark"])], row)]
+    rule, end = f"#{'-' * (WIDTH * len(columns) - 1)}\n", "" if form.part == "IMB-P2P" else " "
     name = f"{form.name}{_grid(row)}"
     mode = f"#\n#    MODE: {form.mode} \n#\n" if form.mode else ""
-    heads = "".join(f"{head:>{_WIDTH}}" for head in columns)
+    heads = "".join(f"{head:>{WIDTH}}" for head in columns)
     return f"\n{rule}# Benchmarking {name}{end}\n{_ranks(row, end)}{rule}{mode}{heads}\n"
 
 
 def _ranks(row: Row, end: str) -> str:
     """The number of ranks, or the ranks of each group (IMB's ``-multi 0``: all groups in one line)."""
-    groups = _groups(row)
+    groups = groups_of(row)
     if not groups:
         return f"# #processes = {row['ranks']}{end}\n"
     count = f"# ( {len(groups)} groups of {len(groups[0])} processes each running simultaneous ){end}\n"
@@ -129,7 +134,7 @@ def _ranks(row: Row, end: str) -> str:
     return count + "".join(f"# Group{number:3d}: {ranks}\n#{end}\n" for number, ranks in enumerate(members))
 
 
-def _groups(row: Row) -> Groups:
+def groups_of(row: Row) -> Groups:
     """The groups that ran at once; empty: all ranks were one."""
     text = str((row.get("parameters") or {}).get("groups", ""))
     return groups_of_ranks(text, int(row["ranks"]), row.get("hosts") or ()) if text and not text.isdecimal() else ()
@@ -140,17 +145,17 @@ def line(row: Row) -> str:
     form = form_of(row)
     numbers = [] if form.layout.startswith("sync") else [row.get("size_bytes") or 0]
     numbers.append(row.get("iterations") or 0)
-    cells = [f"{number:>{_WIDTH}d}" for number in numbers]
+    cells = [f"{number:>{WIDTH}d}" for number in numbers]
     heads = _columns(form, row)[len(numbers) :]
     figures = [*_figures(form, row), *([float(row.get("wrong_bytes") or 0)] if heads[-1] == "defects" else [])]
-    cells += [f"{v:{_WIDTH}.{0 if head == 'Msg/sec' else 2}f}" for head, v in zip(heads, figures, strict=True)]
+    cells += [f"{v:{WIDTH}.{0 if head == 'Msg/sec' else 2}f}" for head, v in zip(heads, figures, strict=True)]
     return "".join(cells) + "\n"
 
 
-def to_imb(rows: Iterable[Row]) -> str:
+def to_imb(rows: Iterable[Row], title: Callable[[Row], str] = title, line: Callable[[Row], str] = line) -> str:
     """Rows of the store as IMB would print them: a header for each launch and program, a table for each benchmark.
 
-    Rows of benchmarks that IMB does not have are left out.
+    Rows of benchmarks that IMB does not have are left out. `title` and `line` write the head and a row of a table.
 
     Raises:
         UsageError: there are rows, and IMB has none of their benchmarks.
@@ -167,7 +172,7 @@ def to_imb(rows: Iterable[Row]) -> str:
         tables.setdefault(table_of(row), []).append(row)
     if refused and not launches:
         raise UsageError(f"none of these rows has a text of IMB: {refused.replace('--format table', '--format csv')}")
-    return "".join(_launch(list(tables.values())) for tables in launches.values())
+    return "".join(_launch(list(tables.values()), title, line) for tables in launches.values())
 
 
 def table_of(row: Row) -> tuple[Any, ...]:
@@ -178,7 +183,7 @@ def table_of(row: Row) -> tuple[Any, ...]:
     return (*(row.get(name) for name in (*shared, *options)), tuple(sorted(parameters.items())))
 
 
-def _launch(tables: Sequence[Sequence[Row]]) -> str:
+def _launch(tables: Sequence[Sequence[Row]], title: Callable[[Row], str], line: Callable[[Row], str]) -> str:
     first = tables[0][0]
     sizes = [row.get("size_bytes") or 0 for rows in tables for row in rows]
     names = tuple(dict.fromkeys(form_of(rows[0]).name for rows in tables))
@@ -219,7 +224,7 @@ def _figures(form: Form, row: Row) -> Iterator[float]:
         case "range" | "sync":
             yield from (low, high, mean)
         case "rate":
-            pairs = len(groups[0] if (groups := _groups(row)) else range(int(row["ranks"]))) // 2
+            pairs = len(groups[0] if (groups := groups_of(row)) else range(int(row["ranks"]))) // 2
             messages = form.scale * int(row.get("window") or 1) * pairs
             yield from (_rate(reported, messages * size, high), _messages(metrics, messages, high))
         case "overlap" | "sync_overlap":

@@ -22,7 +22,7 @@ from omb_py.errors import OK, EnvironmentProblem, UsageError
 from omb_py.options.request import DEFAULT_STORE
 from omb_py.orchestrate.running.printers import AtEnd
 from omb_py.results.compare.tags import COMPARE_SIDE, telling
-from omb_py.results.formats.tables import export, to_osu
+from omb_py.results.formats.tables import FORMATS, export, to_osu
 from omb_py.results.store.provenance import provenance_of
 from omb_py.results.store.read import load_table, to_rows
 from omb_py.results.store.recovery import recover
@@ -77,7 +77,7 @@ def group() -> click.Command:
             "Runs in other tools' formats, to stdout or to a file. JSON has every sample.",
             (
                 click.Argument(["runs"], nargs=-1, type=run, metavar="[RUN|all]..."),
-                form_option(("csv", "json", "osu", "nccl-tests", "imb", "pytest-benchmark", "openmetrics"), "csv"),
+                form_option(tuple(FORMATS), "csv"),
                 tool_option(
                     "Output", "-o --output FILE", "Write here, all or nothing. (default: stdout)", Parsed("file", Path)
                 ),

@@ -9,7 +9,10 @@ from typing import Any
 
 import pytest
 
+from omb_py.cli import main
 from omb_py.errors import UsageError
+from omb_py.results.formats.imb import groups
+from omb_py.results.formats.imb.groups import to_imb_multi
 from omb_py.results.formats.imb.names import FORMS
 from omb_py.results.formats.imb.text import CLOSING, Header, form_of, line, title, to_imb
 from omb_py.results.importers.formats import parse
@@ -155,3 +158,59 @@ def test_groups_are_printed_as_multi_does() -> None:
     assert line(row).split() == ["1000", "50", "4.00", "6.00", "5.00", "166.67"]
     rates = {**row, "benchmark": "uniband", "unit": "MB/s", "window": 10, "rank_mean_us": [10.0, 20.0]}
     assert line(rates).split()[2:] == ["500.00", "500000"]
+
+
+def grouped(**more: Any) -> dict[str, Any]:
+    return {**ROW, "parameters": {"groups": "2x2"}, "ranks": 4, "iterations": 4, **more}
+
+
+def test_a_line_for_each_group_is_that_of_multi_1_to_the_character() -> None:
+    """``IMB-MPI1 -iter 4 -msglog 0:1 -npmin 2 -multi 1 PingPong`` on four ranks."""
+    sizes = {0: [3.98, 1.52], 1: [3.06, 2.75], 2: [1.99, 3.90]}
+    rows = [grouped(benchmark="latency", size_bytes=size, rank_mean_us=means) for size, means in sizes.items()]
+    (together,) = parse(to_imb(rows).encode(), Context()).tables
+    assert [(row["parameters"]["groups"], row["ranks"], row["benchmark"]) for row in together.rows] == [
+        ("2", 2, "latency")
+    ] * 3, "the text of -multi 0"
+    text = to_imb_multi(rows)
+    assert text[text.index("\n#----", text.index("List of Benchmarks")) :] == printed("multi") + CLOSING
+    (table,) = parse(text.encode(), Context()).tables
+    assert [(row["parameters"]["group"], row["ranks"], row["size_bytes"], row["value"]) for row in table.rows] == [
+        (str(group), 2, size, us) for size, means in sizes.items() for group, us in enumerate(means)
+    ]
+
+
+def test_each_group_has_the_ranks_that_it_has() -> None:
+    """Groups by the remainder: the means of ranks 0 and 2 are those of the first."""
+    row = grouped(benchmark="sendrecv_call", parameters={"groups": "mod:2"}, rank_mean_us=[1.0, 10.0, 3.0, 20.0])
+    assert [words.split()[3:6] for words in groups.line(row).splitlines()[1:]] == [
+        ["1.00", "3.00", "2.00"],
+        ["10.00", "20.00", "15.00"],
+    ]
+    rate = grouped(benchmark="uniband", unit="MB/s", window=10, rank_mean_us=[10.0, 20.0])
+    assert [words.split()[3:] for words in groups.line(rate).splitlines()[1:]] == [
+        ["1000.00", "1000000"],
+        ["500.00", "500000"],
+    ]
+
+
+def test_what_has_no_line_for_each_group_is_refused() -> None:
+    with pytest.raises(UsageError, match="exchange: --format imb-multi has a line for each group: add --groups"):
+        groups.title(ROW)
+    with pytest.raises(UsageError, match="ibcast: the overlap of each group is not kept: use --format imb"):
+        groups.title(grouped(benchmark="ibcast"))
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (("latency", "-n", "2"), "latency: --format imb-multi has a line for each group: add --groups"),
+        (("ibcast", "-n", "4", "--groups", "2x2"), "ibcast: the overlap of each group is not kept"),
+    ],
+)
+def test_it_is_refused_before_anything_is_measured(
+    words: tuple[str, ...], error: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = main([*words, "--backend", "mock", "-m", "8:8", "--format", "imb-multi", "--no-store"])
+    out, err = capsys.readouterr()
+    assert (code, out) == (2, "") and error in err

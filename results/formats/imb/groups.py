@@ -1,0 +1,52 @@
+"""IMB's text with a line for each group of ranks (``-multi 1``), in place of one for all of them (``-multi 0``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from omb_py.errors import UsageError
+from omb_py.grammar.rank_groups import by_group
+from omb_py.results.formats.imb import text
+from omb_py.results.formats.imb.names import Form
+from omb_py.results.formats.imb.text import Row
+
+WIDTH = text.WIDTH
+
+
+def check(benchmark: str, form: Form, groups: bool) -> None:
+    """Raises UsageError where a benchmark has nothing of each group; `groups` says whether there are several."""
+    if not groups:
+        raise UsageError(
+            f"{benchmark}: --format imb-multi has a line for each group: add --groups, or use --format imb"
+        )
+    if form.layout.endswith("overlap"):
+        raise UsageError(f"{benchmark}: the overlap of each group is not kept: use --format imb")
+
+
+def title(row: Row) -> str:
+    """The lines before the rows of a table, with the column ``Group`` first."""
+    check(row["benchmark"], text.form_of(row), bool(text.groups_of(row)))
+    return text.title(row, each_group=True)
+
+
+def line(row: Row) -> str:
+    """A blank line, and a line of the cell for each group. A number of defects is that of all groups."""
+    groups = text.groups_of(row)
+    parameters = {name: value for name, value in row["parameters"].items() if name != "groups"}
+    return "\n" + "".join(
+        f"{number:>{WIDTH}d}" + text.line({**row, **_alone(means), "ranks": len(group), "parameters": parameters})
+        for number, (group, means) in enumerate(zip(groups, by_group(row["rank_mean_us"], groups), strict=True))
+    )
+
+
+def _alone(means: list[float]) -> dict[str, object]:
+    return {"rank_mean_us": means, "value": sum(means) / len(means)}
+
+
+def to_imb_multi(rows: Iterable[Row]) -> str:
+    """Rows of the store as :func:`~omb_py.results.formats.imb.text.to_imb`, with a line for each group.
+
+    Raises:
+        UsageError: a row is of all ranks together, or of an overlap; or IMB has none of the benchmarks.
+    """
+    return text.to_imb(rows, title, line)
