@@ -102,6 +102,7 @@ def test_export_by_name(rows, form: str) -> None:
 
 def test_an_unknown_format_is_refused() -> None:
     with pytest.raises(
-        UsageError, match="unknown format 'xml': valid: csv, json, osu, nccl-tests, imb, pytest-benchmark, openmetrics"
+        UsageError,
+        match="unknown format 'xml': valid: csv, json, osu, nccl-tests, imb, imb-multi, pytest-benchmark, openmetrics",
     ):
         export([], "xml")
