@@ -57,7 +57,8 @@ Left out, with the reason:
 
 Experiments of others that are left out, with the reason:
 - A parameter server that receives from `MPI_ANY_SOURCE` and answers whoever came: a step has its peer when the program
-  is written. `pingpong_any_source` has the receive, `parameter_server:mode=async,slow=RANK:FACTOR` the effect of a slow
+  is written ([decision 85](decisions/0085-a-message-has-its-peer-in-the-program.md)).
+  `pingpong_any_source` has the receive, `parameter_server:mode=async,slow=RANK:FACTOR` the effect of a slow
   worker ([workloads](workloads/concurrent.md#a-slow-rank)).
 - `--groups`, and workloads with groups, on NCCL: omb-py makes communicators of all ranks there
   ([decision 57](decisions/0057-groups-by-rewriting-programs.md)). nccl-tests' NCCL_TESTS_SPLIT is `--groups` over MPI.

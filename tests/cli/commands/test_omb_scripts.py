@@ -10,8 +10,8 @@ from omb_py import __version__
 from omb_py.cli import main
 from omb_py.results.formats.osu_titles import TITLES
 
-CONGESTION = {"bw_fan_in", "bw_fan_out"}
-"""They need several nodes."""
+ON_NODES = dict.fromkeys(("bw_fan_in", "bw_fan_out"), ("-n", "4", "--mock", "nodes=2"))
+"""What benchmarks need that measure between nodes."""
 COMMON = ("-m", "1:16", "-i", "2", "-x", "0", "-u", "3", "-f", "-c", "-z50,99.9", "-T", "mpi_char")
 
 
@@ -21,9 +21,9 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]
     return code, captured.out, captured.err
 
 
-@pytest.mark.parametrize("name", sorted(set(TITLES) - CONGESTION))
+@pytest.mark.parametrize("name", sorted(TITLES))
 def test_one_set_of_options_runs_through(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = run(capsys, f"osu_{name}", "--backend", "mock", "-n", "2", *COMMON)
+    code, out, err = run(capsys, f"osu_{name}", "--backend", "mock", *ON_NODES.get(name, ("-n", "2")), *COMMON)
     assert code == 0, err
     assert TITLES[name].line() in out
     assert "-u/--validation-warmup has no effect: -c checks iterations of its own" in err
