@@ -45,6 +45,18 @@
     layout.height = Math.round(layout.height * 1.5);
   };
 
+  // the quantity that curves of several ranks show: those that cannot show it show time
+  let quantity = "time";
+  const switched = (data, layout) => {
+    const other = layout.meta?.switch?.find((known) => known.name === quantity);
+    if (!other) return data;
+    for (const name of Object.keys(layout).filter((name) => /^yaxis/.test(name))) {
+      const { title, showticklabels, domain, anchor } = layout[name];
+      layout[name] = { ...other.axis, domain, anchor, showticklabels, title: title?.text ? other.axis.title : title };
+    }
+    return data.map((trace, i) => ({ ...trace, y: other.y[i], hovertemplate: trace.hovertemplate.replace(" µs", ` ${other.unit}`) }));
+  };
+
   const draw = async (place) => {
     drawn.add(place);
     let figures;
@@ -53,7 +65,7 @@
     if (!spec) return;
     const layout = fitted(spec.layout, figures.templates[theme()], paper || place.clientWidth);
     place.style.minHeight = layout.height + "px";
-    return Plotly.react(place, spec.data, layout, { displaylogo: false, displayModeBar: narrow() ? false : "hover",
+    return Plotly.react(place, switched(spec.data, layout), layout, { displaylogo: false, displayModeBar: narrow() ? false : "hover",
       modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]] });
   };
 
@@ -194,7 +206,16 @@
       button.setAttribute("aria-pressed", String(button.dataset.choose === name));
     for (const figure of panel.querySelectorAll("figure[data-choice]")) figure.hidden = figure.dataset.choice !== name;
   };
-  for (const group of document.querySelectorAll(".chips")) {
+  for (const button of document.querySelectorAll("[data-quantity]")) {
+    button.parentNode.hidden = false;
+    button.addEventListener("click", () => {
+      quantity = button.dataset.quantity;
+      for (const other of document.querySelectorAll("[data-quantity]"))
+        other.setAttribute("aria-pressed", String(other.dataset.quantity === quantity));
+      again();
+    });
+  }
+  for (const group of document.querySelectorAll('.chips[aria-label="Benchmark"]')) {
     group.hidden = false;
     const panel = group.closest("main");
     for (const button of group.children) button.addEventListener("click", () => pick(panel, button.dataset.choose));

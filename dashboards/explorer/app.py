@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from dash import Dash
 
+SHARED = ("legend.js", "linked_hover.js")
+"""Scripts of report and explorer."""
 REFRESH_MS = 5000
 """Milliseconds between two looks for new launches in the store."""
 GZIP_LEVEL = 3
@@ -96,7 +98,7 @@ def make(data: Data, token: str = "", refresh_ms: int = REFRESH_MS) -> Dash:
         update_title="",
         serve_locally=True,
         assets_folder="no-assets",
-        index_string=asset("explorer.html").replace("/* legend.js */", asset("legend.js")),
+        index_string=_page(),
         suppress_callback_exceptions=True,
         compress=find_spec("flask_compress") is not None,  # comes with the optional dashboard packages
     )
@@ -256,6 +258,14 @@ def make(data: Data, token: str = "", refresh_ms: int = REFRESH_MS) -> Dash:
         )
 
     return app
+
+
+def _page() -> str:
+    """The page's HTML with the scripts that it shares with the report."""
+    text = asset("explorer.html")
+    for name in SHARED:
+        text = text.replace(f"/* {name} */", asset(name))
+    return text
 
 
 def looks(wanted: str, window: dict[str, Any] | None) -> tuple[str, bool]:

@@ -21,7 +21,7 @@ MOST_PANELS = 6
 QUANTITIES = {"time": "µs", "busbw": "GB/s", "ratio": "×"}
 """What can be drawn, with its unit."""
 SIZE = "size_bytes"
-_SIDE = "side"
+_SIDE, _RATE = "side", "busbw_gbps"
 Sides = Sequence[tuple[str, "pd.DataFrame"]]
 """Name and cells of each side, in the order of their colours."""
 
@@ -56,7 +56,8 @@ class Points:
     grid: Grid
     known: Mapping[tuple[str, int], pd.DataFrame]
     """(side, panel) -> ``middle``, ``low``, ``high`` over launches, ``launches``, the ``values`` of the launches in
-    the quantity's unit and ``cell``, by the value on the x axis; ratios keep the times as values."""
+    the quantity's unit, the median bus bandwidth ``rate`` in GB/s and ``cell``, by the value on the x axis; ratios keep
+    the times as values."""
 
     def of(self, panel: int) -> dict[str, pd.DataFrame]:
         """What each side has in one panel."""
@@ -79,22 +80,23 @@ class Points:
 def points(sides: Sides, grid: Grid) -> Points:
     """Medians over launches of each side in each panel, with the range of the launches."""
     known: dict[tuple[str, int], pd.DataFrame] = {}
-    column = "busbw_gbps" if grid.quantity == "busbw" else "median_us"
+    column = _RATE if grid.quantity == "busbw" else "median_us"
     by = [_SIDE, grid.panel, grid.across]
     # one grouping of all sides: pandas takes as long for a few rows as for thousands
     rows = series.concat(
-        cells.loc[cells[grid.over].notna() & cells[column].notna(), [*by[1:], column, *series.CELL]].assign(
+        cells.loc[cells[grid.over].notna() & cells[column].notna(), [*by[1:], *{column, _RATE}, *series.CELL]].assign(
             **{_SIDE: number}
         )
         for number, (_, cells) in enumerate(sides)
     )
     rows = rows.assign(**{SIZE: rows[SIZE].fillna(0).astype("int64")})
     rows = rows[rows[SIZE] > 0] if grid.across == SIZE else rows
-    grouped = rows.groupby(by, sort=True)[column]
+    groups = rows.groupby(by, sort=True)
+    grouped = groups[column]
     middle = grouped.agg(["median", "min", "max", "count"]).astype("float64")
     middle.columns = ["middle", "low", "high", "launches"]
     last = rows.drop_duplicates(by, keep="last").sort_values(by)  # in the order of the groups
-    whole = middle.assign(cell=series.cell_names(last), values=grouped.agg(list))
+    whole = middle.assign(cell=series.cell_names(last), values=grouped.agg(list), rate=groups[_RATE].median())
     start, counts = 0, whole.groupby(level=[0, 1], sort=True).size()
     for number, panel, count in zip(*map(counts.index.get_level_values, (0, 1)), counts, strict=True):
         part = whole.iloc[start : start + count]
@@ -175,6 +177,8 @@ def multiples(
     narrow |= {"annotations": layout["annotations"], "height": 96 + 176 * deep + 22 * len(sides)}
     narrow["legend"] = {**layout["legend"], "y": -0.5 / deep}
     layout["meta"] = {"narrow": narrow}
+    if grid.quantity == "time" and not banded:
+        layout["meta"]["switch"] = _switch(sides, known, panels)
     axis_words = "over message size" if grid.across == SIZE else f"over {COUNTED[grid.across]}"
     by = COUNTED[grid.over] if grid.across == SIZE else "message size"
     return View(
@@ -185,6 +189,27 @@ def multiples(
         cells=cells,
         **_table(known, [name for name, _ in sides]),
     )
+
+
+def _switch(sides: Sides, known: Points, panels: Sequence[int]) -> list[dict[str, Any]]:
+    """What else the same lines can show: for each quantity its name, unit, y axis and the ``y`` of each trace."""
+    rates, ratios = [], []
+    base = sides[0][0]
+    for panel in panels:
+        first = known.middles(panel).get(base, {})
+        for table in (known.known.get((side, panel)) for side, _ in sides):
+            if table is not None:
+                rates.append(theme.numbers(table["rate"]))
+                places = zip(map(int, table.index), map(float, table["middle"]), strict=True)
+                ratios.append([y / first[x] if first.get(x) else None for x, y in places])
+    shown: list[dict[str, Any]] = []
+    for quantity, name, lines, more in (("busbw", "bus bandwidth", rates, []), ("ratio", "ratio", ratios, [1.0])):
+        values = [y for line in lines for y in line if y is not None]
+        if values and (quantity == "busbw" or len(sides) > 1):
+            title = _title(Grid(known.grid.over, quantity=quantity), base)
+            axis = theme.value_axis(title, values=[*values, *more])
+            shown.append({"name": name, "unit": QUANTITIES[quantity], "axis": axis, "y": lines})
+    return shown
 
 
 def _table(known: Points, sides: Sequence[str]) -> dict[str, Any]:

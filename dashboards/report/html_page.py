@@ -16,7 +16,7 @@ from omb_py.dashboards.base.sparkline import sparkline
 from omb_py.dashboards.base.view import SEPARATOR, View, plural
 from omb_py.dashboards.report.build import Report, TabContent
 from omb_py.dashboards.report.packed_script import packed, packed_script
-from omb_py.dashboards.report.tabs import chips, panel, tab_list
+from omb_py.dashboards.report.tabs import chips, panel, switch, tab_list
 from omb_py.dashboards.views import registry
 from omb_py.distribution import pip_install
 from omb_py.errors import EnvironmentProblem
@@ -259,7 +259,7 @@ def _section(section: Section, first: int, places: Mapping[tuple[str, str], int]
         texts = "".join(f"<p>{_text(text)}</p>" for text in section.texts if text)
     chosen = next((at for at, view in enumerate(section.views) if view.choice), len(section.views))
     figures = ["".join(_figure(view, place, places)) for place, view in enumerate(section.views, first)]
-    figures.insert(chosen, chips(section.views))
+    figures.insert(chosen, chips(section.views) + switch(section.views))
     head = "" if section.title is None else f"<h2>{_text(section.title)}</h2>"
     tables = "".join(map(table_html, section.tables))
     return f'<main id="{_text(section.name)}"{panel(section)}>{head}{texts}{tables}{"".join(figures)}</main>'

@@ -27,6 +27,20 @@ def panel(section: Section) -> str:
     return f' class="tab" role="tabpanel" aria-labelledby="tab-{escape(section.name)}"' if section.tab else ""
 
 
+def switch(views: Sequence[View]) -> str:
+    """A button for each quantity that the curves of several ranks can show; empty where they can show but one."""
+    drawn = [view.spec["layout"].get("meta", {}).get("switch", ()) for view in views if view.spec is not None]
+    names = list(dict.fromkeys(["time", *(known["name"] for several in drawn for known in several)]))
+    if len(names) < 2:
+        return ""
+    buttons = "".join(
+        f'<button type="button" data-quantity="{escape(name)}" aria-pressed="{str(name == names[0]).lower()}">'
+        f"{escape(name)}</button>"
+        for name in names
+    )
+    return f'<div class="chips" role="group" aria-label="Quantity" hidden>{buttons}</div>'
+
+
 def chips(views: Sequence[View]) -> str:
     """A button for each benchmark whose curves are among the views; empty where there is only one."""
     names = list(dict.fromkeys(view.choice for view in views if view.choice))

@@ -125,12 +125,15 @@ class FirstScreen:
         return [*front, *(side for side in newest.values() if side not in front and side.library != own)][:MOST_SIDES]
 
 
-def first_screen(cells: Cells) -> Iterator[Shown]:
-    """The status line, the list of changes, the map and the curves of the benchmark that changed most."""
+def first_screen(cells: Cells, quantity: str = "auto") -> Iterator[Shown]:
+    """The status line, the list of changes, the map and the curves of the benchmark that changed most: of its bus
+    bandwidth where that is the quantity, else of its time."""
     screen = FirstScreen(cells)
     yield from _overall(screen)
     if screen.front is not None and len(screen.front[1]):
-        yield from filter(None, [curves_of(screen, _by_change(screen.front[1])[0])])
+        benchmark = _by_change(screen.front[1])[0]
+        rates = curves_of(screen, benchmark, "busbw") if quantity == "busbw" else None
+        yield from filter(None, [rates or curves_of(screen, benchmark)])
 
 
 def first_screen_in_report(cells: Cells) -> Iterator[Shown]:
@@ -164,11 +167,11 @@ def _overall(screen: FirstScreen) -> Iterator[Shown]:
         yield Shown(ratio_map.ratio_map(table, (pair.base.name, pair.new.name), _over(table)), both)
 
 
-def curves_of(screen: FirstScreen, benchmark: str) -> Shown | None:
-    """Curves of a benchmark, a panel for each number of ranks or GPUs; None where it was measured at no size."""
+def curves_of(screen: FirstScreen, benchmark: str, quantity: str = "time") -> Shown | None:
+    """Curves of a benchmark, a panel for each number of ranks or GPUs; None where the quantity is known at no size."""
     rows = screen.cells.timed[screen.cells.timed["benchmark"] == benchmark]
     sides, notes = alike((side.name, part) for side in screen.drawn if len(part := side.rows(rows)))
-    grid = multiples.Grid(_over(rows))
+    grid = multiples.Grid(_over(rows), quantity=quantity)
     known = multiples.points(sides, grid) if sides else None
     if known is None or not known.known:
         return None

@@ -102,6 +102,7 @@ ENTRIES: list[Entry] = [
         "what changed",
         first_screen,
         _NO_CELL,
+        inputs=("quantity",),
         report=InReport(1, above=True, views=first_screen_in_report),
     ),
     Entry(

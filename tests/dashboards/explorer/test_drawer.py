@@ -98,6 +98,14 @@ def test_a_click_on_the_map_and_the_small_multiples_leads_to_the_cell(data: Data
     assert libraries == {"MPICH", "Open MPI"}
 
 
+def test_the_first_screen_shows_the_quantity_that_is_chosen(data: Data) -> None:
+    def axis(quantity: str) -> str:
+        (curves,) = [view for view in views(data, State("first", quantity))[0] if view.kind == "multiples"]
+        return str(curves.spec["layout"]["yaxis"]["title"]["text"])
+
+    assert (axis("auto"), axis("time"), axis("busbw")) == ("time (µs)", "time (µs)", "bus bandwidth (GB/s)")
+
+
 def test_the_series_of_a_cell_is_one_library_on_one_number_of_ranks(data: Data) -> None:
     name = next(name for _, name in points(views(data, State("curves", filters={"library": ["Open MPI"]}))[0][0]))
     rows = data.cell(name)

@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 from omb_py.cli import main
 from omb_py.dashboards.base.selection import Selection
 from omb_py.dashboards.explorer import grid
-from omb_py.dashboards.explorer.app import make
+from omb_py.dashboards.explorer.app import SHARED, make
 from omb_py.dashboards.explorer.data import FILTERS, Data
 from omb_py.dashboards.explorer.guard import is_loopback
 from omb_py.dashboards.explorer.state import COUNTS, THEMES, State, choices, parse, query
 from omb_py.dashboards.explorer.views import views
 from omb_py.dashboards.figures.curves import QUANTITIES
+from omb_py.dashboards.report import html_page
 from omb_py.dashboards.report.build import report
 from tests.dashboards.stores import write
 from tests.dashboards.views.test_comparisons import compared
@@ -330,6 +331,12 @@ def test_the_page_may_load_only_its_own(data: Data) -> None:
     rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
     assert rules["default-src"] == "'none'" and "unsafe" not in rules["script-src"]
     assert rules["script-src"].count("'sha256-") >= 3, "the page's own, and those of the client's callbacks"
+
+
+def test_it_runs_the_scripts_that_the_report_runs(data: Data) -> None:
+    page = make(data).server.test_client().get("/").text
+    assert all(html_page.asset(name) in page for name in SHARED) and "/* linked" not in page
+    assert "plotly_hover" in page, "what is hovered in one panel shows its values in all"
 
 
 def test_answers_are_compressed_for_whoever_takes_that(data: Data) -> None:

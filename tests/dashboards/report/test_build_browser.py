@@ -216,3 +216,31 @@ def test_what_is_hovered_in_one_panel_shows_its_values_in_all(browser, frame, tm
     )
     assert sorted(axis for axis, _ in shown) == ["x", "x2", "x3"] and len({at for _, at in shown}) == 1
     assert errors(browser) == []
+
+
+def test_curves_of_several_ranks_switch_between_time_bandwidth_and_ratio(browser, frame, tmp_path) -> None:
+    rows = pd.concat([frame.assign(ranks=count, busbw_gbps=frame["median_us"] * count) for count in (2, 4)])
+    made = Report("s", "", [], "36 cells")
+    sides = [("A", rows), ("B", rows.assign(median_us=rows["median_us"] * 3))]
+    made.tabs["Compare"] = TabContent(views=[multiples(sides, "allreduce")])
+    file = tmp_path / "report.html"
+    file.write_text(page(made), encoding="utf-8")
+    resize(browser, 1280)
+    browser.get(file.as_uri())
+    browser.execute_async_script(DRAW)
+    state = (
+        "const plot = document.querySelector('.plot'), { yaxis, yaxis2 } = plot.layout;"
+        "const ys = plot.data.filter(t => t.name === 'B').flatMap(t => [...t.y]);"
+        "return [yaxis.title.text, yaxis2.title.text, ys, plot.data[0].hovertemplate]"
+    )
+    click = 'document.querySelector(`[data-quantity="${arguments[0]}"]`).click(); setTimeout(arguments[1], 300)'
+    time, *_, times, _ = browser.execute_script(state)
+    browser.execute_async_script(click, "ratio")
+    ratio, beside, ratios, hover = browser.execute_script(state)
+    assert (time, ratio, beside) == ("time (µs)", "time over A's", "") and "×" in hover
+    assert ratios == pytest.approx([3.0] * len(times))
+    browser.execute_async_script(click, "bus bandwidth")
+    rate, _, rates, _ = browser.execute_script(state)
+    assert rate == "bus bandwidth (GB/s)" and rates[0] == pytest.approx(2 / 3 * times[0])
+    browser.execute_async_script(click, "time")
+    assert browser.execute_script(state)[2] == times and errors(browser) == []
