@@ -13,7 +13,11 @@ _DECLARED: Final = (
         "PyTorch documentation, torch.distributed, Common environment variables",
     ),
     (
-        *("GLOO_DEVICE_TRANSPORT", ("TCP", "TCP_TLS"), "How bytes travel between two processes."),
+        *(
+            "GLOO_DEVICE_TRANSPORT",
+            ("TCP", "TCP_TLS"),
+            "How bytes travel; TCP_TLS only where PyTorch was built with it: wheels are not.",
+        ),
         "PyTorch 2.13, torch/csrc/distributed/c10d/GlooDeviceFactory.cpp",
     ),
 )

@@ -171,11 +171,23 @@ def test_variables_set_a_rule_for_every_size_that_no_file_can_say(facts: Library
     assert set(setting.variables) < set(beside.variables) and "openmpi-rules.conf" in beside.texts
 
 
-def test_intels_variable_has_sizes_and_ranks_in_it() -> None:
+def test_intels_variable_has_sizes_in_it_and_its_own_choice_wherever_there_is_no_rule() -> None:
     eighth, second = (Setting(n, (("I_MPI_ADJUST_ALLREDUCE", n),)) for n in "82")
-    written = files(LibraryFacts("Intel MPI"), rule(eighth, 0, 4096), rule(second, 4097), rule(layer("ring"), n=8))
-    assert written.variables == (("I_MPI_ADJUST_ALLREDUCE", "8:0-4096@4-4;2:4097-2147483647@4-4"),)
+    written = files(
+        LibraryFacts("Intel MPI"), rule(eighth, 64, 4096), rule(second, 8192), rule(layer("ring"), 5000, 6000)
+    )
+    assert written.variables == (("I_MPI_ADJUST_ALLREDUCE", "0:0-63;8:64-4096;0:4097-8191;2:8192-2147483647"),)
     assert len(written.left_out) == 1 and set(written.texts) == {"tuned.env", "tuned.lua"}
+    whole = files(LibraryFacts("Intel MPI"), rule(eighth, 0, 4096))
+    assert whole.variables == (("I_MPI_ADJUST_ALLREDUCE", "8:0-4096;0:4097-2147483647"),)
+
+
+def test_intels_variable_holds_for_one_number_of_ranks() -> None:
+    """Intel MPI 2021.18 obeys no size where ranks are given: the last entry then holds for every size."""
+    eighth = Setting("8", (("I_MPI_ADJUST_ALLREDUCE", "8"),))
+    written = files(LibraryFacts("Intel MPI"), rule(eighth, 0, 4096), rule(eighth, 0, 64, n=8))
+    assert (written.texts, written.variables, len(written.left_out)) == ({}, (), 2)
+    assert "both sizes and ranks" in written.left_out_lines[0]
 
 
 def test_a_library_that_reads_no_sizes_gets_variables() -> None:
