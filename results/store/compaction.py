@@ -229,7 +229,7 @@ def _planned(group: Sequence[Entry]) -> Merged:
     rows = 0
     names: set[str] = set()
     for entry in group:
-        with contextlib.suppress(OSError, pa.ArrowException):
+        with contextlib.suppress(OSError, UnicodeError, pa.ArrowException):
             rows += pq.read_metadata(entry.path).num_rows
             names |= set(_launches(entry.path)) or {entry.path.stem}
     return Merged(group[0].path.parent, len(names), len(group), rows)
@@ -241,7 +241,7 @@ def _launches(path: Path) -> Iterable[str]:
 
     try:
         return launches(pq.read_schema(path).metadata)
-    except (OSError, pa.ArrowException):
+    except (OSError, UnicodeError, pa.ArrowException):
         return ()
 
 
@@ -254,7 +254,7 @@ def _read(entry: Entry, on_skip: OnSkip) -> Source | None:
         with entry.path.open("rb") as handle:
             inode = os.fstat(handle.fileno()).st_ino
             data = handle.read()
-        with pq.ParquetFile(pa.BufferReader(data)) as file:
+        with pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True) as file:
             file_schema = file.schema_arrow
             why = why_not(file_schema)
             if why:
@@ -265,7 +265,7 @@ def _read(entry: Entry, on_skip: OnSkip) -> Source | None:
         provenance = provenances(entry.path)
     except FileNotFoundError:
         return None
-    except (OSError, EnvironmentProblem, pa.ArrowException) as error:
+    except (OSError, UnicodeError, EnvironmentProblem, pa.ArrowException) as error:
         on_skip(entry.path, f"damaged ({first_line(error)})")
         return None
     if entry.path.stat().st_ino != inode:  # replaced since: its provenance may be of the newer file

@@ -99,7 +99,7 @@ def read_excerpt(path: Path) -> pa.RecordBatch | None:
         if zlib.crc32(raw) != int(head[4]):
             return None
         batch = pa.ipc.read_record_batch(raw, columns_schema())
-    except (OSError, pa.ArrowException, binascii.Error):
+    except (OSError, UnicodeError, pa.ArrowException, binascii.Error):
         return None
     return batch
 

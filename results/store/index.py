@@ -285,7 +285,7 @@ def _read_file(entry: Entry) -> Read:
         excerpt = read_excerpt(entry.path)
         if excerpt is not None:
             return [excerpt], (), ""
-        with pq.ParquetFile(entry.path, pre_buffer=False) as file:
+        with pq.ParquetFile(entry.path, pre_buffer=False, page_checksum_verification=True) as file:
             file_schema = file.schema_arrow
             why = why_not(file_schema)
             if why:
@@ -295,7 +295,7 @@ def _read_file(entry: Entry) -> Read:
             table.validate(full=True)  # Arrow reads a damaged text as it is
     except FileNotFoundError:
         return None, (), ""
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, UnicodeError, pa.ArrowException) as error:
         return None, (), f"not a readable Parquet file ({first_line(error)})"
     return schema.fitted(table, columns_schema()).to_batches(), tuple(launches(file_schema.metadata)), ""
 

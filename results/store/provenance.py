@@ -96,7 +96,7 @@ def outdated_launches(listed: Iterable[Entry], held: Mapping[str, Iterable[str]]
                 merged[entry.relative] = tuple(launches(pq.read_schema(entry.path).metadata))
             except FileNotFoundError:
                 raise
-            except (OSError, pa.ArrowException):
+            except (OSError, UnicodeError, pa.ArrowException):
                 continue
         alone.add(entry.path.stem)
     owner: dict[str, str] = {}

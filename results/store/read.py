@@ -115,8 +115,16 @@ def load_launches(
     for launch, day in days.items():
         path = Path(store) / f"{DATE}={day}" / f"{launch}.parquet"
         try:
-            tables.append(pq.read_table(path, columns=list(columns), filters=expression, partitioning=None))
-        except (OSError, pa.ArrowException):
+            tables.append(
+                pq.read_table(
+                    path,
+                    columns=list(columns),
+                    filters=expression,
+                    partitioning=None,
+                    page_checksum_verification=True,
+                )
+            )
+        except (OSError, UnicodeError, pa.ArrowException):
             rest.append(launch)
     if rest or not tables:
         tables.append(load_table(store, columns=columns, on_skip=pass_over, launch_id=rest, **filters))
@@ -343,7 +351,7 @@ def _indexed(
         rows = summary_index.read(index, wanted, expression, current)
     except FileNotFoundError as error:
         raise _Vanished(first_line(error)) from error
-    except (OSError, pa.ArrowException):
+    except (OSError, UnicodeError, pa.ArrowException):
         summary_index.discard(root)
         return _direct(root, chosen, listed, wanted, expression, problems)
     rows = rows.sort_by([(summary_index.FILE, "ascending"), (summary_index.ROW, "ascending")])
@@ -379,7 +387,7 @@ def _direct(
             file_schema = pq.read_schema(entry.path)
         except FileNotFoundError as error:
             raise _Vanished(entry.relative) from error
-        except (OSError, pa.ArrowException) as error:
+        except (OSError, UnicodeError, pa.ArrowException) as error:
             problems[entry.path] = f"not a readable Parquet file ({first_line(error)})"
             continue
         why = why_not(file_schema)
@@ -398,7 +406,7 @@ def _direct(
             return _read(root, good, wanted, expression)
     except FileNotFoundError as error:
         raise _Vanished(first_line(error)) from error
-    except (OSError, pa.ArrowException):
+    except (OSError, UnicodeError, pa.ArrowException):
         pass  # a page in some file is damaged: read one by one to skip only that file
     return _read_one_by_one(root, good, wanted, expression, outdated, problems)
 
@@ -410,7 +418,10 @@ def _dataset(root: Path, paths: Sequence[Path]) -> ds.Dataset:
     return ds.dataset(
         [str(p) for p in paths],
         schema=schema.arrow_schema().append(pa.field(DATE, pa.string())),
-        format="parquet",
+        format=ds.ParquetFileFormat(
+            # a damaged number is a number: only the sum over its page tells
+            default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True)
+        ),
         partitioning=ds.partitioning(pa.schema([(DATE, pa.string())]), flavor="hive"),
         partition_base_dir=str(root),
     )
@@ -448,6 +459,6 @@ def _read_one_by_one(
             tables.append(_read(root, [path], columns, masked))
         except FileNotFoundError as error:
             raise _Vanished(path.name) from error
-        except (OSError, pa.ArrowException) as error:
+        except (OSError, UnicodeError, pa.ArrowException) as error:
             problems[path] = f"damaged ({first_line(error)})"
     return pa.concat_tables(tables)

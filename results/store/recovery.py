@@ -192,12 +192,12 @@ def _stored(store: Path, launch_id: str) -> tuple[Path, int] | None:
     for path in sorted(store.glob(f"date=*/{launch_id}.parquet")):
         try:
             return path, pq.read_metadata(path).num_rows
-        except (OSError, pa.ArrowException):
+        except (OSError, UnicodeError, pa.ArrowException):
             continue
     for path in sorted(store.glob(f"date=*/{MERGED}*.parquet")):
         try:
             facts = launches(pq.read_schema(path).metadata).get(launch_id)
-        except (OSError, pa.ArrowException):
+        except (OSError, UnicodeError, pa.ArrowException):
             continue
         if facts is not None:
             return path, int(facts["rows"])

@@ -165,6 +165,7 @@ def parquet(table: pa.Table, merged: bool = False) -> memoryview:
         use_dictionary=[c.name for c in schema.COLUMNS if c.kind in ("string", "int32", "int64")],
         write_statistics=[c.name for c in schema.COLUMNS if c.name in schema.SCALARS],
         store_schema=False,  # Arrow's own schema would hold all metadata again, in base64
+        write_page_checksum=True,
     ) as writer:
         writer.write_table(table, row_group_size=ROW_GROUP)
         excerpt = {} if merged else {footer.EXCERPT_KEY: footer.excerpt_of(table, sink.tell())}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import pytest
 
@@ -14,7 +15,7 @@ from tests.results.importers.test_ombpy import BW, LATENCY
 from tests.results.importers.texts import OMB
 
 NCCL = [text for name, text in vars(nccl_texts).items() if name.isupper()]
-SEEDS = [*OMB.values(), *NCCL, imb_texts.MPI1, imb_texts.NBC, LATENCY + BW]
+SEEDS = [text.encode() for text in (*OMB.values(), *NCCL, imb_texts.MPI1, imb_texts.NBC, LATENCY + BW)]
 MUTATIONS = 10_000
 WORDS = (
     b"nan",
@@ -53,9 +54,9 @@ WORDS = (
 )
 
 
-def mutated(rng: random.Random) -> bytes:
+def mutated(rng: random.Random, seeds: Sequence[bytes] = SEEDS, words: Sequence[bytes] = WORDS) -> bytes:
     """A text with one to four changes: cut, a piece removed, doubled or moved, words put in, bytes changed."""
-    data = bytearray(rng.choice(SEEDS).encode())
+    data = bytearray(rng.choice(seeds))
     for _ in range(rng.randint(1, 4)):
         at, to = sorted((rng.randrange(len(data) + 1), rng.randrange(len(data) + 1)))
         change = rng.randrange(7)
@@ -64,15 +65,15 @@ def mutated(rng: random.Random) -> bytes:
         elif change == 1:
             del data[at : at + rng.randint(1, 20)]
         elif change == 2:
-            data[at:at] = rng.choice(WORDS)
+            data[at:at] = rng.choice(words)
         elif change == 3:
             data[at:at] = data[at : min(to, at + 300)]
         elif change == 4 and data:
             data[min(at, len(data) - 1)] = rng.randrange(256)
         elif change == 5:
-            data += rng.choice(SEEDS).encode()[: rng.randint(1, 400)]
+            data += rng.choice(seeds)[: rng.randint(1, 400)]
         else:
-            data[at : at + rng.randint(1, 8)] = rng.choice(WORDS)
+            data[at : at + rng.randint(1, 8)] = rng.choice(words)
     return bytes(data)
 
 
