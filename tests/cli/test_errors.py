@@ -207,7 +207,7 @@ def test_without_a_reader_everything_is_measured_and_the_exit_code_is_that_of_th
     )
     reading, writing = os.pipe()
     os.close(reading)
-    words = line.format(suite=suite).split()
+    words = [str(suite) if word == "{suite}" else word for word in line.split()]
     done = subprocess.run(
         [sys.executable, "-m", "omb_py", *words, "--store", "kept"],
         stdout=writing,

@@ -1,7 +1,11 @@
-"""Cells of the fixtures as a store."""
+"""Cells of the fixtures as a store, and what a page draws."""
 
 from __future__ import annotations
 
+import base64
+import gzip
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -54,3 +58,10 @@ def write(place: Path, frame: pd.DataFrame) -> Path:
         command = ["/x/omb_py/__main__.py", "allreduce", "-n", "4", "--store", str(place), "--quiet"]
         write_launch(place, rows, {"run": {"tool": {"command_line": command}}, "launch": {"launch_id": launch}})
     return place
+
+
+def drawings(page: str) -> list[Any]:
+    """The figures that stand compressed in a page, as Plotly takes them; None where a view has none."""
+    (figures,) = re.findall(r'<script type="text/plain" id="figures">(.*?)</script>', page)
+    made: list[Any] = json.loads(gzip.decompress(base64.b64decode(figures)))["specs"]
+    return made

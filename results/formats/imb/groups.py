@@ -23,9 +23,16 @@ def check(benchmark: str, form: Form, groups: bool) -> None:
         raise UsageError(f"{benchmark}: the overlap of each group is not kept: use --format imb")
 
 
+def form_of(row: Row) -> Form:
+    """IMB's form of a row. Raises UsageError where there is nothing of each group."""
+    form = text.form_of(row)
+    check(row["benchmark"], form, bool(text.groups_of(row)))
+    return form
+
+
 def title(row: Row) -> str:
-    """The lines before the rows of a table, with the column ``Group`` first."""
-    check(row["benchmark"], text.form_of(row), bool(text.groups_of(row)))
+    """The lines before the rows of a table, with the column ``Group`` first. Raises UsageError as :func:`form_of`."""
+    form_of(row)
     return text.title(row, each_group=True)
 
 
@@ -46,7 +53,9 @@ def _alone(means: list[float]) -> dict[str, object]:
 def to_imb_multi(rows: Iterable[Row]) -> str:
     """Rows of the store as :func:`~omb_py.results.formats.imb.text.to_imb`, with a line for each group.
 
+    Rows of all ranks together, and of an overlap, are left out too.
+
     Raises:
-        UsageError: a row is of all ranks together, or of an overlap; or IMB has none of the benchmarks.
+        UsageError: there are rows, and all of them are left out.
     """
-    return text.to_imb(rows, title, line)
+    return text.to_imb(rows, title, line, form_of)

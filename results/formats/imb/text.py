@@ -152,10 +152,16 @@ def line(row: Row) -> str:
     return "".join(cells) + "\n"
 
 
-def to_imb(rows: Iterable[Row], title: Callable[[Row], str] = title, line: Callable[[Row], str] = line) -> str:
+def to_imb(
+    rows: Iterable[Row],
+    title: Callable[[Row], str] = title,
+    line: Callable[[Row], str] = line,
+    form_of: Callable[[Row], Form] = form_of,
+) -> str:
     """Rows of the store as IMB would print them: a header for each launch and program, a table for each benchmark.
 
-    Rows of benchmarks that IMB does not have are left out. `title` and `line` write the head and a row of a table.
+    Rows of benchmarks that IMB does not have are left out. `title` and `line` write the head and a row of a table,
+    `form_of` raises UsageError for a row that is left out.
 
     Raises:
         UsageError: there are rows, and IMB has none of their benchmarks.

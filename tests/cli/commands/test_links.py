@@ -10,6 +10,7 @@ import pytest
 import omb_py
 from omb_py.cli import main
 from omb_py.results.compare.tags import telling
+from tests.dashboards.stores import drawings
 
 QUICK = ("links", "--backend", "mock", "--passes", "3", "-i", "10", "--windows", "2", "-W", "2")
 
@@ -52,7 +53,7 @@ def test_a_slow_node_and_a_slow_link_are_named(tmp_path: Path, capsys: pytest.Ca
     assert told["found"][1]["metrics"]["latency"]["slower"] == pytest.approx(1.5, rel=0.03)
     assert len(told["pairs"]) == 28 and told["units"]["bandwidth"] == "MB/s"
     html = page.read_text()
-    assert "node1 - node2: confirmed" in html and "heatmap" in html
+    assert "node1 - node2: confirmed" in html and "heatmap" in json.dumps(drawings(html))
     assert "Nothing odd" not in html and "What was measured" not in html, "the page is about the sweep alone"
     rows = omb_py.load(tmp_path / "s")
     assert len(rows) == 2 * 28 * 3 * 3  # launches, pairs, passes, latency and bandwidth there and back

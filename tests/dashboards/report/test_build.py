@@ -5,7 +5,6 @@ import gzip
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,19 +14,13 @@ from omb_py.dashboards.report.build import report
 from omb_py.dashboards.report.html_page import page, plotly_script
 from omb_py.errors import UsageError
 from omb_py.results.store.write import write_launch
-from tests.dashboards.stores import plain, write
+from tests.dashboards.stores import drawings, plain, write
 
 
 @pytest.fixture
 def store(tmp_path: Path, frame) -> Path:
     """The frame's cells as files, a launch each."""
     return write(tmp_path / "store", frame)
-
-
-def drawings(text: str) -> list[Any]:
-    (figures,) = re.findall(r'<script type="text/plain" id="figures">(.*?)</script>', text)
-    made: list[Any] = json.loads(gzip.decompress(base64.b64decode(figures)))["specs"]
-    return made
 
 
 def test_it_has_five_tabs(store: Path) -> None:

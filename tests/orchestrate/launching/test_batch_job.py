@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from pathlib import Path
+from shlex import quote
 
 import pytest
 
@@ -15,8 +16,8 @@ from tests.backends.test_mpi_library import program
 
 SBATCH = """\
 for last; do :; done
-echo "$@" >> {folder}/asked
-job=$(($(wc -l < {folder}/asked) + 40))
+echo "$@" >> '{folder}'/asked
+job=$(($(wc -l < '{folder}'/asked) + 40))
 echo "$job;cluster"
 SLURM_JOB_ID=$job bash "$last" > "{jobs}/$job.out" 2>&1
 """
@@ -34,9 +35,10 @@ def test_a_script_says_what_was_asked(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.chdir(tmp_path)
     made = batch(tmp_path, "run", "my suite.toml", nodes=2, ranks=8)
     text = script_of(made, {})
-    for line in ("--job-name=omb-py-run", "--nodes=2", "--ntasks=8", f"--output={tmp_path}/jobs/%j.out"):
+    output = quote(f"{tmp_path}/jobs/%j.out")
+    for line in ("--job-name=omb-py-run", "--nodes=2", "--ntasks=8", f"--output={output}"):
         assert f"#SBATCH {line}\n" in text
-    assert f"cd {tmp_path}\n" in text and text.endswith(".code run 'my suite.toml'\n")
+    assert f"cd {quote(str(tmp_path))}\n" in text and text.endswith(".code run 'my suite.toml'\n")
     assert "--array" not in text and "--exclusive" not in text
 
 
@@ -55,7 +57,7 @@ def test_jobs_of_an_array_write_files_of_their_own(tmp_path: Path) -> None:
     text = script_of(batch(tmp_path, "accept", "s", "--output", "a b.xml", "--output=c.json", array=3), {})
     assert "#SBATCH --array=0-2\n" in text and "#SBATCH --exclusive\n" in text
     assert """--output 'a b'-"$part".xml --output=c-"$part".json""" in text
-    assert f"/jobs/{NAME}.code accept s" in text
+    assert f"{quote(str(tmp_path / 'jobs'))}/{NAME}.code accept s" in text
     alone = script_of(batch(tmp_path, "accept", "s", "--output", "a.xml"), {})
     assert alone.endswith("accept s --output a.xml\n")
     checked = subprocess.run(["bash", "-n"], input=text, text=True, capture_output=True, check=False)
@@ -81,7 +83,7 @@ def fake(folder: Path, text: str = SBATCH, jobs: Path | None = None, **more: str
     jobs = jobs or folder / "jobs"
     (folder / "sbatch").write_text("#!/bin/bash\n" + text.format(folder=folder, jobs=jobs, **more))
     program(folder / "scancel", "")
-    (folder / "scancel").write_text(f'#!/bin/bash\necho "$@" >> {folder}/cancelled\n')
+    (folder / "scancel").write_text(f'#!/bin/bash\necho "$@" >> {quote(str(folder))}/cancelled\n')
     return {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
 
 
@@ -108,7 +110,7 @@ def test_the_code_of_a_job_is_that_of_its_command(tmp_path: Path) -> None:
 def test_a_job_that_was_killed_has_no_verdict(tmp_path: Path) -> None:
     """``sbatch --wait`` ends with 1 when a signal has ended the job, as if a criterion were missed."""
     told: list[str] = []
-    killed = "for last; do :; done; echo 41; touch {folder}/jobs/41.out; exit 1"
+    killed = "for last; do :; done; echo 41; touch '{folder}'/jobs/41.out; exit 1"
     (one,) = submit(batch(tmp_path), told.append, fake(tmp_path, killed))
     assert (one.code, one.silent) == (3, ("41",))
     assert told[-1] == (

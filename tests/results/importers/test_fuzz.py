@@ -118,4 +118,4 @@ def test_what_is_read_of_a_mutation_can_be_stored_and_printed(number: int, tmp_p
         try:
             export(rows, form)
         except UsageError as error:
-            assert form in ("nccl-tests", "imb", "pytest-benchmark") and "none of these rows" in str(error)
+            assert form in ("nccl-tests", "imb", "imb-multi", "pytest-benchmark") and "none of these rows" in str(error)

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import textwrap
+from shlex import quote
 
 import numpy as np
 import pytest
@@ -132,7 +133,7 @@ class TestFailures:
             journal.append(make_row(size_bytes=2))
         assert str(caught.value) == (
             f"cannot write the journal '{journal.path}': no space left on the disk; 1 finished cell is kept in "
-            f"{journal.path}: make room, then run: omb-py results recover --store {tmp_path}"
+            f"{journal.path}: make room, then run: omb-py results recover --store {quote(str(tmp_path))}"
         )
         assert journal.path.read_bytes() == before
         assert len(journal.rows) == 1

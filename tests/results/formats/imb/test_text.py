@@ -194,6 +194,13 @@ def test_each_group_has_the_ranks_that_it_has() -> None:
     ]
 
 
+def test_rows_of_all_ranks_are_left_out_of_an_export_by_group() -> None:
+    mixed = [grouped(benchmark="latency", size_bytes=8, rank_mean_us=[1.0, 2.0]), {**ROW, "launch_id": "other"}]
+    assert to_imb_multi(mixed) == to_imb_multi(mixed[:1]) and "2.00" in to_imb_multi(mixed)
+    with pytest.raises(UsageError, match="none of these rows has a text of IMB: exchange: --format imb-multi has"):
+        to_imb_multi(mixed[1:])
+
+
 def test_what_has_no_line_for_each_group_is_refused() -> None:
     with pytest.raises(UsageError, match="exchange: --format imb-multi has a line for each group: add --groups"):
         groups.title(ROW)
