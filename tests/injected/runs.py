@@ -32,15 +32,18 @@ RUNS = (
 def wrong_with(words: Sequence[str], folder: Path, small_shm: bool) -> str:
     """What is wrong with a run; nothing where it went well."""
     store = () if words[0] == "doctor" else ("--store", str(folder / "a store"))
-    done = subprocess.run(
-        [sys.executable, "-m", "omb_py", *words, *store],
-        capture_output=True,
-        encoding="utf-8",
-        errors="replace",
-        check=False,
-        timeout=TAKEN_S,
-        env={**os.environ, **YIELD},
-    )
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "omb_py", *words, *store],
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            check=False,
+            timeout=TAKEN_S,
+            env={**os.environ, **YIELD},
+        )
+    except subprocess.TimeoutExpired:
+        return f"{' '.join(words)}: it did not end within {TAKEN_S} s"
     said = done.stderr + done.stdout
     if "Traceback" in said:
         return f"{' '.join(words)}: a traceback: {said[-600:]}"
