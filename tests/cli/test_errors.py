@@ -135,8 +135,10 @@ def test_what_cannot_be_done_here(refusal: Refuse, line: str, says: str) -> None
     assert says in text
 
 
-def test_a_log_folder_must_be_new(refusal: Refuse, tmp_path: Path) -> None:
-    code, text = refusal(f"bcast -clog:{tmp_path}")
+def test_a_log_folder_must_be_new(refusal: Refuse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "log").mkdir()
+    code, text = refusal("bcast -clog:log")
     assert code == 2
     assert text.endswith("exists already: choose another with -clog:DIR")
 
