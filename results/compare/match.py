@@ -24,8 +24,9 @@ ROUNDS_TAG = tags.COMPARE_ROUNDS
 """Tag of a row of a comparison: how many rounds were declared."""
 SIDE_TAG = tags.COMPARE_SIDE
 PAIR_TAG = tags.COMPARE_PAIR
-BOUNDED_TAG = tags.COMPARE_BOUNDED
 """Tag of a row of a comparison: the number of its pair of launches, whose order was drawn at random."""
+BOUNDED_TAG = tags.COMPARE_BOUNDED
+"""Tag of a row of a comparison in which launches of another kind count only up to a bound."""
 SOURCE = "source"
 _KEY = "comparability_key"
 PROGRAM = "program or placement"

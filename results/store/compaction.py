@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.results.store import index as summary_index
 from omb_py.results.store import journal, schema
-from omb_py.results.store.footer import hash_in
+from omb_py.results.store.footer import hash_in, unreadable
 from omb_py.results.store.paths import DATE, Entry, OnSkip, entries, hide_former_files, maintenance, raise_generation
 from omb_py.results.store.provenance import MERGED, launches, pack, provenances, why_not
 from omb_py.results.store.read import load_table, to_rows
@@ -223,25 +223,23 @@ def _bounded(must: Sequence[Entry], rest: Sequence[Entry]) -> Iterator[list[Entr
 
 
 def _planned(group: Sequence[Entry]) -> Merged:
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     rows = 0
     names: set[str] = set()
     for entry in group:
-        with contextlib.suppress(OSError, UnicodeError, pa.ArrowException):
+        with contextlib.suppress(*unreadable()):
             rows += pq.read_metadata(entry.path).num_rows
             names |= set(_launches(entry.path)) or {entry.path.stem}
     return Merged(group[0].path.parent, len(names), len(group), rows)
 
 
 def _launches(path: Path) -> Iterable[str]:
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         return launches(pq.read_schema(path).metadata)
-    except (OSError, UnicodeError, pa.ArrowException):
+    except unreadable():
         return ()
 
 
@@ -265,7 +263,7 @@ def _read(entry: Entry, on_skip: OnSkip) -> Source | None:
         provenance = provenances(entry.path)
     except FileNotFoundError:
         return None
-    except (OSError, UnicodeError, EnvironmentProblem, pa.ArrowException) as error:
+    except unreadable(EnvironmentProblem) as error:
         on_skip(entry.path, f"damaged ({first_line(error)})")
         return None
     if entry.path.stat().st_ino != inode:  # replaced since: its provenance may be of the newer file

@@ -76,6 +76,13 @@ def excerpt_of(table: pa.Table, data_end: int) -> bytes:
     return f"{layout()}:{data_end}:{len(raw)}:{zlib.crc32(raw)}:{len(packed)}:".encode() + packed
 
 
+def unreadable(*more: type[Exception]) -> tuple[type[Exception], ...]:
+    """What reading a damaged or foreign Parquet file raises: of the system, of Arrow, of a name that is no text."""
+    import pyarrow as pa
+
+    return (OSError, UnicodeError, pa.ArrowException, *more)
+
+
 def read_excerpt(path: Path) -> pa.RecordBatch | None:
     """The excerpt of a file, with :func:`columns_schema`; None when there is no usable one. Raises OSError."""
     import pyarrow as pa
@@ -99,7 +106,7 @@ def read_excerpt(path: Path) -> pa.RecordBatch | None:
         if zlib.crc32(raw) != int(head[4]):
             return None
         batch = pa.ipc.read_record_batch(raw, columns_schema())
-    except (OSError, UnicodeError, pa.ArrowException, binascii.Error):
+    except unreadable(binascii.Error):
         return None
     return batch
 

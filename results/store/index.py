@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omb_py.results.store import schema
-from omb_py.results.store.footer import COLUMNS, columns_schema, layout, read_excerpt
+from omb_py.results.store.footer import COLUMNS, columns_schema, layout, read_excerpt, unreadable
 from omb_py.results.store.paths import DATE, INDEX, Entry, OnSkip, hide_former_files, wait_for_lock
 from omb_py.results.store.provenance import launches, why_not
 from omb_py.results.store.write import first_line, reason
@@ -278,7 +278,6 @@ def _joined(entries: Sequence[Entry], contents: Sequence[Read]) -> Batch:
 
 
 def _read_file(entry: Entry) -> Read:
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
@@ -295,7 +294,7 @@ def _read_file(entry: Entry) -> Read:
             table.validate(full=True)  # Arrow reads a damaged text as it is
     except FileNotFoundError:
         return None, (), ""
-    except (OSError, UnicodeError, pa.ArrowException) as error:
+    except unreadable() as error:
         return None, (), f"not a readable Parquet file ({first_line(error)})"
     return schema.fitted(table, columns_schema()).to_batches(), tuple(launches(file_schema.metadata)), ""
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.results.store import schema
+from omb_py.results.store.footer import unreadable
 from omb_py.results.store.paths import Entry, files
 from omb_py.results.store.write import LAUNCHES_KEY, PROVENANCE_KEY, PROVENANCES_KEY, VERSION_KEY, first_line
 
@@ -82,7 +83,6 @@ def outdated_launches(listed: Iterable[Entry], held: Mapping[str, Iterable[str]]
     """
     if not held:
         return {}
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     merged = {relative: tuple(names) for relative, names in held.items()}
@@ -96,7 +96,7 @@ def outdated_launches(listed: Iterable[Entry], held: Mapping[str, Iterable[str]]
                 merged[entry.relative] = tuple(launches(pq.read_schema(entry.path).metadata))
             except FileNotFoundError:
                 raise
-            except (OSError, UnicodeError, pa.ArrowException):
+            except unreadable():
                 continue
         alone.add(entry.path.stem)
     owner: dict[str, str] = {}

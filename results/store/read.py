@@ -13,6 +13,7 @@ from omb_py.errors import UsageError, nearest
 from omb_py.results.statistics.bandwidth import PURE
 from omb_py.results.store import index as summary_index
 from omb_py.results.store import schema
+from omb_py.results.store.footer import unreadable
 from omb_py.results.store.paths import DATE, Entry, OnSkip, entries, files, no_store, pass_over
 from omb_py.results.store.provenance import launches, outdated_launches, read_provenance, why_not
 from omb_py.results.store.write import first_line
@@ -124,7 +125,7 @@ def load_launches(
                     page_checksum_verification=True,
                 )
             )
-        except (OSError, UnicodeError, pa.ArrowException):
+        except unreadable():
             rest.append(launch)
     if rest or not tables:
         tables.append(load_table(store, columns=columns, on_skip=pass_over, launch_id=rest, **filters))
@@ -351,7 +352,7 @@ def _indexed(
         rows = summary_index.read(index, wanted, expression, current)
     except FileNotFoundError as error:
         raise _Vanished(first_line(error)) from error
-    except (OSError, UnicodeError, pa.ArrowException):
+    except unreadable():
         summary_index.discard(root)
         return _direct(root, chosen, listed, wanted, expression, problems)
     rows = rows.sort_by([(summary_index.FILE, "ascending"), (summary_index.ROW, "ascending")])
@@ -377,7 +378,6 @@ def _direct(
     expression: ds.Expression | None,
     problems: Problems,
 ) -> pa.Table:
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     good: list[Path] = []
@@ -387,7 +387,7 @@ def _direct(
             file_schema = pq.read_schema(entry.path)
         except FileNotFoundError as error:
             raise _Vanished(entry.relative) from error
-        except (OSError, UnicodeError, pa.ArrowException) as error:
+        except unreadable() as error:
             problems[entry.path] = f"not a readable Parquet file ({first_line(error)})"
             continue
         why = why_not(file_schema)
@@ -406,7 +406,7 @@ def _direct(
             return _read(root, good, wanted, expression)
     except FileNotFoundError as error:
         raise _Vanished(first_line(error)) from error
-    except (OSError, UnicodeError, pa.ArrowException):
+    except unreadable():
         pass  # a page in some file is damaged: read one by one to skip only that file
     return _read_one_by_one(root, good, wanted, expression, outdated, problems)
 
@@ -459,6 +459,6 @@ def _read_one_by_one(
             tables.append(_read(root, [path], columns, masked))
         except FileNotFoundError as error:
             raise _Vanished(path.name) from error
-        except (OSError, UnicodeError, pa.ArrowException) as error:
+        except unreadable() as error:
             problems[path] = f"damaged ({first_line(error)})"
     return pa.concat_tables(tables)

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.results.store import schema
+from omb_py.results.store.footer import unreadable
 from omb_py.results.store.journal import FOLDER, SUFFIX, decode_row, lock
 from omb_py.results.store.provenance import MERGED, launches
 from omb_py.results.store.write import first_line, write_launch
@@ -186,18 +187,17 @@ def _count(path: Path) -> int:
 
 def _stored(store: Path, launch_id: str) -> tuple[Path, int] | None:
     """The launch's file and its number of cells; None when there is no readable one."""
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     for path in sorted(store.glob(f"date=*/{launch_id}.parquet")):
         try:
             return path, pq.read_metadata(path).num_rows
-        except (OSError, UnicodeError, pa.ArrowException):
+        except unreadable():
             continue
     for path in sorted(store.glob(f"date=*/{MERGED}*.parquet")):
         try:
             facts = launches(pq.read_schema(path).metadata).get(launch_id)
-        except (OSError, UnicodeError, pa.ArrowException):
+        except unreadable():
             continue
         if facts is not None:
             return path, int(facts["rows"])

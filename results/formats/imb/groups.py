@@ -10,8 +10,6 @@ from omb_py.results.formats.imb import text
 from omb_py.results.formats.imb.names import Form
 from omb_py.results.formats.imb.text import Row
 
-WIDTH = text.WIDTH
-
 
 def check(benchmark: str, form: Form, groups: bool) -> None:
     """Raises UsageError where a benchmark has nothing of each group; `groups` says whether there are several."""
@@ -41,7 +39,7 @@ def line(row: Row) -> str:
     groups = text.groups_of(row)
     parameters = {name: value for name, value in row["parameters"].items() if name != "groups"}
     return "\n" + "".join(
-        f"{number:>{WIDTH}d}" + text.line({**row, **_alone(means), "ranks": len(group), "parameters": parameters})
+        f"{number:>{text.WIDTH}d}" + text.line({**row, **_alone(means), "ranks": len(group), "parameters": parameters})
         for number, (group, means) in enumerate(zip(groups, by_group(row["rank_mean_us"], groups), strict=True))
     )
 
