@@ -23,8 +23,9 @@ from omb_py.suites.registry import find
 from tests.backends.nccl.test_nccl import COLLECTIVES as OF_NCCL
 from tests.gpu import check
 from tests.gpu.parts import COLLECTIVES, COMMUNICATORS, MODES, POINT_TO_POINT, STAGED, Part, every, parts
+from tests.support.c_library import COMPILER
 from tests.support.machines.mpi import ROOT
-from tests.support.machines.standin import COMPILER, library
+from tests.support.machines.standin import library
 from tests.support.optional import needs_torch
 
 SMALL: dict[str, Any] = {"sizes": "64:64", "iterations": 3, "warmup": 1}

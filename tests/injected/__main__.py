@@ -24,6 +24,7 @@ from tests.architecture.graph import ROOT
 from tests.architecture.marked import replaced
 from tests.injected import control_group
 from tests.injected.machines import MACHINES, NOBODY, Machine
+from tests.support.c_library import STRICT, shared_library
 from tests.support.machines.mpi import AS_ROOT
 from tests.support.machines.namespace import apart
 from tests.torture.table import PAGE
@@ -91,11 +92,7 @@ def compiled() -> Path:
     """The library that is preloaded. Raises CalledProcessError."""
     BOOK.mkdir(parents=True, exist_ok=True)
     made = BOOK / f"preload-{threading.get_ident()}.so"
-    source = Path(__file__).with_name("preload.c")
-    subprocess.run(
-        ["cc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", str(source), "-o", str(made), "-ldl"], check=True
-    )
-    return made
+    return shared_library(Path(__file__).with_name("preload.c"), made, *STRICT)
 
 
 def on(machine: Machine, tests: Sequence[str], time_of: int, workers: int) -> Outcome:

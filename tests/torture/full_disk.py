@@ -19,15 +19,19 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from tests.support.c_library import STRICT, shared_library
 from tests.torture.moment import rows_of
 from tests.torture.workloads import announced, missing
 
 RUN = ("latency", "--backend", "mock", "-m", "8:64", "-i", "20", "--launches", "2")
 FAULTS = {"full": errno.ENOSPC, "read-only": errno.EROFS}
 _LIBRARY = "TORTURE_FULL_DISK"
+_LOADED = ("omb_py.orchestrate.running.run", "omb_py.results.store.read", "omb_py.results.store.recovery")
+"""Modules with which each child begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +46,7 @@ class Ended:
 
 def compiled(folder: Path) -> Path:
     """The library that is preloaded (full.c). Raises CalledProcessError."""
-    library = folder / "full.so"
-    source = Path(__file__).with_name("full.c")
-    words = ["cc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", str(source), "-o", str(library), "-ldl"]
-    subprocess.run(words, check=True, capture_output=True, text=True)
-    return library
+    return shared_library(Path(__file__).with_name("full.c"), folder / "full.so", *STRICT)
 
 
 def run(words: Sequence[str], library: Any, first: int, error: int, folder: Path, papers: Path) -> Ended:
@@ -107,10 +107,8 @@ def main(words: Sequence[str]) -> int:
             return subprocess.run(
                 [sys.executable, "-m", "tests.torture.full_disk", *words], env=environment, check=False
             ).returncode
-    import omb_py.orchestrate.running.run
-    import omb_py.results.store.read
-    import omb_py.results.store.recovery  # noqa: F401  so that children begin with it
-
+    for module in _LOADED:
+        import_module(module)
     library, failed = ctypes.CDLL(os.environ[_LIBRARY]), False
     for name, error in FAULTS.items():
         with tempfile.TemporaryDirectory() as text:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,12 +10,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from tests.support.c_library import COMPILER
 from tests.torture import crowd, full_disk, series
 
-NO_COMPILER = shutil.which("cc") is None
 
-
-@pytest.mark.skipif(NO_COMPILER, reason="needs a C compiler")
+@pytest.mark.skipif(COMPILER is None, reason="needs a C compiler")
 def test_writes_below_a_folder_fail_from_the_chosen_one_on(tmp_path: Path) -> None:
     script = """
 import ctypes, errno, os, sys

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import ctypes
 import json
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,12 +22,12 @@ from omb_py.backends.nccl import communicators, config
 from omb_py.backends.nccl.calls import CALLS, CONFIGURED, OPS, TYPES, TYPES_SINCE
 from omb_py.backends.nccl.library import IN_PROGRESS, SCALAR_ON_HOST, SUCCESS, UniqueId, version_of
 from omb_py.backends.nccl.options import POLICIES
+from tests.support.c_library import COMPILER
 
 Version = tuple[int, int, int]
 FIRST: Final[Version] = (2, 19, 0)
 """The oldest header that is asked."""
 RECORD: Final = Path(__file__).with_name("abi.json")
-COMPILER: Final = next((path for name in ("cc", "gcc", "clang") if (path := shutil.which(name))), None)
 STRICT: Final = ("-Wall", "-Wextra", "-Wconversion", "-Wenum-conversion", "-Wno-unused-function", "-Werror")
 CUDA: Final = {
     "cuda_runtime.h": "typedef struct CUstream_st *cudaStream_t;\ntypedef struct CUevent_st *cudaEvent_t;\n",

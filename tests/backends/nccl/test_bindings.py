@@ -32,8 +32,9 @@ from omb_py.orchestrate.info.catalogue import places
 from omb_py.orchestrate.planning.plan import plan
 from omb_py.suites.registry import BENCHMARKS
 from tests.backends.nccl.test_nccl import COLLECTIVES, NOT_IN_PLACE, Cell, fails, load_standin
+from tests.support.c_library import COMPILER
 from tests.support.machines.mpi import ROOT
-from tests.support.machines.standin import COMPILER, report
+from tests.support.machines.standin import report
 
 PYTHON = BINDINGS[1:]
 PATH = os.pathsep.join((str(ROOT), str(ROOT / "tests" / "standin" / "python")))

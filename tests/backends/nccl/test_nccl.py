@@ -28,8 +28,9 @@ from omb_py.engine.program.language import Step, walk
 from omb_py.errors import EnvironmentProblem
 from omb_py.orchestrate.running.rank_process import arranged
 from omb_py.suites.registry import BENCHMARKS, find
+from tests.support.c_library import COMPILER
 from tests.support.machines.mpi import ROOT, environment
-from tests.support.machines.standin import COMPILER, library, report, start
+from tests.support.machines.standin import library, report, start
 from tests.support.sessions.nccl_cells import MULTIPLIED
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler for the stand-in libnccl")

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from omb_py.engine.devices import SYNCHRONISES
+from tests.support.c_library import COMPILER
 from tests.support.machines.mpi import ROOT
-from tests.support.machines.standin import COMPILER, report
+from tests.support.machines.standin import report
 
 DELAY_US = 4000
 """No operation of the simulated device begins earlier: a sample that is shorter did not wait."""

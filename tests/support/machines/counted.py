@@ -15,6 +15,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from tests.support.c_library import shared_library
+
 FOLDER = Path(__file__).parents[2] / "calls"
 SIZE, WINDOW = 24, 3
 NUMBERS = frozenset({"count", "block", "outgoing", "received", "number", "partitions", "part"})
@@ -40,10 +42,7 @@ def build(folder: Path) -> Path:
         forms = (function, f"{function}_c") if large else (function,)  # mpi4py calls the large ones where they are
         lines += [f"WRAP({form}, {arrays})\n" for form in forms]
     (folder / "wrapped.h").write_text("".join(dict.fromkeys(lines)))
-    shim = folder / "shim.so"
-    words = ["cc", "-shared", "-fPIC", "-O1", "-w", f"-I{folder}", str(FOLDER / "shim.c"), "-o", str(shim), "-ldl"]
-    subprocess.run(words, check=True, capture_output=True, text=True)
-    return shim
+    return shared_library(FOLDER / "shim.c", folder / "shim.so", "-w", f"-I{folder}")
 
 
 class Shim:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -15,18 +14,17 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tests.support.c_library import STRICT, shared_library
 from tests.support.machines.mpi import ROOT, environment
 
 ALONE_S = 1.0
 """How long the other ranks go on when one has failed."""
 SOURCE = ROOT / "tests" / "standin" / "nccl.c"
-COMPILER = next((found for name in ("cc", "gcc", "clang") if (found := shutil.which(name))), None)
 
 
 @cache
 def library(*defines: str) -> Path:
     """The compiled stand-in. Compiled once for each text and set of defines."""
-    assert COMPILER, "no C compiler"
     texts = SOURCE.read_bytes() + SOURCE.with_name("numbers.h").read_bytes()
     key = hashlib.sha256(texts + " ".join(defines).encode()).hexdigest()[:16]
     folder = Path(tempfile.gettempdir()) / f"omb-py-standin-{os.getuid()}"
@@ -34,8 +32,7 @@ def library(*defines: str) -> Path:
     made = folder / f"libstandin-{key}.so"
     if not made.exists():
         part = folder / f"{key}.{os.getpid()}.so"
-        words = [COMPILER, "-std=gnu11", "-O1", "-Wall", "-Werror", "-shared", "-fPIC", "-o", str(part), str(SOURCE)]
-        subprocess.run([*words, *(f"-D{define}" for define in defines), "-lrt"], check=True, capture_output=True)
+        shared_library(SOURCE, part, "-std=gnu11", *STRICT, *(f"-D{define}" for define in defines), "-lrt")
         part.rename(made)
     return made
 
