@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from omb_py.backends.knobs import LibraryKnobs
 from omb_py.engine.measuring.async_timing import Multiplicity
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 SCAN, GROUPS, SCATTER_FROM_ONE_PLACE = "scan", "groups", "scatter from one place"
 """Features that mock-ups of guidelines need (:attr:`Capabilities.without`)."""
+FROM_ANYONE: Final = "receive from anyone"
+"""A receive from whoever comes first, and an answer to that rank (:attr:`Capabilities.without`)."""
 _MOST_RANKS = 17
 
 
@@ -97,7 +99,7 @@ class Capabilities:
     instead: str = "use --backend mpi"
     """The remedy where an operation is missing."""
     without: Mapping[str, str] = field(default_factory=dict)
-    """Feature that a guideline needs -> why this backend lacks it."""
+    """Feature that a guideline or a workload needs -> why this backend lacks it."""
     refused: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Field of a request -> value -> the error of a request that has it."""
     lacks: Callable[[Benchmark], str] = lambda benchmark: ""
@@ -176,6 +178,8 @@ class Capabilities:
             return f"{title} has no type {dtype}: it takes {', '.join(self.dtypes)}"
         if reduces and cell.op not in self.ops:
             return f"{title} has no reduction {cell.op}: it takes {', '.join(self.ops)}"
+        if FROM_ANYONE in self.without and benchmark.from_anyone(cell):
+            return f"{self.without[FROM_ANYONE]}: {self.instead}"
         return self.refuses(benchmark, cell)
 
     def _lacking_step(self, benchmark: Benchmark) -> str:

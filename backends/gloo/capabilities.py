@@ -7,7 +7,7 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Final
 
-from omb_py.backends.capabilities import SCAN, SCATTER_FROM_ONE_PLACE, Capabilities, operations, usable
+from omb_py.backends.capabilities import FROM_ANYONE, SCAN, SCATTER_FROM_ONE_PLACE, Capabilities, operations, usable
 from omb_py.backends.gloo.knobs import library_knobs
 from omb_py.distribution import pip_install
 from omb_py.engine.devices import GPU_KINDS, KINDS, SIMULATED
@@ -146,6 +146,7 @@ CAPABILITIES: Final = Capabilities(
     ops=OPS,
     without={
         SCAN: "Gloo has no scan",
+        FROM_ANYONE: "a server that answers whoever comes first needs MPI_ANY_SOURCE (mode=async answers in order)",
         SCATTER_FROM_ONE_PLACE: "Gloo's alltoall cannot send one block to all from one place",
     },
     lacks=lacks,

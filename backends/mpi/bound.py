@@ -34,6 +34,8 @@ _ARGUMENTS: Final[dict[str, str]] = {
     "send": "send peer tag",
     "recv": "recv peer tag",
     "recv_any": "recv any_source tag",
+    "recv_next": "recv any_source tag arrival",
+    "answer": "send latest tag",
     "sendrecv": "send target tag recv source tag",
     "sendrecv_replace": "replaced target tag source tag",
     "psend": "send partitions peer tag",
@@ -58,9 +60,12 @@ UNKNOWN_TO_MPI4PY: Final = ("char", "float16", "bfloat16")
 """Types that a message has to name."""
 
 
+_METHODS: Final = {"tell": "Bcast", "recv_any": "Recv", "recv_next": "Recv", "answer": "Send", "ianswer": "Isend"}
+
+
 def method_of(op: str) -> str:
     """The communicator's method that does a step: ``Allreduce``, ``Iallreduce``, ``Allreduce_init``."""
-    return {"tell": "Bcast", "recv_any": "Recv"}.get(op) or op.capitalize()
+    return _METHODS.get(op) or op.capitalize()
 
 
 class Renderer:
@@ -71,6 +76,7 @@ class Renderer:
         self.nbytes = {buffer.name: buffer.nbytes for buffer in program.buffers}
         self.copies = max(stage.copies for stage in program.stages)
         self.requests: list[Any] = [MPI.REQUEST_NULL] * request_count(program)
+        self.arrival = MPI.Status()
         self.created: list[Any] = [MPI.COMM_NULL]
         self._buffers: dict[tuple[Region | Blocks, str, bool], Any] = {}
         self._methods: dict[tuple[int, str], Any] = {}
@@ -170,6 +176,10 @@ class Renderer:
         """One argument as source."""
         if word == "any_source":
             return names.bind(MPI.ANY_SOURCE, "any_source")
+        if word == "arrival":
+            return names.bind(self.arrival, "arrival")
+        if word == "latest":
+            return f"{names.bind(self.arrival.Get_source, 'latest')}()"
         value = step[word]
         replaced = "recv" if base(step.op) in ("scatter", "scatterv") else "send"
         if word == replaced and "in_place" in step.operands:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, Final
@@ -60,6 +61,9 @@ def _calls() -> dict[str, tuple[str, str]]:
         "send": ("MPI_Send", "send count dtype peer tag comm"),
         "recv": ("MPI_Recv", "recv count dtype peer tag comm status"),
         "recv_any": ("MPI_Recv", "recv count dtype any_source tag comm status"),
+        "recv_next": ("MPI_Recv", "recv count dtype any_source tag comm arrival"),
+        "answer": ("MPI_Send", "send count dtype latest tag comm"),
+        "ianswer": ("MPI_Isend", "send count dtype latest tag comm request"),
         "sendrecv": (
             "MPI_Sendrecv",
             "send count dtype target tag recv received dtype source tag comm status",
@@ -115,6 +119,15 @@ def address_of(function: str) -> int:
     return ctypes.cast(pointer, ctypes.c_void_p).value or 0
 
 
+@cache
+def source_offset() -> int:
+    """Where MPI_SOURCE lies in the library's MPI_Status, in bytes: the standard names the field, not its place."""
+    unlikely, status = 0x5AC3_17E9, MPI.Status()
+    status.Set_source(unlikely)
+    content = ctypes.string_at(MPI._addressof(status), MPI._sizeof(MPI.Status))
+    return content.index(unlikely.to_bytes(ctypes.sizeof(ctypes.c_int), sys.byteorder))
+
+
 class Resolver(WindowOperands):
     """Turns steps of one cell into C calls with addresses and handles.
 
@@ -133,6 +146,8 @@ class Resolver(WindowOperands):
         self.requests = np.full(max(1, requests), null, kind)
         # real status storage: MPI_STATUS_IGNORE is 0 in Open MPI and 1 in MPICH
         self.statuses = np.zeros((max(1, requests), MPI._sizeof(MPI.Status)), np.uint8)
+        self.arrival = np.zeros(MPI._sizeof(MPI.Status), np.uint8)
+        """Status of the last receive from whoever comes first; no other call writes it."""
         self.flag = np.zeros(1, np.int32)
         self.created = np.zeros(1, np.int64)  # a communicator's handle, of either width
         self._arrays: list[NDArray[Any]] = []
@@ -211,6 +226,13 @@ class Resolver(WindowOperands):
 
     def _any_source(self, step: Step) -> Arg:
         return Arg(MPI.ANY_SOURCE)
+
+    def _arrival(self, step: Step) -> Arg:
+        return Arg(int(self.arrival.ctypes.data))
+
+    def _latest(self, step: Step) -> Arg:
+        """The source of the last arrival: it is known only when the step runs."""
+        return Arg(int(self.arrival.ctypes.data) + source_offset(), load=ctypes.sizeof(ctypes.c_int))
 
     def _target(self, step: Step) -> Arg:
         return Arg(step["target"])

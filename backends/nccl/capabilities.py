@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import Final
 
-from omb_py.backends.capabilities import GROUPS, SCAN, Capabilities, Check, OwnOption, usable
+from omb_py.backends.capabilities import FROM_ANYONE, GROUPS, SCAN, Capabilities, Check, OwnOption, usable
 from omb_py.backends.gloo.capabilities import fitted as in_place_alone
 from omb_py.backends.nccl.knobs import library_knobs
 from omb_py.backends.nccl.options import KEYS, canonical_text, changed, like_nccl_tests, settings_of
@@ -132,7 +132,11 @@ CAPABILITIES: Final = Capabilities(
     devices=usable(*GPU_KINDS, SIMULATED),
     ops=OPS,
     priority=20,
-    without={SCAN: "NCCL has no scan", GROUPS: "omb-py has one communicator on NCCL"},
+    without={
+        SCAN: "NCCL has no scan",
+        GROUPS: "omb-py has one communicator on NCCL",
+        FROM_ANYONE: "a server that answers whoever comes first needs MPI_ANY_SOURCE (mode=async answers in order)",
+    },
     refused={
         "process_sync": {
             word: f"backend nccl takes no --process-sync {word}: barrier or none"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from omb_py.engine.program.benchmark import Benchmark, Cell, Counts, Metric, Volume, World
 from omb_py.engine.program.language import Program
@@ -20,7 +21,11 @@ from omb_py.suites.workloads.program import (
     program_of,
 )
 
+if TYPE_CHECKING:
+    from omb_py.suites.workloads.families import Workload
+
 DEFAULT = "ddp"
+_APART = "use --process-sync barrier"
 STEPS = Counts(100, 3, 100, 3)
 FEWEST = 5
 """Iterations that `--time-limit` leaves at least: few, since a step may take seconds."""
@@ -28,9 +33,13 @@ FEWEST = 5
 
 def step(world: World, cell: Cell) -> Program:
     """The program of the cell's workload."""
-    from omb_py.suites.workloads.families import parse_workload
+    return program_of(_workload(cell), world, cell.process_sync)
 
-    return program_of(parse_workload(cell.workload or DEFAULT), world, cell.process_sync)
+
+def _workload(cell: Cell) -> Workload:
+    from omb_py.suites.workloads.families import parse_workload  # heavy, and a list of benchmarks needs none of it
+
+    return parse_workload(cell.workload or DEFAULT)
 
 
 def columns(laps: Mapping[str, list[float]]) -> dict[str, float]:
@@ -76,10 +85,10 @@ def fits(cell: Cell, ranks: int) -> None:
     Raises:
         UsageError: it cannot.
     """
-    from omb_py.suites.workloads.families import parse_workload
-
-    workload = parse_workload(cell.workload or DEFAULT)
+    workload = _workload(cell)
     placed, _ = place_calls(workload.calls(0, ranks), World(0, ranks))
+    if cell.process_sync == "none" and workload.from_anyone:
+        raise UsageError(f"{workload.text} needs its steps apart, or a worker would be served twice in one: {_APART}")
     if cell.validate and any(call.wraps for call in placed):
         text = (
             f"to check every byte of {workload.text}, all its calls need memory of their own, {ARENA_BYTES >> 30} GiB"
@@ -121,6 +130,7 @@ BENCHMARKS = (
         defaults=(("workload", DEFAULT),),
         fewest=FEWEST,
         fits=fits,
+        from_anyone=lambda cell: _workload(cell).from_anyone,
         volume=volume,
     ),
 )

@@ -12,6 +12,9 @@ from omb_py.engine.program.message import Message
 
 EXCHANGE: Final = "exchange"
 """Op of a call that sends messages to some ranks and receives from some, all at once."""
+SERVE: Final = "serve"
+"""Op of a call that takes a message of each of some ranks, in the order in which they come, and answers it at once."""
+OF_MESSAGES: Final = (EXCHANGE, SERVE)
 OPS: Final = (
     "allreduce",
     "reduce_scatter_block",
@@ -23,7 +26,7 @@ OPS: Final = (
     "gather",
     "scatter",
     "barrier",
-    EXCHANGE,
+    *OF_MESSAGES,
 )
 MOST_ELEMENTS: Final = 1 << 26
 """Elements of the largest matrix, 256 MiB. Larger ones are multiplied in equal parts."""
@@ -81,9 +84,9 @@ class Call:
     back: tuple[int, ...] = ()
     """Bytes that an alltoallv receives from each rank of the group."""
     sends: tuple[Message, ...] = ()
-    """Messages that an exchange sends."""
+    """Messages that an exchange sends, and answers of a server, all of one size and tag."""
     receives: tuple[Message, ...] = ()
-    """Messages that an exchange receives."""
+    """Messages that an exchange receives, and those that a server answers, all of one size and tag."""
     work: float = 1.0
     """Share of the step's computing that comes before it, in any unit."""
     until: int | None = 0
@@ -101,7 +104,7 @@ class Call:
     @property
     def sent(self) -> int:
         """Bytes that this rank contributes."""
-        if self.op == EXCHANGE:
+        if self.op in OF_MESSAGES:
             return sum(message.nbytes for message in self.sends)
         return sum(self.out) if self.op == "alltoallv" else self.nbytes
 

@@ -9,12 +9,14 @@ from omb_py.engine.program.dtypes import DTYPES
 from omb_py.engine.program.message import Message
 from omb_py.errors import UsageError
 from omb_py.suites.workloads import buckets
-from omb_py.suites.workloads.calls import EXCHANGE, Call, Item, Product, padded, there_and_back
+from omb_py.suites.workloads.calls import EXCHANGE, SERVE, Call, Item, Product, padded, there_and_back
 from omb_py.suites.workloads.grid import divides, grid
 from omb_py.suites.workloads.models.catalogue import model
 from omb_py.suites.workloads.models.shape import Model, Tensor
 from omb_py.suites.workloads.settings import Values
 
+ANY = "any"
+"""Mode of a parameter server that answers whichever worker comes first."""
 ZERO_BUCKET_ELEMENTS = 500_000_000
 """DeepSpeed's default reduce_bucket_size and allgather_bucket_size."""
 
@@ -82,13 +84,16 @@ def parameter_server(v: Values, rank: int, ranks: int) -> list[Item]:
     if rank >= servers:
         push = [Message(server, part, 1) for server in range(servers)]
         forward, backward = passes(v["model"], rows(v))
-        pull = [Message(server, part, 2) for server in range(servers)]
+        pull = [Message(server, part, 2, v["mode"] == ANY) for server in range(servers)]
         return [*forward, *backward, call("push", push, [], 1.0), call("pull", [], pull)]
     if v["mode"] == "sync":
         return [
             call("push", [], [Message(worker, part, 1) for worker in workers]),
             call("pull", [Message(worker, part, 2) for worker in workers], []),
         ]
+    if v["mode"] == ANY:
+        pushed, pulled = (tuple(Message(worker, part, tag) for worker in workers) for tag in (1, 2))
+        return [Call(SERVE, 0, v["dtype"], "pull", sends=pulled, receives=pushed, work=0.0)]
     turns = [(call("push", [], [Message(w, part, 1)]), call("pull", [Message(w, part, 2)], [])) for w in workers]
     return [call for turn in turns for call in turn]
 

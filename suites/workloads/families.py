@@ -116,7 +116,14 @@ _ALL = (
         {
             **_MODEL,
             "servers": s.whole(1, "ranks that hold parameters, the first ones"),
-            "mode": s.word("sync", "servers answer when all have pushed, or each at once", "sync", "async"),
+            "mode": s.word(
+                "sync",
+                "servers answer when all have pushed (sync), each in the order of the ranks (async), or whoever comes "
+                "first, by MPI_ANY_SOURCE (any)",
+                "sync",
+                "async",
+                data_parallel.ANY,
+            ),
         },
         f"{_TRAINING}, of workers",
         ("push", "pull"),
@@ -456,6 +463,11 @@ class Workload:
         """How many times as long a rank computes as ``compute`` says."""
         slow = self.values["slow"]
         return 1.0 if slow is None else float(slow.of(rank))
+
+    @property
+    def from_anyone(self) -> bool:
+        """Whether a rank receives from whoever comes first."""
+        return bool(self.values.get("mode") == data_parallel.ANY)
 
     def labels(self, rank: int, ranks: int) -> Mapping[tuple[str, int], str]:
         """(label, size) -> the row of the table of calls; all ranks have the same rows in the same order."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import count, groupby
 from typing import TYPE_CHECKING, Final
 
 from omb_py.engine.program import steps
@@ -28,13 +28,15 @@ from omb_py.engine.program.language import (
     body,
 )
 from omb_py.suites.shared import barrier_after
-from omb_py.suites.workloads.calls import EXCHANGE, Call, Product
+from omb_py.suites.workloads.calls import OF_MESSAGES, Call, Product
 
 if TYPE_CHECKING:
     from omb_py.suites.workloads.families import Workload
 
 ARENA_BYTES: Final = 1 << 30
 """Bytes of a buffer in which calls have memory of their own; beyond, a call waits for those whose memory it reuses."""
+_TAKEN: Final = "recv_next"
+"""A step that has no non-blocking form: the answer that follows goes to the rank that came."""
 _LINE: Final = 64
 """Bytes of a cache line, to which calls are aligned."""
 SERIAL, FLIGHT, STEP = "serial", "flight", "step"
@@ -47,23 +49,24 @@ class PlacedCall:
 
     call: Call
     posts: tuple[Step, ...]
-    """Its steps in blocking form; those of an exchange are made non-blocking before they run."""
+    """Its steps in blocking form. Those of an exchange and a server's answers are made non-blocking before they run."""
     wraps: bool
     """Whether its memory begins at the start of the buffers again."""
 
     @property
     def requests(self) -> int:
         """Number of request slots of the non-blocking call."""
-        return len(self.posts)
+        return sum(post.op != _TAKEN for post in self.posts)
 
     def started(self, first: int) -> Iterator[Step]:
         """The steps that start the call, with requests from number `first` on."""
-        for number, post in enumerate(self.posts):
-            yield steps.nonblocking(post, Request(first + number))
+        numbers = count(first)
+        for post in self.posts:
+            yield post if post.op == _TAKEN else steps.nonblocking(post, Request(next(numbers)))
 
     def blocking(self) -> tuple[Step, ...]:
         """The steps of the call until it is complete."""
-        if self.call.op != EXCHANGE:
+        if self.call.op not in OF_MESSAGES:
             return self.posts
         return (*self.started(0), steps.waitall(Requests(0, self.requests)))
 
@@ -93,7 +96,7 @@ class _Arena:
 def _room(call: Call, ranks: int, me: int) -> tuple[int, int]:
     """Bytes that a call sends from, and receives into."""
     match call.op:
-        case "exchange":
+        case "exchange" | "serve":
             return sum(m.nbytes for m in call.sends), sum(m.nbytes for m in call.receives)
         case "alltoallv":
             return sum(call.out), sum(call.back)
@@ -127,13 +130,16 @@ def _posts(call: Call, ranks: int, me: int, send: int, recv: int) -> tuple[Step,
             posts = []
             for message in call.receives:
                 region = Region("recv", recv, message.nbytes)
-                posts.append(steps.recv(region, message.peer, moved, message.tag))
+                receive = steps.recv(region, message.peer, moved, message.tag)
+                posts.append(steps.answered(receive) if message.answer else receive)
                 recv += message.nbytes
             for message in call.sends:
                 region = Region("send", send, message.nbytes)
                 posts.append(steps.send(region, message.peer, moved, message.tag))
                 send += message.nbytes
             return tuple(posts)
+        case "serve":
+            return tuple(_served(call, moved, send, recv))
         case "alltoallv":
             step = steps.alltoallv(_blocks("send", call.out, send), _blocks("recv", call.back, recv), moved)
         case "allreduce":  # frameworks reduce a gradient where it lies
@@ -151,6 +157,15 @@ def _posts(call: Call, ranks: int, me: int, send: int, recv: int) -> tuple[Step,
         case _:
             step = steps.barrier()
     return (on(step, call.group),)
+
+
+def _served(call: Call, dtype: str, send: int, recv: int) -> Iterator[Step]:
+    """Take and answer as many messages as there are workers, whichever of them comes."""
+    workers = tuple(message.peer for message in call.receives)
+    for number, (taken, answer) in enumerate(zip(call.receives, call.sends, strict=True)):
+        at, answer_at = recv + number * taken.nbytes, send + number * answer.nbytes
+        yield steps.recv_next(Region("recv", at, taken.nbytes), workers, dtype, taken.tag)
+        yield steps.answer(Region("send", answer_at, answer.nbytes), workers, dtype, answer.tag)
 
 
 def _blocks(buffer: str, sizes: tuple[int, ...], start: int) -> Blocks:

@@ -56,10 +56,6 @@ Left out, with the reason:
 - NCCL and RCCL (`osu_xccl_*`): not MPI. `--backend nccl` measures them under OMB's titles ([nccl.md](nccl.md)).
 
 Experiments of others that are left out, with the reason:
-- A parameter server that receives from `MPI_ANY_SOURCE` and answers whoever came: a step has its peer when the program
-  is written ([decision 85](decisions/0085-a-message-has-its-peer-in-the-program.md)).
-  `pingpong_any_source` has the receive, `parameter_server:mode=async,slow=RANK:FACTOR` the effect of a slow
-  worker ([workloads](workloads/concurrent.md#a-slow-rank)).
 - `--groups`, and workloads with groups, on NCCL: omb-py makes communicators of all ranks there
   ([decision 57](decisions/0057-groups-by-rewriting-programs.md)). nccl-tests' NCCL_TESTS_SPLIT is `--groups` over MPI.
 - IMB-MT (`SendRecvMT`, `BcastMT`, `AllreduceMT` and the like): each thread has a communicator of its own there, and a

@@ -10,13 +10,15 @@ from omb_py.engine.program.language import Blocks, Region, Request, Requests, St
 A, B, R = Region("a", 0, 8), Region("b", 8, 32), Request(3)
 UNEVEN, SWAPPED = Blocks("a", (4, 8), (0, 4)), Blocks("b", (8, 4), (0, 8))
 EDGES = (1, 1), (1, 0)
-MODIFIERS = {"base", "in_place", "nonblocking", "persistent", "neighbor"}
+MODIFIERS = {"answered", "base", "in_place", "nonblocking", "persistent", "neighbor"}
 """Functions that make other forms of steps."""
 
 TEXTS: dict[str, tuple[Step, str]] = {
     "send": (steps.send(A, 1, "int32", 7), "send 8 B to 1"),
     "recv": (steps.recv(A, 0, "int32", 7), "recv 8 B from 0"),
     "recv_any": (steps.recv_any(A, 0, "int32", 7), "recv 8 B from any rank"),
+    "recv_next": (steps.recv_next(A, (1, 2), "int32", 7), "recv 8 B from the first of 1, 2 to come"),
+    "answer": (steps.answer(A, (1, 2), "int32", 7), "answer 8 B to the rank that came last"),
     "sendrecv": (steps.sendrecv(A, 1, A, 0, "char", Requests(0, 2)), "sendrecv 8 B of a to 1, from 0"),
     "sendrecv_replace": (
         steps.sendrecv_replace(A, 1, 0, "char", Requests(0, 2)),

@@ -23,7 +23,17 @@ from omb_py.engine.program.step_text import parts
 from omb_py.engine.program.steps import base
 from omb_py.engine.session import StepFailed
 
-_BETWEEN_TWO: Final = ("send", "recv", "recv_any", "sendrecv", "sendrecv_replace", "psend", "precv")
+_BETWEEN_TWO: Final = (
+    "send",
+    "recv",
+    "recv_any",
+    "recv_next",
+    "answer",
+    "sendrecv",
+    "sendrecv_replace",
+    "psend",
+    "precv",
+)
 _APART: Final = IRREGULAR.union(_BETWEEN_TWO, OPERATIONS, SYNCHRONISATIONS, {EXPOSED})
 """Operations that each rank runs for itself."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -61,6 +61,10 @@ class Code:
     COMPLETE: Final = 13
     REDUCE: Final = 14
     """A reduction without communication."""
+    NEXT: Final = 15
+    """A receive from whichever rank comes first."""
+    ANSWER: Final = 16
+    """A send to the rank whose message came last so."""
 
 
 _CODES: Final = {
@@ -68,6 +72,8 @@ _CODES: Final = {
     "recv": Code.RECV,
     "psend": Code.SEND,
     "precv": Code.RECV,
+    "recv_next": Code.NEXT,
+    "answer": Code.ANSWER,
     "parrived": Code.TEST,
     "wait": Code.WAIT,
     "waitall": Code.WAIT,
@@ -100,6 +106,8 @@ COMMUNICATION: Final = frozenset(
         Code.END,
         Code.FENCE,
         Code.COMPLETE,
+        Code.NEXT,
+        Code.ANSWER,
     }
 )
 _SILENT: Final = frozenset({"free", "pready", EXPOSED, "win_lock", "win_lock_all"})
@@ -151,6 +159,8 @@ class Op:
     iteration: int = -1
     call: Callable[[Any], None] | None = None
     access: Access | None = None
+    choices: Mapping[int, Op] = field(default_factory=dict)
+    """Rank -> the send or receive that it becomes when that rank is its peer."""
 
     @property
     def signature(self) -> tuple[object, ...]:
@@ -221,6 +231,8 @@ def lower(
                 op = _operation(step, k, number, site)
                 # a rank without a clock waits in a barrier outside the interval of the others
                 op.timed = begins < j < ends and (bool(clocks) or base(step.op) != "barrier")
+                for choice in op.choices.values():
+                    choice.timed = op.timed
                 op.entry = not entered and op.code in COMMUNICATION
                 entered = entered or op.entry
                 ops.append(op)
@@ -268,6 +280,12 @@ def _operation(step: Step, k: int, number: int, site: Site) -> Op:
         op.peer = _rank(step, number, operands["peer"], site)
         op.tag = POST_TAG if step.op in ("win_post", "win_start") else operands.get("tag", COMPLETE_TAG)
         _price_message(op, op.nbytes * share, site)
+    elif op.code in (Code.NEXT, Code.ANSWER):
+        way = "recv" if op.code == Code.NEXT else f"{step.op.removesuffix('answer')}send"
+        op.tag = operands["tag"]
+        op.choices = {
+            peer: _operation(Step(way, {**operands, "peer": peer}), k, number, site) for peer in operands["senders"]
+        }
     elif op.code == Code.COLLECTIVE:
         _collective(op, step, number, site, share)
     elif op.code == Code.ACCESS:

@@ -79,6 +79,8 @@ class Events:
         self._lap = [0] * ranks
         self._missing = [0] * ranks
         self._resume = [0] * ranks
+        self._latest = [0] * ranks
+        """The rank whose message each rank took last from whoever came first."""
         self._ops: list[Sequence[Op]] = [()] * ranks
         self._hung: int | None = None
         self._windows = Windows(ranks, self._put)
@@ -98,6 +100,8 @@ class Events:
             Code.END: self._end,
             Code.FENCE: self._fence,
             Code.COMPLETE: self._complete_access,
+            Code.NEXT: self._next,
+            Code.ANSWER: self._answer,
         }
         self.log: list[Delivery] | None = None
         """A list that records every message; None: not recorded."""
@@ -257,9 +261,7 @@ class Events:
 
     def _receive(self, rank: int, op: Op) -> bool:
         handle = self._start(rank, op)
-        posted = Posted(
-            handle, op.recv, op.nbytes, self._clock[rank], self._iteration[rank], op.number, mask(op.layout, op.nbytes)
-        )
+        posted = self._posted(rank, op, handle)
         key = (op.peer, rank, op.tag)
         message = self._matcher.message_for(key)
         if message is None:
@@ -267,6 +269,22 @@ class Events:
         else:
             self._pair(op.peer, rank, message, posted)
         return self._finish(rank, op, handle)
+
+    def _posted(self, rank: int, op: Op, handle: Handle, anyone: bool = False) -> Posted:
+        now, iteration, where = self._clock[rank], self._iteration[rank], mask(op.layout, op.nbytes)
+        return Posted(handle, op.recv, op.nbytes, now, iteration, op.number, where, anyone)
+
+    def _next(self, rank: int, op: Op) -> bool:
+        source = self._matcher.earliest(op.choices, rank, op.tag)
+        if source is not None:
+            self._latest[rank] = source
+            return self._receive(rank, op.choices[source])
+        handle = Handle(rank)
+        self._matcher.keep_for_anyone(rank, op.tag, self._posted(rank, op, handle, anyone=True))
+        return self._await(rank, (handle,))
+
+    def _answer(self, rank: int, op: Op) -> bool:
+        return self._send(rank, op.choices[self._latest[rank]])
 
     def _transmit(self, source: int, destination: int, message: Message, earliest: int) -> None:
         """Put a message on the link of its sender; the send is complete when its last byte has left."""
@@ -277,6 +295,8 @@ class Events:
 
     def _pair(self, source: int, destination: int, message: Message, posted: Posted) -> None:
         """Deliver a message to the receive that it matches."""
+        if posted.anyone:
+            self._latest[destination] = source
         if message.nbytes > posted.nbytes:
             self.named = destination
             text = f"rank {destination}: message of {message.nbytes} B truncated to {posted.nbytes} B"

@@ -66,6 +66,36 @@ class Laid:
         return ~self.make()
 
 
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """The bytes of one of several messages, of which each comes once, in any order (``recv_next``)."""
+
+    key: tuple[object, ...]
+    """Receives of a body with an equal key share the messages."""
+    makes: tuple[Make, ...]
+
+    def __call__(self) -> Bytes:
+        """The bytes of the first of them."""
+        return self.makes[0]()
+
+
+class Arrivals:
+    """Which message of :class:`AnyOf` each receive of an iteration got: of those still left the most alike."""
+
+    def __init__(self) -> None:
+        self._left: dict[tuple[object, ...], list[Make]] = {}
+
+    def expected(self, make: Make, actual: Bytes) -> Bytes:
+        """The bytes that must be there, where `actual` is; of an :class:`AnyOf` one message is taken out."""
+        if not isinstance(make, AnyOf):
+            return make()
+        left = self._left.setdefault(make.key, list(make.makes))
+        contents = [(number, each()) for number, each in enumerate(left)]
+        number, content = min(contents, key=lambda entry: int(np.count_nonzero(entry[1] != actual)))
+        del left[number]
+        return content
+
+
 def mix(*key: int) -> int:
     """A 32-bit number that looks random, the same on every rank."""
     return zlib.crc32(np.array(key, "<i8").tobytes())
@@ -337,6 +367,8 @@ def inputs(step: Step, k: int, world: World, iteration: int) -> Iterator[Part]:
     elif op in ("send", "psend"):
         region: Region = step["send"]
         yield region.at(k), partial(pattern, region.nbytes, iteration, step["tag"], me, step["peer"], _slot(region, k))
+    elif op == "answer":
+        yield step["send"].at(k), partial(pattern, step["send"].nbytes, iteration, step["tag"], me)
     elif op == "bcast" and step["root"] == me:
         yield step["buf"].at(k), partial(pattern, step["buf"].nbytes, iteration, me, _slot(step["buf"], k))
     elif op in REDUCTIONS or op in PREFIXES:
@@ -369,6 +401,12 @@ def outputs(step: Step, k: int, world: World, iteration: int) -> Iterator[Part]:
     elif op == "reduce_local":
         count = step["recv"].nbytes // DTYPES[step["dtype"]].itemsize
         yield step["recv"].at(k), partial(reduced, count, step["dtype"], step["op"], 2, iteration, me)
+    elif op == "recv_next":
+        place, tag = step["recv"].at(k), step["tag"]
+        makes = (partial(pattern, place.nbytes, iteration, tag, sender, me, 0) for sender in step["senders"])
+        yield place, AnyOf((tag, step["senders"]), tuple(makes))
+    elif "answered" in step.operands:
+        yield step["recv"].at(k), partial(pattern, step["recv"].nbytes, iteration, step["tag"], step["peer"])
     elif op in ("recv", "precv"):
         region: Region = step["recv"]
         yield region.at(k), partial(pattern, region.nbytes, iteration, step["tag"], step["peer"], me, _slot(region, k))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from omb_py.engine.measuring.payload import Bytes, Expected, Laid, Make, Part, expectations, repeatable
+from omb_py.engine.measuring.payload import Arrivals, Bytes, Expected, Laid, Make, Part, expectations, repeatable
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.engine.program.language import Program, Region, templates
@@ -108,8 +108,10 @@ class Checker:
         for rank, world in self.worlds.items():
             copies = self.programs[rank].stages[stage].copies
             parts = self._parts(rank, stage, iteration, at)[1] if last is None else self._left(rank, stage, last)
+            arrivals = Arrivals()
             for region, make in parts:
-                actual, expected = _copies(runner, rank, region, copies)[at % copies], make()
+                actual = _copies(runner, rank, region, copies)[at % copies]
+                expected = arrivals.expected(make, actual)
                 bad = int(np.count_nonzero(actual != expected))
                 if bad and self.log:
                     self.log.write(world, self.cell, iteration, actual.copy(), expected)

@@ -282,6 +282,8 @@ class Benchmark:
     """Gives the reason why a combination of options is refused, with the remedy; empty when it is accepted."""
     fits: Callable[[Cell, int], None] | None = None
     """Raises UsageError where a cell's options do not fit the number of ranks."""
+    from_anyone: Callable[[Cell], bool] = lambda cell: False
+    """Whether a rank receives from whoever comes first, and answers that rank."""
     volume: Callable[[str, int], Volume] | None = None
     """(`Cell.workload`, ranks) -> types and bytes that rows store; None: those of size and type."""
     fewest: int = 100

@@ -12,3 +12,5 @@ class Message:
     peer: int
     nbytes: int
     tag: int = 1
+    answer: bool = False
+    """To be received: the sender answers whoever comes first, all with the same bytes."""

@@ -156,6 +156,8 @@ _WORDS: dict[str, Callable[[Step], str]] = {
     "send": _to,
     "recv": _from,
     "recv_any": lambda step: f"recv {step['recv'].nbytes} B from any rank",
+    "recv_next": lambda step: f"recv {step['recv'].nbytes} B from the first of {among(step['senders'])} to come",
+    "answer": lambda step: f"answer {step['send'].nbytes} B to the rank that came last",
     "sendrecv": _both_ways,
     "sendrecv_replace": _both_ways,
     "psend": lambda step: f"{_to(step)} in {step['partitions']} partitions",

@@ -56,6 +56,23 @@ def recv_any(buf: Region, source: int, dtype: str, tag: int = 1) -> Step:
     return Step("recv_any", recv(buf, source, dtype, tag).operands)
 
 
+def recv_next(buf: Region, senders: tuple[int, ...], dtype: str, tag: int = 1) -> Step:
+    """Blocking receive of the message that comes first from any rank (MPI_ANY_SOURCE).
+
+    `senders` are the ranks that send with this tag. For the check each of them comes once, in any order, to the
+    receives of a body that name the same senders and tag.
+    """
+    return Step("recv_next", {"recv": buf, "senders": senders, "dtype": dtype, "tag": tag})
+
+
+def answer(buf: Region, senders: tuple[int, ...], dtype: str, tag: int = 1) -> Step:
+    """Blocking send to the rank whose message the last :func:`recv_next` received: one of `senders`.
+
+    All of them get the same bytes, and receive them as :func:`answered` says.
+    """
+    return Step("answer", {"send": buf, "senders": senders, "dtype": dtype, "tag": tag})
+
+
 def sendrecv(send: Region, to: int, recv: Region, source: int, dtype: str, requests: Requests, tag: int = 1) -> Step:
     """Blocking exchange in one call: `send` goes to rank `to`, `recv` comes from rank `source`.
 
@@ -215,6 +232,11 @@ def comm_free() -> Step:
 def in_place(call: Step) -> Step:
     """The call with MPI_IN_PLACE: its `send` (`recv` at the root of a scatter) is taken from the other region."""
     return Step(call.op, {**call.operands, "in_place": 1})
+
+
+def answered(receive: Step) -> Step:
+    """The receive of a message that is sent with :func:`answer`."""
+    return Step(receive.op, {**receive.operands, "answered": 1})
 
 
 def nonblocking(call: Step, request: Request) -> Step:

@@ -8,7 +8,7 @@ from textwrap import fill
 from typing import Any
 
 from omb_py.engine.program.step_text import among
-from omb_py.suites.workloads.calls import Call
+from omb_py.suites.workloads.calls import SERVE, Call
 from omb_py.suites.workloads.families import FAMILIES, FLOP_SOURCE, Workload
 from omb_py.suites.workloads.memory import ACTIVATION_SOURCE, ZERO_SOURCE, needed
 
@@ -31,6 +31,12 @@ def words(call: Call) -> str:
     """Describe a call in one line."""
     where = f", among ranks {among(call.group)}" if call.group else ""
     waits = {0: "", None: ", beside the rest of the step"}.get(call.until, f", beside the next {call.until}")
+    if call.op == SERVE:
+        taken, answer = call.receives[0].nbytes, call.sends[0].nbytes
+        workers = among([message.peer for message in call.receives])
+        return (
+            f"{call.label}: {taken} B from each of {workers} in the order in which they come, {answer} B back at once"
+        )
     if call.op == "exchange":
         ends = [f"{m.nbytes} B to {m.peer}" for m in call.sends] + [
             f"{m.nbytes} B from {m.peer}" for m in call.receives

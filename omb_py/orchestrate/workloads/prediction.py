@@ -18,7 +18,7 @@ from omb_py.results.analysis import series, step_prediction
 from omb_py.results.analysis.step_prediction import MESSAGES, SIDE, Ask, Missing, Observed, Predicted
 from omb_py.results.store.paths import pass_over
 from omb_py.results.store.read import load_table, to_rows
-from omb_py.suites.workloads.calls import EXCHANGE, Call
+from omb_py.suites.workloads.calls import OF_MESSAGES, Call
 from omb_py.suites.workloads.families import Workload, parse_workload
 
 REDUCE = ("allreduce", "reduce", "reduce_scatter_block")
@@ -56,7 +56,7 @@ def asks(workload: Workload, ranks: int) -> list[list[Ask]]:
 
 
 def _ask(call: Call, row: str, world: int) -> Ask:
-    if call.op == EXCHANGE:
+    if call.op in OF_MESSAGES:  # a server is predicted as if it sent its answers at once
         return Ask(row, MESSAGES, call.size, sends=call.sends, receives=call.receives)
     n, size = len(call.group) or world, call.nbytes
     if call.op == "alltoall":

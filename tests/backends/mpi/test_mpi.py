@@ -89,6 +89,13 @@ def test_variants_rotate_the_root(ranks: int, binding: str) -> None:
         assert one["samples"] == [ranks, 1] and one["least"] > 0
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("binding", BINDINGS)
+def test_a_server_answers_whoever_comes_first(binding: str) -> None:
+    """The launch would not end if it waited for rank 1, which waits for the answer of rank 2."""
+    assert told(3)[f"served {binding}"] == [[True, 0]] * 3
+
+
 @pytest.mark.parametrize("binding", BINDINGS)
 def test_one_inverted_byte_is_found(ranks: int, binding: str) -> None:
     found = told(ranks)[f"corrupted {binding}"][0]

@@ -57,6 +57,27 @@ def factored(parts: Sequence[NDArray[Any]], dtype: str, op: str) -> NDArray[Any]
     return combined([payload.from_numbers(n * by, dtype) for n in numbers], dtype, "sum")
 
 
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_messages_of_several_may_come_in_any_order(order: tuple[int, ...]) -> None:
+    messages, arrivals = [np.full(8, n, np.uint8) for n in range(3)], payload.Arrivals()
+    make = payload.AnyOf((1,), tuple(lambda n=n: messages[n] for n in range(3)))
+    assert [arrivals.expected(make, messages[n]).tolist() for n in order] == [messages[n].tolist() for n in order]
+
+
+def test_a_message_that_comes_twice_is_wrong_once() -> None:
+    messages, arrivals = [np.full(8, n, np.uint8) for n in range(3)], payload.Arrivals()
+    make = payload.AnyOf((1,), tuple(lambda n=n: messages[n] for n in range(3)))
+    wrong = [int((arrivals.expected(make, messages[n]) != messages[n]).sum()) for n in (1, 1, 2)]
+    assert sorted(wrong) == [0, 0, 8]
+
+
+def test_a_wrong_byte_is_counted_against_the_message_that_it_is_in() -> None:
+    come, arrivals = np.full(8, 2, np.uint8), payload.Arrivals()
+    come[3] = 1
+    make = payload.AnyOf((1,), tuple(lambda n=n: np.full(8, n, np.uint8) for n in range(3)))
+    assert np.flatnonzero(arrivals.expected(make, come) != come).tolist() == [3]
+
+
 ITERATIONS = range(10)
 
 

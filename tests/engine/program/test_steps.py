@@ -25,9 +25,8 @@ def test_a_step_is_called_as_its_constructor(op: str) -> None:
 @pytest.mark.parametrize("op", MADE)
 def test_every_step_can_be_said_in_words(op: str) -> None:
     words = describe(MADE[op])
-    assert {"waitall": "wait", "startall": "start", "pready": "ready", "parrived": "ask", "recv_any": "any rank"}.get(
-        op, op
-    ) in words
+    others = {"waitall": "wait", "startall": "start", "pready": "ready", "parrived": "ask", "recv_any": "any rank"}
+    assert {**others, "recv_next": "recv 8 B from the first"}.get(op, op) in words
     assert "=" not in words, "describe does not know this step and lists its operands"
 
 

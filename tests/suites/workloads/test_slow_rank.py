@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from omb_py.backends.registry import capabilities_of
 from omb_py.errors import UsageError
+from omb_py.orchestrate.workloads.describe import words
+from omb_py.suites.registry import find
+from omb_py.suites.workloads.benchmark import fits
 from omb_py.suites.workloads.families import parse_workload
 from omb_py.suites.workloads.memory import needed
 from tests.suites.workloads.test_families import calls, step
+from tests.support.machines.simulated import cell
+
+ANYONE = "a server that answers whoever comes first needs MPI_ANY_SOURCE"
 
 
 def steps(text: str, ranks: int = 4) -> list[float]:
@@ -26,6 +35,55 @@ def test_an_asynchronous_server_answers_the_others_at_once() -> None:
     sync, free = (steps(f"parameter_server:mode={mode},slow=3:4") for mode in ("sync", "async"))
     assert min(sync[1:]) > 4000, "all workers wait for the slow one"
     assert max(free[1:3]) < 3000 < 4000 < free[3]
+
+
+@pytest.mark.parametrize("slow", [1, 2, 3])
+def test_a_server_of_whoever_comes_first_makes_no_worker_wait_for_a_slow_one(slow: int) -> None:
+    """Whichever worker is slow; in the order of the ranks only those before it do not wait."""
+    anyone, in_order = (steps(f"parameter_server:mode={mode},slow={slow}:4") for mode in ("any", "async"))
+    others = [rank for rank in (1, 2, 3) if rank != slow]
+    assert max(anyone[rank] for rank in others) < 3000 < 4000 < anyone[slow]
+    assert [in_order[rank] > 4000 for rank in others] == [rank > slow for rank in others]
+
+
+@pytest.mark.parametrize("servers", [1, 2])
+def test_every_byte_of_a_server_of_whoever_comes_first(servers: int) -> None:
+    text = f"parameter_server:scale=1/64,mode=any,servers={servers},slow=3:4"
+    assert step(text, 4, validate=True).wrong_bytes == 0
+    for rank in (0, 3):  # a server, a worker
+        assert step(text, 4, validate=True, mock=f"flip={rank}").wrong_bytes > 0
+
+
+def test_servers_of_whoever_comes_first_move_as_many_bytes() -> None:
+    def volumes(mode: str) -> list[tuple[int, int]]:
+        own = calls(f"parameter_server:model=mlp,mode={mode},servers=2", 5)
+        return [(sum(c.sent for c in of), sum(m.nbytes for c in of for m in c.receives)) for of in own]
+
+    assert volumes("any") == volumes("sync") == volumes("async")
+
+
+def test_steps_that_nothing_keeps_apart() -> None:
+    what = cell("step", workload="parameter_server:mode=any", process_sync="none")
+    with pytest.raises(UsageError, match="use --process-sync barrier"):
+        fits(what, 4)
+
+
+@pytest.mark.parametrize("backend", ["gloo", "nccl"])
+def test_backends_without_a_receive_from_anyone(backend: str) -> None:
+    what = cell("step", workload="parameter_server:mode=any")
+    why = capabilities_of()[backend].why_refused(find("step"), what)
+    assert why == f"{ANYONE} (mode=async answers in order): use --backend mpi"
+    assert not capabilities_of()[backend].why_refused(
+        find("step"), replace(what, workload="parameter_server:mode=async")
+    )
+
+
+def test_a_call_of_whoever_comes_first_in_words() -> None:
+    (call,) = calls("parameter_server:model=mlp,mode=any", 4)[0]
+    nbytes = call.sends[0].nbytes
+    assert (
+        words(call) == f"pull: {nbytes} B from each of 1, 2, 3 in the order in which they come, {nbytes} B back at once"
+    )
 
 
 def test_only_the_slow_rank_computes_more() -> None:

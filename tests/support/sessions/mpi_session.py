@@ -18,6 +18,7 @@ from omb_py.engine.program.benchmark import Benchmark, Cell, World
 from omb_py.engine.program.language import Buffer, Host, Lap, Program, Region, Request, Result, Stage, body
 from omb_py.engine.session import StepFailed
 from omb_py.suites.registry import BENCHMARKS, find
+from tests.support import served as first_come
 
 CELL = Cell("allreduce", "mpi", "native", 1024, dtype="int32", iterations=6, auto=False, warmup=1)
 
@@ -133,6 +134,17 @@ def corrupted(session: Any, binding: str) -> Any:
     return found
 
 
+def served(session: Any, binding: str) -> Any:
+    """Whether the bytes of a server are right that takes its workers in another order than that of the ranks."""
+    if session.size != 3:
+        return []
+    kind = first_come.benchmark()
+    done = measure(
+        session, kind, kind.cell("mpi", binding, first_come.SIZE, iterations=4, auto=False, warmup=1, validate=True)
+    )
+    return [done.validated, done.wrong_bytes]
+
+
 def turning(session: Any, binding: str) -> Any:
     """``--cache rotate``: validated, and a byte inverted in one copy is found; which copies hold what was received."""
     from omb_py.engine.measuring.cache_rotation import rotated
@@ -177,7 +189,7 @@ def synchronised(session: Any, binding: str) -> Any:
 
 
 CHECKS: dict[str, Callable[[Any, str], Any]] = {
-    f.__name__: f for f in (facts, reductions, overlap, rotating, corrupted, turning, synchronised, failing)
+    f.__name__: f for f in (facts, reductions, overlap, rotating, served, corrupted, turning, synchronised, failing)
 }
 """`failing` stands last: what MPI guarantees after an error is little."""
 

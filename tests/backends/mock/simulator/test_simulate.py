@@ -34,6 +34,8 @@ from omb_py.engine.program.language import (
 from omb_py.engine.session import StepFailed
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.suites import find
+from tests.support import served
+from tests.support.machines.simulated import cell, checked, with_step
 
 MACHINE = "alpha=1us,beta=1ns"
 A8, R0, R1 = Region("a", 0, 8), Request(0), Request(1)
@@ -499,3 +501,32 @@ def test_other_seeds_give_other_times() -> None:
         runner = session.load(cell, {r: found.program(World(r, 2), cell) for r in range(2)})
         times.add(tuple(runner.run(0, 0, 5)[0][:, 0].tolist()))
     assert len(times) == 3
+
+
+def test_a_server_answers_whoever_comes_first() -> None:
+    """Rank 1 waits for the answer of rank 2: in the order of the ranks it would be a deadlock."""
+    kind = served.benchmark()
+    assert checked(kind, 3, cell("pingpong_any_source", served.SIZE)) == 0
+    flipped = with_step(kind, 0, steps.flip(Region("received", 0, served.SIZE)))
+    assert checked(flipped, 3, cell("pingpong_any_source", served.SIZE)) > 0
+
+
+def test_of_several_that_wait_the_one_that_sent_first_is_taken() -> None:
+    """Workers send after 3, 1 and 2 µs, the server comes after 9."""
+    here = Region("a", 0, 8)
+
+    def worker(us: int) -> Body:
+        return (
+            steps.compute(us * 1000),
+            steps.send(here, 0, "char", 1),
+            steps.recv(here, 0, "char", 2),
+            Stamp("answered"),
+        )
+
+    workers, waiting = (1, 2, 3), [steps.compute(9000)]
+    for _ in workers:
+        waiting += [steps.recv_next(here, workers, "char", 1), steps.answer(here, workers, "char", 2)]
+    runner = load(bodies((*waiting, Stamp("answered")), worker(3), worker(1), worker(2)))
+    samples = runner.run(0, 0, 1)
+    answered = {rank: int(samples[rank][0, 0]) for rank in workers}
+    assert sorted(workers, key=answered.__getitem__) == [2, 3, 1]
