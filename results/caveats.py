@@ -1,7 +1,7 @@
 """Caveats of a row: circumstances under which its bytes moved unlike those of an ordinary run on its device.
 
-Every text that shows a row says them: copies through host memory, buffers in other places than on the device, and
-ranks that share a device.
+Every text that shows a row says them: copies through host memory, buffers in other places than on the device, ranks
+that share a device, and ``--cache rotate`` over less memory than twice the last-level cache.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ KEYS: Final[Mapping[str, str]] = {
     "staging": "staging",
     "buffers": "placement",
     "ranks per device": "ranks_per_device",
+    "cache rotation": "rotation",
 }
 """Caveats in the order in which they are said -> the parameter of the row that holds them."""
 

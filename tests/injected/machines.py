@@ -92,7 +92,7 @@ MACHINES = {
         Machine("umask", "umask 077", "umask 077"),
         Machine(
             "clock",
-            "a clock that steps back 3 s at each 50th reading",
+            "a clock that steps 3 s back, and forward again, at each 50th reading",
             environment={"INJECTED_CLOCK": "1"},
             preloaded=True,
         ),

@@ -1,5 +1,7 @@
-/* Another machine as the C library tells of it: so many cores (INJECTED_CORES), and a clock of day that steps back by
-   three seconds at each fiftieth reading (INJECTED_CLOCK). Preloaded; times that only go forward stay as they are. */
+/* Another machine as the C library tells of it: so many cores (INJECTED_CORES), and a clock of day that steps by three
+   seconds at each fiftieth reading, back and forward again (INJECTED_CLOCK). If it only went back, it would do so faster
+   than time passes, and a library that waits for a microsecond of that clock, as UCX does when it is loaded, would never
+   be done. Preloaded; times that only go forward stay as they are. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <sched.h>
@@ -47,7 +49,7 @@ int sched_setaffinity(pid_t pid, size_t size, const cpu_set_t *set) {
 
 static time_t behind(void) {
   static long readings;
-  return getenv("INJECTED_CLOCK") ? 3 * (__atomic_add_fetch(&readings, 1, __ATOMIC_RELAXED) / 50) : 0;
+  return getenv("INJECTED_CLOCK") ? 3 * (__atomic_add_fetch(&readings, 1, __ATOMIC_RELAXED) / 50 % 2) : 0;
 }
 
 int clock_gettime(clockid_t clock, struct timespec *at) {

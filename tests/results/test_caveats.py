@@ -21,6 +21,7 @@ CASES = [
     ({"staging": "staged", "ranks_per_device": "1"}, "# [ staging: copied through host memory ]"),
     ({"staging": "torch"}, "# [ staging: copied by PyTorch ]"),
     ({"placement": "M M", **SHARED}, "# [ buffers: M M ] [ ranks per device: 2 ]"),
+    ({"rotation": "512 of 2048 MiB"}, "# [ cache rotation: 512 of 2048 MiB ]"),
     ({"staging": "direct", "placement": "D D", "ranks_per_device": "1"}, ""),
     ({}, ""),
 ]

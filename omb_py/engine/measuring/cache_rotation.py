@@ -2,7 +2,7 @@
 
 A transformation of any program: each buffer becomes `copies` of itself, and every region moves on with the iteration.
 The copies span twice the last-level cache.  Where so many copies would be needed that a loop could not hold them, they
-are fewer and lie further apart.
+are fewer and lie further apart.  Where memory is short they span half of that, and so on, and the row says so.
 """
 
 from __future__ import annotations
@@ -27,6 +27,10 @@ MOST_BYTES: Final = 1 << 30
 """The copies span no more than this, however large the caches of a machine are."""
 CACHE_BYTES: Final = "OMB_PY_CACHE_BYTES"
 """Environment variable that overrides the size of the last-level cache, for machines that report a wrong one."""
+MOST_HALVED: Final = 10
+"""Where memory is short the copies span at least a 1024th of what they should."""
+ROTATION: Final = "rotation"
+"""The mark of a row whose copies span less than twice the last-level cache: ``512 of 2048 MiB``."""
 _SYSFS: Final = Path("/sys/devices/system/cpu/cpu0/cache")
 
 
@@ -62,14 +66,26 @@ class Layout:
     pitch: Mapping[str, int]
 
 
-def layout(buffers: tuple[Buffer, ...], cache: int, most: int) -> Layout:
-    """Copies that span twice `cache` bytes (at most :data:`MOST_BYTES`), at least 2 and at most `most`.
+def span_of(cache: int, halved: int = 0) -> int:
+    """Bytes that the copies span: twice `cache`, at most :data:`MOST_BYTES`, and that halved so many times."""
+    return min(2 * cache, MOST_BYTES) >> halved
+
+
+def rotation_marks(cell: Cell, halved: int) -> dict[str, str]:
+    """The mark of a cell whose copies span less than twice the last-level cache; empty for all others."""
+    cache = last_level_cache() if cell.cache == "rotate" else 0
+    span = span_of(cache, halved)
+    return {ROTATION: f"{span >> 20} of {2 * cache >> 20} MiB"} if span < 2 * cache else {}
+
+
+def layout(buffers: tuple[Buffer, ...], cache: int, most: int, halved: int = 0) -> Layout:
+    """Copies that span what :func:`span_of` says, at least 2 and at most `most`.
 
     A pitch is an odd number of cache lines, so that the copies do not all fall into the same sets of a cache.
     """
     if not buffers:
         return Layout(1, {})
-    span = min(2 * cache, MOST_BYTES)
+    span = span_of(cache, halved)
     tight = sum(_lines(buffer.nbytes) for buffer in buffers)
     copies = max(2, min(most, -(-span // tight)))
     apart = span // copies // len(buffers) if copies == most else 0
@@ -81,11 +97,11 @@ def _lines(nbytes: int) -> int:
     return (-(-max(1, nbytes) // LINE) | 1) * LINE
 
 
-def rotated(program: Program, cache: int, most: int) -> Program:
+def rotated(program: Program, cache: int, most: int, halved: int = 0) -> Program:
     """The program whose iteration i uses copy ``i % copies`` of every buffer. Raises UsageError."""
     check_rotatable(program)
     # a product's matrices are computed with, not sent: they stay where they are
-    plan = layout(tuple(b for b in program.buffers if b.name not in MATRICES), cache, most)
+    plan = layout(tuple(b for b in program.buffers if b.name not in MATRICES), cache, most, halved)
     if plan.copies == 1:
         return program
     stages = tuple(
@@ -129,7 +145,7 @@ def check_rotatable(program: Program) -> None:
         raise UsageError(f"--cache rotate cannot move buffers that {bound[0]} binds before the loop: use --cache hot")
 
 
-def with_cache(benchmark: Benchmark) -> Benchmark:
+def with_cache(benchmark: Benchmark, halved: int = 0) -> Benchmark:
     """The benchmark whose program rotates its buffers for cells with ``--cache rotate``."""
     original = benchmark.program
 
@@ -137,6 +153,6 @@ def with_cache(benchmark: Benchmark) -> Benchmark:
         built = original(world, cell)
         if cell.cache != "rotate":
             return built
-        return rotated(built, last_level_cache(), MOST_COPIES.get(cell.binding, MOST_COPIES["mpi4py"]))
+        return rotated(built, last_level_cache(), MOST_COPIES.get(cell.binding, MOST_COPIES["mpi4py"]), halved)
 
     return replace(benchmark, program=program)

@@ -78,6 +78,7 @@ def run_cells(session: Session, spec: Mapping[str, Any], channel: Channel, posit
     Raises:
         OmbError: the ranks cannot measure these cells.
     """
+    from omb_py.engine.measuring.cache_rotation import rotation_marks
     from omb_py.engine.measuring.energy import uncounted
     from omb_py.engine.measuring.host_memory import settle_heap
     from omb_py.engine.measuring.measure import measure, messages, worlds_of
@@ -95,7 +96,7 @@ def run_cells(session: Session, spec: Mapping[str, Any], channel: Channel, posit
     session.check_cells(cells, {cell.benchmark: arranged(find(cell.benchmark)) for cell in cells})
     if any(find(cell.benchmark).family == "guideline" for cell in cells):
         settle_heap()  # else the verdict on a cell depends on which others are measured
-    reserve(session, cells, worlds_of(session))
+    halved = reserve(session, cells, worlds_of(session))
     skews = {kind: session.skew(kind) for kind in dict.fromkeys(("barrier", *(cell.process_sync for cell in cells)))}
     skew = skews["barrier"]
     faulty = _with_faults(session, spec.get("inject"))
@@ -121,7 +122,7 @@ def run_cells(session: Session, spec: Mapping[str, Any], channel: Channel, posit
     while True:
         for sweep in sweeps:
             name = sweep[0][1].benchmark
-            benchmark = arranged(faulty(find(name)))
+            benchmark = arranged(faulty(find(name)), halved)
             for index, cell in sweep:
                 position.cell, position.label = index, f"{name} {cell.size} B" if benchmark.sizes else name
 
@@ -140,6 +141,7 @@ def run_cells(session: Session, spec: Mapping[str, Any], channel: Channel, posit
                     position.phase = "start"
                     continue
                 measured = measure(session, benchmark, cell, phase, log)
+                measured.marks |= rotation_marks(cell, halved)
                 if root:
                     for message in messages(measured, benchmark, encode):
                         channel.send("cell", index=index, skew_us=skews[cell.process_sync], number=number, **message)
@@ -182,8 +184,8 @@ def _possible(session: Session, sweeps: list[Sweep], channel: Channel) -> list[S
     return [sweep for sweep, why in zip(sweeps, reasons, strict=True) if not why]
 
 
-def arranged(benchmark: Benchmark) -> Benchmark:
-    """The benchmark with the cache rotation, synchronisation and timing that its cells ask for."""
+def arranged(benchmark: Benchmark, halved: int = 0) -> Benchmark:
+    """The benchmark with the cache rotation (its span halved so often), synchronisation and timing of its cells."""
     from omb_py.backends.registry import capabilities
     from omb_py.engine.measuring.async_timing import Multiplicity, with_timing
     from omb_py.engine.measuring.cache_rotation import with_cache
@@ -193,22 +195,58 @@ def arranged(benchmark: Benchmark) -> Benchmark:
         option = capabilities(cell.backend).option
         return option.multiplicity(cell.settings) if option else Multiplicity()
 
-    return with_timing(with_sync(with_cache(benchmark)), multiplicity)
+    return with_timing(with_sync(with_cache(benchmark, halved)), multiplicity)
 
 
-def reserve(session: Session, cells: list[Any], worlds: Mapping[int, Any]) -> None:
-    """Check on all ranks that the largest cell fits, then allocate. Raises UsageError on every rank alike."""
+def reserve(session: Session, cells: list[Any], worlds: Mapping[int, Any]) -> int:
+    """Check on all ranks that the largest cell fits, then allocate.
+
+    Returns:
+        How many times the span of ``--cache rotate`` was halved to fit, on every rank alike.
+
+    Raises:
+        UsageError: it does not fit; on every rank alike.
+    """
     import numpy as np
 
+    from omb_py.engine.measuring.cache_rotation import MOST_HALVED
     from omb_py.engine.measuring.host_memory import available_bytes
+
+    rank, among = min(session.local), len(session.local)
+    neighbours = max(1, session.hosts.count(session.hosts[rank]))
+    fewer = range(1, MOST_HALVED + 1) if any(cell.cache == "rotate" for cell in cells) else ()
+    for halved in (0, *fewer):
+        kinds, ours = _buffers(cells, worlds, halved)
+        needed = sum(sum(sizes.values()) for sizes in kinds.values())
+        if any(cell.validate for cell in cells):
+            needed += CHECKING * max((nbytes for sizes in kinds.values() for nbytes in sizes.values()), default=0)
+        free = available_bytes()
+        on_device = session.memory_left()
+        fits = free // neighbours if on_device is None else min(free // neighbours, on_device)
+        short = float(needed > fits) if among == 1 else float(needed * among > free)
+        if not session.total(np.array([short]))[0]:
+            break
+    else:
+        raise UsageError(session.share(_shortest(session.gather((fits, needed, rank, session.hosts[rank])))))
+    for kind, sizes in kinds.items():
+        session.reserve(kind, {name: nbytes for name, nbytes in sizes.items() if name in ours[kind]})
+    return halved
+
+
+Sizes = dict[str, dict[str, int]]
+"""Kind of buffer -> name -> bytes."""
+
+
+def _buffers(cells: list[Any], worlds: Mapping[int, Any], halved: int) -> tuple[Sizes, dict[str, set[str]]]:
+    """The buffers of all cells, and of each kind the names of those that are allocated here."""
     from omb_py.engine.measuring.measure import buffers_needed
     from omb_py.suites.registry import find
 
-    kinds: dict[str, dict[str, int]] = {}
+    kinds: Sizes = {}
     ours: dict[str, set[str]] = {}
     for name in dict.fromkeys(cell.benchmark for cell in cells):  # in one order on all ranks
         same = [cell for cell in cells if cell.benchmark == name]
-        benchmark = arranged(find(name))
+        benchmark = arranged(find(name), halved)
         for world in worlds.values():
             allocated = set(buffers_needed(benchmark, same, world, ours=True))
             for buffer, nbytes in buffers_needed(benchmark, same, world).items():
@@ -216,20 +254,7 @@ def reserve(session: Session, cells: list[Any], worlds: Mapping[int, Any]) -> No
                     sizes = kinds.setdefault(cell.buffer, {})
                     sizes[buffer] = max(sizes.get(buffer, 0), nbytes)
                     ours.setdefault(cell.buffer, set()).update(allocated)
-    rank = min(session.local)
-    needed = sum(sum(sizes.values()) for sizes in kinds.values())
-    if any(cell.validate for cell in cells):
-        needed += CHECKING * max((nbytes for sizes in kinds.values() for nbytes in sizes.values()), default=0)
-    neighbours = max(1, session.hosts.count(session.hosts[rank]))
-    fits = available_bytes() // neighbours
-    on_device = session.memory_left()
-    fits = fits if on_device is None else min(fits, on_device)
-    short = float(needed > fits) if len(session.local) == 1 else float(needed * len(session.local) > available_bytes())
-    if session.total(np.array([short]))[0]:
-        report = session.share(_shortest(session.gather((fits, needed, rank, session.hosts[rank]))))
-        raise UsageError(report)
-    for kind, sizes in kinds.items():
-        session.reserve(kind, {name: nbytes for name, nbytes in sizes.items() if name in ours[kind]})
+    return kinds, ours
 
 
 def _shortest(parts: list[tuple[int, int, int, str]]) -> str:

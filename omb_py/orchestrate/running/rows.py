@@ -174,7 +174,7 @@ def _timing(cell: Mapping[str, Any]) -> str:
     return str(cell["timing"])
 
 
-_APART = ("ranks_per_device", "staging", "placement", "filler", "side")
+_APART = ("ranks_per_device", "staging", "placement", "filler", "side", "rotation")
 """Marks that make a row incomparable to others, besides those of its backend's own option."""
 _VERSIONS = ("library", "binding_version", "library_version")
 """Marks that replace the launch's versions, for a binding or training that has a library of its own."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,8 @@ from omb_py.engine.measuring.cache_rotation import (
     last_level_cache,
     layout,
     rotated,
+    rotation_marks,
+    span_of,
     with_cache,
 )
 from omb_py.engine.native.translate import Arg, Machine
@@ -49,6 +52,12 @@ class TestLayout:
         most_needed = max(min(2 * cache, MOST_BYTES), 2 * sum(sizes))
         assert span <= 2 * most_needed + sum(found.pitch.values()) + 2 * LINE * found.copies * len(sizes)
 
+    def test_less_memory_takes_a_half_a_quarter_and_so_on(self) -> None:
+        assert [span_of(36 * MB, halved) for halved in range(3)] == [72 * MB, 36 * MB, 18 * MB]
+        buffers = (Buffer("send", 1024), Buffer("recv", 1024))
+        found = layout(buffers, 36 * MB, 1 << 20, 2)
+        assert 18 * MB <= found.copies * sum(found.pitch.values()) < 19 * MB
+
     def test_what_has_no_buffers_has_no_copies(self) -> None:
         assert layout((), MB, 10).copies == 1
 
@@ -72,7 +81,9 @@ class TestCacheSize:
         monkeypatch.setenv(CACHE_BYTES, "4096")
         assert last_level_cache(tmp_path) == 4096
         for text in ("4K", "0", "-1", "٣"):
-            monkeypatch.setenv(CACHE_BYTES, text)
+            monkeypatch.setattr(
+                os, "environ", {CACHE_BYTES: text}
+            )  # where names are ASCII, none can be set to the last
             with pytest.raises(
                 UsageError, match="OMB_PY_CACHE_BYTES is the size of the last-level cache in bytes, as "
             ):
@@ -82,6 +93,23 @@ class TestCacheSize:
         assert last_level_cache(tmp_path) == UNKNOWN_CACHE_BYTES
         (tmp_path / "index0").mkdir()
         assert last_level_cache(tmp_path) == UNKNOWN_CACHE_BYTES
+
+
+@pytest.mark.parametrize(
+    ("cache", "mib", "halved", "marks"),
+    [
+        ("rotate", 36, 0, {}),
+        ("rotate", 36, 1, {"rotation": "36 of 72 MiB"}),
+        ("rotate", 1024, 0, {"rotation": "1024 of 2048 MiB"}),
+        ("rotate", 1024, 1, {"rotation": "512 of 2048 MiB"}),
+        ("hot", 1024, 1, {}),
+    ],
+)
+def test_a_row_says_that_the_copies_span_less_than_they_should(
+    cache: str, mib: int, halved: int, marks: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(CACHE_BYTES, str(mib * MB))
+    assert rotation_marks(Cell("bcast", "mpi", "native", 64, cache=cache), halved) == marks
 
 
 def rotatable(name: str) -> bool:

@@ -6,19 +6,26 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import omb_py
 from omb_py.backends.registry import capabilities_of, find
+from omb_py.engine.measuring import host_memory
+from omb_py.engine.measuring.cache_rotation import CACHE_BYTES
+from omb_py.engine.program.benchmark import World
 from omb_py.engine.rank.link import LocalLink
+from omb_py.errors import UsageError
 from omb_py.options.request import Request
 from omb_py.orchestrate.planning.backend_selection import narrowed
 from omb_py.orchestrate.planning.plan import plan_all
-from omb_py.orchestrate.running.rank_process import measure_on, numbers_on_node
+from omb_py.orchestrate.running.rank_process import measure_on, numbers_on_node, reserve
 from omb_py.orchestrate.running.run import new_run, spec_of
+from omb_py.suites.registry import find as benchmark
 from tests.support.machines.mpi import ROOT, environment
 
 BENCHMARKS = ("allreduce", "bcast", "alltoallv", "barrier", "latency")
@@ -56,6 +63,43 @@ def _reserved(seed: int) -> list[list[str]]:
 def test_all_ranks_reserve_their_buffers_in_one_order_whatever_their_hash_seeds() -> None:
     first, *others = map(_reserved, range(5))
     assert len(first) > 2 and all(other == first for other in others)
+
+
+@pytest.mark.parametrize(
+    ("free_mib", "cache", "halved"),
+    [(200, "rotate", 0), (80, "rotate", 1), (40, "rotate", 2), (1, "hot", 0)],
+)
+def test_where_memory_is_short_rotated_buffers_span_less(
+    free_mib: int, cache: str, halved: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two ranks on a host have half of what is free each."""
+    taken: dict[str, int] = {}
+    session: Any = alone(free_mib, taken, monkeypatch)
+    cells = [replace(benchmark("allreduce").cell("mpi", "native", 64), cache=cache)]
+    assert reserve(session, cells, {0: World(0, 2, session.hosts)}) == halved
+    assert sum(taken.values()) <= free_mib << 19 and (cache == "hot" or sum(taken.values()) >= (64 << 20) >> halved)
+
+
+def test_what_does_not_fit_however_little_is_rotated_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    session: Any = alone(100, {}, monkeypatch)
+    cells = [replace(benchmark("allreduce").cell("mpi", "native", 64 << 20), cache="rotate")]
+    with pytest.raises(UsageError, match=r"needs 256 MiB on rank 0 \(a\), which has 50 MiB free for it"):
+        reserve(session, cells, {0: World(0, 2, session.hosts)})
+
+
+def alone(free_mib: int, taken: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """The session of one of two ranks on a host with so much free memory and a cache of 32 MiB."""
+    monkeypatch.setenv(CACHE_BYTES, str(32 << 20))
+    monkeypatch.setattr(host_memory, "available_bytes", lambda: free_mib << 20)
+    return SimpleNamespace(
+        local=(0,),
+        hosts=("a", "a"),
+        total=lambda values: values,
+        gather=lambda part: [part],
+        share=lambda value: value,
+        memory_left=lambda: None,
+        reserve=lambda kind, sizes: taken.update(sizes),
+    )
 
 
 @pytest.mark.slow
