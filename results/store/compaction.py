@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.results.store import index as summary_index
 from omb_py.results.store import journal, schema
-from omb_py.results.store.footer import hash_in, unreadable
+from omb_py.results.store.footer import check_whole, hash_in, read_schema, unreadable
 from omb_py.results.store.paths import DATE, Entry, OnSkip, entries, hide_former_files, maintenance, raise_generation
 from omb_py.results.store.provenance import MERGED, launches, pack, provenances, why_not
 from omb_py.results.store.read import load_table, to_rows
@@ -235,10 +235,9 @@ def _planned(group: Sequence[Entry]) -> Merged:
 
 
 def _launches(path: Path) -> Iterable[str]:
-    import pyarrow.parquet as pq
 
     try:
-        return launches(pq.read_schema(path).metadata)
+        return launches(read_schema(path).metadata)
     except unreadable():
         return ()
 
@@ -252,6 +251,7 @@ def _read(entry: Entry, on_skip: OnSkip) -> Source | None:
         with entry.path.open("rb") as handle:
             inode = os.fstat(handle.fileno()).st_ino
             data = handle.read()
+        check_whole(data)
         with pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True) as file:
             file_schema = file.schema_arrow
             why = why_not(file_schema)

@@ -1,10 +1,14 @@
-"""Additions to the footer of a launch's file: an excerpt of the rows, for the index, and the file's own hash.
+"""Additions to the footer of a file: an excerpt of the rows, for the index, a checksum, and the file's own hash.
 
 Opening a Parquet file takes a millisecond, and each of its columns some 30 µs. For thousands of files of a few hundred
 rows this is nearly all of the reading time. The excerpt therefore holds the rows without the lists of samples in one
 piece, a compressed Arrow record batch under :data:`EXCERPT_KEY`. It is only a copy. A file without an excerpt is read
 as any Parquet file; so is one whose data before the footer are not as long as the excerpt says, because other software
 has rewritten it.
+
+Parquet's own checksums cover pages, not the footer: with one changed letter in the name of a column that column would
+be empty. So a CRC-32 of the footer stands under :data:`SUM_KEY`, with the footer's length and the bytes before it, and
+every reader checks it (:func:`read_schema`). A footer with other lengths is another software's, and is not judged.
 
 The hash, SHA-256, stands under :data:`HASH_KEY`. It covers all bytes of the file (samples, footer and provenance), with
 its own 64 digits replaced by zeros. It travels with the file and needs no list beside the store.
@@ -44,6 +48,13 @@ _HASH_MARK = b"sha256:"
 _DIGITS = 64
 BLANK_HASH = _HASH_MARK + b"0" * _DIGITS
 """Placeholder under :data:`HASH_KEY` until :func:`seal` replaces it."""
+
+SUM_KEY = b"omb_py.footer"
+_SUM_DIGITS = 8
+BLANK_SUM = b"crc32:" + b"0" * _SUM_DIGITS + b":" + b"0" * 12 + b":" + b"0" * 12 + b":"
+"""Placeholder under :data:`SUM_KEY` until :func:`seal` replaces it: the sum, bytes before the footer, its length."""
+BLANKS = {SUM_KEY: BLANK_SUM, HASH_KEY: BLANK_HASH}
+_SUM = re.compile(re.escape(SUM_KEY) + rb".{1,4}?crc32:([0-9a-f]{8}):([0-9]{12}):([0-9]{12}):", re.DOTALL)
 _HASH = re.compile(re.escape(HASH_KEY) + rb".{1,4}?" + _HASH_MARK + rb"([0-9a-f]{64})", re.DOTALL)
 
 
@@ -87,18 +98,10 @@ def read_excerpt(path: Path) -> pa.RecordBatch | None:
     """The excerpt of a file, with :func:`columns_schema`; None when there is no usable one. Raises OSError."""
     import pyarrow as pa
 
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        size = os.fstat(handle).st_size
-        tail = os.pread(handle, _GUESS, max(0, size - _GUESS))
-        footer = int.from_bytes(tail[-_TAIL : 4 - _TAIL], "little") + _TAIL
-        if len(tail) < footer <= size:
-            tail = os.pread(handle, footer, size - footer)
-    finally:
-        os.close(handle)
-    start = tail.find(EXCERPT_KEY, max(0, len(tail) - footer))
+    tail, before = _read_tail(path)
+    start = tail.find(EXCERPT_KEY)
     head = _HEAD.match(tail, start) if start >= 0 and tail.endswith(_PARQUET) else None
-    if head is None or head[1].decode() != layout() or int(head[2]) != size - footer:
+    if head is None or head[1].decode() != layout() or int(head[2]) != before:
         return None
     try:
         packed = base64.b64decode(tail[head.end() : head.end() + int(head[5])], validate=True)
@@ -111,14 +114,80 @@ def read_excerpt(path: Path) -> pa.RecordBatch | None:
     return batch
 
 
-def seal(data: bytearray) -> str:
-    """Put the hash in the place of :data:`BLANK_HASH` in the footer of a whole file. Returns its 64 hex digits.
+def _read_tail(path: Path) -> tuple[bytes, int]:
+    """(the footer with its length and magic number, bytes of the file before it). Raises OSError."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        size = os.fstat(handle).st_size
+        tail = os.pread(handle, _GUESS, max(0, size - _GUESS))
+        footer = int.from_bytes(tail[-_TAIL : 4 - _TAIL], "little") + _TAIL
+        if len(tail) < footer <= size:
+            tail = os.pread(handle, footer, size - footer)
+    finally:
+        os.close(handle)
+    return tail[-footer:], size - footer
 
-    Raises ValueError when the footer has no place for it.
+
+def read_schema(path: str | Path) -> pa.Schema:
+    """The schema and the metadata of a file, whose footer is checked against its sum; a footer without one is believed.
+
+    Raises what :func:`unreadable` lists: the footer is not the one that was written, or the file is no Parquet file.
     """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    tail, before = _read_tail(Path(path))
+    check(tail, before)
+    return pq.read_schema(pa.BufferReader(tail) if tail.endswith(_PARQUET) and before > 0 else path)
+
+
+def check_whole(data: bytes) -> None:
+    """:func:`check` for a whole file."""
+    before = len(data) - _TAIL - int.from_bytes(data[-_TAIL:-4], "little")
+    check(data[max(0, before) :], before)
+
+
+def check(tail: bytes | bytearray | memoryview, before: int) -> None:
+    """Raises pyarrow.ArrowInvalid where a footer is not the one that was written.
+
+    Args:
+        tail: the footer, its length and the magic number.
+        before: bytes of the file before it.
+    """
+    import pyarrow as pa
+
+    stated = _last(_SUM, tail)
+    if stated is None or (int(stated[2]), int(stated[3])) != (before, len(tail) - _TAIL):
+        return
+    if int(stated[1], 16) != _sum(tail, stated.start(1)):
+        raise pa.ArrowInvalid("its footer is not the one that was written")
+
+
+def _sum(tail: bytes | bytearray | memoryview, place: int) -> int:
+    """The CRC-32 of a footer, with the digits of the sum at `place` and of the hash replaced by zeros."""
+    hashed = _last(_HASH, tail)
+    blanks = [(place, _SUM_DIGITS)] + ([(hashed.start(1), _DIGITS)] if hashed else [])
+    view, value, done = memoryview(tail), 0, 0
+    for start, digits in sorted(blanks):
+        value = zlib.crc32(b"0" * digits, zlib.crc32(view[done:start], value))
+        done = start + digits
+    return zlib.crc32(view[done:], value)
+
+
+def seal(data: bytearray) -> str:
+    """Put sum and hash in the place of :data:`BLANK_SUM` and :data:`BLANK_HASH` in the footer of a whole file.
+
+    Returns the 64 hex digits of the hash. Raises ValueError when the footer has no place for them.
+    """
+    length = int.from_bytes(data[-_TAIL:-4], "little")
+    before = len(data) - _TAIL - length
+    stated = _last(_SUM, data[before:]) if before > 0 else None
     place = _hash_place(data)
-    if place is None:
+    if place is None or stated is None:
         raise ValueError("no place for a hash")
+    start = before + stated.start(1)
+    data[start + _SUM_DIGITS + 1 : before + stated.end()] = b"%012d:%012d:" % (before, length)
+    data[start : start + _SUM_DIGITS] = b"%08x" % _sum(data[before:], stated.start(1))
     digits = hashlib.sha256(data).hexdigest()
     data[place : place + _DIGITS] = digits.encode()
     return digits
@@ -143,8 +212,13 @@ def hash_of(data: bytes | bytearray) -> str | None:
 
 def _hash_place(data: bytes | bytearray) -> int | None:
     length = int.from_bytes(data[-_TAIL:-4], "little")
-    start = max(0, len(data) - _TAIL - length)
-    last = None
-    for last in _HASH.finditer(data, start):  # noqa: B007  the last one is the writer's own
-        pass
+    last = _last(_HASH, data, max(0, len(data) - _TAIL - length))
     return None if last is None else last.start(1)
+
+
+def _last(pattern: re.Pattern[bytes], data: bytes | bytearray | memoryview, start: int = 0) -> re.Match[bytes] | None:
+    """The last match, which is the writer's own: texts from elsewhere stand before it."""
+    last = None
+    for last in pattern.finditer(data, start):  # noqa: B007
+        pass
+    return last

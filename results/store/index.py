@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omb_py.results.store import schema
-from omb_py.results.store.footer import COLUMNS, columns_schema, layout, read_excerpt, unreadable
+from omb_py.results.store.footer import COLUMNS, columns_schema, layout, read_excerpt, read_schema, unreadable
 from omb_py.results.store.paths import DATE, INDEX, Entry, OnSkip, hide_former_files, wait_for_lock
 from omb_py.results.store.provenance import launches, why_not
 from omb_py.results.store.write import first_line, reason
@@ -284,8 +284,8 @@ def _read_file(entry: Entry) -> Read:
         excerpt = read_excerpt(entry.path)
         if excerpt is not None:
             return [excerpt], (), ""
+        file_schema = read_schema(entry.path)
         with pq.ParquetFile(entry.path, pre_buffer=False, page_checksum_verification=True) as file:
-            file_schema = file.schema_arrow
             why = why_not(file_schema)
             if why:
                 return None, (), why

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.results.store import schema
-from omb_py.results.store.footer import unreadable
+from omb_py.results.store.footer import read_schema, unreadable
 from omb_py.results.store.paths import Entry, files
 from omb_py.results.store.write import LAUNCHES_KEY, PROVENANCE_KEY, PROVENANCES_KEY, VERSION_KEY, first_line
 
@@ -83,7 +83,6 @@ def outdated_launches(listed: Iterable[Entry], held: Mapping[str, Iterable[str]]
     """
     if not held:
         return {}
-    import pyarrow.parquet as pq
 
     merged = {relative: tuple(names) for relative, names in held.items()}
     folders = {relative.rpartition("/")[0] for relative in held}
@@ -93,7 +92,7 @@ def outdated_launches(listed: Iterable[Entry], held: Mapping[str, Iterable[str]]
             continue
         if entry.path.name.startswith(MERGED) and entry.relative.rpartition("/")[0] in folders:
             try:
-                merged[entry.relative] = tuple(launches(pq.read_schema(entry.path).metadata))
+                merged[entry.relative] = tuple(launches(read_schema(entry.path).metadata))
             except FileNotFoundError:
                 raise
             except unreadable():
@@ -172,10 +171,9 @@ def pack(provenance: Mapping[str, Mapping[str, Any]]) -> bytes:
 
 def _metadata(path: str | Path) -> Metadata:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
-        metadata: Metadata = pq.read_schema(path).metadata
+        metadata: Metadata = read_schema(path).metadata
     except (OSError, ValueError, pa.ArrowException) as error:
         raise _unreadable(path, error) from error
     return metadata

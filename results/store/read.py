@@ -13,7 +13,7 @@ from omb_py.errors import UsageError, nearest
 from omb_py.results.statistics.bandwidth import PURE
 from omb_py.results.store import index as summary_index
 from omb_py.results.store import schema
-from omb_py.results.store.footer import unreadable
+from omb_py.results.store.footer import read_schema, unreadable
 from omb_py.results.store.paths import DATE, Entry, OnSkip, entries, files, no_store, pass_over
 from omb_py.results.store.provenance import launches, outdated_launches, read_provenance, why_not
 from omb_py.results.store.write import first_line
@@ -116,6 +116,7 @@ def load_launches(
     for launch, day in days.items():
         path = Path(store) / f"{DATE}={day}" / f"{launch}.parquet"
         try:
+            read_schema(path)
             tables.append(
                 pq.read_table(
                     path,
@@ -378,13 +379,11 @@ def _direct(
     expression: ds.Expression | None,
     problems: Problems,
 ) -> pa.Table:
-    import pyarrow.parquet as pq
-
     good: list[Path] = []
     held: dict[str, tuple[str, ...]] = {}
     for entry in chosen:
         try:
-            file_schema = pq.read_schema(entry.path)
+            file_schema = read_schema(entry.path)
         except FileNotFoundError as error:
             raise _Vanished(entry.relative) from error
         except unreadable() as error:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.results.store import schema
-from omb_py.results.store.footer import unreadable
+from omb_py.results.store.footer import read_schema, unreadable
 from omb_py.results.store.journal import FOLDER, SUFFIX, decode_row, lock
 from omb_py.results.store.provenance import MERGED, launches
 from omb_py.results.store.write import first_line, write_launch
@@ -191,12 +191,13 @@ def _stored(store: Path, launch_id: str) -> tuple[Path, int] | None:
 
     for path in sorted(store.glob(f"date=*/{launch_id}.parquet")):
         try:
+            read_schema(path)
             return path, pq.read_metadata(path).num_rows
         except unreadable():
             continue
     for path in sorted(store.glob(f"date=*/{MERGED}*.parquet")):
         try:
-            facts = launches(pq.read_schema(path).metadata).get(launch_id)
+            facts = launches(read_schema(path).metadata).get(launch_id)
         except unreadable():
             continue
         if facts is not None:

@@ -169,7 +169,7 @@ def parquet(table: pa.Table, merged: bool = False) -> memoryview:
     ) as writer:
         writer.write_table(table, row_group_size=ROW_GROUP)
         excerpt = {} if merged else {footer.EXCERPT_KEY: footer.excerpt_of(table, sink.tell())}
-        writer.add_key_value_metadata({**(table.schema.metadata or {}), **excerpt, footer.HASH_KEY: footer.BLANK_HASH})
+        writer.add_key_value_metadata({**(table.schema.metadata or {}), **excerpt, **footer.BLANKS})
     data = bytearray(sink.getvalue())
     footer.seal(data)
     return memoryview(data)

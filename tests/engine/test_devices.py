@@ -100,8 +100,11 @@ class TestManaged:
         memory.reserve("send", 64)
         there = memory.address("send")
         for where in (-1, 0):
+            gate = ctypes.c_uint32(0)
+            device.call("wait_value", device.stream, ctypes.addressof(gate), 1, 0, 0xFFFFFFFF)
             device.call("prefetch", there, 64, where, device.stream)
             assert (np.ctypeslib.as_array((ctypes.c_uint8 * 64).from_address(there)) != 1).all()
+            gate.value = 1
             device.call("synchronise", device.stream)
             assert (np.ctypeslib.as_array((ctypes.c_uint8 * 64).from_address(there)) == 1).all()
             assert device.resides == {there: where}

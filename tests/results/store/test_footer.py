@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from omb_py.errors import EnvironmentProblem
 from omb_py.results import load
 from omb_py.results.store import footer
+from omb_py.results.store.compaction import compact
 from omb_py.results.store.index import refreshed
 from omb_py.results.store.paths import entries
+from omb_py.results.store.provenance import read_provenance
+from omb_py.results.store.read import load_launches
 from omb_py.results.store.write import write_launch
 
 
@@ -22,6 +27,11 @@ def path(tmp_path: Path, make_row) -> Path:  # type: ignore[no-untyped-def]
         for size in (8, 4, None)
     ]
     return write_launch(tmp_path, rows, {"n": 1})
+
+
+def begin_of(data: bytes) -> int:
+    """Where the footer of a file begins."""
+    return len(data) - 8 - int.from_bytes(data[-8:-4], "little")
 
 
 def test_it_is_what_the_file_says(path: Path) -> None:
@@ -64,6 +74,42 @@ def test_damage_is_never_believed(path: Path) -> None:
         assert footer.read_excerpt(path) is None
 
 
+def test_a_changed_letter_in_the_name_of_a_column_is_seen_by_every_reader(path: Path) -> None:
+    """Parquet's own sums cover pages: the column would be empty."""
+    whole, store = path.read_bytes(), path.parent.parent
+    place = whole.index(b"ranks_per_node", begin_of(whole))
+    path.write_bytes(whole[:place] + b"R" + whole[place + 1 :])
+    assert "Ranks_per_node" in pq.read_schema(path).names, "Arrow believes it"
+    skipped: dict[Path, str] = {}
+    assert load(store, on_skip=skipped.__setitem__).empty
+    assert skipped == {path: "not a readable Parquet file (its footer is not the one that was written)"}
+    with pytest.raises(EnvironmentProblem, match="its footer is not the one that was written"):
+        read_provenance(path)
+    again: dict[Path, str] = {}
+    assert load_launches(store, {path.stem: path.parent.name[5:]}, columns=["ranks_per_node"]).empty
+    assert not compact(store, timedelta(0), on_skip=again.__setitem__) and path.exists()
+
+
+def test_no_changed_byte_of_a_footer_is_believed(path: Path) -> None:
+    whole = path.read_bytes()
+    good = footer.read_schema(path)
+    ours = range(whole.rindex(footer.SUM_KEY) - 2, len(whole))
+    for place in range(begin_of(whole), len(whole), 41):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        if place in ours:
+            continue  # the sum itself and the hash hold no facts of the rows
+        with pytest.raises(footer.unreadable()):
+            footer.read_schema(path)
+    path.write_bytes(whole)
+    assert footer.read_schema(path).equals(good, check_metadata=True)
+
+
+def test_a_footer_of_another_software_is_not_judged(path: Path) -> None:
+    table = pq.read_table(path, partitioning=None)
+    pq.write_table(table.replace_schema_metadata(pq.read_metadata(path).metadata), path)
+    assert footer.SUM_KEY in path.read_bytes() and len(load(path.parent.parent)) == 3
+
+
 def test_the_index_is_made_of_it(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from omb_py.results.store import index
 
@@ -76,10 +122,6 @@ def test_the_index_is_made_of_it(path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_merged_file_has_none(path: Path, make_row) -> None:  # type: ignore[no-untyped-def]
-    from datetime import timedelta
-
-    from omb_py.results.store.compaction import compact
-
     store = path.parent.parent
     write_launch(store, [make_row(launch_id="other", launch_index=1)], {})
     (merged,) = compact(store, timedelta(0))
