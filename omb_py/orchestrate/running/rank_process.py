@@ -214,8 +214,7 @@ def reserve(session: Session, cells: list[Any], worlds: Mapping[int, Any]) -> in
 
     rank, among = min(session.local), len(session.local)
     neighbours = max(1, session.hosts.count(session.hosts[rank]))
-    fewer = range(1, MOST_HALVED + 1) if any(cell.cache == "rotate" for cell in cells) else ()
-    for halved in (0, *fewer):
+    for halved in range(MOST_HALVED + 1 if any(cell.cache == "rotate" for cell in cells) else 1):
         kinds, ours = _buffers(cells, worlds, halved)
         needed = sum(sum(sizes.values()) for sizes in kinds.values())
         if any(cell.validate for cell in cells):
