@@ -14,7 +14,7 @@ from omb_py.results.formats.document import CaseResult, Document, Outcome, TextT
 from omb_py.results.formats.units import counted, share_text, size_text
 from omb_py.results.tune.mended import Mended, as_data
 from omb_py.results.tune.points import Point
-from omb_py.results.tune.rules import Rule, RuleTable
+from omb_py.results.tune.rules import DEFAULT, Rule, RuleTable
 
 _RULE_HEADS = ("collective", "ranks", "sizes", "setting", "time", "interval", "variables")
 _CELL_HEADS = (
@@ -34,6 +34,31 @@ class Proved:
     answer: Answer
 
 
+@dataclass(frozen=True, slots=True)
+class Undecided:
+    """A size that the budget left open, and what is the fastest there so far."""
+
+    point: Point
+    size: int
+    setting: str
+    """The fastest so far, which nothing has proved."""
+    ratio: float
+    """Mean time with it over the default's, from the search."""
+    launches: int
+    """Pairs of launches behind that; 0: none but the default was measured."""
+
+    def __str__(self) -> str:
+        """In words.
+
+        >>> str(Undecided(Point("allreduce", 4, "int32", "sum", False), 1024, "ring", 0.712, 3))
+        '1 KiB on 4 ranks: ring leads, 0.71 of the default in 3 launches'
+        """
+        where = f"{size_text(self.size)} on {self.point.ranks} ranks"
+        if not self.launches or self.setting == DEFAULT.name:
+            return f"{where}: nothing is ahead of the default"
+        return f"{where}: {self.setting} leads, {self.ratio:.2f} of the default in {counted(self.launches, 'launch')}"
+
+
 @dataclass(slots=True)
 class Report:
     """The data of a tuning's report."""
@@ -44,8 +69,8 @@ class Report:
     proved: Sequence[Proved] = ()
     excluded: Mapping[str, str] = field(default_factory=dict)
     """Candidate -> why it was left out."""
-    undecided: Sequence[tuple[Point, int]] = ()
-    """Point and size of what the budget left open."""
+    undecided: Sequence[Undecided] = ()
+    """What the budget left open."""
     needed: str = ""
     """What the open sizes would take."""
     candidates: int = 0
@@ -184,8 +209,8 @@ def _notes(report: Report) -> list[str]:
         f"{share_text(report.margin)} or more"
     ]
     if report.needed:
-        open_sizes = ", ".join(f"{size_text(size)} on {point.ranks} ranks" for point, size in report.undecided)
-        notes.append(f"undecided{': ' + open_sizes if open_sizes else ''}: {report.needed}")
+        notes += [f"undecided: {each}" for each in report.undecided]
+        notes.append(report.needed)
     notes += [
         f"{point.benchmark} on {point.ranks} ranks, {size_text(size)}: nothing is set, since operations or kinds of "
         "buffers want different settings"
@@ -248,7 +273,10 @@ def _as_dict(report: Report) -> dict[str, Any]:
             for cell in report.proved
         ],
         "excluded": dict(report.excluded),
-        "undecided": [{**_as_data(point), "size_bytes": size} for point, size in report.undecided],
+        "undecided": [
+            {**_as_data(o.point), "size_bytes": o.size, "setting": o.setting, "ratio": o.ratio, "launches": o.launches}
+            for o in report.undecided
+        ],
         "disputed": [{**_as_data(point), "size_bytes": size} for point, size in report.disputed],
         "guidelines": [as_data(each) for each in report.mended],
         "workload": report.workload or None,

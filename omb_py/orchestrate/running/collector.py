@@ -42,6 +42,8 @@ class CommandState:
     """For each launch whose processes are our children: the mean number of cores that other programs used."""
     repeated: list[str] = field(default_factory=list)
     """A sentence for each launch that was made again because it had not begun."""
+    noted: set[str] = field(default_factory=set)
+    """Notes that hold for every launch, and were shown with the first."""
 
 
 @dataclass(slots=True)
@@ -75,6 +77,12 @@ class Run:
     where: Where = HERE
     """The Python and the environment of the ranks."""
     command: CommandState = field(default_factory=CommandState)
+
+    def note_once(self, text: str) -> None:
+        """Show a note that holds for every launch of the command, with the first of them."""
+        if text not in self.command.noted:
+            self.command.noted.add(text)
+            self.note(text)
 
 
 class Collector:

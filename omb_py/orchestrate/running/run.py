@@ -227,7 +227,7 @@ def _start(run: Run, launch: LaunchPlan, failed: Sequence[str]) -> None:
         context=context_of(run.where),
     )
     for line in command.notes:
-        run.note(line)
+        run.note_once(line)
     facts = {"launcher": command.name, "command": list(command.words), **run.where.facts, **_attempts(failed)}
     collector = Collector(run, launch, facts)
     if command.local and command.name not in REMOTE_PARENTS and allocation(os.environ) is None:
@@ -275,7 +275,7 @@ def supervise(
     handlers = Handlers(
         launch=lambda message: collector.facts(message["facts"]),
         cell=collector.cell,
-        note=lambda message: run.note(str(message["text"])),
+        note=lambda message: run.note_once(str(message["text"])),
         beat=lambda message: run.command.progress.tick(),
     )
     supervisor = Supervisor(

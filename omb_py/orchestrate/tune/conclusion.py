@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import platform
 import shutil
 from collections.abc import Mapping, Sequence
@@ -20,7 +21,7 @@ from omb_py.orchestrate.tune.proof import Proof, pairs_of
 from omb_py.orchestrate.tune.searching import Searching
 from omb_py.results.store.write import reason, write_atomically
 from omb_py.results.tune.library_files import LibraryFiles
-from omb_py.results.tune.report import Proved, Report
+from omb_py.results.tune.report import Proved, Report, Undecided
 from omb_py.results.tune.rules import DEFAULT, RuleTable, Setting, to_json
 
 TABLE_FILE = "rules.json"
@@ -44,7 +45,7 @@ def report_of(groups: Sequence[Group], proof: Proof, launcher: Launcher, command
     searching = [searcher for group in groups for searcher in group.searches]
     full = sum(len(searcher.settings) * len(searcher.search.sizes) * FULL_LAUNCHES for searcher in searching)
     undecided = [
-        (searcher.point, searcher.search.sizes[place])
+        _undecided(searcher, place)
         for searcher in searching
         if searcher.stopped
         for place in searcher.search.open_places
@@ -66,6 +67,12 @@ def report_of(groups: Sequence[Group], proof: Proof, launcher: Launcher, command
         workload=workload,
         step=proof.step,
     )
+
+
+def _undecided(searcher: Searching, place: int) -> Undecided:
+    candidate, log_ratio, blocks = searcher.search.leader(place)
+    name = searcher.settings[candidate].name
+    return Undecided(searcher.point, searcher.search.sizes[place], name, math.exp(log_ratio), blocks)
 
 
 def _excluded(searching: Sequence[Searching]) -> dict[str, str]:

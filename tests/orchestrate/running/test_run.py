@@ -242,7 +242,7 @@ class Stumbling:
         self.words = (str(script),)
 
     def command(self, *given: object, **named: object) -> LaunchCommand:
-        return LaunchCommand("mpiexec (Open MPI 5)", self.words, dict(os.environ), local=True)
+        return LaunchCommand("mpiexec (Open MPI 5)", self.words, dict(os.environ), True, notes=("4 ranks on 2 cores",))
 
     @property
     def tried(self) -> int:
@@ -265,7 +265,9 @@ def test_a_launcher_that_stumbles_is_started_again(
     with pytest.raises(LaunchFailed, match=last):
         execute(Request("latency", backends=("mpi",), ranks=2, store=None))
     assert launcher.tried == tried
-    assert capsys.readouterr().err.count("launching again") == tried - 1
+    err = capsys.readouterr().err
+    assert err.count("launching again") == tried - 1
+    assert err.count("4 ranks on 2 cores") == 1, "what holds for every launch is said once"
 
 
 def test_several_launches_have_a_table_of_them_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -111,7 +111,7 @@ def test_a_budget_that_is_too_small_is_marginal_and_resumed_to_the_same_end(tune
     code, report, _ = tune(more="--budget 1ms --strict")
     assert (code, report["rules"]) == (4, [])
     assert "more launches, about" in report["needed"]
-    assert report["undecided"]
+    assert [(size["size_bytes"], size["launches"]) for size in report["undecided"]] == [(64, 0), (65536, 0)]
     code, report, err = tune(more="--resume --strict")
     assert code == 0
     assert "is resumed: " in err

@@ -64,6 +64,14 @@ def test_a_slow_candidate_is_dropped_after_the_first_look_and_a_close_one_is_mea
     assert state.standing.leader in (1, 2)
 
 
+def test_what_leads_is_known_before_anything_is_decided() -> None:
+    search = Search((8, 64), 3, DESIGN)
+    assert search.leader(0) == (0, 0.0, 0), "nothing was measured"
+    search.add({0: {0: 1.0, 1: 1.0}, 1: {0: 0.7, 1: 1.2}, 2: {0: 0.9}})
+    assert search.leader(0) == (1, pytest.approx(-0.3), 1)
+    assert search.leader(1) == (0, 0.0, 0), "only the default and what is slower were measured"
+
+
 def test_the_default_wins_a_tie_and_what_is_faster_by_less_than_the_margin_is_not_set() -> None:
     alike = searched(Planted((1.0, 0.98), (0.0, 0.0), spread=0.002), sizes=(8, 64))
     better = searched(Planted((1.0, 0.9), (0.0, 0.0), spread=0.002), sizes=(8, 64))
