@@ -15,7 +15,7 @@ MINIMUM := import sys; sys.exit(sys.version_info < (3, 11))
 SHELL := bash
 .SHELLFLAGS := -o pipefail -c
 
-.PHONY: run test test-rest test-all test-openmpi test-plotly test-oldest test-python torture machines dist docs lint bench bench-fidelity \
+.PHONY: run test test-rest test-all test-openmpi test-plotly test-oldest test-python torture machines audit dist docs lint bench bench-fidelity \
   bench-store bench-compare gpu-check nccl-abi python clean
 
 run: $(VENV)/.run
@@ -64,6 +64,12 @@ test-oldest:
 # Python 3.13 and newer, with the newest version of every dependency; as root, with debootstrap
 test-python: $(VENV)/.test
 	$(BIN)/python -m tests.support.other_pythons trixie sid
+
+# known weaknesses and withdrawn releases of all dependencies; exit code 3 where no database of weaknesses answers
+audit:
+	rm -rf build/audit && $(PYTHON) -m venv build/audit
+	build/audit/bin/python -m pip --disable-pip-version-check -q install --upgrade pip pip-audit
+	build/audit/bin/python -m tests.audit
 
 # sdist, wheel and the list of what an installation holds; of the same commit the wheel has the same bytes everywhere
 dist:
