@@ -119,8 +119,8 @@ class GlooSession(BaseSession):
     def load(self, cell: Cell, programs: Mapping[int, Program]) -> GlooRunner:
         """Allocate and translate the program of this rank."""
         program = programs[self.rank]
-        if cell.workload or cell.groups:
-            self._make_groups(groups_of(program))
+        if self.maximum(np.array([float(len(own := groups_of(program)))]))[0]:
+            self._make_groups(own)
         self.reserve(cell.buffer, {b.name: b.nbytes for b in program.buffers})
         if self.buffers:
             from omb_py.backends.gloo.devices import GlooDeviceRunner

@@ -16,6 +16,7 @@ from omb_py.engine.native.matmul import OPERANDS, fill
 from omb_py.engine.native.translate import Arg, Call
 from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.dtypes import DTYPES, FP8
+from omb_py.engine.program.groups import group_of
 from omb_py.engine.program.language import Region, Result, Step
 from omb_py.engine.program.steps import MATMUL, REDUCTIONS, base
 from omb_py.errors import EnvironmentProblem
@@ -192,12 +193,14 @@ class Resolver:
             ns: Result | int = step["ns"]
             return Arg(ns.of(self.results) if isinstance(ns, Result) else int(ns))
         if word == "op" and step["op"] == MULSUM:
-            operation = self.comms.mulsum(str(step["dtype"]), TYPES[str(step["dtype"])])
+            operation = self.comms.mulsum(str(step["dtype"]), TYPES[str(step["dtype"])], group_of(step))
             if LANES in step.operands:
                 return Arg(int(operation.ctypes.data), int(operation.itemsize), load=8)
             return Arg(int(operation[0]))
         if word in _NUMBERS:
-            return Arg(_NUMBERS[word](step, self.size))
+            return Arg(_NUMBERS[word](step, len(group_of(step)) or self.size))
+        if word == "comm":
+            return Arg(self.comms.handle_of(group_of(step)))
         if word == "config":
             return Arg(pointer_to(self.comms.config))
         constants = {
@@ -205,7 +208,6 @@ class Resolver:
             "one": 1,
             "char": TYPES["char"],
             "max": OPS["max"],
-            "comm": self.comms.first,
             "rank": self.rank,
             "mask": 0xFFFFFFFF,
         }

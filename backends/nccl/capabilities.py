@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import Final
 
-from omb_py.backends.capabilities import FROM_ANYONE, GROUPS, SCAN, Capabilities, Check, OwnOption, usable
+from omb_py.backends.capabilities import FROM_ANYONE, SCAN, Capabilities, Check, OwnOption, usable
 from omb_py.backends.gloo.capabilities import fitted as in_place_alone
 from omb_py.backends.nccl.knobs import library_knobs
 from omb_py.backends.nccl.options import KEYS, canonical_text, changed, like_nccl_tests, settings_of
@@ -90,6 +90,16 @@ def lacks_step(binding: str, op: str) -> str:
     return f"binding {binding} makes no communicators in a loop here: --binding {NATIVE}"
 
 
+def lacks_groups(binding: str, text: str) -> str:
+    """Why a binding with the settings of ``--nccl`` has no communicators of some ranks; empty when it has."""
+    if binding != NATIVE:
+        return f"binding {binding} makes no communicators of some ranks here: --binding {NATIVE}"
+    settings = settings_of(text)
+    registered = "registration" if settings.registration != "none" else ""
+    key = "communicators" if settings.communicators > 1 else registered
+    return f"{key} of --nccl is for one communicator of all ranks: leave it out, or the groups" if key else ""
+
+
 def fitted(benchmark: Benchmark, cell: Cell) -> Cell:
     """The cell as its binding does it: torch.distributed has allreduce and reduce in place alone."""
     return in_place_alone(benchmark, cell) if cell.binding == "torch" else cell
@@ -97,8 +107,8 @@ def fitted(benchmark: Benchmark, cell: Cell) -> Cell:
 
 def refuses(benchmark: Benchmark, cell: Cell) -> str:
     """Why a binding cannot do a benchmark with these options, with what to do; empty when it can."""
-    if cell.groups:
-        return "omb-py has one communicator on NCCL, so no --groups: use --backend mpi"
+    if cell.groups and (why := lacks_groups(cell.binding, cell.settings)):
+        return why
     reduces = "op" in benchmark.options
     if reduces and cell.op == "mulsum" and cell.binding != NATIVE:
         return f"binding {cell.binding} makes no reduction mulsum here: --binding {NATIVE}"
@@ -134,7 +144,6 @@ CAPABILITIES: Final = Capabilities(
     priority=20,
     without={
         SCAN: "NCCL has no scan",
-        GROUPS: "omb-py has one communicator on NCCL",
         FROM_ANYONE: "a server that answers whoever comes first needs MPI_ANY_SOURCE (mode=async answers in order)",
     },
     refused={

@@ -21,10 +21,12 @@ from omb_py.backends.nccl.config import (
 )
 from omb_py.backends.nccl.library import Library
 from omb_py.backends.nccl.options import Settings
+from omb_py.backends.nccl.split import communicators
 from omb_py.engine.devices import GATE, Device
 from omb_py.engine.devices.memory import DeviceMemory
 from omb_py.engine.measuring.payload import from_numbers
 from omb_py.engine.program.dtypes import factor
+from omb_py.engine.program.groups import Group
 from omb_py.errors import EnvironmentProblem
 
 if TYPE_CHECKING:
@@ -118,8 +120,11 @@ class Communicators:
         self.handles = np.zeros(0, np.int64)
         self.streams = np.zeros(0, np.int64)
         self._creator: Any = None
-        self._mulsums: dict[str, NDArray[np.int64]] = {}
-        """Type -> the reduction ``mulsum`` of each communicator."""
+        self.groups: dict[Group, int] = {}
+        """The communicators of some ranks that this rank is in."""
+        self._known: set[Group] = set()
+        self._mulsums: dict[tuple[str, Group], NDArray[np.int64]] = {}
+        """(type, group) -> the reduction ``mulsum`` of each communicator."""
         if self.settings.registration == "none":
             self.memory = DeviceMemory(
                 NcclDevice(self.device, self.library) if allocates(self.settings, self.library) else self.device
@@ -144,6 +149,19 @@ class Communicators:
         streams = [self.device.stream, *(self.device.new_stream() for _ in comms[1:])]
         self.streams, self.handles = np.array(streams, np.int64), np.array(comms, np.int64)
         self.memory.reserve(SCRATCH, 1)
+
+    def make_groups(self, groups: Sequence[Group]) -> None:
+        """Communicators of the groups of all ranks, which call this together with the same ones; each is made once.
+
+        Raises EnvironmentProblem: the library refused.
+        """
+        new = [group for group in groups if group not in self._known]
+        self.groups.update(communicators(self.library, self.first, self._session.rank, new))
+        self._known.update(new)
+
+    def handle_of(self, group: Group) -> int:
+        """The communicator of a group of this rank; of an empty one that of all ranks."""
+        return self.groups[group] if group else self.first
 
     def created(self) -> int:
         """A further communicator of all ranks, which make it together. Raises EnvironmentProblem."""
@@ -170,21 +188,26 @@ class Communicators:
             self._creator = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int64)(create)
         return ctypes.cast(self._creator, ctypes.c_void_p).value or 0
 
-    def mulsum(self, dtype: str, number: int) -> NDArray[np.int64]:
-        """The reduction ``mulsum`` of each communicator, made when it is asked for first.
+    def mulsum(self, dtype: str, number: int, group: Group = ()) -> NDArray[np.int64]:
+        """The reduction ``mulsum`` of each communicator, or of that of a group, made when it is asked for first.
 
         Args:
             dtype: our name of the type.
             number: NCCL's.
+            group: its ranks; empty: all.
 
         Raises:
             EnvironmentProblem: the library refused.
         """
-        if dtype not in self._mulsums:
-            scalar = from_numbers(np.array([factor(self._session.rank)]), dtype).tobytes()
-            operations = [self.library.mulsum(comm, scalar, number) for comm in map(int, self.handles)]
-            self._mulsums[dtype] = np.array(operations, np.int64)
-        return self._mulsums[dtype]
+        if (dtype, group) not in self._mulsums:
+            rank = self._session.rank
+            scalar = from_numbers(np.array([factor(group.index(rank) if group else rank)]), dtype).tobytes()
+            operations = [self.library.mulsum(comm, scalar, number) for comm in self._multiplying(group)]
+            self._mulsums[dtype, group] = np.array(operations, np.int64)
+        return self._mulsums[dtype, group]
+
+    def _multiplying(self, group: Group) -> list[int]:
+        return [self.groups[group]] if group else list(map(int, self.handles))
 
     @property
     def first(self) -> int:
@@ -193,7 +216,7 @@ class Communicators:
 
     def async_error(self) -> tuple[int, str] | None:
         """The error that an operation met after its call had returned."""
-        for handle in map(int, self.handles):
+        for handle in (*map(int, self.handles), *self.groups.values()):
             code = self.library.async_error(handle)
             if code:
                 return code, self.library.error_text(code, handle)
@@ -205,8 +228,8 @@ class Communicators:
         Args:
             revoke: takes them from a loop that runs; one that loads them (:attr:`handles`) finds none from now on.
         """
-        handles = [int(handle) for handle in self.handles]
-        self.handles[:] = 0
+        handles = [*self.groups.values(), *map(int, self.handles)]
+        self.groups, self.handles[:] = {}, 0
         revoke(handles)
         for handle in handles:
             self.library.abort(handle)
@@ -214,10 +237,10 @@ class Communicators:
     def destroy(self) -> None:
         """Free buffers and communicators."""
         self.memory.close()
-        for operations in self._mulsums.values():
-            for op, handle in zip(map(int, operations), map(int, self.handles), strict=True):
+        for (_, group), operations in self._mulsums.items():
+            for op, handle in zip(map(int, operations), self._multiplying(group), strict=True):
                 self.library.free_mulsum(op, handle)
-        for handle in map(int, self.handles):
+        for handle in (*self.groups.values(), *map(int, self.handles)):
             self.library.destroy(handle)
 
 

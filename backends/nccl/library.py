@@ -35,6 +35,7 @@ SCALAR_ON_HOST: Final = 1
 """``ncclScalarHostImmediate``: the library reads the number before it returns."""
 ID_BYTES: Final = 128
 SHARED_GPU_SINCE: Final = (2, 30, 0)
+SPLIT_SINCE: Final = (2, 18, 0)
 _ASK = """
 import ctypes, json, sys
 answer = {}
@@ -220,6 +221,23 @@ class Library:
         function.argtypes = [*self.handle.ncclCommInitRank.argtypes, ctypes.c_void_p]
         self._check("ncclCommInitRankConfig", function(ctypes.byref(comm), size, identity, rank, ctypes.byref(config)))
         return comm.value or 0
+
+    def split(self, comm: int, color: int, key: int) -> int:
+        """Split a communicator, together with all its ranks: those of one color get one, in the order of their keys.
+
+        Returns:
+            The handle; 0 for a negative color.
+
+        Raises:
+            EnvironmentProblem: this version has no split, or refused.
+        """
+        name, part = "ncclCommSplit", ctypes.c_void_p()
+        if self.version < SPLIT_SINCE:
+            raise EnvironmentProblem(f"{self.name} {self.version_text} has no {name}: use 2.18 or newer, or no groups")
+        self.address_of(name)
+        words = [ctypes.c_void_p(comm), color, key, ctypes.byref(part), ctypes.c_void_p()]
+        self._check(name, getattr(self.handle, name)(*words))
+        return part.value or 0
 
     def mulsum(self, comm: int, scalar: bytes, dtype: int) -> int:
         """A reduction that adds elements times `scalar`, an element of `dtype`, for one communicator.

@@ -14,7 +14,7 @@ from omb_py.engine.measuring.async_timing import ENQUEUE, LANES
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.dtypes import DTYPES
-from omb_py.engine.program.groups import GROUP
+from omb_py.engine.program.groups import group_of, on, place_in
 from omb_py.engine.program.language import Blocks, Body, Lap, Node, Program, Region, Repeat, Stage, Step
 from omb_py.errors import EnvironmentProblem
 
@@ -102,7 +102,7 @@ class Lowering:
         elif op in _WAITS:
             yield from self._synchronised("wait")
         elif op == "barrier":
-            yield Step("barrier", {})
+            yield on(Step("barrier", {}), group_of(step))
             self._pending = True
             yield from self._synchronised("barrier")
         elif op in steps.COMMUNICATORS:  # these return when they are done, and nothing is enqueued when they are called
@@ -118,8 +118,6 @@ class Lowering:
 
     def _communication(self, step: Step) -> Iterator[Step]:
         op = step.op
-        if GROUP in step.operands:
-            raise EnvironmentProblem("backend nccl has no groups of ranks in this version: use --backend mpi or gloo")
         _check(step)
         self._lanes = max(self._lanes, step[LANES] if LANES in step.operands else 1)
         if op == "reduce_scatter" and len(set(step["counts"])) == 1:
@@ -130,7 +128,8 @@ class Lowering:
             raise EnvironmentProblem(f"{op} is a group of calls here: leave communicators out of --nccl")
         elif op in _GROUPS:
             self.grouped = True
-            yield from (_START, *_GROUPS[op](step, self.world), _END)
+            parts = _GROUPS[op](step, place_in(step, self.world))
+            yield from (_START, *(on(part, group_of(step)) for part in parts), _END)
         else:
             raise EnvironmentProblem(
                 f"backend nccl has no {op}: it has {', '.join(sorted({*_DIRECT, *NEWER, *_GROUPS, 'send', 'recv'}))}"

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from omb_py import __version__
 from omb_py.backends.nccl.calls import check_algorithm, check_function, check_types
-from omb_py.backends.nccl.capabilities import NATIVE, lacks_settings, lacks_step, lacks_type, missing
+from omb_py.backends.nccl.capabilities import NATIVE, lacks_groups, lacks_settings, lacks_step, lacks_type, missing
 from omb_py.backends.nccl.communicators import (
     Communicators,
     RegisteredMemory,
@@ -30,6 +30,7 @@ from omb_py.backends.nccl.lower import NEWER, lowered
 from omb_py.backends.nccl.options import Settings, changed, settings_of
 from omb_py.backends.nccl.plane import plane
 from omb_py.backends.nccl.runner import NcclRunner, Runner
+from omb_py.backends.nccl.split import everybodys
 from omb_py.engine.devices import open_device
 from omb_py.engine.devices.filler import on_device
 from omb_py.engine.devices.gpu import driver_version
@@ -38,6 +39,7 @@ from omb_py.engine.devices.staging import spoiled
 from omb_py.engine.measuring.async_timing import captured
 from omb_py.engine.native.translate import Machine
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
+from omb_py.engine.program.groups import groups_of
 from omb_py.engine.program.language import Program, Step, walk
 from omb_py.engine.rank.launcher_variables import local_rank
 from omb_py.engine.rank.node_name import node_name
@@ -145,6 +147,8 @@ class NcclSession(BaseSession):
                             dtype = str(node.operands.get("dtype", "char"))
                             if why := lacks_type(cell.binding, dtype) or lacks_step(cell.binding, node.op):
                                 raise EnvironmentProblem(why)
+            if groups_of(program) and (why := lacks_groups(cell.binding, cell.settings)):
+                raise EnvironmentProblem(why)
             if settings.algorithm:
                 check_algorithm(benchmark.name, ops, cell.binding == NATIVE and per_call(settings, self.nccl))
 
@@ -205,6 +209,8 @@ class NcclSession(BaseSession):
         program, comms = on_device(spoiled(programs[self.rank]), cell.filler), self._communicators(cell)
         self._reserve(comms, {buffer.name: buffer.nbytes for buffer in program.buffers})
         translated, grouped = lowered(program, World(self.rank, self.size, self.hosts), self._has(cell))
+        if self.maximum(np.array([float(len(own := groups_of(translated)))]))[0]:
+            comms.make_groups(everybodys(self.share(self.gather(own))))
         if cell.timing == "graph":
             translated = replace(translated, stages=tuple(captured(stage) for stage in translated.stages))
         filler = {} if cell.filler == "cpu" else {"filler": cell.filler}

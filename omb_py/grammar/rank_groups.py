@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from omb_py.errors import UsageError
 
@@ -62,3 +63,9 @@ def groups_of_ranks(text: str, ranks: int, hosts: Sequence[str] = ()) -> Groups:
             f"--groups {text} makes groups of {min(sizes)} and {max(sizes)} of {ranks} ranks: all must have as many"
         )
     return tuple(map(tuple, colors.values()))
+
+
+def groups_of_row(row: Mapping[str, Any]) -> Groups:
+    """The groups that ran at once, of a row; empty: all ranks were one, or the row was imported."""
+    text = str((row.get("parameters") or {}).get("groups", ""))
+    return groups_of_ranks(text, int(row["ranks"]), row.get("hosts") or ()) if text and not text.isdecimal() else ()

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.errors import UsageError
+from omb_py.grammar.rank_groups import groups_of_row
 from omb_py.results.caveats import caveat_line, caveats
 
 Row = Mapping[str, Any]
@@ -125,11 +126,12 @@ def starting(benchmark: str) -> str:
     return f"# Collective test starting: {_NAMES.get(benchmark, benchmark)}_perf\n"
 
 
-def devices(facts: Mapping[str, Any]) -> str:
-    """The lines of the devices, one a rank, from the facts of a launch; empty where ranks have none.
+def devices(facts: Mapping[str, Any], row: Row) -> str:
+    """The lines of the devices, one a rank with its group, from the facts of a launch; empty where ranks have none.
 
     ``[?]`` stands for a PCI address that no driver told.
     """
+    group_of = {rank: number for number, group in enumerate(groups_of_row(row)) for rank in group}
     addresses = {
         str(gpu["uuid"]).removeprefix("GPU-").replace("-", "").lower(): str(gpu["pci"]).rpartition(".")[0]
         for node in facts.get("node_facts") or ()
@@ -137,8 +139,9 @@ def devices(facts: Mapping[str, Any]) -> str:
     }
     pids = {fact["rank"]: int(fact["pid"]) for fact in facts.get("rank_facts") or ()}
     lines = [
-        f"#  Rank {place['rank']:2d} Group  0 Pid {pids.get(place['rank'], 0):6d} on {place['host']:>10} device "
-        f"{int(str(place['device']).rpartition(':')[2]):2d} [{addresses.get(str(place['identity']).lower()) or '?'}] "
+        f"#  Rank {place['rank']:2d} Group {group_of.get(place['rank'], 0):2d} Pid {pids.get(place['rank'], 0):6d} "
+        f"on {place['host']:>10} device {int(str(place['device']).rpartition(':')[2]):2d} "
+        f"[{addresses.get(str(place['identity']).lower()) or '?'}] "
         f"{place['name']}\n"
         for place in facts.get("devices") or ()
     ]
@@ -186,11 +189,13 @@ def to_nccl(rows: Iterable[Row], provenance: Callable[[str], Mapping[str, Any]] 
     tables: dict[tuple[Any, ...], dict[tuple[Any, ...], dict[bool, Row]]] = {}
     for row in rows:
         if row["benchmark"] in _NAMES and row.get("unit") == "us" and row.get("value") is not None:
-            table = tables.setdefault((*(row.get(key) for key in _ONE_TABLE), remarks(row)), {})
+            groups = (row.get("parameters") or {}).get("groups")
+            table = tables.setdefault((*(row.get(key) for key in _ONE_TABLE), groups, remarks(row)), {})
             cell = (_size(row), _count(row), *(row.get(key) for key in ("dtype", "op", "root")), _repeat(row))
             table.setdefault(cell, {})[bool(row.get("in_place"))] = row
     return "".join(
-        key[-1] + _table(key[0], devices(provenance(key[1])), list(table.values())) for key, table in tables.items()
+        key[-1] + _table(key[0], devices(provenance(key[1]), _first(table)), list(table.values()))
+        for key, table in tables.items()
     )
 
 
@@ -204,6 +209,10 @@ def _table(benchmark: str, places: str, lines: Sequence[Mapping[bool, Row]]) -> 
     body = "".join(line(halves.get(False), halves.get(True)) for halves in lines)
     end = footer([row for halves in lines for row in halves.values()])
     return starting(benchmark) + places + _HEADER + body + end + concluded(benchmark)
+
+
+def _first(table: Mapping[tuple[Any, ...], Mapping[bool, Row]]) -> Row:
+    return next(row for halves in table.values() for row in halves.values())
 
 
 def _repeat(row: Row) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ import pytest
 from omb_py.suites.workloads.families import FAMILIES, parse_workload
 from tests.support.machines.mpi import start, torchrun
 from tests.support.optional import needs_torch
-from tests.support.sessions.workload_session import COMPUTING, bindings_of
+from tests.support.sessions.workload_session import COMPUTING, GUIDELINE, bindings_of
 
 RANKS = 4
 
@@ -27,7 +27,8 @@ def test_every_family_on_four_ranks(backend: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     found = json.loads(out.read_text())
     names = (*FAMILIES, COMPUTING)
-    assert set(found) == {f"{name} {binding}" for name in names for binding in bindings_of(backend, name)}
+    kinds = {f"{name} {binding}" for name in names for binding in bindings_of(backend, name)}
+    assert set(found) == {*kinds, GUIDELINE}
     assert {name: what["wrong"] for name, what in found.items() if what["wrong"]} == {}
     assert all(count == RANKS for what in found.values() for count in what["laps"].values())
     flop = sum(call.flop for call in parse_workload(COMPUTING).calls(0, RANKS))

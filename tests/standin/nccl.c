@@ -444,14 +444,14 @@ ncclResult_t ncclCommInitRankConfig(void** comm, int size, ncclUniqueId id, int 
 /* Ranks of one colour find each other through the parent's slots, in the order of their keys. */
 ncclResult_t ncclCommSplit(Comm* c, int color, int key, void** made, Config* config) {
   if (version() < 21800) return fail(USAGE, "stand-in: no split before 2.18");
-  if (color < 0 || config) return fail(ARGUMENT, "stand-in: a split that nobody asked for");
+  if (color < -1 || config) return fail(ARGUMENT, "stand-in: a split that nobody asked for");
   int mine[2] = {color, key}, rank = 0, size = 0, first = -1, lowest = 0;
   memcpy(c->shared->slot[c->rank], mine, sizeof mine);
   if (!meet(c)) return fail(REMOTE, "stand-in: a rank is gone");
   for (int r = 0; r < c->size; r++) {
     int other[2];
     memcpy(other, c->shared->slot[r], sizeof other);
-    if (other[0] != color) continue;
+    if (color < 0 || other[0] != color) continue;
     size++;
     rank += other[1] < key || (other[1] == key && r < c->rank);
     if (first < 0 || other[1] < lowest) { first = r; lowest = other[1]; }
@@ -463,9 +463,17 @@ ncclResult_t ncclCommSplit(Comm* c, int color, int key, void** made, Config* con
     memcpy(c->shared->slot[c->rank], &id, sizeof id);
   }
   if (!meet(c)) return fail(REMOTE, "stand-in: a rank is gone");
-  memcpy(&id, c->shared->slot[first], sizeof id);
+  if (color >= 0) memcpy(&id, c->shared->slot[first], sizeof id);
   if (!meet(c)) return fail(REMOTE, "stand-in: a rank is gone");
-  return ncclCommInitRank(made, size, id, rank);
+  if (color < 0) { *made = NULL; return OK; } /* NCCL_SPLIT_NOCOLOR */
+  ncclResult_t code = ncclCommInitRank(made, size, id, rank);
+  if (!code) { /* without a configuration the parent's is inherited */
+    Comm* part = *made;
+    part->min_ctas = c->min_ctas;
+    part->max_ctas = c->max_ctas;
+    part->policy = c->policy;
+  }
+  return code;
 }
 
 static void* allocated[64];

@@ -56,8 +56,6 @@ Left out, with the reason:
 - NCCL and RCCL (`osu_xccl_*`): not MPI. `--backend nccl` measures them under OMB's titles ([nccl.md](nccl.md)).
 
 Experiments of others that are left out, with the reason:
-- `--groups`, and workloads with groups, on NCCL: omb-py makes communicators of all ranks there
-  ([decision 57](decisions/0057-groups-by-rewriting-programs.md)). nccl-tests' NCCL_TESTS_SPLIT is `--groups` over MPI.
 - IMB-MT (`SendRecvMT`, `BcastMT`, `AllreduceMT` and the like): each thread has a communicator of its own there, and a
   step's communicator is chosen by its ranks alone. `latency_mt -t 4:4` is the ping-pong between threads.
 """

@@ -144,8 +144,11 @@ def check_options(request: Request, benchmark: Benchmark, offers: Mapping[str, C
     if request.ddt and (request.in_place or request.imbalance):
         what = "-l/--in-place" if request.in_place else "--imbalance"
         raise UsageError(f"-D/--ddt does not go together with {what}: leave one of them out")
-    if request.groups and (request.buffer == OBJECT or request.devices != (HOST_MEMORY,)):
-        raise UsageError("--groups is for arrays on the host: leave out --buffer object and --device")
+    on_device = request.devices != (HOST_MEMORY,) and not all(offers[each].asynchronous for each in request.backends)
+    if request.groups and (request.buffer == OBJECT or on_device):
+        raise UsageError(
+            "--groups is for arrays on the host, or on devices with NCCL: leave out --buffer object and --device"
+        )
     if request.traffic and (request.in_place or request.imbalance or request.ddt):
         what = "-l/--in-place" if request.in_place else "--imbalance" if request.imbalance else "-D/--ddt"
         raise UsageError(f"--traffic does not go together with {what}: leave one of them out")

@@ -117,18 +117,17 @@ class NcclTests(Printer):
         self._rows: list[Row] = []
         self._waiting: Row | None = None
         self._begun = False
-        self._remarks = self._devices = ""
-        """The comment above the rows that are being printed; the lines of the launch's devices."""
+        self._remarks = ""
+        """The comment above the rows that are being printed."""
+        self._facts: Mapping[str, Any] = {}
 
     def launch(self, facts: Mapping[str, Any]) -> None:
-        """Keep the lines of the devices for the head of the table."""
-        from omb_py.results.formats.nccl_tests import devices
-
-        self._devices = devices(facts)
+        """Keep what the head of the table says of the devices."""
+        self._facts = facts
 
     def row(self, row: Row, request: Request | None = None) -> None:
         """Keep the out-of-place row, and print it together with the in-place row."""
-        from omb_py.results.formats.nccl_tests import check, header, line, remarks, starting
+        from omb_py.results.formats.nccl_tests import check, devices, header, line, remarks, starting
 
         check(row)
         if (above := remarks(row)) != self._remarks:
@@ -136,7 +135,7 @@ class NcclTests(Printer):
             sys.stdout.write(above)
             self._remarks = above
         if not self._begun:
-            sys.stdout.write(starting(row["benchmark"]) + self._devices + header())
+            sys.stdout.write(starting(row["benchmark"]) + devices(self._facts, row) + header())
             self._begun = True
         self._rows.append(row)
         if self._waiting is not None and row["in_place"] and _same(row, self._waiting):

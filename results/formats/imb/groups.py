@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from omb_py.errors import UsageError
-from omb_py.grammar.rank_groups import by_group
+from omb_py.grammar.rank_groups import by_group, groups_of_row
 from omb_py.results.formats.imb import text
 from omb_py.results.formats.imb.names import Form
 from omb_py.results.formats.imb.text import Row
@@ -24,7 +24,7 @@ def check(benchmark: str, form: Form, groups: bool) -> None:
 def form_of(row: Row) -> Form:
     """IMB's form of a row. Raises UsageError where there is nothing of each group."""
     form = text.form_of(row)
-    check(row["benchmark"], form, bool(text.groups_of(row)))
+    check(row["benchmark"], form, bool(groups_of_row(row)))
     return form
 
 
@@ -36,7 +36,7 @@ def title(row: Row) -> str:
 
 def line(row: Row) -> str:
     """A blank line, and a line of the cell for each group. A number of defects is that of all groups."""
-    groups = text.groups_of(row)
+    groups = groups_of_row(row)
     parameters = {name: value for name, value in row["parameters"].items() if name != "groups"}
     return "\n" + "".join(
         f"{number:>{text.WIDTH}d}" + text.line({**row, **_alone(means), "ranks": len(group), "parameters": parameters})

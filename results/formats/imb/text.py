@@ -17,7 +17,7 @@ from omb_py import __version__
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.errors import UsageError
 from omb_py.grammar.graphs import dims_create
-from omb_py.grammar.rank_groups import Groups, groups_of_ranks
+from omb_py.grammar.rank_groups import groups_of_row
 from omb_py.results.formats.imb.names import FORMS, Form
 
 Row = Mapping[str, Any]
@@ -50,7 +50,7 @@ def form_of(row: Row) -> Form:
         raise UsageError(f"{name} -s {sync}: IMB has passive targets only: use -s flush, or --format table")
     if form.mode and (row.get("window") or 1) > 1:
         form = replace(form, mode="AGGREGATE")
-    if groups_of(row):
+    if groups_of_row(row):
         form = replace(form, name=f"Multi-{form.name}", layout="range_rate" if form.layout == "time" else form.layout)
     return replace(form, mode=parameters["mode"].upper()) if "mode" in parameters else form
 
@@ -126,18 +126,12 @@ def title(row: Row, each_group: bool = False) -> str:
 
 def _ranks(row: Row, end: str) -> str:
     """The number of ranks, or the ranks of each group (IMB's ``-multi 0``: all groups in one line)."""
-    groups = groups_of(row)
+    groups = groups_of_row(row)
     if not groups:
         return f"# #processes = {row['ranks']}{end}\n"
     count = f"# ( {len(groups)} groups of {len(groups[0])} processes each running simultaneous ){end}\n"
     members = ("".join(f"{rank:5d}" for rank in group) for group in groups)
     return count + "".join(f"# Group{number:3d}: {ranks}\n#{end}\n" for number, ranks in enumerate(members))
-
-
-def groups_of(row: Row) -> Groups:
-    """The groups that ran at once; empty: all ranks were one."""
-    text = str((row.get("parameters") or {}).get("groups", ""))
-    return groups_of_ranks(text, int(row["ranks"]), row.get("hosts") or ()) if text and not text.isdecimal() else ()
 
 
 def line(row: Row) -> str:
@@ -230,7 +224,7 @@ def _figures(form: Form, row: Row) -> Iterator[float]:
         case "range" | "sync":
             yield from (low, high, mean)
         case "rate":
-            pairs = len(groups[0] if (groups := groups_of(row)) else range(int(row["ranks"]))) // 2
+            pairs = len(groups[0] if (groups := groups_of_row(row)) else range(int(row["ranks"]))) // 2
             messages = form.scale * int(row.get("window") or 1) * pairs
             yield from (_rate(reported, messages * size, high), _messages(metrics, messages, high))
         case "overlap" | "sync_overlap":

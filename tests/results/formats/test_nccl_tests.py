@@ -237,7 +237,7 @@ class TestDevices:
     }
 
     def test_are_those_of_nccl_tests_to_the_character(self) -> None:
-        head, title, first, second = devices(self.FACTS).splitlines()
+        head, title, first, second = devices(self.FACTS, {}).splitlines()
         assert (head, title) == ("#", "# Using devices")
         assert first in FOURTH.splitlines()
         assert second == "#  Rank  1 Group  0 Pid  24926 on  nid007109 device  0 [?] NVIDIA GH200 120GB"
@@ -246,8 +246,14 @@ class TestDevices:
         one, other = (make_row(dtype="float32", ranks=2, value=1.0, launch_id=name) for name in ("one", "other"))
         text = export([one, other], "nccl-tests", {"one": self.FACTS, "other": {}}.__getitem__)
         first, _, second = text.partition("# Collective test concluded: all_reduce_perf\n")
-        assert first.startswith(f"# Collective test starting: all_reduce_perf\n{devices(self.FACTS)}#\n#")
+        assert first.startswith(f"# Collective test starting: all_reduce_perf\n{devices(self.FACTS, {})}#\n#")
         assert "Using devices" not in second and "Using devices" not in export([one], "nccl-tests")
 
+    def test_say_the_group_of_each_rank(self, make_row) -> None:
+        """NCCL_TESTS_SPLIT: the second number is that of the communicator."""
+        row = make_row(dtype="float32", ranks=2, value=1.0, parameters={"groups": "2x1"})
+        first, second = devices(self.FACTS, row).splitlines()[2:]
+        assert first[:24] == "#  Rank  0 Group  0 Pid " and second[:24] == "#  Rank  1 Group  1 Pid "
+
     def test_are_not_there_without_devices(self) -> None:
-        assert devices({"rank_facts": [{"rank": 0, "pid": 1}], "devices": [], "node_facts": [{}]}) == ""
+        assert devices({"rank_facts": [{"rank": 0, "pid": 1}], "devices": [], "node_facts": [{}]}, {}) == ""

@@ -12,12 +12,15 @@ from pathlib import Path
 from omb_py.backends.registry import find as find_backend
 from omb_py.engine.measuring import validate
 from omb_py.engine.measuring.measure import measure
+from omb_py.engine.program.benchmark import Benchmark, Cell
 from omb_py.suites.registry import find
 from omb_py.suites.workloads.families import FAMILIES
 from tests.suites.workloads.test_families import SMALL, text_of
 
 GROUPS = ("fsdp", "gems", "three_d")
 """Families with groups of ranks: tried with mpi4py too."""
+GUIDELINE = "gl24node_bcast"
+"""A mock-up of a guideline in groups of ranks."""
 COMPUTING = "ddp:scale=1/16,tokens=4,compute=matmul"
 """Real matrix products beside the calls, with every binding."""
 
@@ -27,6 +30,12 @@ def bindings_of(backend: str, name: str) -> tuple[str, ...]:
     if backend == "gloo":
         return ("torch",)
     return ("native", "mpi4py") if name in (*GROUPS, COMPUTING) else ("native",)
+
+
+def guideline_cell(mockup: Benchmark, backend: str) -> Cell:
+    """A cell of the mock-up, which has groups without a workload."""
+    binding = "torch" if backend == "gloo" else "native"
+    return mockup.cell(backend, binding, 64, iterations=1, auto=False, warmup=0, validate=True)
 
 
 def main(backend: str, ranks: int, out: Path) -> None:
@@ -58,6 +67,8 @@ def main(backend: str, ranks: int, out: Path) -> None:
                 "flop": done.extra.get("flop", 0),
                 "compute_us": min(done.laps.get("step.compute", ()), default=0),
             }
+    done = measure(session, mockup := find(GUIDELINE), guideline_cell(mockup, backend))
+    found[GUIDELINE] = {"wrong": done.wrong_bytes, "laps": {}, "flop": 0, "compute_us": 0}
     if session.local[0] == 0:
         out.write_text(json.dumps(found))
     session.close()
