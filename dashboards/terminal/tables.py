@@ -124,9 +124,13 @@ def _sides(run: Run) -> str:
 
 
 def _tags(run: Run) -> str:
-    own = telling({key: " or ".join(values) for key, values in run.tags.items() if key not in _OWN})
+    own = telling({key: _values(values) for key, values in run.tags.items() if key not in _OWN})
     texts = [f"{key}={value}" for key, value in own.items()]
     return ", ".join(texts[:3]) + (f" +{len(texts) - 3}" if len(texts) > 3 else "")
+
+
+def _values(values: Sequence[str]) -> str:
+    return " or ".join(values) if len(values) <= 3 else f"({len(values)} values)"
 
 
 def _failed(run: Run) -> str:

@@ -143,6 +143,12 @@ def test_runs() -> None:
     assert words(line) == ["r1", "2026-11-21 10:00:00", "a, b, c, d +1", "mpi", "MPICH 5.0", "2, 4", "10", "2", "3"]
 
 
+@pytest.mark.parametrize(("values", "text"), [(("a", "b", "c"), "rack=a or b or c"), ("abcd", "rack=(4 values)")])
+def test_many_values_of_a_tag_are_counted(values: tuple[str, ...], text: str) -> None:
+    run = Run("r1", "2026-11-21T10:00:00", ("a",), ("mpi",), ("MPICH 5.0",), (2,), 10, 2, 0, {"rack": tuple(values)})
+    assert words(lines(runs_table([run]))[1])[-1] == text
+
+
 def test_runs_on_a_narrow_terminal_keep_id_benchmarks_and_tags() -> None:
     """Of 80 columns; what can be long is folded, and the others stay on one line."""
     tags = {"machine": ("a-long-name-of-a-machine",), "night": ("2026-11-21",)}
