@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from omb_py.errors import UsageError, nearest
+from omb_py.errors import UsageError
 from omb_py.grammar.line_file import entries
 from omb_py.grammar.values import pair_of
 
-_KINDS = ("cart", "graph")
 _MOST_DIMENSIONS = 8
 
 
@@ -30,7 +29,7 @@ def parse_neighborhood(text: str) -> str:
         return _grid(text, rest)
     if kind == "graph" and rest:
         return "graph:" + ",".join(f"{source}>{target}" for source, target in _edges_of(Path(rest)))
-    raise UsageError(f"neighborhood {text!r}: {nearest(kind, _KINDS)} write cart:DIMENSIONS:RADIUS or graph:FILE")
+    raise UsageError(f"neighborhood {text!r}: write cart:DIMENSIONS:RADIUS or graph:FILE")
 
 
 def _grid(text: str, rest: str) -> str:

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from omb_py.errors import UsageError, nearest
+from omb_py.errors import UsageError
 from omb_py.grammar.line_file import entries
 from omb_py.grammar.values import pair_of
 
-_KINDS = ("cont", "vect", "indx", "once")
 _MOST = 1 << 30
 _DEFAULT_VECTOR = "8:4"
 """OMB's ``vect`` without numbers."""
@@ -34,8 +33,7 @@ def parse_layout(text: str) -> str:
         return _vector(text, rest if colon else _DEFAULT_VECTOR)
     if kind in ("indx", "once") and rest:
         return f"{kind}:" + ",".join(f"{place}+{length}" for place, length in _pieces_of(Path(rest)))
-    valid = nearest(kind, _KINDS)
-    raise UsageError(f"datatype {text!r}: {valid} write cont, vect:STRIDE:BLOCK, indx:FILE or once:FILE")
+    raise UsageError(f"datatype {text!r}: write cont, vect:STRIDE:BLOCK, indx:FILE or once:FILE")
 
 
 def _vector(text: str, rest: str) -> str:

@@ -343,7 +343,7 @@ def parse_root(text: str) -> int:
         return -1
     if kind == "fixed":
         return parse_count(number or "0", "root rank", 0, MAX_COUNT)
-    raise UsageError(f"root {text!r}: {nearest(kind, ['fixed', 'rotate'])} write fixed:N or rotate")
+    raise UsageError(f"root {text!r}: write fixed:N, as fixed:0, or rotate")
 
 
 MOST_COUNTS = 128

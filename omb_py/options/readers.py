@@ -94,7 +94,7 @@ def parse_validation(text: str) -> Path | bool:
         return True
     kind, colon, folder = text.partition(":")
     if kind != "log" or (colon and not folder):
-        raise UsageError(f"-c{text}: {nearest(kind, ['log'])} write -c, -clog or -clog:DIR")
+        raise UsageError(f"-c{text}: write -c, -clog or -clog:DIR")
     path = Path(folder or VALIDATION_LOG)
     if path.exists():
         raise UsageError(f"-c{text}: folder {path} exists already: choose another with -clog:DIR")

@@ -58,7 +58,7 @@ def find_run(store: str | Path, which: str, *, on_skip: OnSkip | None = None) ->
     begun = cells.group_by("run_id").aggregate([("started_at", "min")])
     known: list[str] = begun.sort_by([("started_at_min", "ascending"), ("run_id", "ascending")])["run_id"].to_pylist()
     if not known:
-        raise UsageError(f"no runs in {str(store)!r}")
+        raise UsageError(f"no runs in {str(store)!r}: name another --store, or measure first, as omb-py allreduce -n 2")
     if which == LAST:
         return known[-1]
     matches = [run for run in known if run == which] or [run for run in known if run.startswith(which)]

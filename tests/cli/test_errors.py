@@ -67,7 +67,7 @@ Refuse = Callable[[str], tuple[int, str]]
         ("allreduce -z0", "percentile '0': numbers above 0 and up to 100, as in -z50,90,99.9"),
         ("allreduce -z50,50", "50 is listed twice"),
         ("allreduce -clog:", "write -c, -clog or -clog:DIR"),
-        ("allreduce --validation=lg", "did you mean log? write -c, -clog or -clog:DIR"),
+        ("allreduce --validation=lg", "-clg: write -c, -clog or -clog:DIR"),
         ("allreduce --tag novalue", "tag 'novalue' is not K=V"),
         ("allreduce --store=", "--store needs a folder"),
         ("allreduce --store x --no-store", "--store and --no-store exclude each other"),
@@ -113,7 +113,7 @@ def test_bad_input(refusal: Refuse, line: str, says: str) -> None:
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("latency --backend nccl", "backend nccl has no buffers on cpu: --device cuda, rocm"),
+        ("latency --backend nccl", "backend nccl has no buffers on cpu: use --device cuda or rocm"),
         ("latency M M", "buffers M M need a GPU: "),
         ("put_latency --backend gloo", "backend gloo cannot do put_latency: Gloo has no one-sided operations: use --b"),
         ("allreduce --backend gloo --op land", "Gloo has no reduction land: it takes sum, prod, min, max, band, bor"),

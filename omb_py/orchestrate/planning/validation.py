@@ -63,8 +63,8 @@ def check_device(request: Request, offers: Mapping[str, Capabilities]) -> None:
     """
     for backend, device in request.sides:
         if device not in offers[backend].devices:
-            kinds = ", ".join(kind for kind in offers[backend].devices if kind != SIMULATED)
-            raise EnvironmentProblem(f"backend {backend} has no buffers on {device}: --device {kinds}")
+            kinds = " or ".join(kind for kind in offers[backend].devices if kind != SIMULATED)
+            raise EnvironmentProblem(f"backend {backend} has no buffers on {device}: use --device {kinds}")
         if device in GPUS and not gpu_here(device) and not ranks_may_be_elsewhere(request):
             reason, fix = device_problem(device, backend)
             if HOST_MEMORY not in offers[backend].devices:

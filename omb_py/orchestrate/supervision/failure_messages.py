@@ -8,6 +8,8 @@ from omb_py.orchestrate.supervision import launcher_output
 from omb_py.orchestrate.supervision.rank_state import RankState, behind, doing, names, numbers, position
 
 _WITHOUT_PLUGIN = "--launcher mpiexec starts ranks in this allocation without Slurm's MPI plugin"
+_DOCTOR = "omb-py doctor says what this machine can launch"
+_REACH = "check the names of the hosts, and that ssh HOST true works from here to each without a password"
 _RAISE_IT = "or raise --timeout if one step may take that long"
 _PASSING = ("listener thread failed to start",)
 """Launcher messages about passing conditions. Open MPI 5: a network interface came or went while it listed them."""
@@ -78,10 +80,9 @@ def launcher_ended(launcher: str, status: int, states: Sequence[RankState], rank
     parts = (launcher_output.first_report("\n".join(lines)), launcher_output.last_words(lines))
     words = "; it said: " + "; ".join(part for part in parts if part) if any(parts) else ""
     if len(states) < ranks:
-        return (
-            f"the launcher {launcher} {how} when {present} had reported{words}. What to do: "
-            f"{_WITHOUT_PLUGIN if launcher == 'srun' else 'omb-py doctor says what this machine can launch'}"
-        )
+        todo = _WITHOUT_PLUGIN if launcher == "srun" else _DOCTOR
+        todo = _REACH if launcher_output.unreached(lines) else todo
+        return f"the launcher {launcher} {how} when {present} had reported{words}. What to do: {todo}"
     state = min(states, key=position)
     return f"the launcher {launcher} {how} before {state.name} was done, last seen in: {doing(state)}{words}"
 

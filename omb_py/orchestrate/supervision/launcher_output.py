@@ -145,6 +145,11 @@ def last_words(lines: Sequence[str], count: int = 2) -> str:
     return "; ".join(reasons or telling[-count:])
 
 
+def unreached(lines: Sequence[str]) -> bool:
+    """Whether ssh says that it cannot reach a host."""
+    return any(_CONNECTION.search(line) for line in lines)
+
+
 _MIB = 1 << 20
 
 

@@ -80,7 +80,8 @@ def test_all_ranks_at_one_place() -> None:
 def test_a_launcher_that_ends_early_is_quoted() -> None:
     text = failure_messages.launcher_ended("toy", 1, [], 2, ["=====", "ssh: no route to host", "=   EXIT CODE: 255"])
     assert text.startswith("the launcher toy ended with exit status 1 when 0 of 2 ranks had reported; it said: ssh: no")
-    assert "doctor" in text
+    assert "that ssh HOST true works" in text
+    assert "omb-py doctor says" in failure_messages.launcher_ended("toy", 1, [], 2, ["unknown option"])
     srun = failure_messages.launcher_ended("srun", 1, [], 2, ["srun: error: Invalid MPI type 'pmix'"])
     assert "Invalid MPI type 'pmix'. What to do: --launcher mpiexec" in srun
     late = failure_messages.launcher_ended("toy", 0, [rank(0), rank(1, phase="loop", cell=0, label="bw 1 B")], 2, [])
