@@ -29,7 +29,7 @@ def test_a_file_gives_its_edges_in_order(tmp_path_factory: pytest.TempPathFactor
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("crt:1:1", "did you mean cart?"),
+        ("crt:1:1", "write cart:DIMENSIONS:RADIUS or graph:FILE"),
         ("cart", "write cart:DIMENSIONS:RADIUS"),
         ("cart:1", "write cart:DIMENSIONS:RADIUS, as cart:1:1"),
         ("cart:x:1", "as cart:1:1"),

@@ -54,7 +54,7 @@ def test_devices(device: str, maker: str, monkeypatch: pytest.MonkeyPatch) -> No
         check_choices(Request("allreduce", device=device), capabilities_of())
     monkeypatch.setattr(validation, "gpu_here", lambda device: True)
     check_choices(Request("allreduce", device=device), capabilities_of())
-    with pytest.raises(EnvironmentProblem, match=f"backend mock has no buffers on {device}: --device cpu"):
+    with pytest.raises(EnvironmentProblem, match=f"backend mock has no buffers on {device}: use --device cpu"):
         check_choices(Request("allreduce", backends=("mock",), device=device), capabilities_of())
 
 
@@ -86,7 +86,7 @@ def test_what_goes_with_a_device(fields: dict[str, Any], says: str) -> None:
 
 
 def test_nccl_has_no_buffers_on_the_host() -> None:
-    with pytest.raises(EnvironmentProblem, match="no buffers on cpu: --device cuda, rocm"):
+    with pytest.raises(EnvironmentProblem, match="no buffers on cpu: use --device cuda or rocm"):
         check_choices(Request("allreduce", backends=("nccl",)), capabilities_of())
 
 
