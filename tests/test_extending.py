@@ -90,7 +90,7 @@ def test_its_backend_has_an_option_of_its_own(ring: Path) -> None:
         ),
         ("latency --binding torch", 2, "unknown binding 'torch' for backend threads: valid: python"),
         ("latency --buffer torch", 2, "unknown buffer 'torch' for backend threads: valid: numpy"),
-        ("latency -d sim", 3, "backend threads has no buffers on sim: --device cpu"),
+        ("latency -d sim", 3, "backend threads has no buffers on sim: use --device cpu"),
         (
             "latency --timing event",
             2,
