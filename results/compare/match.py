@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -27,6 +28,8 @@ PAIR_TAG = tags.COMPARE_PAIR
 """Tag of a row of a comparison: the number of its pair of launches, whose order was drawn at random."""
 BOUNDED_TAG = tags.COMPARE_BOUNDED
 """Tag of a row of a comparison in which launches of another kind count only up to a bound."""
+ALPHA_TAG = tags.COMPARE_ALPHA
+"""Tag of a row of a comparison whose chance of a false verdict is not the usual one."""
 SOURCE = "source"
 _KEY = "comparability_key"
 PROGRAM = "program or placement"
@@ -36,6 +39,7 @@ _HOW = ("thread_level", "parameters")
 """Columns that a comparison may be about, and that may also distinguish cells of one side.
 
 :data:`_WHO` distinguishes cells where a side has several values at all, :data:`_HOW` where a cell has several."""
+_SHARE = re.compile(r"0\.\d{1,20}")
 _NOT_WHAT = frozenset({"pass"})
 """Parameters that number repetitions."""
 COLUMNS = tuple(
@@ -270,6 +274,13 @@ def rounds_of(rows: Iterable[Row]) -> int:
 def is_bounded(row: Row) -> bool:
     """Whether launches of another kind count only up to a bound in the comparison that has measured a row."""
     return BOUNDED_TAG in dict(row.get("tags") or {})
+
+
+def alpha_of(rows: Iterable[Row], usual: float) -> float:
+    """The chance of a false verdict that was declared for a stored comparison; `usual` where none was."""
+    texts = {dict(row.get("tags") or {}).get(ALPHA_TAG, "") for row in rows}
+    declared = [float(text) for text in texts if _SHARE.fullmatch(text)]
+    return min((alpha for alpha in declared if 0 < alpha < 1), default=usual)
 
 
 def _counted(row: Row, tag: str) -> int:

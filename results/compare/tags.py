@@ -17,6 +17,8 @@ COMPARE_SIDE: Final = "compare_side"
 COMPARE_PAIR: Final = "compare_pair"
 COMPARE_BOUNDED: Final = "compare_bounded"
 """Written where launches of another kind count only up to a bound, as in a tuning's proof."""
+COMPARE_ALPHA: Final = "compare_alpha"
+"""The chance of a false verdict that one of several comparisons was given, as each setting's in a tuning's proof."""
 LINKS_PART: Final = "links_part"
 TUNE_SETTING: Final = "tune_setting"
 """Name of the setting of a launch of ``omb-py tune``; ``default`` is the library as it is."""
@@ -39,6 +41,7 @@ BOOKKEEPING: Final = frozenset(
         COMPARE_ROUNDS,
         COMPARE_PAIR,
         COMPARE_BOUNDED,
+        COMPARE_ALPHA,
         LINKS_PART,
         TUNE_BLOCK,
     }

@@ -23,7 +23,17 @@ from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.printers import Kept
 from omb_py.orchestrate.running.run import new_run, start
 from omb_py.results.compare.judge import Launched, Rules
-from omb_py.results.compare.match import BOUNDED_TAG, PAIR_TAG, ROUND_TAG, ROUNDS_TAG, SIDE_TAG, SIDES, Side, from_row
+from omb_py.results.compare.match import (
+    ALPHA_TAG,
+    BOUNDED_TAG,
+    PAIR_TAG,
+    ROUND_TAG,
+    ROUNDS_TAG,
+    SIDE_TAG,
+    SIDES,
+    Side,
+    from_row,
+)
 from omb_py.results.compare.report import AA, COMPARE, Report, report_of
 from omb_py.results.compare.select_launches import Launches
 from omb_py.results.statistics.sides.combined_rounds import can_show
@@ -123,6 +133,7 @@ class Measurer:
         request = spec.requests[0]
         of_round = {ROUND_TAG: str(number), ROUNDS_TAG: str(self.rules.rounds), PAIR_TAG: str(pair)}
         of_round |= {BOUNDED_TAG: "1"} if self.rules.bounded else {}
+        of_round |= {ALPHA_TAG: f"{self.rules.alpha:.20f}"} if self.rules.alpha != Rules().alpha else {}
         tags = {**request.tags, SIDE_TAG: side, **of_round}
         run = Run(
             self.main.run_id,

@@ -9,7 +9,7 @@ from pathlib import Path
 from omb_py.errors import UsageError
 from omb_py.orchestrate.compare.checks import check_common
 from omb_py.results.compare.judge import Rules
-from omb_py.results.compare.match import is_bounded, rounds_of
+from omb_py.results.compare.match import alpha_of, is_bounded, rounds_of
 from omb_py.results.compare.report import Report, report_of
 from omb_py.results.compare.select_launches import check_apart, read_comparison, read_side
 from omb_py.results.statistics.sides.combined_rounds import MOST_ROUNDS
@@ -44,7 +44,12 @@ def compare_stored(names: Sequence[str], store: Path, rules: Rules) -> Report:
     if len(names) == 1:
         base, new = read_comparison(names[0], store)
         rows = [*base.rows, *new.rows]
-        rules = replace(rules, rounds=rounds_of(rows), bounded=any(map(is_bounded, rows)))
+        rules = replace(
+            rules,
+            rounds=rounds_of(rows),
+            bounded=any(map(is_bounded, rows)),
+            alpha=alpha_of(rows, rules.alpha),
+        )
     elif len(names) == 2:
         base, new = (read_side(name, store) for name in names)
         check_apart(base, new)

@@ -82,6 +82,18 @@ def test_compare_shows_the_proof_again_with_the_same_verdicts(whole: dict[str, A
         assert (answer.verdict, answer.ratio, answer.low) == (cell["verdict"], cell["ratio"], cell["low"])
 
 
+def test_each_of_several_proofs_is_shown_again_with_its_part_of_the_error_rate(tune: Run, tmp_path: Path) -> None:
+    _, report, _ = tune("ring flat", f"{TREE_AND_RING},algorithm=flat:1us:4ns", "-m 64,64K")
+    assert len(report["proofs"]) == 2
+    for run in report["proofs"]:
+        again = compare_stored([run], tmp_path / "s", Rules())
+        (judged,) = again.judged
+        size = again.matched.cells[0].base["size_bytes"]
+        proved = next(cell for cell in report["proof"] if cell["size_bytes"] == size)
+        assert again.rules.alpha == 0.005
+        assert (judged.answers["median"].low, judged.answers["median"].high) == (proved["low"], proved["high"])
+
+
 def test_equal_algorithms_give_no_rule_and_no_file(tune: Run, tmp_path: Path) -> None:
     code, report, _ = tune("same", "algorithm=tree:2us:1ns,algorithm=same:2us:1ns")
     assert (code, report["rules"], report["files"]) == (0, [], [])

@@ -13,6 +13,7 @@ from omb_py.results.compare.match import (
     ROUND_TAG,
     ROUNDS_TAG,
     Matched,
+    alpha_of,
     differing,
     from_row,
     match,
@@ -108,6 +109,14 @@ def test_a_stored_proof_of_a_tuning_is_judged_with_its_bounds(row: Make) -> None
     plain = [row(0, tags={PAIR_TAG: "0"})], [row(1, tags={PAIR_TAG: "0"})]
     proof = [row(0, tags={PAIR_TAG: "0", BOUNDED_TAG: "1"})], [row(1, tags={PAIR_TAG: "0", BOUNDED_TAG: "1"})]
     assert [match(*sides).cells[0].rounds[0].bounded for sides in (plain, proof)] == [False, True]
+
+
+def test_a_strange_part_of_the_error_rate_is_not_believed(row: Make) -> None:
+    def alpha(text: str) -> float:
+        return alpha_of([row(tags={"compare_alpha": text})], 0.01)
+
+    assert alpha("0.005") == 0.005 and alpha("1e-3") == 0.01 and alpha("0.0005") == 0.0005
+    assert {alpha(text) for text in ("", "nan", "0.0", "1.5", "-0.1", "x", "1e400")} == {0.01}
 
 
 def test_rounds_are_kept_apart(row: Make) -> None:
