@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.engine.devices import FUNCTIONS, GPU_KINDS, arrays, chosen, open_device
+from omb_py.engine.devices import FUNCTIONS, GPU_KINDS, arrays, chosen, gpu, open_device
 from omb_py.engine.devices.gpu import OWN, SYMBOLS, Gpu, count_gpus
 from omb_py.engine.devices.memory import DeviceMemory
 from omb_py.engine.devices.sharing import crowd, refuse_sharing
@@ -307,3 +307,8 @@ def test_the_word_that_holds_a_stream_back_is_of_the_kind_that_hip_wants(
     assert gpu.allocate_mapped(nbytes) == address
     gpu.free(address)
     assert freed == ["device 5000" if address == 0x5000 else "host 9000"]
+
+
+def test_cupy_is_what_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu, "import_module", lambda name: f"the package {name}")
+    assert gpu.load_cupy("cuda") == "the package cupy"

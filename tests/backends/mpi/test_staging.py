@@ -268,3 +268,9 @@ class TestProbe:
         """The MPI libraries of PyPI were built without CUDA; Intel's needs a variable."""
         found = aware.report("cuda")
         assert not found.aware and found.reason and found.fix
+
+
+def test_where_nothing_answers_device_memory_is_not_counted_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aware, "_child", lambda *question: {"error": "it hung"})
+    support = aware.report("cuda")
+    assert not support.aware and "it could not be asked (it hung)" in str(support)

@@ -8,7 +8,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pytest
 
+from omb_py.backends.nccl import session
+from omb_py.backends.nccl.python_bindings.by_nccl4py import Nccl4pyBinding
 from omb_py.backends.nccl.runner import NcclRunner
 from omb_py.engine.devices import synchronise
 from omb_py.engine.native import opcodes
@@ -54,3 +57,27 @@ def test_a_call_that_blocks_is_left_to_the_abort() -> None:
     assert time.monotonic() - began >= 0.01 and word[2] == 0 and rows[0, opcodes.ARG0 + 5] == 0
     runner._running = None
     runner.revoke([COMM], enough_s=60)  # nothing runs
+
+
+def test_the_time_of_the_first_communicator_is_in_microseconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    waiting: Any = SimpleNamespace(_start_us=5.0, started=None, rank=3)
+    monkeypatch.setattr(session.time, "perf_counter_ns", lambda: 3_000_000)
+    session.NcclSession._started(waiting, 1_000_000)
+    assert waiting.started == {"init": {3: 2005.0}}
+    session.NcclSession._started(waiting, 0)
+    assert waiting.started == {"init": {3: 2005.0}}, "of later ones nothing is noted"
+
+
+@pytest.mark.parametrize(
+    ("version", "op", "has"),
+    [
+        ("2.28.3", "alltoall", True),
+        ("2.30", "gather", True),
+        ("2.27.9", "alltoall", False),
+        ("2.28.3", "allreduce", False),
+        ("of unknown version", "alltoall", False),
+    ],
+)
+def test_nccl4py_has_the_newer_collectives_where_the_library_has(version: str, op: str, has: bool) -> None:
+    binding: Any = SimpleNamespace(library_version=version, comm=SimpleNamespace(alltoall=print, gather=print))
+    assert bool(Nccl4pyBinding.has(binding, op)) == has

@@ -10,12 +10,13 @@ from urllib.parse import urlsplit
 
 import pandas as pd
 import pytest
+from dash import dcc, html
 from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.cli import main
 from omb_py.dashboards.base.selection import Selection
-from omb_py.dashboards.explorer import grid
+from omb_py.dashboards.explorer import grid, layout
 from omb_py.dashboards.explorer.app import SHARED, make
 from omb_py.dashboards.explorer.data import FILTERS, Data
 from omb_py.dashboards.explorer.guard import is_loopback
@@ -59,6 +60,12 @@ def test_a_link_holds_everything(state: State) -> None:
 @given(st.text())
 def test_no_link_is_an_error(text: str) -> None:
     assert parse(text).view in VIEWS
+
+
+def test_the_theme_of_the_browser_is_called_so() -> None:
+    for name, is_said in (("theme", True), ("curves", False)):
+        options = layout._radio(dcc, html, name, ["auto", "dark"], "auto").children[1].options
+        assert (options[0] == {"label": "as the browser", "value": "auto"}) == is_said
 
 
 def test_a_filter_selects(data: Data) -> None:

@@ -58,6 +58,9 @@ def test_the_board_is_a_valid_figure(found: Verdicts) -> None:
     assert {trace.name for trace in view.figure.data} == {"fail", "marginal"} and len(view.rows) == 3
     assert shortened("a" * 30 + ", 1 KiB, 4 ranks") == "aaaaaaaaa…, 1 KiB, 4 ranks" and shortened("short") == "short"
     assert view.rows[0][6] == "FAIL", "worst first"
+    undecided = next(trace for trace in view.figure.data if trace.name == "marginal")
+    low, high = undecided.customdata[:2]
+    assert low < 1 < high, "the ends of the interval, as shares of the limit"
 
 
 def test_a_page_without_anything_measured(found: Verdicts, tmp_path: Path) -> None:

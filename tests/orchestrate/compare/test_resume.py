@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from omb_py.cli import main
-from omb_py.errors import Interrupted, LaunchFailed
+from omb_py.errors import Interrupted, LaunchFailed, UsageError
 from omb_py.orchestrate.compare import session
+from omb_py.orchestrate.compare.resume import check_same
 from omb_py.orchestrate.running import run as running
 
 NOISE = "launch=0.005,noise=0.01"
@@ -176,3 +177,9 @@ def test_the_design_is_a_file_beside_the_reports(run, interrupt, tmp_path: Path)
     (begun,) = (tmp_path / "s" / ".reports").glob("*.begun")
     design = json.loads(begun.read_text())
     assert design["launches"] == 8 and design["seed"] == 7 and set(design["sides"]) == {"BASE", "NEW"}
+
+
+@pytest.mark.parametrize("began", ["mpi", "x" * 80])
+def test_only_what_is_short_on_both_sides_is_quoted(began: str) -> None:
+    with pytest.raises(UsageError, match="was begun with other sides: "):
+        check_same("r1", {"sides": began}, {"sides": "y" * 80 if began == "mpi" else "mock"})

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -23,6 +23,7 @@ from omb_py.errors import UsageError
 from omb_py.options.request import Request
 from omb_py.orchestrate.planning.backend_selection import narrowed
 from omb_py.orchestrate.planning.plan import plan_all
+from omb_py.orchestrate.running import rank_process
 from omb_py.orchestrate.running.rank_process import measure_on, numbers_on_node, reserve
 from omb_py.orchestrate.running.run import new_run, spec_of
 from omb_py.suites.registry import find as benchmark
@@ -131,3 +132,10 @@ def test_debug_tells_what_the_start_was_made_of(debug: bool) -> None:
     for note in notes:
         assert note.startswith("start of rank 0: ")
         assert [part.rpartition(" ")[0] for part in note.partition(" s: ")[2].split(", ")] == stages
+
+
+def test_a_failure_that_is_no_step_is_told_in_its_own_words() -> None:
+    position = rank_process.Position()
+    position.session = cast(Any, SimpleNamespace(doing=lambda step: "bcast"))
+    failure = rank_process._explain(RuntimeError("no more"), position)
+    assert failure == "a rank failed: RuntimeError: no more"

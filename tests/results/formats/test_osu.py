@@ -8,7 +8,9 @@ import pytest
 
 from omb_py import __version__
 from omb_py.errors import UsageError
+from omb_py.results.formats import osu
 from omb_py.results.formats.osu import OsuText, text_of
+from omb_py.results.formats.osu_dialects import dialect
 from omb_py.results.formats.osu_titles import TITLES
 
 TAIL = (50, 90, 99)
@@ -437,3 +439,14 @@ class TestNeighborhood:
     def test_a_grid_of_two_dimensions(self) -> None:
         row = {**self.ROW, "parameters": {"neighborhood": "cart:2:1"}}
         assert text_of(row, False, False, ()).header("char").startswith("Dimensions size = 2 2 \n")
+
+
+def test_a_dialect_knows_both_numbers_of_its_version() -> None:
+    assert dialect("omb-5.6").number == (5, 6)
+
+
+@pytest.mark.parametrize(
+    ("metrics", "full"), [({"rank_min_us": 1.0}, True), ({"min_comm": 1.0}, True), ({}, False), (None, False)]
+)
+def test_an_imported_row_says_whether_it_was_printed_in_full(metrics: dict[str, float] | None, full: bool) -> None:
+    assert osu.printed({"metrics": metrics}) == (full, ())

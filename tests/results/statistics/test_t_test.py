@@ -117,3 +117,9 @@ def test_a_change_that_is_out_of_reach() -> None:
     estimate = t.Estimate(0.0, 1.0, 9.0, 10, 10, paired=True)
     assert t.launches_needed(estimate, 1.001, 0.01, 0.8) is None
     assert t.launches_needed(estimate, 1.0, 0.01, 0.8) is None
+
+
+def test_unequal_numbers_of_launches_count_as_their_harmonic_mean() -> None:
+    unequal, equal = (t.Estimate(0.0, 0.05, 10.0, base, new, paired=False) for base, new in ((4, 12), (6, 6)))
+    needed = t.launches_needed(equal, 1.02, 0.01, 0.8)
+    assert t.launches_needed(unequal, 1.02, 0.01, 0.8) == needed and needed is not None and needed > 6

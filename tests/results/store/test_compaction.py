@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -323,3 +324,14 @@ class TestVerify:
         found = {c.path.name: (c.state, c.note) for c in verify(store) if c.state != "ok"}
         assert found["r1-0.parquet"] == ("misplaced", "its launches are of 2026-11-01")
         assert found["z.parquet"][0] == "misplaced" and found["foreign.parquet"][0] == "foreign"
+
+
+@pytest.mark.parametrize(
+    ("sizes", "together"),
+    [([60, 60, 30], [[60], [60, 30]]), ([10, 10, 10, 10, 10], [[10, 10, 10], [10, 10]]), ([50, 50], [[50, 50]])],
+)
+def test_a_group_is_bounded_by_files_and_by_bytes(sizes, together, monkeypatch) -> None:
+    monkeypatch.setattr(module, "FILES", 3)
+    monkeypatch.setattr(module, "BYTES", 100)
+    groups = module._bounded([], [SimpleNamespace(size=size) for size in sizes])
+    assert [[entry.size for entry in group] for group in groups] == together

@@ -5,6 +5,7 @@ import json
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -259,3 +260,10 @@ def test_a_living_writer_in_another_process_is_seen(tmp_path) -> None:
         assert [(r.state, r.cells) for r in recover(tmp_path)] == [("running", 1)]
         process.kill()
     assert [(r.state, r.cells) for r in recover(tmp_path)] == [("recovered", 1)]
+
+
+def test_a_journal_of_before_the_locks_were_noted_was_locked(tmp_path) -> None:
+    """Its lock could be had, so its writer is gone, whoever has its process number now."""
+    header = {"host": socket.gethostname(), "pid": os.getpid()}
+    assert recovery._maybe_alive(header, locks=True) == ""
+    assert recovery._maybe_alive(header, locks=False) != ""

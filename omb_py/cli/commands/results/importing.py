@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections import Counter
@@ -18,6 +19,8 @@ from omb_py.options.request import DEFAULT_STORE
 from omb_py.results.importers.storing import Imported, Options, check_benchmark, columns_of, store_bytes
 
 STDIN = "-"
+MOST_BYTES = 128 << 20
+"""A text takes up to seven times its length in memory while its lines are read."""
 IMPORT_HELP = (
     "Files of other tools into the store: text of OMB 5.3 to 8.0, OMB-Py, nccl-tests, rccl-tests and Intel MPI "
     "Benchmarks, "
@@ -120,13 +123,17 @@ def _import(source: str, store: Path, options: Options) -> str | None:
 
 
 def _content(source: str) -> tuple[bytes, float]:
-    if source == STDIN:
-        return sys.stdin.buffer.read(), time.time()
     try:
-        path = Path(source)
-        return path.read_bytes(), path.stat().st_mtime
+        if source == STDIN:
+            data, changed = sys.stdin.buffer.read(MOST_BYTES + 1), time.time()
+        else:
+            with Path(source).open("rb") as file:
+                data, changed = file.read(MOST_BYTES + 1), os.fstat(file.fileno()).st_mtime
     except OSError as error:
         raise UsageError(f"cannot read it: {(error.strerror or str(error)).lower()}") from None
+    if len(data) > MOST_BYTES:
+        raise UsageError(f"it has more than {MOST_BYTES >> 20} MiB: split it between two tables")
+    return data, changed
 
 
 def _line(source: str, imported: Imported, store: Path) -> str:

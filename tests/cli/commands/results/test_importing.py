@@ -13,6 +13,7 @@ import pytest
 
 import omb_py
 from omb_py.cli import main
+from omb_py.cli.commands.results import importing
 from omb_py.results.store.read import files, read_provenance
 from tests.results.importers import nccl_texts
 from tests.results.importers.imb_texts import MPI1
@@ -91,6 +92,16 @@ def test_columns_that_the_log_does_not_say(run: Run) -> None:
     code, _, _ = run("import allreduce.log --set ranks=8 --set library_version=5.0.7 --started-at 2026-01-02T03:04")
     [row] = omb_py.load("store").to_dict("records")
     assert code == 0 and (row["ranks"], row["library_version"], row["date"]) == (8, "5.0.7", "2026-01-02")
+
+
+@pytest.mark.parametrize("source", ["long.log", "-"])
+def test_a_text_that_would_fill_the_memory_is_refused(source: str, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importing, "MOST_BYTES", 1 << 20)
+    text = b"8 1.0 " * (1 << 18)
+    Path("long.log").write_bytes(text)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+    code, _, err = run(f"import {source}")
+    assert code == 2 and "it has more than 1 MiB: split it between two tables" in err
 
 
 def test_stdin(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
