@@ -125,11 +125,14 @@ def prepared(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def tags_text(tags: Any, sided: bool) -> str:
-    """Tags as text without those by which omb-py numbers rows; that of a comparison's side only where `sided`."""
+    """Tags as text without those by which omb-py numbers rows; that of a comparison's side only where `sided`.
+
+    In a tuning's proof the setting says more than the side.
+    """
     if not isinstance(tags, Mapping):
         return map_text(tags)
     known = tag_names.telling(tags)
-    if not sided:
+    if not sided or tag_names.TUNE_PROOF in tags:
         known.pop(tag_names.COMPARE_SIDE, None)
     return map_text(known)
 
@@ -271,10 +274,18 @@ def sizes(rows: pd.DataFrame) -> list[int]:
     return sorted(int(size) for size in rows["size_bytes"].dropna().unique())
 
 
+_SIDED = re.compile(rf"(?:^|(?<=, )){tag_names.COMPARE_SIDE}=")
+_PROVED = re.compile(rf"(?:^|(?<=, )){tag_names.TUNE_PROOF}=(.*?)(?=, [^ =,]+=|$)")
+
+
 def word(column: str, value: Any) -> str:
-    """A value for a label: ``4 ranks``."""
+    """A value for a label.
+
+    >>> word("ranks", 4), word("tags", "compare_side=NEW, rack=a3"), word("tags", "tune_proof=ring")
+    ('4 ranks', 'NEW, rack=a3', 'tuned (ring)')
+    """
     if column == "tags":
-        return "" if theme.absent(value) else str(value)
+        return "" if theme.absent(value) else _PROVED.sub(r"tuned (\1)", _SIDED.sub("", str(value)))
     if theme.absent(value):
         return f"no {column}"
     return WORDS.get(column, "{}").format(value)
@@ -309,7 +320,18 @@ def _label(shown: Sequence[str], known: Mapping[str, Any], rows: pd.DataFrame) -
             text = f"{rows['library'].iloc[0]} {version}".strip()
         if text:
             words[text] = None
-    return " · ".join(words)
+    return " · ".join(words) or full_name({name: rows[name].iloc[0] for name in _NAME if name in rows})
+
+
+_NAME = ("backend", "library", "library_version")
+
+
+def full_name(values: Mapping[str, Any]) -> str:
+    """``Open MPI 5.0.11``; the backend where no library is known."""
+    library = values.get("library")
+    name = str(values.get("backend") or "unknown") if theme.absent(library) else str(library)
+    version = values.get("library_version")
+    return name if theme.absent(version) else f"{name} {version}"
 
 
 def _telling(rows: pd.DataFrame, names: Sequence[str]) -> list[str]:

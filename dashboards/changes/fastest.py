@@ -69,6 +69,8 @@ def title(name: str, known: Points, fastest: Mapping[int, Mapping[int, str | Non
     decided = [(grid.said(grid.across, x), side) for x, side in places.items() if side is not None]
     whole = len(decided) == len(places)
     every = "at every size" if grid.across == "size_bytes" else "at every number"
+    if len(places) < len({x for values in middles.values() for x in values}):
+        every += " that several measured"
     if decided:
         text = stretches(decided, whole, every)
     elif min(float(table["launches"].min()) for table in known.of(panel).values()) < 2:

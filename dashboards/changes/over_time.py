@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from omb_py.dashboards.base import series
 from omb_py.dashboards.changes.ratios import ALPHA, LOG
-from omb_py.dashboards.changes.sides import COLUMNS, KEY, VERSION, full_name
+from omb_py.dashboards.changes.sides import COLUMNS, KEY, VERSION
 from omb_py.results.statistics.change_points import DELTA, LEAST, SHORTEST
 from omb_py.results.statistics.multiple_testing import holm
 from omb_py.results.statistics.t_test import paired, welch
@@ -37,7 +38,7 @@ class Launches:
     def name(self, subject: int) -> str:
         """``allreduce over Open MPI``."""
         values = {name: value for name, value in self.subjects[subject].items() if name != VERSION}
-        return f"{values['benchmark']} over {full_name(values)}"
+        return f"{values['benchmark']} over {series.full_name(values)}"
 
 
 @dataclass(frozen=True)

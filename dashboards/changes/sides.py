@@ -248,7 +248,7 @@ def _order(side: Side) -> tuple[Any, ...]:
 
 def _names(known: list[dict[str, Any]]) -> list[str]:
     """Library and version of each, and of those with the same ones what tells them apart."""
-    names = [full_name(values) for values in known]
+    names = [series.full_name(values) for values in known]
     alike: dict[str, list[dict[str, Any]]] = {}
     for name, values in zip(names, known, strict=True):
         alike.setdefault(name, []).append(values)
@@ -257,11 +257,3 @@ def _names(known: list[dict[str, Any]]) -> list[str]:
         differing = [n for n in values if len({str(other[n]) for other in alike[name]}) > 1]
         texts.append(" · ".join([name, *(w for n in differing if (w := series.word(n, values[n])))]))
     return texts
-
-
-def full_name(values: Mapping[str, Any]) -> str:
-    """``Open MPI 5.0.11``; the backend where no library is known."""
-    library = values.get(LIBRARY)
-    name = str(values.get("backend") or "unknown") if theme.absent(library) else str(library)
-    version = values.get(VERSION)
-    return name if theme.absent(version) else f"{name} {version}"

@@ -13,7 +13,7 @@ from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.reading import read_prepared
 from omb_py.dashboards.base.view import plural
 from omb_py.dashboards.views import lower_bounds
-from omb_py.dashboards.views.cells import COLUMNS, RANK_LISTS, Cells, Panel, split_guidelines, split_links
+from omb_py.dashboards.views.cells import COLUMNS, RANK_LISTS, Cells, Panel, split, split_links
 from omb_py.dashboards.views.fits import MESSAGES
 from omb_py.errors import UsageError
 from omb_py.results.analysis.series import WHO
@@ -156,11 +156,10 @@ class Data:
 
     def cells(self, chosen: pd.DataFrame) -> Cells:
         """Some of the rows, as the views of the registry take them."""
-        guidelines, others = split_guidelines(chosen)
-        links, rows = split_links(others)
+        rows, *others = split(chosen)
         # categories that are left only among what was split off would show as empty groups
         rows = used(rows) if len(rows) < len(chosen) else rows
-        return _Chosen(self.store, rows, guidelines, links, self._provenance, data=self)
+        return _Chosen(self.store, rows, *others, self._provenance, data=self)
 
     def bounds(self, benchmarks: Collection[str]) -> pd.DataFrame:
         """Lower bounds of some benchmarks from all cells of the store; computed once until files change."""

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import theme
 from omb_py.dashboards.base.view import View, plural, records, table
+from omb_py.results.compare.tags import TUNE_DEFAULT
 from omb_py.results.formats.units import size_text
 
 if TYPE_CHECKING:
     import pandas as pd
 
-DEFAULT = "default"
 MOST_WRITTEN = 14
 """Sizes up to which the margins are written into the map."""
 
@@ -26,14 +26,14 @@ def winners(best: pd.DataFrame, what: str) -> View:
     """
     sizes = sorted({int(size) for size in best["size_bytes"]})
     counts = sorted({int(ranks) for ranks in best["ranks"]})
-    settings = [DEFAULT, *sorted(set(best["setting"]) - {DEFAULT})]
+    settings = [TUNE_DEFAULT, *sorted(set(best["setting"]) - {TUNE_DEFAULT})]
     cells = {(int(r.ranks), int(r.size_bytes)): r for r in records(best)}
     grid = [[cells.get((ranks, size)) for size in sizes] for ranks in counts]
     y = [plural(ranks, "rank") for ranks in counts]
     written = len(sizes) <= MOST_WRITTEN
     data: list[dict[str, Any]] = []
     for number, setting in enumerate(settings):
-        colour = theme.GREY if setting == DEFAULT else theme.colour(number - 1)
+        colour = theme.GREY if setting == TUNE_DEFAULT else theme.colour(number - 1)
         mine = [[cell if cell is not None and cell.setting == setting else None for cell in row] for row in grid]
         if not any(cell is not None for row in mine for cell in row):
             continue
@@ -61,7 +61,7 @@ def winners(best: pd.DataFrame, what: str) -> View:
     )
     # above the map, since a share of its small height below it is not enough for the title of the axis
     layout["legend"] = {**layout["legend"], "y": 1.02, "yanchor": "bottom"}
-    faster = best[best["setting"] != DEFAULT]
+    faster = best[best["setting"] != TUNE_DEFAULT]
     title = f"{what}: the default is the fastest at every size"
     if len(faster):
         title = f"{what}: another setting is the fastest at {len(faster)} of {plural(len(best), 'size')}"

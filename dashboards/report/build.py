@@ -12,7 +12,7 @@ from omb_py.dashboards.base.reading import read_prepared
 from omb_py.dashboards.base.selection import Selection
 from omb_py.dashboards.base.view import Item, View, plural
 from omb_py.dashboards.views import registry
-from omb_py.dashboards.views.cells import COLUMNS, Cells, split_guidelines, split_links
+from omb_py.dashboards.views.cells import COLUMNS, Cells, split
 from omb_py.dashboards.views.overview import summary
 from omb_py.dashboards.views.repro_commands import Commands
 from omb_py.results.store.provenance import provenance_of
@@ -79,7 +79,8 @@ def report(store: Path, selection: Selection) -> Report:
     """
     skipped: list[tuple[str, str]] = []
     cells = read_cells(store, selection, skipped)
-    parts = [cells.rows, cells.links.assign(benchmark="links"), cells.guidelines.assign(benchmark="guidelines")]
+    others = [cells.links.assign(benchmark="links"), cells.guidelines.assign(benchmark="guidelines")]
+    parts = [cells.rows, cells.trials, *others]
     page = Report(str(store), selection.words(), skipped, summary(parts))
     commands = Commands(cells.provenance)
     evidence: dict[tuple[str, str], tuple[registry.Tab, View]] = {}
@@ -121,13 +122,12 @@ def read_cells(store: Path, selection: Selection, skipped: list[tuple[str, str]]
 
     frame = read_prepared(store, COLUMNS, skip, selection)
     count = len(frame)
-    guidelines, frame = split_guidelines(frame)
-    links, rows = split_links(frame)
+    rows, *others = split(frame)
+    del frame
     return Cells(
         store,
         series.occurring(rows) if len(rows) < count else rows,
-        guidelines,
-        links,
+        *others,
         provenance_of(store),
         whole=not selection,
         on_skip=skip,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +15,7 @@ from omb_py.dashboards.changes.late_nodes import LateNode, late_nodes
 from omb_py.dashboards.views import fits, lower_bounds
 from omb_py.results.checks.guidelines import FAMILY as GUIDELINES
 from omb_py.results.checks.pair_sweeps import MARKS
+from omb_py.results.compare.tags import TUNE_SETTING
 from omb_py.results.store.paths import OnSkip, pass_over
 from omb_py.results.store.read import load
 
@@ -27,6 +28,7 @@ RANK_LISTS = ("rank_mean_us", "slowest_rank_share", "hosts")
 """Columns that late ranks are found in."""
 MOST_RANKED = 64
 """Launches in which late ranks are looked for: their lists are in no index, so each is a file that is opened."""
+_TRIED = [re.compile(rf"(?:^|, ){TUNE_SETTING}=")]
 _SWEEP_MARKS = [re.compile(rf"(?:^|, ){mark}=") for mark in MARKS]
 
 
@@ -63,11 +65,13 @@ class Cells:
 
     store: Path
     rows: pd.DataFrame
-    """Prepared cells (:func:`omb_py.dashboards.base.series.prepared`) with :data:`COLUMNS`, without the two below."""
+    """Prepared cells (:func:`omb_py.dashboards.base.series.prepared`) with :data:`COLUMNS`, without the three below."""
     guidelines: pd.DataFrame
     """Cells that ``omb-py guidelines`` measured; prepared."""
     links: pd.DataFrame
     """Cells that ``omb-py links`` measured; prepared."""
+    trials: pd.DataFrame
+    """Cells that ``omb-py tune`` measured in its search, of other settings than the library's own; prepared."""
     provenance: Callable[[str], Mapping[str, Any]]
     """Launch → its provenance record."""
     whole: bool = False
@@ -143,6 +147,23 @@ class Cells:
         return series.prepared(rows)
 
 
+class Parts(NamedTuple):
+    """The fields of :class:`Cells` with rows."""
+
+    rows: pd.DataFrame
+    guidelines: pd.DataFrame
+    links: pd.DataFrame
+    trials: pd.DataFrame
+
+
+def split(frame: pd.DataFrame) -> Parts:
+    """Prepared cells, apart by who looks at them."""
+    guidelines, rest = split_guidelines(frame)
+    links, rest = split_links(rest)
+    trials, rest = _apart(rest, "tags", _TRIED)
+    return Parts(rest, guidelines, links, trials)
+
+
 def split_guidelines(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The rows of guidelines, and the others."""
     chosen = frame["family"].eq(GUIDELINES).fillna(False).astype(bool)
@@ -151,10 +172,15 @@ def split_guidelines(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def split_links(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The rows of sweeps over pairs of nodes, and the others; of prepared cells."""
-    known = [text for text in frame["parameters"].unique() if all(mark.search(str(text)) for mark in _SWEEP_MARKS)]
+    return _apart(frame, "parameters", _SWEEP_MARKS)
+
+
+def _apart(frame: pd.DataFrame, column: str, marks: Sequence[re.Pattern[str]]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The rows whose text in a column has all of the marks, and the others."""
+    known = [text for text in frame[column].unique() if all(mark.search(str(text)) for mark in marks)]
     if not known:
         return frame[:0], frame
-    chosen = frame["parameters"].isin(known)
+    chosen = frame[column].isin(known)
     return frame[chosen], frame[~chosen]
 
 

@@ -15,7 +15,7 @@ from omb_py.dashboards.base.view import Shown
 from omb_py.dashboards.views import anomalies, comparisons, fits, guidelines, links, over_size, overview, samples
 from omb_py.dashboards.views.cells import Cells
 from omb_py.dashboards.views.first_screen import first_screen, first_screen_in_report
-from omb_py.dashboards.views.tuning import winners
+from omb_py.dashboards.views.tuning import default_and_tuned, winners
 
 Views = Callable[..., Iterable[Shown]]
 """Called with the cells, and by keyword with the inputs of its entry."""
@@ -48,7 +48,7 @@ class Need(NamedTuple):
 
 CELLS = Need(
     lambda cells: len(cells.rows) > 0,
-    "What fits these filters was measured by omb-py guidelines or links, which have views of their own.",
+    "What fits these filters was measured by omb-py guidelines, links or tune, which have views of their own.",
 )
 GUIDELINES = Need(
     lambda cells: len(cells.guidelines) > 0,
@@ -57,6 +57,11 @@ GUIDELINES = Need(
 LINKS = Need(
     lambda cells: len(cells.links) > 0,
     "No sweep over all pairs of nodes is among what is chosen: omb-py links.",
+)
+
+TUNED = Need(
+    lambda cells: len(cells.trials) + len(cells.rows) > 0,
+    "Nothing among what is chosen was tuned: omb-py tune.",
 )
 
 
@@ -185,11 +190,21 @@ ENTRIES: list[Entry] = [
         report=InReport(70),
     ),
     Entry(
+        "tuned",
+        "Compare",
+        "default against tuned",
+        default_and_tuned,
+        TUNED.otherwise,
+        needs=TUNED,
+        report=InReport(4, most=6, commands=False),
+    ),
+    Entry(
         "winners",
         "Compare",
         "which setting wins where",
         winners,
-        "Nothing among what is chosen was tuned: omb-py tune.",
+        TUNED.otherwise,
+        needs=TUNED,
         report=InReport(75, commands=False),
     ),
     Entry("pairs", "Health", "pairs of nodes", links.sweeps, LINKS.otherwise, needs=LINKS, report=InReport(80, most=4)),

@@ -1,43 +1,124 @@
-"""Launches of ``omb-py tune``: which setting wins where, a view for each library and collective."""
+"""Launches of ``omb-py tune``: the default against what was tuned, and which setting won where in the search."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-from omb_py.dashboards.base.view import Shown
-from omb_py.dashboards.figures.winners import DEFAULT
+from omb_py.dashboards.base import series
+from omb_py.dashboards.base.view import Shown, View, listed
+from omb_py.dashboards.changes.fastest import fastest_at
+from omb_py.dashboards.changes.fastest import title as finding
+from omb_py.dashboards.figures import multiples
 from omb_py.dashboards.figures.winners import winners as winners_view
 from omb_py.dashboards.views.cells import Cells
-from omb_py.results.compare.tags import TUNE_SETTING
+from omb_py.results.compare.tags import TUNE_DEFAULT, TUNE_PROOF, TUNE_SETTING
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_SETTING = re.compile(rf"(?:^|, ){TUNE_SETTING}=(.*?)(?=, [a-z_]+=|$)")
 _BY = ["benchmark", "backend", "library", "library_version", "binding", "device", "dtype", "op", "in_place", "nodes"]
 _CELL = ["ranks", "size_bytes"]
+_SETTING = "setting"
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What was tuned of one library and collective; each row has the name of its ``setting``."""
+
+    what: str
+    """``allreduce, MPICH 5.0.2``."""
+    search: pd.DataFrame
+    """The search, with the default's launches in it."""
+    proof: pd.DataFrame
+    """Fresh launches of both sides."""
 
 
 def winners(cells: Cells) -> Iterator[Shown]:
-    """The fastest setting of each size and number of ranks, by the median of its launches."""
-    settings = cells.rows["tags"].astype(str).str.extract(_SETTING, expand=False)
-    tuned = cells.rows.assign(setting=settings)[settings.notna() & cells.rows["median_us"].notna()]
-    for _, part in tuned.groupby([name for name in _BY if name in tuned], dropna=False, sort=True, observed=True):
-        if part["setting"].nunique() > 1:
-            first = part.iloc[0]
-            what = f"{first['benchmark']}, {first['library']} {first['library_version']}"
-            yield Shown(winners_view(best_of(part), what), part)
+    """The fastest setting of each size and number of ranks, by the median of the launches of the search."""
+    for tuned in _tuned(cells):
+        if tuned.search[_SETTING].nunique() > 1:
+            yield Shown(winners_view(best_of(tuned.search), tuned.what), tuned.search)
+
+
+def default_and_tuned(cells: Cells) -> Iterator[Shown]:
+    """The default and the library as it was tuned over message size, a panel for each number of ranks."""
+    for tuned in _tuned(cells):
+        proved = bool((tuned.proof[_SETTING] != TUNE_DEFAULT).any())
+        rows = tuned.proof if proved else tuned.search
+        fastest = _fastest_setting(rows)
+        proof_has = set(zip(*(tuned.proof[name] for name in _CELL), strict=True))
+        places = zip(*(tuned.search[name] for name in _CELL), strict=True)
+        more = tuned.search[[place not in proof_has for place in places]] if proved else tuned.search[:0]
+        default = series.concat([part[part[_SETTING] == TUNE_DEFAULT] for part in (rows, more)])
+        if len(fastest) and len(default) and (view := _beside(tuned.what, default, fastest, proved)) is not None:
+            yield Shown(view, series.concat([default, fastest]))
+
+
+def _beside(what: str, default: pd.DataFrame, fastest: pd.DataFrame, proved: bool) -> View | None:
+    """Two lines a panel."""
+    settings = sorted(set(fastest[_SETTING]))
+    word = "tuned" if proved else "fastest in the search"
+    name = f"{word} ({settings[0]})" if len(settings) == 1 else word
+    sides = [("default", default), (name, fastest)]
+    grid = multiples.Grid()
+    known = multiples.points(sides, grid)
+    view = multiples.multiples(sides, what, grid, known)
+    if view is None:
+        return None
+    drawn = series.concat([default, fastest])
+    title = finding(what, known, {panel: fastest_at(known, panel) for panel in known.panels})
+    if proved:
+        runs = dict.fromkeys(map(str, fastest["run_id"]))
+        note = f"Fresh launches prove {listed(settings)} where it has a line; elsewhere the default stays."
+        view = view.with_commands([f"omb-py compare {run}  # the proof, judged again" for run in runs])
+    else:
+        note = (
+            "The search takes the fastest of several at each size, which makes it look faster than it is: only the "
+            "proof of omb-py tune, in fresh launches, says what is faster."
+        )
+    return replace(view, kind="tuned", title=title, caption=series.caption(drawn)).noted([note])
+
+
+def _fastest_setting(rows: pd.DataFrame) -> pd.DataFrame:
+    """At each size and number of ranks the rows of the fastest setting that is not the default."""
+    others = rows[rows[_SETTING] != TUNE_DEFAULT]
+    return others.merge(best_of(others)[[*_CELL, _SETTING]], on=[*_CELL, _SETTING])
+
+
+def _tuned(cells: Cells) -> Iterator[Tuned]:
+    rows = cells.timed
+    proofs = _settings(rows, TUNE_PROOF)
+    of_proofs = rows["run_id"].isin(set(rows["run_id"][proofs.notna()]))
+    proof = rows.assign(**{_SETTING: proofs.fillna(TUNE_DEFAULT)})[of_proofs]
+    of_search = rows[rows["run_id"].isin(set(cells.trials["run_id"]))].assign(**{_SETTING: TUNE_DEFAULT})
+    trials = cells.trials.assign(**{_SETTING: _settings(cells.trials, TUNE_SETTING)})
+    parts = {"proof": proof, "search": series.concat([of_search, trials])}
+    every = series.concat(part.assign(part=name) for name, part in parts.items())
+    every = every[every["median_us"].notna()]
+    for _, both in every.groupby([name for name in _BY if name in every], dropna=False, sort=True, observed=True):
+        first = both.iloc[0]
+        what = f"{first['benchmark']}, {first['library']} {first['library_version']}"
+        search, proof = (both[both["part"] == name].drop(columns="part") for name in ("search", "proof"))
+        yield Tuned(what, search, proof)
+
+
+def _settings(rows: pd.DataFrame, tag: str) -> pd.Series[Any]:
+    """The setting that a tag of each row names; null where it has none."""
+    known = re.compile(rf"(?:^|, ){tag}=(.*?)(?=, [^ =,]+=|$)")
+    found: pd.Series[Any] = rows["tags"].astype(str).str.extract(known, expand=False)
+    return found
 
 
 def best_of(rows: pd.DataFrame) -> pd.DataFrame:
     """One row for each number of ranks and size: the setting with the least median over its launches."""
     import pandas as pd
 
-    grouped = rows.groupby([*_CELL, "setting"], observed=True)["median_us"]
+    grouped = rows.groupby([*_CELL, _SETTING], observed=True)["median_us"]
     medians = pd.DataFrame({"time_us": grouped.median(), "launches": grouped.count()}).reset_index()
-    default = medians[medians["setting"] == DEFAULT].set_index(_CELL)["time_us"].rename("default_us")
+    default = medians[medians[_SETTING] == TUNE_DEFAULT].set_index(_CELL)["time_us"].rename("default_us")
     best = medians.loc[medians.groupby(_CELL, observed=True)["time_us"].idxmin()].join(default, on=_CELL)
     ordered: pd.DataFrame = best.assign(ratio=best["time_us"] / best["default_us"]).sort_values(_CELL)
     return ordered

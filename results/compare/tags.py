@@ -21,7 +21,11 @@ COMPARE_ALPHA: Final = "compare_alpha"
 """The chance of a false verdict that one of several comparisons was given, as each setting's in a tuning's proof."""
 LINKS_PART: Final = "links_part"
 TUNE_SETTING: Final = "tune_setting"
-"""Name of the setting of a launch of ``omb-py tune``; ``default`` is the library as it is."""
+"""Name of the setting of a launch with which ``omb-py tune`` searches."""
+TUNE_PROOF: Final = "tune_proof"
+"""Name of the setting of a fresh launch with which ``omb-py tune`` proves what it found."""
+TUNE_DEFAULT: Final = "default"
+"""Name of the setting that is the library as it is."""
 TUNE_BLOCK: Final = "tune_block"
 """Number of the block of such a launch: the launches of a block were made one after the other."""
 CORRECTNESS: Final = "correctness"
@@ -48,15 +52,17 @@ BOOKKEEPING: Final = frozenset(
 )
 """Tags that number rows; rows that differ in nothing else measured the same thing."""
 
+_USUAL = frozenset({(ACCEPT_PHASE, PERFORMANCE), (TUNE_SETTING, TUNE_DEFAULT), (TUNE_PROOF, TUNE_DEFAULT)})
+
 
 def telling(tags: Mapping[str, str]) -> dict[str, str]:
-    """Select the tags that say what was measured: a user's, the side of a comparison, and an unusual phase.
+    """Select the tags that say what was measured: a user's, a side of a comparison, an unusual phase, a tuned setting.
+
+    A launch of a tuning with the library as it is measured what any launch does, so it has no tag that tells.
 
     >>> telling({"suite": "quick", "suite_cell": "1f2e", "accept_phase": "performance", "rack": "a3"})
     {'rack': 'a3'}
+    >>> telling({"tune_setting": "default", "tune_block": "3"}), telling({"tune_proof": "ring", "compare_look": "1"})
+    ({}, {'tune_proof': 'ring'})
     """
-    return {
-        name: value
-        for name, value in tags.items()
-        if name not in BOOKKEEPING and not (name == ACCEPT_PHASE and value == PERFORMANCE)
-    }
+    return {name: value for name, value in tags.items() if name not in BOOKKEEPING and (name, value) not in _USUAL}

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from omb_py.errors import UsageError
+from omb_py.results.compare.tags import TUNE_DEFAULT
 
 FORM = 1
 """Version of the JSON form."""
@@ -24,7 +25,7 @@ class Setting:
     """Environment variables and their values, sorted by name."""
 
 
-DEFAULT = Setting("default")
+DEFAULT = Setting(TUNE_DEFAULT)
 """The library as it is. It is a candidate too, and wins every tie."""
 
 

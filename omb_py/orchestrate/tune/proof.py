@@ -18,6 +18,7 @@ from omb_py.orchestrate.tune.launches import where_of
 from omb_py.results.compare.judge import Answer, Rules
 from omb_py.results.compare.match import Side
 from omb_py.results.compare.report import Report
+from omb_py.results.compare.tags import TUNE_DEFAULT, TUNE_PROOF
 from omb_py.results.statistics.sides.combined_rounds import SPENDING
 from omb_py.results.statistics.sides.sign_flips import fewest_pairs
 from omb_py.results.store.keys import digest
@@ -167,10 +168,9 @@ def compared(
         store: where the launches are stored.
     """
     run_id = f"{run.run_id.partition('-')[0]}-{digest([run.run_id, name])[:6]}"
-    seeded = tuple(each.changed(seed=run.seed) for each in checked)
     sides: dict[Side, SideRun] = {
-        "BASE": SideRun("BASE", seeded, HERE, "default"),
-        "NEW": SideRun("NEW", seeded, where, name),
+        "BASE": SideRun("BASE", _tagged(checked, run.seed, TUNE_DEFAULT), HERE, TUNE_DEFAULT),
+        "NEW": SideRun("NEW", _tagged(checked, run.seed, name), where, name),
     }
     if _begun(store, run_id):
         return compare(sides, rules, _enough(pairs, rules), resume=run_id)
@@ -178,6 +178,10 @@ def compared(
         return compare_stored([run_id], store, rules)
     except UsageError:  # no such run
         return compare(sides, rules, _enough(pairs, rules), run_id=run_id)
+
+
+def _tagged(checked: Sequence[CheckedRequest], seed: int | None, setting: str) -> tuple[CheckedRequest, ...]:
+    return tuple(each.changed(seed=seed, tags={**each.request.tags, TUNE_PROOF: setting}) for each in checked)
 
 
 def _begun(store: Path, run_id: str) -> bool:

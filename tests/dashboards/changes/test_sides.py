@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from omb_py.dashboards.base import series
-from omb_py.dashboards.changes.sides import Pair, full_name, pairs, rows_of, sides, subjects, unlike
+from omb_py.dashboards.changes.sides import Pair, pairs, rows_of, sides, subjects, unlike
 from omb_py.dashboards.figures.comparison import beside
 
 
@@ -82,8 +82,8 @@ def test_subjects_are_what_was_measured_not_who_measured(cell) -> None:
 
 
 def test_a_library_without_a_name_is_its_backend() -> None:
-    assert full_name({"backend": "x", "library": None}) == "x"
-    assert full_name({"backend": "x", "library": "Y", "library_version": "1"}) == "Y 1"
+    assert series.full_name({"backend": "x", "library": None}) == "x"
+    assert series.full_name({"backend": "x", "library": "Y", "library_version": "1"}) == "Y 1"
 
 
 def test_host_against_device_stand_side_by_side_with_what_differs(cell) -> None:

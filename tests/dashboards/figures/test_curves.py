@@ -154,4 +154,4 @@ def test_the_tags_of_a_comparison_make_no_lines_unless_nothing_else_does(cell) -
         "when=now"
     }
     same = [one.label for one in series.lines(rows())]
-    assert same == ["compare_side=BASE, when=now", "compare_side=NEW, when=now"]
+    assert same == ["BASE, when=now", "NEW, when=now"]

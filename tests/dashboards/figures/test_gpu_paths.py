@@ -43,7 +43,7 @@ def cells(nodes: dict[str, list[dict[str, Any]]], device: str = "cuda") -> Cells
         [{"launch_id": launch, "environment_key": launch, "started_at": launch, "device": device} for launch in nodes]
     )
     none = pd.DataFrame()
-    return Cells(Path("store"), rows, none, none, lambda launch: {"node_facts": nodes[launch]})
+    return Cells(Path("store"), rows, none, none, none, lambda launch: {"node_facts": nodes[launch]})
 
 
 def test_nodes_that_are_alike_share_a_table(monkeypatch: pytest.MonkeyPatch) -> None:

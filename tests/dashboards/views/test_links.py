@@ -78,7 +78,7 @@ def test_a_store_that_holds_nothing_else(tmp_path: Path) -> None:
     made = report(tmp_path, parse([]))
     assert not made.problem and [view.kind for view in made.views] == ["pairs"]
     found, note = views(Data(tmp_path), State("curves"))
-    assert found == [] and note.startswith("What fits these filters was measured by omb-py guidelines or links")
+    assert found == [] and note.startswith("What fits these filters was measured by omb-py guidelines, links or tune")
 
 
 def test_one_that_is_too_large(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
