@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 MAPS = ("tags", "parameters")
 _LAUNCH = "launch_id"
-_AT_ONCE = 12
+_AT_ONCE = 8
 _FEW_FILES = 500
 """Files up to which all columns are read at once: opening them again and again takes longer than they take memory."""
 _ATTEMPTS = 5
@@ -98,6 +98,8 @@ def _read(
                     maps[name] = _distinct(table[name])
                 else:
                     known[name] = _encoded(table[name])
+            del table
+            pa.default_memory_pool().release_unused()  # else what was decoded stays beside the next columns
             before, after = after, known[_LAUNCH]
             whole &= before is None or before.equals(after)
         if whole:  # else files came or went in between

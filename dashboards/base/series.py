@@ -299,7 +299,7 @@ def lines(rows: pd.DataFrame, most: int | None = None, ignore: Sequence[str] = (
     names = [name for name in varying(rows) if name not in ignore]
     if not names:
         return [Line("", rows, {})]
-    shown = _telling(rows, names)
+    shown = telling(rows, names)
     series = []
     for values, part in rows.groupby(names, sort=True, dropna=False, observed=True):
         known = dict(zip(names, values, strict=True))
@@ -334,14 +334,17 @@ def full_name(values: Mapping[str, Any]) -> str:
     return name if theme.absent(version) else f"{name} {version}"
 
 
-def _telling(rows: pd.DataFrame, names: Sequence[str]) -> list[str]:
-    """Without the columns that say only what others before them say already."""
+def telling(rows: pd.DataFrame, names: Sequence[str]) -> list[str]:
+    """The columns without those that say only what others say already: what others before them do, and the backend
+    where the library does."""
     distinct = rows[list(names)].drop_duplicates()
     shown: list[str] = []
     for name in names:
         if not shown or len(distinct[[*shown, name]].drop_duplicates()) > len(distinct[shown].drop_duplicates()):
             shown.append(name)
-    return shown
+    rest = [name for name in shown if name != "backend"]
+    named = "library" in rest and len(distinct[rest].drop_duplicates()) == len(distinct[shown].drop_duplicates())
+    return rest if named else shown
 
 
 _MEDIANS = ("value", "median_us", "min_us", "p25_us", "p75_us", "p99_us", "algbw_gbps", "busbw_gbps")
@@ -428,6 +431,18 @@ def common(rows: pd.DataFrame) -> str:
             if not theme.absent(value):
                 parts.append(word(name, value))
     return SEPARATOR.join(parts)
+
+
+def short(rows: pd.DataFrame) -> str:
+    """The library and what is unusual, for a title: ``MPICH 5.0.2 · 4 ranks``; the caption has the rest."""
+    usual = {"binding": "native", "device": "cpu"}
+    known = {name: rows[name].iloc[0] for name in _NAME if name in rows and not _varies(rows[name])}
+    words = [full_name(known)] if "library" in known else []
+    for name in (*usual, "ranks"):
+        if name in rows and not _varies(rows[name]):
+            value = rows[name].iloc[0]
+            words += [] if theme.absent(value) or value == usual.get(name) else [word(name, value)]
+    return SEPARATOR.join(words)
 
 
 def caption(rows: pd.DataFrame) -> str:

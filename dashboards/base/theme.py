@@ -218,7 +218,7 @@ def value_axis(title: str, log: bool = True, values: Iterable[Any] = ()) -> dict
         for d in digits
         if p % every == 0 and low - pad <= math.log10(d * 10.0**p) <= high + pad
     ]
-    if len(ticks) < 3:
+    if len(ticks) < 3 or high - low + 2 * pad < math.log10(NARROW):
         ticks = _even(10 ** (low - pad), 10 ** (high + pad))
     long = title.endswith(MICROSECONDS) and max(known) >= LONG_US
     return {
@@ -235,6 +235,8 @@ def value_axis(title: str, log: bool = True, values: Iterable[Any] = ()) -> dict
 MICROSECONDS = " (µs)"
 """End of an axis' title; an axis up to :data:`LONG_US` or more has units at its ticks instead."""
 LONG_US = 1e4
+NARROW = 2.0
+"""Highest over lowest place of an axis up to which its ticks stand at even distances."""
 MOST_EVEN = 6
 
 

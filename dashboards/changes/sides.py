@@ -162,8 +162,10 @@ def subjects(frame: pd.DataFrame, ignore: Sequence[str] = ()) -> Iterator[tuple[
         if not names:
             yield str(benchmark), rows
             continue
+        shown = series.telling(rows, names)
         for values, part in rows.groupby(names, sort=True, dropna=False, observed=True):
-            words = [w for name, value in zip(names, values, strict=True) if (w := series.word(name, value))]
+            known = dict(zip(names, values, strict=True))
+            words = [w for name in shown if (w := series.word(name, known[name]))]
             yield ", ".join([str(benchmark), *words]), part
 
 

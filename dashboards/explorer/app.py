@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -91,6 +92,8 @@ def make(data: Data, token: str = "", refresh_ms: int = REFRESH_MS) -> Dash:
         raise EnvironmentProblem(
             f"the dashboard needs dash, which is not installed: {pip_install('dashboard')}"
         ) from error
+
+    import_module("scipy.special")  # else the first who looks at what changed waits for it
 
     app = Dash(
         "omb_py_dashboard",

@@ -156,10 +156,10 @@ class Data:
 
     def cells(self, chosen: pd.DataFrame) -> Cells:
         """Some of the rows, as the views of the registry take them."""
-        rows, *others = split(chosen)
+        rows, guidelines, links, trials = split(chosen)
         # categories that are left only among what was split off would show as empty groups
         rows = used(rows) if len(rows) < len(chosen) else rows
-        return _Chosen(self.store, rows, *others, self._provenance, data=self)
+        return _Chosen(self.store, rows, guidelines, links, trials, self._provenance, data=self)
 
     def bounds(self, benchmarks: Collection[str]) -> pd.DataFrame:
         """Lower bounds of some benchmarks from all cells of the store; computed once until files change."""

@@ -19,6 +19,7 @@ SPOKEN: Mapping[str, str] = {
     "time": "time",
     "algbw": "algorithm bandwidth",
     "busbw": "bus bandwidth",
+    "ratio": "ratio to the first",
     "library_version": "version",
 }
 

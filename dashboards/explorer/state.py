@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from urllib.parse import parse_qs, urlencode
 
 from omb_py.dashboards.explorer.data import FILTERS
-from omb_py.dashboards.figures.curves import COUNTED, QUANTITIES
+from omb_py.dashboards.figures.curves import COUNTED
 from omb_py.dashboards.views import registry
+from omb_py.dashboards.views.over_size import QUANTITIES
 
 COUNTS = tuple(COUNTED)
 """Columns over which scaling is drawn."""

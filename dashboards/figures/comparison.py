@@ -371,14 +371,20 @@ def _ratio_axis(rows: pd.DataFrame, steps_each_way: int = 3) -> dict[str, Any]:
     for name in ("ratio", "low", "high"):
         reach = max([reach, *(abs(math.log10(v)) for v in theme.numbers(rows[name]) if v is not None and v > 0)])
     reach = min(reach * 1.12, 6.0)
-    top = 10**reach
-    steps = (1.02, 1.05, 1.1, 1.2, 1.5, 2, 3, 5, 10, 30, 100, 1000, 10000, 100000)
-    up = [s for s in steps if s <= top][-steps_each_way:]
+    # the smallest reach has room for the first of them
+    up = [steps for steps in _RATIO_STEPS if steps[-1] <= 10**reach][-1][-steps_each_way:]
     ticks = sorted([1 / s for s in up] + [1.0] + [float(s) for s in up])
     texts = ["1" if t == 1 else f"{t:g}×" if t > 1 else f"1/{1 / t:g}" for t in ticks]
     return {"type": "log", "range": [-reach, reach], "tickmode": "array", "tickvals": ticks, "ticktext": texts}
 
 
+_RATIO_STEPS: tuple[tuple[float, ...], ...] = (
+    *((1.02, 1.05, 1.1), (1.05, 1.1, 1.15), (1.1, 1.2, 1.3), (1.1, 1.2, 1.4), (1.2, 1.4, 1.6), (1.2, 1.5, 1.8)),
+    *((1.25, 1.5, 2.0), (1.5, 2.0, 2.5), (1.5, 2.0, 3.0), (1.5, 2.5, 4.0), (2.0, 3.0, 6.0), (2.0, 5.0, 10.0)),
+    *((3.0, 6.0, 20.0), (3.0, 10.0, 40.0), (5.0, 20.0, 100.0), (10.0, 50.0, 300.0), (10.0, 100.0, 1000.0)),
+    *((10.0, 100.0, 3000.0), (20.0, 500.0, 10000.0), (30.0, 1000.0, 40000.0), (100.0, 3000.0, 200000.0)),
+)
+"""Ratios that are written at an axis, to each side of 1: about even on a logarithmic scale."""
 _COLUMNS = (
     ("cell", "cell"),
     ("base µs", "base_us"),

@@ -30,7 +30,7 @@ def environment(sides: Mapping[str, Mapping[str, Any]]) -> View:
     names_text = f": {listed(f'{r[1]}' for r in rows)}" if rows else ""
     return View(
         "environment",
-        f"{title} between {listed(sides)}{names_text}",
+        f"{title} between {listed(sides) if len(sides) < 3 else plural(len(sides), 'environment')}{names_text}",
         f"{plural(len(names), 'fact')} compared",
         None,
         **table(("group", "fact", *sides), sorted(rows)),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from omb_py.dashboards.base import theme
-from omb_py.dashboards.base.view import View, plural, table
+from omb_py.dashboards.base import series, theme
+from omb_py.dashboards.base.view import SEPARATOR, View, plural, table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,12 +67,13 @@ def history(points: pd.DataFrame, name: str, change: str = "") -> View:
     medians = [v for v in theme.numbers(points["median_us"]) if v]
     far = f", {theme.duration(min(medians))} to {theme.duration(max(medians))}" if medians else ""
     steps = f"no change in {plural(len(points), 'launch')}" if levels == 1 else plural(levels - 1, "step")
+    moved = f"{plural(changes, 'change')} of the environment"
     finding = change or (steps if levels else f"{plural(len(points), 'launch')}{far}")
     shown = [c for c in ("started_at", "median_us", "level_us", "library_version", "environment_key") if c in points]
     return View(
         "history",
         f"{name}: {finding}",
-        f"{plural(len(points), 'launch')}, {plural(changes, 'change')} of the environment",
+        SEPARATOR.join(filter(None, [series.common(points), f"{plural(len(points), 'launch')}, {moved}"])),
         {
             "data": data,
             "layout": theme.layout(

@@ -122,12 +122,14 @@ def read_cells(store: Path, selection: Selection, skipped: list[tuple[str, str]]
 
     frame = read_prepared(store, COLUMNS, skip, selection)
     count = len(frame)
-    rows, *others = split(frame)
+    rows, guidelines, links, trials = split(frame)
     del frame
     return Cells(
         store,
         series.occurring(rows) if len(rows) < count else rows,
-        *others,
+        guidelines,
+        links,
+        trials,
         provenance_of(store),
         whole=not selection,
         on_skip=skip,

@@ -75,7 +75,7 @@ def findings(
 
 
 def _where(cell: pd.DataFrame) -> str:
-    return f"{cell_name(cell)} ({series.common(cell)})"
+    return f"{cell_name(cell)} ({series.short(cell)})"
 
 
 def _wrong(frame: pd.DataFrame) -> Iterator[Finding]:
@@ -139,7 +139,7 @@ def _late(frame: pd.DataFrame, late_hosts: Collection[str]) -> Iterator[Finding]
             text = (
                 f"A late rank: rank {late}{f' on {host}' if host else ''} is the slowest in "
                 f"{100 * share[late]:.0f} % of the calls of "
-                f"{part['benchmark'].iloc[0]} ({series.common(part)}); an even share is {100 / share.size:.0f} %."
+                f"{part['benchmark'].iloc[0]} ({series.short(part)}); an even share is {100 / share.size:.0f} %."
             )
             yield Finding(3 - share[late] * 1e-3, text, "stragglers", part)
 

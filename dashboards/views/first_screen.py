@@ -127,13 +127,13 @@ class FirstScreen:
 
 def first_screen(cells: Cells, quantity: str = "auto") -> Iterator[Shown]:
     """The status line, the list of changes, the map and the curves of the benchmark that changed most: of its bus
-    bandwidth where that is the quantity, else of its time."""
+    bandwidth or of the ratio to BASE where that is the quantity, else of its time."""
     screen = FirstScreen(cells)
     yield from _overall(screen)
     if screen.front is not None and len(screen.front[1]):
         benchmark = _by_change(screen.front[1])[0]
-        rates = curves_of(screen, benchmark, "busbw") if quantity == "busbw" else None
-        yield from filter(None, [rates or curves_of(screen, benchmark)])
+        wanted = curves_of(screen, benchmark, quantity) if quantity in multiples.QUANTITIES else None
+        yield from filter(None, [wanted or curves_of(screen, benchmark)])
 
 
 def first_screen_in_report(cells: Cells) -> Iterator[Shown]:
@@ -331,7 +331,7 @@ def _timed_item(screen: FirstScreen, text: str, change: str, rows: pd.DataFrame,
     each = each.sort_values("at", kind="stable")
     longest = rows.groupby(KEY, observed=True)["launch_id"].nunique().idxmax()
     cell = rows[rows[KEY] == longest]
-    what = f"{cell_name(cell)}, {series.common(cell)}"
+    what = f"{cell_name(cell)}, {series.short(cell)}"
     view = screen.repeated(history(cell, what, change), cell)
     mark = 1 if at is None else int((each["at"] < at).sum())
     benchmark = str(rows["benchmark"].iloc[0])

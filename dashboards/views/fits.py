@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import series, theme
@@ -90,13 +90,17 @@ def histories(frame: pd.DataFrame, provenance: Provenance, most: int = MOST_HIST
 
     A series of one night that has not changed is left out.
     """
-    keys = ["benchmark", *WHO, "comparability_key"]
+    import numpy as np
+
+    # a column of one value would take time and memory for nothing
+    keys = series.varying(frame, ("benchmark", *WHO, "comparability_key")) or ["benchmark"]
     count = frame.groupby(keys, observed=True, dropna=False, sort=False)["launch_id"].transform("nunique")
-    long = frame[count >= LEAST]
+    places = np.flatnonzero(count >= LEAST)
+    long = frame[list(dict.fromkeys([*keys, *_MOVES]))].iloc[places]  # of a million cells a copy of all takes 200 MB
     part_of = long.groupby(keys, observed=True, dropna=False, sort=False).ngroup().to_numpy()
     judged: list[tuple[float, Shown]] = []
     for number in _unrest(long, part_of)[:most]:
-        part = long[part_of == number]
+        part = frame.iloc[places[part_of == number]]
         for one_series in filter(enough, histories_of(rows_of(part))):
             levels = history(one_series, provenance)
             if levels.steps or levels.unit == "night":
@@ -104,6 +108,10 @@ def histories(frame: pd.DataFrame, provenance: Provenance, most: int = MOST_HIST
                 judged.append((largest, Shown(_history(levels), _rows_of(part, one_series))))
     judged.sort(key=lambda pair: -pair[0])
     return [shown for _, shown in judged]
+
+
+_MOVES = ("started_at", "launch_id", "median_us")
+"""Columns by which :func:`_unrest` sees what moved."""
 
 
 def _unrest(frame: pd.DataFrame, part_of: Any) -> list[int]:
@@ -150,7 +158,7 @@ def over_time(cells: Cells, size: int | None = None) -> list[Shown]:
     chosen = [known[number] for number in _unrest(series.concat(known), part_of)[:MOST_CELLS]]
     judged = [shown for cell in chosen for shown in histories(cell, cells.provenance, 1)]
     return judged or [
-        Shown(history_view(cell, f"{distributions.cell_name(cell)}, {series.common(cell)}"), cell) for cell in chosen
+        Shown(history_view(cell, f"{distributions.cell_name(cell)}, {series.short(cell)}"), cell) for cell in chosen
     ]
 
 
@@ -228,7 +236,7 @@ def _history(levels: History) -> View:
         day = largest.after.started_at[:16].replace("T", " ")
         change = f"{percent(_factor(largest))} {word} from {day} UTC on{why}"
         change += f", the largest of {len(levels.steps)} changes" if len(levels.steps) > 1 else ""
-    view = history_view(frame, heading(levels.series.facts, levels.series.sizes), change)
+    view = history_view(frame, _name(levels.series.facts, levels.series.sizes), change)
     return view.noted(environment_lines(levels))
 
 
@@ -239,10 +247,14 @@ def fits(frame: pd.DataFrame, most: int = MOST_FITS) -> list[Shown]:
         frame: prepared cells, with :data:`ALSO`.
         most: curves that are fitted.
     """
-    timed = frame[(frame["metric"] == "latency") & (frame["median_us"] > 0) & (frame["size_bytes"].fillna(0) > 0)]
+    import numpy as np
+
     keys = [*WHO, *(name for name in COMPARED if name not in ("size_bytes", "metric", "unit"))]
+    fits = (frame["metric"] == "latency") & (frame["median_us"] > 0) & (frame["size_bytes"].fillna(0) > 0)
+    places = np.flatnonzero(fits.fillna(False))
+    timed = frame[list(dict.fromkeys(["benchmark", "size_bytes", *keys]))].iloc[places]
     numbered = timed[["benchmark", "size_bytes"]].assign(
-        part=timed.groupby(keys, observed=True, dropna=False, sort=True).ngroup()
+        part=timed.groupby(series.varying(timed, keys) or keys[:1], observed=True, dropna=False, sort=True).ngroup()
     )
     parts = numbered.groupby("part", sort=True).agg(
         sizes=("size_bytes", "nunique"), cells=("size_bytes", "size"), benchmark=("benchmark", "first")
@@ -252,13 +264,18 @@ def fits(frame: pd.DataFrame, most: int = MOST_FITS) -> list[Shown]:
     messages = rows_of(frame[frame["benchmark"] == MESSAGES])
     fitted = []
     for number in turns.index[:most]:
-        part = timed[numbered["part"] == number]
+        part = frame.iloc[places[(numbered["part"] == number).to_numpy()]]
         try:
             (curve,) = models(rows_of(part), messages)[:1]
         except (UsageError, ValueError):
             continue
         fitted.append(Shown(_fit(curve), part))
     return fitted
+
+
+def _name(facts: Mapping[str, Any], sizes: Sequence[int | None] = ()) -> str:
+    """A series, for a title: its backend is told by its library."""
+    return heading({**facts, "backend": None} if facts.get("library") else facts, sizes)
 
 
 def _fit(curve: Model) -> View:
@@ -272,4 +289,4 @@ def _fit(curve: Model) -> View:
         [(part.first, part.last, part.alpha_us, part.beta_us) for part in curve.curve.segments],
         columns=["low_bytes", "high_bytes", "alpha_us", "beta_us_per_byte"],
     )
-    return model_view(measured, segments, heading(curve.facts, [cell.size_bytes for cell in curve.cells]))
+    return model_view(measured, segments, _name(curve.facts))

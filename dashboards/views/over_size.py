@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 from omb_py.dashboards.base import series
 from omb_py.dashboards.base.view import Shown, View
-from omb_py.dashboards.figures import curves, roofline, steps
+from omb_py.dashboards.changes.fastest import fastest_at
+from omb_py.dashboards.changes.fastest import title as finding
+from omb_py.dashboards.figures import curves, multiples, roofline, steps
 from omb_py.dashboards.views import fits
 from omb_py.dashboards.views.cells import Cells, Panel
 from omb_py.dashboards.views.first_screen import several_counts
@@ -18,16 +20,36 @@ from omb_py.results.store.read import load
 if TYPE_CHECKING:
     import pandas as pd
 
+RATIO = "ratio"
+QUANTITIES = (*curves.QUANTITIES, RATIO)
+"""What a reader of the explorer can choose; the last is the time over that of the first series."""
 SMALL, LARGE = 4 * 1024, 64 * 1024
 """The report draws bus bandwidth from the first size on, in bytes, where messages reach the second."""
 
 
 def over_size(cells: Cells, quantity: str = curves.QUANTITIES[0]) -> Iterator[Shown]:
-    """Curves of each panel that has the quantity (:data:`omb_py.dashboards.figures.curves.QUANTITIES`)."""
+    """Curves of each panel that has the quantity (one of :data:`QUANTITIES`)."""
     for panel in cells.panels():
-        if quantity not in ("algbw", "busbw") or panel.rows[f"{quantity}_gbps"].notna().any():
+        if quantity == RATIO:
+            yield from _over_first(panel)
+        elif quantity not in ("algbw", "busbw") or panel.rows[f"{quantity}_gbps"].notna().any():
             view = curves.curves(panel.rows, panel.name, quantity, cells.bound_of(panel), panel.lines)
             yield Shown(view, panel.rows)
+
+
+def _over_first(panel: Panel) -> Iterator[Shown]:
+    """Each series of a panel over its first, at the sizes that both have; nothing where there is only one."""
+    sides = [(line.label, line.cells) for line in panel.lines]
+    grid = multiples.Grid(quantity=RATIO)
+    known = multiples.points(sides, grid) if len(sides) > 1 else None
+    if known is None or len({side for side, _ in known.known}) < 2:
+        return
+    ranks = [series.word("ranks", count) for count in known.panels]
+    name = ", ".join(word for word in panel.name.split(", ") if word not in ranks)
+    view = multiples.multiples(sides, name, grid, known, banded=True)
+    if view is not None:
+        title = finding(name, known, {at: fastest_at(known, at) for at in known.panels})
+        yield Shown(replace(view, title=title, caption=series.caption(panel.rows)), panel.rows)
 
 
 def over_size_in_report(cells: Cells) -> Iterator[Shown]:
@@ -77,9 +99,11 @@ def _over_bound(panel: Panel, bound: pd.DataFrame | None) -> Iterator[Shown]:
 
 def over_count(cells: Cells, count: str = "ranks") -> Iterator[Shown]:
     """Times over the number of ranks or GPUs (:data:`omb_py.dashboards.figures.curves.COUNTED`), a figure a series."""
-    for benchmark, rows in cells.timed[cells.timed["unit"] == "us"].groupby("benchmark", sort=True, observed=True):
-        if rows[count].nunique() < 2:
-            continue
+    timed = cells.timed
+    every = timed if (timed["unit"] == "us").all() else timed[timed["unit"] == "us"]
+    counts = every.groupby("benchmark", sort=True, observed=True)[count].nunique()
+    for benchmark in counts.index[counts > 1]:
+        rows = every[every["benchmark"] == benchmark]
         for line in series.lines(rows, ignore=series.COUNTS):
             name = f"{benchmark}, {line.label}" if line.label else str(benchmark)
             view = curves.scaling(line.cells, name, over=count)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 MOST_ENVIRONMENTS = 4
 """Side by side in a table."""
+_OF_LAUNCH = ["launch_id", "started_at", "environment_key", "backend", "library", "library_version"]
 _SUMMARISED = ["benchmark", "library", "library_version", "launch_id", "date"]
 MOST_HEADLINES = 16
 """Benchmarks on the first screen of a store in which nothing can be compared."""
@@ -166,7 +167,8 @@ def _line(cells: Cells, keys: Sequence[str], row: Any) -> tuple[Any, ...]:
 
 def environments(cells: Cells) -> Iterator[Shown]:
     """Differences between the newest launches of the newest environments; nothing where all are alike."""
-    newest = cells.rows.sort_values("started_at").drop_duplicates("environment_key", keep="last")
+    launches = cells.rows[_OF_LAUNCH].drop_duplicates(["launch_id", "environment_key"])
+    newest = launches.sort_values("started_at").drop_duplicates("environment_key", keep="last")
     sides = {}
     for row in records(newest.tail(MOST_ENVIRONMENTS)):
         facts = published(environment_facts(cells.provenance(row.launch_id)))

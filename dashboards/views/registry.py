@@ -115,7 +115,7 @@ ENTRIES: list[Entry] = [
         "Compare",
         "over message size",
         over_size.over_size,
-        "The benchmarks that are chosen have no such bandwidth: choose another quantity.",
+        "Nothing that is chosen has that quantity, and a ratio needs two series: choose another one.",
         inputs=("quantity",),
         report=InReport(5, views=over_size.over_size_in_report, most=12),
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import scipy
 
 from omb_py.results.statistics.multiple_testing import holm
@@ -82,23 +83,17 @@ def stragglers(cells: Sequence[Last]) -> list[Straggler]:
         return []
     chance = 1 / ranks
     least = min(MANY * chance, (1 + chance) / 2)
-    shares = [_at_most_one(cell.shares) for cell in cells]
-    trials = [cell.trials for cell in cells]
-    late_ranks = []
-    times = [sum(row[rank] * n for row, n in zip(shares, trials, strict=True)) for rank in range(ranks)]
-    adjusted = holm([_tail(count, sum(trials), chance) for count in times])
-    for rank in range(ranks):
-        own = [row[rank] for row in shares]
-        late_cells = sum(share >= least for share in own)
-        mean = sum(own) / len(own)
-        if adjusted[rank] <= ALPHA and 2 * late_cells >= len(cells) and mean >= (chance + least) / 2:
-            late_ranks.append(Straggler(rank, mean, chance, late_cells))
+    shares = np.array([cell.shares for cell in cells], dtype=np.float64)
+    shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1.0)  # where ranks finish together all of them count
+    trials = np.array([cell.trials for cell in cells])
+    means, late_cells = shares.mean(axis=0), (shares >= least).sum(axis=0)
+    adjusted = holm([_tail(float(count), float(trials.sum()), chance) for count in trials @ shares])
+    late_ranks = [
+        Straggler(rank, float(means[rank]), chance, int(late_cells[rank]))
+        for rank in range(ranks)
+        if adjusted[rank] <= ALPHA and 2 * late_cells[rank] >= len(cells) and means[rank] >= (chance + least) / 2
+    ]
     return sorted(late_ranks, key=lambda straggler: -straggler.share)
-
-
-def _at_most_one(shares: Sequence[float]) -> list[float]:
-    whole = max(sum(shares), 1.0)
-    return [share / whole for share in shares]
 
 
 def _tail(times: float, trials: float, chance: float) -> float:

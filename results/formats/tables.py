@@ -22,6 +22,9 @@ from omb_py.results.store import schema
 from omb_py.results.throttling import throttled_text
 
 Row = Mapping[str, Any]
+Provenance = Callable[[str], Mapping[str, Any]]
+"""Launch -> its facts."""
+Writer = Callable[[Sequence[Row], Provenance], str]
 
 CAVEATS = "caveats"
 """The column of a CSV file that says in words what :func:`omb_py.results.caveats.caveats` finds."""
@@ -82,28 +85,31 @@ def to_osu(rows: Sequence[Row], percentiles: Sequence[float] = (), full: bool = 
     return "".join(out)
 
 
-def _to_nccl(rows: Sequence[Row], provenance: Callable[[str], Mapping[str, Any]] = lambda launch_id: {}) -> str:
+def _to_nccl(rows: Sequence[Row], provenance: Provenance) -> str:
     text = to_nccl(rows, provenance)
     if rows and not text:
         raise UsageError("none of these rows is of a collective that nccl-tests has")
     return text
 
 
-FORMATS: Mapping[str, Callable[[Sequence[Row]], str]] = {
-    "csv": to_csv,
-    "json": to_json,
-    "osu": to_osu,
+def _of_rows(write: Callable[[Sequence[Row]], str]) -> Writer:
+    """A writer that needs no facts of the launches."""
+    return lambda rows, provenance: write(rows)
+
+
+FORMATS: Mapping[str, Writer] = {
+    "csv": _of_rows(to_csv),
+    "json": _of_rows(to_json),
+    "osu": _of_rows(to_osu),
     "nccl-tests": _to_nccl,
-    "imb": to_imb,
-    "imb-multi": to_imb_multi,
-    "pytest-benchmark": to_benchmark_json,
-    "openmetrics": to_openmetrics,
+    "imb": _of_rows(to_imb),
+    "imb-multi": _of_rows(to_imb_multi),
+    "pytest-benchmark": _of_rows(to_benchmark_json),
+    "openmetrics": _of_rows(to_openmetrics),
 }
 
 
-def export(
-    rows: Sequence[Row], form: str, provenance: Callable[[str], Mapping[str, Any]] = lambda launch_id: {}
-) -> str:
+def export(rows: Sequence[Row], form: str, provenance: Provenance = lambda launch_id: {}) -> str:
     """The rows in one of :data:`FORMATS`. Raises UsageError for an unknown format.
 
     Args:
@@ -113,7 +119,7 @@ def export(
     """
     if form not in FORMATS:
         raise UsageError(f"unknown format {form!r}: valid: {', '.join(FORMATS)}")
-    return _to_nccl(rows, provenance) if FORMATS[form] is _to_nccl else FORMATS[form](rows)
+    return FORMATS[form](rows, provenance)
 
 
 def _csv_cell(value: Any) -> Any:

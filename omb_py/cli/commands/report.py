@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -77,13 +79,24 @@ def split(words: tuple[str, ...], store: Path | None) -> tuple[Path, list[str]]:
     return (Path(places[0]) if places else store or DEFAULT_STORE), [word for word in words if "=" in word]
 
 
+@contextmanager
+def _few_collections() -> Iterator[None]:
+    """Look for unreachable cycles after :data:`_YOUNG` new objects, and then as before."""
+    before = gc.get_threshold()
+    gc.set_threshold(_YOUNG, 20, 50)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
 def run_report(words: tuple[str, ...], output: Path, store: Path | None) -> int:
     """Write the page; the exit code is 2 where nothing fits, 3 where a file cannot be read."""
     given = click.get_current_context().get_parameter_source("store") is click.core.ParameterSource.COMMANDLINE
     place, filters = split(words, store if given or not any("=" not in w for w in words) else None)
-    gc.set_threshold(_YOUNG, 20, 50)
-    document = report(place, parse(filters))
-    write_file(output, page(document))
+    with _few_collections():
+        document = report(place, parse(filters))
+        write_file(output, page(document))
     click.echo(f"omb-py: {document.summary}: written to {output}", err=True)
     for path, why in document.skipped:
         click.echo(f"omb-py: skipped {path}: {why}", err=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -33,6 +34,14 @@ def test_an_axis_has_three_ticks_or_more_inside_it(low: float, factor: float) ->
     ends = [10**end for end in axis["range"]]
     assert len(axis["tickvals"]) >= 3 and len({*axis["ticktext"]}) == len(axis["tickvals"])
     assert all(ends[0] * 0.999 <= tick <= ends[1] * 1.001 for tick in axis["tickvals"])
+
+
+@given(st.floats(1e-3, 1e6), st.floats(1.05, theme.NARROW * 0.85))
+def test_a_narrow_axis_has_ticks_all_along(low: float, factor: float) -> None:
+    axis = theme.value_axis("ratio", values=[low, low * factor])
+    ends = [10**end for end in axis["range"]]
+    places = [ends[0], *axis["tickvals"], ends[1]]
+    assert max(b - a for a, b in pairwise(places)) <= 0.5 * (ends[1] - ends[0])
 
 
 def test_long_times_have_their_unit_at_the_ticks() -> None:

@@ -104,6 +104,16 @@ def test_the_first_screen_shows_the_quantity_that_is_chosen(data: Data) -> None:
         return str(curves.spec["layout"]["yaxis"]["title"]["text"])
 
     assert (axis("auto"), axis("time"), axis("busbw")) == ("time (µs)", "time (µs)", "bus bandwidth (GB/s)")
+    assert axis("ratio") == "time over MPICH 5.0.2's"
+
+
+def test_curves_have_a_ratio_where_there_are_two(data: Data) -> None:
+    (view,) = views(data, State("curves", "ratio"))[0]
+    first, second = [trace["y"] for trace in view.spec["data"] if trace["mode"] == "lines+markers"]
+    assert first == pytest.approx([1, 1, 1], rel=1e-3) and second == pytest.approx([1, 1, 2], rel=1e-3)
+    assert view.title.startswith("allreduce, 4 ranks: ") and "up to 2× apart, at 64 KiB" in view.title
+    alone = State("curves", "ratio", filters={"library": ["MPICH"]})
+    assert views(data, alone) == ([], registry.offered()["curves"].empty)
 
 
 def test_the_series_of_a_cell_is_one_library_on_one_number_of_ranks(data: Data) -> None:

@@ -83,6 +83,7 @@ MISSING = {
     "model": "A fit needs four message sizes, a lower bound latency in the same store.",
     "guidelines": "No guideline among what is chosen was measured: omb-py guidelines.",
     "pairs": "No sweep over all pairs of nodes is among what is chosen: omb-py links.",
+    "tuned": "Nothing among what is chosen was tuned: omb-py tune.",
     "winners": "Nothing among what is chosen was tuned: omb-py tune.",
     "verdicts": "No comparison of these cells is stored: omb-py compare.",
     "environment": "All of this was measured in one environment.",
