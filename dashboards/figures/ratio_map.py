@@ -86,8 +86,8 @@ def ratio_map(table_of: pd.DataFrame, names: tuple[str, str], over: str = "ranks
     if len(rows) > len(drawn):
         notes.append(f"Drawn: the first {len(drawn)} of {plural(len(rows), 'row')}, those with changes first.")
     layout = theme.layout(
-        height=70 + 20 * len(drawn),
-        margin={"l": 64, "r": 16, "t": 6, "b": 44},
+        height=92 + 20 * len(drawn),
+        margin={"l": 64, "r": 16, "t": 28, "b": 44},  # above the cells there is room for the buttons of the figure
         annotations=written,
         xaxis={
             "title": {"text": "message size"},

@@ -70,7 +70,7 @@ def page(report: Report, written_at: datetime | None = None) -> str:
 
 def _tab(name: registry.Tab, content: TabContent) -> Section:
     texts = [" ".join(content.texts), *content.odd]
-    if not content.views and not content.odd:
+    if not content.views and not content.odd and not content.texts:
         texts = [registry.NOTHING[name]]
     lines = [text for text in texts if text]
     common, views = told_once(content.views)

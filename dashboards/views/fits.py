@@ -120,7 +120,7 @@ def _unrest(frame: pd.DataFrame, part_of: Any) -> list[int]:
     import numpy as np
     import pandas as pd
 
-    rows = pd.DataFrame({"part": part_of, "at": frame["started_at"], "launch": frame["launch_id"].astype(object)})
+    rows = pd.DataFrame({"part": part_of, "at": frame["started_at"], "launch": frame["launch_id"]})
     rows["value"] = np.log(frame["median_us"].where(frame["median_us"] > 0).astype("float64"))
     parts = pd.Index(rows["part"].unique()).sort_values()
     rows = rows[rows["value"].notna()].sort_values(["part", "at", "launch"], kind="stable", ignore_index=True)

@@ -108,8 +108,8 @@ def _tuned(cells: Cells) -> Iterator[Tuned]:
 def _settings(rows: pd.DataFrame, tag: str) -> pd.Series[Any]:
     """The setting that a tag of each row names; null where it has none."""
     known = re.compile(rf"(?:^|, ){tag}=(.*?)(?=, [^ =,]+=|$)")
-    found: pd.Series[Any] = rows["tags"].astype(str).str.extract(known, expand=False)
-    return found
+    settings: pd.Series[Any] = rows["tags"].astype(str).str.extract(known, expand=False)
+    return settings
 
 
 def best_of(rows: pd.DataFrame) -> pd.DataFrame:

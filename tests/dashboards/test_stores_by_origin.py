@@ -16,6 +16,7 @@ from omb_py.dashboards.explorer.data import Data
 from omb_py.dashboards.explorer.state import State
 from omb_py.dashboards.explorer.views import views
 from omb_py.dashboards.report.build import report
+from omb_py.dashboards.report.html_page import page
 from tests.dashboards.stores import OSU
 
 
@@ -69,6 +70,12 @@ def test_a_printed_mean_is_no_median_in_the_table_and_the_downloads(imported: Pa
     assert [row["value"] for row in answer["rowData"]] == [1.31, 1.40, 2.51, 30.11]
     stored = series.as_stored(data.select({}))
     assert stored["median_us"].isna().all() and "statistic" not in stored
+
+
+def test_printed_numbers_are_not_said_to_be_without_late_ranks(imported: Path, suite: Path) -> None:
+    said = page(report(imported, parse([])))
+    assert "no late rank and no wrong byte can be seen" in said and "no rank is late" not in said
+    assert "can be seen" not in page(report(suite, parse([])))
 
 
 def test_means_and_medians_of_one_library_are_two_lines(imported: Path, tmp_path: Path) -> None:
