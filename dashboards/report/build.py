@@ -22,8 +22,8 @@ MOST_FIGURES = 30
 """Figures of a report; the table of all measurements leads to what would be the others."""
 
 PRINTED = (
-    "Nothing odd was found among numbers that other tools printed. They hold no samples, no ranks and seldom a check of "
-    "the bytes, so no tail, no late rank and no wrong byte can be seen in them."
+    "Nothing odd was found among numbers that other tools printed. They hold no samples, no ranks and seldom a check "
+    "of the bytes, so no tail, no late rank and no wrong byte can be seen in them."
 )
 """What the tab Health says of a store of imported rows."""
 
