@@ -15,7 +15,7 @@ from omb_py.dashboards.explorer import grid
 from omb_py.dashboards.explorer.data import Data
 from omb_py.dashboards.explorer.state import State
 from omb_py.dashboards.explorer.views import views
-from omb_py.dashboards.report.build import report
+from omb_py.dashboards.report.build import read_cells, report
 from omb_py.dashboards.report.html_page import page
 from tests.dashboards.stores import OSU
 
@@ -42,6 +42,7 @@ def test_an_acceptance_gives_whole_curves_of_its_timed_launches(accepted: Path) 
         (line,) = drawn(view)
         assert len(line["x"]) == 4 and "8 launches" in view.caption, "the calls that check bytes are no measurement"
     assert {view.title.partition(":")[0] for view in curves(accepted)} == {"allreduce", "latency"}
+    assert set(read_cells(accepted, parse([]), []).timed["tags"]) == {""}, "its rounds are no lines"
     found, _ = views(Data(accepted), State("curves"))
     assert [view.title for view in found] == [view.title for view in curves(accepted)]
 
