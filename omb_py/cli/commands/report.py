@@ -97,9 +97,12 @@ def run_report(words: tuple[str, ...], output: Path, store: Path | None) -> int:
     with _few_collections():
         document = report(place, parse(filters))
         write_file(output, page(document))
-    click.echo(f"omb-py: {document.summary}: written to {output}", err=True)
+    what = (
+        f"{document.problem}\nomb-py: {output} says the same"
+        if document.problem
+        else f"{document.summary}: written to {output}"
+    )
+    click.echo(f"omb-py: {what}", err=True)
     for path, why in document.skipped:
         click.echo(f"omb-py: skipped {path}: {why}", err=True)
-    if document.problem:
-        click.echo(f"omb-py: {document.problem}", err=True)
     return ENVIRONMENT if document.skipped else USAGE if document.problem else OK
