@@ -12,7 +12,13 @@ from dataclasses import dataclass
 from omb_py.results.formats.units import counted, share_text
 from omb_py.results.statistics import guarded_mean, order_statistics
 from omb_py.results.statistics.nights import nights_to_decide, one_more_night, spread_of
-from omb_py.results.statistics.order_statistics import MOST_NEEDED, allowed_counts, launches_to_decide, share_bound
+from omb_py.results.statistics.order_statistics import (
+    MOST_NEEDED,
+    allowed_counts,
+    fewest_launches,
+    launches_to_decide,
+    share_bound,
+)
 from omb_py.results.statistics.sequential import Decision, Rule, Word
 from omb_py.results.statistics.sequential import decide as decide_by_mean
 from omb_py.results.statistics.t_test import Estimate, quantile
@@ -63,6 +69,8 @@ class Launches:
         optimistic = ordered[allowed] if 0 <= allowed < n else -math.inf
         mean = guarded_mean.distance(self.costs, self.limit)
         margin = quantile(1 - rule.spent / max(1, questions), mean.freedom) * mean.error if mean.freedom else math.inf
+        if self._alike and n < fewest_launches(alpha / max(1, questions)):
+            margin = math.inf  # no spread is known: the count alone carries the correction
         optimistic = min(optimistic, self.limit + mean.difference - margin)
         word: Word = "PASS" if pessimistic <= self.limit else "FAIL" if optimistic > self.limit else "MARGINAL"
         share = share_bound(beyond, n, rule.confidence)
@@ -85,10 +93,18 @@ class Launches:
         if needed is None:
             return "no number of launches decides: half of them are beyond the bound"
         if 2 * beyond > n:  # FAIL needs the mean, too
+            if self._alike:
+                needed = fewest_launches((1 - rule.confidence) / max(1, questions))
+                return f"its launches are all alike, so their spread is unknown: about {needed} launches would decide"
             needed = self._until_mean(max(needed, 4), alpha / max(1, questions))
             if needed is None:
                 return f"launches differ too much: over {MOST_NEEDED} would be needed"
         return f"about {needed} launches would decide" if needed > n else "one more round would decide"
+
+    @property
+    def _alike(self) -> bool:
+        """Whether the clock is too coarse to show how much launches differ."""
+        return len(self.costs) > 1 and len(set(self.costs)) == 1
 
     def _until_mean(self, least: int, alpha: float) -> int | None:
         """Fewest launches, from `least` on, that show by this spread that the mean is beyond the limit."""

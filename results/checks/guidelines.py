@@ -10,7 +10,7 @@ Guidelines).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -19,7 +19,7 @@ from omb_py.results.statistics import guarded_mean
 from omb_py.results.statistics.multiple_testing import holm
 from omb_py.results.statistics.order_statistics import INDEPENDENT, count_tail, fewest_launches, median
 from omb_py.results.statistics.sequential import GUIDELINE, evenly, last_answers, p_above, p_below
-from omb_py.results.statistics.t_test import ratio_of
+from omb_py.results.statistics.t_test import Estimate, ratio_of
 
 Row = Mapping[str, Any]
 Verdict = Literal["VIOLATED", "HOLDS", "UNCLEAR", "WRONG"]
@@ -175,7 +175,8 @@ def judge(pairs: Sequence[Pair], rules: Rules, place: Round = (1, 1)) -> list[Ju
     limit = math.log1p(rules.delta)
     logs = [[math.log(b / a) for a, b in zip(pair.right_us, pair.left_us, strict=True)] for pair in pairs]
     means = [guarded_mean.distance(values, limit) for values in logs]
-    ps, kept_ps = [p_above(mean, 0.0) for mean in means], [p_below(mean, 0.0) for mean in means]
+    ps = [_p(mean, values, p_above) for mean, values in zip(means, logs, strict=True)]
+    kept_ps = [_p(mean, values, p_below) for mean, values in zip(means, logs, strict=True)]
     right = [k for k, pair in enumerate(pairs) if not pair.wrong]
     adjusted = dict(zip(right, holm([ps[k] for k in right]), strict=True))
     kept = dict(zip(right, holm([kept_ps[k] for k in right]), strict=True))
@@ -196,6 +197,12 @@ def judge(pairs: Sequence[Pair], rules: Rules, place: Round = (1, 1)) -> list[Ju
         ratio, low, high = _median_interval(values)
         verdicts.append(Judged(pair, verdict, *sides, ratio, low, high, p, holm_p, launches, beyond, place[0]))
     return verdicts
+
+
+def _p(mean: Estimate, values: Sequence[float], tail: Callable[[Estimate, float], float]) -> float:
+    """The p-value of a guarded mean. Launches that are all alike show no spread: there the count stands for it."""
+    p = tail(mean, 0.0)
+    return max(p, count_tail(len(values), 0, INDEPENDENT)) if len(set(values)) == 1 else p
 
 
 def fewest(alpha: float, rounds: int) -> int:

@@ -213,6 +213,17 @@ def test_a_launch_that_takes_ten_times_as_long_does_not_hide_that_all_are_too_sl
     assert judge(case(), evidence(*slow), Rule(16, 16), 33).word == "FAIL"
 
 
+def test_launches_that_are_all_alike_have_no_spread_that_could_carry_many_verdicts() -> None:
+    """A clock of coarse steps gives eight times the same number; among 33 verdicts such a chance is not rare."""
+    made = case(ranges={None: Range(high=10.0)})
+    assert judge(made, evidence(*[10.5] * 8), RULE, 1).word == "FAIL"
+    said = judge(made, evidence(*[10.5] * 8), RULE, 33)
+    assert said.word == "MARGINAL"
+    assert said.missing == "its launches are all alike, so their spread is unknown: about 18 launches would decide"
+    assert judge(made, evidence(*[10.5] * 18), RULE, 33).word == "FAIL", "by their count alone"
+    assert judge(made, evidence(*(10.5 + k / 1000 for k in range(8))), RULE, 33).word == "FAIL"
+
+
 def test_half_of_the_launches_slow_is_no_fail_among_many_verdicts() -> None:
     assert word(case(), evidence(*[9.9, 30.0] * 12), questions=33) == "MARGINAL"
 

@@ -72,6 +72,14 @@ def test_one_launch_says_nothing_and_no_spread_says_all() -> None:
     assert (alike.verdict, at_the_limit.verdict) == ("VIOLATED", "HOLDS")
 
 
+def test_launches_that_are_all_alike_are_counted_where_cells_are_many() -> None:
+    """A coarse clock makes eight launches alike by chance; in one of a hundred cells that is no wonder."""
+    wide = [pair(1.1, seed=k) for k in range(100)]
+    alike = judge([pair(1.5, spread=0), *wide], Rules(delta=0.2))[0]
+    assert alike.verdict == "UNCLEAR" and alike.p == pytest.approx(0.5**alike.launches)
+    assert judge([pair(1.5, spread=1e-6), *wide], Rules(delta=0.2))[0].verdict == "VIOLATED"
+
+
 def bimodal(seed: int, launches: int, factor: float = 2.0, share: float = 0.1) -> Pair:
     """Half of the launches are above 1.1, and this share of them takes `factor` times as long on the left."""
     rng = np.random.default_rng(seed)
