@@ -1,4 +1,4 @@
-"""Control plane of NCCL's ranks: over MPI where an MPI launcher has started them, else over TCP."""
+"""Control plane of NCCL's ranks: over MPI where an MPI launcher has started them, torchrun's store, or TCP."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omb_py.backends import mpi_values
+from omb_py.backends.nccl.store_plane import StorePlane, has_store
 from omb_py.engine.rank.control_plane import Plane, TcpPlane
 from omb_py.engine.rank.launcher_variables import started_by_mpi
+from omb_py.engine.rank.link import TOKEN_VARIABLE
 
 
 class MpiPlane:
@@ -59,4 +61,8 @@ class MpiPlane:
 
 def plane(environ: Mapping[str, str] = os.environ) -> Plane:
     """The plane that fits the launcher. Raises EnvironmentProblem."""
-    return MpiPlane() if started_by_mpi(environ) else TcpPlane.from_environment(environ)
+    if started_by_mpi(environ):
+        return MpiPlane()
+    if has_store(environ) and not environ.get(TOKEN_VARIABLE):
+        return StorePlane.from_environment(environ)
+    return TcpPlane.from_environment(environ)

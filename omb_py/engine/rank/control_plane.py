@@ -1,19 +1,19 @@
 """Control plane: ranks agree beside the measured library, over a star of TCP connections to rank 0, without MPI.
 
-Used where torchrun, or anything that sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, has started the ranks.
+Used where something that sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT has started the ranks, and they have a
+secret. Ranks of a torchrun that the user started use its store instead (:mod:`omb_py.backends.nccl.store_plane`).
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from importlib import import_module
 from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from omb_py.engine.rank.handshake import Stranger, new_secret
+from omb_py.engine.rank.handshake import Stranger
 from omb_py.engine.rank.launcher_variables import TORCHRUN
 from omb_py.engine.rank.link import TOKEN_VARIABLE
 from omb_py.engine.rank.secret_socket import Gate, Line, reach
@@ -25,8 +25,6 @@ PATIENCE_S: Final = 60.0
 """Seconds that ranks wait for rank 0."""
 JOINING_S: Final = 300.0
 """Seconds that rank 0 waits for the next of the others."""
-_SECRET_KEY: Final = "omb-py/secret/"
-"""Key in torchrun's store; the number of the attempt follows, since a job that is started again has a new secret."""
 
 
 class Plane(Protocol):
@@ -54,8 +52,35 @@ class Plane(Protocol):
         """Leave."""
 
 
-class TcpPlane:
-    """The star. Messages are JSON; rank 0 and each other rank prove to each other that they know the launch's secret.
+class Star:
+    """The operations that follow from :meth:`gather` and :meth:`share`: rank 0 is in the middle."""
+
+    rank: int
+    size: int
+
+    def gather(self, value: Any) -> list[Any]:
+        """One object of each rank, on rank 0; elsewhere an empty list."""
+        raise NotImplementedError
+
+    def share(self, value: Any) -> Any:
+        """Rank 0's object, everywhere."""
+        raise NotImplementedError
+
+    def barrier(self) -> None:
+        """Wait for all ranks."""
+        self.share(len(self.gather(None)))
+
+    def maximum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Element-wise maximum."""
+        return np.asarray(self.share(_fold(np.maximum, self.gather(values))))
+
+    def total(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Element-wise sum."""
+        return np.asarray(self.share(_fold(np.add, self.gather(values))))
+
+
+class TcpPlane(Star):
+    """The star over TCP. Messages are JSON; rank 0 and each other rank prove that they know the launch's secret.
 
     Args:
         rank: this rank.
@@ -108,7 +133,12 @@ class TcpPlane:
         if rank not in environ or size not in environ:
             return cls(0, 1, ("127.0.0.1", 0), "")
         port = int(environ.get(PORT_VARIABLE) or int(environ.get(master_port, "29500")) + 1)
-        secret = _secret(environ, int(environ[rank])) if int(environ[size]) > 1 else ""
+        secret = environ.get(TOKEN_VARIABLE, "")
+        if int(environ[size]) > 1 and not secret:  # nothing that others can guess serves, such as the number of the job
+            raise EnvironmentProblem(
+                f"these ranks have no secret by which they know each other: start them with torchrun or omb-py, or set "
+                f"{TOKEN_VARIABLE} to the same random text on every rank ({TOKEN_VARIABLE}=$(openssl rand -hex 16))"
+            )
         return cls(int(environ[rank]), int(environ[size]), (environ.get(host, "127.0.0.1"), port), secret)
 
     def gather(self, value: Any) -> list[Any]:
@@ -126,18 +156,6 @@ class TcpPlane:
             line.send(value)
         return value
 
-    def barrier(self) -> None:
-        """Wait for all ranks."""
-        self.share(len(self.gather(None)))
-
-    def maximum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Element-wise maximum."""
-        return np.asarray(self.share(_fold(np.maximum, self.gather(values))))
-
-    def total(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Element-wise sum."""
-        return np.asarray(self.share(_fold(np.add, self.gather(values))))
-
     def close(self) -> None:
         """Close the connections."""
         for line in self._others.values():
@@ -147,29 +165,3 @@ class TcpPlane:
 
 def _fold(function: Any, parts: list[NDArray[np.float64]]) -> NDArray[np.float64] | None:
     return function.reduce(np.stack(parts), axis=0) if parts else None
-
-
-def _secret(environ: Mapping[str, str], rank: int) -> str:
-    """The launch's secret: the one that omb-py gave to its ranks, else one that rank 0 hands over torchrun's store.
-
-    Nothing that others can guess serves, such as the number of the job. Raises EnvironmentProblem where there is none.
-    """
-    if environ.get(TOKEN_VARIABLE):
-        return environ[TOKEN_VARIABLE]
-    if environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
-        raise EnvironmentProblem(
-            f"these ranks have no secret by which they know each other: start them with torchrun or omb-py, or set "
-            f"{TOKEN_VARIABLE} to the same random text on every rank ({TOKEN_VARIABLE}=$(openssl rand -hex 16))"
-        )
-    host, port = (environ[name] for name in TORCHRUN.address)
-    key = _SECRET_KEY + environ.get("TORCHELASTIC_RESTART_COUNT", "0")
-    try:
-        store = import_module("torch.distributed").TCPStore(host, int(port), None, False)
-        # a second plane of the same launch finds the secret of the first
-        secret: bytes = store.compare_set(key, "", new_secret()) if rank == 0 else store.get(key)
-    except (ImportError, RuntimeError) as error:
-        raise EnvironmentProblem(
-            f"torchrun's store at {host}:{port} gives no secret ({str(error).splitlines()[0]}): set {TOKEN_VARIABLE} "
-            "to the same random text on every rank"
-        ) from None
-    return secret.decode()

@@ -221,25 +221,3 @@ def test_what_others_can_guess_is_no_secret(environ: dict[str, str]) -> None:
 def test_a_single_rank_needs_no_secret() -> None:
     plane = TcpPlane.from_environment({"RANK": "0", "WORLD_SIZE": "1"})
     assert plane.gather("here") == ["here"]
-
-
-def test_torchruns_store_hands_the_secret_over() -> None:
-    distributed = pytest.importorskip("torch.distributed")
-    agent = distributed.TCPStore(HERE, 0, None, True, wait_for_workers=False)
-    environ = {"WORLD_SIZE": "2", "MASTER_ADDR": HERE, "MASTER_PORT": str(agent.port), "OMB_PY_PORT": str(free_port())}
-    environ |= {"TORCHELASTIC_USE_AGENT_STORE": "True", "TORCHELASTIC_RUN_ID": "none"}
-    made: dict[int, TcpPlane] = {}
-
-    def join(rank: int) -> None:
-        made[rank] = TcpPlane.from_environment({**environ, "RANK": str(rank)})
-
-    threads = [threading.Thread(target=join, args=(rank,)) for rank in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    ranks = [made[0], made[1]]
-    assert together(ranks, lambda plane: plane.share(plane.rank)) == [0, 0]
-    assert len(agent.get("omb-py/secret/0")) == 32
-    for plane in ranks:
-        plane.close()
