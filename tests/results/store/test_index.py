@@ -250,3 +250,24 @@ def test_merging_files_leaves_nothing_to_index(store, monkeypatch) -> None:
     made = parts(store)
     check(store, monkeypatch)
     assert parts(store) == made and index.refreshed(store, listed, pytest.fail).missing(listed) == []
+
+
+@pytest.mark.parametrize("merged", [False, True])
+def test_a_tag_is_looked_for_before_rows_become_a_table(store, monkeypatch, merged: bool) -> None:
+    """Of eight launches one has the tag: no table of more than its three cells is made, by index nor from files."""
+    if merged:
+        compact(store, timedelta(days=7), now=datetime.now(UTC))
+    load(store, columns=["value"])
+    made: list[int] = []
+    for module, name in ((index, "read"), (read, "_read")):
+        whole = getattr(module, name)
+
+        def counted(*args: object, whole=whole, **more: object) -> pa.Table:
+            table = whole(*args, **more)
+            made.append(table.num_rows)
+            return table
+
+        monkeypatch.setattr(module, name, counted)
+    for columns in (["value"], ["value", "tags", "metrics"], ["value", "samples_us"]):
+        assert len(load(store, columns=columns, tags={"n": "4"})) == 3
+    assert made and max(made) <= 3
