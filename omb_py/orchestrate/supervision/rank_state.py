@@ -121,8 +121,8 @@ def behind(states: Iterable[RankState]) -> list[RankState]:
 def numbers(missing: Iterable[int], what: str = "rank") -> str:
     """Numbers of ranks, or of something else, as text, with runs shortened.
 
-    >>> numbers([0, 1, 2, 5])
-    'rank 0-2, 5'
+    >>> numbers([0, 1, 2, 5]), numbers([3])
+    ('ranks 0-2, 5', 'rank 3')
     """
     runs: list[list[int]] = []
     for number in sorted(missing):
@@ -130,4 +130,5 @@ def numbers(missing: Iterable[int], what: str = "rank") -> str:
             runs[-1][1] = number
         else:
             runs.append([number, number])
-    return f"{what} " + ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+    plural = "s" if len(runs) > 1 or any(a != b for a, b in runs) else ""
+    return f"{what}{plural} " + ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)

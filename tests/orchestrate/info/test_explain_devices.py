@@ -56,8 +56,8 @@ def test_our_own_launch_lines(
     line, by, *ranks, last = before_launch(command, NODES, RANKS, "cuda", EACH).splitlines()
     assert line.startswith(f"launch line   {beginning}") and by.startswith(f"local rank    by {variable} of ")
     assert ranks == [
-        "rank 0-7      on n1: cuda:0 to cuda:7, by local rank",
-        "rank 8-15     on n2: cuda:0 to cuda:7, by local rank",
+        "ranks 0-7     on n1: cuda:0 to cuda:7, by local rank",
+        "ranks 8-15    on n2: cuda:0 to cuda:7, by local rank",
     ]
     assert "UUIDs" in last
 
@@ -76,7 +76,7 @@ def test_flux_gives_gpus_to_those_alone_that_ask(gpus: Any, extra: tuple[str, ..
 def test_hosts_are_filled_one_after_the_other(tmp_path: Path) -> None:
     command = command_for("mpiexec", WORDS, 6, context=context(tmp_path, MPICH))
     text = before_launch(command, ("a:4", "b:1", "c"), 6, "rocm", 2)
-    assert "rank 0-3      on a: rocm:0 to rocm:1, by local rank; they share 2 GPUs: exit 3 without --share" in text
+    assert "ranks 0-3     on a: rocm:0 to rocm:1, by local rank; they share 2 GPUs: exit 3 without --share" in text
     assert "rank 4        on b: rocm:0\n" in text and "rank 5        on c: rocm:0\n" in text
     with pytest.raises(UsageError, match="--hosts has room for 2 of 6 ranks"):
         before_launch(command, ("a:1", "b:1"), 6, "cuda", 2)
@@ -107,7 +107,7 @@ def test_the_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
         monkeypatch.delenv(name)
     assert main("explain allreduce --backend nccl -d cuda -n 16 --hosts n1,n2 --gpus 8".split()) == 0
     out = capsys.readouterr().out
-    assert "| allreduce 8 B int32 sum" in out and "rank 8-15     on n2: cuda:0 to cuda:7, by local rank\n" in out
+    assert "| allreduce 8 B int32 sum" in out and "ranks 8-15    on n2: cuda:0 to cuda:7, by local rank\n" in out
     assert main("explain allreduce --gpus 8".split()) == 2
     assert "add --device" in capsys.readouterr().err
     assert main("explain allreduce --backend mock -d cuda --gpus 8".split()) == 3

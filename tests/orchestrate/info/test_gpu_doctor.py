@@ -90,10 +90,10 @@ def test_what_a_machine_lacks_is_said_with_its_fix(monkeypatch: pytest.MonkeyPat
         ("warn", "exclusive process"),
         ("ok", "default"),
     ]
-    assert modes[0].fix == "nvidia-smi -i 0 -c DEFAULT, as root" and modes[1].text == "default: GPU 1-2"
+    assert modes[0].fix == "nvidia-smi -i 0 -c DEFAULT, as root" and modes[1].text == "default: GPUs 1-2"
     assert (lines["MIG"].status, lines["MIG"].text) == ("no", "GPU 1 on, 0 instances")
     paths = [finding.text for finding in findings if finding.subject == "NVLink and PCIe"]
-    assert paths == ["GPU 0: NV4 to GPU 1; SYS to GPU 2", "GPU 1: NV4 to GPU 0; SYS to GPU 2", "GPU 2: SYS to GPU 0-1"]
+    assert paths == ["GPU 0: NV4 to GPU 1; SYS to GPU 2", "GPU 1: NV4 to GPU 0; SYS to GPU 2", "GPU 2: SYS to GPUs 0-1"]
     assert lines["NUMA nodes"].status == "warn"
     assert lines["peer access"].text == (
         "3 of 3 pairs go through host memory, first GPU 0 and 1: the chipset does not support it"

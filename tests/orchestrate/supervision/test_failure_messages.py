@@ -44,7 +44,7 @@ def test_many_ranks_are_named_by_a_few() -> None:
     assert names([rank(k) for k in (2, 1)]) == "rank 1 on n0 (pid 101), rank 2 on n0 (pid 102)"
     assert names([rank(k) for k in range(9)]).endswith("rank 3 on n0 (pid 103) and 5 more")
     assert names([rank(None)]) == "a rank process on n0 (pid 100)"
-    assert numbers([7, 0, 1, 2]) == "rank 0-2, 7"
+    assert numbers([7, 0, 1, 2]) == "ranks 0-2, 7" and numbers([4]) == "rank 4"
 
 
 def test_a_rank_that_was_never_heard_of_is_the_suspect() -> None:
