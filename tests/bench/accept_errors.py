@@ -1,13 +1,13 @@
 """How often an acceptance says PASS or FAIL where it must not, for launches and nights of many kinds.
 
 ``python -m tests.bench.accept_errors [contracts] [power] [baselines]`` prints the tables of docs/statistics.md: seeded,
-the same everywhere.
+the same everywhere. ``contracts --only nights --times 5`` prints one row of more reports.
 """
 
 from __future__ import annotations
 
+import argparse
 import math
-import sys
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -99,26 +99,26 @@ def rate(count: int, of: int) -> str:
     return f"{count / of:.1%} ({low:.1%} – {high:.1%})"
 
 
-def _contracts() -> None:
+def _contracts(only: str, times: int) -> None:
     heads = " | ".join(f"any FAIL of {questions}" for questions in FAMILIES)
     print(f"| launches, their median at the bound | PASS | {heads} |\n|---|---|" + "---|" * len(FAMILIES))
     print(f"| promised | 5 % |{' 5 % |' * len(FAMILIES)}")
-    for name, draw in CONTRACTS.items():
-        fails = [rate(failed(draw, m, reports), reports) for m, reports in FAMILIES.items()]
-        shown = ["–" if (name, "PASS") in RIGHT else rate(passed(draw, REPORTS), REPORTS)]
+    for name, draw in ((name, draw) for name, draw in CONTRACTS.items() if name.startswith(only)):
+        fails = [rate(failed(draw, m, times * reports), times * reports) for m, reports in FAMILIES.items()]
+        shown = ["–" if (name, "PASS") in RIGHT else rate(passed(draw, times * REPORTS), times * REPORTS)]
         shown += ["–" if (name, "FAIL") in RIGHT else cell for cell in fails]
         print(f"| {name} | {' | '.join(shown)} |", flush=True)
 
 
-def _power() -> None:
+def _power(only: str, times: int) -> None:
     print("\n| launches | 5 % inside the bound: PASS | 10 % beyond: FAIL | 30 % beyond: FAIL |\n|---|---|---|---|")
-    for name, draw in EFFECTS.items():
+    for name, draw in ((name, draw) for name, draw in EFFECTS.items() if name.startswith(only)):
         shares = [share_passed(math.log(shift), draw, 400) for shift in (1 / 1.05, 1.1, 1.3)]
         words = [rate(shares[0][0], 400), rate(shares[1][1], 400), rate(shares[2][1], 400)]
         print(f"| {name} | {' | '.join(words)} |", flush=True)
 
 
-def _baselines() -> None:
+def _baselines(only: str, times: int) -> None:
     print("\n| nights of the baseline | nights differ by | unchanged: any FAIL of 40 cells | 10 % slower: PASS |")
     print("|---|---|---|---|")
     slower = math.log1p(0.10)
@@ -138,11 +138,16 @@ def _baselines() -> None:
 PARTS = {"contracts": _contracts, "power": _power, "baselines": _baselines}
 
 
-def main(words: list[str]) -> None:
+def main() -> None:
     """Print the tables of the named parts, or of all."""
-    for word in words or PARTS:
-        PARTS[word]()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="(default: all)")
+    parser.add_argument("--only", default="", help="contracts and power: rows whose name begins so")
+    parser.add_argument("--times", type=int, default=1, help="contracts: so many times as many reports")
+    given = parser.parse_args()
+    for part in given.parts or PARTS:
+        PARTS[part](given.only, given.times)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

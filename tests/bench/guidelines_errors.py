@@ -1,11 +1,13 @@
 """How often a report on guidelines says VIOLATED or HOLDS where it must not, for launches of many kinds.
 
-``python -m tests.bench.guidelines_errors`` prints the tables of docs/statistics.md: seeded, the same everywhere.
+``python -m tests.bench.guidelines_errors [KIND]`` prints the tables of docs/statistics.md, or the rows of the kinds of
+launches whose name begins so: seeded, the same everywhere.
 """
 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 
 import numpy as np
@@ -54,24 +56,25 @@ def _pairs(logs: np.ndarray) -> list[Pair]:
     return [Pair(f"gl{k}", "", 8, row, (1.0,) * len(row)) for k, row in enumerate(left)]
 
 
-def main() -> None:
+def main(only: str = "") -> None:
+    effects = {name: draw for name, draw in EFFECTS.items() if name.startswith(only)}
     print(
         "| launches, the median ratio at the limit | "
         + " | ".join(f"{m} cells: any HOLDS, any VIOLATED" for m in REPORTS)
         + " |"
     )
     print("|---|" + "---|" * len(REPORTS))
-    for name, draw in EFFECTS.items():
+    for name, draw in effects.items():
         shares = []
         for cells, reports in REPORTS.items():
             holds, violated = false_words(draw, cells, reports)
             shares.append(f"{rate(holds, reports)}, {rate(violated, reports)}")
         print(f"| {name} | {' | '.join(shares)} |", flush=True)
     print("\n| launches | ratio 1.0: HOLDS | ratio 1.2: VIOLATED | ratio 1.5: VIOLATED |\n|---|---|---|---|")
-    for name, draw in EFFECTS.items():
+    for name, draw in effects.items():
         words = [words_at(draw, ratio, 20)[ratio > 1.1] for ratio in (1.0, 1.2, 1.5)]
         print(f"| {name} | {' | '.join(rate(count, 200) for count in words)} |", flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

@@ -33,6 +33,10 @@ class Machine:
     """Standard deviation of the log of launch medians (of the normal kind)."""
     change: Mapping[int, float] = field(default_factory=dict)
     """Cell -> the factor by which NEW is slower."""
+    shared: float = SHARED
+    """Part of the variance of a launch effect that all cells share."""
+    tails: bool = True
+    """Whether launches have medians and tails; else one number, so that a cell is one question."""
     number: int = 0
     _state: NDArray[np.float64] | None = None
     _night: NDArray[np.float64] | None = None
@@ -53,7 +57,8 @@ class Machine:
             if here[cell]:
                 factor = self.change.get(cell, 1.0) if side == "NEW" else 1.0
                 median = float(medians[cell]) * factor
-                launched[cell] = Launched(median, 1.1 * median, float(tails[cell]) * factor)
+                whole = Launched(median, 1.1 * median, float(tails[cell]) * factor)
+                launched[cell] = whole if self.tails else Launched(None, median)
         return launched
 
     def new_night(self) -> None:
@@ -78,7 +83,7 @@ class Machine:
         return self.spread * drawn + night + drift
 
     def _mixed(self, draw) -> NDArray[np.float64]:  # type: ignore[no-untyped-def]
-        return np.sqrt(SHARED) * draw(1) + np.sqrt(1 - SHARED) * draw(self.cells)
+        return np.sqrt(self.shared) * draw(1) + np.sqrt(1 - self.shared) * draw(self.cells)
 
 
 @dataclass
@@ -132,6 +137,8 @@ def simulate(
     change: float = 1.0,
     spread: float = 0.02,
     changed: float = 1.0,
+    shared: float = SHARED,
+    tails: bool = True,
 ) -> Rates:
     """`cells` cells in reports of `family` cells each, measured in turn through the whole of a comparison.
 
@@ -145,12 +152,14 @@ def simulate(
         change: factor by which NEW is slower in changed cells; 1 for A against A.
         spread: standard deviation of the log of launch medians.
         changed: share of the cells that are changed, at least one.
+        shared: part of the variance of a launch effect that all cells share.
+        tails: whether a cell has two questions, its median and its tail, or one.
     """
     rates = Rates()
     slower = dict.fromkeys(range(max(1, round(changed * family))), change) if change != 1 else {}
     for report in range(cells // family):
         rng = np.random.default_rng([seed, KINDS.index(kind), family, report])
-        machine = Machine(kind, family, rng, spread=spread, change=slower)
+        machine = Machine(kind, family, rng, spread=spread, change=slower, shared=shared, tails=tails)
         conducted = conduct([range(family)], Design(rules, launches, report), machine)
         rates.count(conducted.judged, slower, len(conducted.order))
     return rates

@@ -1,7 +1,7 @@
 """``make bench-compare``: false alarms and power of comparisons, promised against simulated, through the whole of them.
 
 Seeded, so the rates are the same on every machine; under five minutes of CPU time. Run by hand:
-``python -m tests.orchestrate.compare.bench_compare [turns] [stored] [power]``, all three parts where none is named.
+``python -m tests.orchestrate.compare.bench_compare [turns] [stored] [power] [alone]``, all parts where none is named.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from omb_py.results.compare.judge import Launched, Round, Rules, judge
-from tests.support.synthetic import KINDS, Rates, lower, simulate, stored, upper
+from tests.support.synthetic import KINDS, SHARED, Rates, lower, simulate, stored, upper
 
 ALPHA = 0.01
 REPORTS = {1: 500, 10: 120, 60: 30, 500: 4}
@@ -39,6 +39,9 @@ POWER = ((1.05, 0.1, 1), (1.05, 0.5, 1), (1.05, 1.0, 1), (1.04, 0.1, 3), (1.05, 
 """Change, share of the cells that changed, rounds."""
 POWER_BARS = {(1.05, 10, 1): 0.84, (1.04, 1, 3): 0.84, (1.05, 500, 3): 0.98}
 """(change, cells, rounds) -> least share that is found of changed cells, a tenth of all (at least one)."""
+ALONE_BARS = {20: 0.84, 120: 0.77, 1000: 0.51}
+"""Questions -> the share of questions 5 % slower that an independent simulation of one round of 10 pairs had found."""
+ALONE_REPORTS = {20: 400, 120: 200, 1000: 60}
 
 
 def interleaved(kind: str, family: int) -> Rates:
@@ -133,7 +136,40 @@ def found() -> bool:
     return broken or spent > 2
 
 
-PARTS = {"turns": turns, "stored": nights, "power": found}
+def alone() -> bool:
+    """Power in one round where each cell is one question; True where too few are found, or a false one too often."""
+    print("\nChanged questions found in one round of 10 pairs, +5 %, launch spread 2 %, one question a cell:\n")
+    _table(["questions", "changed", "variance shared", "found", "of", "before", "reports with a false one"])
+    broken = False
+    for questions, reports in ALONE_REPORTS.items():
+        for changed, times in ((0.0, 2), (0.1, 1), (1.0, 1)):
+            for shared in (0.0, SHARED):
+                cells = questions * (reports * times if changed < 1 else reports // 4)
+                rates = simulate(
+                    "normal",
+                    questions,
+                    cells,
+                    ANY_ONCE,
+                    seed=2,
+                    change=1.05,
+                    changed=changed,
+                    shared=shared,
+                    tails=False,
+                )
+                share = rates.found / rates.changed
+                broken |= not changed and upper(rates.found, rates.changed) < ALONE_BARS[questions]
+                broken |= rates.changed < rates.cells and lower(rates.false_reports, rates.reports) > ALPHA
+                which = "one" if not changed else f"{changed:.0%}"
+                others = _rate(rates) if rates.changed < rates.cells else "–"
+                print(
+                    f"| {questions} | {which} | {shared:.0%} | {share:.1%} | {rates.changed} | "
+                    f"{ALONE_BARS[questions]:.0%} | {others} |",
+                    flush=True,
+                )
+    return broken
+
+
+PARTS = {"turns": turns, "stored": nights, "power": found, "alone": alone}
 
 
 def main(words: list[str]) -> int:
