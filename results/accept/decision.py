@@ -69,7 +69,7 @@ class Launches:
         optimistic = ordered[allowed] if 0 <= allowed < n else -math.inf
         mean = guarded_mean.distance(self.costs, self.limit)
         margin = quantile(1 - rule.spent / max(1, questions), mean.freedom) * mean.error if mean.freedom else math.inf
-        if self._alike and n < fewest_launches(alpha / max(1, questions)):
+        if self._alike and beyond and n < fewest_launches(alpha / max(1, questions)):
             margin = math.inf  # no spread is known: the count alone carries the correction
         optimistic = min(optimistic, self.limit + mean.difference - margin)
         word: Word = "PASS" if pessimistic <= self.limit else "FAIL" if optimistic > self.limit else "MARGINAL"
