@@ -41,7 +41,7 @@ POWER_BARS = {(1.05, 10, 1): 0.84, (1.04, 1, 3): 0.84, (1.05, 500, 3): 0.98}
 """(change, cells, rounds) -> least share that is found of changed cells, a tenth of all (at least one)."""
 ALONE_BARS = {20: 0.84, 120: 0.77, 1000: 0.51}
 """Questions -> the share of questions 5 % slower that an independent simulation of one round of 10 pairs had found."""
-ALONE_REPORTS = {20: 400, 120: 200, 1000: 60}
+ALONE_REPORTS = {20: 400, 120: 200, 1000: 20}
 
 
 def interleaved(kind: str, family: int) -> Rates:
