@@ -39,6 +39,8 @@ MOST_SIDES = 6
 """Sides drawn below the map: as many as have a colour of their own."""
 KINDS = ("slower", "odd", "changed")
 """Kinds of lines, in their order."""
+_KIND_OF = {"SLOWER": "slower", "FASTER": "changed"}
+"""Verdict of a stored comparison -> kind of its line."""
 
 
 @dataclass
@@ -256,12 +258,13 @@ def changes(screen: FirstScreen) -> list[Item]:
 def _stored(screen: FirstScreen) -> Iterator[Item]:
     """Verdicts of comparisons that the store keeps."""
     for compared in comparisons.stored(screen.cells, pass_over):
-        slower = compared.verdicts[compared.verdicts["verdict"] == "SLOWER"]
-        if len(slower):
-            board, *_ = comparisons.views(compared, screen.cells.store)
-            names = listed(slower["cell"], 2)
-            text = f"{compared.name}: SLOWER in {len(slower)} of {plural(len(compared.verdicts), 'cell')} ({names})"
-            yield Item("slower", text, evidence=board, link=_link("verdicts"))
+        for word, kind in _KIND_OF.items():
+            judged = compared.verdicts[compared.verdicts["verdict"] == word]
+            if len(judged):
+                board, *_ = comparisons.views(compared, screen.cells.store)
+                names = listed(judged["cell"], 2)
+                text = f"{compared.name}: {word} in {len(judged)} of {plural(len(compared.verdicts), 'cell')} ({names})"
+                yield Item(kind, text, evidence=board, link=_link("verdicts"))
 
 
 def _upgraded(screen: FirstScreen) -> Iterator[Item]:
