@@ -241,7 +241,9 @@ def _shared(text: str) -> bool:
 def _list(items: list[Item]) -> View:
     shown = items[:MOST_ITEMS]
     left = len(items) - len(shown)
-    title = "What changed, and what is odd" if items else "Nothing changed beyond the noise, and nothing is odd"
+    title = (
+        "What changed, and what is odd" if items else "Nothing changed over time beyond the noise, and nothing is odd"
+    )
     caption = "" if left <= 0 else f"{plural(left, 'line')} more: below"
     return View("changes", title, caption, None, (), (), items=tuple(shown))
 

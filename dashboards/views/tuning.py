@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -68,6 +68,7 @@ def _beside(what: str, default: pd.DataFrame, fastest: pd.DataFrame, proved: boo
     view = multiples.multiples(sides, what, grid, known)
     if view is None:
         return None
+    view = _apart(view, name)
     drawn = series.concat([default, fastest])
     title = finding(what, known, {panel: fastest_at(known, panel) for panel in known.panels})
     if proved:
@@ -80,6 +81,24 @@ def _beside(what: str, default: pd.DataFrame, fastest: pd.DataFrame, proved: boo
             "proof of omb-py tune, in fresh launches, says what is faster."
         )
     return replace(view, kind="tuned", title=title, caption=series.caption(drawn)).noted([note])
+
+
+def _apart(view: View, name: str) -> View:
+    """The view whose line `name` ends where a size of the default has no point of it, instead of crossing over."""
+    spec = view.spec or {}
+    lines = [trace for trace in spec.get("data", ()) if trace["mode"] == "lines+markers"]
+    usual = {trace.get("xaxis"): trace for trace in lines if trace["name"] != name}
+
+    def parted(trace: Mapping[str, Any]) -> Mapping[str, Any]:
+        default = usual.get(trace.get("xaxis"))
+        if trace not in lines or trace["name"] != name or default is None:
+            return trace
+        at = dict(zip(trace["x"], trace["y"], strict=True))
+        texts = dict(zip((*default["x"], *trace["x"]), (*default["text"], *trace["text"]), strict=True))
+        sizes = sorted(texts)
+        return {**trace, "x": sizes, "y": [at.get(x) for x in sizes], "text": [texts[x] for x in sizes]}
+
+    return replace(view, spec={**spec, "data": [parted(trace) for trace in spec.get("data", ())]})
 
 
 def _fastest_setting(rows: pd.DataFrame) -> pd.DataFrame:

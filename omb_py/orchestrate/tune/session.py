@@ -28,6 +28,7 @@ from omb_py.orchestrate.tune.proof import Proof, pairs_of, prove_files, prove_se
 from omb_py.orchestrate.tune.searching import Searching, search_all
 from omb_py.orchestrate.tune.stored_launches import ENDING, Stored, stored_rows
 from omb_py.orchestrate.tune.workload import computes_as_long_as_it_calls, held_compute
+from omb_py.results.compare.false_alarm_rate import keep
 from omb_py.results.store.keys import digest
 from omb_py.results.tune.design import Design
 from omb_py.results.tune.report import Report
@@ -103,6 +104,8 @@ def tune(request: TuneRequest, clock: Callable[[], float] = time.monotonic) -> R
         raise Interrupted(f"{what}: {_kept(store, run)}") from None
     except CandidateFailed as error:
         raise EnvironmentProblem(f"the library as it is cannot be tuned: {error}. {_kept(store, run)}") from None
+    for compared in proof.reports:
+        keep(compared, store)
     workload = step.request.workload or "" if step else ""
     report = report_of(groups, proof, launcher, request.command, workload)
     tuned = write_files(report, request.folder, request.library)

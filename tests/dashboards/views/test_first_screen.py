@@ -77,7 +77,15 @@ def test_a_sound_store_names_nothing(tmp_path: Path) -> None:
     planted_store.write(tmp_path, SEEDS[0], sound=True)
     made = report(tmp_path, Selection())
     assert made.changes == [] and made.first[0].title == "0 slower, 0 odd, 0 changed since Open MPI 5.0.1"
-    assert made.first[1].title == "Nothing changed beyond the noise, and nothing is odd"
+    assert made.first[1].title == "Nothing changed over time beyond the noise, and nothing is odd"
+
+
+def test_what_a_stored_comparison_found_faster_is_listed(tmp_path: Path) -> None:
+    line = "compare allreduce --backend mock -n 2 -m 8:8 -i 4 -x 0 --seed 1 --launches 8 --quiet"
+    sides = ["--option=BASE:mock=alpha=1.2us,launch=0.01", "--option=NEW:mock=alpha=1us,launch=0.01"]
+    assert main([*line.split(), *sides, "--store", str(tmp_path)]) == 0
+    (item,) = report(tmp_path, Selection()).changes
+    assert item.kind == "changed" and "FASTER in 1 of 1 cell" in item.text
 
 
 def test_what_is_simulated_is_called_so(tmp_path: Path) -> None:

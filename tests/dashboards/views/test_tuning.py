@@ -59,6 +59,8 @@ def test_default_and_tuned_are_two_lines_from_the_proof(tuned: Path) -> None:
     assert table["4 ranks", "64 B"][1] is None, "nothing was found there, so nothing was proved"
     default, fastest = table["4 ranks", "64 KiB"]
     assert fastest < 0.5 * default
+    (line,) = [t for t in view.spec["data"] if t["name"] == "tuned (ring)" and t.get("xaxis", "x") == "x"]
+    assert line["x"] == [64, 65536] and line["y"][0] is None, "no line leads to a size where the default stays"
     assert all(line.startswith("omb-py compare ") for line in view.commands) and view.commands
     (explored,), _ = views(Data(tuned), State("tuned"))
     assert (explored.title, explored.rows) == (view.title, view.rows)

@@ -16,6 +16,7 @@ from omb_py.errors import Interrupted
 from omb_py.orchestrate.compare.stored import compare_stored
 from omb_py.orchestrate.running import run as running
 from omb_py.orchestrate.tune import launches
+from omb_py.results.compare.false_alarm_rate import kept
 from omb_py.results.compare.judge import Rules
 from omb_py.results.tune.rules import from_json
 
@@ -72,8 +73,11 @@ def test_a_planted_crossover_becomes_a_rule_that_is_proved(whole: dict[str, Any]
 
 def test_compare_shows_the_proof_again_with_the_same_verdicts(whole: dict[str, Any]) -> None:
     (run,) = whole["proofs"]
-    report = compare_stored([run], Path(whole["files"][0]).parents[1] / "s", Rules())
+    store = Path(whole["files"][0]).parents[1] / "s"
+    report = compare_stored([run], store, Rules())
     assert report.rules.bounded
+    (kept_report,) = kept(store)
+    assert kept_report["run_id"] == run and kept_report["verdicts"]["FASTER"] == len(whole["proof"])
     answers = {
         c.base["size_bytes"]: j.answers["median"] for c, j in zip(report.matched.cells, report.judged, strict=True)
     }
