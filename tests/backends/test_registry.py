@@ -12,6 +12,7 @@ import pytest
 from omb_py.backends import registry
 from omb_py.backends.capabilities import Backend, Capabilities
 from omb_py.errors import EnvironmentProblem, UsageError
+from omb_py.suites.registry import find as benchmark
 
 
 def connect(spec: Mapping[str, Any]) -> Any:
@@ -104,3 +105,9 @@ def test_a_probe_says_what_it_offers(name: str) -> None:
     assert said.available and not said.reason and said.library and said.version
     assert said.devices["cpu"] == "" and "native" in said.bindings
     assert {"numpy", "bytearray", "array"} <= set(said.buffers)
+
+
+def test_a_step_that_a_backend_lacks_is_named() -> None:
+    pigeon = Capabilities("pigeon", steps=frozenset({"bcast", "barrier"}))
+    assert pigeon.why_not(benchmark("bcast")) == ""
+    assert pigeon.why_not(benchmark("allreduce")) == "pigeon has no allreduce: use --backend mpi"

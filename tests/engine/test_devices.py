@@ -14,11 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.engine.devices import FUNCTIONS, GPU_KINDS, arrays, chosen, gpu, open_device
+from omb_py.engine.devices import FUNCTIONS, GPU_KINDS, OTHER_STREAM, arrays, chosen, gpu, open_device
+from omb_py.engine.devices.buffers import DeviceBuffers
 from omb_py.engine.devices.gpu import OWN, SYMBOLS, Gpu, count_gpus
 from omb_py.engine.devices.memory import DeviceMemory
 from omb_py.engine.devices.sharing import crowd, refuse_sharing
 from omb_py.engine.program.buffers import ON_DEVICE
+from omb_py.engine.program.language import Step
 from omb_py.errors import EnvironmentProblem
 from omb_py.orchestrate.running.rank_process import device_map
 from omb_py.testing.simulated_device import SimulatedDevice
@@ -312,3 +314,10 @@ def test_the_word_that_holds_a_stream_back_is_of_the_kind_that_hip_wants(
 def test_cupy_is_what_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu, "import_module", lambda name: f"the package {name}")
     assert gpu.load_cupy("cuda") == "the package cupy"
+
+
+def test_there_is_one_other_stream() -> None:
+    streams = iter(range(7, 9))
+    buffers: Any = SimpleNamespace(device=SimpleNamespace(stream=1, new_stream=lambda: next(streams)), _other=0)
+    plain, other = Step("barrier", {}), Step("barrier", {"stream": OTHER_STREAM})
+    assert [DeviceBuffers._stream(buffers, step) for step in (plain, other, other, plain)] == [1, 7, 7, 1]

@@ -69,3 +69,10 @@ def test_the_late_rank_is_named_with_its_host(frame) -> None:
 def test_one_rank_is_no_straggler(frame) -> None:
     assert stragglers(frame.assign(slowest_rank_share=[[1.0]] * len(frame))) is None
     assert stragglers(frame.assign(slowest_rank_share=None)) is None
+
+
+def test_cells_without_a_size_have_late_ranks_too(frame) -> None:
+    known = series.prepared(frame[frame["library"] == "MPICH"])
+    view = stragglers(known.assign(size_bytes=None))
+    assert view is not None
+    assert len(view.spec["data"][-1]["z"]) == 1

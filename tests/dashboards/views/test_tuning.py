@@ -49,6 +49,7 @@ def test_a_tuned_store_has_a_map_of_winners(tuned: Path) -> None:
     ]
     assert view.spec is not None
     assert [trace["name"] for trace in view.spec["data"]] == ["default", "ring"]
+    assert [trace["z"] for trace in view.spec["data"]] == [[[1, None], [1, None]], [[None, 1], [None, 1]]]
 
 
 def test_default_and_tuned_are_two_lines_from_the_proof(tuned: Path) -> None:

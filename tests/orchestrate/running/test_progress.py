@@ -157,3 +157,14 @@ class TestDisplay:
         display.begin(1)
         display.end()
         assert display.tally.launches == 1
+
+
+def test_where_nothing_is_shown_time_passes_in_silence(clock) -> None:
+    hidden = Progress(None, terminal=False, clock=clock)
+    hidden.begin(3)
+    clock.now += 10 * PLAIN_S
+    hidden.tick()
+    hidden.end()
+    out = io.StringIO()
+    Progress(out, terminal=False, clock=clock).tick()
+    assert out.getvalue() == "", "nothing is running"

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from omb_py.results.checks import guideline_report as forms
+from omb_py.results.checks import guidelines
 from omb_py.results.checks.guidelines import Pair, Rules, by_round, decide, judge, pairs_of, spent
 from omb_py.results.checks.tuning_hints import advice
 from omb_py.results.formats.writers import to_json, to_junit, to_markdown
@@ -266,3 +267,11 @@ def test_what_to_try(library: str, name: str, says: str) -> None:
 
 def test_nothing_is_advised_for_a_library_without_settings() -> None:
     assert advice("torch gloo", "gl5_allreduce") == ""
+
+
+def test_the_interval_of_a_ratio_leaves_five_per_cent_at_each_end() -> None:
+    """Of 16 independent launches at most 4 lie below the median with a chance of 3.8 %, at most 5 with 10.5 %."""
+    chances = stats.binom.cdf([4, 5], 16, 0.5)
+    assert chances[0] < 0.05 < chances[1]
+    logs = [0.01 * number for number in range(16)]
+    assert guidelines._median_interval(logs)[1:] == (guidelines.ratio_of(logs[4]), guidelines.ratio_of(logs[11]))
