@@ -80,6 +80,13 @@ def test_libraries_of_another_build() -> None:
     assert str(one) == "loaded libraries of other builds (libucp.so.0): aaaabbbb → ddddeeee"
 
 
+def test_a_library_whose_build_one_side_does_not_know_is_no_difference() -> None:
+    def mapped(build: str | None) -> dict[str, Any]:
+        return provenance(loaded_libraries=[{"path": "/a/libucp.so.0", "build_id": build}])
+
+    assert not differences([mapped("aaaabbbbcc")], [mapped(None)], (row(), row()))
+
+
 def test_many_differences_have_a_line_each_and_a_family_of_variables_shares_one() -> None:
     variables = {f"OMPI_MCA_{name}": "1" for name in ("btl", "pml", "coll")} | {"UCX_TLS": "tcp"}
     other = provenance("2.32", environment=variables)
