@@ -7,6 +7,7 @@ import gc
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -314,3 +315,9 @@ def test_the_timed_loop_is_checked_for_the_root_of_its_last_iteration(name: str,
     """Roots take turns: which bytes are where at the end depends on whose turn was last, warm-up included."""
     done = measured(name, 2, validate=True, root=ROTATE, iterations=iterations, warmup=warmup)
     assert (done.validated, done.wrong_bytes) == (True, 0)
+
+
+def test_a_benchmark_that_measures_itself_is_believed() -> None:
+    of_its_own: Any = SimpleNamespace(runs=lambda session, cell, phase: (session, cell, phase))
+    given: Any = ("session", "cell", "phase")
+    assert measure(given[0], of_its_own, given[1], given[2]) == given

@@ -121,3 +121,8 @@ def test_the_model_of_signs_covers_launches_of_an_autoregressive_process(correla
     counts = allowed_counts(looks, 3, 0.05)
     few = [np.sum(values[:, :launches] > 0, axis=1) <= count for launches, count in zip(looks, counts, strict=True)]
     assert np.any(few, axis=0).mean() <= 0.05
+
+
+@pytest.mark.parametrize("alpha", [0.4999999999, 0.5, 0.9])
+def test_a_coin_needs_one_launch(alpha: float) -> None:
+    assert fewest_launches(alpha) == fewest_launches(alpha, 0.5) == 1
