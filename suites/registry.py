@@ -14,6 +14,7 @@ from omb_py.suites import functions, host_noise, one_sided, startup
 from omb_py.suites.collective import calls, neighborhood, sendrecv
 from omb_py.suites.guidelines import patterns
 from omb_py.suites.imb import exchanges, random_pairs, stencils, windows
+from omb_py.suites.imb import threads as imb_threads
 from omb_py.suites.pt2pt import congestion, forked_children, multi_pair, partitioned, persistent, threads, two_ranks
 from omb_py.suites.training import benchmark as training
 from omb_py.suites.workloads import benchmark as workloads
@@ -36,6 +37,7 @@ _FAMILIES = (
     random_pairs,
     stencils,
     windows,
+    imb_threads,
     startup,
     host_noise,
     workloads,

@@ -20,7 +20,7 @@ from omb_py.engine.measuring.host_memory import HostMemory
 from omb_py.engine.measuring.process_sync import START, START_BYTES
 from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.program.buffers import OBJECT
-from omb_py.engine.program.groups import Group, group_of, groups_of
+from omb_py.engine.program.groups import Group, duplicate_of, duplicates_of, group_of, groups_of
 from omb_py.engine.program.language import Edges, Program, Step
 from omb_py.engine.program.requirements import LEVELS, types_of
 from omb_py.engine.rank.launcher_variables import local_rank
@@ -75,6 +75,7 @@ class MpiSession(BaseSession):
         self._counters: Any = None
         self._graphs: dict[Edges, Any] = {}
         self._groups: dict[Group, Any] = {}
+        self._duplicates: dict[tuple[Group, int], Any] = {}
         self.topology_us: dict[Edges, float] = {}
         """Time in µs that this rank took to make the communicator of a graph."""
 
@@ -138,6 +139,8 @@ class MpiSession(BaseSession):
         program = programs[self.rank]
         for group in groups_of(program):
             self._group_comm(group)
+        for group, number in duplicates_of(program):
+            self._duplicate(group, number)
         self.reserve(cell.buffer, {b.name: b.nbytes for b in program.buffers if not b.library})
         if self.buffers:
             from omb_py.backends.mpi.devices import BoundDeviceRunner, DeviceRunner
@@ -168,7 +171,9 @@ class MpiSession(BaseSession):
 
     def comm_of(self, step: Step) -> Any:
         """The communicator of a step: the world, its group's, or for a neighborhood collective the one of its graph."""
-        group = group_of(step)
+        group, number = group_of(step), duplicate_of(step)
+        if number:
+            return self._duplicate(group, number)
         if group:
             return self._group_comm(group)
         edges = step.edges
@@ -188,6 +193,12 @@ class MpiSession(BaseSession):
             self._groups[group] = self.world.Create_group(some)
             some.Free()
         return self._groups[group]
+
+    def _duplicate(self, group: Group, number: int) -> Any:
+        """A duplicate of the communicator of some ranks, or of all, which make it together."""
+        if (group, number) not in self._duplicates:
+            self._duplicates[group, number] = (self._group_comm(group) if group else self.world).Dup()
+        return self._duplicates[group, number]
 
     def barrier(self) -> None:
         """Wait for all ranks."""
@@ -236,7 +247,7 @@ class MpiSession(BaseSession):
 
     def close(self) -> None:
         """Finalise MPI, if this session initialised it or not: nothing may follow."""
-        for comm in (*self._graphs.values(), *self._groups.values()):
+        for comm in (*self._graphs.values(), *self._duplicates.values(), *self._groups.values()):
             comm.Free()
         self.comm.Free()
         if self.buffers:

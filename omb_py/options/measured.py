@@ -224,7 +224,7 @@ MEASURED = under(
     declared(
         "thread_counts",
         "-t --num-threads",
-        "Threads that send on rank 0 and that receive on rank 1.",
+        "Threads that send on rank 0 and that receive on rank 1; in IMB-MT's benchmarks R on every rank.",
         "[S:]R",
         Reader("threads", partial(parse_counts, sender=1)),
         lacks="threads",

@@ -30,7 +30,8 @@ SOURCE = "IMB"
 
 _BANNER = re.compile(r"\s*#\s+Intel ?\(R\) MPI Benchmark(?:s| Suite)? ?(?:V(?:ersion)? ?)?(\d[\w.]*)?.*")
 _TITLE = re.compile(r"\s*# Benchmarking (?:Multi-)?(?P<name>[A-Za-z0-9_]+)\s*(?P<more>\(.*\))?\s*")
-_PROCESSES = re.compile(r"\s*# #processes = (\d{1,9})\b.*")
+_PROCESSES = re.compile(r"\s*# #processes = (\d{1,9})\b(?: \(threads: (\d{1,6})\))?.*")
+_WINDOW = re.compile(r"\s*# window_size = (\d{1,9})\s*")
 _GROUPS = re.compile(r"\s*# \( ?(\d{1,9}) groups of (\d{1,9}) processes each running simultaneous.*")
 _MODE = re.compile(r"\s*#\s+MODE: ([A-Z-]+)\s*")
 _PREAMBLE = re.compile(
@@ -82,6 +83,8 @@ class _Part:
     launch: _Launch
     parameters: dict[str, str] = field(default_factory=dict)
     ranks: int | None = None
+    threads: int | None = None
+    window: int | None = None
     columns: tuple[str, ...] = ()
     rows: list[dict[str, Any]] = field(default_factory=list)
     bad: Problem | None = None
@@ -146,6 +149,9 @@ class _Reading:
         text, words = line.text, line.text.split()
         if match := _PROCESSES.fullmatch(text):
             part.ranks = whole(match[1], INT32)
+            part.threads = whole(match[2], INT32) if match[2] else None
+        elif match := _WINDOW.fullmatch(text):
+            part.window = whole(match[1], INT32)
         elif match := _GROUPS.fullmatch(text):
             part.parameters["groups"] = match[1]
             part.ranks = whole(match[2], INT32)
@@ -222,7 +228,9 @@ def _row(part: _Part, cells: Mapping[str, str]) -> dict[str, Any]:
         "dtype": _TYPES.get(mpi_type),
         "op": _op(part, benchmark),
         "ranks": part.ranks,
-        "size_bytes": whole(cells["size"]) if "size" in cells else None,
+        "threads": part.threads,
+        "window": part.window,
+        "size_bytes": (whole(cells["size"]) or 0) // (part.threads or 1) if "size" in cells else None,
         "iterations": whole(cells["iterations"]) if "iterations" in cells else None,
         "metric": "bandwidth" if rate else "latency",
         "unit": "MB/s" if rate else "us",

@@ -23,7 +23,8 @@ _ONE_SIDED = (
 _IMB = (
     "pingping pingping_any_source pingpong_any_source exchange sendrecv_call sendrecv_replace uniband biband "
     "reduce_local unirandom birandom corandom bidir_put bidir_get one_put_all one_get_all put_all_local get_all_local "
-    "all_put_all all_get_all exchange_put exchange_get passive_put"
+    "all_put_all all_get_all exchange_put exchange_get passive_put pingpong_mt pingping_mt sendrecv_mt exchange_mt "
+    "uniband_mt biband_mt barrier_mt bcast_mt reduce_mt allreduce_mt"
 )
 FAMILIES = {
     "pt2pt": _MESSAGES.split(),

@@ -29,7 +29,10 @@ BINARIES: Mapping[Part, str] = {
     "MPI-NBC": "IMB-NBC",
     "MPI-RMA": "IMB-RMA",
     "IMB-P2P": "IMB-P2P",
+    "MT": "IMB-MT",
 }
+MT_THREADS = 2
+"""Threads of a rank in IMB-MT, which OMP_NUM_THREADS tells it."""
 USUAL = (
     "latency",
     "pingping",
@@ -42,6 +45,8 @@ USUAL = (
     "exchange_put",
 )
 
+_MT_RULE = 80
+"""Characters after the title of IMB-MT behind which the rule below it has ended."""
 Times = dict[int, list[float]]
 
 
@@ -58,6 +63,14 @@ def commands(
     # IMB-RMA has passive targets alone; some of ours begin with another call, as OMB's do
     flush = ["-s", "flush"] if form.part == "MPI-RMA" and "sync" in find(name).options else []
     words = ["-m", ",".join(map(str, sizes)), "-i", str(repetitions), *flush, "--format", "imb", "--no-store"]
+    if form.part == "MT":
+        counts = ",".join(map(str, sizes))
+        theirs = ["-thread_level", "multiple", "-datatype", "char", "-repeat", str(repetitions), "-count", counts]
+        theirs.append(form.name)
+        words[words.index("-i") + 1] = str(MT_THREADS * repetitions)
+        words += ["-t", str(MT_THREADS)]
+    if find(name).sizes is None:
+        del words[:2]
     return {
         "IMB": [*start, str(folder / "bin" / BINARIES[form.part]), *theirs],
         "omb-py": [*start, sys.executable, "-m", "omb_py", name, *words, "--quiet"],
@@ -81,7 +94,8 @@ def _figure(row: Mapping[str, Any]) -> float:
 
 def layout(text: str) -> list[str]:
     """The first table of a text with its digits masked: title, columns and rows, each with its width."""
-    start = text.index("\n#-", text.index("List of Benchmarks"))
+    above = text.find("List of Benchmarks")
+    start = text.index("\n#-", above if above >= 0 else text.index("MT part") + _MT_RULE)
     table = text[start : text.index("\n\n", start + 1)]
     rows = [re.sub(r"[\d.]", "9", re.sub(r" +\d[\d.]*", _right, line)) for line in table.splitlines() if line]
     return list(dict.fromkeys(rows))
@@ -94,8 +108,10 @@ def _right(match: re.Match[str]) -> str:
 
 def measured(command: Sequence[str], folder: Path, timeout_s: float) -> str:
     """What a program prints. Raises CalledProcessError or TimeoutExpired."""
-    library = f"{folder / 'lib'}:{folder / 'opt' / 'mpi' / 'libfabric' / 'lib'}"
-    environment = {**os.environ, "LD_LIBRARY_PATH": library, "MPI4PY_LIBMPI": str(folder / "lib" / "libmpi.so.12")}
+    # IMB-MT needs libiomp5.so, which is not in the wheel but in intel-openmp
+    library = f"{folder / 'lib'}:{folder / 'opt' / 'mpi' / 'libfabric' / 'lib'}:{os.environ.get('LD_LIBRARY_PATH', '')}"
+    places = {"LD_LIBRARY_PATH": library, "MPI4PY_LIBMPI": str(folder / "lib" / "libmpi.so.12")}
+    environment = {**os.environ, "OMP_NUM_THREADS": str(MT_THREADS), **places}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=timeout_s, check=True)
     return done.stdout
 

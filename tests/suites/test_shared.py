@@ -6,27 +6,29 @@ import pytest
 
 from omb_py.engine.program.benchmark import Cell, World
 from omb_py.engine.program.language import Region, Step, walk
-from omb_py.suites.imb import exchanges, random_pairs, stencils, windows
+from omb_py.suites.imb import exchanges, random_pairs, stencils, threads, windows
+from omb_py.suites.imb.threads import IN_THREADS
 from omb_py.suites.registry import BENCHMARKS
 from omb_py.suites.shared import PER_CALL, message_bytes
 from tests.support.machines.simulated import cell, measured
 
 MIB = 1 << 20
-EXCHANGES = ("sendrecv", "hypercube", *(each.name for each in exchanges.BENCHMARKS))
+_EXCHANGES = tuple(each.name for each in exchanges.BENCHMARKS)
+EXCHANGES = ("sendrecv", "hypercube", *_EXCHANGES, *(name for name, alone in IN_THREADS.items() if alone in _EXCHANGES))
 """Benchmarks of several steps, or of a step that takes no time of the series."""
 
 
 LATENCY, BANDWIDTH = ((10000, 100), (1000, 10)), ((100, 10), (20, 2))
 COLLECTIVE = ((1000, 100), (100, 10))
 REDUCTIONS = ("allreduce", "reduce", "reduce_scatter", "reduce_scatter_block", "reduce_local")
-IMB = {each.name for family in (exchanges, random_pairs, stencils, windows) for each in family.BENCHMARKS}
+IMB = {each.name for family in (exchanges, random_pairs, stencils, threads, windows) for each in family.BENCHMARKS}
 """Benchmarks whose ranks are looked at in tests/suites/imb."""
 SPREAD = ("collective", "non-blocking", "persistent", "neighborhood")
 
 
 def kind_of(name: str) -> str:
-    """The blocking form of a collective."""
-    return name.removesuffix("_persistent").removeprefix("i")
+    """The blocking form of a collective, also of one in threads."""
+    return name.removesuffix("_persistent").removesuffix("_mt").removeprefix("i")
 
 
 def omb_sizes() -> list[tuple[str, int, int, tuple[int, int], tuple[int, int]]]:

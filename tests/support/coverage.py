@@ -55,9 +55,6 @@ Left out, with the reason:
   `-D once:FILE` sends them once.
 - NCCL and RCCL (`osu_xccl_*`): not MPI. `--backend nccl` measures them under OMB's titles ([nccl.md](nccl.md)).
 
-Experiments of others that are left out, with the reason:
-- IMB-MT (`SendRecvMT`, `BcastMT`, `AllreduceMT` and the like): each thread has a communicator of its own there, and a
-  step's communicator is chosen by its ranks alone. `latency_mt -t 4:4` is the ping-pong between threads.
 """
 
 

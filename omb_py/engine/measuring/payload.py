@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.datatype_layouts import derived
 from omb_py.engine.program.dtypes import DTYPES, FP8, factor
-from omb_py.engine.program.groups import group_of, place_in
+from omb_py.engine.program.groups import duplicate_of, group_of, place_in
 from omb_py.engine.program.language import Blocks, Body, Region, Step, started, walk
 from omb_py.engine.program.rma import ADDING, EXPOSED
 from omb_py.engine.program.steps import PREFIXES, REDUCTIONS, base
@@ -467,6 +467,8 @@ def expectations(nodes: Body, world: World, iteration: int, persistent: Mapping[
                 group, place = group_of(step), place_in(step, world)
                 # ranks count within their group: its number in the key tells what another group would send
                 number = mix(iteration, *group) if group else iteration
+                if thread := duplicate_of(step):  # likewise another thread's
+                    number = mix(number, thread)
                 before.update(inputs(step, k, place, number))
                 after.update(_laid(step, part, place) for part in outputs(step, k, place, number))
     return list(before.items()), list(after.items())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from math import lcm
 from pathlib import Path
 
 import numpy as np
@@ -80,7 +81,9 @@ class Checker:
         what the first iteration put there. Bytes that do not travel keep what :meth:`fill` put there.
         """
         of_stage = self.programs[rank].stages[stage]
-        first = -self.cell.warmup + (last + self.cell.warmup) % of_stage.copies
+        # a copy of the buffers, and those of a thread, are used by every so-many-th iteration
+        apart = lcm(of_stage.copies, of_stage.threads)
+        first = -self.cell.warmup + (last + self.cell.warmup) % apart
         turns = range(len(of_stage.variants) or 1)
         sent = dict(part for turn in turns for part in self._parts(rank, stage, TIMED_LOOP, turn)[0])
         from_first = dict(self._parts(rank, stage, TIMED_LOOP, first)[1])

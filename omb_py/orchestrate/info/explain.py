@@ -14,6 +14,7 @@ from omb_py.engine.program.step_text import describe
 from omb_py.errors import UsageError
 from omb_py.orchestrate.planning.plan import check_backend, check_ranks
 from omb_py.results.formats.osu_titles import origin
+from omb_py.suites.imb.threads import IN_THREADS, threads_of
 
 MAX_WIDTH = 100
 """Most columns for programs side by side; wider ones stand below each other."""
@@ -106,7 +107,7 @@ def _facts(b: Benchmark, cell: Cell, ranks: int, window: int | None) -> list[str
         facts.append(
             (
                 "threads",
-                f"{cell.thread_counts} on ranks 0 and 1 (default): thread t of T runs every T-th iteration from t",
+                f"{_threads(b.name, cell)} (default): thread t of T runs every T-th iteration from t",
             )
         )
     if "op" in b.options:
@@ -211,3 +212,8 @@ def _lines(nodes: Body, timed: bool, indent: str = "", after: Body = ()) -> tupl
             case Step():
                 lines.append(mark + describe(node))
     return lines, timed
+
+
+def _threads(name: str, cell: Cell) -> str:
+    """The threads of the ranks, in words."""
+    return f"{threads_of(cell)} on every rank" if name in IN_THREADS else f"{cell.thread_counts} on ranks 0 and 1"

@@ -172,11 +172,13 @@ class Imb(Printer):
         self._each_group = each_group
         self._launch: tuple[Any, ...] | None = None
         self._table: tuple[Any, ...] | None = None
+        self._closing = ""
+        """The text after the launch's last table."""
 
     def row(self, row: Row, request: Request | None = None) -> None:
         """Print the row, after header and title where it is the first. Raises UsageError where IMB has no such one."""
         from omb_py.results.formats.imb import groups, text
-        from omb_py.results.formats.imb.text import Header, form_of, table_of
+        from omb_py.results.formats.imb.text import Header, closing, form_of, table_of
 
         table = groups if self._each_group else text
         form = form_of(row)
@@ -187,7 +189,7 @@ class Imb(Printer):
             command = " ".join(["omb-py", *sys.argv[1:]])
             header = Header(form, (form.name,), sizes, row, command, datetime.now())
             sys.stdout.write(header.text())
-            self._launch = launch
+            self._launch, self._closing = launch, closing(form)
         if table_of(row) != self._table:
             sys.stdout.write(table.title(row))
             self._table = table_of(row)
@@ -196,10 +198,8 @@ class Imb(Printer):
 
     def close(self) -> None:
         """Print the last line of a launch."""
-        from omb_py.results.formats.imb.text import CLOSING
-
         if self._launch is not None:
-            sys.stdout.write(CLOSING)
+            sys.stdout.write(self._closing)
             sys.stdout.flush()
         self._launch = self._table = None
 

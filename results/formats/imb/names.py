@@ -9,8 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-Part = Literal["MPI-1", "MPI-NBC", "MPI-RMA", "IMB-P2P"]
-Layout = Literal["time", "range_rate", "range", "rate", "overlap", "sync", "sync_overlap", "messages", "passive"]
+Part = Literal["MPI-1", "MPI-NBC", "MPI-RMA", "IMB-P2P", "MT"]
+Layout = Literal[
+    "time", "range_rate", "range", "rate", "overlap", "sync", "sync_overlap", "messages", "passive", "mean_rate"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,16 @@ FORMS: Final[Mapping[str, Form]] = {
     **{name: Form(name.capitalize(), "MPI-RMA", "time") for name in ("put_all_local", "get_all_local")},
     **{name: Form(name.capitalize(), "MPI-RMA", "range") for name in ("all_put_all", "all_get_all")},
     **{name: Form(name.capitalize(), "MPI-RMA", "range") for name in ("exchange_put", "exchange_get")},
+    "pingpong_mt": Form("PingPongMT", "MT", "range_rate"),
+    "pingping_mt": Form("PingPingMT", "MT", "range_rate"),
+    "sendrecv_mt": Form("SendRecvMT", "MT", "range_rate", 2),
+    "exchange_mt": Form("ExchangeMT", "MT", "range_rate", 4),
+    "uniband_mt": Form("UniBandMT", "MT", "mean_rate"),
+    "biband_mt": Form("BiBandMT", "MT", "mean_rate"),
+    "barrier_mt": Form("BarrierMT", "MT", "sync"),
+    "bcast_mt": Form("BcastMT", "MT", "range"),
+    "reduce_mt": Form("ReduceMT", "MT", "range"),
+    "allreduce_mt": Form("AllReduceMT", "MT", "range"),
     "passive_put": Form("Truly_passive_put", "MPI-RMA", "passive"),
 }
 """Our benchmark -> its form in IMB."""

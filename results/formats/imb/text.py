@@ -32,8 +32,16 @@ _HEADS: Final[Mapping[str, tuple[str, ...]]] = {
     "overlap": ("t_ovrl[usec]", "t_pure[usec]", "t_CPU[usec]", "overlap[%]"),
     "messages": ("t[usec]", "Mbytes/sec", "Msg/sec"),
     "passive": ("t_pure[usec]", "t_ovrl[usec]"),
+    "mean_rate": ("t_avg[usec]", "Mbytes/sec", "Msg/sec"),
 }
+_MT_COLUMNS = 6
+"""Columns above which IMB-MT draws its rules, also where a table has fewer."""
 _GRIDS: Final = {"stencil2d": 2, "stencil3d": 3}
+
+
+def closing(form: Form) -> str:
+    """The text after the last table: IMB-MT ends with a blank line."""
+    return "\n" if form.part == "MT" else CLOSING
 
 
 def form_of(row: Row) -> Form:
@@ -70,7 +78,11 @@ class Header:
     when: datetime
 
     def text(self) -> str:
-        """The header of IMB-MPI1, -NBC and -RMA, or that of IMB-P2P, whose lines all begin with #."""
+        """The header of IMB-MPI1, -NBC and -RMA, that of IMB-P2P, whose lines all begin with #, or IMB-MT's title."""
+        if self.form.part == "MT":
+            rule = f"#{'-' * 66}\n"
+            who = f"omb-py {__version__} in the layout of Intel(R) MPI Benchmarks 2021.11, MT part"
+            return f"{rule}#    {who}    \n{rule}#\n"
         plain, uname = self.form.part == "IMB-P2P", platform.uname()
         rule = f"#{'-' * (60 if plain else 64)}\n"
         gap, end = ("#\n", "") if plain else ("\n", " ")
@@ -117,7 +129,8 @@ def title(row: Row, each_group: bool = False) -> str:
     columns = _columns(form, row)
     if each_group:
         columns = ["Group", *_columns(FORMS[str(row["benchmark"])], row)]
-    rule, end = f"#{'-' * (WIDTH * len(columns) - 1)}\n", "" if form.part == "IMB-P2P" else " "
+    wide = _MT_COLUMNS if form.part == "MT" else len(columns)
+    rule, end = f"#{'-' * (WIDTH * wide - 1)}\n", "" if form.part in ("IMB-P2P", "MT") else " "
     name = f"{form.name}{_grid(row)}"
     mode = f"#\n#    MODE: {form.mode} \n#\n" if form.mode else ""
     heads = "".join(f"{head:>{WIDTH}}" for head in columns)
@@ -128,17 +141,27 @@ def _ranks(row: Row, end: str) -> str:
     """The number of ranks, or the ranks of each group (IMB's ``-multi 0``: all groups in one line)."""
     groups = groups_of_row(row)
     if not groups:
-        return f"# #processes = {row['ranks']}{end}\n"
+        return f"# #processes = {row['ranks']}{_threads(row)}{end}\n{_window(row)}"
     count = f"# ( {len(groups)} groups of {len(groups[0])} processes each running simultaneous ){end}\n"
     members = ("".join(f"{rank:5d}" for rank in group) for group in groups)
     return count + "".join(f"# Group{number:3d}: {ranks}\n#{end}\n" for number, ranks in enumerate(members))
 
 
+def _threads(row: Row) -> str:
+    return f" (threads: {row.get('threads') or 1})" if FORMS[str(row["benchmark"])].part == "MT" else ""
+
+
+def _window(row: Row) -> str:
+    shown = FORMS[str(row["benchmark"])].layout == "mean_rate"
+    return f"# window_size = {row.get('window') or 1}\n" if shown else ""
+
+
 def line(row: Row) -> str:
-    """The line of one cell."""
+    """The line of one cell. In threads the repetitions are those of each."""
     form = form_of(row)
-    numbers = [] if form.layout.startswith("sync") else [row.get("size_bytes") or 0]
-    numbers.append(row.get("iterations") or 0)
+    numbers = [] if form.layout.startswith("sync") else [_bytes(form, row)]
+    threads = int(row.get("threads") or 1) if form.part == "MT" and row.get("source") != "IMB" else 1
+    numbers.append((row.get("iterations") or 0) // threads)
     cells = [f"{number:>{WIDTH}d}" for number in numbers]
     heads = _columns(form, row)[len(numbers) :]
     figures = [*_figures(form, row), *([float(row.get("wrong_bytes") or 0)] if heads[-1] == "defects" else [])]
@@ -190,13 +213,13 @@ def _launch(tables: Sequence[Sequence[Row]], title: Callable[[Row], str], line: 
     started = datetime.fromisoformat(str(first["started_at"])) if first.get("started_at") else datetime.now()
     header = Header(form_of(first), names, (min(sizes), max(sizes)), first, "omb-py results export", started)
     body = "".join(title(rows[0]) + "".join(map(line, rows)) for rows in tables)
-    return header.text() + body + CLOSING
+    return header.text() + body + closing(header.form)
 
 
 def _columns(form: Form, row: Row) -> list[str]:
     bare = form.layout.startswith("sync")
     layout = {"sync": "range", "sync_overlap": "overlap"}.get(form.layout, form.layout)
-    checked = ["defects"] if row.get("validated") is not None and not bare else []
+    checked = ["defects"] if row.get("validated") is not None and not bare and form.part != "MT" else []
     return [*([] if bare else ["#bytes"]), "#repetitions", *_HEADS[layout], *checked]
 
 
@@ -208,7 +231,7 @@ def _grid(row: Row) -> str:
 
 def _figures(form: Form, row: Row) -> Iterator[float]:
     """The numbers of a line after size and repetitions."""
-    metrics, size = row.get("metrics") or {}, int(row.get("size_bytes") or 0)
+    metrics, size = row.get("metrics") or {}, _bytes(form, row)
     means = row.get("rank_mean_us")
     per_rank = [float(us) for us in means] if means is not None and len(means) else _imported(row, metrics)
     low, high, mean = min(per_rank), max(per_rank), sum(per_rank) / len(per_rank)
@@ -227,6 +250,11 @@ def _figures(form: Form, row: Row) -> Iterator[float]:
             pairs = len(groups[0] if (groups := groups_of_row(row)) else range(int(row["ranks"]))) // 2
             messages = form.scale * int(row.get("window") or 1) * pairs
             yield from (_rate(reported, messages * size, high), _messages(metrics, messages, high))
+        case "mean_rate":  # of one message of a window
+            window = 1 if row.get("source") == "IMB" else int(row.get("window") or 1)
+            messages = int(row["ranks"]) // 2 * int(row.get("threads") or 1)
+            yield from (mean / window, _rate(reported, size, high / window))
+            yield _messages(metrics, messages, mean / window)
         case "overlap" | "sync_overlap":
             overall, pure, compute = (float(metrics[name]) for name in ("overall", "pure", "compute"))
             hidden = (pure + compute - overall) / max(pure, compute) if max(pure, compute) > 0 else 0.0
@@ -237,6 +265,11 @@ def _figures(form: Form, row: Row) -> Iterator[float]:
             yield from (mean, _rate(reported, ranks * size, high), _messages(metrics, ranks, high))
         case "passive":
             yield from (float(metrics["pure"]), float(metrics["overall"]))
+
+
+def _bytes(form: Form, row: Row) -> int:
+    """The bytes that are printed: in threads those of all of them together."""
+    return int(row.get("size_bytes") or 0) * (int(row.get("threads") or 1) if form.part == "MT" else 1)
 
 
 def _imported(row: Row, metrics: Mapping[str, float]) -> list[float]:

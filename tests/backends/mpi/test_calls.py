@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from omb_py.suites.imb.threads import IN_THREADS
 from omb_py.suites.registry import BENCHMARKS
 from tests.support.machines.counted import build
 from tests.support.machines.mpi import report
@@ -139,6 +140,11 @@ def passive_put() -> list[Said]:
     return parts
 
 
+def twice(said: Said) -> Said:
+    """The calls of one iteration of each of two threads."""
+    return {"main": said["main"] * 2}
+
+
 EXPECTED: dict[str, list[Said]] = {
     "latency": [PING, PONG],
     "latency_mp": [PING, PONG],
@@ -207,6 +213,7 @@ EXPECTED: dict[str, list[Said]] = {
     **{f"neighbor_{name}": [blocking(f"MPI_Neighbor_{name}", n)] * 2 for name, n in NEIGHBORHOOD.items()},
     **{f"ineighbor_{name}": [overlapping(f"MPI_Ineighbor_{name}", n)] * 2 for name, n in NEIGHBORHOOD.items()},
 }
+EXPECTED |= {name: [twice(said) for said in EXPECTED[alone]] for name, alone in IN_THREADS.items()}
 ELSEWHERE = {
     "init": "tests/backends/test_conformance.py",
     "hello": "tests/backends/test_conformance.py",
@@ -244,7 +251,7 @@ def significant(name: str, rank: int, said: Said) -> Said:
         return call
 
     single = {part: [cut(one) for call in calls for one in each(call)] for part, calls in said.items()}
-    return {"main": sorted(single["main"])} if name == "latency_mt" else single
+    return {"main": sorted(single["main"])} if name.endswith("_mt") else single
 
 
 def each(call: str) -> list[str]:

@@ -40,7 +40,7 @@ VARIED_PEERS = tuple(each.name for each in random_pairs.BENCHMARKS)
 
 def kind_of(name: str) -> str:
     """The blocking form of a collective."""
-    return steps.base(name.removesuffix("_persistent"))
+    return steps.base(name.removesuffix("_persistent").removesuffix("_mt"))
 
 
 def size_of(name: str) -> int:

@@ -32,7 +32,7 @@ def test_defaults_are_ombs(name: str) -> None:
     benchmark = find(name)
     ranks = next(n for n in (2, 4, 8) if benchmark.ranks.admits(n))
     (launch,) = plan(Request(name), ranks)
-    level = "multiple" if name == "latency_mt" else "funneled"
+    level = "multiple" if name.endswith("_mt") else "funneled"
     assert (launch.backend, launch.thread_level, launch.ranks, launch.index) == ("mpi", level, ranks, 0)
     sizes = [cell.size for cell in launch.cells]
     if benchmark.sizes is None:

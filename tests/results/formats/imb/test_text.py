@@ -21,6 +21,8 @@ from omb_py.suites.registry import BENCHMARKS
 
 FOLDER = Path(__file__).parent / "printed"
 PROGRAMS = ("mpi1", "nbc", "rma", "p2p")
+MT = "mt"
+"""IMB-MT 2021.11, whose header lists no benchmarks."""
 ROW: dict[str, Any] = {
     "benchmark": "exchange",
     "launch_id": "a-0",
@@ -45,10 +47,11 @@ def imported(program: str) -> list[dict[str, Any]]:
 
 
 def tables_of(text: str) -> str:
-    return text[text.index("\n#-", text.index("List of Benchmarks")) :]
+    above = text.find("List of Benchmarks")
+    return text[text.index("\n#-", above if above >= 0 else text.index("MT part") + 80) :]
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("program", [*PROGRAMS, MT])
 def test_tables_that_were_imported_are_exported_to_the_character(program: str) -> None:
     assert tables_of(to_imb(imported(program))) == tables_of(printed(program))
 
@@ -88,6 +91,26 @@ def test_rates_count_the_messages_of_all_pairs() -> None:
     row = {**ROW, "unit": "MB/s", "window": 10, "rank_mean_us": [10.0, 20.0]}
     assert line({**row, "benchmark": "uniband"}).split()[2:] == ["1000.00", "1000000"]
     assert line({**row, "benchmark": "biband"}).split()[2:] == ["2000.00", "2000000"]
+
+
+def test_threads_are_in_the_head_and_have_as_many_repetitions_each() -> None:
+    """Two threads of 50 iterations in all, 1000 B each; a window of 10 in 20 and 40 µs on average, one pair."""
+    row = {**ROW, "ranks": 2, "threads": 2, "rank_mean_us": [4.0, 6.0]}
+    assert "# Benchmarking ExchangeMT\n# #processes = 2 (threads: 2)\n#---" in title(
+        {**row, "benchmark": "exchange_mt"}
+    )
+    assert line({**row, "benchmark": "exchange_mt"}).split() == ["2000", "25", "4.00", "6.00", "5.00", "1333.33"]
+    window = {**row, "benchmark": "uniband_mt", "unit": "MB/s", "window": 10, "rank_mean_us": [20.0, 40.0]}
+    assert title(window).splitlines()[4] == "# window_size = 10"
+    assert line(window).split()[2:] == ["3.00", "500.00", "666667"]
+    assert "defects" not in title({**row, "benchmark": "bcast_mt", "validated": True})
+
+
+def test_the_header_of_threads_is_a_title_alone() -> None:
+    row = {**ROW, "benchmark": "bcast_mt", "ranks": 2, "threads": 2}
+    ours, theirs = (text.splitlines() for text in (to_imb([row]), printed(MT)))
+    assert ours[0] == ours[2] == theirs[0] and ours[3:6] == theirs[3:6] and ours[1].endswith(theirs[1][5:])
+    assert to_imb([row]).endswith("\n\n") and printed(MT).endswith("\n\n")
 
 
 def test_random_pairs_and_stencils_count_messages_of_all_ranks() -> None:
