@@ -103,11 +103,12 @@ def _apart(frame: pd.DataFrame, most: int) -> Iterator[Finding]:
     grouped = frame.groupby(keys, dropna=False, observed=True, sort=False)["median_us"]
     ratio = grouped.transform("max") / grouped.transform("min") - 1
     known = frame.assign(_apart=ratio)[ratio > APART].sort_values("_apart", ascending=False, kind="stable")
-    for number, (_, cell) in enumerate(known.groupby(keys, dropna=False, observed=True, sort=False)):
-        apart = float(cell["_apart"].iloc[0])
+    part_of = known.groupby(keys, dropna=False, observed=True, sort=False).ngroup()
+    for number, apart in enumerate(known["_apart"][~part_of.duplicated()]):
         if number >= most:
             yield Finding(2 - apart * 1e-6, "", "distribution", known[:0])
             continue
+        cell = known[part_of == number]
         low, high = cell["median_us"].min(), cell["median_us"].max()
         text = (
             f"Launches disagree: {plural(len(cell), 'launch')} of {_where(cell)} have medians from "

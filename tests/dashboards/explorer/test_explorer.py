@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.cli import main
+from omb_py.cli.commands import dashboard
 from omb_py.dashboards.base.selection import Selection
 from omb_py.dashboards.explorer import grid, layout
 from omb_py.dashboards.explorer.app import SHARED, make
@@ -357,6 +359,24 @@ def test_answers_are_compressed_for_whoever_takes_that(data: Data) -> None:
     (script_of, *_) = re.findall(r'src="([^"]*dash_renderer[^"]*)"', gzip.decompress(page.data).decode())
     script = client.get(script_of, headers={"Accept-Encoding": "gzip"}).data
     assert 2 * len(script) < len(client.get(script_of).data)
+
+
+def test_a_production_server_answers(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    served: list[tuple[object, object]] = []
+    monkeypatch.setattr("waitress.serve", lambda server, **where: served.append((server, where["port"])))
+    dashboard._serve("the application", "127.0.0.1", 8050)
+    assert served == [("the application", 8050)] and capsys.readouterr().err == ""
+
+    class Development:
+        def run(self, **where: object) -> None:
+            served.append((self, where["port"]))
+
+    monkeypatch.setitem(sys.modules, "waitress", None)
+    monkeypatch.setattr(dashboard, "_quiet", lambda: None)
+    server = Development()
+    dashboard._serve(server, "127.0.0.1", 8051)
+    assert served[1:] == [(server, 8051)]
+    assert "waitress is not installed, so Flask's development server answers" in capsys.readouterr().err
 
 
 def test_without_flask_compress_answers_are_plain(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,6 +28,8 @@ def test_medians_over_launches_of_each_layout(step_cells: pd.DataFrame) -> None:
         ("zero:model=mlp", 800.0, 400.0, 400.0, 50.0, 500.0, 450.0, 2),
     )
     exposed, *points = two.spec["data"]
+    legend = two.spec["layout"]["legend"]
+    assert legend["y"] > 1 and legend["yanchor"] == "bottom", "above the plot, which it would cover on a phone"
     assert exposed["x"] == [400.0, 520.0, None, 400.0, 800.0, None]
     assert {trace["name"]: trace["x"] for trace in points} == {
         "step": [520.0, 800.0],

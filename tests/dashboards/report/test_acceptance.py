@@ -61,6 +61,7 @@ def test_the_board_is_a_valid_figure(found: Verdicts) -> None:
     undecided = next(trace for trace in view.figure.data if trace.name == "marginal")
     low, high = undecided.customdata[:2]
     assert low < 1 < high, "the ends of the interval, as shares of the limit"
+    assert any("right of 1 for what has a lower one" in note for note in view.notes), "which side of 1 is good"
 
 
 def test_a_page_without_anything_measured(found: Verdicts, tmp_path: Path) -> None:

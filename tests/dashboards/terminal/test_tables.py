@@ -179,6 +179,7 @@ def test_on_a_narrow_terminal_size_value_median_and_verdict_stay() -> None:
     assert words(head)[:5] == ["backend", "binding", "size", "value", "median µs"] and "validation" in words(head)
     assert len(body) == 2 and all("…" not in line and len(line) <= 80 and "Pass" in line for line in body)
     assert note.split() == "n, stop, min µs, max µs, launch, p99 µs (--format csv has all)".split()
+    assert {"size", "value", "median µs", "validation"}.isdisjoint(SPARE), "however narrow"
 
 
 def test_the_share_of_a_link_is_a_column_where_a_row_has_a_peak() -> None:
