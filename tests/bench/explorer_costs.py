@@ -52,6 +52,7 @@ def measured(store: Path) -> Iterator[Row]:
     """Everything, in this process."""
     start = time.process_time()
     data = Data(store)
+    app = make(data, refresh_ms=3_600_000)  # as the command does, before it says where to look
     yield f"reading {len(data.frame)} cells", time.process_time() - start, "s", None
     first, _ = views(data, State("curves"))
     for name in choices()["view"]:
@@ -67,16 +68,16 @@ def measured(store: Path) -> Iterator[Row]:
     if missing():
         print(f"(no page was opened: {missing()})")
     else:
-        yield from opened(data)
+        yield from opened(app)
     yield "largest memory", memory_mb(), "MB", MEMORY_MB
 
 
-def opened(data: Data) -> Iterator[Row]:
+def opened(app: Any) -> Iterator[Row]:
     """The first page, of a browser with an empty cache."""
     from tests.bench.pictures import listening
 
     with (
-        listening(make(data, refresh_ms=3_600_000).server) as address,
+        listening(app.server) as address,
         tempfile.TemporaryDirectory() as profile,
         chromium(Path(profile)) as driver,
     ):
