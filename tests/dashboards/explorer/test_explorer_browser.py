@@ -191,7 +191,8 @@ def test_each_view_is_drawn_without_a_word_on_the_console(browser, address: str,
     """At both widths and in both themes; no text lies on another, every axis has its unit."""
     errors(browser)  # what the pages before have left
     # the others show enough of one benchmark
-    wide = view in ("scaling", "beside_counts", "environment", "model", "guidelines", "pairs", "steps", "winners")
+    tuning = ("tuned", "winners")
+    wide = view in ("scaling", "beside_counts", "environment", "model", "guidelines", "pairs", "steps", *tuning)
     link = f"{address}?view={view}{'' if wide else '&benchmark=allreduce'}"
     browser.get(link)
     until(lambda: browser.execute_script(DRAWN), True)
