@@ -13,11 +13,9 @@ import pytest
 
 from omb_py.backends.registry import find
 from omb_py.engine.measuring.host_memory import available_bytes
-from omb_py.engine.measuring.validate import checkable
-from omb_py.suites.registry import BENCHMARKS
 from tests.support.machines.mpi import environment, report
 from tests.support.sessions import large_messages
-from tests.support.sessions.mpi_session import ON_MORE_RANKS
+from tests.support.sessions.mpi_session import spoiled
 
 pytestmark = [pytest.mark.mpi, pytest.mark.each_library]
 BINDINGS = ("native", "mpi4py")
@@ -99,8 +97,7 @@ def test_a_server_answers_whoever_comes_first(binding: str) -> None:
 @pytest.mark.parametrize("binding", BINDINGS)
 def test_one_inverted_byte_is_found(ranks: int, binding: str) -> None:
     found = told(ranks)[f"corrupted {binding}"][0]
-    tried = [b for b in BENCHMARKS.values() if checkable(b) and b.ranks.admits(ranks) and not b.ranks.over_nodes]
-    assert len(found) == 2 * (len(tried) if ranks == 2 else len(ON_MORE_RANKS)) >= 14
+    assert len(found) == 2 * len(spoiled(ranks)) >= 14
     for what, (validated, wrong) in found.items():
         if "flip" in what:
             assert validated is False and wrong > 0, what

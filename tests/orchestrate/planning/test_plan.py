@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from omb_py.engine.program.benchmark import Needs
@@ -232,6 +232,7 @@ def test_barrier_is_not_named_where_it_cannot_help() -> None:
 def test_every_launch_has_one_backend_and_numbers_ascend(
     name: str, launches: int, bindings: list[str], level: str | None
 ) -> None:
+    assume(find(name).ranks.admits(2) and (level, find(name).needs.thread_level) != ("single", "multiple"))
     made = plan(Request(name, launches=launches, bindings=tuple(bindings), thread_level=level), 2)
     assert [p.index for p in made] == list(range(len(made)))
     assert all({c.backend for c in p.cells} == {p.backend} for p in made)

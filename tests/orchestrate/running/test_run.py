@@ -100,7 +100,7 @@ _RECEIVING = [n for n, b in BENCHMARKS.items() if "validation" in b.options and 
 def test_a_wrong_byte_fails_the_row_and_ends_the_sweep(
     benchmark_name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    kind = base(benchmark_name.removesuffix("_persistent"))
+    kind = base(benchmark_name.removesuffix("_persistent").removesuffix("_mt"))
     rank = 0 if kind in ("reduce", "gather", "gatherv") or "get_" in kind else 1  # these arrive at rank 0 alone
     fewest = next(n for n in range(2, 9) if BENCHMARKS[benchmark_name].ranks.admits(n))
     request = mock(

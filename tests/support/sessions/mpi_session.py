@@ -116,16 +116,27 @@ ON_MORE_RANKS = ("bcast", "allreduce", "allgather", "alltoallv", "igather", "sca
 """Ranks that outnumber cores spin, and a benchmark takes a second."""
 
 
+ON_THREADS = ("latency_mt", "allreduce_mt")
+"""Of the benchmarks whose threads outnumber cores too."""
+
+
+def spoiled(ranks: int) -> list[str]:
+    """The benchmarks in which a byte is inverted."""
+    kinds = [b for b in BENCHMARKS.values() if checkable(b) and b.ranks.admits(ranks) and not b.ranks.over_nodes]
+    return [
+        b.name
+        for b in kinds
+        if (ranks == 2 or b.name in ON_MORE_RANKS) and (b.needs.thread_level != "multiple" or b.name in ON_THREADS)
+    ]
+
+
 def corrupted(session: Any, binding: str) -> Any:
     """One byte inverted on the last rank must be found by the checks of every benchmark."""
     from omb_py.testing.faults import parse_fault, with_fault
 
     found = {}
-    for name, kind in BENCHMARKS.items():
-        if not checkable(kind) or not kind.ranks.admits(session.size) or kind.ranks.over_nodes:
-            continue
-        if session.size > 2 and name not in ON_MORE_RANKS:
-            continue
+    for name in spoiled(session.size):
+        kind = find(name)
         (size,) = kind.sizes_for(kind.dtype, (256,))
         cell = kind.cell("mpi", binding, size, iterations=4, auto=False, warmup=1, window=4, validate=True)
         for fault in ("", f"flip:{session.size - 1}"):
