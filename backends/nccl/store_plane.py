@@ -52,7 +52,7 @@ class StorePlane(Star):
             store.set_timeout(_WORKING)
         except RuntimeError as error:
             raise EnvironmentProblem(
-                f"rank {rank} of {size} met not all others at torchrun's store within {JOINING_S:g} s "
+                f"rank {rank} of {size} did not meet all others at torchrun's store within {JOINING_S:g} s "
                 f"({str(error).splitlines()[0]})"
             ) from None
 
