@@ -90,7 +90,9 @@ def test_a_stranger_can_break_a_launch_and_runs_no_code(agent: Any) -> None:
 
 def test_ranks_that_do_not_come_are_said(agent: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_plane, "JOINING_S", 0.1)
-    with pytest.raises(EnvironmentProblem, match=r"rank 0 of 2 did not meet all others at torchrun's store within 0\.1 s"):
+    with pytest.raises(
+        EnvironmentProblem, match=r"rank 0 of 2 did not meet all others at torchrun's store within 0\.1 s"
+    ):
         StorePlane(0, 2, distributed.TCPStore(HERE, agent.port, None, False), "alone")
 
 

@@ -116,18 +116,11 @@ ON_MORE_RANKS = ("bcast", "allreduce", "allgather", "alltoallv", "igather", "sca
 """Ranks that outnumber cores spin, and a benchmark takes a second."""
 
 
-ON_THREADS = ("latency_mt", "allreduce_mt")
-"""Of the benchmarks whose threads outnumber cores too."""
-
-
 def spoiled(ranks: int) -> list[str]:
-    """The benchmarks in which a byte is inverted."""
+    """The benchmarks in which a byte is inverted: this session's library was not asked for calls from threads."""
     kinds = [b for b in BENCHMARKS.values() if checkable(b) and b.ranks.admits(ranks) and not b.ranks.over_nodes]
-    return [
-        b.name
-        for b in kinds
-        if (ranks == 2 or b.name in ON_MORE_RANKS) and (b.needs.thread_level != "multiple" or b.name in ON_THREADS)
-    ]
+    alone = [b.name for b in kinds if b.needs.thread_level != "multiple"]
+    return [name for name in alone if ranks == 2 or name in ON_MORE_RANKS]
 
 
 def corrupted(session: Any, binding: str) -> Any:
