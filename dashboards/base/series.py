@@ -274,8 +274,18 @@ def sizes(rows: pd.DataFrame) -> list[int]:
     return sorted(int(size) for size in rows["size_bytes"].dropna().unique())
 
 
-_SIDED = re.compile(rf"(?:^|(?<=, )){tag_names.COMPARE_SIDE}=")
-_PROVED = re.compile(rf"(?:^|(?<=, )){tag_names.TUNE_PROOF}=(.*?)(?=, [^ =,]+=|$)")
+def key_in_text(name: str) -> re.Pattern[str]:
+    """Finds ``name=`` in the text of a map, as :func:`map_text` writes it."""
+    return re.compile(rf"(?:^|(?<=, )){name}=")
+
+
+def value_in_text(name: str) -> re.Pattern[str]:
+    """Finds ``name=value`` in the text of a map; the value is its group."""
+    return re.compile(rf"{key_in_text(name).pattern}(.*?)(?=, [^ =,]+=|$)")
+
+
+_SIDED = key_in_text(tag_names.COMPARE_SIDE)
+_PROVED = value_in_text(tag_names.TUNE_PROOF)
 
 
 def word(column: str, value: Any) -> str:

@@ -28,8 +28,8 @@ RANK_LISTS = ("rank_mean_us", "slowest_rank_share", "hosts")
 """Columns that late ranks are found in."""
 MOST_RANKED = 64
 """Launches in which late ranks are looked for: their lists are in no index, so each is a file that is opened."""
-_TRIED = [re.compile(rf"(?:^|, ){TUNE_SETTING}=")]
-_SWEEP_MARKS = [re.compile(rf"(?:^|, ){mark}=") for mark in MARKS]
+_TRIED = [series.key_in_text(TUNE_SETTING)]
+_SWEEP_MARKS = [series.key_in_text(mark) for mark in MARKS]
 
 
 class Panel:

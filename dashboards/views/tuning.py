@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -126,8 +125,7 @@ def _tuned(cells: Cells) -> Iterator[Tuned]:
 
 def _settings(rows: pd.DataFrame, tag: str) -> pd.Series[Any]:
     """The setting that a tag of each row names; null where it has none."""
-    known = re.compile(rf"(?:^|, ){tag}=(.*?)(?=, [^ =,]+=|$)")
-    settings: pd.Series[Any] = rows["tags"].astype(str).str.extract(known, expand=False)
+    settings: pd.Series[Any] = rows["tags"].astype(str).str.extract(series.value_in_text(tag), expand=False)
     return settings
 
 
