@@ -129,27 +129,25 @@ class Search:
 
     def gains(self) -> list[list[float]]:
         """For each size with another candidate than the default: the log of its gain in each block that has both."""
-        gains = []
-        for place, candidate in self.choices().items():
-            times = self.states[place].times
-            usual, own = times[DEFAULT_CANDIDATE], times[candidate]
-            shared = sorted(set(usual) & set(own)) if candidate != DEFAULT_CANDIDATE else []
-            gains += [[usual[block] - own[block] for block in shared]] if shared else []
-        return gains
+        chosen = [item for item in self.choices().items() if item[1] != DEFAULT_CANDIDATE]
+        return [gained for place, candidate in chosen if (gained := self._gained(place, candidate))]
 
     def leader(self, place: int) -> tuple[int, float, int]:
         """The fastest candidate at a size so far, the log of its mean time over the default's, and in how many blocks.
 
         It is decided by nothing. Where no block has another candidate beside the default: the default, 0 and 0.
         """
-        times = self.states[place].times
-        usual = times[DEFAULT_CANDIDATE]
         best = DEFAULT_CANDIDATE, 0.0, 0
         for candidate in self.states[place].left:
-            shared = [times[candidate][block] - usual[block] for block in usual if block in times[candidate]]
-            if shared and candidate != DEFAULT_CANDIDATE:
-                best = min(best, (candidate, sum(shared) / len(shared), len(shared)), key=lambda each: each[1])
+            gained = self._gained(place, candidate)
+            if gained and candidate != DEFAULT_CANDIDATE:
+                best = min(best, (candidate, -sum(gained) / len(gained), len(gained)), key=lambda each: each[1])
         return best
+
+    def _gained(self, place: int, candidate: int) -> list[float]:
+        """The log of a candidate's gain over the default at a size, in each block that has both."""
+        usual, own = (self.states[place].times[each] for each in (DEFAULT_CANDIDATE, candidate))
+        return [usual[block] - own[block] for block in sorted(set(usual) & set(own))]
 
     def _open(self, place: int, candidates: Sequence[int]) -> None:
         left = [c for c in candidates if c not in self.excluded]
