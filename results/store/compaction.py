@@ -235,7 +235,6 @@ def _planned(group: Sequence[Entry]) -> Merged:
 
 
 def _launches(path: Path) -> Iterable[str]:
-
     try:
         return launches(read_schema(path).metadata)
     except unreadable():

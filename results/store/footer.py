@@ -22,6 +22,7 @@ import hashlib
 import os
 import re
 import zlib
+from collections import deque
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -218,7 +219,5 @@ def _hash_place(data: bytes | bytearray) -> int | None:
 
 def _last(pattern: re.Pattern[bytes], data: bytes | bytearray | memoryview, start: int = 0) -> re.Match[bytes] | None:
     """The last match, which is the writer's own: texts from elsewhere stand before it."""
-    last = None
-    for last in pattern.finditer(data, start):  # noqa: B007
-        pass
-    return last
+    last = deque(pattern.finditer(data, start), maxlen=1)
+    return last[0] if last else None

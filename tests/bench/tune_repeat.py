@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from omb_py.orchestrate.tune.proof import sizes_text
 from omb_py.results.formats.units import size_text
 
 OMB_PY = (sys.executable, "-m", "omb_py")
@@ -60,7 +61,7 @@ def measured_words(words: Sequence[str], sizes: Sequence[int]) -> list[str]:
             skip = True
         else:
             kept.append(word)
-    return [*kept, "-m", ",".join(map(str, sizes)) if len(sizes) > 1 else f"{sizes[0]}:{sizes[0]}"]
+    return [*kept, "-m", sizes_text(sizes)]
 
 
 def tuned_words(folder: Path, report: dict[str, Any]) -> list[str]:
