@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
-from tests.bench.tune_repeat import Verdict, contradicted, measured_words, tuned_words
+import pytest
+
+from omb_py.results.compare.judge import Rules
+from omb_py.results.tune.rules import Setting
+from tests.bench.tune_repeat import Verdict, contradicted, measured_words, proved_again, tuned_setting
 
 
 def verdict(word: str) -> Verdict:
@@ -23,7 +29,22 @@ def test_a_repeat_measures_the_proved_sizes_with_the_options_of_the_tuning() -> 
 
 
 def test_a_repeat_uses_the_variables_of_the_written_file(tmp_path: Path) -> None:
-    report = {"rules": [{"setting": {"variables": [["A", "b c"]]}}]}
-    assert tuned_words(tmp_path, report) == ["--set", "NEW:A=b c"]
-    (tmp_path / "tuned.env").write_text("# who\nexport FILE='/a b/rules'\nexport ON=1\n")
-    assert tuned_words(tmp_path, report) == ["--set", "NEW:FILE=/a b/rules", "--set", "NEW:ON=1"]
+    report = {"rules": [{"setting": {"name": "ring", "variables": [["A", "b c"]]}}]}
+    assert tuned_setting(tmp_path, report) == Setting("ring", (("A", "b c"),))
+    (tmp_path / "tuned.env").write_text("# who\nexport FILE='/a b/rules=1'\nexport ON=1\n")
+    assert tuned_setting(tmp_path, report) == Setting("files", (("FILE", "/a b/rules=1"), ("ON", "1")))
+
+
+def test_a_repeat_is_a_proof_in_launches_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def compared(sides: dict[str, Any], rules: Rules, launches: int) -> Any:
+        asked.append((rules, launches, sides["NEW"].where.variables, sides["BASE"].requests[0].seed))
+        return SimpleNamespace(matched=SimpleNamespace(cells=[]), judged=[])
+
+    monkeypatch.setattr("tests.bench.tune_repeat.compare", compared)
+    words = "allreduce -n 2 -m 8:8 --backend mock".split()
+    proved_again(words, Setting("ring", (("A", "b"),)), tmp_path, 1001)
+    ((rules, launches, variables, seed),) = asked
+    assert rules.bounded and rules.rounds == 3 and launches == 24
+    assert variables == {"A": "b"} and seed == 1001

@@ -2,10 +2,16 @@
 
     python -m tests.bench.tune_repeat --repeats 3 --folder FOLDER allreduce -n 2 -m 1K,1M -i 20
 
-What follows the options is the command line of ``omb-py tune``, for one number of ranks.  Each repeat is an
-``omb-py compare`` with a seed of its own, so no launch serves twice.  Verdicts agree where none says FASTER of a size
+What follows the options is the command line of ``omb-py tune``, for one number of ranks.  Each repeat is a comparison
+by the rules of the tuning's own proof, with a seed of its own, so no launch serves twice.  Verdicts agree where none says FASTER of a size
 that another calls SLOWER or SAME; what a repeat leaves UNCLEAR is counted apart.  Exit code 0 where they agree and the
 tuning wrote a rule, else 1.  For a quiet machine.
+
+    python -m tests.bench.tune_repeat --repeats 3 --folder FOLDER --plant non-overlapping --from 64K \
+        reduce_scatter -n 2 -m 64,1M -i 20
+
+Without a search: the files that the library reads get one rule, this algorithm for all messages from that size, and
+what follows the options is the command line of the benchmark.  So files are judged that make it slower, too.
 """
 
 from __future__ import annotations
@@ -15,13 +21,26 @@ import json
 import shlex
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from omb_py.orchestrate.tune.proof import sizes_text
+from omb_py.cli.commands.benchmark import request_of_line
+from omb_py.grammar.values import parse_size
+from omb_py.options.request import DEFAULT_RANKS
+from omb_py.orchestrate.compare.session import SideRun, compare
+from omb_py.orchestrate.launching.rank_environment import HERE
+from omb_py.orchestrate.planning.plan import check
+from omb_py.orchestrate.tune.candidates import candidates
+from omb_py.orchestrate.tune.conclusion import unproven_files
+from omb_py.orchestrate.tune.launches import where_of
+from omb_py.orchestrate.tune.proof import rules_of, sizes_text
+from omb_py.orchestrate.tune.selection import library_of
 from omb_py.results.formats.units import size_text
+from omb_py.results.tune.design import MOST_PAIRS, Design
+from omb_py.results.tune.rules import Rule, RuleTable, Setting
 
 OMB_PY = (sys.executable, "-m", "omb_py")
 OF_TUNE_ALONE = ("--knob", "--candidate", "--budget", "--seed")
@@ -64,15 +83,15 @@ def measured_words(words: Sequence[str], sizes: Sequence[int]) -> list[str]:
     return [*kept, "-m", sizes_text(sizes)]
 
 
-def tuned_words(folder: Path, report: dict[str, Any]) -> list[str]:
-    """The variables of ``tuned.env``, or those of the one rule where there is no such file, as words of ``--set``."""
+def tuned_setting(folder: Path, report: dict[str, Any]) -> Setting:
+    """The variables of ``tuned.env``, or those of the one rule where there is no such file."""
     environment = folder / "tuned.env"
     if environment.exists():
         lines = environment.read_text().splitlines()
         exports = [shlex.split(line)[1] for line in lines if line.startswith("export ")]
-    else:
-        exports = [f"{name}={value}" for name, value in report["rules"][0]["setting"]["variables"]]
-    return [word for export in exports for word in ("--set", f"NEW:{export}")]
+        return Setting("files", tuple((name, value) for name, _, value in (line.partition("=") for line in exports)))
+    setting = report["rules"][0]["setting"]
+    return Setting(setting["name"], tuple((name, value) for name, value in setting["variables"]))
 
 
 def report_of(words: Sequence[str], path: Path, store: Path) -> dict[str, Any]:
@@ -95,13 +114,49 @@ def proofs(words: Sequence[str], folder: Path, repeats: int) -> dict[int, list[V
     print(f"{report['library']}: {'; '.join(rules) or 'no rule'}", flush=True)
     if not rules:
         return {}
-    again = ["compare", *tuned_words(files, report), *measured_words(words, sorted(said))]
-    for repeat in range(1, repeats + 1):
-        seeded = [*again, "--seed", str(1000 + repeat)]
-        compared = report_of(seeded, folder / f"repeat-{repeat}.json", store)
-        for cell in compared["cells"]:
-            said[int(cell["size_bytes"])].append(Verdict.of(cell["median"]))
+    repeat(measured_words(words, sorted(said)), tuned_setting(files, report), store, repeats, said)
     return said
+
+
+def planted_proofs(
+    words: Sequence[str], folder: Path, repeats: int, algorithm: str, first_bytes: int
+) -> dict[int, list[Verdict]]:
+    """Plant one rule, and prove its files; size in bytes -> the verdict of each proof.
+
+    Raises SystemExit where the library has no such algorithm.
+    """
+    request = request_of_line(words)
+    library = library_of(request.backends[0])
+    settings = {each.name: each for each in candidates(library, request.benchmark)}
+    if algorithm not in settings:
+        raise SystemExit(f"--plant {algorithm}: {library.title} has {', '.join(settings)}")
+    ranks = request.ranks or DEFAULT_RANKS
+    rule = Rule(request.benchmark, ranks, first_bytes, None, settings[algorithm], 1.0, 1.0, 1.0)
+    files = unproven_files(RuleTable(library.title, (rule,)), library, folder)
+    said: dict[int, list[Verdict]] = defaultdict(list)
+    print(f"{library.title}: planted {algorithm} from {size_text(first_bytes)}", flush=True)
+    repeat(words, Setting("files", files.variables), folder / "store", repeats, said)
+    return said
+
+
+def repeat(words: Sequence[str], setting: Setting, store: Path, repeats: int, said: dict[int, list[Verdict]]) -> None:
+    """Prove a setting so many times, each time in fresh launches, and add the verdicts of each size."""
+    for number in range(1, repeats + 1):
+        for size, verdict in proved_again(words, setting, store, 1000 + number).items():
+            said[size].append(verdict)
+            print(f"repeat {number}, {size_text(size)}: {verdict}", flush=True)
+
+
+def proved_again(words: Sequence[str], setting: Setting, store: Path, seed: int) -> dict[int, Verdict]:
+    """Compare the default with a setting in fresh launches, by the rules of a tuning's proof; size -> verdict."""
+    checked = (check(request_of_line(words)).changed(store=store, seed=seed, quiet=True),)
+    sides = (SideRun("BASE", checked, HERE, ""), SideRun("NEW", checked, where_of(setting), setting.name))
+    report = compare({side.side: side for side in sides}, rules_of(Design(), 1), MOST_PAIRS)
+    return {
+        int(cell.base["size_bytes"]): Verdict(answer.verdict, answer.ratio, answer.low, answer.high)
+        for cell, judged in zip(report.matched.cells, report.judged, strict=True)
+        if (answer := judged.answers["median"])
+    }
 
 
 def main(given: Sequence[str] | None = None) -> int:
@@ -109,8 +164,13 @@ def main(given: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--plant", metavar="ALGORITHM")
+    parser.add_argument("--from", dest="first", type=parse_size, default=0, metavar="BYTES")
     options, words = parser.parse_known_args(given)
-    said = proofs(words, options.folder, options.repeats)
+    if options.plant:
+        said = planted_proofs(words, options.folder, options.repeats, options.plant, options.first)
+    else:
+        said = proofs(words, options.folder, options.repeats)
     for size, verdicts in sorted(said.items()):
         print(f"{size_text(size)}: {', '.join(map(str, verdicts))}")
     bad = [size for size, verdicts in said.items() if contradicted(verdicts)]
