@@ -57,5 +57,5 @@ def _unknown(lines: Sequence[Line]) -> str:
     first = next((line for line in lines if line.text.strip()), None)
     if first is None:
         return "an empty file"
-    where = f"line {first.number}: {shown(first.text, 60)} and no later line begins a table of a known format"
-    return f"{where}; tried {_NAMES}"
+    where = f"neither line {first.number}, {shown(first.text, 60)}, nor a later one begins a table that omb-py knows"
+    return f"{where}: give a file with {_NAMES}"

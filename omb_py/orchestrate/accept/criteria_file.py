@@ -10,12 +10,12 @@ from typing import Any
 from omb_py.backends.registry import capabilities_of
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.engine.program.dtypes import OPS, parse_dtype
-from omb_py.errors import EnvironmentProblem, UsageError
+from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.grammar.values import Quantity, one_size, parse_quantity, parse_share, parse_size, parse_sizes
 from omb_py.orchestrate.accept.mockup_requests import mock_up, words_of
 from omb_py.orchestrate.suites import toml_values as toml
 from omb_py.orchestrate.suites.suite_file import Suite
-from omb_py.orchestrate.suites.toml_values import Setting, Table, kind, nearest_key
+from omb_py.orchestrate.suites.toml_values import Setting, Table, kind
 from omb_py.results.accept.criteria import METRICS, Criterion, Range, Source
 from omb_py.results.analysis.lower_bounds import lower_bound_us
 from omb_py.results.statistics.sequential import UNDECIDED, Rule, Undecided
@@ -190,7 +190,7 @@ def _named(word: str, setting: Setting) -> Benchmark:
     try:
         return find(word)
     except UsageError:
-        raise setting.error(f"benchmark {word!r} {nearest_key(word, names())}") from None
+        raise setting.error(f"benchmark {word!r} is unknown: {nearest(word, names())}") from None
     except EnvironmentProblem as problem:
         raise setting.error(str(problem)) from None
 

@@ -16,7 +16,7 @@ from omb_py.orchestrate.planning.plan import CheckedRequest, check, check_fits, 
 from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.suites.option_values import Chosen, Key, Values, Vocabulary, choose
 from omb_py.orchestrate.suites.suite_file import Entry, Named, Suite, read_suite
-from omb_py.orchestrate.suites.toml_values import Setting, nearest_key
+from omb_py.orchestrate.suites.toml_values import Setting, unknown_key
 from omb_py.suites import find, names
 
 
@@ -108,7 +108,7 @@ class _Expansion:
             self.out.skips.append(Skip(named.name, str(problem)))
             return None
         except UsageError:
-            raise named.at.error(f"benchmark {named.name!r} {nearest_key(named.name, names())}") from None
+            raise named.at.error(f"benchmark {named.name!r} is unknown: {nearest(named.name, names())}") from None
 
     def _check_shared(self, benchmarks: Sequence[Benchmark]) -> None:
         """Raise UsageError where a default or an option of the command line applies to no benchmark of the suite."""
@@ -206,7 +206,7 @@ def _key(setting: Setting, keys: Mapping[str, Key], scopes: Sequence[str]) -> Ke
     key = keys.get(setting.key)
     if key is None:
         valid = {name for name, key in keys.items() if key.scope in scopes and key.fits} | {"ranks"}
-        raise setting.error(nearest_key(setting.key, valid | ({"benchmarks"} if len(scopes) == 1 else set())))
+        raise setting.error(unknown_key(setting.key, valid | ({"benchmarks"} if len(scopes) == 1 else set())))
     if key.scope not in scopes:
         raise setting.error(
             "holds for the whole suite: write it under [defaults]"

@@ -16,7 +16,7 @@ from omb_py.errors import UsageError
 from omb_py.orchestrate.suites import toml_values as toml
 from omb_py.orchestrate.suites.toml_lines import Path as Place
 from omb_py.orchestrate.suites.toml_lines import key_lines
-from omb_py.orchestrate.suites.toml_values import Located, Setting, Table, kind, nearest_key
+from omb_py.orchestrate.suites.toml_values import Located, Setting, Table, kind, unknown_key
 from omb_py.results.store.keys import digest
 
 DEFAULTS = "defaults"
@@ -127,7 +127,7 @@ class _Reader:
         for key, value in self.data.items():
             if key not in _TOP:
                 what = "table" if isinstance(value, dict) else "key"
-                raise UsageError(f"{self.file}:{self._line((key,))}: {what} {key!r}: " + nearest_key(key, _TOP))
+                raise UsageError(f"{self.file}:{self._line((key,))}: {what} {key!r}: " + unknown_key(key, _TOP, what))
         name = toml.identifier(self._top("name"))
         defaults = self._only_table(DEFAULTS)
         entries = self._entries()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from omb_py.errors import UsageError
+from omb_py.errors import UsageError, nearest
 
 T = TypeVar("T")
 
@@ -86,7 +85,7 @@ class Table(Located):
         for setting in self.settings:
             key = (older or {}).get(setting.key, setting.key)
             if key not in known:
-                raise setting.error(nearest_key(setting.key, known))
+                raise setting.error(unknown_key(setting.key, known))
             if key in settings:
                 raise setting.error(f"is {settings[key].key!r} already: leave one out")
             settings[key] = setting
@@ -130,7 +129,7 @@ def one_of(setting: Setting, words: tuple[str, ...]) -> str:
     """Read one of some words. Raises LocatedError with the nearest."""
     word = text(setting)
     if word not in words:
-        raise setting.error(f"{word!r} is {nearest_key(word, words)}")
+        raise setting.error(f"{word!r} is unknown: {nearest(word, words)}")
     return word
 
 
@@ -149,9 +148,9 @@ def flag(setting: Setting) -> bool:
     return setting.value
 
 
-def nearest_key(word: str, keys: Iterable[str]) -> str:
-    """Say that a word is unknown, with the nearest: ``unknown, the nearest is 'window-size'``."""
-    return f"unknown, the nearest is {difflib.get_close_matches(word, sorted(keys), n=1, cutoff=0.0)[0]!r}"
+def unknown_key(key: str, keys: Iterable[str], what: str = "key") -> str:
+    """Say that there is no such key, with the nearest: ``there is no such key: did you mean window-size?``."""
+    return f"there is no such {what}: {nearest(key, keys)}"
 
 
 _KINDS: tuple[tuple[type, Callable[[Any], str]], ...] = (

@@ -125,5 +125,5 @@ def test_a_wrong_entry_is_named_before_the_missing_criterion(suite: Path, capsys
     suite.write_text(HEAD + '[[entry]]\nbenchmarks = ["latenc"]\n')
     assert main(["accept", "mine.toml"]) == 2
     err = capsys.readouterr().err
-    assert "benchmark 'latenc' unknown, the nearest is 'latency'" in err and "mine.toml:" in err
+    assert "benchmark 'latenc' is unknown: did you mean latency?" in err and "mine.toml:" in err
     assert "criterion" not in err

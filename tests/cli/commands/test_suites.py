@@ -112,9 +112,21 @@ def test_resume(form: str, mine: Path, capsys: pytest.CaptureFixture[str]) -> No
         ("run quick --windw 3", 2, "no such option --windw: did you mean --window-size?"),
         ("run quick --store x --no-store", 2, "--store and --no-store exclude each other"),
         ("suite shw quick", 2, "unknown verb 'shw' of suite: did you mean show?"),
-        ("suite check bad.toml", 2, "bad.toml:7: [entry 1] key 'mesage-size': unknown, the nearest is 'message-size'"),
-        ("run bad.toml", 2, "bad.toml:7: [entry 1] key 'mesage-size': unknown, the nearest is 'message-size'"),
-        ("suite show bad.toml", 2, "bad.toml:7: [entry 1] key 'mesage-size': unknown"),
+        (
+            "suite check bad.toml",
+            2,
+            "bad.toml:7: [entry 1] key 'mesage-size': there is no such key: did you mean message-size?",
+        ),
+        (
+            "run bad.toml",
+            2,
+            "bad.toml:7: [entry 1] key 'mesage-size': there is no such key: did you mean message-size?",
+        ),
+        (
+            "suite show bad.toml",
+            2,
+            "bad.toml:7: [entry 1] key 'mesage-size': there is no such key: did you mean message-size?",
+        ),
     ],
 )
 def test_refusals(line: str, code: int, says: str, mine: Path, capsys: pytest.CaptureFixture[str]) -> None:

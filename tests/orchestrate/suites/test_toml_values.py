@@ -42,7 +42,7 @@ def test_values(reader: Callable[[Setting], object], value: object, read: object
         (toml.flag, 1, "expected true or false, got 1"),
         (lambda s: toml.whole(s, 1, 9), True, "expected a whole number from 1 to 9, got true"),
         (lambda s: toml.whole(s, 1, 9), 10, "expected a whole number from 1 to 9, got 10"),
-        (lambda s: toml.one_of(s, ("ring", "tree")), "rng", "'rng' is unknown, the nearest is 'ring'"),
+        (lambda s: toml.one_of(s, ("ring", "tree")), "rng", "'rng' is unknown: did you mean ring?"),
     ],
 )
 def test_bad_values(reader: Callable[[Setting], object], value: object, says: str) -> None:
@@ -58,7 +58,7 @@ def test_a_key_at_the_top_of_the_file() -> None:
 def test_keys_of_a_table() -> None:
     table = Table("[accept]", "f.toml", 6, (setting(1), setting(2, "height")))
     assert table.by_key(("height", "width"))["height"].value == 2
-    with pytest.raises(LocatedError, match=r"key 'height': unknown, the nearest is 'weight'"):
+    with pytest.raises(LocatedError, match=r"key 'height': there is no such key: did you mean weight\?"):
         table.by_key(("width", "weight"))
     assert str(table.error("no bound")) == "f.toml:6: [accept]: no bound"
 

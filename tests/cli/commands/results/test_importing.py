@@ -115,8 +115,9 @@ def test_stdin(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (
             "import notes.txt",
-            "notes.txt: line 2: 'hello, world' and no later line begins a table of a known format; "
-            "tried OMB text, OMB-Py text, nccl-tests text, IMB text, nccl-tests JSON, rccl-tests JSON, rccl-tests CSV",
+            "notes.txt: neither line 2, 'hello, world', nor a later one begins a table that omb-py knows: "
+            "give a file with OMB text, OMB-Py text, nccl-tests text, IMB text, nccl-tests JSON, rccl-tests JSON, "
+            "rccl-tests CSV",
         ),
         ("import empty.log", "empty.log: an empty file"),
         ("import binary.log", "binary.log: a binary file, not a log"),
