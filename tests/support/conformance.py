@@ -26,7 +26,7 @@ from omb_py.suites.imb import exchanges, random_pairs, stencils
 from omb_py.suites.registry import BENCHMARKS
 
 BUFFERS = ("numpy", "bytearray", "array")
-"""`torch` is in tests/support/variety.py: it takes seconds to load."""
+"""`torch` is in tests/backends/mpi/test_torch_buffers.py: it takes seconds to load."""
 SIZES = (8, 24, 4096 + 8, 70_008)
 FEW_SIZES = (24, 70_008)
 FEW_DTYPES = ("char", "int32", "float64")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from omb_py.backends.gloo.capabilities import fitted, lacks
+from omb_py.engine.measuring.host_memory import HostMemory
 from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.language import Lap, Program, Step, walk
 from omb_py.errors import EnvironmentProblem
@@ -65,3 +67,13 @@ def test_a_pytorch_that_sees_no_gpu_is_refused_with_what_to_install() -> None:
         check_torch(device)
     device.kind = "sim"
     check_torch(device)
+
+
+def test_gloo_is_given_host_memory_of_a_device_that_pytorch_does_not_know() -> None:
+    from omb_py.backends.gloo.session import GlooSession
+
+    facts = {"kind": "sim", "index": 0, "stream": 0, "name": "Simulated", "identity": lambda: "0", "clocks": dict}
+    device: Any = SimpleNamespace(**facts)
+    rank: Any = SimpleNamespace(rank=0, size=1, hosts=("n0",), gather=lambda value: [value], share=lambda value: value)
+    buffers = GlooSession._on(rank, device, "")
+    assert isinstance(buffers.seen, HostMemory) and buffers.seen is not buffers.memory

@@ -108,3 +108,15 @@ def test_host_against_device_stand_side_by_side_with_what_differs(cell) -> None:
     view = beside(pair.base, pair.new, pair.names, pair.subject)
     assert view is not None and view.spec["data"][0]["y"] == pytest.approx([2.0, 2.0], rel=1e-2)
     assert list(unlike(frame[frame["device"] == "cpu"])) == []
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_of_two_ways_of_measuring_as_much_the_same_is_shown_whatever_was_stored_first(cell, first: int) -> None:
+    ways = [("cpu", "bytearray"), ("cpu", "numpy"), ("cuda", "cupy")]
+    rows = [
+        cell(1.0, n, device=device, buffer=buffer, size_bytes=size, comparability_key=f"{device}{buffer}{size}")
+        for n, (device, buffer) in enumerate(ways[first::-1] + ways[first + 1 :])
+        for size in (8, 1024)
+    ]
+    (pair,) = unlike(series.prepared(pd.DataFrame(rows)))
+    assert pair.differing == "buffer: bytearray / cupy"

@@ -136,6 +136,12 @@ def test_many_series_become_several_panels(frame, cell) -> None:
     assert sum(len(part) for _, part in found) == len(rows)
 
 
+def test_panels_are_in_the_order_of_their_benchmarks_whatever_was_stored_first(cell) -> None:
+    rows = [cell(1.0, n, benchmark=name) for n, name in enumerate(("reduce", "allreduce", "bcast"))]
+    found = [name for name, _ in series.panels(series.prepared(pd.DataFrame(rows)))]
+    assert found == ["allreduce", "bcast", "reduce"]
+
+
 def test_the_tags_of_a_comparison_make_no_lines_unless_nothing_else_does(cell) -> None:
     def rows(**more) -> pd.DataFrame:
         sides = ("BASE", "NEW")

@@ -125,3 +125,18 @@ def test_the_fit_is_that_of_omb_py_model(bounded: pd.DataFrame) -> None:
     assert line["y"] == pytest.approx([4 + 0.003 * x for x in line["x"]], rel=0.02)
     assert view.columns[-2:] == ("lower bound µs", "efficiency, %") and "% of what the lower bound allows" in view.title
     view.figure  # noqa: B018
+
+
+def test_another_tools_numbers_of_the_same_cells_take_no_fit_away(bounded: pd.DataFrame) -> None:
+    others = bounded[bounded["size_bytes"] <= 2048].assign(source="OMB text", launch_id="theirs")
+    made = fits.fits(series.prepared(pd.concat([bounded, others], ignore_index=True)), 2)
+    assert [view.title.split(" · ")[0] for view, *_ in made] == ["allreduce", "latency"]
+    sizes = [set(view.spec["data"][0]["x"]) for view, *_ in made]
+    assert sizes == [set(bounded["size_bytes"])] * 2, "the curve with most sizes"
+
+
+def test_a_benchmark_too_short_for_the_clock_takes_no_fit_away(cell, bounded: pd.DataFrame) -> None:
+    rows = linear(cell, "bcast", 1.0, 0.001, launch_id="more") + linear(cell, "bcast", 1.0, 0.001)
+    short = pd.DataFrame(rows).assign(median_us=0.0)
+    made = fits.fits(series.prepared(pd.concat([bounded, short], ignore_index=True)), 2)
+    assert [view.title.split(" · ")[0] for view, *_ in made] == ["allreduce", "latency"]

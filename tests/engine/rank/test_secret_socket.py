@@ -6,6 +6,8 @@ import contextlib
 import json
 import pickle
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -127,6 +129,11 @@ def test_silence_is_ended_and_holds_up_nobody(gate: Gate, monkeypatch: pytest.Mo
     monkeypatch.setattr(secret_socket, "STRANGER_S", 0.01)
     with stranger(gate) as connection:
         assert rest(connection).count(b"\n") == 1, "the gate hung up after its challenge"
+
+
+def test_a_process_that_fails_ends_although_its_gate_is_open() -> None:
+    words = f"from {Gate.__module__} import Gate\ngate = Gate('{HERE}', 0, '{SECRET}')\nraise SystemExit(7)"
+    assert subprocess.run([sys.executable, "-c", words], timeout=60, check=False).returncode == 7
 
 
 def test_a_caller_knows_a_false_listener() -> None:

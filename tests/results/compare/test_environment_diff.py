@@ -87,6 +87,15 @@ def test_a_library_whose_build_one_side_does_not_know_is_no_difference() -> None
     assert not differences([mapped("aaaabbbbcc")], [mapped(None)], (row(), row()))
 
 
+def test_a_library_that_one_side_has_not_or_has_twice_is_no_other_build() -> None:
+    def mapped(**builds: str) -> dict[str, Any]:
+        return provenance(loaded_libraries=[{"path": f"/a/{n}.so.0", "build_id": b} for n, b in builds.items()])
+
+    assert not differences([mapped(libucp="aaaabbbb")], [mapped(libfabric="ddddeeee")], (row(), row()))
+    two_builds = [mapped(libucp="aaaabbbb"), mapped(libucp="ccccdddd")]
+    assert not differences(two_builds, [mapped(libucp="ddddeeee")], (row(), row()))
+
+
 def test_many_differences_have_a_line_each_and_a_family_of_variables_shares_one() -> None:
     variables = {f"OMPI_MCA_{name}": "1" for name in ("btl", "pml", "coll")} | {"UCX_TLS": "tcp"}
     other = provenance("2.32", environment=variables)

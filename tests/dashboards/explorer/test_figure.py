@@ -1,0 +1,74 @@
+"""A view on the explorer's page, as Dash's components: what is drawn, and what a phone shows otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from dash import dcc, html
+
+from omb_py.dashboards.base.view import View
+from omb_py.dashboards.explorer.figure import figure
+
+LEFT = {"data": [{"type": "scatter", "x": [8], "y": [1.0]}], "layout": {"height": 400, "legend": {"y": -0.2}}}
+
+
+def shown(view: View, narrow: bool = False) -> dict[str, list[Any]]:
+    """The components of a view by their kind."""
+    found: dict[str, list[Any]] = {}
+    for part in parts(figure(dcc, html, view, "light", narrow, ("", ""))):
+        found.setdefault(type(part).__name__, []).append(part)
+    return found
+
+
+def parts(component: Any) -> Iterator[Any]:
+    yield component
+    children = getattr(component, "children", None)
+    for child in children if isinstance(children, list) else [children]:
+        if hasattr(child, "children") or isinstance(child, dcc.Graph):
+            yield from parts(child)
+
+
+def view(spec: Any, kind: str = "curves", notes: tuple[str, ...] = ()) -> View:
+    return View(kind, "a finding", "2 launches", spec, ("size",), ((8,),), notes=notes)
+
+
+def panels(left_end: float, right_begin: float) -> dict[str, Any]:
+    """A figure of two panels whose x axes take these parts of its width."""
+    axes = {
+        "xaxis": {"domain": [0, left_end]},
+        "xaxis2": {"domain": [right_begin, 1], "anchor": "y2"},
+        "yaxis": {},
+        "yaxis2": {"anchor": "x2"},
+    }
+    return {**LEFT, "layout": {**LEFT["layout"], **axes}}
+
+
+def test_what_has_a_figure_is_drawn_and_what_has_only_a_table_opens_it() -> None:
+    drawn, table = shown(view(LEFT)), shown(view(None))
+    assert drawn["Graph"][0].figure["data"] == LEFT["data"] and not drawn["Details"][0].open
+    assert "Graph" not in table and table["Details"][0].open
+    assert drawn["H3"][0].children == table["H3"][0].children == "a finding"
+
+
+@pytest.mark.parametrize(("kind", "style"), [("status", "label"), ("curves", "soft")])
+def test_what_the_page_of_an_empty_store_says_is_no_footnote(kind: str, style: str) -> None:
+    said = shown(view(None, kind, ("press Reload",)))["P"][-1]
+    assert (said.children, said.className) == ("press Reload", style)
+
+
+@pytest.mark.parametrize(
+    ("ends", "stacked"),
+    [((0.45, 0.55), True), ((0.5, 0.5), True), ((1, 0.6), False)],
+    ids=["side by side", "touching", "an inset"],
+)
+def test_panels_side_by_side_stand_one_above_the_other_on_a_phone(ends: tuple[float, float], stacked: bool) -> None:
+    (wide,) = shown(view(panels(*ends)))["Graph"]
+    (narrow,) = shown(view(panels(*ends)), narrow=True)["Graph"]
+    axes = narrow.figure["layout"]
+    assert wide.figure["layout"]["xaxis"]["domain"] == [0, ends[0]]
+    assert (axes["xaxis"]["domain"] == axes["xaxis2"]["domain"] == [0, 1]) == stacked
+    assert (narrow.style["height"] != wide.style["height"]) == stacked
+    if stacked:
+        assert axes["yaxis"]["domain"][0] > axes["yaxis2"]["domain"][1]
