@@ -26,10 +26,11 @@ from omb_py.dashboards.explorer.data import Data
 from omb_py.dashboards.explorer.state import State, choices
 from omb_py.dashboards.explorer.views import drawer, views
 from tests.bench import scale
-from tests.support.browser import chromium, missing
+from tests.support.browser import chromium, missing, until
+from tests.support.explorer_server import listening
 
 MEMORY_MB, VIEW_S, COLD_S = 1000.0, 0.5, 1.5
-DRAWN = "return document.querySelectorAll('#figures .main-svg').length"
+FIRST = "return document.querySelectorAll('#figures .main-svg').length"
 PATIENCE_S = 300.0
 
 Row = tuple[str, float, str, float | None]
@@ -74,8 +75,6 @@ def measured(store: Path) -> Iterator[Row]:
 
 def opened(app: Any) -> Iterator[Row]:
     """The first page, of a browser with an empty cache."""
-    from tests.bench.pictures import listening
-
     with (
         listening(app.server) as address,
         tempfile.TemporaryDirectory() as profile,
@@ -84,11 +83,7 @@ def opened(app: Any) -> Iterator[Row]:
         driver.execute_cdp_cmd("Performance.enable", {"timeDomain": "threadTicks"})
         before = time.process_time()
         driver.get(f"{address}?view=curves")
-        end = time.monotonic() + PATIENCE_S
-        while not driver.execute_script(DRAWN):
-            if time.monotonic() > end:
-                raise TimeoutError("no figure was drawn")
-            time.sleep(0.05)
+        until(lambda: driver.execute_script(FIRST) > 0, True, PATIENCE_S)
         metrics = driver.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
         server = time.process_time() - before
     page = next(metric["value"] for metric in metrics if metric["name"] == "TaskDuration")

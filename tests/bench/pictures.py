@@ -18,22 +18,19 @@ import base64
 import logging
 import sys
 import tempfile
-import threading
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import chdir, contextmanager
+from collections.abc import Sequence
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
 from omb_py.dashboards.base.selection import parse
 from omb_py.dashboards.base.theme import THEMES
-from omb_py.dashboards.explorer.app import make
-from omb_py.dashboards.explorer.data import Data
 from omb_py.dashboards.explorer.state import choices
 from omb_py.dashboards.report.build import report
 from omb_py.dashboards.report.html_page import page
 from tests.support import planted_store
-from tests.support.browser import DRAW, OVERLAPS, chromium, errors, resize
+from tests.support.browser import DRAWN, OVERLAPS, chromium, draw_all, errors, resize, until
+from tests.support.explorer_server import served
 
 WIDTHS = (1280, 390)
 REPORT_HEIGHT, EXPLORER_HEIGHT = 2400, 1900
@@ -41,7 +38,6 @@ REPORT_HEIGHT, EXPLORER_HEIGHT = 2400, 1900
 FIRST_WIDTH, FIRST_HEIGHT = 1440, 1130
 MOST_HEIGHT = 2600
 """Of a picture of one of all views."""
-PATIENCE_S = 60.0
 
 
 def shot(driver: Any, path: Path, height: int) -> list[str]:
@@ -56,44 +52,13 @@ def shot(driver: Any, path: Path, height: int) -> list[str]:
     return wrong
 
 
-@contextmanager
-def served(store: Path) -> Iterator[str]:
-    """The address of an explorer of the store."""
-    with listening(make(Data(store), refresh_ms=3_600_000).server) as address:
-        yield address
-
-
-@contextmanager
-def listening(application: Any) -> Iterator[str]:
-    """The address of an application while it is served."""
-    from werkzeug.serving import make_server
-
-    server = make_server("127.0.0.1", 0, application, threaded=True)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/"
-    finally:
-        server.shutdown()
-        thread.join(10)
-        server.server_close()
-
-
 def drawn(driver: Any) -> None:
     """Wait until all figures and the grid are there."""
-    script = (
-        "const p = [...document.querySelectorAll('#figures .js-plotly-plot')];"
-        "return (document.querySelector('#figures section') || document.querySelector('#note:not(:empty)')) && "
-        "document.querySelectorAll('#figures .dash-graph').length <= p.length && "
-        "p.every(f => f.querySelector('.main-svg')) && "
-        "(window.innerHeight < 1500 || document.querySelectorAll('#cells [role=row] [role=gridcell]').length > 0)"
-    )
-    end = time.monotonic() + PATIENCE_S
-    while not driver.execute_script(script):
-        if time.monotonic() > end:
-            raise TimeoutError("the explorer has drawn nothing")
-        time.sleep(0.2)
-    driver.execute_async_script("setTimeout(arguments[0], 500)")
+    until(lambda: driver.execute_script(DRAWN), True)
+    if driver.execute_script("return window.innerHeight") >= 1500:
+        rows = "return document.querySelectorAll('#cells [role=row] [role=gridcell]').length > 0"
+        until(lambda: driver.execute_script(rows), True)
+    driver.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
 
 
 def first(driver: Any, out: Path) -> list[str]:
@@ -106,7 +71,7 @@ def first(driver: Any, out: Path) -> list[str]:
         file.write_text(page(report(store, parse([]))), encoding="utf-8")
         resize(driver, FIRST_WIDTH)
         driver.get(file.as_uri())
-        driver.execute_async_script(DRAW)
+        draw_all(driver)
         wrong += shot(driver, out / f"first-screen-{FIRST_WIDTH}.png", FIRST_HEIGHT)
         with served(store) as address:
             resize(driver, WIDTHS[1], FIRST_HEIGHT)
@@ -139,7 +104,7 @@ def every(driver: Any, file: Path, store: Path, out: Path, views: Sequence[str])
         for theme in THEMES:
             driver.get(file.as_uri())
             driver.execute_script(f"if (document.documentElement.dataset.theme !== '{theme}') theme.click()")
-            driver.execute_async_script(DRAW)
+            draw_all(driver)
             wrong += shot(driver, out / f"report-{width}-{theme}.png", driver.execute_script(HEIGHT))
     driver.get(file.as_uri())
     paper = driver.execute_cdp_cmd(
@@ -188,7 +153,7 @@ def main(words: list[str] | None = None) -> int:
         for width in WIDTHS:
             resize(driver, width)
             driver.get(file.as_uri())
-            driver.execute_async_script(DRAW)
+            draw_all(driver)
             wrong += shot(driver, args.out / f"report-{width}.png", args.height)
         with served(args.store) as address:
             for width in WIDTHS:

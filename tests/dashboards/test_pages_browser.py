@@ -14,19 +14,24 @@ from omb_py.dashboards.base.selection import parse
 from omb_py.dashboards.base.theme import THEMES
 from omb_py.dashboards.report.build import report
 from omb_py.dashboards.report.html_page import page
-from tests.dashboards.explorer.test_explorer_browser import served, until
 from tests.dashboards.stores import write
-from tests.support.browser import CONTRASTS, DRAW, SHAPED, chromium, errors, missing, resize
+from tests.support.browser import (
+    CONTRASTS,
+    DRAWN,
+    NEEDS_BROWSER,
+    SHAPED,
+    chromium,
+    draw_all,
+    errors,
+    resize,
+    until,
+)
+from tests.support.explorer_server import served
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.browser,
-    pytest.mark.skipif(bool(missing()), reason=missing() or "there is one"),
-]
+pytestmark = [pytest.mark.slow, *NEEDS_BROWSER]
 WIDTHS = ((390, 768), (1280, 1920))
 """A page is opened at the first of two and made wider: what a phone has is decided when it opens the page."""
 KINDS = ("suite", "accepted", "imported", "huge")
-WAITED = "return document.querySelectorAll('#figures .main-svg').length > 0"
 PAPER = "return document.documentElement.dataset.theme"
 DASH = [".dash-dropdown-wrapper", ".dash-dropdown", ".dash-options-list", ".ag-root-wrapper", ".modebar"]
 """Markup that Dash, AG Grid and Plotly write: axe finds lists without names and roles inside each other there."""
@@ -58,12 +63,12 @@ def test_the_explorer(browser: Any, kind: str, request: pytest.FixtureRequest) -
         for theme, (opened, wider) in zip(THEMES, WIDTHS, strict=True):
             resize(browser, opened)
             browser.get(f"{address}?view=curves&theme={theme}")
-            until(lambda: browser.execute_script(WAITED), True, 120)
+            until(lambda: browser.execute_script(DRAWN), True)
             until(lambda theme=theme: browser.execute_script(PAPER) == theme, True)
             for width in (opened, wider):
                 resize(browser, width)
                 until(lambda: browser.execute_script(SHAPED), [])
-                assert browser.execute_script(CONTRASTS) == []
+                until(lambda: browser.execute_script(CONTRASTS), [])
         assert errors(browser) == []
         leave(browser)
 
@@ -77,12 +82,12 @@ def test_the_report(browser: Any, kind: str, request: pytest.FixtureRequest, tmp
         browser.get(file.as_uri())
         if browser.execute_script(PAPER) != theme:
             browser.execute_script("document.getElementById('theme').click()")
-        browser.execute_async_script(DRAW)
+        draw_all(browser)
         for width in (opened, wider):
             resize(browser, width)
-            browser.execute_async_script(DRAW)
-            assert browser.execute_script(SHAPED) == []
-            assert browser.execute_script(CONTRASTS) == []
+            draw_all(browser)
+            until(lambda: browser.execute_script(SHAPED), [])
+            until(lambda: browser.execute_script(CONTRASTS), [])
     assert errors(browser) == []
 
 
@@ -94,14 +99,11 @@ def test_axe_finds_nothing_in_what_is_ours(browser: Any, theme: str, suite: Path
     resize(browser, 1280)
     with served(suite) as address:
         browser.get(f"{address}?view=curves&theme={theme}")
-        until(lambda: browser.execute_script(WAITED), True, 120)
+        until(lambda: browser.execute_script(DRAWN), True)
         cell = "return document.querySelector('.js-plotly-plot').data.find((t) => t.customdata).customdata[0]"
         browser.get(f"{address}?view=curves&theme={theme}&cell={browser.execute_script(cell)}")
-        until(
-            lambda: browser.execute_script("return document.querySelectorAll('#drawer .main-svg').length > 0"),
-            True,
-            120,
-        )
+        until(lambda: browser.execute_script("return document.querySelectorAll('#drawer .main-svg').length > 0"), True)
+        until(lambda: browser.execute_script(DRAWN), True)
         axe = Axe(browser)
         axe.inject()
         found = axe.run(

@@ -1,13 +1,24 @@
-"""A headless Chromium for tests, and why there is none."""
+"""A headless Chromium for tests, and why there is none.
+
+A test acts, and then waits with :func:`until` for what it wants to see, never for a time: on a slow machine it only
+takes longer.
+"""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+PATIENCE_S = 120.0
+"""Seconds that a page may take for one step."""
+TEST_S = 600
+"""Seconds that a test with many steps may take."""
 FLAGS = tuple(
     (
         "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
@@ -27,6 +38,14 @@ def missing() -> str:
     return ""
 
 
+NEEDS_BROWSER = [
+    pytest.mark.browser,
+    pytest.mark.skipif(bool(missing()), reason=missing() or "there is one"),
+    pytest.mark.timeout(TEST_S),
+]
+"""Marks of the tests that drive a browser."""
+
+
 @contextmanager
 def chromium(profile: Path, width: int = 1280, height: int = 900) -> Iterator[Any]:
     """A driver with a fresh profile and a viewport of this size; the browser ends with the block."""
@@ -42,10 +61,29 @@ def chromium(profile: Path, width: int = 1280, height: int = 900) -> Iterator[An
     driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
     try:
         resize(driver, width, height)
-        driver.set_script_timeout(60)
+        driver.set_script_timeout(PATIENCE_S)
         yield driver
     finally:
         driver.quit()
+
+
+def until(look: Callable[[], Any], wanted: Any, patience_s: float = PATIENCE_S) -> None:
+    """Wait until something is as wanted; the failure says what it was at last.
+
+    A script that fails and an element that is gone are "not yet": the page is between two states.
+    """
+    from selenium.common.exceptions import JavascriptException, StaleElementReferenceException
+
+    end = time.monotonic() + patience_s
+    while True:
+        try:
+            seen = look()
+        except (JavascriptException, StaleElementReferenceException) as error:
+            seen = error.msg
+        if seen == wanted:
+            return
+        assert time.monotonic() < end, f"{seen!r} instead of {wanted!r}"
+        time.sleep(0.05)
 
 
 def resize(driver: Any, width: int, height: int = 900) -> None:
@@ -54,6 +92,48 @@ def resize(driver: Any, width: int, height: int = 900) -> None:
         "Emulation.setDeviceMetricsOverride",
         {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False},
     )
+    until(lambda: driver.execute_script("return [window.innerWidth, window.innerHeight]"), [width, height])
+
+
+def draw_all(driver: Any) -> None:
+    """Have a report draw all its figures, also those out of sight, and wait until they are there."""
+    driver.execute_script(
+        "window.ready = false; drawAll().then(() => requestAnimationFrame(() => { window.ready = true; }));"
+    )
+    until(lambda: driver.execute_script("return window.ready"), True)
+
+
+def mouse(driver: Any, kind: str, x: float, y: float) -> None:
+    """Move the pointer, or press or release the left button; returns when the page has had the event."""
+    button = {"button": "none", "clickCount": 0} if kind == "mouseMoved" else {"button": "left", "clickCount": 1}
+    driver.execute_cdp_cmd("Input.dispatchMouseEvent", {"type": kind, "x": x, "y": y, **button})
+
+
+AIM = """
+const wanted = (() => { %s })();
+if (!wanted) return null;
+window.met = [];
+for (const kind of ["mousedown", "mouseup"])
+  window.addEventListener(kind, (event) => met.push(event.target === wanted), { capture: true, once: true });
+wanted.scrollIntoView({ block: "center", behavior: "instant" });
+const box = wanted.getBoundingClientRect();
+return [box.x + box.width / 2, box.y + box.height / 2];
+"""
+
+
+def press(driver: Any, find: str) -> bool:
+    """Click on the element that a script returns; False where it was not there, or moved away under the pointer.
+
+    So the next try is no second click on the same element: ``until(lambda: press(driver, find), True)`` clicks once.
+    """
+    if (place := driver.execute_script(AIM % find)) is None:
+        return False
+    for kind in ("mousePressed", "mouseReleased"):
+        mouse(driver, kind, *place)
+    if driver.execute_script("return met") == [True, True]:
+        return True
+    time.sleep(0.5)  # a press that is tried again sooner would be a double click
+    return False
 
 
 def errors(driver: Any) -> list[str]:
@@ -61,7 +141,12 @@ def errors(driver: Any) -> list[str]:
     return [entry["message"] for entry in driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
 
 
-DRAW = "const done = arguments[0]; window.drawAll().then(() => requestAnimationFrame(() => done(true)));"
+DRAWN = """
+// whether the explorer has all its answers, and each figure is drawn as they say
+const graphs = [...document.querySelectorAll("#figures .dash-graph, #drawer:not([hidden]) .dash-graph")];
+return !window.store.getState().isLoading && document.querySelector("#figures section, #note:not(:empty)") !== null
+  && !document.querySelector(".dash-graph--pending") && graphs.every((graph) => graph.querySelector(".main-svg"));
+"""
 
 OVERLAPS = """
 // texts of each figure whose boxes overlap by more than two pixels, and what sticks out of the page

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import io
-import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +12,16 @@ import pandas as pd
 import pytest
 
 from omb_py.cli import main
-from omb_py.dashboards.explorer.app import make
-from omb_py.dashboards.explorer.data import FILTERS, Data
+from omb_py.dashboards.explorer.data import FILTERS
 from omb_py.dashboards.explorer.state import choices
 from tests.dashboards.stores import write
 from tests.dashboards.views.test_comparisons import compared
 from tests.dashboards.views.test_links import LINKS, PROMISES
 from tests.dashboards.views.test_tuning import LINE as TUNED
-from tests.support.browser import OVERLAPS, chromium, errors, missing, resize
+from tests.support.browser import DRAWN, NEEDS_BROWSER, OVERLAPS, chromium, errors, mouse, press, resize, until
+from tests.support.explorer_server import served
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.browser,
-    pytest.mark.skipif(bool(missing()), reason=missing() or "there is one"),
-]
+pytestmark = [pytest.mark.slow, *NEEDS_BROWSER]
 
 TITLES = "return [...document.querySelectorAll('#figures h3')].map(h => h.textContent)"
 TRACES = (
@@ -35,7 +29,9 @@ TRACES = (
     "'lines+markers').map(t => t.name))"
 )
 
-ROWS = "try { return dash_ag_grid.getApi('cells').getDisplayedRowCount() } catch { return 'no grid yet' }"
+ROWS = "return dash_ag_grid.getApi('cells').getDisplayedRowCount()"
+SEARCH = "return location.search"
+BOTH = ["MPICH 5.0.2", "Open MPI 5.0.2"]
 
 
 @pytest.fixture(scope="module")
@@ -74,20 +70,6 @@ def store(frame, cell, step_cells, tmp_path_factory: pytest.TempPathFactory) -> 
     return made
 
 
-@contextmanager
-def served(store: Path) -> Iterator[str]:
-    from werkzeug.serving import make_server
-
-    app = make(Data(store), refresh_ms=700)
-    server = make_server("127.0.0.1", 0, app.server, threaded=True)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
-    thread.join(10)
-    server.server_close()
-
-
 @pytest.fixture(scope="module")
 def address(store: Path) -> Iterator[str]:
     with served(store) as found:
@@ -103,67 +85,61 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 @pytest.fixture(autouse=True)
 def wide(browser: Any) -> None:
     """What the test before has left must not matter."""
+    browser.get("about:blank")
+    errors(browser)
     resize(browser, 1280)
 
 
-def until(found: Callable[[], Any], wanted: Any, patience_s: float = 30.0) -> None:
-    """Wait until the page shows what is wanted; the last thing seen is in the failure."""
-    end = time.monotonic() + patience_s
-    while (seen := found()) != wanted:
-        assert time.monotonic() < end, f"{seen!r} instead of {wanted!r}"
-        time.sleep(0.1)
+def visit(browser: Any, link: str) -> None:
+    """Open a page and wait until it has drawn all that it shows."""
+    browser.get(link)
+    until(lambda: browser.execute_script(DRAWN), True)
+
+
+OPTION = """
+const options = document.querySelectorAll(
+  ".dash-dropdown-options label, .dash-options-list label, [role=listbox] label");
+const wanted = [...options].find((option) => option.textContent.includes("Open MPI"));
+wanted?.click();
+return wanted !== undefined;
+"""
 
 
 def test_a_filter_changes_the_figure_and_the_link_restores_it(browser, address: str) -> None:
     from selenium.webdriver.common.by import By
     from selenium.webdriver.common.keys import Keys
 
-    browser.get(address + "?view=curves&benchmark=allreduce")
-    until(lambda: browser.execute_script(TRACES), ["MPICH 5.0.2", "Open MPI 5.0.2"])
-    chooser = browser.find_element(By.ID, "library")
-    chooser.send_keys(Keys.ENTER)
-    until(
-        lambda: bool(
-            browser.find_elements(
-                By.CSS_SELECTOR, ".dash-dropdown-options label, .dash-options-list label, [role=listbox] label"
-            )
-        ),
-        True,
-    )
-    options = browser.find_elements(
-        By.CSS_SELECTOR, ".dash-dropdown-options label, .dash-options-list label, [role=listbox] label"
-    )
-    next(one for one in options if "Open MPI" in one.text).click()
+    visit(browser, address + "?view=curves&benchmark=allreduce")
+    until(lambda: browser.execute_script(TRACES), BOTH)
+    browser.find_element(By.ID, "library").send_keys(Keys.ENTER)
+    until(lambda: browser.execute_script(OPTION), True)
     until(lambda: browser.execute_script(TRACES), ["median"])
-    until(lambda: browser.execute_script("return location.search"), "?view=curves&benchmark=allreduce&library=Open+MPI")
-    title = browser.execute_script(TITLES)
-    assert title == ["allreduce: 1.01 µs at 8 B, 133 µs at 64 KiB"]
+    chosen, title = "?view=curves&benchmark=allreduce&library=Open+MPI", ["allreduce: 1.01 µs at 8 B, 133 µs at 64 KiB"]
+    until(lambda: browser.execute_script(SEARCH), chosen)
+    until(lambda: browser.execute_script(TITLES), title)
+    assert errors(browser) == []
 
     browser.get("about:blank")
-    browser.get(address + "?view=curves&benchmark=allreduce&library=Open+MPI")
+    visit(browser, address + chosen)
     until(lambda: browser.execute_script(TITLES), title)
-    assert browser.execute_script("return location.search") == "?view=curves&benchmark=allreduce&library=Open+MPI"
+    assert browser.execute_script(SEARCH) == chosen
     assert errors(browser) == []
 
 
 @pytest.mark.parametrize("width", [1280, 390])
 def test_side_by_side_from_a_link_fits_the_window(browser, address: str, width: int) -> None:
     resize(browser, width)
-    browser.get(address + "?view=beside&benchmark=allreduce")
+    visit(browser, address + "?view=beside&benchmark=allreduce")
     until(
         lambda: browser.execute_script(TITLES),
         ["allreduce: Open MPI 5.0.2 took up to 2× the time of MPICH 5.0.2, at 64 KiB"],
-    )
-    until(
-        lambda: browser.execute_script("return document.querySelectorAll('.js-plotly-plot .main-svg').length > 0"), True
     )
     until(lambda: browser.execute_script(OVERLAPS), [])
     assert errors(browser) == []
 
 
 def test_the_grid_has_the_cells(browser, address: str) -> None:
-    resize(browser, 1280)
-    browser.get(address + "?view=curves&library=MPICH&benchmark=allreduce")
+    visit(browser, address + "?view=curves&library=MPICH&benchmark=allreduce")
     until(lambda: browser.execute_script(ROWS), 9)
 
 
@@ -175,13 +151,6 @@ return [...document.querySelectorAll('#figures .js-plotly-plot')].flatMap((p) =>
 """
 
 
-DRAWN = """
-const sections = document.querySelectorAll('#figures section');
-return sections.length > 0
-  && [...document.querySelectorAll('#figures .js-plotly-plot')].every((plot) => plot.querySelector('.main-svg'));
-"""
-
-
 UNMEASURED = {"gpus"}
 """Views of what is stored with GPUs only."""
 
@@ -189,19 +158,16 @@ UNMEASURED = {"gpus"}
 @pytest.mark.parametrize("view", [view for view in choices()["view"] if view not in UNMEASURED])
 def test_each_view_is_drawn_without_a_word_on_the_console(browser, address: str, view: str) -> None:
     """At both widths and in both themes; no text lies on another, every axis has its unit."""
-    errors(browser)  # what the pages before have left
     # the others show enough of one benchmark
     tuning = ("tuned", "winners")
     wide = view in ("scaling", "beside_counts", "environment", "model", "guidelines", "pairs", "steps", *tuning)
     link = f"{address}?view={view}{'' if wide else '&benchmark=allreduce'}"
-    browser.get(link)
-    until(lambda: browser.execute_script(DRAWN), True)
+    visit(browser, link)
     assert browser.execute_script("return document.querySelector('#note').textContent") == ""
     assert browser.execute_script(UNITS) == []
     until(lambda: browser.execute_script(OVERLAPS), [])
     resize(browser, 390)
-    browser.get(link)  # a phone has its width when it opens the page
-    until(lambda: browser.execute_script(DRAWN), True)
+    visit(browser, link)  # a phone has its width when it opens the page
     browser.execute_script("document.querySelector('#theme input[value=dark]').click()")
     until(lambda: browser.execute_script(PAPERS), ["#15191e"])
     until(lambda: browser.execute_script(OVERLAPS), [])
@@ -220,15 +186,16 @@ def test_on_a_phone_the_filters_are_folded_and_the_figure_is_seen(browser, addre
     from selenium.webdriver.common.keys import Keys
 
     resize(browser, 390, 844)
-    browser.get(address + "?view=curves&benchmark=allreduce")
-    until(lambda: browser.execute_script(TRACES), ["MPICH 5.0.2", "Open MPI 5.0.2"])
+    visit(browser, address + "?view=curves&benchmark=allreduce")
+    until(lambda: browser.execute_script(TRACES), BOTH)
     folded = "return [document.getElementById('choices').hidden, document.getElementById('fold').ariaExpanded]"
     until(lambda: browser.execute_script(folded), [True, "false"])
     assert browser.execute_script("return document.getElementById('chosen').textContent") == (
         "over message size · benchmark allreduce"
     )
-    top = browser.execute_script("return document.querySelector('.js-plotly-plot').getBoundingClientRect().top")
-    assert top < 0.6 * 844, "the tabs and the views take the room of two lines"
+    top = "return document.querySelector('.js-plotly-plot').getBoundingClientRect().top"
+    # the tabs and the views take the room of two lines
+    until(lambda: browser.execute_script(top) < 0.6 * 844, True)
     browser.execute_script("document.body.focus()")
     for _ in range(12):  # the tabs come first
         ActionChains(browser).send_keys(Keys.TAB).perform()
@@ -237,23 +204,25 @@ def test_on_a_phone_the_filters_are_folded_and_the_figure_is_seen(browser, addre
     ActionChains(browser).send_keys(Keys.ENTER).perform()
     until(lambda: browser.execute_script(folded), [False, "true"])
     resize(browser, 1280)
-    browser.get(address + "?view=curves&benchmark=allreduce")
-    until(lambda: browser.execute_script(TRACES), ["MPICH 5.0.2", "Open MPI 5.0.2"])
-    assert browser.execute_script(folded) == [False, "true"]
+    visit(browser, address + "?view=curves&benchmark=allreduce")
+    until(lambda: browser.execute_script(TRACES), BOTH)
+    until(lambda: browser.execute_script(folded), [False, "true"])
 
 
 def test_back_and_forth_restore_controls_and_figures(browser, address: str) -> None:
-    browser.get(address + "?view=curves&benchmark=allreduce")
-    until(lambda: browser.execute_script(TRACES), ["MPICH 5.0.2", "Open MPI 5.0.2"])
+    visit(browser, address + "?view=curves&benchmark=allreduce")
+    until(lambda: browser.execute_script(TRACES), BOTH)
     chosen = "return document.querySelector('#view input:checked').value"
     kinds = "return [...document.querySelectorAll('#figures section')].map(s => s.dataset.kind)"
     browser.execute_script("document.querySelector('#view input[value=beside]').click()")
     until(lambda: browser.execute_script(kinds), ["beside"])
-    until(lambda: browser.execute_script("return location.search"), "?view=beside&benchmark=allreduce")
+    until(lambda: browser.execute_script(SEARCH), "?view=beside&benchmark=allreduce")
+    until(lambda: browser.execute_script(DRAWN), True)
     browser.back()
     until(lambda: browser.execute_script(kinds), ["curves"])
     until(lambda: browser.execute_script(chosen), "curves")
-    assert browser.execute_script("return location.search") == "?view=curves&benchmark=allreduce"
+    until(lambda: browser.execute_script(DRAWN), True)
+    assert browser.execute_script(SEARCH) == "?view=curves&benchmark=allreduce"
     browser.forward()
     until(lambda: browser.execute_script(kinds), ["beside"])
     until(lambda: browser.execute_script(chosen), "beside")
@@ -263,9 +232,8 @@ def test_every_control_is_reached_by_the_keyboard(browser, address: str) -> None
     from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.keys import Keys
 
-    browser.get(
-        address + "?view=beside&benchmark=latency&library=MPICH&b.library=MPICH"
-    )  # which has a second selection
+    # which has a second selection
+    visit(browser, address + "?view=beside&benchmark=latency&library=MPICH&b.library=MPICH")
     until(lambda: browser.execute_script(ROWS), 4)
     controls = ["view", "quantity", "count", "theme", "size", "fold", "csv", "parquet", "cells"]
     wanted = {*controls, *(prefix + name for name in FILTERS for prefix in ("", "b-"))}
@@ -284,11 +252,14 @@ def test_every_control_is_reached_by_the_keyboard(browser, address: str) -> None
 
 def test_the_downloads_hold_what_is_chosen(browser, address: str, tmp_path: Path) -> None:
     browser.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)})
-    browser.get(address + "?view=curves&library=MPICH&benchmark=allreduce")
-    until(lambda: len(browser.execute_script(TITLES)), 1)
+    visit(browser, address + "?view=curves&library=MPICH&benchmark=allreduce")
+    assert len(browser.execute_script(TITLES)) == 1
+    whole: list[str] = []
     for name in ("csv", "parquet"):
         browser.execute_script(f"document.getElementById('{name}').click()")
-        until((tmp_path / f"omb-py.{name}").exists, True)
+        whole.append(f"omb-py.{name}")
+        # what is still being written has another name beside it, or is empty
+        until(lambda: sorted(p.name for p in tmp_path.iterdir() if p.stat().st_size), whole)
     tables = [
         pd.read_csv(io.StringIO((tmp_path / "omb-py.csv").read_text())),
         pd.read_parquet(tmp_path / "omb-py.parquet"),
@@ -300,33 +271,32 @@ def test_the_downloads_hold_what_is_chosen(browser, address: str, tmp_path: Path
 
 
 def test_a_click_on_the_legend_isolates(browser, address: str) -> None:
-    browser.get(address + "?view=curves&benchmark=allreduce")
-    until(lambda: browser.execute_script(TRACES), ["MPICH 5.0.2", "Open MPI 5.0.2"])
-    until(lambda: browser.execute_script("return document.querySelectorAll('.legendtoggle').length"), 2)
-    box = browser.execute_script(
-        "const t = document.querySelector('.legendtoggle'); t.scrollIntoView({block: 'center', behavior: 'instant'});"
-        "const b = t.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]"
-    )
-    for kind in ("mousePressed", "mouseReleased"):
-        browser.execute_cdp_cmd(
-            "Input.dispatchMouseEvent", {"type": kind, "x": box[0], "y": box[1], "button": "left", "clickCount": 1}
-        )
-    # and a new launch, which draws everything again, leaves it so
+    visit(browser, address + "?view=curves&benchmark=allreduce")
+    until(lambda: browser.execute_script(TRACES), BOTH)
     visible = (
-        "return [...new Set(document.querySelector('.js-plotly-plot').data.filter(t => t.visible === undefined || "
-        "t.visible === true).map(t => t.legendgroup))].length"
+        "return [...new Set(document.querySelector('.js-plotly-plot').data.filter(t => (t.visible ?? true) === true)"
+        ".map(t => t.legendgroup))].length"
     )
+    until(lambda: browser.execute_script(visible), 2)
+    until(lambda: press(browser, "return document.querySelector('.legendtoggle')"), True)
     until(lambda: browser.execute_script(visible), 1)
 
 
-def test_new_launches_appear_by_themselves(browser, address: str, store: Path, cell) -> None:
-    browser.get(address + "?view=curves&benchmark=latency&library=MPICH")
+def test_new_launches_appear_by_themselves(browser, tmp_path: Path, cell) -> None:
+    def launch(name: str, size: int) -> pd.DataFrame:
+        there = {"run_id": name, "launch_id": name, "benchmark": "latency", "ranks": 2, "size_bytes": size}
+        return pd.DataFrame([cell(1.5, 60, **there)])
+
     about = "return (document.getElementById('about') || {}).textContent || ''"
-    until(lambda: ": 4 cells of " in browser.execute_script(about), True)
-    write(store, pd.DataFrame([cell(1.5, 60, run_id="z", launch_id="z", benchmark="latency", ranks=2, size_bytes=8)]))
-    until(lambda: ": 5 cells of " in browser.execute_script(about), True)
-    until(lambda: browser.execute_script(ROWS), 5)
-    assert errors(browser) == []
+    with served(write(tmp_path / "store", launch("a", 8)), refresh_ms=500) as place:
+        browser.get(place + "?view=curves&benchmark=latency&library=MPICH")
+        until(lambda: ": 1 cell of " in browser.execute_script(about), True)
+        until(lambda: browser.execute_script(ROWS), 1)
+        write(tmp_path / "store", launch("z", 16))
+        until(lambda: ": 2 cells of " in browser.execute_script(about), True)
+        until(lambda: browser.execute_script(ROWS), 2)
+        assert errors(browser) == []
+        browser.get("about:blank")  # before the server ends, which it would ask
 
 
 WILD = "<b>x</b><img src=x onerror='window.bad=1'><script>window.bad=1</script>"
@@ -346,20 +316,17 @@ WILD = "<b>x</b><img src=x onerror='window.bad=1'><script>window.bad=1</script>"
     ],
 )
 def test_nothing_to_show_says_what_to_do_next(browser, odd_stores, kind: str, search: str, said: str) -> None:
-    browser.get(odd_stores[kind] + search)
-    until(
-        lambda: said in browser.execute_script("return (document.querySelector('#note') || {}).textContent || ''"), True
-    )
+    visit(browser, odd_stores[kind] + search)
+    assert said in browser.execute_script("return document.querySelector('#note').textContent")
     assert browser.execute_script("return document.querySelectorAll('#figures section').length") == 0
-    assert browser.execute_script("return location.search") == search
+    assert browser.execute_script(SEARCH) == search
     assert errors(browser) == []
 
 
 def test_markup_is_text_and_a_broken_file_is_named(browser, odd_stores) -> None:
     for view in ("curves", "distribution", "beside"):
-        browser.get(f"{odd_stores['wild']}?view={view}")
-        until(lambda: len(browser.execute_script(TITLES)) > 0, True)
-        until(lambda: browser.execute_script("return document.querySelectorAll('.main-svg').length > 0"), True)
+        visit(browser, f"{odd_stores['wild']}?view={view}")
+        assert browser.execute_script("return document.querySelectorAll('.main-svg').length") > 0
         assert browser.execute_script("return document.querySelectorAll('main b, main img, main script').length") == 0
         assert browser.execute_script("return window.bad") is None
     assert WILD in browser.execute_script("return document.querySelector('main').textContent")
@@ -389,7 +356,9 @@ return drawn ? drawer.querySelector('h2').textContent : '';
 """
 POINT = """
 const p = [...document.querySelectorAll('#figures .points path.point')][3];
-if (!p) return null;
+const plot = p.closest('.js-plotly-plot');
+if (!plot.counted) plot.on('plotly_click', () => { window.clicks = (window.clicks ?? 0) + 1; });
+plot.counted = true;
 p.scrollIntoView({ block: 'center', behavior: 'instant' });
 const b = p.getBoundingClientRect();
 return [b.x + b.width / 2, b.y + b.height / 2];
@@ -399,46 +368,36 @@ return [...document.querySelectorAll('#figures .js-plotly-plot')].some((plot) =>
 """
 
 
-def opened(browser: Any) -> bool:
-    """Click on a point as a reader does, unless its cell is open; whether it is.
+def clicked(browser: Any) -> bool:
+    """Click on a point as a reader does; whether the figure took the click.
 
     A figure that is drawn anew under the pointer takes no click, and one that has not yet seen the pointer takes none.
     """
-    if not browser.execute_script("return document.getElementById('drawer').hidden"):
-        return True
-    point = browser.execute_script(POINT)
-    if point is None:
-        return False
-    where = dict(zip("xy", point, strict=True))
+    x, y = browser.execute_script(POINT)
     for shift in (3, 0):  # a pointer that does not move says nothing
-        moved = {"type": "mouseMoved", "button": "none", "clickCount": 0, **where, "x": where["x"] + shift}
-        browser.execute_cdp_cmd("Input.dispatchMouseEvent", moved)
+        mouse(browser, "mouseMoved", x + shift, y)
     if not browser.execute_script(HOVERED):
         return False
     for kind in ("mousePressed", "mouseReleased"):
-        pressed = {"type": kind, "button": "left", "clickCount": 1, **where}
-        browser.execute_cdp_cmd("Input.dispatchMouseEvent", pressed)
-    time.sleep(1)  # a second click at once would be a double click
-    return False
+        mouse(browser, kind, x, y)
+    return bool(browser.execute_script("return window.clicks > 0"))
 
 
 def test_a_click_on_a_point_opens_its_cell_and_escape_closes_it(browser, address: str) -> None:
     from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.keys import Keys
 
-    browser.get(address + "?view=curves&benchmark=allreduce")
-    until(lambda: browser.execute_script(TRACES), ["MPICH 5.0.2", "Open MPI 5.0.2"])
-    until(
-        lambda: browser.execute_script("return document.querySelectorAll('#figures .points path.point').length > 3"),
-        True,
-    )
-    until(lambda: opened(browser), True)
+    visit(browser, address + "?view=curves&benchmark=allreduce")
+    until(lambda: browser.execute_script(TRACES), BOTH)
+    until(lambda: clicked(browser), True)
     until(lambda: browser.execute_script(DRAWER).startswith("allreduce 8 B, mpi · Open MPI"), True)
-    until(lambda: "&cell=" in browser.execute_script("return location.search"), True)
+    until(lambda: "&cell=" in browser.execute_script(SEARCH), True)
+    until(lambda: browser.execute_script(DRAWN), True)
     link = browser.execute_script("return location.href")
     ActionChains(browser).send_keys(Keys.ESCAPE).perform()
     until(lambda: browser.execute_script("return document.getElementById('drawer').hidden"), True)
-    until(lambda: "cell=" in browser.execute_script("return location.search"), False)
+    until(lambda: "cell=" in browser.execute_script(SEARCH), False)
+    until(lambda: browser.execute_script(DRAWN), True)
     browser.get(link)  # a link opens it too
     until(lambda: browser.execute_script(DRAWER).startswith("allreduce 8 B"), True)
     assert errors(browser) == []
@@ -447,13 +406,13 @@ def test_a_click_on_a_point_opens_its_cell_and_escape_closes_it(browser, address
 def test_a_tab_is_reached_and_followed_by_the_keyboard(browser, address: str) -> None:
     from selenium.webdriver.common.keys import Keys
 
-    browser.get(address + "?view=curves&benchmark=allreduce")
-    until(lambda: browser.execute_script(TRACES), ["MPICH 5.0.2", "Open MPI 5.0.2"])
+    visit(browser, address + "?view=curves&benchmark=allreduce")
+    until(lambda: browser.execute_script(TRACES), BOTH)
     link = browser.execute_script(
         "return [...document.querySelectorAll('#tabs a')].find(a => a.textContent === 'Time')"
     )
     link.send_keys(Keys.ENTER)
-    until(lambda: browser.execute_script("return location.search"), "?view=history&benchmark=allreduce")
+    until(lambda: browser.execute_script(SEARCH), "?view=history&benchmark=allreduce")
     chosen = "return document.querySelector('#tabs .chosen').textContent"
     until(lambda: browser.execute_script(chosen), "Time")
     until(lambda: browser.execute_script("return document.querySelector('#view input:checked').value"), "history")

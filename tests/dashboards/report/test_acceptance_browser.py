@@ -12,9 +12,9 @@ from omb_py.dashboards.report.acceptance import acceptance_page
 from omb_py.orchestrate.accept.session import AcceptRequest, accept
 from omb_py.orchestrate.suites.suite_file import parse_suite
 from tests.support.accepting import ENTRY, HEAD, criterion
-from tests.support.browser import DRAW, OVERLAPS, chromium, errors, missing, resize
+from tests.support.browser import NEEDS_BROWSER, OVERLAPS, chromium, draw_all, errors, resize, until
 
-pytestmark = [pytest.mark.browser, pytest.mark.skipif(bool(missing()), reason=missing() or "there is one")]
+pytestmark = NEEDS_BROWSER
 
 TEXT = HEAD.replace("iterations = 5", 'iterations = 5\nmock = "launch=0.1"') + ENTRY
 TEXT += '[[entry]]\nbenchmarks = ["latency"]\nranks = 2\nmessage-size = "64K"\n'
@@ -36,7 +36,7 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     file.write_text(acceptance_page(found), encoding="utf-8")
     with chromium(tmp_path_factory.mktemp("profile")) as driver:
         driver.get(file.as_uri())
-        driver.execute_async_script(DRAW)
+        draw_all(driver)
         yield driver
 
 
@@ -57,7 +57,6 @@ def test_all_parts_are_shown_and_nothing_is_said_on_the_console(opened: Any) -> 
 def test_nothing_overlaps_or_sticks_out(opened: Any, width: int) -> None:
     resize(opened, width)
     opened.execute_script("document.querySelectorAll('details').forEach(d => { d.open = true; })")
-    opened.execute_async_script("setTimeout(arguments[0], 400)")
-    opened.execute_async_script(DRAW)
-    assert opened.execute_script(OVERLAPS) == []
+    draw_all(opened)
+    until(lambda: opened.execute_script(OVERLAPS), [])
     assert errors(opened) == []

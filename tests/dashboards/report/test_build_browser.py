@@ -12,9 +12,9 @@ import pytest
 from omb_py.dashboards.figures.multiples import multiples
 from omb_py.dashboards.report.build import Report, TabContent
 from omb_py.dashboards.report.html_page import page
-from tests.support.browser import DRAW, OVERLAPS, chromium, errors, missing, resize
+from tests.support.browser import NEEDS_BROWSER, OVERLAPS, chromium, draw_all, errors, mouse, press, resize, until
 
-pytestmark = [pytest.mark.browser, pytest.mark.skipif(bool(missing()), reason=missing() or "there is one")]
+pytestmark = NEEDS_BROWSER
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def opened(browser, every_view, tmp_path_factory: pytest.TempPathFactory) -> Any
     away = {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0}
     browser.execute_cdp_cmd("Network.emulateNetworkConditions", away)
     browser.get(file.as_uri())
-    browser.execute_async_script(DRAW)
+    draw_all(browser)
     return browser
 
 
@@ -63,43 +63,31 @@ def test_what_the_browser_holds_is_what_was_given(opened, every_view) -> None:
         assert theirs == pytest.approx(mine, rel=1e-5)
 
 
+CURVES = "const plot = document.querySelector('figure[data-kind=curves] .plot');"
+GROUPS = CURVES + (
+    "return [...new Set(plot.data.filter(t => (t.visible ?? true) === true).map(t => t.legendgroup))].length"
+)
+
+
 def test_a_click_on_the_legend_isolates(opened) -> None:
-    opened.execute_script(
-        "const toggle = document.querySelector('figure[data-kind=curves] .legendtoggle');"
-        "toggle.scrollIntoView({block: 'center', behavior: 'instant'});"
-    )
-    box = opened.execute_script(
-        "const b = document.querySelector('figure[data-kind=curves] .legendtoggle').getBoundingClientRect();"
-        "return [b.x + b.width / 2, b.y + b.height / 2]"
-    )
-    for kind in ("mousePressed", "mouseReleased"):
-        opened.execute_cdp_cmd(
-            "Input.dispatchMouseEvent", {"type": kind, "x": box[0], "y": box[1], "button": "left", "clickCount": 1}
-        )
-    shown = opened.execute_async_script(
-        "const done = arguments[0]; setTimeout(() => "
-        "done([...document.querySelectorAll('figure[data-kind=curves] .plot')][0]"
-        ".data.map(t => [t.legendgroup, t.visible === undefined || t.visible === true])), 800)"
-    )
-    groups = {group for group, visible in shown if visible}
-    assert len(groups) == 1 and len({group for group, _ in shown}) == 2
+    assert opened.execute_script(GROUPS) == 2
+    until(lambda: press(opened, CURVES + "return plot.querySelector('.legendtoggle')"), True)
+    until(lambda: opened.execute_script(GROUPS), 1)
 
 
 @pytest.mark.parametrize("width", [1280, 390])
 def test_nothing_overlaps_or_sticks_out(opened, width: int) -> None:
     resize(opened, width)
-    opened.execute_async_script("setTimeout(arguments[0], 400)")
-    opened.execute_async_script(DRAW)
-    assert opened.execute_script(OVERLAPS) == []
+    draw_all(opened)
+    until(lambda: opened.execute_script(OVERLAPS), [])
 
 
 def test_tables_open_and_hold_the_rows(opened, every_view) -> None:
     opened.execute_script("document.querySelectorAll('details').forEach(d => { d.open = true; })")
-    opened.execute_async_script("setTimeout(arguments[0], 200)")
-    counts = opened.execute_script(
+    counts = (
         "return [...document.querySelectorAll('details[data-table]')].map(d => d.querySelectorAll('tbody tr').length)"
     )
-    assert sorted(counts) == sorted(len(view.rows) for view in every_view)
+    until(lambda: sorted(opened.execute_script(counts)), sorted(len(view.rows) for view in every_view))
     assert opened.execute_script("return document.querySelectorAll('pre').length") == len(every_view)
 
 
@@ -111,14 +99,13 @@ def test_one_tab_is_shown_and_a_link_opens_the_tab_of_its_figure(opened, browser
     assert browser.execute_script(shown) == ["cell"]
     place = browser.execute_script("return document.querySelector('#health figure').id")
     browser.execute_script(f"location.hash = '{place}'")
-    browser.execute_async_script("setTimeout(arguments[0], 100)")
-    assert browser.execute_script(shown) == ["health"]
+    until(lambda: browser.execute_script(shown), ["health"])
     browser.execute_script("window.dispatchEvent(new Event('beforeprint'))")
     assert browser.execute_script(shown) == ["compare", "health", "time", "cell", "workloads"]
     browser.execute_script("window.dispatchEvent(new Event('afterprint'))")
     assert browser.execute_script(shown) == ["health"]
     browser.execute_script("document.getElementById('tab-compare').click()")
-    browser.execute_async_script(DRAW)
+    draw_all(browser)
 
 
 CONTROLS = (
@@ -132,6 +119,8 @@ def test_every_control_is_reached_by_the_keyboard(opened) -> None:
     from selenium.webdriver.common.keys import Keys
 
     opened.execute_script("document.querySelectorAll('details').forEach(d => { d.open = true; }); scrollTo(0, 0)")
+    unreached = "return document.querySelectorAll('.legendtoggle:not([tabindex])').length"
+    until(lambda: opened.execute_script(unreached), 0)
     wanted = opened.execute_script(CONTROLS)
     assert wanted > 40
     opened.execute_script("window.seen = new Set(); document.addEventListener('focusin', e => seen.add(e.target))")
@@ -144,20 +133,20 @@ def test_enter_on_the_legend_isolates(opened) -> None:
     from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.keys import Keys
 
-    find = "const plot = document.querySelector('figure[data-kind=curves] .plot');"
-    opened.execute_script(find + "Plotly.restyle(plot, {visible: true}); plot.querySelector('.legendtoggle').focus()")
+    opened.execute_script(CURVES + "Plotly.restyle(plot, {visible: true});")
+    until(lambda: opened.execute_script(GROUPS), 2)
+    opened.execute_script(CURVES + "plot.querySelector('.legendtoggle').focus()")
     ActionChains(opened).send_keys(Keys.ENTER).perform()
-    shown = opened.execute_async_script(
-        find + "setTimeout(() => arguments[0](plot.data.filter(t => t.visible === true).map(t => t.legendgroup)), 800)"
-    )
-    assert len(set(shown)) == 1
+    until(lambda: opened.execute_script(GROUPS), 1)
+
+
+PAPER = "return document.querySelector('.plot')._fullLayout.paper_bgcolor"
 
 
 def test_dark(opened) -> None:
     opened.execute_script("document.getElementById('theme').click()")
-    opened.execute_async_script("setTimeout(arguments[0], 300)")
-    paper = opened.execute_script("return document.querySelector('.plot')._fullLayout.paper_bgcolor")
-    assert paper == "#15191e" and errors(opened) == []
+    until(lambda: opened.execute_script(PAPER), "#15191e")
+    assert errors(opened) == []
 
 
 def test_on_paper_it_is_light_fits_and_shows_the_commands(opened, every_view) -> None:
@@ -167,14 +156,14 @@ def test_on_paper_it_is_light_fits_and_shows_the_commands(opened, every_view) ->
         "document.querySelector('.plot')._fullLayout.paper_bgcolor]"
     )
     resize(opened, 794)  # of A4
-    opened.execute_async_script("setTimeout(arguments[0], 400)")
+    draw_all(opened)
     before = opened.execute_script(state)
     opened.execute_script("window.dispatchEvent(new Event('beforeprint'))")
-    opened.execute_async_script(DRAW)
-    assert opened.execute_script(state) == ["rgb(255, 255, 255)", 690, len(every_view), "#ffffff"]
-    assert opened.execute_script(OVERLAPS) == []
+    draw_all(opened)
+    until(lambda: opened.execute_script(state), ["rgb(255, 255, 255)", 690, len(every_view), "#ffffff"])
+    until(lambda: opened.execute_script(OVERLAPS), [])
     opened.execute_script("window.dispatchEvent(new Event('afterprint'))")
-    assert opened.execute_script(state) == before
+    until(lambda: opened.execute_script(state), before)
 
 
 @pytest.mark.slow
@@ -186,13 +175,10 @@ def test_a_browser_that_cannot_unpack_says_so_and_opens_the_tables(browser, ever
     without = {"source": "delete window.DecompressionStream"}
     added = browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", without)
     browser.get(file.as_uri())
-    browser.execute_async_script("setTimeout(arguments[0], 200)")
-    assert browser.execute_script("return document.querySelector('.plot').textContent").startswith(
-        "This browser is too"
-    )
-    assert browser.execute_script("return document.querySelectorAll('tbody tr').length") == sum(
-        len(view.rows) for view in every_view[:2]
-    )
+    said = "return document.querySelector('.plot').textContent"
+    until(lambda: browser.execute_script(said).startswith("This browser is too"), True)
+    rows = "return document.querySelectorAll('tbody tr').length"
+    until(lambda: browser.execute_script(rows), sum(len(view.rows) for view in every_view[:2]))
     browser.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", added)
 
 
@@ -204,17 +190,23 @@ def test_what_is_hovered_in_one_panel_shows_its_values_in_all(browser, frame, tm
     file.write_text(page(made), encoding="utf-8")
     resize(browser, 1280)
     browser.get(file.as_uri())
-    browser.execute_async_script(DRAW)
-    x, y = browser.execute_async_script(
-        "const done = arguments[0]; setTimeout(() => { const panel = document.querySelectorAll('.nsewdrag')[1]"
-        ".getBoundingClientRect(); done([panel.x + panel.width / 2, panel.y + panel.height / 2]); }, 300)"
-    )
-    browser.execute_cdp_cmd("Input.dispatchMouseEvent", {"type": "mouseMoved", "x": x, "y": y})
-    shown = browser.execute_async_script(
-        "const done = arguments[0]; setTimeout(() => done(document.querySelector('.plot')._hoverdata.map(p => "
-        "[p.xaxis._id, p.x])), 800)"
-    )
-    assert sorted(axis for axis, _ in shown) == ["x", "x2", "x3"] and len({at for _, at in shown}) == 1
+    draw_all(browser)
+    until(lambda: browser.execute_script("return document.querySelector('.plot').dataset.linked"), "yes")
+
+    def hovered() -> tuple[list[str], int]:
+        """Move over the second panel as a hand does: the axes that show a value, and how many values they show."""
+        x, y = browser.execute_script(
+            "const panel = document.querySelectorAll('.nsewdrag')[1].getBoundingClientRect();"
+            "return [panel.x + panel.width / 2, panel.y + panel.height / 2]"
+        )
+        for shift in (3, 0):  # a pointer that does not move says nothing
+            mouse(browser, "mouseMoved", x + shift, y)
+        shown = browser.execute_script(
+            "return (document.querySelector('.plot')._hoverdata ?? []).map(p => [p.xaxis._id, p.x])"
+        )
+        return sorted(axis for axis, _ in shown), len({at for _, at in shown})
+
+    until(hovered, (["x", "x2", "x3"], 1))
     assert errors(browser) == []
 
 
@@ -227,20 +219,22 @@ def test_curves_of_several_ranks_switch_between_time_bandwidth_and_ratio(browser
     file.write_text(page(made), encoding="utf-8")
     resize(browser, 1280)
     browser.get(file.as_uri())
-    browser.execute_async_script(DRAW)
+    draw_all(browser)
     state = (
         "const plot = document.querySelector('.plot'), { yaxis, yaxis2 } = plot.layout;"
         "const ys = plot.data.filter(t => t.name === 'B').flatMap(t => [...t.y]);"
         "return [yaxis.title.text, yaxis2.title.text, ys, plot.data[0].hovertemplate]"
     )
-    click = 'document.querySelector(`[data-quantity="${arguments[0]}"]`).click(); setTimeout(arguments[1], 300)'
     time, *_, times, _ = browser.execute_script(state)
-    browser.execute_async_script(click, "ratio")
-    ratio, beside, ratios, hover = browser.execute_script(state)
-    assert (time, ratio, beside) == ("time (µs)", "time over A's", "") and "×" in hover
+
+    def switch(quantity: str, axis: str) -> Any:
+        browser.execute_script(f"""document.querySelector('[data-quantity="{quantity}"]').click()""")
+        until(lambda: browser.execute_script(state)[0], axis)
+        return browser.execute_script(state)
+
+    _, beside, ratios, hover = switch("ratio", "time over A's")
+    assert (time, beside) == ("time (µs)", "") and "×" in hover
     assert ratios == pytest.approx([3.0] * len(times))
-    browser.execute_async_script(click, "bus bandwidth")
-    rate, _, rates, _ = browser.execute_script(state)
-    assert rate == "bus bandwidth (GB/s)" and rates[0] == pytest.approx(2 / 3 * times[0])
-    browser.execute_async_script(click, "time")
-    assert browser.execute_script(state)[2] == times and errors(browser) == []
+    *_, rates, _ = switch("bus bandwidth", "bus bandwidth (GB/s)")
+    assert rates[0] == pytest.approx(2 / 3 * times[0])
+    assert switch("time", time)[2] == times and errors(browser) == []

@@ -10,15 +10,17 @@ import pytest
 from omb_py.cli import main
 from omb_py.dashboards.report import image_export
 from omb_py.errors import EnvironmentProblem
-from tests.support.browser import missing
+from tests.support.browser import PATIENCE_S, TEST_S, missing
 
 WORDS = ["allreduce", "--backend", "mock", "-n", "2", "-m", "8:1024:16", "-i", "5", "--no-store", "--quiet"]
 
 
 @pytest.mark.browser
 @pytest.mark.skipif(bool(missing()), reason=missing() or "there is one")
+@pytest.mark.timeout(TEST_S)
 def test_a_picture_of_each_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(image_export, "PATIENCE_S", PATIENCE_S)
     for form, begins in (("png", b"\x89PNG"), ("pdf", b"%PDF")):
         assert main([*WORDS, "-G", form]) == 0
         (made,) = tmp_path.glob(f"allreduce-*.{form}")

@@ -14,7 +14,7 @@ from omb_py.dashboards.report import image_export
 from omb_py.dashboards.report.build import read_cells
 from omb_py.dashboards.report.picture import WIDTH, Picture, picture
 from tests.support import gpu_store
-from tests.support.browser import missing
+from tests.support.browser import PATIENCE_S, TEST_S, missing
 
 
 @pytest.fixture(scope="module")
@@ -141,8 +141,12 @@ def test_without_a_browser_it_says_what_to_install(
 @pytest.mark.slow
 @pytest.mark.browser
 @pytest.mark.skipif(bool(missing()), reason=missing() or "there is one")
+@pytest.mark.timeout(TEST_S)
 @pytest.mark.parametrize(("ending", "begins"), [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<svg")])
-def test_a_picture_of_each_form(store: Path, ending: str, begins: bytes, tmp_path: Path, capsys: Any) -> None:
+def test_a_picture_of_each_form(
+    store: Path, ending: str, begins: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.setattr(image_export, "PATIENCE_S", PATIENCE_S)
     file = tmp_path / f"fig.{ending}"
     assert main(["plot", "allreduce", "--compare", "mpi,nccl", "-o", str(file), "--store", str(store)]) == 0
     content = file.read_bytes()
