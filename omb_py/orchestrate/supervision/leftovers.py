@@ -11,7 +11,6 @@ import json
 import os
 import shutil
 import tempfile
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -41,33 +40,52 @@ def _is_a_librarys(path: str) -> bool:
     return path.startswith(tuple(_FOLDER + name for name in _NAMES)) and "/" not in path[len(_FOLDER) :]
 
 
-def orphaned(since: float) -> set[str]:
-    """Segments of this user that no process here has mapped or open, made at `since` (seconds of the epoch) or later.
+Files = frozenset[tuple[int, str]]
+"""Files by inode and path: another file under the name of one that went is another file."""
+
+
+def present() -> Files:
+    """Segments and topology files of this user that are there now: a launch that begins now did not make them."""
+    return _segments_here() | _topologies_here()
+
+
+def _segments_here() -> Files:
+    try:
+        return _own(path for path in map(_FOLDER.__add__, os.listdir(_FOLDER)) if _is_a_librarys(path))
+    except OSError:
+        return frozenset()
+
+
+def _topologies_here() -> Files:
+    return _own(map(str, _TOPOLOGIES.glob("hydra_hwloc_xmlfile_*")))
+
+
+def _own(paths: Iterable[str]) -> Files:
+    own = set()
+    for path in paths:
+        with contextlib.suppress(OSError):
+            state = os.lstat(path)
+            if state.st_uid == os.geteuid():
+                own.add((state.st_ino, path))
+    return frozenset(own)
+
+
+def orphaned(before: Files) -> set[str]:
+    """Segments of this user that no process here has mapped or open, made after a launch found `before`.
 
     A rank that dies while its library makes them, as of SIGBUS where /dev/shm is full, never said which are its own.
     """
-    candidates = set()
-    with contextlib.suppress(OSError), os.scandir(_FOLDER) as entries:
-        for entry in entries:
-            with contextlib.suppress(OSError):
-                state = entry.stat(follow_symlinks=False)
-                if _is_a_librarys(entry.path) and state.st_uid == os.geteuid() and state.st_ctime >= since:
-                    candidates.add(entry.path)
+    candidates = {path for _, path in _segments_here() - before}
     return candidates - set(_in_use()) if candidates else set()
 
 
-def topologies(since: float, ticks: int) -> set[str]:
-    """Topology files that MPICH's mpiexec made for this user since a launcher started: at `since`, in `ticks` of boot.
+def topologies(before: Files, ticks: int) -> set[str]:
+    """Topology files that MPICH's mpiexec made for this user after a launch found `before`.
 
-    A file does not say whose launch it belongs to. Those of earlier launches are older; while a proxy lives that is
-    younger than the launcher, a file may be its, and none is given.
+    A file does not say whose launch it belongs to. Those of earlier launches were there `before`; while a proxy lives
+    that is younger than the launcher (started at `ticks` of boot), a file may be its, and none is given.
     """
-    candidates = set()
-    for path in _TOPOLOGIES.glob("hydra_hwloc_xmlfile_*"):
-        with contextlib.suppress(OSError):
-            state = path.lstat()
-            if state.st_uid == os.geteuid() and state.st_ctime >= since:
-                candidates.add(str(path))
+    candidates = {path for _, path in _topologies_here() - before}
     return candidates if candidates and not _proxies(ticks) else set()
 
 
@@ -104,7 +122,7 @@ class Record:
 
     def __init__(self) -> None:
         self.segments: set[str] = set()
-        self._since = time.time()
+        self._before = present()
         self._launcher: processes.Process | None = None
         self._folder: Path | None = None
 
@@ -122,14 +140,14 @@ class Record:
     def _write(self) -> None:
         with contextlib.suppress(OSError):  # without a folder for temporary files nothing is recorded
             self._folder = self._folder or scratch.make()
-            text = json.dumps({"segments": sorted(self.segments), "launcher": self._launcher, "since": self._since})
-            (self._folder / "new").write_text(text)
+            known = {"segments": sorted(self.segments), "launcher": self._launcher, "before": sorted(self._before)}
+            (self._folder / "new").write_text(json.dumps(known))
             os.replace(self._folder / "new", self._folder / _RECORD)
 
     def remove(self) -> None:
         """Remove what the launch left, once all its processes are gone."""
-        remove(self.segments | orphaned(self._since))
-        _remove_recorded([], self._launcher, self._since)
+        remove(self.segments | orphaned(self._before))
+        _remove_recorded([], self._launcher, self._before)
 
     def close(self) -> None:
         """Forget: the launch has cleaned up after itself."""
@@ -142,17 +160,18 @@ def clean() -> None:
     for folder in scratch.abandoned():
         with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
             record = json.loads((folder / _RECORD).read_text())
-            _remove_recorded(record["segments"], record["launcher"], record.get("since"))
+            before = frozenset((int(inode), str(path)) for inode, path in record["before"])
+            _remove_recorded(record["segments"], record["launcher"], before)
         scratch.remove(folder)
 
 
-def _remove_recorded(paths: list[str], launcher: Sequence[int] | None, since: float | None) -> None:
+def _remove_recorded(paths: list[str], launcher: Sequence[int] | None, before: Files) -> None:
     if launcher is not None and processes.alive((int(launcher[0]), int(launcher[1]))):
         return
     ours = {path for path in paths if _is_a_librarys(path)}
     remove(ours - set(_in_use()))
     if launcher is not None:
-        remove(topologies(since, launcher[1]) if since is not None else ())
+        remove(topologies(before, int(launcher[1])))
         session = Path(tempfile.gettempdir()) / f"ompi.{int(launcher[0])}"  # Open MPI 5 names it by its mpiexec
         if not session.is_symlink() and session.is_dir() and session.stat().st_uid == os.geteuid():
             shutil.rmtree(session, ignore_errors=True)

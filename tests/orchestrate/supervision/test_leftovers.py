@@ -54,13 +54,13 @@ def segment() -> Iterator[Path]:
 
 
 def test_a_segment_that_nobody_uses_is_orphaned(segment: Path) -> None:
-    began = segment.stat().st_ctime
+    began = leftovers._own(set(map(str, SHM.iterdir())) - {str(segment)})
     other = SHM / f"somebody_else_{secrets.token_hex(8)}"
     other.write_bytes(b"")
     try:
         assert str(segment) in leftovers.orphaned(began)
-        assert str(other) not in leftovers.orphaned(0)
-        assert str(segment) not in leftovers.orphaned(began + 1e-3), "made before this launch"
+        assert str(other) not in leftovers.orphaned(leftovers.Files())
+        assert str(segment) not in leftovers.orphaned(leftovers.present()), "made before this launch"
         with segment.open("r+b") as file:
             assert str(segment) not in leftovers.orphaned(began), "open"
             with mmap.mmap(file.fileno(), 4096):
@@ -124,7 +124,7 @@ def test_files_of_a_killed_mpiexec_are_removed(own_folder: Path, topology: Path)
     session.mkdir()
     (session / "contact.txt").touch()
     record = leftovers.Record()
-    record._since = topology.stat().st_ctime
+    record._before = leftovers.Files()
     record._launcher = 4194305, 1  # over the largest number of a process: it is gone
     ucx.write_bytes(b"x")
     try:
@@ -136,17 +136,34 @@ def test_files_of_a_killed_mpiexec_are_removed(own_folder: Path, topology: Path)
 
 def test_the_next_launch_removes_the_topology_of_a_killed_parent(own_folder: Path, topology: Path) -> None:
     killed("os.getpid()")
-    (folder,) = own_folder.glob("omb-py-*")
-    record = json.loads((folder / "leftovers.json").read_text())
-    (folder / "leftovers.json").write_text(json.dumps({**record, "since": topology.stat().st_ctime}))
     leftovers.clean()
     assert list(own_folder.iterdir()) == []
 
 
+def test_a_clock_that_steps_back_leaves_nothing(
+    own_folder: Path, segment: Path, topology: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files were once compared with the time at which the launch began."""
+    earlier = topology.rename(own_folder / "hydra_hwloc_xmlfile_Earlier"), segment
+    with monkeypatch.context() as later:
+        now = time.time()
+        later.setattr(time, "time", lambda: now + 3600)
+        record = leftovers.Record()
+        record._launcher = 4194305, 1  # over the largest number of a process: it is gone
+    made = own_folder / "hydra_hwloc_xmlfile_Of_this", SHM / f"mpich_shm_{secrets.token_hex(8)}"
+    try:
+        for path in made:
+            path.touch()
+        record.remove()
+        assert [path.exists() for path in (*earlier, *made)] == [True, True, False, False]
+    finally:
+        made[1].unlink(missing_ok=True)
+
+
 def test_a_topology_of_another_launch_stays(own_folder: Path, topology: Path) -> None:
-    since, before = topology.stat().st_ctime, start_ticks()
-    assert before is not None
-    assert leftovers.topologies(since + 1e-3, before) == set(), "made before this launch"
+    launcher, nothing = start_ticks(), leftovers.Files()
+    assert launcher is not None
+    assert leftovers.topologies(leftovers.present(), launcher) == set(), "made before this launch"
     proxy = own_folder / leftovers._PROXY
     shutil.copy(shutil.which("sleep") or "/bin/sleep", proxy)
     with subprocess.Popen([proxy, "60"]) as process:
@@ -154,13 +171,13 @@ def test_a_topology_of_another_launch_stays(own_folder: Path, topology: Path) ->
             until = time.monotonic() + 30
             while (text := Path(f"/proc/{process.pid}/comm").read_text()) != f"{proxy.name}\n":
                 assert time.monotonic() < until, text
-            assert leftovers.topologies(since, before) == set(), "a younger proxy lives, and it may be its"
+            assert leftovers.topologies(nothing, launcher) == set(), "a younger proxy lives, and it may be its"
             after = start_ticks(process.pid)
             assert after is not None
-            assert leftovers.topologies(since, after + 1) == {str(topology)}, "an older proxy has made its own before"
+            assert leftovers.topologies(nothing, after + 1) == {str(topology)}, "an older proxy has made its own before"
         finally:
             process.kill()
-    assert leftovers.topologies(since, before) == {str(topology)}
+    assert leftovers.topologies(nothing, launcher) == {str(topology)}
 
 
 def test_what_lives_is_left_alone(own_folder: Path, segment: Path) -> None:
