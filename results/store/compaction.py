@@ -211,11 +211,15 @@ def _groups(root: Path, last: date) -> Iterator[list[Entry]]:
 
 
 def _bounded(must: Sequence[Entry], rest: Sequence[Entry]) -> Iterator[list[Entry]]:
-    """Split files into groups within :data:`FILES` and :data:`BYTES`; all of `must` are in the first group."""
+    """Split files into groups within :data:`FILES` and :data:`BYTES`; all of `must` are in the first group.
+
+    A file that is alone in its group is left as it is: merged alone, it would be merged again with each later launch.
+    """
     group = list(must)
     for entry in rest:
         if group and (len(group) >= FILES or sum(e.size for e in group) + entry.size > BYTES):
-            yield group
+            if len(group) > 1:
+                yield group
             group = []
         group.append(entry)
     if len(group) > 1:

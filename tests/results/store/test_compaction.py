@@ -117,6 +117,18 @@ def test_what_comes_later_is_merged_with_what_was(store, add) -> None:
     assert contents(store) == before and len(names(store)) == 6
 
 
+def test_a_file_as_large_as_a_group_may_be_is_left_alone(store, add, monkeypatch) -> None:
+    """It was merged alone, and again each time a launch of its day was imported."""
+    large = add(0, 1, rows=40)
+    monkeypatch.setattr(module, "BYTES", large.stat().st_size)
+    before = contents(store)
+    for number in (10, 11):
+        compact(store, 7 * DAY, now=NOW)
+        assert large.exists() and contents(store) == before
+        add(number, 1)
+        before = contents(store)
+
+
 def test_a_launch_that_is_written_again_counts_instead_of_its_merged_copy(store, add) -> None:
     compact(store, 7 * DAY, now=NOW)
     add(2, 1, value=77.0, rows=5)
@@ -328,7 +340,7 @@ class TestVerify:
 
 @pytest.mark.parametrize(
     ("sizes", "together"),
-    [([60, 60, 30], [[60], [60, 30]]), ([10, 10, 10, 10, 10], [[10, 10, 10], [10, 10]]), ([50, 50], [[50, 50]])],
+    [([60, 60, 30], [[60, 30]]), ([10, 10, 10, 10, 10], [[10, 10, 10], [10, 10]]), ([50, 50], [[50, 50]])],
 )
 def test_a_group_is_bounded_by_files_and_by_bytes(sizes, together, monkeypatch) -> None:
     monkeypatch.setattr(module, "FILES", 3)
