@@ -122,6 +122,17 @@ def test_the_spread_is_shared_as_far_as_questions_agree() -> None:
     assert errors[100:].mean() / errors[:100].mean() == pytest.approx(10, rel=0.1)
 
 
+def test_what_is_tested_is_measured_by_the_shared_spread() -> None:
+    differences, family = noise(1, 10, 200, shared=0.0), np.arange(200)
+    found = flips(differences)
+    errors, _ = found.errors(family)
+    observed, largest = found.statistics(family)
+    assert observed == pytest.approx(differences.mean(axis=0) / errors, rel=1e-4)
+    # a spread of its own for each would make the largest of 200 chance statistics half as large again
+    own = differences.mean(axis=0) / (differences.std(axis=0, ddof=1) / math.sqrt(10))
+    assert np.abs(observed).max() < np.abs(own).max() and np.median(largest) < 3.5
+
+
 def test_a_question_alone_keeps_its_own_spread() -> None:
     errors, freedom = flips(noise(1, 10, 1)).errors(np.array([0]))
     assert errors[0] == pytest.approx(noise(1, 10, 1).std(ddof=1) / math.sqrt(10), rel=1e-4) and freedom[0] == 9
