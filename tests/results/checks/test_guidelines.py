@@ -98,6 +98,13 @@ def test_a_mode_of_some_launches_moves_no_verdict(share: float, factor: float) -
     assert wrong <= stats.binom.ppf(0.999, 40, 0.02)
 
 
+@pytest.mark.parametrize("factor", [2.0, 0.5])
+def test_two_modes_nearly_as_frequent_mislead_a_mean_and_not_the_count(factor: float) -> None:
+    """One cell a report, 45 of 100 launches of the other mode: by the mean alone a third of the reports would err."""
+    wrong = sum(judge([bimodal(seed, 40, factor, 0.45)], Rules())[0].verdict != "UNCLEAR" for seed in range(300))
+    assert wrong <= stats.binom.ppf(0.999, 300, 0.02)
+
+
 def test_one_slow_launch_does_not_hide_a_violation() -> None:
     slow = Pair("gl5_x", "", 8, (*(15.0 + 0.1 * (k % 3) for k in range(11)), 300.0), (10.0,) * 12)
     (said,) = judge([slow], Rules())

@@ -1,0 +1,27 @@
+"""How often a decision is wrong for launches as machines make them, simulated: the benches count the same at length."""
+
+from __future__ import annotations
+
+import pytest
+from scipy.stats import binom
+
+from tests.bench.accept_errors import CONTRACTS, QUESTIONS, failed, passed
+from tests.bench.launch_effects import NIGHTS
+
+PROMISED = 0.05
+KINDS = ("10 % twice as slow", "AR(1), 0.5", NIGHTS)
+
+
+def most(reports: int) -> int:
+    """As many wrong reports as one in a thousand seeds would show, if the rate were just what is promised."""
+    return int(binom.ppf(0.999, reports, PROMISED))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_median_at_the_bound_rarely_passes(kind: str) -> None:
+    assert passed(CONTRACTS[kind], 400) <= most(400)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_medians_at_their_bounds_rarely_fail(kind: str) -> None:
+    assert failed(CONTRACTS[kind], QUESTIONS, 30) <= most(30)
