@@ -177,10 +177,10 @@ def test_heartbeats_leave_the_core_that_measures(
     monkeypatch.setattr(os, "sched_setaffinity", move)
     with server.accepting():
         link = Link.connect(server.address, "t")
-    link.watch(lambda: {"phase": "loop"}, interval=10.0)
-    assert server.read() == {"type": "beat", "phase": "loop"}
-    assert moves == ([] if expected is None else [(0, expected, "omb-beat")])
-    link.close()
+    with contextlib.closing(link):
+        link.watch(lambda: {"phase": "loop"}, interval=10.0)
+        assert server.read() == {"type": "beat", "phase": "loop"}
+        assert moves == ([] if expected is None else [(0, expected, "omb-beat")])
 
 
 def test_a_refused_connection_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -219,7 +219,8 @@ def test_a_stranger_at_the_plane_is_no_rank() -> None:
 
 
 @pytest.mark.parametrize("environ", [{}, {"TORCHELASTIC_RUN_ID": "none"}, {"TORCHELASTIC_RUN_ID": "omb-py"}])
-def test_what_others_can_guess_is_no_secret(environ: dict[str, str]) -> None:
+def test_what_others_can_guess_is_no_secret(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("omb_py.engine.rank.control_plane.JOINING_S", 0.01)  # nobody would come
     world = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": HERE, "MASTER_PORT": "1"}
     with pytest.raises(EnvironmentProblem, match=r"these ranks have no secret.*OMB_PY_TOKEN"):
         TcpPlane.from_environment({**world, **environ})
