@@ -93,7 +93,7 @@ COLUMNS: tuple[Column, ...] = (
     _c("devices", "int32", "accelerators used"),
     _c("size_bytes", "int64", "message size as OMB prints it; null or 0 where there is none (barrier)"),
     _c("bytes_per_rank", "int64", "bytes that one rank contributes"),
-    _c("bytes_total", "int64", "bytes of the whole operation (the *size* of nccl-tests)"),
+    _c("bytes_total", "int64", "bytes of the whole operation: *size* of nccl-tests, what IMB's Mbytes/sec counts"),
     _c("count", "int64", "elements of `dtype` in `size_bytes`"),
     _r("metric", "string", "what `value` is: `latency`, `bandwidth`, …"),
     _r("unit", "string", "unit of `value`: `us`, `MB/s` (10^6 bytes), …"),

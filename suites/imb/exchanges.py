@@ -1,7 +1,7 @@
 """Exchanges of IMB-MPI1 and IMB-P2P: between two ranks, with the neighbors in a ring, and in pairs of ranks.
 
 Patterns and figures: Intel MPI Benchmarks User Guide 2021.8, "IMB-MPI1 Benchmarks" and "IMB-P2P Benchmarks". As there
-no barrier separates iterations.
+no barrier separates iterations. Bytes of an operation are those that its Mbytes/sec count.
 """
 
 from __future__ import annotations
@@ -147,9 +147,19 @@ BENCHMARKS = (
         ranks=EXACTLY_TWO,
         timed="rank 0",
     ),
-    messages("exchange", "a message to and from each of both neighbors in a ring", exchange),
-    messages("sendrecv_call", "MPI_Sendrecv around a ring", sendrecv_call),
-    messages("sendrecv_replace", "MPI_Sendrecv_replace around a ring", sendrecv_replace),
+    messages(
+        "exchange",
+        "a message to and from each of both neighbors in a ring",
+        exchange,
+        bytes_total=lambda size, ranks: 4 * size,
+    ),
+    messages("sendrecv_call", "MPI_Sendrecv around a ring", sendrecv_call, bytes_total=lambda size, ranks: 2 * size),
+    messages(
+        "sendrecv_replace",
+        "MPI_Sendrecv_replace around a ring",
+        sendrecv_replace,
+        bytes_total=lambda size, ranks: size * ranks,
+    ),
     _bandwidth("uniband", "bandwidth of all pairs at once, without a barrier between windows", uniband, ALL_PAIRS),
     _bandwidth("biband", "bandwidth of all pairs at once in both directions", biband, _BOTH_WAYS),
     Benchmark(

@@ -176,7 +176,7 @@ def test_payload(benchmark: Any, name: str) -> None:
     def fill_and_check() -> int:
         number = next(iteration)
         checker.fill(held, 0, number)
-        return checker.wrong(held, 0, number)
+        return int(checker.wrong(held, 0, number).sum())
 
     wrong = benchmark.pedantic(fill_and_check, rounds=15, warmup_rounds=1)
     assert wrong > 0  # nothing was communicated: what was received is what fill spoiled

@@ -113,8 +113,7 @@ class Sides:
         self.session.barrier()
         side()
         self.session.barrier()
-        found = checker.wrong(runner, stage, TIMED_LOOP, last)
-        return int(self.session.total(np.array([float(found)]))[0])
+        return int(self.session.total(checker.wrong(runner, stage, TIMED_LOOP, last)).sum())
 
     def program(self) -> Program:
         """What this rank does."""

@@ -19,7 +19,7 @@ from omb_py.engine.measuring.counters import library_counters
 from omb_py.engine.measuring.energy import Meter
 from omb_py.engine.measuring.network_counters import CALLS, network_counters
 from omb_py.engine.measuring.statistics import checkpoints, late_enough, settled, too_slow
-from omb_py.engine.measuring.validate import TIMED_LOOP, Checker, Log, checkable, validate
+from omb_py.engine.measuring.validate import TIMED_LOOP, Checker, Log, checkable, validate_ranks
 from omb_py.engine.native.matmul import flop_of
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
 from omb_py.engine.program.concurrent_groups import divided, timed_ranks
@@ -27,6 +27,7 @@ from omb_py.engine.program.datatype_layouts import transmitted
 from omb_py.engine.program.language import program_hash
 from omb_py.engine.session import Runner, Session
 from omb_py.errors import EnvironmentProblem
+from omb_py.grammar.rank_groups import by_group
 
 Floats = NDArray[np.float64]
 
@@ -209,14 +210,14 @@ def measure(
     counters += [network_counters(session)] if cell.counters else []
     counted: dict[str, float] = {}
     worlds = worlds_of(session)
-    wrong: int | None = None
+    wrong: Floats | None = None
     if cell.validate and checkable(benchmark):
         phase("validate")
-        wrong = validate(session, benchmark, cell, worlds, log)
+        wrong = validate_ranks(session, benchmark, cell, worlds, log)
     programs = {rank: benchmark.program(world, cell) for rank, world in worlds.items()}
     checker = Checker(cell, worlds, programs, log) if wrong is not None else None
     runner = session.load(cell, programs)
-    result = Measured(cell, 0, "", version_of(benchmark, cell, session), wrong_bytes=wrong)
+    result = Measured(cell, 0, "", version_of(benchmark, cell, session))
     # the first timed rank reads every clock that is reported; other ranks may read fewer
     first = timed_ranks(benchmark, cell, session.size, session.hosts)[0]
     stages = (programs.get(first) or benchmark.program(World(first, session.size, session.hosts), cell)).stages
@@ -248,12 +249,12 @@ def measure(
             energy = meter.stop(operations)
         phase("write")
         runner.leave(number)
-        if checker:
+        if checker and wrong is not None:
             session.barrier()  # peers may write into this rank's memory until they have left the stage
-            known_after = checker.repeatable(number)
-            wrong_here = checker.wrong(runner, number, TIMED_LOOP, sampler.done - 1) if known_after else 0
-            late = session.total(np.array([float(wrong_here)]))
-            result.wrong_bytes = (result.wrong_bytes or 0) + int(late[0])
+            late = np.zeros(session.size)
+            if checker.repeatable(number):  # of some ranks only, as of the root's
+                late = checker.wrong(runner, number, TIMED_LOOP, sampler.done - 1)
+            wrong = wrong + session.total(late)
         slowest = _reduce(session, sampler, stage.name if len(stages) > 1 else "", result)
         if stop == "count" and too_slow(slowest):
             stop = UNSETTLED
@@ -273,8 +274,11 @@ def measure(
     runner.close()
     if meter:
         meter.close()
-    if result.wrong_bytes is not None:
-        result.validated = result.wrong_bytes == 0
+    if wrong is not None:
+        result.wrong_bytes, result.validated = int(wrong.sum()), not wrong.any()
+        if cell.groups:
+            of_groups = by_group(wrong.tolist(), divided(cell, session.size, session.hosts))
+            result.extra |= {f"group_{k}_wrong_bytes": sum(of_group) for k, of_group in enumerate(of_groups)}
     if benchmark.metric.bytes_of:
         result.bytes_moved = benchmark.metric.bytes_of(cell, len(divided(cell, session.size, session.hosts)[0]))
     elif benchmark.metric.bytes_over:

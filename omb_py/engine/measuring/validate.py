@@ -9,6 +9,7 @@ from math import lcm
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from omb_py.engine.measuring.payload import Arrivals, Bytes, Expected, Laid, Make, Part, expectations, repeatable
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
@@ -18,6 +19,8 @@ from omb_py.engine.session import Runner, Session
 
 ITERATIONS = 10
 _MOMENT_NS = 1000.0
+PerRank = NDArray[np.float64]
+"""A number for each rank, as sessions add them."""
 TIMED_LOOP = -1
 """Iteration number in the payload of the timed loop, whose buffers stay as they are."""
 
@@ -97,8 +100,8 @@ class Checker:
         stages = (program.stages[stage] for program in self.programs.values())
         return all(repeatable(variant, templates(s)) for s in stages for variant in s.variants)
 
-    def wrong(self, runner: Runner, stage: int, iteration: int, last: int | None = None) -> int:
-        """Number of received bytes that differ from the expected ones.
+    def wrong(self, runner: Runner, stage: int, iteration: int, last: int | None = None) -> PerRank:
+        """Number of received bytes that differ from the expected ones, of each rank; 0 for ranks that are not local.
 
         Args:
             runner: where the buffers are.
@@ -106,7 +109,7 @@ class Checker:
             iteration: its number in the payload.
             last: number of the last iteration of the timed loop, which chooses the variant; None: `iteration`.
         """
-        total = 0
+        counts = np.zeros(next(iter(self.worlds.values())).size)
         at = iteration if last is None else last
         for rank, world in self.worlds.items():
             copies = self.programs[rank].stages[stage].copies
@@ -118,8 +121,8 @@ class Checker:
                 bad = int(np.count_nonzero(actual != expected))
                 if bad and self.log:
                     self.log.write(world, self.cell, iteration, actual.copy(), expected)
-                total += bad
-        return total
+                counts[rank] += bad
+        return counts
 
 
 def _sent_on(received: Make, own: Make) -> Make:
@@ -145,7 +148,14 @@ def checkable(benchmark: Benchmark) -> bool:
 def validate(
     session: Session, benchmark: Benchmark, cell: Cell, worlds: Mapping[int, World], log: Log | None = None
 ) -> int:
-    """Run the body of every stage with distinct buffers and return the number of wrong bytes of all ranks.
+    """The number of wrong bytes of all ranks (:func:`validate_ranks`)."""
+    return int(validate_ranks(session, benchmark, cell, worlds, log).sum())
+
+
+def validate_ranks(
+    session: Session, benchmark: Benchmark, cell: Cell, worlds: Mapping[int, World], log: Log | None = None
+) -> PerRank:
+    """Run the body of every stage with distinct buffers and return the number of wrong bytes of each rank.
 
     A body runs ``ITERATIONS`` times, and each of its variants at least once.
     """
@@ -156,7 +166,7 @@ def validate(
     stages = next(iter(programs.values())).stages
     # a step that computes as long as an earlier stage took computes for a moment here
     results = {(stage.name, lap): _MOMENT_NS for stage in stages for lap in stage.laps}
-    wrong = 0
+    wrong = np.zeros(session.size)
     for number, stage in enumerate(stages):
         runner.enter(number, results)
         for iteration in range(max(ITERATIONS, len(stage.variants))):
@@ -167,4 +177,4 @@ def validate(
             wrong += checker.wrong(runner, number, iteration)
         runner.leave(number)
     runner.close()
-    return int(session.total(np.array([float(wrong)]))[0])
+    return session.total(wrong)

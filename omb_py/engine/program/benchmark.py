@@ -262,7 +262,7 @@ class Benchmark:
     options: frozenset[str]
     """Options that mean something here: ``type op window validation full`` …"""
     bytes_total: Callable[[int, int], int]
-    """(size, ranks) -> bytes of the whole operation, the nccl-tests *size* column."""
+    """(size, ranks) -> bytes of the whole operation, the nccl-tests *size* column; of IMB's what Mbytes/sec counts."""
     bandwidth: str | None = None
     """Name of the algbw/busbw formula (:mod:`omb_py.results.statistics.bandwidth`)."""
     rooted: bool = False

@@ -35,17 +35,22 @@ def title(row: Row) -> str:
 
 
 def line(row: Row) -> str:
-    """A blank line, and a line of the cell for each group. A number of defects is that of all groups."""
+    """A blank line, and a line of the cell for each group.
+
+    Its defects are the group's; where an older row does not say how many those were, those of all groups.
+    """
     groups = groups_of_row(row)
     parameters = {name: value for name, value in row["parameters"].items() if name != "groups"}
     return "\n" + "".join(
-        f"{number:>{text.WIDTH}d}" + text.line({**row, **_alone(means), "ranks": len(group), "parameters": parameters})
+        f"{number:>{text.WIDTH}d}"
+        + text.line({**row, **_alone(row, number, means), "ranks": len(group), "parameters": parameters})
         for number, (group, means) in enumerate(zip(groups, by_group(row["rank_mean_us"], groups), strict=True))
     )
 
 
-def _alone(means: list[float]) -> dict[str, object]:
-    return {"rank_mean_us": means, "value": sum(means) / len(means)}
+def _alone(row: Row, group: int, means: list[float]) -> dict[str, object]:
+    wrong = (row.get("metrics") or {}).get(f"group_{group}_wrong_bytes", row.get("wrong_bytes"))
+    return {"rank_mean_us": means, "value": sum(means) / len(means), "wrong_bytes": wrong}
 
 
 def to_imb_multi(rows: Iterable[Row]) -> str:

@@ -93,6 +93,25 @@ def test_rates_count_the_messages_of_all_pairs() -> None:
     assert line({**row, "benchmark": "biband"}).split()[2:] == ["2000.00", "2000000"]
 
 
+def imb_counts(name: str, ranks: int) -> float:
+    """Bytes that IMB's Mbytes/sec count for a message of 1000 B: of a line whose time is 1000 µs."""
+    row = {**ROW, "benchmark": name, "ranks": ranks, "unit": BENCHMARKS[name].metric.unit, "window": 8}
+    row |= {"rank_mean_us": [1000.0] * ranks}
+    heads = title(row).splitlines()[-1].split()
+    return float(line(row).split()[heads.index("Mbytes/sec")]) * 1000
+
+
+@pytest.mark.parametrize("name", [name for name in FORMS if FORMS[name].layout in ("time", "range_rate", "messages")])
+@pytest.mark.parametrize("ranks", [2, 8])
+def test_the_bytes_of_a_row_are_what_imb_s_mbytes_count(name: str, ranks: int) -> None:
+    benchmark = BENCHMARKS[name]
+    if benchmark.metric.unit == "us":
+        assert benchmark.bytes_total(1000, ranks) == imb_counts(name, ranks)
+    else:
+        cell = benchmark.cell("mock", "native", 1000, window=8)
+        assert benchmark.metric.bytes_of and benchmark.metric.bytes_of(cell, ranks) == imb_counts(name, ranks)
+
+
 def test_threads_are_in_the_head_and_have_as_many_repetitions_each() -> None:
     """Two threads of 50 iterations in all, 1000 B each; a window of 10 in 20 and 40 µs on average, one pair."""
     row = {**ROW, "ranks": 2, "threads": 2, "rank_mean_us": [4.0, 6.0]}
@@ -217,6 +236,14 @@ def test_each_group_has_the_ranks_that_it_has() -> None:
     ]
 
 
+def test_each_group_has_its_own_defects() -> None:
+    row = grouped(benchmark="latency", rank_mean_us=[4.0, 6.0], validated=False, wrong_bytes=5)
+    by_group = {**row, "metrics": {"group_0_wrong_bytes": 0.0, "group_1_wrong_bytes": 5.0}}
+    assert [words.split()[-1] for words in groups.line(by_group).splitlines()[1:]] == ["0.00", "5.00"]
+    assert [words.split()[-1] for words in groups.line(row).splitlines()[1:]] == ["5.00", "5.00"], "of an older row"
+    assert line(by_group).split()[-1] == "5.00"
+
+
 def test_rows_of_all_ranks_are_left_out_of_an_export_by_group() -> None:
     mixed = [grouped(benchmark="latency", size_bytes=8, rank_mean_us=[1.0, 2.0]), {**ROW, "launch_id": "other"}]
     assert to_imb_multi(mixed) == to_imb_multi(mixed[:1]) and "2.00" in to_imb_multi(mixed)
@@ -244,3 +271,14 @@ def test_it_is_refused_before_anything_is_measured(
     code = main([*words, "--backend", "mock", "-m", "8:8", "--format", "imb-multi", "--no-store"])
     out, err = capsys.readouterr()
     assert (code, out) == (2, "") and error in err
+
+
+@pytest.mark.parametrize(("fault", "defects"), [("flip:1", ["11.00", "0.00"]), ("flip:2", ["0.00", "11.00"])])
+def test_a_run_says_in_which_group_bytes_were_wrong(
+    fault: str, defects: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ten iterations of a check and the timed loop, one inverted byte in each."""
+    words = ("exchange", "-n", "4", "--groups", "2x2", "--backend", "mock", "-m", "8:8", "-c", "--inject", fault)
+    assert main([*words, "--format", "imb-multi", "--no-store"]) == 1
+    table = capsys.readouterr().out.split("defects\n\n")[1].split("\n\n")[0]
+    assert [line.split()[-1] for line in table.splitlines()] == defects
