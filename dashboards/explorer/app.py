@@ -12,7 +12,7 @@ from omb_py.dashboards.base import theme as style
 from omb_py.dashboards.base.view import plural
 from omb_py.dashboards.explorer import grid, layout
 from omb_py.dashboards.explorer.data import Data
-from omb_py.dashboards.explorer.figure import figure
+from omb_py.dashboards.explorer.figure import drawn_again, figure
 from omb_py.dashboards.explorer.guard import content_policy, guard
 from omb_py.dashboards.explorer.layout import control
 from omb_py.dashboards.explorer.state import (
@@ -86,7 +86,7 @@ def make(data: Data, token: str = "", refresh_ms: int = REFRESH_MS) -> Dash:
     """
     try:
         import dash_ag_grid
-        from dash import ALL, Dash, Input, Output, ctx, dcc, html, no_update
+        from dash import ALL, Dash, Input, Output, ctx, dcc, html, no_update, set_props
         from dash import State as Held
     except ImportError as error:
         raise EnvironmentProblem(
@@ -156,7 +156,7 @@ def make(data: Data, token: str = "", refresh_ms: int = REFRESH_MS) -> Dash:
         else:
             kept[0] = query(state)
         if ctx.triggered_id == "cell":  # the drawer opens or closes, and all else stays
-            rest[3] = [query(state), version, shown[2]] if shown else no_update
+            rest[3] = [query(state), version, *shown[2:]] if shown else no_update
             return [*kept, *rest]
         drawn, note = views(data, state)
         rows = data.select(state.filters)
@@ -165,12 +165,17 @@ def make(data: Data, token: str = "", refresh_ms: int = REFRESH_MS) -> Dash:
         figures = [
             figure(dcc, html, view, theme, narrow, (fixed, state.quantity), number) for number, view in enumerate(drawn)
         ]
+        page_has = [fixed, narrow, *(f"{view.kind} {view.spec is not None}" for view in drawn)]
+        same = bool(shown) and shown[3:] == page_has
+        if same:
+            for name, properties in drawn_again(figures):
+                set_props(name, properties)
         return [
             *kept,
-            figures,
+            no_update if same else figures,
             note,
             _about(data, rows),
-            [query(state), version, theme],
+            [query(state), version, theme, *page_has],
             layout.one_selection(state),
             layout.summary(state),
             layout.tabs(dcc, state),

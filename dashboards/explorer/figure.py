@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from omb_py.dashboards.base import theme as style
@@ -13,6 +13,10 @@ LEGEND_LINE = 24
 """Pixels."""
 MOST_TABLE_ROWS = 200
 """Rows of the table under a figure; the report has all."""
+
+
+ABOVE, FIGURE, BELOW = "above", "figure", "below"
+"""The three parts of a view on the page; with the number of the view they are the ids of Dash's components."""
 
 
 def figure(
@@ -27,9 +31,13 @@ def figure(
         theme: one of :data:`omb_py.dashboards.base.theme.THEMES`.
         narrow: on a phone.
         revision: while the first is the same, zoom and isolated series stay as they are; heights, while both are.
-        number: of the figure on the page, for clicks on its points; below 0 for none.
+        number: of the figure on the page, for clicks on its points and for :func:`drawn_again`; below 0 for none.
     """
-    parts: list[Any] = [html.H3(view.title), html.P(view.caption, className="soft")]
+
+    def named(part: str) -> dict[str, Any]:
+        return {"id": {part: number}} if number >= 0 else {}
+
+    parts: list[Any] = [html.Div([html.H3(view.title), html.P(view.caption, className="soft")], **named(ABOVE))]
     if view.spec is not None:
         layout = {
             **view.spec["layout"],
@@ -40,28 +48,50 @@ def figure(
         layout = _merged(_stacked(layout), layout.get("meta", {}).get("narrow", {})) if narrow else layout
         for name in [name for name in layout if name.startswith("yaxis")]:
             layout[name] = {**layout[name], "uirevision": "".join(revision)}
-        named = sum(bool(trace.get("name")) and trace.get("showlegend", True) for trace in view.spec["data"])
+        entries = sum(bool(trace.get("name")) and trace.get("showlegend", True) for trace in view.spec["data"])
         if layout.get("showlegend", True):  # on a phone the entries stand one below the other
-            layout["height"] += LEGEND_LINE * max(0, named - 2)
+            layout["height"] += LEGEND_LINE * max(0, entries - 2)
         parts.append(
             dcc.Graph(
-                **({"id": {"figure": number}} if number >= 0 else {}),
+                **named(FIGURE),
                 figure={"data": _clickable(view), "layout": layout},
                 config={"displaylogo": False, "modeBarButtons": [["toImage", "zoom2d", "pan2d", "resetScale2d"]]},
                 responsive=True,
                 style={"height": f"{layout['height']}px"},
             )
         )
-    parts += [html.P(note, className="label" if view.kind == "status" else "soft") for note in view.notes]
+    parts.append(html.Div(_below(html, view), **named(BELOW)))
+    return html.Section(parts, **{"data-kind": view.kind})
+
+
+def _below(html: Any, view: View) -> list[Any]:
+    """What stands under the figure: notes, list, table, command."""
+    parts = [html.P(note, className="label" if view.kind == "status" else "soft") for note in view.notes]
     if view.items:
         parts.append(html.Ol([_item(html, item) for item in view.items], className="changes"))
     if not view.columns:
-        return html.Section(parts, **{"data-kind": view.kind})
+        return parts
     table = html.Summary(f"table, {plural(len(view.rows), 'row')}")
     parts.append(html.Details([table, _table(html, view)], open=view.spec is None))
     if view.commands:
         parts.append(html.Details([html.Summary("to measure this again"), html.Pre("\n".join(view.commands))]))
-    return html.Section(parts, **{"data-kind": view.kind})
+    return parts
+
+
+def drawn_again(sections: Sequence[Any]) -> list[tuple[dict[str, int], dict[str, Any]]]:
+    """(id, properties) of what changes where the page has these views already.
+
+    Dash makes new elements of whatever it is given as children, and a new figure knows nothing of a zoom or of a series
+    that was isolated. A figure that is given its data keeps them.
+
+    Args:
+        sections: what :func:`figure` made, each with a number.
+    """
+    changed: list[tuple[dict[str, int], dict[str, Any]]] = []
+    for part in (part for section in sections for part in section.children):
+        properties = {"figure": part.figure, "style": part.style} if FIGURE in part.id else {"children": part.children}
+        changed.append((part.id, properties))
+    return changed
 
 
 def _clickable(view: View) -> list[Any]:

@@ -71,6 +71,23 @@ def test_each_tab_is_a_link_that_keeps_the_filters(data: Data) -> None:
     assert answer["benchmark"]["options"] == ["allreduce", "bcast"] and answer["ranks"]["options"] == ["4", "8"]
 
 
+@pytest.mark.parametrize(
+    ("changed", "anew"),
+    [
+        ({"theme.value": "dark"}, False),
+        ({"version.data": "later"}, False),
+        ({"view.value": "history"}, True),
+        ({"library.value": ["MPICH"]}, True),
+    ],
+    ids=["theme", "new launches", "view", "filter"],
+)
+def test_the_same_view_gets_new_data_and_no_new_elements(data: Data, changed: dict[str, Any], anew: bool) -> None:
+    """New elements would lose a zoom, and a series that the legend isolated."""
+    page = shown(data, "curves")["shown"]["data"]
+    answer = shown(data, "curves", next(iter(changed)), **{"shown.data": page, **changed})
+    assert ("figures" in answer) == anew and answer["about"]["children"]
+
+
 def points(view: Any) -> Iterator[tuple[Any, str]]:
     for number, cells in view.cells.items():
         trace = view.spec["data"][number]

@@ -280,6 +280,10 @@ def test_a_click_on_the_legend_isolates(browser, address: str) -> None:
     until(lambda: browser.execute_script(visible), 2)
     until(lambda: press(browser, "return document.querySelector('.legendtoggle')"), True)
     until(lambda: browser.execute_script(visible), 1)
+    browser.execute_script("document.querySelector('#theme input[value=dark]').click()")
+    until(lambda: browser.execute_script(PAPERS), ["#15191e"])
+    assert browser.execute_script(visible) == 1, "what is drawn again has the same series"
+    assert errors(browser) == []
 
 
 def test_new_launches_appear_by_themselves(browser, tmp_path: Path, cell) -> None:
@@ -357,8 +361,9 @@ return drawn ? drawer.querySelector('h2').textContent : '';
 POINT = """
 const p = [...document.querySelectorAll('#figures .points path.point')][3];
 const plot = p.closest('.js-plotly-plot');
-if (!plot.counted) plot.on('plotly_click', () => { window.clicks = (window.clicks ?? 0) + 1; });
-plot.counted = true;
+window.counter ??= () => { window.clicks = (window.clicks ?? 0) + 1; };
+plot.removeListener('plotly_click', window.counter);  // a figure that was made anew has lost it
+plot.on('plotly_click', window.counter);
 p.scrollIntoView({ block: 'center', behavior: 'instant' });
 const b = p.getBoundingClientRect();
 return [b.x + b.width / 2, b.y + b.height / 2];
@@ -398,6 +403,10 @@ def test_a_click_on_a_point_opens_its_cell_and_escape_closes_it(browser, address
     until(lambda: browser.execute_script("return document.getElementById('drawer').hidden"), True)
     until(lambda: "cell=" in browser.execute_script(SEARCH), False)
     until(lambda: browser.execute_script(DRAWN), True)
+    browser.execute_script("delete window.clicks")
+    until(lambda: clicked(browser), True)  # the same point opens it again
+    until(lambda: browser.execute_script(DRAWER).startswith("allreduce 8 B, mpi · Open MPI"), True)
+    browser.get("about:blank")
     browser.get(link)  # a link opens it too
     until(lambda: browser.execute_script(DRAWER).startswith("allreduce 8 B"), True)
     assert errors(browser) == []
