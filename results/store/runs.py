@@ -11,6 +11,8 @@ from omb_py.errors import UsageError, nearest
 from omb_py.results.store.read import OnSkip, load_table, to_rows
 
 _LISTED = tuple("run_id launch_id started_at benchmark backend library library_version ranks validated".split())
+_ROW, _FIRST = "row", "row_min"
+"""Columns: the place of a cell in the store, and the first one of a group."""
 
 LAST = "last"
 """Stands for the newest run, in place of a run's id."""
@@ -38,11 +40,14 @@ class Run:
 
 def runs(store: str | Path, *, on_skip: OnSkip | None = None) -> list[Run]:
     """The runs of a store, oldest first. Raises UsageError when there is no such folder."""
+    import pyarrow as pa
+
     grouped: dict[str, list[dict[str, Any]]] = {}
     cells = load_table(store, columns=(*_LISTED, "tags"), on_skip=on_skip)
+    cells = cells.append_column(_ROW, pa.array(range(cells.num_rows), pa.int64()))
     # counted in Arrow first: a big store has many cells but few distinct combinations of these columns
-    kinds = cells.group_by(list(_LISTED), use_threads=False).aggregate([([], "count_all")])
-    for row in to_rows(kinds):
+    kinds = cells.group_by(list(_LISTED)).aggregate([([], "count_all"), (_ROW, "min")])
+    for row in to_rows(kinds.sort_by(_FIRST)):  # groups come in an order of their hashes
         grouped.setdefault(row["run_id"], []).append(row)
     tags = _tags(cells)
     summaries = [_run(run_id, rows, tags.get(run_id, {})) for run_id, rows in grouped.items()]
@@ -79,10 +84,7 @@ def show(store: str | Path, which: str = LAST, *, on_skip: OnSkip | None = None)
 
 def _tags(cells: Any) -> dict[str, dict[str, list[str]]]:
     """Run id -> tag -> its values; read from one row of each launch, because a launch has one set of tags."""
-    import pyarrow as pa
-
-    numbered = cells.append_column("row", pa.array(range(cells.num_rows), pa.int64()))
-    first = numbered.group_by("launch_id", use_threads=False).aggregate([("row", "min")])["row_min"]
+    first = cells.group_by("launch_id").aggregate([(_ROW, "min")]).sort_by(_FIRST)[_FIRST]
     out: dict[str, dict[str, list[str]]] = {}
     for row in to_rows(cells.select(["run_id", "tags"]).take(first)):
         for key, value in dict(row["tags"] or {}).items():

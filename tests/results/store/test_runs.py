@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from omb_py.errors import UsageError
 from omb_py.results.store.runs import Run, find_run, runs, show
+from omb_py.results.store.schema import BY_NAME, arrow_type
 from omb_py.results.store.write import write_launch
 
 
@@ -32,6 +35,20 @@ def test_runs_are_one_line_each_oldest_first(store) -> None:
         Run("abc", "2026-11-21T10:00:00+00:00", ("allreduce",), ("mpi",), ("MPICH 5.0",), (2,), 24, 12, 0),
         Run("bcd", "2026-11-22T10:00:00+00:00", ("bw",), ("mpi",), ("MPICH 5.0",), (2,), 2, 1, 2),
     ]
+
+
+def test_benchmarks_are_listed_as_they_were_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a thousand runs Arrow gives the benchmarks of some thirty in another order, by the hashes of their ids."""
+    names = ("allreduce", "latency", "bcast")
+    listed = {"backend": "mpi", "library": None, "library_version": None, "ranks": 2, "validated": None, "tags": {}}
+    rows = [
+        {**listed, "run_id": f"r{n}", "launch_id": f"r{n}-0", "started_at": datetime(2026, 11, 21), "benchmark": name}
+        for n in range(1000)
+        for name in names
+    ]
+    table = pa.Table.from_pylist(rows, pa.schema([(name, arrow_type(BY_NAME[name].kind)) for name in rows[0]]))
+    monkeypatch.setattr("omb_py.results.store.runs.load_table", lambda store, **kwargs: table)
+    assert {run.benchmarks for run in runs("s")} == {names}
 
 
 @pytest.mark.parametrize(("which", "run_id"), [("abc", "abc"), ("b", "bcd"), ("abd", "abd"), ("last", "bcd")])
