@@ -1,7 +1,12 @@
-"""Groups of ranks: ``--groups 4x2`` (four of two consecutive ranks), ``mod:2`` (by rank modulo 2), ``node``."""
+"""Groups of ranks: ``--groups 4x2`` (four of two consecutive ranks), ``node``, ``gpu``, or the color of each rank.
+
+Colors are as in ``NCCL_TESTS_SPLIT`` of nccl-tests (its README, "Running multiple operations in parallel"): an
+operation on the rank, ``AND``, ``OR``, ``MOD`` or ``DIV``, also ``& | % /``, and a decimal, hexadecimal or binary number.
+"""
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,17 +14,51 @@ from typing import Any
 from omb_py.errors import UsageError
 
 Groups = tuple[tuple[int, ...], ...]
-NODE = "node"
-_BLOCKS, _MODULO = re.compile(r"(\d{1,6})x(\d{1,6})"), re.compile(r"mod:(\d{1,6})")
+NODE, GPU, COLOR = "node", "gpu", "color:"
+_BLOCKS = re.compile(r"(\d{1,6})x(\d{1,6})")
+_OPERATION = re.compile(r"(and|or|mod|div|[&|%/])[ :]?(0x[\da-f]{1,8}|0b[01]{1,32}|0|[1-9]\d{0,8})")
+_OPERATIONS = {"and": operator.and_, "or": operator.or_, "mod": operator.mod, "div": operator.floordiv}
+_SIGNS = {"&": "and", "|": "or", "%": "mod", "/": "div"}
 
 
 def parse_groups(text: str) -> str:
-    """Read the value of ``--groups``. Raises UsageError."""
+    """Read the value of ``--groups``; operations become ``mod:8``, with a decimal number. Raises UsageError."""
     word = text.strip().lower()
-    numbers = [int(n) for match in (_BLOCKS.fullmatch(word), _MODULO.fullmatch(word)) if match for n in match.groups()]
-    if word == NODE or (numbers and min(numbers) > 0):
+    if word in (NODE, GPU) or (word.startswith(COLOR) and all(_colors(word))):
         return word
-    raise UsageError(f"groups {text!r}: 4x2 (four groups of two ranks), mod:2 (by rank modulo 2), or node")
+    if (blocks := _BLOCKS.fullmatch(word)) and int(blocks[1]) and int(blocks[2]):
+        return word
+    if match := _OPERATION.fullmatch(word):
+        name, number = _SIGNS.get(match[1], match[1]), int(match[2], 0)
+        if number or name in ("and", "or"):
+            return f"{name}:{number}"
+    raise UsageError(
+        f"groups {text!r}: write 4x2 (four groups of two ranks), mod:8, div:8, and:0x7, or:0x7, node, gpu, "
+        "or the color of each rank, as color:0,0,1,1"
+    )
+
+
+def needs_hosts(text: str) -> bool:
+    """Whether ranks alone know their groups, since these depend on nodes."""
+    return text in (NODE, GPU)
+
+
+def _colors(text: str) -> list[str]:
+    return [color.strip() for color in text.removeprefix(COLOR).split(",")]
+
+
+def _color_of_each(text: str, ranks: int, hosts: Sequence[str]) -> Sequence[object]:
+    if text == NODE:
+        return hosts
+    if text == GPU:
+        return [hosts[:rank].count(hosts[rank]) for rank in range(ranks)]
+    if text.startswith(COLOR):
+        colors = _colors(text)
+        if len(colors) != ranks:
+            raise UsageError(f"--groups {text} has colors for {len(colors)} ranks, not {ranks}: give each rank one")
+        return colors
+    name, _, number = text.partition(":")
+    return [_OPERATIONS[name](rank, int(number)) for rank in range(ranks)]
 
 
 def by_group(values: Sequence[float], groups: Groups) -> list[list[float]]:
@@ -41,7 +80,8 @@ def groups_of_ranks(text: str, ranks: int, hosts: Sequence[str] = ()) -> Groups:
     Args:
         text: from :func:`parse_groups`.
         ranks: their number.
-        hosts: the host of each rank, for ``node``.
+        hosts: the host of each rank, for ``node`` (those of one host) and ``gpu`` (the first of each host, the second,
+            …: where each rank has a GPU of its own, those with the same number).
 
     Raises:
         UsageError: the groups do not have as many ranks as there are, or not all as many.
@@ -54,9 +94,8 @@ def groups_of_ranks(text: str, ranks: int, hosts: Sequence[str] = ()) -> Groups:
             raise UsageError(f"--groups {text} has {count * size} ranks, not {ranks}: use -n {count * size}")
         return tuple(tuple(range(k * size, (k + 1) * size)) for k in range(count))
     colors: dict[object, list[int]] = {}
-    modulo = _MODULO.fullmatch(text)
-    for rank in range(ranks):
-        colors.setdefault(rank % int(modulo[1]) if modulo else hosts[rank], []).append(rank)
+    for rank, color in enumerate(_color_of_each(text, ranks, hosts)):
+        colors.setdefault(color, []).append(rank)
     sizes = {len(group) for group in colors.values()}
     if len(sizes) > 1:
         raise UsageError(

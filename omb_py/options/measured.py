@@ -266,7 +266,8 @@ MEASURED = under(
     declared(
         "groups",
         "--groups",
-        "Several groups of ranks run at once, each on a communicator of its own: 4x2 (four of two ranks), mod:2, node.",
+        "Several groups of ranks run at once, each on a communicator of its own: 4x2 (four of two ranks), mod:8, "
+        "div:8, and:0x7, or:0x7, node, gpu, or each rank's color, as color:0,0,1,1.",
         "GROUPS",
         Reader("groups", parse_groups),
         default="one of all ranks",

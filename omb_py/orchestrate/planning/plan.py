@@ -22,7 +22,7 @@ from omb_py.engine.program.datatype_layouts import fewest_elements
 from omb_py.engine.program.dtypes import DTYPES, FACTORED, check_reduction, parse_dtype, reduction_dtype
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.grammar.graphs import check_graph
-from omb_py.grammar.rank_groups import NODE, groups_of_ranks
+from omb_py.grammar.rank_groups import groups_of_ranks, needs_hosts
 from omb_py.grammar.traffic import check_traffic
 from omb_py.grammar.values import parse_iterations, parse_sizes
 from omb_py.options.measured import VARIED_WINDOWS
@@ -221,7 +221,7 @@ def check_places(request: Request, benchmark: Benchmark, ranks: int) -> None:
 
 def _group_size(request: Request, ranks: int) -> int:
     """Ranks of a group; of all where ranks alone know their nodes. Raises UsageError."""
-    if not request.groups or request.groups == NODE:
+    if not request.groups or needs_hosts(request.groups):
         return ranks
     return len(groups_of_ranks(request.groups, ranks)[0])
 

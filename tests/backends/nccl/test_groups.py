@@ -24,6 +24,7 @@ SESSION = "tests.support.sessions.nccl_cells"
 CELLS: tuple[Cell, ...] = (
     *({"benchmark": name, "size": 4096, "groups": "2x2"} for name in COLLECTIVES),
     {"benchmark": "reduce", "size": 64, "groups": "mod:2", "root": 1},
+    {"benchmark": "bcast", "size": 64, "groups": "color:0,1,1,0"},
     {"benchmark": "barrier", "groups": "2x2"},
     {"benchmark": "iallreduce", "size": 64, "groups": "mod:2"},
     {"benchmark": "latency", "size": 64, "groups": "2x2"},

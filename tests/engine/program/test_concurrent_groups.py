@@ -65,7 +65,7 @@ def test_those_are_timed_who_would_be_in_each_group(name: str, groups: str, time
 
 
 @pytest.mark.parametrize("name", DIVIDED)
-@pytest.mark.parametrize("groups", ["2x2", "mod:2"])
+@pytest.mark.parametrize("groups", ["2x2", "mod:2", "color:0,1,1,0"])
 def test_every_byte_is_right_in_every_group(name: str, groups: str) -> None:
     assert measured(name, 4, groups=groups, validate=True).validated is True
 
