@@ -33,6 +33,9 @@ REDUCTIONS: Final[Mapping[str, np.ufunc]] = {
     "lxor": np.logical_xor,
 }
 
+_AS_A_LIBRARY = np.errstate(over="ignore", invalid="ignore")
+"""A library says nothing where many iterations reduce the same numbers until they overflow."""
+
 
 def moves_data(config: Config, cell: Cell, programs: Mapping[int, Program]) -> bool:
     """Whether bytes are moved: as configured; with ``auto`` if they are checked, or few."""
@@ -107,6 +110,7 @@ def into(room: Bytes, data: Bytes, where: NDArray[np.bool_] | None) -> None:
     np.copyto(room, data, where=True if where is None else where)
 
 
+@_AS_A_LIBRARY
 def exchange(step: Step, sent: Bytes, dtype: np.dtype[Any] | None, reduction: np.ufunc | None) -> Bytes:
     """The data that ranks receive from a collective in which all send.
 
@@ -144,6 +148,7 @@ def exchange(step: Step, sent: Bytes, dtype: np.dtype[Any] | None, reduction: np
     raise KeyError(op)
 
 
+@_AS_A_LIBRARY
 def combine(
     step: Step, send: Bytes | None, recv: Bytes | None, dtype: np.dtype[Any] | None, reduction: np.ufunc | None
 ) -> None:

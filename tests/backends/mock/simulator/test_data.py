@@ -75,6 +75,19 @@ def test_small_integers_wrap_as_in_mpi(path: str) -> None:
 
 
 @PATHS
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_sums_that_overflow_say_nothing(path: str, dtype: str) -> None:
+    """NumPy would warn on stderr, and warnings are errors here."""
+    size = DTYPES[dtype].itemsize
+    largest = from_numbers(np.full((RANKS, 1), 3e38 if dtype != "float16" else 6e4, "float32"), dtype)
+    call = steps.allreduce(Region("send", 0, size), Region("recv", 0, size), dtype, "sum")
+    runner = collective(call, size, size, path)
+    put(runner, "send", largest)
+    runner.run(0, 0, 1)
+    assert np.isinf(to_numbers(got(runner, "recv", dtype), dtype).astype("float64")).all()
+
+
+@PATHS
 def test_allreduce_in_place_and_with_a_rest(path: str) -> None:
     whole = Region("send", 0, 10)  # two integers and two bytes that belong to none
     runner = collective(steps.allreduce(whole, whole, "int32", "sum"), 10, 0, path)
