@@ -1,7 +1,7 @@
 """Groups of ranks: ``--groups 4x2`` (four of two consecutive ranks), ``node``, ``gpu``, or the color of each rank.
 
-Colors are as in ``NCCL_TESTS_SPLIT`` of nccl-tests (its README, "Running multiple operations in parallel"): an
-operation on the rank, ``AND``, ``OR``, ``MOD`` or ``DIV``, also ``& | % /``, and a decimal, hexadecimal or binary number.
+Colors are as in ``NCCL_TESTS_SPLIT`` of nccl-tests (its README, "Running multiple operations in parallel"): ``AND``,
+``OR``, ``MOD`` or ``DIV`` on the rank, also ``& | % /``, and a decimal, hexadecimal or binary number.
 """
 
 from __future__ import annotations
