@@ -45,6 +45,10 @@ USUAL = (
     "exchange_put",
 )
 
+FLUSHED_AT_THE_END = ("one_put_all", "one_get_all", "put_all_local", "get_all_local", "all_put_all", "all_get_all")
+"""IMB calls one flush behind all iterations of these, on a created window; ours then have many rounds a flush."""
+AS_FLUSHED = ("-W", "100", "-w", "create")
+
 _MT_RULE = 80
 """Characters after the title of IMB-MT behind which the rule below it has ended."""
 Times = dict[int, list[float]]
@@ -63,6 +67,8 @@ def commands(
     # IMB-RMA has passive targets alone; some of ours begin with another call, as OMB's do
     flush = ["-s", "flush"] if form.part == "MPI-RMA" and "sync" in find(name).options else []
     words = ["-m", ",".join(map(str, sizes)), "-i", str(repetitions), *flush, "--format", "imb", "--no-store"]
+    if name in FLUSHED_AT_THE_END:
+        words += AS_FLUSHED
     if form.part == "MT":
         counts = ",".join(map(str, sizes))
         theirs = ["-thread_level", "multiple", "-datatype", "char", "-repeat", str(repetitions), "-count", counts]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from omb_py.suites.registry import find
 from tests.parity import imb
 
 PRINTED = Path(__file__).parents[1] / "results" / "formats" / "imb" / "printed" / "p2p.txt"
@@ -80,6 +81,13 @@ def test_one_sided_tables_are_those_of_one_mode_with_passive_targets(
     assert pair["IMB"][-len(theirs) :] == theirs
     after = pair["omb-py"].index("-i") + (2 if "-s" in ours else 1)
     assert pair["omb-py"][after : after + 2] == ours
+
+
+def test_where_imb_flushes_once_ours_have_many_rounds_a_flush() -> None:
+    for name in imb.FLUSHED_AT_THE_END:
+        ours = imb.commands(name, Path("impi"), [8], 100, 2, Path("lengths"))["omb-py"]
+        assert " ".join(imb.AS_FLUSHED) in " ".join(ours) and {"window", "window_kind"} <= find(name).options
+    assert "-W" not in imb.commands("exchange_put", Path("impi"), [8], 100, 2, Path("lengths"))["omb-py"]
 
 
 def test_ranks_that_do_not_fit_are_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
