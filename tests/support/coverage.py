@@ -37,6 +37,7 @@ Options whose text or value once differed from C's, what is printed now, and the
 |---|---|---|
 {variants}
 Different on purpose:
+- `-z99.9`: OMB 7.5 holds whole percentiles and heads the column P99; here it is P99.9, and there may be more than five;
 - `multi_lat -z` (OMB 7.5 prints heads without values), and `-z1` with few iterations (it reads before its array);
 - `-c` on benchmarks where OMB has none (put, get, congestion, derived datatypes): every byte is checked;
 - `-T` of put and get: OMB says "supports only MPI_CHAR" and goes on; here the type is used;
