@@ -38,6 +38,12 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # started by nohup
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than the cores that this process may use, since many tests wait for a process or a browser."""
+    return len(os.sched_getaffinity(0)) + 1
+
+
 @pytest.fixture(autouse=True)
 def the_same_seeds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs of a test that give no seed draw the same ones each time: what holds by luck must not hold today only."""

@@ -88,6 +88,7 @@ def test_without_the_option_functions_are_only_called(run) -> None:
     result.stdout.no_fnmatch_line("*benchmark 'mine'*")
 
 
+@pytest.mark.slow
 def test_a_limit_of_pytest_benchmark_fails_the_run(run, pytester) -> None:
     run(TEST, "--omb-py", "--benchmark-save=first").assert_outcomes(passed=1)
     faster = KNOWN.replace("[100.0, 300.0, 200.0]", "[150.0, 400.0, 300.0]")
@@ -116,6 +117,7 @@ def test_what_goes_wrong_is_one_line(run, line, words) -> None:
     result.stdout.fnmatch_lines([words])
 
 
+@pytest.mark.slow
 def test_without_pytest_benchmark_it_says_what_to_install(run) -> None:
     result = run(TEST, "--omb-py", "-p", "no:benchmark", found=True)
     assert result.ret != 0

@@ -85,6 +85,7 @@ def test_reframe_reads_the_figures_of_a_store(tmp_path: Path) -> None:
         assert told[name][0] == pytest.approx(value) and told[name][4] == unit
 
 
+@pytest.mark.slow
 def test_reframe_fails_where_a_byte_is_wrong(tmp_path: Path) -> None:
     code, said, report = run(tmp_path, "flip=1")
     assert code == 1, said

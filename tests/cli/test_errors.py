@@ -239,6 +239,7 @@ def test_ctrl_c_is_told_once_in_one_write(
     assert len(written) == 1
 
 
+@pytest.mark.slow
 def test_inside_a_launcher_only_rank_0_speaks(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -8,7 +8,13 @@ import pytest
 
 from tests.golden.capture import ALL, DATA, difference, made
 
-COSTLY = ("reports/accept", "reports/guidelines.txt", "errors/suite-files.txt")
+COSTLY = (
+    "reports/accept",
+    "reports/compare-suite.txt",
+    "reports/first-screen.txt",
+    "reports/guidelines.txt",
+    "errors/suite-files.txt",
+)
 """Each runs dozens of launches; the parts that they are made of have golden files and tests of their own."""
 
 

@@ -55,6 +55,7 @@ def test_every_byte_is_right_in_every_type_and_form(ranks: int) -> None:
     assert [(cell, one) for cell, one in zip(cells, done, strict=True) if one.get("wrong") != 0] == []
 
 
+@pytest.mark.slow
 @needs_compiler
 @needs_torch
 @pytest.mark.mpi

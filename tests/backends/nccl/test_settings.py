@@ -73,7 +73,7 @@ def _measured(version: str) -> dict[str, Any]:
 
 @needs_compiler
 @pytest.mark.mpi
-@pytest.mark.parametrize("version", ["22803", "23203"])
+@pytest.mark.parametrize("version", [pytest.param("22803", marks=pytest.mark.slow), "23203"])
 def test_every_byte_is_right_and_the_library_got_what_was_asked_for(version: str) -> None:
     found = _measured(version)
     done = [found[str(number)] for number in range(len(CELLS) - 2)]

@@ -300,6 +300,7 @@ def test_what_is_not_drawn_is_said(data: Data, monkeypatch: pytest.MonkeyPatch) 
     assert views(data, State("curves", filters={"library": ["MPICH"]}))[1] == ""
 
 
+@pytest.mark.slow
 def test_two_users_at_once_get_what_each_chose(data: Data) -> None:
     """The store is shared, the choice is not: every answer is that of a user who is alone."""
     states = [

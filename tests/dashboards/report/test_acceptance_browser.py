@@ -53,6 +53,7 @@ def test_all_parts_are_shown_and_nothing_is_said_on_the_console(opened: Any) -> 
     assert opened.execute_script("return document.body.innerText").count("MARGINAL") >= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [1280, 390])
 def test_nothing_overlaps_or_sticks_out(opened: Any, width: int) -> None:
     resize(opened, width)

@@ -75,6 +75,7 @@ def test_a_click_on_the_legend_isolates(opened) -> None:
     until(lambda: opened.execute_script(GROUPS), 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [1280, 390])
 def test_nothing_overlaps_or_sticks_out(opened, width: int) -> None:
     resize(opened, width)
@@ -91,6 +92,7 @@ def test_tables_open_and_hold_the_rows(opened, every_view) -> None:
     assert opened.execute_script("return document.querySelectorAll('pre').length") == len(every_view)
 
 
+@pytest.mark.slow
 def test_one_tab_is_shown_and_a_link_opens_the_tab_of_its_figure(opened, browser) -> None:
     browser.get(browser.current_url.partition("#")[0] + "?again")
     shown = "return [...document.querySelectorAll('.tab')].filter(t => t.checkVisibility()).map(t => t.id)"
@@ -114,6 +116,7 @@ CONTROLS = (
 )
 
 
+@pytest.mark.slow
 def test_every_control_is_reached_by_the_keyboard(opened) -> None:
     from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.keys import Keys
@@ -149,6 +152,7 @@ def test_dark(opened) -> None:
     assert errors(opened) == []
 
 
+@pytest.mark.slow
 def test_on_paper_it_is_light_fits_and_shows_the_commands(opened, every_view) -> None:
     state = (
         "return [getComputedStyle(document.body).backgroundColor, document.querySelector('.plot')._fullLayout.width,"
@@ -182,6 +186,7 @@ def test_a_browser_that_cannot_unpack_says_so_and_opens_the_tables(browser, ever
     browser.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", added)
 
 
+@pytest.mark.slow
 def test_what_is_hovered_in_one_panel_shows_its_values_in_all(browser, frame, tmp_path) -> None:
     rows = pd.concat([frame.assign(ranks=count, median_us=frame["median_us"] * count) for count in (2, 4, 8)])
     made = Report("s", "", [], "54 cells")
@@ -210,6 +215,7 @@ def test_what_is_hovered_in_one_panel_shows_its_values_in_all(browser, frame, tm
     assert errors(browser) == []
 
 
+@pytest.mark.slow
 def test_curves_of_several_ranks_switch_between_time_bandwidth_and_ratio(browser, frame, tmp_path) -> None:
     rows = pd.concat([frame.assign(ranks=count, busbw_gbps=frame["median_us"] * count) for count in (2, 4)])
     made = Report("s", "", [], "36 cells")

@@ -15,6 +15,7 @@ from tests.support.browser import PATIENCE_S, TEST_S, missing
 WORDS = ["allreduce", "--backend", "mock", "-n", "2", "-m", "8:1024:16", "-i", "5", "--no-store", "--quiet"]
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 @pytest.mark.skipif(bool(missing()), reason=missing() or "there is one")
 @pytest.mark.timeout(TEST_S)

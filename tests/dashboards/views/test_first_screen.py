@@ -73,6 +73,7 @@ def test_each_line_leads_to_its_evidence_in_report_and_explorer(planted) -> None
         assert len(rows) and set(rows["benchmark"]) == set(state.filters["benchmark"])
 
 
+@pytest.mark.slow
 def test_a_sound_store_names_nothing(tmp_path: Path) -> None:
     planted_store.write(tmp_path, SEEDS[0], sound=True)
     made = report(tmp_path, Selection())

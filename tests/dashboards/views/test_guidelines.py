@@ -13,6 +13,7 @@ from omb_py.dashboards.report.build import report
 LINE = "guidelines gl5 gl9 --backend mock -n 4 -m 8:64:8 -i 4 -x 0 --launches 10 --quiet --mock noise=0.01"
 
 
+@pytest.mark.slow
 def test_a_store_with_guidelines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store = str(tmp_path)
     assert main([*LINE.split(), "--inject", "busy:0:50000", "--store", store]) == 1

@@ -64,7 +64,7 @@ def facts(found: Verdicts) -> list[Any]:
     return [(v.case.name, v.word, v.measured, [value for _, value in v.values], v.rounds) for v in found.verdicts]
 
 
-@pytest.mark.parametrize("after", [1, 2, 4])
+@pytest.mark.parametrize("after", [pytest.param(1, marks=pytest.mark.slow), 2, pytest.param(4, marks=pytest.mark.slow)])
 def test_it_goes_on_where_it_was(after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = accepted(tmp_path / "whole")
     assert len(whole.verdicts[0].rounds) > 1, "several rounds, so that launches depend on verdicts"
@@ -98,6 +98,7 @@ def test_an_acceptance_that_is_over_is_judged_again(tmp_path: Path) -> None:
     assert facts(again) == facts(whole) and again.launches == whole.launches
 
 
+@pytest.mark.slow
 def test_bare_resume_after_the_end_begins_a_new_run(tmp_path: Path) -> None:
     first = accepted(tmp_path)
     second = accepted(tmp_path, resume="last")
@@ -126,7 +127,13 @@ def test_nodes_that_come_in_later_are_told(tmp_path: Path, monkeypatch: pytest.M
 BASELINE = HEAD + ENTRY + criterion('benchmark = "latency"\nbaseline = "5%"')
 
 
-@pytest.mark.parametrize("word", ["last", "library_version=simulated", "tag=suite=mine"])
+@pytest.mark.parametrize(
+    "word",
+    [
+        "last",
+        *(pytest.param(word, marks=pytest.mark.slow) for word in ("library_version=simulated", "tag=suite=mine")),
+    ],
+)
 def test_a_run_that_goes_on_is_no_baseline_of_itself(
     word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

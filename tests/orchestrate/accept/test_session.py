@@ -114,6 +114,7 @@ def at_night(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     monkeypatch.setattr(collector, "now", lambda: shifted.isoformat(timespec="milliseconds"))
 
 
+@pytest.mark.slow
 def test_a_baseline_of_several_nights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     noisy = BASELINE.replace("iterations = 5", 'iterations = 20\nmock = "launch=0.01"')
     first = noisy.replace('baseline = "5%"', 'max = "1 s"')

@@ -171,6 +171,7 @@ class TestRequirements:
         assert message in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_side_runs_in_its_environment(cache, tmp_path) -> None:
     sides = parse_sides(pips=[f"NEW={wheel(tmp_path, '3.0')}"])
     where = where_of("NEW", sides["NEW"])

@@ -107,6 +107,13 @@ def test_the_code_of_a_job_is_that_of_its_command(tmp_path: Path) -> None:
     assert code_of(codes) == 1 and code_of([*codes, Done("2", "", 3, ())]) == 3 and code_of([]) == 3
 
 
+@pytest.fixture
+def disk_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of a job are there when it ends, or will never be."""
+    monkeypatch.setattr("omb_py.orchestrate.launching.batch_job._SHARED_S", 0.0)
+
+
+@pytest.mark.usefixtures("disk_of_its_own")
 def test_a_job_that_was_killed_has_no_verdict(tmp_path: Path) -> None:
     """``sbatch --wait`` ends with 1 when a signal has ended the job, as if a criterion were missed."""
     told: list[str] = []
@@ -118,6 +125,7 @@ def test_a_job_that_was_killed_has_no_verdict(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.usefixtures("disk_of_its_own")
 @pytest.mark.parametrize(("codes", "worst"), [("0 0", 0), ("1 4", 1), ("3 4", 3), ("4 0", 4), ("1 2", 2), ("0 9", 3)])
 def test_of_an_array_the_worst_code_counts_not_the_highest(
     codes: str, worst: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -240,6 +240,7 @@ def finished_rank(supervisor: Supervisor) -> Peer:
     return rank
 
 
+@pytest.mark.slow
 @pytest.mark.faults
 def test_a_launcher_that_had_to_be_killed_at_the_end_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -10,6 +10,7 @@ MOCK = "--mock algorithm=tree:2us:1ns,algorithm=ring:10us:0.1ns,launch=0.01 --ca
 SMALL = "-i 5 -x 0 --no-guidelines"
 
 
+@pytest.mark.slow
 def test_a_rule_is_for_all_operations_and_kinds_of_buffers(tune_line: Tuned) -> None:
     code, report, err = tune_line(f"allreduce -n 2,4 -m 64,64K --op sum,max --in-place=both {SMALL} {MOCK}")
     assert code == 0, err

@@ -51,6 +51,7 @@ def test_guidelines_can_be_left_out_and_a_check_that_fails_loses_nothing(
     assert (code, len(report["rules"]), "not checked" in err) == (0, 1, False)
 
 
+@pytest.mark.slow
 def test_the_files_are_written_before_guidelines_are_checked(
     tune_line: Tuned, planted: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -64,6 +64,7 @@ def test_the_step_gains_what_its_collectives_gain(tune_line: Tuned, library: Non
     assert "its computing held" in err
 
 
+@pytest.mark.slow
 def test_what_knows_no_sizes_gets_one_setting_for_all_of_a_step(tune_line: Tuned, library: None) -> None:
     mock = "--mock algorithm=tree:100us:1ns,algorithm=low:5us:0.3ns,algorithm=ring:40us:0.15ns,launch=0.01"
     candidates = f"--candidate low={VARIABLE}=low --candidate ring={VARIABLE}=ring"
@@ -74,6 +75,7 @@ def test_what_knows_no_sizes_gets_one_setting_for_all_of_a_step(tune_line: Tuned
     assert report["step"]["verdict"] == "FASTER"
 
 
+@pytest.mark.slow
 def test_a_step_whose_computing_is_given_keeps_it(tune_line: Tuned) -> None:
     text = f"{DDP},compute=1ms"
     code, report, err = tune_line(f"--workload {text} -n 2 -i 5 -x 0 {MOCK} --candidate ring={VARIABLE}=ring")
