@@ -307,7 +307,7 @@ def guidelines(
     sizes: str | None = None,
     iterations: str = "auto",
     warmup: int | None = None,
-    launches: int = 10,
+    launches: int | None = None,
     validate: bool = False,
     delta: float = 0.10,
     alpha: float = 0.01,
@@ -325,7 +325,8 @@ def guidelines(
     Args:
         which: groups (``patterns``, ``monotony``, ``split``), collectives, or numbers as ``gl5``; empty: all.
         sizes: message sizes; None: 8 B to 512 KiB.
-        launches: launches of the first round; the launch is the sample.
+        launches: launches of the first round; the launch is the sample. None: 10, or as many as can show of all cells
+            that they hold.
         delta: share by which a collective may be slower than its mock-up.
         alpha: probability of any false violation in a report.
         rounds: most rounds of measuring; later rounds measure what is undecided.
@@ -337,7 +338,7 @@ def guidelines(
         UsageError: a word is unknown, or there are too few launches.
         EnvironmentProblem: the backend can do none of the guidelines.
     """
-    from omb_py.orchestrate.checks.guidelines import DEFAULT_SIZES, check_guidelines
+    from omb_py.orchestrate.checks.guidelines import AS_NEEDED, DEFAULT_SIZES, check_guidelines
     from omb_py.results.checks.guideline_report import exit_code, headline
     from omb_py.results.checks.guidelines import Rules
 
@@ -353,7 +354,7 @@ def guidelines(
         sizes=sizes or DEFAULT_SIZES,
         iterations=iterations,
         warmup=warmup,
-        launches=launches,
+        launches=launches or AS_NEEDED,
         validate=validate,
         store=None if store is None else Path(store),
         tags=dict(tags),

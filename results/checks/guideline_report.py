@@ -92,12 +92,15 @@ def _notes(report: Report) -> list[str]:
         lines.append(f"{title(cell)} is violated: {cell.ratio:.2f} times, {cell.lost_us:.2f} µs a call{hint}")
     lines.append(
         f"ratio: median of left over right in the same launch, 90 % interval; beyond: launches with more than "
-        f"{1 + rules.delta:g}; violated, holds: where the median is, by this number and by a guarded mean with Holm's "
-        f"correction, at {share_text(rules.alpha)} for the whole report of {len(report.judged)} cells"
+        f"{1 + rules.delta:g}; violated, holds: where the median is, by this number and by a guarded mean, both with "
+        f"Holm's correction, at {share_text(rules.alpha)} for the whole report of {len(report.judged)} cells"
     )
-    few = fewest(rules.alpha, rules.rounds)
-    if any(cell.verdict == "UNCLEAR" and cell.launches < few for cell in report.judged):
-        lines.append(f"unclear with fewer than {few} launches in a round: so few cannot show where a median is")
+    few = max((_missing(report, cell) for cell in report.judged), default=0)
+    if few:
+        lines.append(
+            f"unclear with fewer than {few} launches in a round: so few cannot show where the medians of all its cells "
+            f"are (--launches {few})"
+        )
     repeated = sum(cell.round > 1 for cell in report.judged)
     if repeated:
         lines.append(
@@ -107,6 +110,13 @@ def _notes(report: Report) -> list[str]:
         lines.append("* as short as the skew with which the ranks leave a barrier: the ratio is that of both with it")
     lines += [f"not checked: {name}: {why}" for name, why in report.skipped]
     return lines
+
+
+def _missing(report: Report, cell: Judged) -> int:
+    """Launches that the family of an unclear cell needs in its last round; 0 if it had them or is not unclear."""
+    rules, family = report.rules, sum(other.round >= cell.round for other in report.judged)
+    few = fewest(rules.alpha, rules.rounds, family)
+    return few if cell.verdict == "UNCLEAR" and cell.launches < few else 0
 
 
 def title(cell: Judged) -> str:

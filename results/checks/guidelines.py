@@ -10,7 +10,7 @@ Guidelines).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -19,7 +19,7 @@ from omb_py.results.statistics import guarded_mean
 from omb_py.results.statistics.multiple_testing import holm
 from omb_py.results.statistics.order_statistics import INDEPENDENT, count_tail, fewest_launches, median
 from omb_py.results.statistics.sequential import GUIDELINE, evenly, last_answers, p_above, p_below
-from omb_py.results.statistics.t_test import Estimate, ratio_of
+from omb_py.results.statistics.t_test import ratio_of
 
 Row = Mapping[str, Any]
 Verdict = Literal["VIOLATED", "HOLDS", "UNCLEAR", "WRONG"]
@@ -169,49 +169,47 @@ def judge(pairs: Sequence[Pair], rules: Rules, place: Round = (1, 1)) -> list[Ju
     """Judge the pairs of one round, in the order of `pairs`, each with at least one launch.
 
     A verdict needs both: so few launches on the other side of the limit that the median is on this one, and a mean that
-    is there, too, after Holm's correction. The count is right for launches of any distribution, and the mean for many
-    cells at once. Few launches have no verdict: it is UNCLEAR. Pairs with wrong bytes are in no family.
+    is there, too. The larger of the two p-values is corrected for the number of cells by Holm: the count is right for
+    launches of any distribution, and so is the family of cells. Few launches have no verdict: it is UNCLEAR. Pairs with
+    wrong bytes are in no family.
     """
     limit = math.log1p(rules.delta)
     logs = [[math.log(b / a) for a, b in zip(pair.right_us, pair.left_us, strict=True)] for pair in pairs]
+    beyond = [sum(value > limit for value in values) for values in logs]
     means = [guarded_mean.distance(values, limit) for values in logs]
-    ps = [_p(mean, values, p_above) for mean, values in zip(means, logs, strict=True)]
-    kept_ps = [_p(mean, values, p_below) for mean, values in zip(means, logs, strict=True)]
+    ps = [_p(p_above(mean, 0.0), v, len(v) - over) for mean, v, over in zip(means, logs, beyond, strict=True)]
+    kept_ps = [_p(p_below(mean, 0.0), v, over) for mean, v, over in zip(means, logs, beyond, strict=True)]
     right = [k for k, pair in enumerate(pairs) if not pair.wrong]
     adjusted = dict(zip(right, holm([ps[k] for k in right]), strict=True))
     kept = dict(zip(right, holm([kept_ps[k] for k in right]), strict=True))
     violated, holds = spent(rules.alpha, place)
     verdicts = []
     for k, (pair, values) in enumerate(zip(pairs, logs, strict=True)):
-        launches, beyond = len(values), sum(value > limit for value in values)
-        few_within = count_tail(launches, launches - beyond, INDEPENDENT)
-        holm_p = max(adjusted.get(k, 1.0), few_within)
         verdict: Verdict = "UNCLEAR"
         if pair.wrong:
             verdict = "WRONG"
-        elif violated and holm_p <= violated:
+        elif violated and adjusted[k] <= violated:
             verdict = "VIOLATED"
-        elif max(kept[k], count_tail(launches, beyond, INDEPENDENT)) <= holds:
+        elif kept[k] <= holds:
             verdict = "HOLDS"
-        sides, p = (_mean(pair.left_us), _mean(pair.right_us)), max(ps[k], few_within)
+        sides, p = (_mean(pair.left_us), _mean(pair.right_us)), (ps[k], adjusted.get(k, 1.0))
         ratio, low, high = _median_interval(values)
-        verdicts.append(Judged(pair, verdict, *sides, ratio, low, high, p, holm_p, launches, beyond, place[0]))
+        verdicts.append(Judged(pair, verdict, *sides, ratio, low, high, *p, len(values), beyond[k], place[0]))
     return verdicts
 
 
-def _p(mean: Estimate, values: Sequence[float], tail: Callable[[Estimate, float], float]) -> float:
-    """The p-value of a guarded mean. Launches that are all alike show no spread: there the count stands for it."""
-    p = tail(mean, 0.0)
-    return max(p, count_tail(len(values), 0, INDEPENDENT)) if len(set(values)) == 1 else p
+def _p(of_mean: float, values: Sequence[float], other_side: int) -> float:
+    """The larger p-value of mean and count. Launches that are all alike have no spread: there the count is alone."""
+    return max(of_mean, count_tail(len(values), other_side, INDEPENDENT))
 
 
-def fewest(alpha: float, rounds: int) -> int:
-    """Compute the fewest launches of a round that can show that a guideline holds.
+def fewest(alpha: float, rounds: int, cells: int) -> int:
+    """Compute the fewest launches of a round that can show that all of so many guidelines hold.
 
-    >>> fewest(0.01, 3), fewest(0.01, 1)
-    (9, 7)
+    >>> fewest(0.01, 3, 1), fewest(0.01, 3, 195), fewest(0.01, 1, 1)
+    (9, 16, 7)
     """
-    return fewest_launches(spent(alpha, (1, rounds))[1], INDEPENDENT)
+    return fewest_launches(spent(alpha, (1, rounds))[1] / cells, INDEPENDENT)
 
 
 def _median_interval(logs: Sequence[float]) -> tuple[float, float, float]:

@@ -12,25 +12,37 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from omb_py.results.checks.guidelines import Pair, Rules, judge
+from omb_py.orchestrate.checks.guidelines import DEFAULT_LAUNCHES
+from omb_py.results.checks.guidelines import Pair, Rules, fewest, judge
+from omb_py.results.statistics.sequential import GUIDELINE
 from tests.bench.accept_errors import rate
-from tests.bench.launch_effects import EFFECTS, Draw
+from tests.bench.launch_effects import EFFECTS, Draw, bimodal
 
 REPORTS: Mapping[int, int] = {1: 1000, 10: 200, 195: 25, 1000: 5}
 """Cells of a report -> reports that are drawn."""
-LAUNCHES = (10, 10, 20)
-"""Fresh launches of each round."""
+KINDS: Mapping[str, Draw] = {
+    **EFFECTS,
+    "45 % twice as slow": bimodal(0.45, 2.0),
+    "45 % twice as fast": bimodal(0.45, 0.5),
+}
+
+
+def rounds_of(cells: int) -> list[int]:
+    """Fresh launches of each round, as many as ``omb-py guidelines`` makes of so many cells."""
+    rules = Rules()
+    first = max(DEFAULT_LAUNCHES, fewest(rules.alpha, rules.rounds, cells))
+    return [first * GUIDELINE.batches(number) for number in range(1, rules.rounds + 1)]
 
 
 def false_words(draw: Draw, cells: int, reports: int) -> tuple[int, int]:
     """Reports with any HOLDS, and with any VIOLATED, in any round, where the median of every ratio is at the limit."""
-    rng, rules = np.random.default_rng(6), Rules()
+    rng, rules, rounds = np.random.default_rng(6), Rules(), rounds_of(cells)
     holds = violated = 0
     for _ in range(reports):
         words: set[str] = set()
-        for number, launches in enumerate(LAUNCHES, 1):
+        for number, launches in enumerate(rounds, 1):
             logs = draw(rng, cells, launches) + math.log1p(rules.delta)
-            words |= {judged.verdict for judged in judge(_pairs(logs), rules, (number, len(LAUNCHES)))}
+            words |= {judged.verdict for judged in judge(_pairs(logs), rules, (number, len(rounds)))}
         holds += "HOLDS" in words
         violated += "VIOLATED" in words
     return holds, violated
@@ -38,13 +50,13 @@ def false_words(draw: Draw, cells: int, reports: int) -> tuple[int, int]:
 
 def words_at(draw: Draw, ratio: float, reports: int, cells: int = 10) -> tuple[int, int]:
     """Cells that HOLD and that are VIOLATED after all rounds, in reports of ten cells with this median ratio."""
-    rng, rules = np.random.default_rng(7), Rules()
+    rng, rules, rounds = np.random.default_rng(7), Rules(), rounds_of(cells)
     holds = violated = 0
     for _ in range(reports):
         left = cells
-        for number, launches in enumerate(LAUNCHES, 1):
+        for number, launches in enumerate(rounds, 1):
             if left:
-                judged = judge(_pairs(draw(rng, left, launches) + math.log(ratio)), rules, (number, len(LAUNCHES)))
+                judged = judge(_pairs(draw(rng, left, launches) + math.log(ratio)), rules, (number, len(rounds)))
                 holds += sum(one.verdict == "HOLDS" for one in judged)
                 violated += sum(one.verdict == "VIOLATED" for one in judged)
                 left = sum(one.verdict == "UNCLEAR" or (number == 1 and one.verdict != "HOLDS") for one in judged)
@@ -57,7 +69,7 @@ def _pairs(logs: np.ndarray) -> list[Pair]:
 
 
 def main(only: str = "") -> None:
-    effects = {name: draw for name, draw in EFFECTS.items() if name.startswith(only)}
+    effects = {name: draw for name, draw in KINDS.items() if name.startswith(only)}
     print(
         "| launches, the median ratio at the limit | "
         + " | ".join(f"{m} cells: any HOLDS, any VIOLATED" for m in REPORTS)

@@ -219,7 +219,7 @@ def _accept_others(place: Place) -> str:
 
 
 def _guidelines(place: Place) -> str:
-    line = "guidelines {} --backend mock -n 4 -m 8:64:8 -i 4 -x 1 --launches 10 --seed 3 --mock noise=0.02 --store s"
+    line = "guidelines {} --backend mock -n 4 -m 8:64:8 -i 4 -x 1 --launches 11 --seed 3 --mock noise=0.02 --store s"
     return place.shown(
         *(f"{line.format('gl5 gl9')} --format {form}" for form in FORMS),
         line.format("patterns").replace("8:64:8", "8:8") + " --quiet --looks 1",

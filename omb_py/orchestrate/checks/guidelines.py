@@ -20,11 +20,14 @@ from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.printers import Kept
 from omb_py.orchestrate.running.run import new_run, start
 from omb_py.results.checks.guideline_report import Report, report_of
-from omb_py.results.checks.guidelines import ROUND_TAG, Rules
+from omb_py.results.checks.guidelines import ROUND_TAG, Rules, fewest
 from omb_py.results.statistics.sequential import GUIDELINE
 from omb_py.suites.guidelines.patterns import GUIDELINES, MONOTONY, PATTERNS, SPLIT, Guideline, lacks
 
+AS_NEEDED = 0
+"""Number of launches of a request that leaves it to :func:`check_guidelines`."""
 DEFAULT_LAUNCHES = 10
+"""Launches of a round where few cells need no more."""
 DEFAULT_SIZES = "8:512K:16"
 FEWEST = 2
 GROUPS: Mapping[str, tuple[Guideline, ...]] = {"patterns": PATTERNS, "monotony": MONOTONY, "split": SPLIT}
@@ -87,7 +90,8 @@ def check_guidelines(
     """Measure guidelines and judge them; every launch is stored, under one run.
 
     Args:
-        request: options of the launches; its benchmark is ignored.
+        request: options of the launches; its benchmark is ignored. Launches of :data:`AS_NEEDED` are
+            :data:`DEFAULT_LAUNCHES`, or as many as can show that all of its cells hold.
         words: names of guidelines (:func:`chosen`).
         rules: rules of the verdicts, declared before the first launch.
         within_s: seconds after which no launch begins; the first round stops at half of them. What is undecided then
@@ -99,7 +103,7 @@ def check_guidelines(
         EnvironmentProblem, Interrupted: a launch failed, or the user pressed Ctrl-C. What was measured is kept, and the
             message says where.
     """
-    if request.launches < FEWEST:
+    if request.launches < FEWEST and request.launches != AS_NEEDED:
         raise UsageError(
             f"--launches {request.launches}: at least {FEWEST} launches are needed: --launches {DEFAULT_LAUNCHES}"
         )
@@ -112,12 +116,18 @@ def check_guidelines(
         raise UsageError(
             f"{joined.launcher} has started this process, but omb-py guidelines starts ranks itself: leave it out"
         )
-    shared = replace(request, format=SILENT, ranks=request.ranks or DEFAULT_RANKS)
+    shared = replace(
+        request, format=SILENT, ranks=request.ranks or DEFAULT_RANKS, launches=request.launches or DEFAULT_LAUNCHES
+    )
     fit, skipped = able(chosen(words), shared)
+    if request.launches == AS_NEEDED:
+        cells = sum(len(of_side) for each in fit for of_side in each.cells.values())
+        launches = max(DEFAULT_LAUNCHES, fewest(rules.alpha, rules.rounds, cells))
+        fit = [replace(each, request=replace(each.request, launches=launches)) for each in fit]
     plans = plan_all(fit)
     kept = Kept()
     run = replace(new_run(shared, plans), printer=kept, where=where)
-    run.note(f"{len(fit)} guidelines, {len(plans[0].cells)} cells a launch, {request.launches} launches")
+    run.note(f"{len(fit)} guidelines, {len(plans[0].cells)} cells a launch, {fit[0].request.launches} launches")
     began = time.monotonic()
     until = began + within_s if within_s else None
     report = Report([], rules)

@@ -26,7 +26,7 @@ from tests.support.jenkins import violations
 times = st.floats(0.5, 500).map(lambda x: round(x, 6))
 
 
-def pair(ratio: float, launches: int = 8, spread: float = 0.02, seed: int = 1, **more: Any) -> Pair:
+def pair(ratio: float, launches: int = 10, spread: float = 0.02, seed: int = 1, **more: Any) -> Pair:
     draw = np.random.default_rng(seed).normal(math.log(ratio), spread, launches)
     right = (10.0,) * launches
     return Pair("gl5_allreduce", "allreduce ≤ reduce + bcast", 8, tuple(10 * np.exp(draw)), right, **more)
@@ -74,11 +74,11 @@ def test_one_launch_says_nothing_and_no_spread_says_all() -> None:
 
 
 def test_launches_that_are_all_alike_are_counted_where_cells_are_many() -> None:
-    """A coarse clock makes eight launches alike by chance; in one of a hundred cells that is no wonder."""
-    wide = [pair(1.1, seed=k) for k in range(100)]
-    alike = judge([pair(1.5, spread=0), *wide], Rules(delta=0.2))[0]
+    """A coarse clock makes ten launches alike by chance; in one of a hundred cells that is no wonder."""
+    wide = [pair(1.1, launches=14, seed=k) for k in range(100)]
+    alike = judge([pair(1.5, launches=10, spread=0), *wide], Rules(delta=0.2))[0]
     assert alike.verdict == "UNCLEAR" and alike.p == pytest.approx(0.5**alike.launches)
-    assert judge([pair(1.5, spread=1e-6), *wide], Rules(delta=0.2))[0].verdict == "VIOLATED"
+    assert judge([pair(1.5, launches=14, spread=0), *wide], Rules(delta=0.2))[0].verdict == "VIOLATED"
 
 
 def bimodal(seed: int, launches: int, factor: float = 2.0, share: float = 0.1) -> Pair:
@@ -103,6 +103,24 @@ def test_two_modes_nearly_as_frequent_mislead_a_mean_and_not_the_count(factor: f
     """One cell a report, 45 of 100 launches of the other mode: by the mean alone a third of the reports would err."""
     wrong = sum(judge([bimodal(seed, 40, factor, 0.45)], Rules())[0].verdict != "UNCLEAR" for seed in range(300))
     assert wrong <= stats.binom.ppf(0.999, 300, 0.02)
+
+
+@pytest.mark.parametrize("factor", [2.0, 0.5])
+def test_many_cells_of_two_modes_have_as_few_false_words_as_one(factor: float) -> None:
+    """The count alone knows of two modes, so it has to be corrected for twenty cells: one report in fifty may err."""
+    wrong = 0
+    for report in range(100):
+        family = [bimodal(1000 * report + k, 22, factor, 0.45) for k in range(20)]
+        wrong += any(one.verdict != "UNCLEAR" for one in judge(family, Rules()))
+    assert wrong <= stats.binom.ppf(0.999, 100, 0.02)
+
+
+def test_as_many_launches_as_the_cells_need_show_that_all_hold() -> None:
+    """One fewer cannot show it, whatever they are: 2⁻ⁿ is the chance of n launches on one side of their median."""
+    needed = guidelines.fewest(0.01, 1, 20)
+    for launches, word in ((needed - 1, "UNCLEAR"), (needed, "HOLDS")):
+        family = [pair(0.9, launches=launches, seed=k) for k in range(20)]
+        assert {one.verdict for one in judge(family, Rules())} == {word}
 
 
 def test_one_slow_launch_does_not_hide_a_violation() -> None:
