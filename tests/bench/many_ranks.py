@@ -75,7 +75,8 @@ def launch(
     from omb_py.orchestrate.running.run import new_run, spec_of
 
     with tempfile.TemporaryDirectory() as store:
-        request = Request("barrier", ("mpi",), ranks=ranks, iterations=str(iterations), store=Path(store), quiet=True)
+        few = {"iterations": str(iterations), "warmup": 1}
+        request = Request("barrier", ("mpi",), ranks=ranks, store=Path(store), quiet=True, **few)
         plans = plan_all([narrowed(request, capabilities_of(request.backends))])
         run = new_run(request, plans)
         command = command_for(
