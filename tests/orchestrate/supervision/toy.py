@@ -15,7 +15,7 @@ from omb_py.orchestrate.supervision.supervisor import Handlers, Outcome, Supervi
 from tests.orchestrate.supervision.peers import PATIENCE_S
 
 TOY = """
-import json, os, signal, socket, sys, time
+import json, os, signal, socket, sys, threading, time
 from omb_py.engine.rank.link import Link
 from omb_py.orchestrate.supervision import processes
 from omb_py.orchestrate.supervision.agent_start import agent_of_this_node
@@ -55,9 +55,11 @@ def rank_main(mode, rank, size, folder):
         if mode == "rank 0 dies": os.kill(os.getpid(), signal.SIGKILL)
     if mode.startswith("loses its agent") and rank == 0:
         for k in range(20): link.send("cell", index=0, value=k, text="x" * 10_000)
+        killing = threading.Timer(0.2 * mode.endswith("stopped"), os.kill, (agent(), signal.SIGKILL))
         if mode.endswith("stopped"): os.kill(agent(), signal.SIGSTOP)
-        for k in range(20, 40): link.send("cell", index=0, value=k)
-        os.kill(agent(), signal.SIGKILL)
+        killing.start()  # for a rank that waits until the agent takes more
+        for k in range(20, 40): link.send("cell", index=0, value=k, text="x" * 10_000)
+        killing.join()
         for k in range(40, 60): link.send("cell", index=0, value=k)
     if mode == "usage" and victim: link.send("error", code=2, text="-i must be at least 1")
     if mode == "environment" and victim: link.send("error", code=3, text="no memory")
