@@ -62,7 +62,7 @@ def test_both_programs_get_the_same_sizes_and_repetitions(tmp_path: Path) -> Non
         *("-n", "2", str(tmp_path / "bin" / "IMB-MPI1"), "-iter", "500", "-msglen", str(tmp_path / "lengths")),
         *("-iter_policy", "off", "-npmin", "2", "PingPing"),
     ]
-    assert pair["omb-py"][5:12] == ["omb_py", "pingping", "-m", "8,64", "-i", "500", "--format"]
+    assert pair["omb-py"][5:14] == ["omb_py", "pingping", "-m", "8,64", "-x", "1000", "-i", "500", "--format"]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_both_programs_get_the_same_sizes_and_repetitions(tmp_path: Path) -> Non
         ("put_bw", ["-aggregate_mode", "aggregate", "Unidir_put"], ["-s", "flush"]),
         ("put_latency", ["-aggregate_mode", "non_aggregate", "Unidir_put"], ["-s", "flush"]),
         ("get_acc_latency", ["-aggregate_mode", "non_aggregate", "Get_accumulate"], ["-s", "flush"]),
-        ("all_put_all", ["2", "All_put_all"], ["100", "--format"]),
+        ("all_put_all", ["2", "All_put_all"], ["100", "-w"]),
     ],
 )
 def test_one_sided_tables_are_those_of_one_mode_with_passive_targets(

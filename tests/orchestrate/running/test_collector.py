@@ -1,7 +1,9 @@
-"""Notes that follow the results."""
+"""What the parent does with the cells of a launch."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -31,3 +33,26 @@ def test_an_overlap_of_nothing_is_explained_once_a_benchmark() -> None:
 
 def test_where_something_is_hidden_or_nothing_could_be_nothing_is_said() -> None:
     assert notes(row("iallreduce", 12.5), row("allreduce", None)) == []
+
+
+CELLS = """
+import sys
+from omb_py.cli import main
+from omb_py.orchestrate.running.collector import Collector
+
+take = Collector.cell
+
+def cell(collector, message):
+    before = set(sys.modules)
+    take(collector, message)
+    print("loaded by a row:", sorted(set(sys.modules) - before), file=sys.stderr)
+
+Collector.cell = cell
+sys.exit(main("allreduce --backend mock -m 8,16 -i 5 --no-store".split()))
+"""
+
+
+def test_the_first_row_loads_nothing_beside_the_second_cell() -> None:
+    """Where each core has a rank, what the parent computes while the next cell is measured is in its samples."""
+    done = subprocess.run([sys.executable, "-c", CELLS], capture_output=True, text=True, check=True)
+    assert done.stderr.splitlines().count("loaded by a row: []") == 2, done.stderr
