@@ -19,6 +19,8 @@ from tests.support.machines.mpi import ROOT, environment
 
 ALONE_S = 1.0
 """How long the other ranks go on when one has failed."""
+LOADED = 5
+"""A machine that others load may take as many times as long."""
 SOURCE = ROOT / "tests" / "standin" / "nccl.c"
 
 
@@ -69,7 +71,7 @@ def start(module: str, ranks: int, timeout_s: float, *arguments: Any, old: bool 
         )
         for rank in range(ranks)
     ]
-    deadline = time.monotonic() + timeout_s
+    deadline = time.monotonic() + timeout_s * LOADED
     try:
         while None in [child.poll() for child in children] and time.monotonic() < deadline:
             if any(child.returncode for child in children):
