@@ -338,7 +338,7 @@ def guidelines(
         UsageError: a word is unknown, or there are too few launches.
         EnvironmentProblem: the backend can do none of the guidelines.
     """
-    from omb_py.orchestrate.checks.guidelines import AS_NEEDED, DEFAULT_SIZES, check_guidelines
+    from omb_py.orchestrate.checks.guidelines import DEFAULT_SIZES, check_guidelines
     from omb_py.results.checks.guideline_report import exit_code, headline
     from omb_py.results.checks.guidelines import Rules
 
@@ -354,7 +354,6 @@ def guidelines(
         sizes=sizes or DEFAULT_SIZES,
         iterations=iterations,
         warmup=warmup,
-        launches=launches or AS_NEEDED,
         validate=validate,
         store=None if store is None else Path(store),
         tags=dict(tags),
@@ -363,7 +362,8 @@ def guidelines(
         quiet=quiet,
         settings={"mock": mock},
     )
-    report = check_guidelines(request, [word.lower() for word in which], Rules(alpha, delta, rounds), within)
+    rules = Rules(alpha, delta, rounds)
+    report = check_guidelines(request, [word.lower() for word in which], rules, launches, within)
     verdicts = tuple(
         GuidelineVerdict(j.pair.name, j.pair.size_bytes, j.verdict, j.left_us, j.right_us, j.ratio, j.low, j.high)
         for j in report.judged

@@ -217,6 +217,8 @@ class TestOnSimulatedRanks:
         (verdict,) = check.verdicts
         assert (verdict.name, verdict.size_bytes, verdict.verdict) == ("gl5_allreduce", 8, "HOLDS")
         assert verdict.left_us < verdict.right_us and check.exit_code == 0 and check.skipped == {}
+        with pytest.raises(omb_py.UsageError, match="--launches 0: at least 2"):
+            omb_py.guidelines(["gl5"], backend="mock", launches=0)
 
     def test_links_are_swept(self, tmp_path: Path) -> None:
         check = omb_py.links(

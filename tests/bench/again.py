@@ -12,11 +12,11 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 from omb_py.engine.measuring.cache_rotation import CACHE_BYTES
+from tests.bench.computing import beside
 from tests.bench.shuffled import VARIABLE as ORDER
 
 LOAD = "a load of four"
@@ -28,18 +28,6 @@ MACHINES: dict[str, dict[str, str]] = {
     "8 MiB of cache": {CACHE_BYTES: str(8 << 20)},
 }
 """What differs -> the variables that make it so."""
-
-
-@contextmanager
-def beside(processes: int) -> Iterator[None]:
-    """Keep so many processes computing."""
-    started = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(processes)]
-    try:
-        yield
-    finally:
-        for process in started:
-            process.kill()
-            process.wait()
 
 
 def passed(output: str) -> list[int]:

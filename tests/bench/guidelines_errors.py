@@ -12,8 +12,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from omb_py.orchestrate.checks.guidelines import DEFAULT_LAUNCHES
-from omb_py.results.checks.guidelines import Pair, Rules, fewest, judge
+from omb_py.orchestrate.checks.guidelines import launches_for
+from omb_py.results.checks.guidelines import Pair, Rules, judge
 from omb_py.results.statistics.sequential import GUIDELINE
 from tests.bench.accept_errors import rate
 from tests.bench.launch_effects import EFFECTS, Draw, bimodal
@@ -30,7 +30,7 @@ KINDS: Mapping[str, Draw] = {
 def rounds_of(cells: int) -> list[int]:
     """Fresh launches of each round, as many as ``omb-py guidelines`` makes of so many cells."""
     rules = Rules()
-    first = max(DEFAULT_LAUNCHES, fewest(rules.alpha, rules.rounds, cells))
+    first = launches_for(cells, rules)
     return [first * GUIDELINE.batches(number) for number in range(1, rules.rounds + 1)]
 
 

@@ -92,14 +92,14 @@ def main() -> int:
         backends=(given.backend,),
         ranks=given.ranks,
         sizes=given.sizes,
-        launches=given.launches,
         store=given.store,
         settings={"mock": given.mock},
     )
     reports = []
     for number in range(given.repeats):
         began = time.monotonic()
-        report = check_guidelines(request, given.which, Rules(rounds=given.rounds), given.minutes * 60 / given.repeats)
+        rules, within = Rules(rounds=given.rounds), given.minutes * 60 / given.repeats
+        report = check_guidelines(request, given.which, rules, given.launches, within)
         took = f"{time.monotonic() - began:.0f} s"
         print(f"{number + 1}: {measured_text(report)}, {took}: {headline(report)}", flush=True)
         reports.append(report)

@@ -8,18 +8,16 @@ in seconds since the command. Exit code 1 when a launch failed, or ranks had to 
 from __future__ import annotations
 
 import argparse
-import contextlib
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from omb_py.engine.rank.link import AGENTS_VARIABLE
 from omb_py.orchestrate.launching.launchers import command_for
 from omb_py.orchestrate.supervision.supervisor import Handlers, Supervisor
+from tests.bench.computing import beside
 from tests.support.machines.mpi import YIELD, environment
 
 TIMEOUT_S = 900.0
@@ -102,18 +100,6 @@ def launch(
         return marks, outcome.notes
 
 
-@contextlib.contextmanager
-def load(processes: int) -> Iterator[None]:
-    """Keep so many processes busy meanwhile."""
-    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(processes)]
-    try:
-        yield
-    finally:
-        for process in busy:
-            process.kill()
-            process.wait()
-
-
 def main() -> int:
     """Launch, print, judge."""
     from omb_py.errors import OmbError
@@ -129,7 +115,7 @@ def main() -> int:
     chosen = parser.parse_args()
     failed = 0
     print(f"{'ranks':>6} {'first':>8} {'last':>8} {'joined':>8} {'cell':>8} {'ended':>8}  s since the command")
-    with load(chosen.load):
+    with beside(chosen.load):
         for ranks in map(int, chosen.ranks.split(",")):
             try:
                 marks, notes = launch(ranks, chosen.iterations, chosen.timeout, chosen.agent)

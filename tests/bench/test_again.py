@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import subprocess
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 
@@ -13,11 +14,13 @@ from tests.bench import again
 
 
 @pytest.mark.parametrize("codes", [[0] * 6, [0, 0, 2, 0, 0, 0]])
-def test_a_series(codes: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:  # type: ignore[no-untyped-def]
+def test_a_series(
+    codes: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     left = iter(codes)
     asked: list[dict[str, str]] = []
 
-    def make(words, *, stdout, stderr, env) -> int:  # type: ignore[no-untyped-def]
+    def make(words: list[str], *, stdout: TextIO, stderr: int, env: dict[str, str]) -> int:
         asked.append(env)
         stdout.write("==== 120 passed, 4 skipped in 3.1s ====\n1 failed, 17 passed, 9 deselected in 2s\n")
         return next(left)
@@ -33,12 +36,3 @@ def test_a_series(codes: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert loads == [0, 4, 0, 0, 0, 0]
     assert [env.get(CACHE_BYTES) for env in asked[3:5]] == [str(480 << 20), str(8 << 20)]
     assert "shuffled" in asked[2]["PYTEST_ADDOPTS"] and asked[2][again.ORDER] == "3"
-
-
-def test_what_computes_beside_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    started: list[subprocess.Popen[bytes]] = []
-    start = subprocess.Popen
-    monkeypatch.setattr(subprocess, "Popen", lambda words: started.append(start(words)) or started[-1])
-    with again.beside(2):
-        assert [process.poll() for process in started] == [None, None]
-    assert [process.returncode for process in started] == [-9, -9]

@@ -16,7 +16,7 @@ from omb_py.cli.option_params import measuring_options
 from omb_py.cli.output import check_files, report_options, write_report
 from omb_py.cli.param_types import Parsed, whole
 from omb_py.grammar.values import parse_duration, parse_fraction
-from omb_py.orchestrate.checks.guidelines import AS_NEEDED, DEFAULT_LAUNCHES, DEFAULT_SIZES, GROUPS, check_guidelines
+from omb_py.orchestrate.checks.guidelines import DEFAULT_LAUNCHES, DEFAULT_SIZES, GROUPS, check_guidelines
 from omb_py.results.checks.guideline_report import document_of
 from omb_py.results.checks.guidelines import Rules
 from omb_py.suites.guidelines.patterns import PATTERNS
@@ -122,7 +122,8 @@ def run_guidelines(
     """Check the guidelines and show the report; the exit code."""
     check_files(output)
     request = request_of(PATTERNS[0].benchmark, given)
-    request = replace(request, sizes=request.sizes or DEFAULT_SIZES, launches=launches or AS_NEEDED)
-    report = check_guidelines(request, [text.lower() for text in words], Rules(alpha, delta, rounds), within)
+    request = replace(request, sizes=request.sizes or DEFAULT_SIZES)
+    rules = Rules(alpha, delta, rounds)
+    report = check_guidelines(request, [text.lower() for text in words], rules, launches, within)
     document = replace(document_of(report), simulated=in_process(request.backends))
     return write_report(document, form, output)

@@ -24,8 +24,6 @@ from omb_py.results.checks.guidelines import ROUND_TAG, Rules, fewest
 from omb_py.results.statistics.sequential import GUIDELINE
 from omb_py.suites.guidelines.patterns import GUIDELINES, MONOTONY, PATTERNS, SPLIT, Guideline, lacks
 
-AS_NEEDED = 0
-"""Number of launches of a request that leaves it to :func:`check_guidelines`."""
 DEFAULT_LAUNCHES = 10
 """Launches of a round where few cells need no more."""
 DEFAULT_SIZES = "8:512K:16"
@@ -84,16 +82,26 @@ def able(guidelines: Sequence[Guideline], request: Request) -> tuple[list[Checke
     return fit, skipped
 
 
+def launches_for(cells: int, rules: Rules) -> int:
+    """How many launches the first round has: :data:`DEFAULT_LAUNCHES`, or as many as can show that all cells hold."""
+    return max(DEFAULT_LAUNCHES, fewest(rules.alpha, rules.rounds, cells))
+
+
 def check_guidelines(
-    request: Request, words: Sequence[str], rules: Rules, within_s: float | None = None, where: Where = HERE
+    request: Request,
+    words: Sequence[str],
+    rules: Rules,
+    launches: int | None = None,
+    within_s: float | None = None,
+    where: Where = HERE,
 ) -> Report:
     """Measure guidelines and judge them; every launch is stored, under one run.
 
     Args:
-        request: options of the launches; its benchmark is ignored. Launches of :data:`AS_NEEDED` are
-            :data:`DEFAULT_LAUNCHES`, or as many as can show that all of its cells hold.
+        request: options of the launches; its benchmark and its number of launches are ignored.
         words: names of guidelines (:func:`chosen`).
         rules: rules of the verdicts, declared before the first launch.
+        launches: launches of the first round. None: :func:`launches_for` its cells.
         within_s: seconds after which no launch begins; the first round stops at half of them. What is undecided then
             stays UNCLEAR. None: no limit.
         where: Python and environment of the ranks.
@@ -103,10 +111,8 @@ def check_guidelines(
         EnvironmentProblem, Interrupted: a launch failed, or the user pressed Ctrl-C. What was measured is kept, and the
             message says where.
     """
-    if request.launches < FEWEST and request.launches != AS_NEEDED:
-        raise UsageError(
-            f"--launches {request.launches}: at least {FEWEST} launches are needed: --launches {DEFAULT_LAUNCHES}"
-        )
+    if launches is not None and launches < FEWEST:
+        raise UsageError(f"--launches {launches}: at least {FEWEST} launches are needed: --launches {DEFAULT_LAUNCHES}")
     if not 1 <= rules.rounds <= GUIDELINE.most_rounds:
         raise UsageError(f"--rounds {rules.rounds}: 1 to {GUIDELINE.most_rounds}")
     if len(request.backends) > 1:
@@ -117,12 +123,11 @@ def check_guidelines(
             f"{joined.launcher} has started this process, but omb-py guidelines starts ranks itself: leave it out"
         )
     shared = replace(
-        request, format=SILENT, ranks=request.ranks or DEFAULT_RANKS, launches=request.launches or DEFAULT_LAUNCHES
+        request, format=SILENT, ranks=request.ranks or DEFAULT_RANKS, launches=launches or DEFAULT_LAUNCHES
     )
     fit, skipped = able(chosen(words), shared)
-    if request.launches == AS_NEEDED:
-        cells = sum(len(of_side) for each in fit for of_side in each.cells.values())
-        launches = max(DEFAULT_LAUNCHES, fewest(rules.alpha, rules.rounds, cells))
+    if launches is None:
+        launches = launches_for(sum(len(of_side) for each in fit for of_side in each.cells.values()), rules)
         fit = [replace(each, request=replace(each.request, launches=launches)) for each in fit]
     plans = plan_all(fit)
     kept = Kept()

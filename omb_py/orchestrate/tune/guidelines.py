@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from omb_py.errors import Interrupted, OmbError
 from omb_py.options.request import Request
-from omb_py.orchestrate.checks.guidelines import AS_NEEDED, check_guidelines
+from omb_py.orchestrate.checks.guidelines import check_guidelines
 from omb_py.orchestrate.launching.rank_environment import HERE, Where
 from omb_py.orchestrate.tune.launches import Launcher
 from omb_py.orchestrate.tune.proof import sizes_text
@@ -77,5 +77,5 @@ def _checked(
         return None
     within = launcher.left_s if math.isfinite(launcher.left_s) else None
     plain = replace(request, op=None, in_place=False, dtypes=(), workload=None, validate=False)
-    wanted = replace(plain, sizes=sizes_text(sizes), launches=AS_NEEDED)
-    return check_guidelines(wanted, names, Rules(), within, where)
+    wanted = replace(plain, sizes=sizes_text(sizes))
+    return check_guidelines(wanted, names, Rules(), within_s=within, where=where)

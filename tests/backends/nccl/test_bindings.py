@@ -73,7 +73,7 @@ def _cells(binding: str) -> list[Cell]:
 @cache
 def _measured() -> list[tuple[Cell, dict[str, Any]]]:
     wanted = [cell for binding in PYTHON for cell in _cells(binding)]
-    found = report("tests.support.sessions.nccl_cells", 2, 100, wanted, OMB_PY_SIM_DELAY_US="50", PYTHONPATH=PATH)
+    found = report("tests.support.sessions.nccl_cells", 2, wanted, OMB_PY_SIM_DELAY_US="50", PYTHONPATH=PATH)
     return list(zip(wanted, found, strict=True))
 
 
@@ -140,7 +140,7 @@ def test_a_binding_takes_the_settings_that_its_package_knows() -> None:
         {"binding": "cupy", "benchmark": "comm_split", "size": 0, "timing": "isolated"},
     ]
     cells = [{"benchmark": "allreduce", "size": 4096, **cell} for cell in cells]
-    *done, ctas, split = report("tests.support.sessions.nccl_cells", 2, 60, cells, PYTHONPATH=PATH)
+    *done, ctas, split = report("tests.support.sessions.nccl_cells", 2, cells, PYTHONPATH=PATH)
     assert [one.get("wrong") for one in done] == [0] * len(done), done
     said = [tuple(one["marks"][f"{what}_used"] for what in ("algorithm", "protocol", "channels")) for one in done]
     assert said == [

@@ -51,7 +51,7 @@ FORMS = [
 @pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_every_byte_is_right_in_every_type_and_form(ranks: int) -> None:
     cells: list[dict[str, Any]] = [*EVERY, *FORMS]
-    done = report("tests.support.sessions.nccl_cells", ranks, 100, cells, OMB_PY_SIM_DELAY_US="50")
+    done = report("tests.support.sessions.nccl_cells", ranks, cells, OMB_PY_SIM_DELAY_US="50")
     assert [(cell, one) for cell, one in zip(cells, done, strict=True) if one.get("wrong") != 0] == []
 
 
@@ -65,7 +65,7 @@ def test_the_python_bindings_average_too() -> None:
         for binding in ("cupy", "nccl4py", "torch")
     ]
     python = {"PYTHONPATH": STAND_INS["PYTHONPATH"]}
-    done = report("tests.support.sessions.nccl_cells", 2, 100, cells, OMB_PY_SIM_DELAY_US="50", **python)
+    done = report("tests.support.sessions.nccl_cells", 2, cells, OMB_PY_SIM_DELAY_US="50", **python)
     assert [one.get("wrong") for one in done] == [0, 0, 0], done
 
 
@@ -73,7 +73,7 @@ def test_the_python_bindings_average_too() -> None:
 @pytest.mark.mpi
 def test_a_wrong_factor_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     cells = [{"benchmark": "allreduce", "size": SIZE, "dtype": "float32", "op": op} for op in ("avg", "mulsum")]
-    done = report("tests.support.sessions.nccl_cells", 2, 60, cells, STANDIN_FACTOR="0.75")
+    done = report("tests.support.sessions.nccl_cells", 2, cells, STANDIN_FACTOR="0.75")
     assert all(one["wrong"] > SIZE / 8 for one in done)
 
 

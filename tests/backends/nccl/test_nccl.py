@@ -84,7 +84,6 @@ def _measured(ranks: int, old: bool) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = report(
         "tests.support.sessions.nccl_cells",
         ranks,
-        100,
         wanted,
         old=old,
         OMB_PY_SIM_DELAY_US="50",
@@ -128,7 +127,7 @@ def test_what_an_older_version_lacks_is_grouped_and_says_so() -> None:
 @pytest.mark.mpi
 def test_a_wrong_byte_is_found() -> None:
     (done,) = report(
-        "tests.support.sessions.nccl_cells", 2, 60, [{"benchmark": "allreduce", "size": 64}], STANDIN_FAIL="wrong:2@1"
+        "tests.support.sessions.nccl_cells", 2, [{"benchmark": "allreduce", "size": 64}], STANDIN_FAIL="wrong:2@1"
     )
     assert done["wrong"] > 0
 
@@ -172,7 +171,7 @@ def test_errors_end_the_run_with_the_librarys_own_words(fault: str, says: str) -
 def test_graphs_are_destroyed_before_their_communicator() -> None:
     """The stand-in ends a process that destroys a communicator of which a graph has work; NCCL would not return."""
     cell = {"benchmark": "allreduce", "timing": "graph", "batch": 4}
-    found = report("tests.support.sessions.nccl_cells", 2, 60, [{**cell, "size": size} for size in (64, 4096)])
+    found = report("tests.support.sessions.nccl_cells", 2, [{**cell, "size": size} for size in (64, 4096)])
     assert [done["wrong"] for done in found] == [0, 0]
 
 
@@ -284,9 +283,9 @@ def test_a_rank_has_no_core_of_its_own_which_its_threads_would_share() -> None:
 @pytest.mark.mpi
 def test_ranks_share_a_device_only_where_they_may() -> None:
     cell = {"benchmark": "allreduce", "size": 64}
-    refused = start("tests.support.sessions.nccl_cells", 2, 60, [cell], OMB_PY_SIM_DEVICES="1")
+    refused = start("tests.support.sessions.nccl_cells", 2, [cell], OMB_PY_SIM_DEVICES="1")
     assert any("--share-device" in err for _, _, err in refused)
-    (done,) = report("tests.support.sessions.nccl_cells", 2, 60, [{**cell, "share": True}], OMB_PY_SIM_DEVICES="1")
+    (done,) = report("tests.support.sessions.nccl_cells", 2, [{**cell, "share": True}], OMB_PY_SIM_DEVICES="1")
     assert (done["wrong"], done["marks"]["ranks_per_device"]) == (0, "2")
 
 

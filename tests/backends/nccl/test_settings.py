@@ -65,9 +65,7 @@ CELLS: tuple[Cell, ...] = (
 
 @cache
 def _measured(version: str) -> dict[str, Any]:
-    found = report(
-        "tests.support.sessions.nccl_cells", 2, 100, CELLS, OMB_PY_SIM_DELAY_US="50", STANDIN_VERSION=version
-    )
+    found = report("tests.support.sessions.nccl_cells", 2, CELLS, OMB_PY_SIM_DELAY_US="50", STANDIN_VERSION=version)
     return {str(number): done for number, done in enumerate(found)}
 
 
@@ -99,7 +97,7 @@ def test_every_byte_is_right_and_the_library_got_what_was_asked_for(version: str
 @pytest.mark.mpi
 def test_a_library_that_cannot_register_ends_the_run() -> None:
     cell = {"benchmark": "allreduce", "size": 64, "settings": "registration=window"}
-    (done,) = report("tests.support.sessions.nccl_cells", 2, 60, [cell], STANDIN_FAIL="register:0")
+    (done,) = report("tests.support.sessions.nccl_cells", 2, [cell], STANDIN_FAIL="register:0")
     assert "ncclCommWindowRegister failed: NCCL: unhandled system error: stand-in: cannot register" in done["refused"]
 
 
@@ -306,8 +304,8 @@ def test_rows_say_how_nccl_tests_would_have_measured() -> None:
     cells = [
         {"benchmark": "sendrecv", "size": 4096, "settings": "method=nccl-tests", "timing": "pipelined", "batch": 2}
     ]
-    few = report("tests.support.sessions.nccl_cells", 2, 60, cells, STANDIN_VERSION="23007", STANDIN_PEERS="2")
-    old = report("tests.support.sessions.nccl_cells", 2, 60, cells, STANDIN_VERSION="21805", STANDIN_PEERS="2")
+    few = report("tests.support.sessions.nccl_cells", 2, cells, STANDIN_VERSION="23007", STANDIN_PEERS="2")
+    old = report("tests.support.sessions.nccl_cells", 2, cells, STANDIN_VERSION="21805", STANDIN_PEERS="2")
     marks = [(cell["wrong"], cell["marks"]["allocated_by"], cell["marks"]["max_p2p_peers"]) for cell in (*few, *old)]
     assert marks == [(0, "ncclMemAlloc", "2"), (0, "device", "all")]
     assert few[0]["marks"]["nccl_method"] == "nccl-tests"
@@ -318,7 +316,7 @@ def test_rows_say_how_nccl_tests_would_have_measured() -> None:
 @pytest.mark.parametrize(("variables", "says"), [({}, "symmetric"), ({"STANDIN_NO_WINDOW": "1"}, "none")])
 def test_a_window_that_was_not_made_is_said(variables: dict[str, str], says: str) -> None:
     cell = {"benchmark": "allreduce", "size": 64, "settings": "registration=window"}
-    (done,) = report("tests.support.sessions.nccl_cells", 2, 60, [cell], **variables)
+    (done,) = report("tests.support.sessions.nccl_cells", 2, [cell], **variables)
     assert (done["wrong"], done["marks"]["windows"]) == (0, says)
 
 

@@ -51,7 +51,7 @@ def problems(words: dict[str, Any], found: dict[str, Any]) -> list[str]:
 def launched() -> list[dict[str, Any]]:
     cells = [*CASES.values(), *({**cell, "without": why} for why, cell in CASES.items())]
     found: list[dict[str, Any]] = report(
-        "tests.support.sessions.nccl_cells", 2, 60, cells, OMB_PY_SIM_DELAY_US=str(DELAY_US)
+        "tests.support.sessions.nccl_cells", 2, cells, OMB_PY_SIM_DELAY_US=str(DELAY_US)
     )
     return found
 

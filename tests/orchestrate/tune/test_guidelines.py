@@ -40,7 +40,7 @@ def test_a_violated_guideline_that_is_mended_is_named(tune_line: Tuned, planted:
 def test_guidelines_can_be_left_out_and_a_check_that_fails_loses_nothing(
     tune_line: Tuned, planted: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refused(*arguments: object) -> None:
+    def refused(*arguments: object, **named: object) -> None:
         raise EnvironmentProblem("no launcher")
 
     monkeypatch.setattr(guidelines, "check_guidelines", refused)
@@ -55,7 +55,7 @@ def test_guidelines_can_be_left_out_and_a_check_that_fails_loses_nothing(
 def test_the_files_are_written_before_guidelines_are_checked(
     tune_line: Tuned, planted: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    def interrupted(*arguments: object) -> None:
+    def interrupted(*arguments: object, **named: object) -> None:
         raise Interrupted("interrupted")
 
     monkeypatch.setattr(guidelines, "check_guidelines", interrupted)
