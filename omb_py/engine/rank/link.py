@@ -50,6 +50,9 @@ class Channel(Protocol):
     def send(self, type: str, **fields: Any) -> None:
         """Send a message."""
 
+    def settle(self) -> None:
+        """Wait until the supervisor is done with all that was sent before."""
+
     def watch(self, position: Position, interval: float | None = None) -> None:
         """Send `position()` now and every `interval` seconds."""
 
@@ -79,6 +82,8 @@ class Link:
         """How many messages the supervisor has confirmed."""
         self._heard: list[str] = []
         """Types of the messages that came, so that none comes twice."""
+        self._settling = 0
+        """Number of the last question of :meth:`settle`."""
         self._sending = threading.Lock()
         self._inbox: queue.SimpleQueue[Message] = queue.SimpleQueue()
         self._ended = threading.Event()
@@ -152,7 +157,7 @@ class Link:
 
     def send(self, type: str, **fields: Any) -> None:
         """Send one message. Ends the process when the supervisor is lost."""
-        line = json.dumps({"type": type, **fields}, separators=(",", ":")).encode() + b"\n"
+        line = _line(type, fields)
         with self._sending:
             if self._again and type != "beat":
                 self._kept.append(line)
@@ -161,6 +166,16 @@ class Link:
             except OSError:
                 if not self._again:
                     self._lost()
+
+    def settle(self) -> None:
+        """Wait until the supervisor is done with all that was sent before.
+
+        Where each core has a rank, what it computes meanwhile would be in the samples of the next cell.
+        """
+        self._settling += 1
+        self.send("settle", number=self._settling)
+        while (message := self._inbox.get()).get("type") != "settled" or message["number"] != self._settling:
+            pass  # an answer that came twice, as an agent ended
 
     def watch(self, position: Position, interval: float | None = None) -> None:
         """Start the heartbeat: `position()` now and every `interval` seconds (default: the spec's ``beat_s``).
@@ -223,7 +238,8 @@ class Link:
                 if message.get("code"):
                     _end_process(int(message["code"]))
                 self._ended.set()
-            self._heard.append(kind)
+            if kind != "settled":
+                self._heard.append(kind)
             self._inbox.put(message)
 
     def _report_again(self, again: Callable[[Mapping[str, Any]], Reported]) -> None:
@@ -236,6 +252,8 @@ class Link:
                 self._host_there = self._own_host()
                 self._drop_confirmed(int(json.loads(self._lines.readline())["messages"]))
                 self._socket.sendall(b"".join(self._kept))
+                if self._settling:  # the answer may be lost with the agent
+                    self._socket.sendall(_line("settle", {"number": self._settling}))
             except (LinkRefused, OSError, ValueError):
                 self._lost()
             self._kept.clear()
@@ -279,6 +297,9 @@ class LocalLink:
         """Give a message to the handler."""
         self._handler({"type": type, **fields})
 
+    def settle(self) -> None:
+        """Nothing to wait for: the handler is done when :meth:`send` returns."""
+
     def watch(self, position: Position, interval: float | None = None) -> None:
         """Send one heartbeat: a simulation has its own clock, so no thread looks after it."""
         self.send("beat", **position())
@@ -290,6 +311,10 @@ class LocalLink:
 
     def close(self) -> None:
         """Nothing to close."""
+
+
+def _line(type: str, fields: Mapping[str, Any]) -> bytes:
+    return json.dumps({"type": type, **fields}, separators=(",", ":")).encode() + b"\n"
 
 
 def _leave_measuring_core() -> None:

@@ -35,6 +35,9 @@ class Channel(Protocol):
     def send(self, type: str, **fields: Any) -> None:
         """Send one message of this type."""
 
+    def settle(self) -> None:
+        """Wait until the parent is done with all that was sent before: its work does not belong into samples."""
+
 
 class Position:
     """The current activity of this rank, which heartbeats report."""
@@ -138,6 +141,7 @@ def run_cells(session: Session, spec: Mapping[str, Any], channel: Channel, posit
                     for pair_round in measure_pairs(session, benchmark, cell, phase):
                         if root:
                             channel.send("cell", index=index, skew_us=skews["barrier"], **as_round(pair_round, encode))
+                            channel.settle()
                     position.phase = "start"
                     continue
                 measured = measure(session, benchmark, cell, phase, log)
@@ -145,6 +149,7 @@ def run_cells(session: Session, spec: Mapping[str, Any], channel: Channel, posit
                 if root:
                     for message in messages(measured, benchmark, encode):
                         channel.send("cell", index=index, skew_us=skews[cell.process_sync], number=number, **message)
+                    channel.settle()
                 position.phase = "start"
                 if session.share(measured.validated) is False:
                     deadline = 0.0  # as in OMB, a size that fails ends the sweep, and a soak with it

@@ -340,6 +340,8 @@ class Supervisor:
         elif kind == "meet":
             self._meeting = wire.encode({"type": "meet", "place": message["place"]})
             self._send_all(self._meeting, but=peer)
+        elif kind == "settle":
+            self._send(peer, wire.encode({"type": "settled", "number": message["number"]}))
         elif kind == "done":
             self._done += not state.done
             state.done = True

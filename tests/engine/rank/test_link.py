@@ -16,7 +16,7 @@ import pytest
 
 from omb_py.engine.rank import handshake
 from omb_py.engine.rank.link import LOST, Channel, Link, LocalLink
-from omb_py.engine.rank.reporting import LinkRefused, split_address
+from omb_py.engine.rank.reporting import LinkRefused, report, split_address
 
 
 class Server:
@@ -432,6 +432,58 @@ link.send("done")
     child.wait(5)
 
 
+# until the supervisor is done
+
+
+@contextlib.contextmanager
+def beside(work: Callable[[], None]) -> Iterator[None]:
+    thread = threading.Thread(target=work)
+    thread.start()
+    yield
+    thread.join()
+
+
+def test_a_rank_waits_for_the_answer_to_its_last_question(server: Server) -> None:
+    with server.accepting():
+        link = Link.connect(server.address, "t")
+    asked: list[dict[str, Any]] = []
+
+    def answer() -> None:
+        for times in (2, 1):  # the first answer comes twice, and is none to the second question
+            asked.append(server.read())
+            for _ in range(times):
+                server.send(type="settled", number=asked[-1]["number"])
+
+    with beside(answer):
+        for number in (1, 2):
+            link.settle()
+            assert asked[-1] == {"type": "settle", "number": number}
+    link.close()
+
+
+def test_an_answer_that_an_agent_took_along_is_asked_for_again(server: Server) -> None:
+    with Server() as agent:
+        with agent.accepting():
+            link = Link(report(agent.address, "t", 10), 0, lambda more: report(server.address, "t", 10, more))
+        heard: list[dict[str, Any]] = []
+
+        def lose() -> None:
+            agent.send(type="spec")
+            agent.send(type="settled", number=0)
+            agent.read()
+            agent.peer.shutdown(socket.SHUT_RDWR)
+            heard.append(server.accept())
+            server.send(type="confirmed", messages=1)
+            heard.append(server.read())
+            server.send(type="settled", number=1)
+
+        with beside(lose):
+            link.settle()
+        link.close()
+    assert heard[0]["heard"] == ["spec"], "a line for each cell would be too long for a report"
+    assert heard[1] == {"type": "settle", "number": 1}
+
+
 # in one process
 
 
@@ -447,6 +499,7 @@ def test_a_local_link_is_a_function_call() -> None:
     link.joined(0, 8)
     link.watch(lambda: {"phase": "loop"})
     link.send("cell", index=0)
+    link.settle()
     assert link.done() == 1
     assert [message["type"] for message in said] == ["hello", "joined", "beat", "cell", "done"]
     assert said[3]["index"] == 0

@@ -134,6 +134,26 @@ def test_debug_tells_what_the_start_was_made_of(debug: bool) -> None:
         assert [part.rpartition(" ")[0] for part in note.partition(" s: ")[2].split(", ")] == stages
 
 
+def test_no_cell_begins_before_the_parent_is_done_with_the_last_one() -> None:
+    """Where each core has a rank, what the parent computes is in the samples that are taken meanwhile."""
+    events: list[str] = []
+
+    class Watched(LocalLink):
+        def send(self, type: str, **fields: Any) -> None:
+            events.append(type)
+            super().send(type, **fields)
+
+        def settle(self) -> None:
+            events.append("settled")
+
+    request = Request("latency", ("mock",), store=None, sizes="8:16", iterations="3")
+    plans = plan_all([narrowed(request, capabilities_of(request.backends))])
+    spec = spec_of(new_run(request, plans), plans[0])
+    link = Watched(lambda message: spec if message["type"] == "hello" else None)
+    assert measure_on(link, find("mock").connect(spec)) == 0
+    assert [event for event in events if event in ("cell", "settled")] == ["cell", "settled"] * 2
+
+
 def test_a_failure_that_is_no_step_is_told_in_its_own_words() -> None:
     position = rank_process.Position()
     position.session = cast(Any, SimpleNamespace(doing=lambda step: "bcast"))

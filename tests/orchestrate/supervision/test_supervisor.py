@@ -230,6 +230,23 @@ def test_who_fails_after_a_cell_is_seen_in_the_next(end: str, monkeypatch: pytes
     assert "allreduce 32 B, phase start" in str(result[0])
 
 
+def test_who_asks_is_answered_when_the_cells_before_are_done() -> None:
+    done: list[int] = []
+    supervisor = Supervisor({}, 1, PATIENCE_S, handlers=Handlers(cell=lambda message: done.append(message["index"])))
+    with supervising(supervisor) as result:
+        rank = Peer(supervisor)
+        rank.hello(supervisor.token, 0)
+        for index in (0, 1):
+            rank.send(type="cell", index=index)
+            rank.send(type="settle", number=index + 7)
+            assert rank.read() == {"type": "settled", "number": index + 7}
+            assert done == [0, 1][: index + 1]
+        rank.send(type="done")
+        rank.read()
+        rank.close()
+    assert isinstance(result[0], Outcome)
+
+
 def test_ranks_of_a_foreign_launcher_are_told_the_exit_code() -> None:
     supervisor = Supervisor({}, 2, 5.0)
     with supervising(supervisor) as result:

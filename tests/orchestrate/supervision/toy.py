@@ -59,6 +59,7 @@ def rank_main(mode, rank, size, folder):
         if mode.endswith("stopped"): os.kill(agent(), signal.SIGSTOP)
         killing.start()  # for a rank that waits until the agent takes more
         for k in range(20, 40): link.send("cell", index=0, value=k, text="x" * 10_000)
+        link.settle()
         killing.join()
         for k in range(40, 60): link.send("cell", index=0, value=k)
     if mode == "usage" and victim: link.send("error", code=2, text="-i must be at least 1")
