@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("reframe", reason="ReFrame is not installed: pip install reframe-hpc")
 ROOT = Path(__file__).resolve().parent.parent
 
 CHECK = """
@@ -33,6 +32,11 @@ message-size = "8:64:8"
 iterations = 5
 ranks = [2, 4]
 """
+
+
+@pytest.fixture(autouse=True)
+def reframe() -> None:
+    pytest.importorskip("reframe", reason="ReFrame is not installed: pip install reframe-hpc")
 
 
 def run(folder: Path, mock: str) -> tuple[int, str, dict]:  # type: ignore[type-arg]
