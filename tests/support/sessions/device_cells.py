@@ -12,7 +12,7 @@ from typing import Any
 from omb_py.backends.registry import find as backend
 from omb_py.engine.devices.buffers import Renderer, Resolver
 from omb_py.engine.measuring import validate
-from tests.support.sessions.nccl_cells import measured
+from tests.support.sessions.nccl_cells import measured, rotate_little
 
 
 def classes(name: str, binding: str) -> tuple[Any, Any]:
@@ -28,6 +28,7 @@ def classes(name: str, binding: str) -> tuple[Any, Any]:
 
 def main() -> None:
     """One rank; rank 0 writes what each cell gave."""
+    rotate_little()
     validate.ITERATIONS = 3
     name = json.loads(sys.argv[3])
     session = backend(name).connect(
