@@ -127,7 +127,6 @@ def shape(text: str) -> str:
         for page in sorted(PAGES.glob("*.md"))
     ],
 )
-@pytest.mark.timeout(300)
 def test_it_prints_what_the_page_shows(name: str) -> None:
     if name == "read-the-store":
         for package in ("duckdb", "polars"):

@@ -19,14 +19,14 @@ FEW, MORE = (2,), (3, 4)
 """Numbers of ranks on real MPI: in every run of the tests, and in the long one."""
 
 
-MPI = [pytest.mark.mpi, pytest.mark.timeout(500)]
+MPI = [pytest.mark.mpi]
 
 
 @cache
 def launched(ranks: int) -> dict[str, list[str]] | AssertionError:
     """What one launch of real MPI said: combination -> complaints. A failed launch is not tried again."""
     try:
-        found: dict[str, list[str]] = report("tests.support.conformance", ranks, timeout_s=400)
+        found: dict[str, list[str]] = report("tests.support.conformance", ranks)
     except AssertionError as error:
         return error
     return found

@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.machines.mpi import ROOT, environment
 from tests.support.optional import needs_torch
+from tests.support.patience import PATIENCE_S
 
 pytestmark = [pytest.mark.mpi, pytest.mark.calm, pytest.mark.slow]
 BACKENDS = {
@@ -27,7 +28,7 @@ def ran(backend: str, devices: int, *words: str) -> tuple[int, str, str]:
         [sys.executable, "-m", "omb_py", *line, "--no-store", "--format", "json", *words],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=PATIENCE_S,
         cwd=ROOT,
         env=environment(OMB_PY_SIM_DEVICES=str(devices), SLURM_LOCALID="0"),
     )

@@ -14,6 +14,7 @@ import pytest
 from omb_py.cli import main
 from omb_py.errors import EnvironmentProblem, LaunchFailed
 from omb_py.orchestrate.planning.plan import CheckedRequest
+from tests.support.patience import PATIENCE_S
 
 Refuse = Callable[[str], tuple[int, str]]
 
@@ -215,7 +216,7 @@ def test_without_a_reader_everything_is_measured_and_the_exit_code_is_that_of_th
         stdout=writing,
         stderr=subprocess.PIPE,
         cwd=tmp_path,
-        timeout=100,
+        timeout=PATIENCE_S,
         check=False,
     )
     os.close(writing)
@@ -256,7 +257,11 @@ def test_a_reader_that_goes_away(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     done = subprocess.run(
-        [sys.executable, "-m", "omb_py", "--help"], stdout=writing, stderr=subprocess.PIPE, cwd=tmp_path, timeout=60
+        [sys.executable, "-m", "omb_py", "--help"],
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        cwd=tmp_path,
+        timeout=PATIENCE_S,
     )
     os.close(writing)
     assert done.stderr == b""

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.patience import PATIENCE_S
+
 HEAVY = ("numpy", "pandas", "pyarrow", "rich", "scipy", "plotly", "llvmlite", "mpi4py")
 MOST_MODULES = {("--help",): 90, ("list",): 190, ("allreduce", "--help"): 150, ("compare", "--help"): 150}
 """Modules of omb-py that a start may load. How long it takes is measured by tests/bench/bench_startup.py."""
@@ -18,7 +20,7 @@ def run(*words: str, python: tuple[str, ...] = ()) -> subprocess.CompletedProces
         [sys.executable, *python, "-c", "from omb_py.cli import main; raise SystemExit(main())", *words],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
     )
 
 
@@ -46,7 +48,7 @@ def test_no_command_is_imported_before_one_is_named(words: tuple[str, ...], monk
 
 def test_importing_the_command_line_does_not_import_click() -> None:
     code = "import sys, omb_py.cli; sys.exit('click' in sys.modules or 'omb_py.suites' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
+    assert subprocess.run([sys.executable, "-c", code], timeout=PATIENCE_S).returncode == 0
 
 
 @pytest.mark.parametrize("words", MOST_MODULES)
@@ -61,6 +63,6 @@ def test_the_installed_command() -> None:
     script = Path(sys.executable).with_name("omb-py")
     if not script.exists():
         pytest.skip("omb-py is not installed beside this Python")
-    done = subprocess.run([script, "latency", "-n", "3"], capture_output=True, text=True, cwd="/", timeout=60)
+    done = subprocess.run([script, "latency", "-n", "3"], capture_output=True, text=True, cwd="/", timeout=PATIENCE_S)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "omb-py: error: latency needs exactly 2 ranks, not 3: use -n 2\n"

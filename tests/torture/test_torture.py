@@ -66,7 +66,6 @@ def test_outcomes_are_kept_for_a_second_call(tmp_path: Path, capsys: pytest.Capt
 @pytest.mark.slow
 @pytest.mark.faults
 @pytest.mark.each_library
-@pytest.mark.timeout(400)
 @pytest.mark.parametrize("target", [target for target in TARGETS if target != "agent"])
 def test_a_real_moment(target: str) -> None:
     """One kill of each process of a suite, with everything counted that ``make torture`` counts."""

@@ -19,12 +19,12 @@ from omb_py.suites.registry import BENCHMARKS
 from tests.orchestrate.supervision.faultlab import Run
 from tests.support.machines.mpi import environment, report, start, torchrun
 from tests.support.optional import needs_torch
+from tests.support.patience import PATIENCE_S
 from tests.support.sessions.gloo_session import ENOUGH
 
 pytestmark = [
     pytest.mark.mpi,
     pytest.mark.calm,
-    pytest.mark.timeout(240),
     needs_torch,
 ]
 LAUNCHES = [("mpiexec", 2), ("torchrun", 2), ("torchrun", 4), ("mpiexec", 4)]
@@ -40,7 +40,7 @@ def told(launcher: str, ranks: int) -> dict[str, Any]:
     few = (launcher, ranks) != FULL
     by = torchrun(ranks) if launcher == "torchrun" else ()
     more = NO_MPI if launcher == "torchrun" else {}
-    found: dict[str, Any] = report("tests.support.sessions.gloo_session", ranks, 200, few, by=by, **more)
+    found: dict[str, Any] = report("tests.support.sessions.gloo_session", ranks, few, by=by, **more)
     return found
 
 
@@ -111,7 +111,7 @@ def command(*words: str, **more: str) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-m", "omb_py", *words],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=PATIENCE_S,
         env=environment(**more),
     )
 
@@ -137,7 +137,7 @@ def test_without_any_mpi_torchrun_starts_the_ranks(tmp_path: Path) -> None:
 )
 def test_inside_a_launcher_each_process_joins(launcher: str) -> None:
     words = [sys.executable, "-m", "omb_py", "alltoallv", "--backend", "gloo", *QUICK, "--no-store"]
-    found = rows(start(words, 2, 100, torchrun(2) if launcher == "torchrun" else ()))
+    found = rows(start(words, 2, torchrun(2) if launcher == "torchrun" else ()))
     assert [(r["size_bytes"], r["validated"], r["backend"]) for r in found] == [
         (8, True, "gloo"),
         (64, True, "gloo"),

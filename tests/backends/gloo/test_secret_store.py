@@ -17,6 +17,7 @@ from omb_py.engine.rank import handshake
 from omb_py.engine.rank.secret_socket import reach
 from tests.support.machines.mpi import environment
 from tests.support.optional import needs_torch
+from tests.support.patience import PATIENCE_S
 
 pytestmark = needs_torch
 HERE = "127.0.0.1"
@@ -114,7 +115,7 @@ def test_gloo_meets_in_it_and_ranks_of_one_host_listen_on_loopback_alone(where: 
         subprocess.Popen([*words, str(k), str(tmp_path), where], stdout=subprocess.PIPE, text=True, env=environment())
         for k in range(2)
     ]
-    outputs = [rank.communicate(timeout=100)[0] for rank in ranks]
+    outputs = [rank.communicate(timeout=PATIENCE_S)[0] for rank in ranks]
     assert [rank.returncode for rank in ranks] == [0, 0]
     reports = [json.loads(output) for output in outputs]
     assert [report["total"] for report in reports] == [3, 3]

@@ -15,12 +15,12 @@ from omb_py.suites.workloads.data_parallel import ddp_buckets
 from omb_py.suites.workloads.families import parse_workload
 from tests.support.machines.mpi import environment, start
 from tests.support.optional import needs_torch
+from tests.support.patience import PATIENCE_S
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.mpi,
     pytest.mark.calm,
-    pytest.mark.timeout(120),
     needs_torch,
 ]
 GLOO = ("--backend", "gloo", "-n", "2")
@@ -29,7 +29,7 @@ FEW = ("-n", "2", "--batch", "4", "--steps", "3", "-i", "2", "-x", "2")
 
 def omb_py(*words: str) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
-        [sys.executable, "-m", "omb_py", *words], env=environment(), capture_output=True, text=True, timeout=100
+        [sys.executable, "-m", "omb_py", *words], env=environment(), capture_output=True, text=True, timeout=PATIENCE_S
     )
     assert done.returncode == 0, done.stderr
     return done
@@ -77,7 +77,7 @@ def test_fsdp_inside_mpiexec_gathers_and_scatters_as_the_workload_says(ranks: in
     """Also where no row of a parameter divides by the ranks: FSDP2's padding."""
     trace = tmp_path / "step.json"
     words = ["train", "mlp", "-n", str(ranks), *FEW[2:], "--parallel", "fsdp", "--no-store", "--format", "json"]
-    done = start([sys.executable, "-m", "omb_py", *words, "--trace", str(trace)], ranks, 100)
+    done = start([sys.executable, "-m", "omb_py", *words, "--trace", str(trace)], ranks)
     assert done.returncode == 0, done.stderr
     (row,) = json.loads(done.stdout)
     assert dict(row["parameters"])["workload"] == "mlp:parallel=fsdp,batch=4"

@@ -18,7 +18,7 @@ from omb_py.suites.registry import BENCHMARKS
 from tests.support.machines.counted import build
 from tests.support.machines.mpi import report
 
-pytestmark = [pytest.mark.mpi, pytest.mark.timeout(200), pytest.mark.each_library]
+pytestmark = [pytest.mark.mpi, pytest.mark.each_library]
 
 Said = dict[str, list[str]]
 """Part of a stage -> calls."""
@@ -230,7 +230,7 @@ ELSEWHERE = {
 @cache
 def told(folder: Path) -> dict[str, dict[str, list[Said]]]:
     """One launch: binding -> benchmark -> what each rank called."""
-    result: dict[str, Any] = report("tests.support.machines.counted", 2, 150, LD_PRELOAD=str(build(folder)))
+    result: dict[str, Any] = report("tests.support.machines.counted", 2, LD_PRELOAD=str(build(folder)))
     return result
 
 

@@ -59,7 +59,7 @@ def test_generated_code_stays_inside(at_end: bool) -> None:
 @pytest.mark.each_library
 @pytest.mark.timeout(1000)
 def test_every_step_and_size_class_on_real_ranks() -> None:
-    found = report("tests.support.guarded", 2, timeout_s=900)
+    found = report("tests.support.guarded", 2)
     assert (found["wrong"], found["overwritten"]) == ([], 0)
     assert not set(TEXTS) - set(found["steps"]) - NOT_ON_MPI - OF_A_CHECK - IN_ANOTHER_FORM
     assert {"psend_init", "precv_init", "ianswer"} <= set(found["steps"])
@@ -67,8 +67,7 @@ def test_every_step_and_size_class_on_real_ranks() -> None:
 
 @pytest.mark.mpi
 @pytest.mark.slow
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("planted", guarded.PLANTED)
 def test_a_mistake_on_real_ranks_is_found(planted: str) -> None:
     with pytest.raises(AssertionError, match=r"(?is)segmentation|signal 11|BAD TERMINATION"):
-        report("tests.support.guarded", 2, 100, planted)
+        report("tests.support.guarded", 2, planted)

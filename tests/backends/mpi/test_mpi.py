@@ -14,6 +14,7 @@ import pytest
 from omb_py.backends.registry import find
 from omb_py.engine.measuring.host_memory import available_bytes
 from tests.support.machines.mpi import environment, report
+from tests.support.patience import PATIENCE_S
 from tests.support.sessions import large_messages
 from tests.support.sessions.mpi_session import spoiled
 
@@ -24,7 +25,7 @@ BINDINGS = ("native", "mpi4py")
 @cache
 def told(ranks: int, level: str = "funneled", *checks: str) -> dict[str, list[Any]]:
     """What every rank of a launch said: check (all where none is named) and binding -> one entry a rank."""
-    result: dict[str, list[Any]] = report("tests.support.sessions.mpi_session", ranks, 100, level, *checks)
+    result: dict[str, list[Any]] = report("tests.support.sessions.mpi_session", ranks, level, *checks)
     return result
 
 
@@ -132,7 +133,7 @@ def test_messages_of_more_than_2_gib() -> None:
     needed = 2 * large_messages.NBYTES + (2 << 30)
     if available_bytes() < needed:
         pytest.skip(f"two ranks need {needed >> 20} MiB, {available_bytes() >> 20} MiB are free")
-    said = report("tests.support.sessions.large_messages", 2, 150)
+    said = report("tests.support.sessions.large_messages", 2)
     marks = [[10 * number + k for k in range(8)] for number in range(5)]
     for what, ranks_said in said.items():
         for one in ranks_said:
@@ -150,7 +151,7 @@ def test_a_session_instead_of_init(binding: str) -> None:
         [sys.executable, "-m", "omb_py", "allgather", "-n", "2", *words],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         env=environment(),
     )
     assert done.returncode == 0, done.stderr

@@ -15,6 +15,7 @@ from omb_py.results import load
 from tests.support.machines.cluster import YIELD
 from tests.support.machines.mpi import ROOT, environment
 from tests.support.machines.nodes import hosts, why_not
+from tests.support.patience import PATIENCE_S
 
 pytestmark = pytest.mark.mpi
 
@@ -40,7 +41,7 @@ def told(folder: Path, nodes: int, ranks_per_node: int) -> list[dict[str, Any]]:
             [*launcher, sys.executable, "-m", "omb_py", "run", str(folder / "windows.toml"), *few, *both],
             capture_output=True,
             text=True,
-            timeout=100,
+            timeout=PATIENCE_S,
             cwd=ROOT,
             env=environment(**YIELD),
         )
@@ -69,7 +70,7 @@ def test_one_node_is_refused(name: str) -> None:
         [sys.executable, "-m", "omb_py", name, "-n", "2", "--no-store"],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=PATIENCE_S,
         cwd=ROOT,
         env=environment(),
     )
@@ -92,7 +93,7 @@ def test_nodes_with_one_host_name_are_two_nodes_and_named_as_the_user_did(called
             [sys.executable, "-m", "omb_py", "bw_fan_in", "-n", "2", *where, *few],
             capture_output=True,
             text=True,
-            timeout=100,
+            timeout=PATIENCE_S,
             cwd=ROOT,
             env=environment(**YIELD),
         )

@@ -93,7 +93,7 @@ ALL = [*CELLS, *PLACED, *HELD, *MPI4PY, *SPOILED, MULTIPLIED, *FILLED]
 @cache
 def _measured(aware: str) -> list[list[dict[str, Any]]]:
     more = {"OMB_PY_GPU_AWARE": aware, "OMB_PY_SIM_DELAY_US": "50"}
-    found: list[list[dict[str, Any]]] = report("tests.support.sessions.device_cells", 2, 100, ALL, "mpi", **more)
+    found: list[list[dict[str, Any]]] = report("tests.support.sessions.device_cells", 2, ALL, "mpi", **more)
     return found
 
 
@@ -101,7 +101,7 @@ def _measured(aware: str) -> list[list[dict[str, Any]]]:
 def _over_gloo() -> list[list[dict[str, Any]]]:
     cells = [cell for cell in GLOO if not refused_by_gloo(cell)]
     found: list[list[dict[str, Any]]] = report(
-        "tests.support.sessions.device_cells", 2, 100, cells, "gloo", by=torchrun(2), OMB_PY_SIM_DELAY_US="50"
+        "tests.support.sessions.device_cells", 2, cells, "gloo", by=torchrun(2), OMB_PY_SIM_DELAY_US="50"
     )
     return found
 
@@ -149,7 +149,6 @@ def test_the_device_computes_as_long_as_the_call_took() -> None:
 @pytest.mark.slow
 @pytest.mark.mpi
 @pytest.mark.calm
-@pytest.mark.timeout(150)
 @needs_torch
 def test_gloo_under_torchrun_is_staged_on_a_device_that_pytorch_does_not_know() -> None:
     cells = [cell for cell in GLOO if not refused_by_gloo(cell)]
@@ -166,7 +165,6 @@ def test_a_synchronise_that_is_left_out_is_found_missing(aware: str, slow: dict[
     found = report(
         "tests.support.sessions.device_cells",
         2,
-        60,
         cells,
         "mpi",
         OMB_PY_GPU_AWARE=aware,

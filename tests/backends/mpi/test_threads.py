@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.machines.mpi import ROOT, environment
+from tests.support.patience import PATIENCE_S
 
 pytestmark = [pytest.mark.mpi, pytest.mark.each_library]
 
@@ -39,7 +40,7 @@ def test_several_senders_and_receivers_exchange_the_right_bytes(binding: str) ->
         words("latency_mt", "-t", "2:3", "--binding", binding, "-m", "8:16", "-i", "12", "-x", "1", "-c"),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE_S,
         cwd=ROOT,
         env=environment(),
     )
@@ -55,7 +56,7 @@ def test_a_hang_names_rank_and_thread(binding: str) -> None:
         words("latency_mt", "--binding", binding, "-m", "8:8", "--inject", "lost:1", "--timeout", "3"),
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=PATIENCE_S,
         cwd=ROOT,
         env=environment(),
     )

@@ -13,6 +13,6 @@ from tests.support.sessions.torch_buffers import BENCHMARKS, TYPES
 @pytest.mark.slow
 @pytest.mark.mpi
 def test_every_byte_of_a_tensor_is_right_in_every_type() -> None:
-    said = report("tests.support.sessions.torch_buffers", 2, 100)
+    said = report("tests.support.sessions.torch_buffers", 2)
     assert len(said) == len(TYPES) * len(BENCHMARKS)
     assert {what: wrong for what, wrong in said.items() if wrong} == {}

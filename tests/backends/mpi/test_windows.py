@@ -11,14 +11,14 @@ from omb_py.engine.program.rma import SYNCS, WINDOWS
 from tests.support.machines.mpi import report
 from tests.support.sessions.one_sided import EVERYWHERE, cells, named
 
-pytestmark = [pytest.mark.mpi, pytest.mark.timeout(300), pytest.mark.each_library, pytest.mark.slow]
+pytestmark = [pytest.mark.mpi, pytest.mark.each_library, pytest.mark.slow]
 BINDINGS = ("native", "mpi4py")
 
 
 @cache
 def told() -> dict[str, Any]:
     """What the launch said of each combination."""
-    result: dict[str, Any] = report("tests.support.sessions.one_sided", 2, 280)
+    result: dict[str, Any] = report("tests.support.sessions.one_sided", 2)
     return result
 
 

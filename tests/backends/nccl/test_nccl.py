@@ -31,6 +31,7 @@ from omb_py.suites.registry import BENCHMARKS, find
 from tests.support.c_library import COMPILER
 from tests.support.machines.mpi import ROOT, environment
 from tests.support.machines.standin import library, report, start
+from tests.support.patience import PATIENCE_S
 from tests.support.sessions.nccl_cells import MULTIPLIED
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler for the stand-in libnccl")
@@ -137,7 +138,7 @@ def _cli(*words: str, store: str = "", **more: str) -> tuple[int, str]:
         [sys.executable, "-m", "omb_py", *words, *(("--store", store) if store else ("--no-store",))],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         env=environment(**more),
         cwd=ROOT,
     )
@@ -201,7 +202,7 @@ except ArithmeticError:
 def test_a_graph_that_a_failure_left_is_destroyed_when_the_session_is_closed() -> None:
     words = [sys.executable, "-c", LEFT]
     more = environment(OMB_PY_NCCL=str(library()))
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60, env=more, cwd=ROOT)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S, env=more, cwd=ROOT)
     assert done.stdout == "closed\n", done.stderr
 
 
@@ -241,7 +242,7 @@ def test_the_map_of_devices_is_printed_and_stored(tmp_path: Path) -> None:
         [sys.executable, "-m", "omb_py", *line, "--store", str(store)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         env=environment(OMB_PY_NCCL=str(library())),
         cwd=ROOT,
     )
@@ -266,7 +267,7 @@ def test_without_any_mpi_torchrun_starts_the_ranks_unbound() -> None:
         [sys.executable, "-m", "omb_py", *line, "--no-store"],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=PATIENCE_S,
         env=environment(OMB_PY_NCCL=str(library()), MPI4PY_LIBMPI="/nowhere/libmpi.so"),
         cwd=ROOT,
     )

@@ -111,7 +111,7 @@ def test_which_plane_serves(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.slow
 @pytest.mark.mpi
 def test_under_torchrun_no_rank_listens() -> None:
-    done = start([sys.executable, "-m", "tests.support.sessions.plane_under_torchrun"], 2, 100, torchrun(2))
+    done = start([sys.executable, "-m", "tests.support.sessions.plane_under_torchrun"], 2, torchrun(2))
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert [one["gathered"] for one in told] == [[[0, "here"], [1, "here"]], []]

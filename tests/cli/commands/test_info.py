@@ -16,6 +16,7 @@ from omb_py.cli import main
 from omb_py.orchestrate.info import expect
 from omb_py.suites import BENCHMARKS, find
 from tests.results.analysis.test_peaks import CARD
+from tests.support.patience import PATIENCE_S
 
 
 def fake(capabilities: Capabilities) -> Backend:
@@ -142,9 +143,11 @@ def test_bash_accepts_the_script() -> None:
         [sys.executable, "-c", "from omb_py.cli import main; raise SystemExit(main(['completion', 'bash']))"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=True,
     ).stdout
-    done = subprocess.run(["bash", "-c", f"{script}\ncomplete -p omb-py"], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        ["bash", "-c", f"{script}\ncomplete -p omb-py"], capture_output=True, text=True, timeout=PATIENCE_S
+    )
     assert done.returncode == 0, done.stderr
     assert "_omb_py_completion" in done.stdout

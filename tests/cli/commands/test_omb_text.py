@@ -18,8 +18,9 @@ from omb_py.engine.program.benchmark import Benchmark
 from omb_py.results.formats.osu_titles import TITLES
 from omb_py.suites import BENCHMARKS
 from tests.support.machines.mpi import ROOT, environment
+from tests.support.patience import PATIENCE_S
 
-pytestmark = [pytest.mark.mpi, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.mpi]
 RANKS = 2
 NUMBER = r"\d+\.\d\d"
 
@@ -29,7 +30,7 @@ def run(store: Path, *words: str) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-m", "omb_py", *words, "--store", str(store), "--quiet"],
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=PATIENCE_S,
         cwd=ROOT,
         env=environment(),
     )

@@ -152,7 +152,6 @@ workload = ["kmeans:clusters=8,features=8", "pca:features=8,dtype=bfloat16", "kn
 
 @pytest.mark.slow
 @pytest.mark.mpi
-@pytest.mark.timeout(120)
 def test_a_type_that_a_real_library_lacks_costs_its_cells_alone(run: Run, tmp_path: Path) -> None:
     """In one launch: what has no bfloat16 leaves that cell out, with the reason."""
     file = tmp_path / "small.toml"

@@ -18,6 +18,7 @@ from omb_py.errors import UsageError
 from omb_py.suites.registry import BENCHMARKS, find
 from tests.support.machines.simulated import cell, checked, measured, with_step
 from tests.support.optional import needs_torch
+from tests.support.patience import PATIENCE_S
 
 OUT, IN = Region("send", 0, 8), Region("recv", 0, 8)
 DIVIDED = [
@@ -101,7 +102,7 @@ def test_those_take_groups_whose_ranks_can_be_divided() -> None:
 
 def real(*words: str) -> dict[str, Any]:
     run = [sys.executable, "-m", "omb_py", *words, "-n", "4", "--groups", "2x2", "-m", "8:8", "-i", "5", "-c"]
-    done = subprocess.run([*run, "--no-store", "--format", "json"], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([*run, "--no-store", "--format", "json"], capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     (row,) = json.loads(done.stdout)
     return dict(row)

@@ -10,7 +10,7 @@ import pytest
 from omb_py.cli import main
 from tests.support.machines.cluster import YIELD
 
-pytestmark = [pytest.mark.mpi, pytest.mark.timeout(120), pytest.mark.slow]
+pytestmark = [pytest.mark.mpi, pytest.mark.slow]
 
 
 def test_a_planted_wait_is_always_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

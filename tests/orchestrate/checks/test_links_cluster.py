@@ -16,8 +16,9 @@ import omb_py
 from tests.support.machines.cluster import FAULTS, YIELD, broken, command, named
 from tests.support.machines.mpi import ROOT, environment
 from tests.support.machines.nodes import hosts, why_not
+from tests.support.patience import PATIENCE_S
 
-pytestmark = [pytest.mark.mpi, pytest.mark.timeout(300), pytest.mark.slow]
+pytestmark = [pytest.mark.mpi, pytest.mark.slow]
 
 SUITE = """
 name = "long"
@@ -69,7 +70,9 @@ def test_hosts_that_do_not_answer_are_named(tmp_path: Path) -> None:
     with hosts(3) as cluster:
         words = command(cluster, tmp_path, "links", "--no-store", "--timeout", "20")
         words[words.index("--hosts") + 1] += ",node7"
-        done = subprocess.run(words, capture_output=True, text=True, timeout=100, cwd=ROOT, env=environment(**YIELD))
+        done = subprocess.run(
+            words, capture_output=True, text=True, timeout=PATIENCE_S, cwd=ROOT, env=environment(**YIELD)
+        )
     assert done.returncode == 3 and done.stdout == ""
     assert "no answer from node7: look at node7, or leave it out of --hosts" in done.stderr
 
@@ -110,7 +113,7 @@ def test_a_host_is_cut_off_in_the_middle_of_an_acceptance(tmp_path: Path) -> Non
                 time.sleep(0.1)
             time.sleep(1)
             cluster.cut(2)
-            out, err = child.communicate(timeout=120)
+            out, err = child.communicate(timeout=PATIENCE_S)
         finally:
             child.kill()
             child.communicate()

@@ -13,7 +13,6 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.mpi,
     pytest.mark.calm,
-    pytest.mark.timeout(120),
     needs_torch,
 ]
 

@@ -12,7 +12,7 @@ from omb_py.orchestrate.compare.interleaving import sides_of
 from omb_py.results import files, load, read_provenance
 from omb_py.results.compare.match import SIDE_TAG
 
-pytestmark = [pytest.mark.mpi, pytest.mark.timeout(180), pytest.mark.slow]
+pytestmark = [pytest.mark.mpi, pytest.mark.slow]
 
 
 def test_a_variable_and_a_planted_wait(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -332,7 +332,7 @@ sys.exit(code)
 
 PATIENCE_S = 60.0
 """Only a test that hangs waits so long."""
-real = [pytest.mark.mpi, pytest.mark.each_library, pytest.mark.timeout(90)]
+real = [pytest.mark.mpi, pytest.mark.each_library]
 
 
 class Real:

@@ -15,7 +15,6 @@ from tests.support.machines.slurm import Slurm
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.mpi,
-    pytest.mark.timeout(180),
     pytest.mark.skipif(bool(slurm.missing()), reason=slurm.missing()),
 ]
 OMB = (sys.executable, "-m", "omb_py")

@@ -13,6 +13,7 @@ from omb_py.options.request import Request
 from omb_py.orchestrate.planning.plan import plan
 from omb_py.orchestrate.running.joined_run import _fitting
 from tests.support.machines.mpi import AS_ROOT
+from tests.support.patience import PATIENCE_S
 
 OVERSUBSCRIBE = {"PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
 """Open MPI starts no more ranks than cores without being asked to."""
@@ -26,7 +27,7 @@ def under_mpiexec(
         [MPIEXEC, "-n", str(ranks), sys.executable, *python, *words],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         env={**os.environ, **AS_ROOT, **OVERSUBSCRIBE},
         check=False,
     )
@@ -76,7 +77,7 @@ def test_worlds_of_one_are_an_error_that_says_so(tmp_path: Path) -> None:
         [sys.executable, "-m", "omb_py", "allreduce", "--store", str(tmp_path)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         env={**os.environ, **AS_ROOT, **env},
         check=False,
     )

@@ -12,8 +12,9 @@ import pytest
 from tests.support.machines.cluster import YIELD, command
 from tests.support.machines.mpi import ROOT, environment
 from tests.support.machines.nodes import hosts, why_not
+from tests.support.patience import PATIENCE_S
 
-pytestmark = [pytest.mark.mpi, pytest.mark.timeout(300), pytest.mark.slow]
+pytestmark = [pytest.mark.mpi, pytest.mark.slow]
 SIZE, ITERATIONS, WINDOW = 65536, 40, 4
 
 
@@ -31,7 +32,7 @@ def counted(loss: float, folder: Path) -> dict[str, Any]:
         words = command(cluster, folder, "bw", "-n", "2", "-m", f"{SIZE}:{SIZE}", "-W", str(WINDOW))
         words += ["-i", str(ITERATIONS), "-x", "0", "--counters", "--no-store", "--format", "json"]
         done = subprocess.run(
-            words, capture_output=True, text=True, timeout=200, cwd=ROOT, env=environment(**YIELD), check=False
+            words, capture_output=True, text=True, timeout=PATIENCE_S, cwd=ROOT, env=environment(**YIELD), check=False
         )
     assert done.returncode == 0, done.stderr
     (row,) = json.loads(done.stdout)

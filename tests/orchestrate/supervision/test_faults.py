@@ -12,7 +12,7 @@ import pytest
 from omb_py.engine.rank.link import AGENTS_VARIABLE
 from tests.orchestrate.supervision.faultlab import Run, announced, stored
 
-pytestmark = [pytest.mark.mpi, pytest.mark.faults, pytest.mark.timeout(120), pytest.mark.each_library]
+pytestmark = [pytest.mark.mpi, pytest.mark.faults, pytest.mark.each_library]
 
 SWEEP = ("allreduce", "-n", "2", "-m", "4:64K", "-i", "3000", "-x", "10", "--timeout", "20")
 TARGETS = ("rank 0", "rank 1", "launcher", "command")

@@ -12,8 +12,6 @@ from omb_py.orchestrate.supervision.lobby import MOST, Lobby
 from omb_py.orchestrate.supervision.supervisor import Handlers, Outcome, Supervisor
 from tests.orchestrate.supervision.peers import GARBAGE, Clock, Peer, supervising
 
-pytestmark = pytest.mark.timeout(60)
-
 
 def test_strangers_are_dropped_and_disturb_nothing() -> None:
     cells: list[Any] = []

@@ -26,7 +26,6 @@ from omb_py.orchestrate.supervision.wire import Connection, Garbage
 from tests.orchestrate.supervision.peers import GARBAGE, PATIENCE_S, Clock, Peer, supervising
 from tests.orchestrate.supervision.toy import Toy
 
-pytestmark = pytest.mark.timeout(60)
 SLOW = pytest.mark.slow
 
 

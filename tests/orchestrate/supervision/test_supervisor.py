@@ -23,7 +23,6 @@ from tests.bench.control_plane import simulate
 from tests.orchestrate.supervision.peers import PATIENCE_S, Clock, Peer, supervising
 from tests.orchestrate.supervision.toy import Toy
 
-pytestmark = pytest.mark.timeout(60)
 SLOW = pytest.mark.slow
 NO_PROGRESS = "no rank made progress for 3 s"
 

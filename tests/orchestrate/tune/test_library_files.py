@@ -21,7 +21,7 @@ SIZES = (1024, 4096, 4100, 16384, 65536)
 def steps(ranks: int, setting: tuple[tuple[str, str], ...]) -> dict[int, str]:
     """Message size -> how an allreduce was done: the last bits of its sum, and the pieces that were added."""
     words = [sys.executable, "-m", "tests.support.sessions.sums", *map(str, SIZES)]
-    ran = start(words, ranks, 100, **dict(setting))
+    ran = start(words, ranks, **dict(setting))
     assert ran.returncode == 0 and ran.stderr == "", ran.stderr
     told: list[str] = json.loads(ran.stdout)
     return dict(zip(SIZES, told, strict=True))

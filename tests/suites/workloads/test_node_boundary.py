@@ -12,6 +12,7 @@ import pytest
 from tests.support.machines.cluster import YIELD
 from tests.support.machines.mpi import ROOT, environment
 from tests.support.machines.nodes import hosts, why_not
+from tests.support.patience import PATIENCE_S
 
 RATE, NS_A_BYTE = "100mbit", 80
 FEW = ("-i", "1", "-x", "0", "--format", "json", "--no-store", "--quiet")
@@ -24,7 +25,9 @@ def _text(seq: int, order: str) -> str:
 
 
 def _step_us(command: list[str]) -> float:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=200, cwd=ROOT, env=environment(**YIELD))
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=PATIENCE_S, cwd=ROOT, env=environment(**YIELD)
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     (row,) = json.loads(done.stdout)
     return float(row["value"])
@@ -32,7 +35,6 @@ def _step_us(command: list[str]) -> float:
 
 @pytest.mark.mpi
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_simulation_and_emulated_hosts_agree(tmp_path: Path) -> None:
     """The bytes over the link decide, each order by a factor of four or more, so the load of the machine does not."""
     if why_not():

@@ -13,6 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tests.support.patience import PATIENCE_S
+
 ROOT = Path(__file__).resolve().parents[3]
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 """Open MPI refuses root without both; the other libraries do not look at them."""
@@ -45,10 +47,8 @@ def torchrun(ranks: int) -> tuple[str, ...]:
     return (sys.executable, "-m", "torch.distributed.run", *words)
 
 
-def start(
-    words: list[str], ranks: int, timeout_s: float, by: tuple[str, ...] = (), **more: str
-) -> subprocess.CompletedProcess[str]:
-    """Run `words` as `ranks` ranks, `by` mpiexec or another launcher. Kills all and raises after `timeout_s`."""
+def start(words: list[str], ranks: int, by: tuple[str, ...] = (), **more: str) -> subprocess.CompletedProcess[str]:
+    """Run `words` as `ranks` ranks, `by` mpiexec or another launcher. Kills all and raises after PATIENCE_S."""
     crowded = ranks > len(os.sched_getaffinity(0))
     child = subprocess.Popen(
         [*(by or (*mpiexec(), "-n", str(ranks))), *words],
@@ -60,7 +60,7 @@ def start(
         start_new_session=True,
     )
     try:
-        out, err = child.communicate(timeout=timeout_s)
+        out, err = child.communicate(timeout=PATIENCE_S)
     except subprocess.TimeoutExpired:
         child.send_signal(signal.SIGTERM)  # mpiexec ends its ranks, which may be in sessions of their own
         try:
@@ -68,11 +68,11 @@ def start(
         except subprocess.TimeoutExpired:
             os.killpg(child.pid, signal.SIGKILL)
             out, err = child.communicate()
-        raise AssertionError(f"ranks not done within {timeout_s} s: {words}\n{out[-3000:]}\n{err[-3000:]}") from None
+        raise AssertionError(f"ranks not done within {PATIENCE_S} s: {words}\n{out[-3000:]}\n{err[-3000:]}") from None
     return subprocess.CompletedProcess(child.args, child.returncode, out, err)
 
 
-def report(module: str, ranks: int, timeout_s: float, *arguments: Any, by: tuple[str, ...] = (), **more: str) -> Any:
+def report(module: str, ranks: int, *arguments: Any, by: tuple[str, ...] = (), **more: str) -> Any:
     """What rank 0 of a module in tests/support wrote: run as ``python -m MODULE FILE ARGUMENT…`` on all ranks.
 
     Arguments are passed as JSON; the module writes JSON to FILE.
@@ -80,6 +80,6 @@ def report(module: str, ranks: int, timeout_s: float, *arguments: Any, by: tuple
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "report.json"
         words = [sys.executable, "-m", module, str(file), *map(json.dumps, arguments)]
-        done = start(words, ranks, timeout_s, by, **more)
+        done = start(words, ranks, by, **more)
         assert done.returncode == 0, f"{words}\n{done.stdout[-3000:]}\n{done.stderr[-6000:]}"
         return json.loads(file.read_text())

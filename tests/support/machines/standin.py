@@ -16,11 +16,10 @@ from typing import Any
 
 from tests.support.c_library import STRICT, shared_library
 from tests.support.machines.mpi import ROOT, environment
+from tests.support.patience import PATIENCE_S
 
 ALONE_S = 1.0
 """How long the other ranks go on when one has failed."""
-PATIENCE_S = 500.0
-"""How long ranks may take: many cells, on a machine that others load."""
 SOURCE = ROOT / "tests" / "standin" / "nccl.c"
 
 
