@@ -71,6 +71,15 @@ def test_parameters_part_sides_only_where_one_side_has_several(cell) -> None:
     ]
 
 
+def test_sides_of_one_library_that_differ_in_two_settings_meet_where_none_is_between_them(cell) -> None:
+    apart = [("single", "native"), ("multiple", "mpi4py")]
+    rows = [cell(1.0, n, thread_level=level, binding=binding) for n, (level, binding) in enumerate(apart)]
+    assert len(pairs(sides(series.prepared(pd.DataFrame(rows))))) == 1
+    rows.append(cell(1.0, 2, thread_level="multiple", binding="native"))
+    found = pairs(sides(series.prepared(pd.DataFrame(rows))))
+    assert len(found) == 2 and all(len(pair.base.differing(pair.new)) == 1 for pair in found)
+
+
 def test_subjects_are_what_was_measured_not_who_measured(cell) -> None:
     rows = pd.DataFrame(
         [cell(1.0, n, ranks=ranks, library=lib) for n, (ranks, lib) in enumerate(itertools.product((2, 4), "ab"))]
