@@ -191,10 +191,10 @@ def place_calls(
 def _serial(workload: Workload, placed: list[PlacedCall], world: World, sync: str) -> Stage:
     """The stage of the calls one by one; the time of each goes to the slot of its row."""
     rows = workload.labels(world.rank, world.size)
-    nodes: list[Node] = [Lap(), *map(Lap, dict.fromkeys(rows.values()))]  # on every rank the same slots
+    nodes: list[Node] = [Lap()]
     for each in placed:
         nodes += [Lap(), *each.blocking(), Lap(rows[each.call.label, each.call.size])]
-    return Stage(body(*nodes, *barrier_after(sync)), SERIAL)
+    return Stage(body(*nodes, *barrier_after(sync)), SERIAL, slots=tuple(dict.fromkeys(rows.values())))
 
 
 def _flight(placed: list[PlacedCall], sync: str) -> Stage:
@@ -221,7 +221,7 @@ def _step(placed: list[PlacedCall], before: list[Body], after: Body, sync: str) 
         after: computing at the end.
         sync: `Cell.process_sync`.
     """
-    nodes: list[Node] = [Lap(), Lap(COMPUTE), Lap(EXPOSED), Lap()]  # on every rank the same slots
+    nodes: list[Node] = [Lap()]
     first = 0
     pending: list[tuple[int, Requests]] = []  # (number, request slots) of calls that may still run
     for number, each in enumerate(placed):
@@ -240,7 +240,7 @@ def _step(placed: list[PlacedCall], before: list[Body], after: Body, sync: str) 
         nodes.append(Lap(EXPOSED))
     nodes += [*after, Lap(COMPUTE)] if after else []
     nodes += [steps.waitall(slots) for _, slots in pending]
-    return Stage(body(*nodes, Lap(EXPOSED), *barrier_after(sync)), STEP)
+    return Stage(body(*nodes, Lap(EXPOSED), *barrier_after(sync)), STEP, slots=(COMPUTE, EXPOSED))
 
 
 def _due(call: Call, since: int) -> bool:

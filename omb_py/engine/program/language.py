@@ -204,11 +204,13 @@ class Stage:
     check: tuple[Body, Body] | None = None
     """For a body whose steps use each other's results: the steps whose inputs the check provides, and the steps whose
     outputs must be there afterwards. None: every step of the body is checked by itself."""
+    slots: tuple[str, ...] = ()
+    """Lap slots that come first and stay 0 where this rank has no such lap: every rank needs the same slots."""
 
     @property
     def laps(self) -> tuple[str, ...]:
-        """Names of the lap slots, in order of first use."""
-        names: dict[str, None] = {}
+        """Names of the lap slots: `slots`, then others in order of first use."""
+        names = dict.fromkeys(self.slots)
         for variant in self.variants:
             for node, _ in walk(variant):
                 if isinstance(node, (Lap, Stamp, Until)) and node.name is not None:

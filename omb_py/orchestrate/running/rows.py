@@ -208,12 +208,14 @@ def _parameters(benchmark: Benchmark, cell: Mapping[str, Any], message: Mapping[
 def _metrics(benchmark: Benchmark, message: Mapping[str, Any], moved: int | None) -> dict[str, float]:
     """Values that the benchmark's text needs besides its samples: means of the other laps in µs, bytes moved.
 
-    Medians are those over the iterations of the mean over the ranks (:attr:`Metric.medians`).
+    Laps with the prefix :attr:`Metric.medians` have their medians too, those over the iterations of the mean over the
+    ranks. One that no rank made is left out.
     """
-    laps: Mapping[str, list[float]] = message["laps"]
-    out = {name: float(np.mean(per_rank)) for name, per_rank in laps.items() if len(laps) > 1}
     prefix = benchmark.metric.medians
-    typical = [name for name in laps if prefix and name.startswith(prefix)]
+    every: Mapping[str, list[float]] = message["laps"]
+    typical = [name for name in every if prefix and name.startswith(prefix) and any(every[name])]
+    laps = {name: us for name, us in every.items() if name in typical or not (prefix and name.startswith(prefix))}
+    out = {name: float(np.mean(per_rank)) for name, per_rank in laps.items() if len(laps) > 1}
     out |= {f"{name}.median": float(np.median(decode(message["series"][name]["avg"]))) for name in typical}
     if "enqueue" in out and "synchronise" in out:
         out["end_to_end"] = out["enqueue"] + out["synchronise"]

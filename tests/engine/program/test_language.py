@@ -84,6 +84,11 @@ class TestLaps:
         stage = Stage(((Lap(), Lap("b"), Lap("a"), Lap("b")), (Repeat(2, (Stamp("c"),)), Lap("a"))))
         assert stage.laps == ("b", "a", "c")
 
+    def test_slots_that_every_rank_has_come_first_and_leave_the_hash_of_other_programs_as_it_was(self) -> None:
+        body = (Lap(), Lap("b"), Lap("a"))
+        assert Stage((body,), slots=("a", "none")).laps == ("a", "none", "b")
+        assert "slots" not in canonical(Stage((body,)))["Stage"]
+
 
 class TestRequestCount:
     @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def test_a_slow_node_and_a_slow_link_are_named_within_racks() -> None:
 
 
 @given(st.integers(0, 99), st.floats(-5, 5))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_parts_add_up_and_the_names_of_nodes_do_not_matter(seed: int, shift: float) -> None:
     sizes, n = (6, 4), 10
     values = racks(sizes, seed=seed) + shift

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omb_py.errors import UsageError
@@ -75,7 +75,7 @@ def tables(draw: st.DrawFn, name: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("name", NAMES)
 @given(data=st.data())
-@settings(deadline=None, max_examples=8, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=8)
 def test_every_benchmark_with_any_columns(name: str, data: st.DataObject) -> None:
     text = to_osu(data.draw(tables(name)))
     found = parse(text.encode(), Context(benchmark=name))

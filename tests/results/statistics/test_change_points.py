@@ -13,7 +13,6 @@ from omb_py.results.statistics.change_points import ALPHA, LEAST, MOST, change_p
 numbers = st.lists(st.floats(-5, 5, allow_subnormal=False), min_size=6, max_size=30)
 
 
-@settings(deadline=None)
 @given(numbers, st.integers(0, 100))
 def test_divergence_is_scipys_energy_distance(x: list[float], where: int) -> None:
     t = 3 + where % (len(x) - 5)
@@ -86,7 +85,7 @@ def test_too_few_too_many_and_not_finite() -> None:
             change_points(bad)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.integers(0, 1000), st.floats(-3, 3), st.floats(1.5, 4))
 def test_units_do_not_matter(seed: int, shift: float, step: float) -> None:
     x = series([(8, 1.0), (8, step)], 0.02, seed)

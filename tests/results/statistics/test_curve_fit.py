@@ -60,7 +60,7 @@ def test_size_zero_counts() -> None:
     assert fit([0, 1, 2, 4], [1.0, 1.1, 1.2, 1.4]).segments[0].alpha_us == pytest.approx(1.0, rel=0.02)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.floats(0.1, 100), st.floats(1e-5, 1e-2), st.floats(1e-3, 1e3))
 def test_units_scale(alpha: float, beta: float, unit: float) -> None:
     m = np.array(SIZES[4:16], dtype=float)

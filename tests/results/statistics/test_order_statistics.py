@@ -43,7 +43,7 @@ def paths(launches: int, stays: float) -> list[tuple[tuple[bool, ...], float]]:
 
 
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=3), ALPHAS, STAYING, st.integers(0, 2))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_no_look_errs_more_often_than_all_may(steps: list[int], alpha: float, stays: float, more: int) -> None:
     """The chance that any look finds few enough, over every order of signs that there is."""
     looks = tuple(itertools.accumulate(steps))
@@ -57,7 +57,6 @@ def test_no_look_errs_more_often_than_all_may(steps: list[int], alpha: float, st
 
 
 @given(LOOKS, ALPHAS, STAYING)
-@settings(deadline=None)
 def test_counts_of_earlier_looks_stand_before_later_ones_are_known(
     looks: tuple[int, ...], alpha: float, stays: float
 ) -> None:
@@ -82,7 +81,7 @@ def test_the_fewest_launches_are_the_fewest(alpha: float, stays: float) -> None:
 
 
 @given(st.integers(1, 40), st.integers(0, 40), ALPHAS)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_so_many_launches_would_decide(launches: int, count: int, alpha: float) -> None:
     needed = launches_to_decide(min(count, launches), launches, alpha)
     if 2 * count >= launches:

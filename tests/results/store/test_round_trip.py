@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omb_py.results.store import schema
@@ -49,7 +49,6 @@ def rows(draw: st.DrawFn) -> dict[str, Any]:
     return {**row, **FIXED}
 
 
-slow = [HealthCheck.too_slow]
 launches = st.lists(rows(), min_size=1, max_size=3)
 
 
@@ -69,13 +68,13 @@ def plain(row: dict[str, Any]) -> dict[str, Any]:
 
 
 @given(rows())
-@settings(deadline=None, max_examples=60, suppress_health_check=slow)
+@settings(max_examples=60)
 def test_a_row_through_the_journals_line(row: dict[str, Any]) -> None:
     assert same([decode_row(encode_row(row))], [row])
 
 
 @given(launches, st.dictionaries(words, words | st.integers()))
-@settings(deadline=None, max_examples=40, suppress_health_check=slow)
+@settings(max_examples=40)
 def test_rows_through_parquet(launch: list[dict[str, Any]], provenance: dict[str, Any]) -> None:
     with folder() as store:
         path = write_launch(store, launch, provenance)
@@ -99,7 +98,7 @@ def test_metadata_are_in_a_file_once(make_row: Any, merged: bool) -> None:
 
 
 @given(launches)
-@settings(deadline=None, max_examples=25, suppress_health_check=slow)
+@settings(max_examples=25)
 def test_rows_through_the_journal_into_parquet(launch: list[dict[str, Any]]) -> None:
     with folder() as store:
         with Journal(store, "r1-0", {"run_id": "r1", "provenance": {"a": 1}}) as journal:
@@ -113,7 +112,7 @@ def test_rows_through_the_journal_into_parquet(launch: list[dict[str, Any]]) -> 
 
 
 @given(rows(), rows())
-@settings(deadline=None, max_examples=2, suppress_health_check=slow)
+@settings(max_examples=2)
 def test_a_journal_torn_at_every_byte_keeps_what_was_whole(first: dict[str, Any], second: dict[str, Any]) -> None:
     with folder() as store:
         with Journal(store, "r1-0", {"provenance": {"old": 1}}) as journal:

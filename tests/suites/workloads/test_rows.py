@@ -8,6 +8,7 @@ import pytest
 
 from omb_py.cli import main
 from omb_py.engine.program.benchmark import World
+from omb_py.engine.program.language import Lap, walk
 from omb_py.engine.program.requirements import types_of
 from omb_py.suites.workloads.benchmark import volume
 from omb_py.suites.workloads.families import FAMILIES, parse_workload
@@ -42,6 +43,34 @@ def test_the_row_that_is_printed(
     assert main(words) == 0
     head = [line for line in capsys.readouterr().out.splitlines() if "Step(us)" in line]
     assert head[0].startswith("# Step(us)"), "a reader of columns takes every line that begins with # for a comment"
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        ("moe", ["dispatch", "combine"]),
+        ("pipeline:schedule=gpipe", ["forward", "backward"]),
+        (
+            "moe:routing=drawn,node=2",
+            ["dispatch between nodes", "dispatch within the node", "combine between nodes", "combine within the node"],
+        ),
+    ],
+)
+def test_a_row_has_the_kinds_of_calls_that_were_made(
+    text: str, kinds: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["step", "-n", "4", "--workload", text, "--backend", "mock", "-i", "2", "-x", "0", "--no-store", "--quiet"]
+    assert main([*words, "--format", "json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    stored = [name.removeprefix("serial.") for name in row["metrics"] if name.startswith("serial.")]
+    assert sorted(stored) == sorted([*kinds, *(f"{kind}.median" for kind in kinds)])
+
+
+def test_a_rank_without_a_kind_of_call_has_its_slot_and_reads_no_clock_for_it() -> None:
+    first, last = (program_of(parse_workload("pipeline"), World(rank, 2)).stages[0] for rank in range(2))
+    assert first.laps == last.laps == ("forward", "turn", "backward")
+    made = [{node.name for node, _ in walk(stage.variants[0]) if isinstance(node, Lap)} for stage in (first, last)]
+    assert made[0] != made[1], "only the first rank sends forward before it waits"
 
 
 @pytest.mark.parametrize("name", FAMILIES)

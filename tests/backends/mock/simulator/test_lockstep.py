@@ -127,7 +127,7 @@ def play(ranks: int, program: Program, text: str) -> tuple[Any, ...]:
     return times, session.clocks.tolist(), data
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(world=worlds())
 def test_fast_path_equals_event_path(world: tuple[int, Program, str]) -> None:
     ranks, program, text = world

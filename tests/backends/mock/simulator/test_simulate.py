@@ -470,7 +470,7 @@ def play(text: str, messages: list[Sent]) -> tuple[list[Delivery], dict[int, Any
     return runner.events.log, {rank: laps.tolist() for rank, laps in out.items()}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(text=COSTS, messages=MESSAGES)
 def test_no_receive_completes_before_its_send_started(text: str, messages: list[Sent]) -> None:
     log, out = play(text, messages)
@@ -479,14 +479,14 @@ def test_no_receive_completes_before_its_send_started(text: str, messages: list[
     assert all(lap[0] >= 0 for each in out.values() for lap in each)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(alpha=st.integers(1, 3000), messages=MESSAGES)
 def test_without_noise_a_message_takes_at_least_its_cost(alpha: int, messages: list[Sent]) -> None:
     log, _ = play(f"alpha={alpha}ns,beta=1ns", messages)
     assert all(delivery.received - delivery.sent >= alpha + delivery.nbytes for delivery in log)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(text=COSTS, messages=MESSAGES)
 def test_equal_seeds_give_equal_times(text: str, messages: list[Sent]) -> None:
     assert play(text, messages) == play(text, messages)

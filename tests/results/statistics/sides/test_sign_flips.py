@@ -160,7 +160,7 @@ def test_no_question() -> None:
     assert not observed.size and np.isneginf(largest).all()
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, 10_000), st.integers(8, 14), st.floats(-0.1, 0.1))
 def test_intervals_are_the_shifts_that_the_test_does_not_reject(seed: int, pairs: int, shift: float) -> None:
     differences = noise(seed, pairs, 1) + shift
