@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_COMPUTE = "import os\nbench = os.getppid()\nwhile os.getppid() == bench: pass"  # a bench that is killed leaves nothing
+_COMPUTE = "import os, sys\nwhile os.getppid() == int(sys.argv[1]): pass"
+"""Ends with the bench whose process number it is given, also when that is killed."""
 
 
 @contextmanager
 def beside(processes: int) -> Iterator[None]:
     """Keep so many processes computing."""
-    started = [subprocess.Popen([sys.executable, "-c", _COMPUTE]) for _ in range(processes)]
+    started = [subprocess.Popen([sys.executable, "-c", _COMPUTE, str(os.getpid())]) for _ in range(processes)]
     try:
         yield
     finally:

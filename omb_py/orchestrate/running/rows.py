@@ -213,10 +213,11 @@ def _metrics(benchmark: Benchmark, message: Mapping[str, Any], moved: int | None
     """
     prefix = benchmark.metric.medians
     every: Mapping[str, list[float]] = message["laps"]
-    typical = [name for name in every if prefix and name.startswith(prefix) and any(every[name])]
-    laps = {name: us for name, us in every.items() if name in typical or not (prefix and name.startswith(prefix))}
+    typical = [name for name in every if prefix and name.startswith(prefix)]
+    laps = {name: us for name, us in every.items() if name not in typical or any(us)}
     out = {name: float(np.mean(per_rank)) for name, per_rank in laps.items() if len(laps) > 1}
-    out |= {f"{name}.median": float(np.median(decode(message["series"][name]["avg"]))) for name in typical}
+    made = [name for name in typical if name in laps]
+    out |= {f"{name}.median": float(np.median(decode(message["series"][name]["avg"]))) for name in made}
     if "enqueue" in out and "synchronise" in out:
         out["end_to_end"] = out["enqueue"] + out["synchronise"]
     if message.get("marks", {}).get("timing_mode") in ("event", "spin-gated"):
