@@ -12,6 +12,9 @@ FETCHED := sed -un -e 's/^ *\(Downloading\|Using cached\) \(.*\/\)\{0,1\}\([^ ]*
   -e 's/^Installing collected packages.*/  installing/p'
 MINIMUM := import sys; sys.exit(sys.version_info < (3, 11))
 
+# tests start thousands of processes: each would compile all that it imports anew
+unexport PYTHONDONTWRITEBYTECODE
+
 SHELL := bash
 .SHELLFLAGS := -o pipefail -c
 

@@ -41,6 +41,7 @@ def omb_py(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_it_is_listed_explained_and_has_a_help_page(ring: Path) -> None:
     assert re.search(r"^  ring ", omb_py(ring, "list").stdout, re.M)
     explained = omb_py(ring, "explain", "ring", "-n", "3").stdout
@@ -66,6 +67,7 @@ def test_its_backend_measures_and_checks_every_byte(ring: Path) -> None:
         assert "# [ backend: threads ] [ library: queue.SimpleQueue 1.0 ]" in done.stdout
 
 
+@pytest.mark.slow
 def test_its_backend_has_an_option_of_its_own(ring: Path) -> None:
     words = ("latency", "--backend", "threads", "-m", "8:8", "-i", "20", "--format", "json", "--no-store")
     done = omb_py(ring, *words, "--threads", "3000")
@@ -104,12 +106,14 @@ def test_what_its_backend_lacks_is_refused_as_for_ours(ring: Path, words: str, c
     assert (done.returncode, done.stdout, done.stderr) == (code, "", f"omb-py: error: {error}\n")
 
 
+@pytest.mark.slow
 def test_its_backend_is_named_where_a_word_is_near(ring: Path) -> None:
     for words in (("latency",), ("explain", "latency")):
         done = omb_py(ring, *words, "--backend", "thread")
         assert done.stderr == "omb-py: error: unknown backend 'thread': did you mean threads?\n"
 
 
+@pytest.mark.slow
 def test_its_backend_is_listed_explained_and_examined(ring: Path) -> None:
     entries = json.loads(omb_py(ring, "list", "--format", "json").stdout)["entries"]
     ours = {e["benchmark"]: e for e in entries if (e["backend"], e["device"]) == ("threads", "cpu")}

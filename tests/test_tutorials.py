@@ -123,7 +123,12 @@ def shape(text: str) -> str:
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(page.stem, marks=[pytest.mark.slow, pytest.mark.mpi, needs_torch] * (page.stem in REAL))
+        pytest.param(
+            page.stem,
+            marks=[pytest.mark.slow, pytest.mark.mpi, needs_torch]
+            if page.stem in REAL
+            else [pytest.mark.slow] * (page.stem != "upgrade"),
+        )
         for page in sorted(PAGES.glob("*.md"))
     ],
 )

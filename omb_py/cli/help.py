@@ -158,7 +158,7 @@ def write_sections(sections: Sequence[tuple[str, Sequence[tuple[str, str]]]], fo
                 formatter.write_dl(list(pairs))
 
 
-def debug_option(exposed: bool = False) -> click.Option:
+def debug_option(exposed: bool = False) -> Grouped:
     """``--debug``; it is acted on in :func:`omb_py.cli.main`.
 
     Args:

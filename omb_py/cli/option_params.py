@@ -20,13 +20,14 @@ from omb_py.suites import BENCHMARKS
 
 def measuring_options(benchmark: Benchmark) -> list[click.Parameter]:
     """Every option of a measuring command. Those that the benchmark does not take are hidden and refused later."""
-    defaults = defaults_of(benchmark)
-    return [
-        debug_option(exposed=True)
-        if option.name == "debug"
-        else _rendered(option, defaults, not option.takes(benchmark))
-        for option in options_of(benchmark)
-    ]
+    return [measuring_option(option, benchmark) for option in options_of(benchmark)]
+
+
+def measuring_option(option: Option, benchmark: Benchmark) -> Grouped:
+    """One option of a measuring command, hidden where the benchmark does not take it."""
+    if option.name == "debug":
+        return debug_option(exposed=True)
+    return _rendered(option, defaults_of(benchmark), not option.takes(benchmark))
 
 
 @cache
@@ -37,7 +38,7 @@ def defaults_of(benchmark: Benchmark) -> Defaults:
     return Defaults(benchmark, tuple(known), tuple(bindings))
 
 
-def _rendered(option: Option, defaults: Defaults, hidden: bool = False) -> click.Option:
+def _rendered(option: Option, defaults: Defaults, hidden: bool = False) -> Grouped:
     if option.name == "debug":
         return debug_option()
     words = [*option.flags.split(), option.name]

@@ -33,19 +33,28 @@ def option_of(name: str, table: Sequence[Option] = TABLE) -> Option:
     raise KeyError(name)
 
 
+def rivals(table: Sequence[Option]) -> list[list[Option]]:
+    """The options of each short or long flag that several options of the table have."""
+    by_flag: dict[str, list[Option]] = {}
+    for option in table:
+        for flag in option.flags.split():
+            by_flag.setdefault(flag, []).append(option)
+    return [options for options in by_flag.values() if len(options) > 1]
+
+
+_RIVALS = rivals(TABLE)
+
+
 def options_of(benchmark: Benchmark, table: Sequence[Option] = TABLE) -> list[Option]:
-    """The options of a benchmark's command: all, but only one of those that share a short flag.
+    """The options of a benchmark's command: all, but only one of those that share a flag.
 
     That is the one that the benchmark takes, else the last in the table.
     """
-    by_short: dict[str, list[Option]] = {}
-    for option in table:
-        for flag in option.flags.split():
-            by_short.setdefault(flag, []).append(option)
-    chosen = {}
-    for flag, options in by_short.items():
-        chosen[flag] = next((option for option in options if option.takes(benchmark)), options[-1])
-    return [option for option in table if all(chosen[flag] is option for flag in option.flags.split())]
+    left_out: set[int] = set()
+    for options in _RIVALS if table is TABLE else rivals(table):
+        chosen = next((option for option in options if option.takes(benchmark)), options[-1])
+        left_out.update(id(option) for option in options if option is not chosen)
+    return [option for option in table if id(option) not in left_out]
 
 
 def takes(benchmark: Benchmark, name: str) -> bool:

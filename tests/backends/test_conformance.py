@@ -53,7 +53,11 @@ def on_mock(what: Combination, rank_counts: tuple[int, ...]) -> list[str]:
 @pytest.mark.parametrize(
     ("backend", "rank_counts", "what"),
     [
-        *(pytest.param("mock", (*FEW, *MORE, 5), what, id=f"mock-{what}") for what in combinations(("native",))),
+        *(pytest.param("mock", FEW, what, id=f"mock-{what}") for what in combinations(("native",))),
+        *(
+            pytest.param("mock", (*MORE, 5), what, id=f"mock-more-{what}", marks=pytest.mark.slow)
+            for what in combinations(("native",))
+        ),
         *(
             pytest.param("mpi", ranks, what, id=f"mpi-{ranks[0]}-{what}", marks=[*MPI, ring])
             for ranks, ring in ((FEW, pytest.mark.each_library), (MORE, pytest.mark.slow))

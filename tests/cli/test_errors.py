@@ -194,9 +194,9 @@ def test_errors_of_a_run(
     ("line", "code"),
     [
         ("bcast --backend mock -m 8:16 -i 5", 0),
-        ("bcast --backend mock -m 8:16 -i 5 -c --inject flip:1:8", 1),
-        ("run {suite}", 0),
-        ("accept {suite} --quiet", 1),
+        pytest.param("bcast --backend mock -m 8:16 -i 5 -c --inject flip:1:8", 1, marks=pytest.mark.slow),
+        pytest.param("run {suite}", 0, marks=pytest.mark.slow),
+        pytest.param("accept {suite} --quiet", 1, marks=pytest.mark.slow),
     ],
 )
 def test_without_a_reader_everything_is_measured_and_the_exit_code_is_that_of_the_result(

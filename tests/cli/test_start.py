@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.patience import PATIENCE_S
+from tests.support.rings import few_quick
 
 HEAVY = ("numpy", "pandas", "pyarrow", "rich", "scipy", "plotly", "llvmlite", "mpi4py")
 MOST_MODULES = {("--help",): 90, ("list",): 190, ("allreduce", "--help"): 150, ("compare", "--help"): 150}
@@ -26,8 +27,11 @@ def run(*words: str, python: tuple[str, ...] = ()) -> subprocess.CompletedProces
 
 @pytest.mark.parametrize(
     "words",
-    [("--help",), ("--version",), ("allreduce", "--help"), ("alreduce",), ("latency", "-n", "3"), ("explain", "bw")]
-    + [(command, "--help") for command in ("compare", "aa", "run", "accept")],
+    few_quick(
+        [("--help",), ("allreduce", "--help"), ("latency", "-n", "3"), ("--version",), ("alreduce",), ("explain", "bw")]
+        + [(command, "--help") for command in ("compare", "aa", "run", "accept")],
+        3,
+    ),
 )
 def test_nothing_heavy_is_imported(words: tuple[str, ...]) -> None:
     done = run(*words, python=("-X", "importtime"))
@@ -51,7 +55,7 @@ def test_importing_the_command_line_does_not_import_click() -> None:
     assert subprocess.run([sys.executable, "-c", code], timeout=PATIENCE_S).returncode == 0
 
 
-@pytest.mark.parametrize("words", MOST_MODULES)
+@pytest.mark.parametrize("words", few_quick(MOST_MODULES, 2))
 def test_a_start_loads_few_modules(words: tuple[str, ...]) -> None:
     done = run(*words, python=("-X", "importtime"))
     loaded = [line for line in done.stderr.splitlines() if line.split("|")[-1].strip().startswith("omb_py")]

@@ -42,6 +42,7 @@ def test_a_file_gets_every_byte() -> None:
     assert plain.write("\x07") == 1 and plain.getvalue() == "\\x07"
 
 
+@pytest.mark.slow
 def test_a_store_of_a_stranger_does_not_reach_the_terminal(tmp_path: Path) -> None:
     """The command line as a user has it: stdout is a terminal."""
     store = str(tmp_path / "store")

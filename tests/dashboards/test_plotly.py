@@ -9,6 +9,7 @@ import pytest
 
 from omb_py.dashboards.base import theme as style
 from omb_py.dashboards.report.html_page import plotly_script
+from tests.support.rings import few_quick
 
 
 def test_the_version_is_one_that_is_admitted() -> None:
@@ -17,7 +18,7 @@ def test_the_version_is_one_that_is_admitted() -> None:
     assert "plotly.js v" in plotly_script()[:200]
 
 
-@pytest.mark.parametrize("theme", style.THEMES)
+@pytest.mark.parametrize("theme", few_quick(style.THEMES))
 def test_every_view_is_valid_and_keeps_its_numbers(every_view, theme: str) -> None:
     drawn = [view for view in every_view if view.spec is not None]
     assert {view.kind for view in every_view} - {view.kind for view in drawn} == {"environment"}

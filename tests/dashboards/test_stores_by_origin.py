@@ -28,6 +28,7 @@ def drawn(view: Any) -> list[Any]:
     return [trace for trace in view.spec["data"] if trace["mode"] == "lines+markers"]
 
 
+@pytest.mark.slow
 def test_a_suite_gives_a_curve_for_each_benchmark(suite: Path) -> None:
     for view in curves(suite):
         assert len(drawn(view)) == 1 and "suite" not in view.title
@@ -37,6 +38,7 @@ def test_a_suite_gives_a_curve_for_each_benchmark(suite: Path) -> None:
     assert set(counted) == {"allgather", "allreduce", "alltoall", "bcast", "bw", "latency"}
 
 
+@pytest.mark.slow
 def test_an_acceptance_gives_whole_curves_of_its_timed_launches(accepted: Path) -> None:
     for view in curves(accepted):
         (line,) = drawn(view)
@@ -73,6 +75,7 @@ def test_a_printed_mean_is_no_median_in_the_table_and_the_downloads(imported: Pa
     assert stored["median_us"].isna().all() and "statistic" not in stored
 
 
+@pytest.mark.slow
 def test_printed_numbers_are_not_said_to_be_without_late_ranks(imported: Path, suite: Path) -> None:
     said = page(report(imported, parse([])))
     assert "no late rank and no wrong byte can be seen" in said and "no rank is late" not in said
@@ -88,6 +91,7 @@ def test_means_and_medians_of_one_library_are_two_lines(imported: Path, tmp_path
     assert len(drawn(view)) == 2 and "no like with like" in view.notes[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("origin", "number", "said"),
     [

@@ -63,6 +63,7 @@ def test_one_thing_is_changed_and_texts_are_left_alone(source: Path) -> None:
         assert ast.dump(ast.parse(changed)) != ast.dump(ast.parse(SOURCE))
 
 
+@pytest.mark.slow
 def test_every_mutant_of_the_source_is_python() -> None:
     everything = list(all_mutants(ROOT, FOLDERS))
     assert len(everything) > 5000
@@ -81,6 +82,7 @@ def test_a_seed_draws_the_same_ones() -> None:
     assert {m.path.parent for m in drawn(5, 1, "results/store")} == {ROOT / "results/store"}
 
 
+@pytest.mark.slow
 def test_the_nearest_tests_come_first() -> None:
     keys = ROOT / "results/store/keys.py"
     assert mirrored(keys) == ROOT / "tests/results/store/test_keys.py"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from copy import copy
 from typing import Any
 
 import click
@@ -13,11 +12,12 @@ from click.shell_completion import CompletionItem
 from omb_py.cli.batch_option import submitting
 from omb_py.cli.commands.benchmark import rank_0_speaks
 from omb_py.cli.help import CONTEXT, EXIT_CODES, GluedOption, Grouped, Page, Verbs, debug_option, tool_option
-from omb_py.cli.option_params import measuring_options
+from omb_py.cli.option_params import measuring_option
 from omb_py.cli.param_types import Parsed
-from omb_py.cli.suite_options import LINE_ONLY, RANKS, RUN_WIDE, CommandLine, given, long_name
+from omb_py.cli.suite_options import LINE_ONLY, RANKS, RUN_WIDE, CommandLine, given
 from omb_py.errors import OK, OmbError, UsageError
 from omb_py.options.request import DEFAULT_RANKS
+from omb_py.options.table import options_of
 from omb_py.orchestrate.planning.plan import plan_all
 from omb_py.orchestrate.running.resume import NEWEST, remaining
 from omb_py.orchestrate.suites.expand import Expanded, expand, load_suite
@@ -59,19 +59,18 @@ def suite_options(of_the_line: bool) -> list[click.Parameter]:
     """
     options: dict[str, Grouped] = {}
     takers: Counter[str] = Counter()
-    benchmarks = names()
-    for name in benchmarks:
-        for param in measuring_options(find(name)):
-            if not isinstance(param, Grouped):
-                continue
-            long = long_name(param)
+    benchmarks = [find(name) for name in names()]
+    for benchmark in benchmarks:
+        for option in options_of(benchmark):
+            long = option.long
             if long in LINE_ONLY and not of_the_line:
                 continue
-            takers[long] += not param.hidden
-            if long not in options or options[long].hidden:
-                options[long] = _of_a_suite(param, long)
-    for long, option in options.items():
-        option.brief = takers[long] < _SHARE * len(benchmarks)
+            hidden = option.hidden or not option.takes(benchmark)
+            takers[long] += not hidden
+            if long not in options or (options[long].hidden and not hidden):
+                options[long] = _of_a_suite(measuring_option(option, benchmark), long)
+    for long, param in options.items():
+        param.brief = takers[long] < _SHARE * len(benchmarks)
     letters: set[str] = set()
     for param in options.values():  # -t means another thing to each of three benchmarks: here it belongs to the first
         param.opts = [opt for opt in param.opts if opt.startswith("--") or opt not in letters]
@@ -79,13 +78,12 @@ def suite_options(of_the_line: bool) -> list[click.Parameter]:
     return list(options.values())
 
 
-def _of_a_suite(param: Grouped, long: str) -> Grouped:
+def _of_a_suite(option: Grouped, long: str) -> Grouped:
     """The option, with its default in a suite where that is not what the head of the page says of all."""
-    option = copy(param)
     if long in LINE_ONLY:
         return option
     usual = r"(default: the suite's, else \1)" if long in RUN_WIDE else ""
-    option.help = _DEFAULT.sub(usual, param.help or "").rstrip()
+    option.help = _DEFAULT.sub(usual, option.help or "").rstrip()
     if long == RANKS:
         number = f"{DEFAULT_RANKS}, or what the launcher around it started"
         option.help = f"Number of ranks where an entry of the suite says none. (default: the suite's, else {number})"

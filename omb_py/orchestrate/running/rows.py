@@ -216,8 +216,8 @@ def _metrics(benchmark: Benchmark, message: Mapping[str, Any], moved: int | None
     typical = [name for name in every if prefix and name.startswith(prefix)]
     laps = {name: us for name, us in every.items() if name not in typical or any(us)}
     out = {name: float(np.mean(per_rank)) for name, per_rank in laps.items() if len(laps) > 1}
-    made = [name for name in typical if name in laps]
-    out |= {f"{name}.median": float(np.median(decode(message["series"][name]["avg"]))) for name in made}
+    medians = [name for name in typical if name in laps]
+    out |= {f"{name}.median": float(np.median(decode(message["series"][name]["avg"]))) for name in medians}
     if "enqueue" in out and "synchronise" in out:
         out["end_to_end"] = out["enqueue"] + out["synchronise"]
     if message.get("marks", {}).get("timing_mode") in ("event", "spin-gated"):

@@ -133,7 +133,10 @@ def test_without_any_mpi_torchrun_starts_the_ranks(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "launcher",
-    [pytest.param("torchrun", marks=pytest.mark.slow), pytest.param("mpiexec", marks=pytest.mark.each_library)],
+    [
+        pytest.param("torchrun", marks=pytest.mark.slow),
+        pytest.param("mpiexec", marks=[pytest.mark.slow, pytest.mark.each_library]),
+    ],
 )
 def test_inside_a_launcher_each_process_joins(launcher: str) -> None:
     words = [sys.executable, "-m", "omb_py", "alltoallv", "--backend", "gloo", *QUICK, "--no-store"]

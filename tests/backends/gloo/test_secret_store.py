@@ -108,7 +108,8 @@ dist.destroy_process_group()
 
 @pytest.mark.mpi
 @pytest.mark.calm
-@pytest.mark.parametrize("where", ["one host", pytest.param("several hosts", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("where", ["one host", "several hosts"])
 def test_gloo_meets_in_it_and_ranks_of_one_host_listen_on_loopback_alone(where: str, tmp_path: Path) -> None:
     words = [sys.executable, "-c", RANK]
     ranks = [

@@ -313,6 +313,7 @@ def test_rows_say_how_nccl_tests_would_have_measured() -> None:
 
 @needs_compiler
 @pytest.mark.mpi
+@pytest.mark.slow
 @pytest.mark.parametrize(("variables", "says"), [({}, "symmetric"), ({"STANDIN_NO_WINDOW": "1"}, "none")])
 def test_a_window_that_was_not_made_is_said(variables: dict[str, str], says: str) -> None:
     cell = {"benchmark": "allreduce", "size": 64, "settings": "registration=window"}

@@ -74,6 +74,7 @@ def test_a_planted_change_is_found(run, tmp_path: Path) -> None:  # type: ignore
     assert len(set(shuffles)) == 2, "cells are shuffled"
 
 
+@pytest.mark.slow
 def test_an_unclear_cell_is_measured_again_and_its_row_holds_all_launches(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     wide = "launch=0.02,noise=0.005"
     line = f"compare --option BASE:mock={wide} --option NEW:mock=alpha=1.1us,{wide} --seed 2 --launches 6"
@@ -115,6 +116,7 @@ def test_stored_sides_by_tag_version_and_folder(run, tmp_path: Path, capsys: pyt
     assert code == 0 and f"({other})" in out
 
 
+@pytest.mark.slow
 def test_the_tail_has_a_verdict_of_its_own(run) -> None:  # type: ignore[no-untyped-def]
     # 3 % of the calls take ten times as long: the median does not know
     code, out, _ = run(
@@ -126,6 +128,7 @@ def test_the_tail_has_a_verdict_of_its_own(run) -> None:  # type: ignore[no-unty
     assert cell["tail"]["statistic"] == "p99" and cell["tail"]["ratio"] > 5
 
 
+@pytest.mark.slow
 def test_a_change_under_the_launch_spread_is_unclear_and_strict_says_so(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     wide = "launch=0.3,noise=0.005"
     line = f"{sides(wide, f'alpha=1.1us,{wide}')} {SMALL}"
@@ -175,6 +178,7 @@ def test_one_broken_side_is_named_and_what_was_measured_is_kept(run, tmp_path: P
     assert len(load(tmp_path)) == 2
 
 
+@pytest.mark.slow
 def test_a_against_a(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     page = tmp_path / "aa.html"
     code, out, _ = run(f"aa {SMALL} --mock {NOISE} --launches 4 --reports 2 --seed 1 --quiet -o {page}")
@@ -310,11 +314,13 @@ class TestSuites:
         _, again, _ = run(f"compare {run_of(tmp_path)} --format json")
         assert json.loads(again)["cells"] == report["cells"]
 
+    @pytest.mark.slow
     def test_options_of_the_command_line_hold_for_all(self, run, tmp_path: Path, suite: str) -> None:  # type: ignore[no-untyped-def]
         run(f"{sides(new=OTHER)} {suite} --rounds 1 --iterations 50 --quiet --tag why=test")
         frame = load(tmp_path)
         assert set(frame["iterations"]) == {50} and all(tags["why"] == "test" for tags in frame["tags"])
 
+    @pytest.mark.slow
     def test_a_benchmark_that_fails_on_a_side_is_left_out_and_named(
         self, run, tmp_path: Path, suite: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:  # type: ignore[no-untyped-def]
@@ -340,6 +346,7 @@ class TestSuites:
         code, _, err = run(f"{sides(new=OTHER)} latency --backend mock -n 2 -m 8:8 --quiet")
         assert code == 3 and "side NEW" in err and "is broken: no memory for it" in err
 
+    @pytest.mark.slow
     def test_of_itself(self, run, suite: str) -> None:  # type: ignore[no-untyped-def]
         code, out, _ = run(f"aa {suite} --mock {NOISE} --launches 3 --rounds 1 --seed 1 --quiet")
         assert code == 0 and "0 slower" in out

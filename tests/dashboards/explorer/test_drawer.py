@@ -46,6 +46,7 @@ CHOSEN = st.dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(CHOSEN)
 def test_a_choice_is_offered_where_it_would_leave_a_cell(data: Data, wanted: dict[str, list[str]]) -> None:
     offered = data.choices(wanted)

@@ -40,6 +40,7 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         yield driver
 
 
+@pytest.mark.slow
 def test_all_parts_are_shown_and_nothing_is_said_on_the_console(opened: Any) -> None:
     assert errors(opened) == []
     shown = opened.execute_script("return [...document.querySelectorAll('main')].map(m => m.id)")

@@ -30,6 +30,7 @@ def planted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return folder, faults, report(folder, Selection())
 
 
+@pytest.mark.slow
 def test_each_fault_is_named_once_and_nothing_else_is(planted) -> None:
     _, faults, made = planted
     named, others = planted_store.judged([item.text for item in made.changes], faults)
@@ -57,6 +58,7 @@ def test_only_the_regression_has_a_colour_on_the_map(planted) -> None:
     assert view.title.endswith("6 of 120 cells slower, 0 faster")
 
 
+@pytest.mark.slow
 def test_each_line_leads_to_its_evidence_in_report_and_explorer(planted) -> None:
     store, _, made = planted
     html, data = page(made), Data(store)

@@ -57,6 +57,7 @@ def test_the_matrix_shows_what_is_stored(store: Path) -> None:
     view.figure  # noqa: B018
 
 
+@pytest.mark.slow
 def test_guidelines_in_the_explorer_are_those_of_the_report(store: Path) -> None:
     (view,), note = views(Data(store), State("guidelines"))
     (other,) = (one for one in report(store, parse([])).views if one.kind == "guidelines")
@@ -64,6 +65,7 @@ def test_guidelines_in_the_explorer_are_those_of_the_report(store: Path) -> None
     assert view.commands[0].startswith("omb-py guidelines gl5 gl9 ")
 
 
+@pytest.mark.slow
 def test_the_report_names_them_and_keeps_them_from_the_curves(store: Path) -> None:
     made = report(store, parse([]))
     assert any(line.startswith("Slow nodes or links: 6 nodes, 15 links: node4 is slow") for line in made.odd)

@@ -52,6 +52,7 @@ def test_a_tuned_store_has_a_map_of_winners(tuned: Path) -> None:
     assert [trace["z"] for trace in view.spec["data"]] == [[[1, None], [1, None]], [[None, 1], [None, 1]]]
 
 
+@pytest.mark.slow
 def test_default_and_tuned_are_two_lines_from_the_proof(tuned: Path) -> None:
     view = shown(tuned, "tuned")
     assert view.title.startswith("allreduce, mock 1.0, 4 ranks: tuned (ring) is fastest at every size that several")
@@ -67,6 +68,7 @@ def test_default_and_tuned_are_two_lines_from_the_proof(tuned: Path) -> None:
     assert (explored.title, explored.rows) == (view.title, view.rows)
 
 
+@pytest.mark.slow
 def test_what_a_tuning_tried_is_no_line_among_the_others(tuned: Path) -> None:
     cells = read_cells(tuned, parse([]), [])
     assert set(cells.rows["tags"]) == {"", "tune_proof=ring"}

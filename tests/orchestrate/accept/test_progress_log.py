@@ -92,6 +92,7 @@ def test_cells_of_a_launch_that_was_cut_off_are_kept(tmp_path: Path, monkeypatch
     assert set(turns) == {8} and all(len(v.values) >= 8 for v in again.verdicts)
 
 
+@pytest.mark.slow
 def test_an_acceptance_that_is_over_is_judged_again(tmp_path: Path) -> None:
     whole = accepted(tmp_path)
     again = accepted(tmp_path, resume=whole.run_id)
@@ -107,6 +108,7 @@ def test_bare_resume_after_the_end_begins_a_new_run(tmp_path: Path) -> None:
     assert judged.startswith("judged at ") and "; judged again at " in judged
 
 
+@pytest.mark.slow
 def test_it_goes_on_with_the_same_nodes_and_the_same_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # simulated ranks have no launcher, so the hosts would be refused; what is tested is that they are compared
     monkeypatch.setattr(backend_selection, "check_launching", lambda request, offers: None)
@@ -117,6 +119,7 @@ def test_it_goes_on_with_the_same_nodes_and_the_same_baseline(tmp_path: Path, mo
     assert accepted(tmp_path, values={"hosts": ("a", "b")}, resume="last").deviations[0].startswith("interrupted")
 
 
+@pytest.mark.slow
 def test_nodes_that_come_in_later_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with cut_off(monkeypatch, 2):
         accepted(tmp_path, mock="nodes=1")
@@ -127,6 +130,7 @@ def test_nodes_that_come_in_later_are_told(tmp_path: Path, monkeypatch: pytest.M
 BASELINE = HEAD + ENTRY + criterion('benchmark = "latency"\nbaseline = "5%"')
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "word",
     [
@@ -168,6 +172,7 @@ def job(words: Any, timeout: float) -> Iterator[Any]:
     yield lambda: ""
 
 
+@pytest.mark.slow
 def test_an_interference_test_that_was_cut_off_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with cut_off(monkeypatch, 2, within=1):
         accepted(tmp_path, BESIDE, job=job)
@@ -189,6 +194,7 @@ def test_the_line_at_which_it_was_cut_off_is_passed_over(tmp_path: Path, monkeyp
     assert accepted(tmp_path, resume="last").verdicts
 
 
+@pytest.mark.slow
 def test_runs_that_cannot_be_gone_on_with(tmp_path: Path) -> None:
     assert accepted(tmp_path / "mine", resume="last").deviations == [], "there is none: a new one"
     expanded = expand(parse_suite(TEXT, "f.toml"), CommandLine(), {"store": tmp_path / "run", "quiet": True})

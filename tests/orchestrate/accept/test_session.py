@@ -54,6 +54,7 @@ def test_correctness_then_performance(tmp_path: Path) -> None:
     assert len(found.files) == 9 and all(len(digest) == 64 for _, digest in found.files)
 
 
+@pytest.mark.slow
 def test_marginal_gets_launches_up_to_the_maximum_and_all_are_kept(tmp_path: Path) -> None:
     """The bound is what is measured: undecided to the end, and only that cell is launched again."""
     text = HEAD.replace("iterations = 5", 'iterations = 5\nmock = "launch=0.1"') + ENTRY
@@ -129,6 +130,7 @@ def test_a_baseline_of_several_nights(tmp_path: Path, monkeypatch: pytest.Monkey
     assert set(words(accepted(slower, tmp_path, baseline="tag=suite=mine")).values()) == {"FAIL"}
 
 
+@pytest.mark.slow
 def test_a_baseline_of_one_night_decides_nothing_and_is_not_launched_again_for_it(tmp_path: Path) -> None:
     noisy = BASELINE.replace("iterations = 5", 'iterations = 20\nmock = "launch=0.01"')
     first = accepted(noisy.replace('baseline = "5%"', 'max = "1 s"'), tmp_path)
@@ -139,6 +141,7 @@ def test_a_baseline_of_one_night_decides_nothing_and_is_not_launched_again_for_i
     assert found.launches == 9, "more launches tonight tell nothing about other nights"
 
 
+@pytest.mark.slow
 def test_a_whole_acceptance_that_is_repeated_is_recorded(tmp_path: Path) -> None:
     text = HEAD + ENTRY + criterion('benchmark = "latency"\nmax = "0.1 us"')
     first = accepted(text, tmp_path)

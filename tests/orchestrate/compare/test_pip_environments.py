@@ -62,6 +62,7 @@ def cache(tmp_path, monkeypatch) -> Path:
     return tmp_path / "cache" / "omb-py" / "environments"
 
 
+@pytest.mark.slow
 def test_only_the_package_is_its_own(cache, tmp_path) -> None:
     notes: list[str] = []
     sides = [environment_for([str(wheel(tmp_path, version))], notes.append) for version in ("1.0", "2.0")]

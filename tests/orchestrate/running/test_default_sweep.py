@@ -53,6 +53,7 @@ def test_a_noisy_sweep_makes_hardly_more_than_ombs_calls(calls: Any) -> None:
     assert theirs <= ours < 1.02 * theirs
 
 
+@pytest.mark.slow
 def test_bw_makes_the_windows_of_c(calls: Any) -> None:
     """100 and 20 windows a size are already few: the contract allows no fewer. Nothing else sends one."""
     ours, theirs = calls("bw", 2, NOISY)

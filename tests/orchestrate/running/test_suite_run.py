@@ -162,6 +162,7 @@ def cells(store: Path) -> Counter[str]:
     return Counter(tags[CELL_TAG] for tags in load(store)["tags"])
 
 
+@pytest.mark.slow
 def test_a_killed_run_is_gone_on_with(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A real kill; then nothing is lost, nothing measured twice, and all under one run."""
     text = HEAD + '[[entry]]\nbenchmarks = ["allreduce", "bcast", "allgather"]\nranks = [2, 3, 4]\n'

@@ -86,6 +86,7 @@ def test_compare_shows_the_proof_again_with_the_same_verdicts(whole: dict[str, A
         assert (answer.verdict, answer.ratio, answer.low) == (cell["verdict"], cell["ratio"], cell["low"])
 
 
+@pytest.mark.slow
 def test_each_of_several_proofs_is_shown_again_with_its_part_of_the_error_rate(tune: Run, tmp_path: Path) -> None:
     _, report, _ = tune("ring flat", f"{TREE_AND_RING},algorithm=flat:1us:4ns", "-m 64,64K")
     assert len(report["proofs"]) == 2
@@ -123,6 +124,7 @@ def test_a_library_that_fails_as_it_is_cannot_be_tuned(tune: Run) -> None:
     assert "the library as it is cannot be tuned: rank 3" in err
 
 
+@pytest.mark.slow
 def test_a_budget_that_is_too_small_is_marginal_and_resumed_to_the_same_end(tune: Run, whole: dict[str, Any]) -> None:
     code, report, _ = tune(more="--budget 1ms --strict")
     assert (code, report["rules"]) == (4, [])
@@ -155,6 +157,7 @@ def interrupt(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], list[str]]:
     return plant
 
 
+@pytest.mark.slow
 def test_an_interrupted_tuning_ends_as_it_would_have(
     tune: Run, interrupt: Callable[[int], list[str]], whole: dict[str, Any]
 ) -> None:
@@ -182,6 +185,7 @@ def test_a_resumed_tuning_has_the_same_options_and_remembers_failures(
     assert (code, "dead is excluded: rank 3" in err, "dead" in made) == (130, True, False)
 
 
+@pytest.mark.slow
 def test_several_numbers_of_ranks_have_rules_of_their_own(tune: Run) -> None:
     code, report, _ = tune(more="-n 2,4 -m 64,64K")
     assert code == 0
@@ -238,6 +242,7 @@ def test_the_candidates_are_those_of_the_library_and_its_file_is_proved(tune: Ru
     assert not (tmp_path / "tuned" / "unproven").exists()
 
 
+@pytest.mark.slow
 def test_a_file_that_does_not_hold_up_is_not_written_under_its_name(tune: Run, tmp_path: Path, knobs: None) -> None:
     code, report, _ = tune("", f"{TREE_AND_RING},algorithm=slow:30us:2ns")
     assert code == 1  # ring is faster for large messages, and the variables of this library hold for small ones too

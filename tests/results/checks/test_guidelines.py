@@ -194,6 +194,7 @@ def test_stored_rows_say_their_round() -> None:
     assert forms.report_of(rows, Rules()).launches == 8
 
 
+@pytest.mark.slow
 def test_two_reports_do_not_contradict_each_other() -> None:
     """Sixty cells from 0.8 to 1.6 times, some right at the limit, checked twice on disjoint launches."""
     ratios = [*np.linspace(0.8, 1.6, 55), *[1.1] * 5]

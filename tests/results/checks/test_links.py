@@ -132,7 +132,8 @@ LARGE = pytest.param(1024, 1, marks=[pytest.mark.slow])
 
 
 @pytest.mark.parametrize(
-    ("n", "sweeps"), [(4, 200), (8, 200), (64, 30), pytest.param(64, 120, marks=pytest.mark.slow), LARGE]
+    ("n", "sweeps"),
+    [(4, 100), *(pytest.param(*more, marks=pytest.mark.slow) for more in ((4, 200), (8, 200), (64, 120))), LARGE],
 )
 def test_healthy_fleets_are_left_alone(n: int, sweeps: int) -> None:
     """At most 5 % of the sweeps name anyone; tests/bench/links_fleet.py counts many more."""
@@ -140,7 +141,10 @@ def test_healthy_fleets_are_left_alone(n: int, sweeps: int) -> None:
     assert flagged <= max(1, 0.05 * sweeps)
 
 
-@pytest.mark.parametrize(("n", "sweeps"), [(4, 100), (8, 60), (16, 40), (64, 15)])
+@pytest.mark.parametrize(
+    ("n", "sweeps"),
+    [(8, 40), *(pytest.param(*more, marks=pytest.mark.slow) for more in ((4, 100), (16, 40), (64, 15)))],
+)
 def test_what_a_launch_draws_by_chance_is_not_slow_for_good(n: int, sweeps: int) -> None:
     """A tenth of the pairs 30 % slower in each launch. As passes of one launch, 43 to 100 % of sweeps named one."""
     fleet = Fleet(n, passes=5, drawn=0.1)
@@ -150,6 +154,7 @@ def test_what_a_launch_draws_by_chance_is_not_slow_for_good(n: int, sweeps: int)
     assert n == 4 or found.count({("link", (0, 2))}) >= 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [8, 16])
 def test_links_that_differ_for_good_are_rarely_suspects(n: int) -> None:
     """Their spread was told from a median polish as if it were least squares: 14 and 16 of 100 sweeps had a suspect."""
@@ -158,7 +163,7 @@ def test_links_that_differ_for_good_are_rarely_suspects(n: int) -> None:
     assert sum(map(bool, links_of)) <= 6  # 3 are meant
 
 
-@pytest.mark.parametrize(("n", "sweeps"), [(64, 15), pytest.param(64, 60, marks=pytest.mark.slow), LARGE])
+@pytest.mark.parametrize(("n", "sweeps"), [(64, 8), pytest.param(64, 60, marks=pytest.mark.slow), LARGE])
 def test_a_node_6_percent_slow_is_found(n: int, sweeps: int) -> None:
     for seed in range(sweeps):
         found = found_in(Fleet(n, slow={n // 3: 1.06}), seed)

@@ -22,6 +22,7 @@ def cells(make_row, scale: float) -> list[dict]:
     ]
 
 
+@pytest.mark.slow
 def test_pytest_benchmark_compares_two_files(tmp_path: Path, make_row) -> None:
     for name, scale in (("0001_base", 1.0), ("0002_new", 3.0)):
         (tmp_path / f"{name}.json").write_text(export(cells(make_row, scale), "pytest-benchmark"))

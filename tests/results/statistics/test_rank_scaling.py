@@ -24,6 +24,7 @@ def test_the_term_is_found_and_the_time_predicted(term: str) -> None:
     assert found.term == term and found.time_us == pytest.approx(truth(64), rel=0.01) and found.error < 0.01
 
 
+@pytest.mark.slow
 def test_the_band_holds_the_truth_most_of_the_time() -> None:
     rng = np.random.default_rng(1)
     held = 0

@@ -22,6 +22,7 @@ from omb_py.results.store.read import load, load_table, to_rows
 from omb_py.results.store.recovery import recover
 from omb_py.results.store.runs import runs, show
 from omb_py.results.store.write import write_launch
+from tests.support.rings import few_quick
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -162,7 +163,7 @@ def crash_at(monkeypatch: pytest.MonkeyPatch, moment: int) -> None:
         monkeypatch.setattr(os, name, limited(getattr(os, name)))
 
 
-@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("again", few_quick([True, False]))
 def test_a_crash_at_any_moment_loses_and_doubles_nothing(store, add, monkeypatch, again: bool) -> None:
     if again:  # merged files take part too
         compact(store, 7 * DAY, now=NOW)

@@ -177,6 +177,7 @@ def test_a_file_that_is_still_young_is_read_as_it_is(store, add, monkeypatch) ->
     assert parts(store) == []
 
 
+@pytest.mark.slow
 def test_a_store_that_cannot_be_written_is_read_and_that_is_said(store, monkeypatch) -> None:
     (store / ".index").write_text("in the way")
     assert check(store, monkeypatch) == {
@@ -184,6 +185,7 @@ def test_a_store_that_cannot_be_written_is_read_and_that_is_said(store, monkeypa
     }
 
 
+@pytest.mark.slow
 def test_a_full_disk(store, monkeypatch) -> None:
     def full(handle: int) -> None:
         raise OSError(28, "No space left on device")

@@ -12,6 +12,7 @@ from omb_py.suites.training.settings import SHAPES, parse_training
 from omb_py.suites.workloads import buckets
 from omb_py.suites.workloads.data_parallel import ddp_buckets, gradient_bytes
 from omb_py.suites.workloads.models.catalogue import model
+from tests.support.rings import few_quick
 
 torch = pytest.importorskip("torch", reason="PyTorch is an extra")
 SMALL = {"mlp": "mlp:batch=2", "resnet50": "resnet50:batch=2,image=64", "gpt2": "gpt2:layers=1,seq=8"}
@@ -92,7 +93,7 @@ def reduced(net: Any, batch: tuple[Any, Any], iterations: int, unused: bool) -> 
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("name", few_quick(sorted(SHAPES, reverse=True)))
 def test_a_hook_in_torchs_ddp_sees_the_buckets_of_the_workload(name: str, group: Any) -> None:
     from omb_py.suites.training.models import batch_of, build
 
