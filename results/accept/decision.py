@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from omb_py.results.formats.units import counted, share_text
 from omb_py.results.statistics import guarded_mean, order_statistics
+from omb_py.results.statistics.guarded_mean import CORRELATION
 from omb_py.results.statistics.nights import nights_to_decide, one_more_night, spread_of
 from omb_py.results.statistics.order_statistics import (
     MOST_NEEDED,
@@ -48,6 +49,8 @@ class Launches:
     limit: float
     show: Callable[[float], float]
     """Turns a log cost into the number that is shown."""
+    correlation: float = CORRELATION
+    """Of a launch with the one before, over all cells of the report; less than this counts as this."""
 
     def answer(self, rule: Rule, questions: int, looks: tuple[int, ...]) -> Answer:
         """Judge the bound.
@@ -63,18 +66,20 @@ class Launches:
         """
         ordered, n = sorted(self.costs), len(self.costs)
         alpha = 1 - rule.confidence
-        allowed = allowed_counts(looks, max(rule.rounds, len(looks)), alpha)[-1]
+        allowed = allowed_counts(looks, max(rule.rounds, len(looks)), alpha, self._stays)[-1]
         beyond = sum(cost > self.limit for cost in ordered)
         pessimistic = ordered[n - 1 - allowed] if 0 <= allowed < n else math.inf
         optimistic = ordered[allowed] if 0 <= allowed < n else -math.inf
-        mean = guarded_mean.distance(self.costs, self.limit)
+        mean = guarded_mean.distance(self.costs, self.limit, self.correlation)
         margin = quantile(1 - rule.spent / max(1, questions), mean.freedom) * mean.error if mean.freedom else math.inf
-        if self._alike and beyond and n < fewest_launches(alpha / max(1, questions)):
+        if self._alike and beyond and n < fewest_launches(alpha / max(1, questions), self._stays):
             margin = math.inf  # no spread is known: the count alone carries the correction
         optimistic = min(optimistic, self.limit + mean.difference - margin)
         word: Word = "PASS" if pessimistic <= self.limit else "FAIL" if optimistic > self.limit else "MARGINAL"
         share = share_bound(beyond, n, rule.confidence)
         count = f"{beyond} of {counted(n, 'launch')} beyond"
+        if self.correlation > CORRELATION:
+            count += f"; launches may resemble the one before (correlation {self.correlation:.2f}), so it takes more"
         sure = f"{share_text(rule.confidence)} sure"
         evidence = {
             "PASS": f"median within the bound, {sure}; {count} (at most {_percent(share)} are)",
@@ -89,17 +94,21 @@ class Launches:
         beyond = sum(cost > self.limit for cost in self.costs)
         n = len(self.costs)
         fewer = min(beyond, n - beyond)
-        needed = launches_to_decide(fewer, n, alpha)
+        needed = launches_to_decide(fewer, n, alpha, self._stays)
         if needed is None:
             return "no number of launches decides: half of them are beyond the bound"
         if 2 * beyond > n:  # FAIL needs the mean, too
             if self._alike:
-                needed = fewest_launches((1 - rule.confidence) / max(1, questions))
+                needed = fewest_launches((1 - rule.confidence) / max(1, questions), self._stays)
                 return f"its launches are all alike, so their spread is unknown: about {needed} launches would decide"
             needed = self._until_mean(max(needed, 4), alpha / max(1, questions))
             if needed is None:
                 return f"launches differ too much: over {MOST_NEEDED} would be needed"
         return f"about {needed} launches would decide" if needed > n else "one more round would decide"
+
+    @property
+    def _stays(self) -> float:
+        return order_statistics.stays_of(self.correlation)
 
     @property
     def _alike(self) -> bool:
@@ -110,7 +119,7 @@ class Launches:
         """Fewest launches, from `least` on, that show by this spread that the mean is beyond the limit."""
         estimate = guarded_mean.clipped(self.costs, self.limit)
         for launches in range(least, MOST_NEEDED + 1):
-            mean = guarded_mean.widened(estimate, launches)
+            mean = guarded_mean.widened(estimate, launches, self.correlation)
             if mean.freedom and quantile(1 - alpha, mean.freedom) * mean.error < mean.difference:
                 return launches
         return None

@@ -16,6 +16,8 @@ from omb_py.results.checks.guidelines import SIDES
 from omb_py.results.compare.match import differing
 from omb_py.results.compare.report import fields_text
 from omb_py.results.formats.units import counted
+from omb_py.results.statistics.dependence import pooled_correlation
+from omb_py.results.statistics.guarded_mean import CORRELATION
 from omb_py.results.statistics.nights import nights_of
 from omb_py.results.statistics.order_statistics import median
 from omb_py.results.statistics.sequential import Decision, Rule, Word, settled, worst
@@ -97,7 +99,26 @@ class CannotJudge(Exception):
     """A case cannot be judged; the message says why."""
 
 
-def judge(case: Case, evidence: Evidence, rule: Rule, questions: int, before: Verdict | None = None) -> Verdict:
+def correlation_of(cases: Iterable[Case], evidence: Evidence) -> float:
+    """Estimate how much launches may resemble the one before, from all cases whose launches are counted."""
+    series = []
+    for case in cases:
+        try:
+            questions, _, _ = _ASK[case.criterion.source](case, evidence)
+        except CannotJudge:
+            continue
+        series += [question.costs for question in questions[:1] if isinstance(question, Launches)]
+    return pooled_correlation(series)
+
+
+def judge(
+    case: Case,
+    evidence: Evidence,
+    rule: Rule,
+    questions: int,
+    before: Verdict | None = None,
+    correlation: float = CORRELATION,
+) -> Verdict:
     """Judge one case by all launches so far; ERROR, with the reason, where something is missing.
 
     Args:
@@ -106,6 +127,7 @@ def judge(case: Case, evidence: Evidence, rule: Rule, questions: int, before: Ve
         rule: the declared rule.
         questions: number of cases in the report.
         before: the verdict after the previous round; its rounds are kept.
+        correlation: of launches with the one before (:func:`correlation_of`).
     """
     rounds = before.rounds if before else ()
     try:
@@ -115,7 +137,8 @@ def judge(case: Case, evidence: Evidence, rule: Rule, questions: int, before: Ve
     except CannotJudge as why:
         return Verdict(case, "ERROR", rounds=rounds, note=str(why))
     looks = (*(judged.launches for judged in rounds), len(values))
-    answers = [(question, question.answer(rule, questions, looks)) for question in questions_asked]
+    asked = [replace(q, correlation=correlation) if isinstance(q, Launches) else q for q in questions_asked]
+    answers = [(question, question.answer(rule, questions, looks)) for question in asked]
     word = worst(answer.decision.word for _, answer in answers)
     question, answer = next(pair for pair in answers if pair[1].decision.word == word)
     low, high = _ends(question, answer.decision)

@@ -14,7 +14,6 @@ from omb_py.results.accept.criteria import METRICS
 from omb_py.results.accept.judge import Verdict
 from omb_py.results.formats.document import CaseResult, Document, Outcome, TextTable, numbered
 from omb_py.results.formats.units import counted, in_unit, share_text
-from omb_py.results.statistics.guarded_mean import CORRELATION
 from omb_py.results.statistics.order_statistics import allowed_counts
 from omb_py.results.statistics.sequential import WORDS, Rule, Word, worst
 
@@ -214,7 +213,7 @@ def _rule_lines(rule: Rule) -> list[str]:
     looks = tuple(min(rule.most, number * rule.launches) for number in range(1, rule.rounds + 1))
     allowed = allowed_counts(looks, rule.rounds, 1 - rule.confidence)
     steps = [f"{count} of {launches}" for launches, count in zip(looks, allowed, strict=True) if count >= 0]
-    judged = f"the median of launches correlated up to {CORRELATION:g}, " if steps else ""
+    judged = "the median of launches, " if steps else ""
     few = f": PASS with at most {', '.join(steps)} launches beyond its bound" if steps else ""
     left = "left so" if rule.undecided == "marginal" else f"a {rule.undecided}"
     return [

@@ -14,6 +14,8 @@ FEWEST = 3
 """Fewest passes of which a line leaves a spread."""
 _LINE = 4
 """Most passes whose residuals are too few to correct their autocorrelation for bias."""
+CAUTION = 0.6
+"""Standard errors that are added to the autocorrelation: a line of few passes shows it badly."""
 
 
 def drift(launches: Sequence[Sequence[float]]) -> tuple[Estimate, str]:
@@ -30,14 +32,17 @@ def rise(launches: Sequence[Sequence[float]]) -> Estimate:
     """Estimate how much the passes rise from the first to the last, by a straight line through each launch.
 
     A line y = a + b·k through passes k = 0 … n - 1 rises by b·(n - 1). Passes are correlated, so the error is widened
-    by sqrt((1 + r) / (1 - r)), where r is the lag-1 autocorrelation of the residuals corrected for bias, and the
-    degrees of freedom shrink as if there were that many fewer passes. Launches are averaged. The degrees of freedom of
-    their mean are those of Welch and Satterthwaite, so that a launch of few passes does not borrow those of another.
+    by sqrt((1 + r) / (1 - r)), where r is the lag-1 autocorrelation of the residuals, corrected for bias and made
+    :data:`CAUTION` standard errors larger, and the degrees of freedom shrink as if there were that many fewer passes.
+    Launches are averaged. The degrees of freedom of their mean are those of Welch and Satterthwaite, so that a launch
+    of few passes does not borrow those of another.
 
     Args:
-        launches: logs of the passes of each launch. Launches of fewer than :data:`FEWEST` passes are left out.
+        launches: logs of the passes of each launch. Launches of fewer than :data:`FEWEST` passes are left out, and
+            those of up to four where another has more: their residuals say nothing of the autocorrelation.
     """
-    lines = [_line(np.asarray(passes, np.float64)) for passes in launches if len(passes) >= FEWEST]
+    long = [passes for passes in launches if len(passes) > _LINE]
+    lines = [_line(np.asarray(p, np.float64)) for p in long or launches if len(p) >= FEWEST]
     if not lines:
         return Estimate(0.0, math.inf, 0.0, 0, 0, paired=True)
     mean = math.fsum(line[0] for line in lines) / len(lines)
@@ -64,6 +69,7 @@ def _line(y: np.ndarray) -> tuple[float, float, float]:
     if n > _LINE:  # residuals of a line: the mean of r is about rho - (2 + 4 rho) / n
         r = (n * r + 2) / (n - 4)
     r = min(max(r, 0.0), 0.99)
+    r = min(r + CAUTION * math.sqrt((1 - r * r) / n), 0.99)
     fewer = max(1.0, n * (1 - r) / (1 + r) - 2)
     error = math.sqrt(total / (n - 2) / spread * (1 + r) / (1 - r))
     return slope * (n - 1), error * (n - 1), fewer

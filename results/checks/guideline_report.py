@@ -15,6 +15,7 @@ from omb_py.results.checks.guidelines import FAMILY, WORDS, Judged, Row, Rules, 
 from omb_py.results.checks.tuning_hints import advice
 from omb_py.results.formats.document import CaseResult, Document, Outcome, TextTable
 from omb_py.results.formats.units import counted, share_text, size_text
+from omb_py.results.statistics.guarded_mean import CORRELATION
 
 HEADS = ("guideline", "size", "left µs", "right µs", "ratio", "interval", "verdict", "costs µs", "beyond", "launches")
 _SPARE = ("beyond", "costs µs", "launches", "interval")
@@ -100,6 +101,12 @@ def _notes(report: Report) -> list[str]:
         lines.append(
             f"unclear with fewer than {few} launches in a round: so few cannot show where the medians of all its cells "
             f"are (--launches {few})"
+        )
+    alike = max((cell.correlation for cell in report.judged), default=0.0)
+    if alike > CORRELATION:
+        lines.append(
+            f"launches may resemble the one before (correlation {alike:.2f}), so it takes more of them, or launches "
+            "at other times of the day"
         )
     repeated = sum(cell.round > 1 for cell in report.judged)
     if repeated:

@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from omb_py.results.compare import tags
 from omb_py.results.statistics import guarded_mean
+from omb_py.results.statistics.dependence import pooled_correlation
 from omb_py.results.statistics.multiple_testing import holm
 from omb_py.results.statistics.order_statistics import INDEPENDENT, count_tail, fewest_launches, median
 from omb_py.results.statistics.sequential import GUIDELINE, evenly, last_answers, p_above, p_below
@@ -93,6 +94,8 @@ class Judged:
     beyond: int = 0
     """How many of them have a ratio beyond 1 + delta."""
     round: int = 1
+    correlation: float = 0.0
+    """What that of a launch with the one before may be, by all cells of the round; above 0.5 it takes more launches."""
 
     @property
     def lost_us(self) -> float:
@@ -171,12 +174,14 @@ def judge(pairs: Sequence[Pair], rules: Rules, place: Round = (1, 1)) -> list[Ju
     A verdict needs both: so few launches on the other side of the limit that the median is on this one, and a mean that
     is there, too. The larger of the two p-values is corrected for the number of cells by Holm: the count is right for
     launches of any distribution, and so is the family of cells. Few launches have no verdict: it is UNCLEAR. Pairs with
-    wrong bytes are in no family.
+    wrong bytes are in no family. Where launches resemble the one before by more than 0.5, over all cells of the round,
+    the mean is less sure.
     """
     limit = math.log1p(rules.delta)
     logs = [[math.log(b / a) for a, b in zip(pair.right_us, pair.left_us, strict=True)] for pair in pairs]
     beyond = [sum(value > limit for value in values) for values in logs]
-    means = [guarded_mean.distance(values, limit) for values in logs]
+    correlation = pooled_correlation(logs)
+    means = [guarded_mean.distance(values, limit, correlation) for values in logs]
     ps = [_p(p_above(mean, 0.0), v, len(v) - over) for mean, v, over in zip(means, logs, beyond, strict=True)]
     kept_ps = [_p(p_below(mean, 0.0), v, over) for mean, v, over in zip(means, logs, beyond, strict=True)]
     right = [k for k, pair in enumerate(pairs) if not pair.wrong]
@@ -194,7 +199,8 @@ def judge(pairs: Sequence[Pair], rules: Rules, place: Round = (1, 1)) -> list[Ju
             verdict = "HOLDS"
         sides, p = (_mean(pair.left_us), _mean(pair.right_us)), (ps[k], adjusted.get(k, 1.0))
         ratio, low, high = _median_interval(values)
-        verdicts.append(Judged(pair, verdict, *sides, ratio, low, high, *p, len(values), beyond[k], place[0]))
+        of_cell = (verdict, *sides, ratio, low, high, *p, len(values), beyond[k])
+        verdicts.append(Judged(pair, *of_cell, place[0], correlation))
     return verdicts
 
 

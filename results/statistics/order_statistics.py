@@ -21,10 +21,22 @@ STAYS = 0.7
 """Chance that a launch lies on the same side of the median as the one before.
 
 Of an AR(1) process with a correlation of 0.5 it is 2/3, and 0.7 also covers the longer memory of its signs."""
+_CORRELATIONS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+_STAYS = (STAYS, 0.74, 0.79, 0.85, 0.911, 0.946)
+"""For each correlation of an AR(1) process the chance with which the chain has its share of 24 launches on one side."""
 INDEPENDENT = 0.5
 """The same of launches that know nothing of each other."""
 MOST_NEEDED = 1000
 """Most launches that :func:`launches_to_decide` searches."""
+
+
+def stays_of(correlation: float) -> float:
+    """Chance that a launch lies on the side of the one before, for the correlation of successive launches.
+
+    >>> stays_of(0.0), stays_of(0.5), round(stays_of(0.85), 3)
+    (0.7, 0.7, 0.88)
+    """
+    return float(np.interp(correlation, _CORRELATIONS, _STAYS))
 
 
 @lru_cache(maxsize=16384)

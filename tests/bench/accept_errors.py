@@ -1,8 +1,7 @@
 """How often an acceptance says PASS or FAIL where it must not, for launches and nights of many kinds.
 
 ``python -m tests.bench.accept_errors [contracts] [power] [baselines]`` prints the tables of docs/statistics.md: seeded,
-the same everywhere. ``contracts --only nights --times 5`` prints one row of more reports, ``--freedom 0.9`` what other
-degrees of freedom of the spread would make of it.
+the same everywhere. ``contracts --only nights --times 5`` prints one row of more reports.
 """
 
 from __future__ import annotations
@@ -10,22 +9,21 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 from scipy.special import betaincinv
 
 from omb_py.results.accept.decision import Launches, Nights
-from omb_py.results.statistics import guarded_mean
+from omb_py.results.statistics.dependence import pooled_correlation
 from omb_py.results.statistics.order_statistics import median
-from omb_py.results.statistics.sequential import Rule
-from omb_py.results.statistics.t_test import Estimate
+from omb_py.results.statistics.sequential import Rule, Word
 from tests.bench.launch_effects import DRIFT, EFFECTS, FALLING, RISING, SPREAD, Draw, drifting, normal
 
-REPORTS = 4000
 QUESTIONS = 33
 """Verdicts of the shipped suite `acceptance` on 4 ranks."""
-FAMILIES: Mapping[int, int] = {1: 4000, QUESTIONS: 400, 1000: 20}
+PASSES: Mapping[int, int] = {1: 2000, QUESTIONS: 121}
+"""Verdicts of a report -> reports of which every PASS is counted."""
+FAMILIES: Mapping[int, int] = {1: 4000, 10: 400, QUESTIONS: 400, 1000: 20}
 """Verdicts of a report -> reports that are drawn."""
 _FIRST = (Rule().launches - 1) / 2
 CONTRACTS: Mapping[str, Draw] = {**EFFECTS, RISING: drifting(DRIFT, _FIRST), FALLING: drifting(-DRIFT, _FIRST)}
@@ -40,37 +38,48 @@ NIGHTLY: Mapping[int, int] = {1: 1000, 40: 100, 1000: 10}
 """Cells of a report -> reports that are drawn."""
 
 
-def word_of(costs: Sequence[float], rule: Rule, questions: int) -> str:
-    """The word of a criterion with limit 0 whose launches come round after round."""
-    looks: tuple[int, ...] = ()
+def words_of(report: Sequence[Sequence[float]], rule: Rule, questions: int | None = None) -> list[Word]:
+    """The words of criteria with limit 0 whose launches come round after round.
+
+    Args:
+        report: the launches of each criterion; NaN where one was lost.
+        rule: the declared rule.
+        questions: verdicts of the whole report, where these are some of them.
+    """
+    words: list[Word] = ["MARGINAL"] * len(report)
+    measured: list[tuple[float, ...]] = [()] * len(report)
+    looks: list[tuple[int, ...]] = [()] * len(report)
     for number in range(1, rule.rounds + 1):
-        measured = tuple(cost for cost in costs[: min(rule.most, number * rule.launches)] if not math.isnan(cost))
-        looks = (*looks, len(measured))
-        word = Launches(measured, 0.0, math.exp).answer(rule, questions, looks).decision.word
-        if word != "MARGINAL":
-            return word
-    return "MARGINAL"
+        left = [k for k, word in enumerate(words) if word == "MARGINAL"]
+        for k in left:
+            launches = report[k][: min(rule.most, number * rule.launches)]
+            measured[k] = tuple(cost for cost in launches if not math.isnan(cost))
+            looks[k] = (*looks[k], len(measured[k]))
+        correlation = pooled_correlation(measured)
+        for k in left:
+            question = Launches(measured[k], 0.0, math.exp, correlation)
+            words[k] = question.answer(rule, questions or len(report), looks[k]).decision.word
+    return words
 
 
-def passed(draw: Draw, reports: int, seed: int = 1) -> int:
-    """Reports with PASS of one criterion whose median is its bound."""
+def passed(draw: Draw, questions: int, reports: int, seed: int = 1) -> int:
+    """Criteria with PASS whose median is their bound, of reports of so many criteria."""
     rng, rule = np.random.default_rng(seed), Rule()
-    return sum(word_of(costs, rule, QUESTIONS) == "PASS" for costs in draw(rng, reports, rule.most).tolist())
+    return sum(words_of(draw(rng, questions, rule.most).tolist(), rule).count("PASS") for _ in range(reports))
 
 
 def failed(draw: Draw, questions: int, reports: int, seed: int = 1) -> int:
     """Reports with any FAIL of so many criteria, each with its median at its bound."""
     rng, rule = np.random.default_rng([seed, questions]), Rule()
-    return sum(
-        any(word_of(costs, rule, questions) == "FAIL" for costs in draw(rng, questions, rule.most).tolist())
-        for _ in range(reports)
-    )
+    return sum("FAIL" in words_of(draw(rng, questions, rule.most).tolist(), rule) for _ in range(reports))
 
 
 def share_passed(shift: float, draw: Draw, reports: int) -> tuple[int, int]:
-    """Acceptances that end in PASS, and in FAIL, where the median is so far from the bound."""
+    """Criteria that end in PASS, and in FAIL, of so many reports of :data:`QUESTIONS` that are so far from the bound."""
     rng, rule = np.random.default_rng(2), Rule()
-    words = [word_of(costs, rule, QUESTIONS) for costs in (draw(rng, reports, rule.most) + shift).tolist()]
+    words = [
+        word for _ in range(reports) for word in words_of((draw(rng, QUESTIONS, rule.most) + shift).tolist(), rule)
+    ]
     return words.count("PASS"), words.count("FAIL")
 
 
@@ -105,11 +114,13 @@ def rate(count: int, of: int) -> str:
 
 def _contracts(only: str, times: int) -> None:
     heads = " | ".join(f"any FAIL of {questions}" for questions in FAMILIES)
-    print(f"| launches, their median at the bound | PASS | {heads} |\n|---|---|" + "---|" * len(FAMILIES))
-    print(f"| promised | 5 % |{' 5 % |' * len(FAMILIES)}")
+    heads = " | ".join([*(f"PASS, of {questions}" for questions in PASSES), heads])
+    print(f"| launches, their median at the bound | {heads} |\n|---|" + "---|" * (len(PASSES) + len(FAMILIES)))
+    print(f"| promised |{' 5 % |' * (len(PASSES) + len(FAMILIES))}")
     for name, draw in ((name, draw) for name, draw in CONTRACTS.items() if name.startswith(only)):
         fails = [rate(failed(draw, m, times * reports), times * reports) for m, reports in FAMILIES.items()]
-        shown = ["–" if (name, "PASS") in RIGHT else rate(passed(draw, times * REPORTS), times * REPORTS)]
+        passes = [rate(passed(draw, m, times * of), times * of * m) for m, of in PASSES.items()]
+        shown = ["–" if (name, "PASS") in RIGHT else cell for cell in passes]
         shown += ["–" if (name, "FAIL") in RIGHT else cell for cell in fails]
         print(f"| {name} | {' | '.join(shown)} |", flush=True)
 
@@ -117,10 +128,11 @@ def _contracts(only: str, times: int) -> None:
 def _power(only: str, times: int) -> None:
     print("\n| launches | 5 % inside the bound: PASS | 5 % beyond: FAIL | 10 % beyond: FAIL | 30 % beyond: FAIL |")
     print("|---|---|---|---|---|")
-    reports = times * 400
+    reports = times * 12
     for name, draw in ((name, draw) for name, draw in EFFECTS.items() if name.startswith(only)):
         inside, *beyond = [share_passed(math.log(shift), draw, reports) for shift in (1 / 1.05, 1.05, 1.1, 1.3)]
-        words = [rate(inside[0], reports), *(rate(failing, reports) for _, failing in beyond)]
+        verdicts = reports * QUESTIONS
+        words = [rate(inside[0], verdicts), *(rate(failing, verdicts) for _, failing in beyond)]
         print(f"| {name} | {' | '.join(words)} |", flush=True)
 
 
@@ -141,17 +153,6 @@ def _baselines(only: str, times: int) -> None:
         print(f"| {name} | {' | '.join(fails_of)} | {rate(passes, 50 * 40)} |", flush=True)
 
 
-def _with_freedom(share: float) -> None:
-    """Let the spread of launches count as this share of its degrees of freedom."""
-    usual = guarded_mean.widened
-
-    def fewer(estimate: Estimate, launches: int) -> Estimate:
-        widened = usual(estimate, launches)
-        return replace(widened, freedom=share * widened.freedom)
-
-    guarded_mean.widened = fewer
-
-
 PARTS = {"contracts": _contracts, "power": _power, "baselines": _baselines}
 
 
@@ -161,12 +162,7 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="(default: all)")
     parser.add_argument("--only", default="", help="contracts and power: rows whose name begins so")
     parser.add_argument("--times", type=int, default=1, help="contracts and power: so many times as many reports")
-    parser.add_argument(
-        "--freedom", type=float, default=1.0, help="share of the spread's degrees of freedom that counts"
-    )
     given = parser.parse_args()
-    if given.freedom != 1:
-        _with_freedom(given.freedom)
     for part in given.parts or PARTS:
         PARTS[part](given.only, given.times)
 

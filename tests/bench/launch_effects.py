@@ -93,7 +93,7 @@ EFFECTS: Mapping[str, Draw] = {
     "10 % twice as fast": bimodal(0.1, 0.5),
     "AR(1), 0.3": autoregressive(0.3),
     "AR(1), 0.5": autoregressive(0.5),
-    "AR(1), 0.9: more than is promised": autoregressive(0.9),
+    "AR(1), 0.9": autoregressive(0.9),
     NIGHTS: nightly,
     RISING: drifting(DRIFT),
     FALLING: drifting(-DRIFT),

@@ -55,6 +55,7 @@ from omb_py.results.accept.judge import (
     Evidence,
     Verdict,
     close,
+    correlation_of,
     gains_by_launches,
     has_baseline,
     incomparable,
@@ -501,8 +502,10 @@ class _Acceptance:
             if number == 1:
                 self._check_nodes()
                 self._check_comparable()
+            correlation = correlation_of(self.cases, self.evidence)
             for k in left:
-                verdicts[k] = judge(self.cases[k], self.evidence, rule, len(self.cases), verdicts.get(k))
+                before = verdicts.get(k)
+                verdicts[k] = judge(self.cases[k], self.evidence, rule, len(self.cases), before, correlation)
             left = [k for k in left if gains_by_launches(verdicts[k]) and self.cases[k].cell not in self.given_up]
             if not left:
                 break

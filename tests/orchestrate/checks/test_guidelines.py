@@ -19,12 +19,12 @@ def test_a_planted_wait_is_always_found(tmp_path: Path, capsys: pytest.CaptureFi
     A wait for a core that others use is shorter.
     """
     line = (
-        "guidelines gl5 gl21 -n 2 -m 8:8 -i 5 -x 1 --launches 5 -c --inject busy:0:60000000 --format json "
+        "guidelines gl5 gl21 -n 2 -m 8:8 -i 5 -x 1 --launches 10 -c --inject busy:0:60000000 --format json "
         f"--quiet --store {tmp_path}"
     )
     assert main(line.split()) == 1
     told = json.loads(capsys.readouterr().out)
-    assert told["verdicts"] == {"VIOLATED": 2} and told["launches"] >= 10
+    assert told["verdicts"] == {"VIOLATED": 2} and told["launches"] >= 20
     for cell in told["cells"]:
         assert cell["left_us"] > 60000 > cell["right_us"] and cell["lost_us"] > 30000 and cell["look"] >= 2
         assert cell["advice"].startswith("try ")

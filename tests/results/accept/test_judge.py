@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.results.accept.criteria import SOURCES, Case, Range
-from omb_py.results.accept.judge import Evidence, close, gains_by_launches, incomparable, judge
+from omb_py.results.accept.judge import Evidence, close, correlation_of, gains_by_launches, incomparable, judge
 from omb_py.results.statistics.sequential import Rule
 from tests.support.accepting import add, case, evidence, row
 
@@ -35,6 +35,20 @@ def word(made: Case, found: Evidence, questions: int = 1) -> str:
 )
 def test_a_contract(medians: tuple[float, ...], said: str) -> None:
     assert word(case(), evidence(*medians)) == said
+
+
+def test_launches_that_resemble_the_one_before_decide_later() -> None:
+    rising = [8.0 * 1.005**k for k in range(8)]
+    made, found = case(), evidence(*rising)
+    assert correlation_of([made], found) == 0.95
+    assert correlation_of([made, case("baseline")], Evidence()) == 0.0
+    assert word(made, found) == "PASS"
+    careful = judge(made, found, RULE, 1, correlation=0.9)
+    assert careful.word == "MARGINAL"
+    said = "0 of 8 launches beyond; launches may resemble the one before (correlation 0.90), so it takes more"
+    assert careful.evidence == said
+    assert judge(made, evidence(*rising * 4), RULE, 1, correlation=0.9).word == "PASS"
+    assert judge(made, found, RULE, 1, correlation=0.3) == judge(made, found, RULE, 1)
 
 
 def test_a_range_has_two_ends() -> None:

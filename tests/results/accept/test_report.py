@@ -87,7 +87,7 @@ def test_a_fail_by_the_suites_rule_says_why() -> None:
 def test_the_rule_says_how_many_launches_may_be_beyond_a_bound() -> None:
     (line,) = [fact for fact in document_of(verdicts(GOOD)).facts if fact.startswith("rule: ")]
     assert line == (
-        "rule: the median of launches correlated up to 0.5, 95% one-sided, 8 launches a round, at most 24: "
+        "rule: the median of launches, 95% one-sided, 8 launches a round, at most 24: "
         "PASS with at most 0 of 8, 1 of 16, 3 of 24 launches beyond its bound; what is MARGINAL after that is left so"
     )
 

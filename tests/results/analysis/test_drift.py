@@ -50,7 +50,8 @@ def test_wandering_is_not_taken_for_knowledge() -> None:
 def test_a_launch_of_few_passes_is_not_trusted_for_the_many_of_another() -> None:
     assert max(rates((4, 200), 0.0, 1000)) <= 0.07
     long, short = np.random.default_rng(3).normal(0, 0.02, (2, 60)).tolist()
-    assert rise([long, short[:4]]).freedom < 5 < rise([long]).freedom
+    assert rise([long, short[:4]]).difference == rise([long]).difference
+    assert rise([short[:3], short[:4]]).freedom < 5, "where there are no others they count"
 
 
 def test_a_drift_is_still_found() -> None:

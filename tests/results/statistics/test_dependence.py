@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.signal import lfilter
 
-from omb_py.results.statistics.dependence import MOST, correlation_at_most, whitened
+from omb_py.results.statistics.dependence import FEWEST, MOST, correlation_at_most, pooled_correlation, whitened
 
 values = st.lists(st.floats(-5, 5, allow_subnormal=False), min_size=0, max_size=40)
 
@@ -60,3 +60,39 @@ def test_whitened_values_are_independent_and_alike() -> None:
     white = np.array([whitened(x - np.median(x), 0.6) for x in series])
     assert white.std(axis=0) == pytest.approx(np.ones(30), abs=0.1)
     assert abs(np.corrcoef(white[:, 10], white[:, 11])[0, 1]) < 0.1
+
+
+def autoregressive(rho: float, series: int, launches: int, seed: int = 5) -> np.ndarray:
+    draw = np.random.default_rng([seed, launches]).standard_normal((series, launches + 100))
+    return lfilter([1], [1, -rho], draw, axis=1)[:, 100:]
+
+
+@pytest.mark.parametrize("launches", [8, 16, 24])
+@pytest.mark.parametrize("rho", [0.0, 0.3, 0.5, 0.7, 0.9])
+def test_many_cells_show_the_correlation_of_their_launches(rho: float, launches: int) -> None:
+    assert pooled_correlation(autoregressive(rho, 400, launches), 0.0) == pytest.approx(rho, abs=0.06)
+
+
+def test_caution_adds_the_standard_error_of_so_many_cells() -> None:
+    cells = autoregressive(0.0, 400, 12)
+    plain, careful = (np.array([pooled_correlation([x], caution) for x in cells]) for caution in (0.0, 1.0))
+    below = careful < 0.6  # further up more is added, and it ends at MOST
+    assert (careful - plain)[below] == pytest.approx(1 / (1 - 4 / 12) / np.sqrt(12))
+    assert plain.std() == pytest.approx(1 / (1 - 4 / 12) / np.sqrt(12), rel=0.2)
+    ten = pooled_correlation(cells[:10]) - pooled_correlation(cells[:10], 0.0)
+    assert ten == pytest.approx((careful - plain)[below][0] / np.sqrt(10))
+
+
+@given(st.lists(st.lists(st.floats(-5, 5), max_size=12), max_size=5), st.floats(0.1, 10), st.floats(-3, 3))
+def test_no_cell_counts_more_for_its_unit_or_its_level(cells: list[list[float]], unit: float, level: float) -> None:
+    cells = [cell for cell in cells if not cell or np.ptp(cell) == 0 or np.ptp(cell) > 1e-3]
+    rho = pooled_correlation(cells)
+    assert rho <= MOST
+    assert pooled_correlation([[level + unit * x for x in cell] for cell in cells]) == pytest.approx(rho, abs=1e-6)
+
+
+def test_what_says_nothing_is_left_out() -> None:
+    cell = list(np.random.default_rng(1).standard_normal(12))
+    for nothing in ([], [[1.0] * 20], [cell[: FEWEST - 1]]):
+        assert pooled_correlation(nothing) == 0
+    assert pooled_correlation([cell, [1.0] * 20, cell[: FEWEST - 1]]) == pooled_correlation([cell])
