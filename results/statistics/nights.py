@@ -19,6 +19,8 @@ PAUSE: Final = timedelta(hours=6)
 """A longer pause between the starts of two runs ends a night."""
 LONGEST: Final = timedelta(hours=24)
 """A night ends after this time at the latest, so that measuring all the time has nights too."""
+FREEDOM = 0.7
+"""Share of N - 1 degrees of freedom that the spread of N nights counts as."""
 MOST_NIGHTS = 1000
 """Most nights that :func:`nights_to_decide` searches."""
 
@@ -52,7 +54,8 @@ def nights_of(runs: Iterable[tuple[str, datetime]]) -> dict[str, int]:
 def one_more_night(earlier: Sequence[float], tonight: float) -> Estimate:
     """Estimate how far a night is from the mean of the earlier ones, by what the earlier ones differ from each other.
 
-    The standard error is that of the prediction of one more value, s·√(1 + 1/N), with N - 1 degrees of freedom.
+    The standard error is that of the prediction of one more value, s·√(1 + 1/N), with :data:`FREEDOM` of N - 1 degrees
+    of freedom: nights that resemble the one before differ less from each other than from one to come.
 
     Args:
         earlier: log of each earlier night; with fewer than two the spread is unknown.
@@ -67,7 +70,7 @@ def one_more_night(earlier: Sequence[float], tonight: float) -> Estimate:
     mean = math.fsum(earlier) / n
     if n == 1:
         return Estimate(tonight - mean, math.inf, 0.0, 1, 1, paired=False)
-    return Estimate(tonight - mean, spread_of(earlier) * math.sqrt(1 + 1 / n), n - 1.0, n, 1, paired=False)
+    return Estimate(tonight - mean, spread_of(earlier) * math.sqrt(1 + 1 / n), FREEDOM * (n - 1), n, 1, paired=False)
 
 
 def spread_of(nights: Sequence[float]) -> float:
@@ -91,6 +94,6 @@ def nights_to_decide(spread: float, distance: float, alpha: float) -> int | None
     if distance <= NormalDist().inv_cdf(1 - alpha) * spread:
         return None
     for n in range(2, MOST_NIGHTS + 1):
-        if quantile(1 - alpha, n - 1.0) * spread * math.sqrt(1 + 1 / n) < distance:
+        if quantile(1 - alpha, FREEDOM * (n - 1)) * spread * math.sqrt(1 + 1 / n) < distance:
             return n
     return None

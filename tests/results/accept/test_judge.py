@@ -133,7 +133,7 @@ def test_one_night_says_nothing_about_the_next_however_many_launches_it_has() ->
     said = judge(made, found, RULE, 1)
     assert said.word == "MARGINAL" and "nights differ too much for one more to decide" in said.missing
     found.baseline = nights(10.0, 10.1, 9.9, launches=30)
-    assert judge(made, found, RULE, 1).missing == "a baseline of about 4 nights would decide"
+    assert judge(made, found, RULE, 1).missing == "a baseline of about 5 nights would decide"
 
 
 def test_of_a_night_no_more_launches_count_than_were_made_tonight() -> None:

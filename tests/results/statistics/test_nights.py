@@ -11,7 +11,15 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.results.statistics.nights import LONGEST, PAUSE, nights_of, nights_to_decide, one_more_night, spread_of
+from omb_py.results.statistics.nights import (
+    FREEDOM,
+    LONGEST,
+    PAUSE,
+    nights_of,
+    nights_to_decide,
+    one_more_night,
+    spread_of,
+)
 
 FIRST = datetime(2026, 11, 1, 22)
 LOGS = st.floats(-3, 3)
@@ -48,7 +56,7 @@ def test_one_more_night_has_the_prediction_interval_of_the_books(earlier: list[f
     estimate = one_more_night(earlier, tonight)
     assert estimate.difference == pytest.approx(tonight - np.mean(earlier), abs=1e-9)
     expected = np.std(earlier, ddof=1) * math.sqrt(1 + 1 / len(earlier))
-    assert estimate.error == pytest.approx(expected, abs=1e-9) and estimate.freedom == len(earlier) - 1
+    assert estimate.error == pytest.approx(expected, abs=1e-9) and estimate.freedom == FREEDOM * (len(earlier) - 1)
 
 
 def test_one_night_has_no_spread() -> None:
@@ -62,7 +70,7 @@ def test_so_many_nights_would_decide(spread: float, distance: float, alpha: floa
     needed = nights_to_decide(spread, distance, alpha)
 
     def margin(nights: int) -> float:
-        return float(scipy.stats.t.ppf(1 - alpha, nights - 1) * spread * math.sqrt(1 + 1 / nights))
+        return float(scipy.stats.t.ppf(1 - alpha, FREEDOM * (nights - 1)) * spread * math.sqrt(1 + 1 / nights))
 
     if needed is None:
         assert margin(1000) >= distance
