@@ -73,6 +73,15 @@ def test_marginal_gets_launches_up_to_the_maximum_and_all_are_kept(tmp_path: Pat
     assert words(ruled)["a, 8 B"] == "FAIL" and exit_code(ruled) == 1
 
 
+def test_launches_that_get_slower_one_after_another_decide_later(tmp_path: Path) -> None:
+    text = HEAD.replace("iterations = 5", 'iterations = 5\nmock = "drift=0.01"') + ENTRY
+    text += criterion('benchmark = "latency"\nmessage-size = "8"\nmax = "5 us"')
+    (verdict,) = accepted(text + "[accept]\nmost-launches = 16\n", tmp_path).verdicts
+    assert verdict.word == "MARGINAL" and [judged.launches for judged in verdict.rounds] == [8, 16]
+    said = "0 of 16 launches beyond; launches may resemble the one before (correlation 0.95), so it takes more"
+    assert verdict.evidence == said
+
+
 def test_wrong_bytes_are_a_failure_and_are_not_timed(tmp_path: Path) -> None:
     text = HEAD.replace("iterations = 5", 'iterations = 5\nmock = "flip=1:1024"') + ENTRY + LAX
     text += criterion('benchmark = "allreduce"\nmax = "1 s"', "b")
