@@ -29,6 +29,9 @@ WORDS: tuple[Verdict, ...] = ("WRONG", "VIOLATED", "UNCLEAR", "HOLDS")
 FAMILY = "guideline"
 """Family of the rows of guidelines (:attr:`omb_py.engine.program.benchmark.Benchmark.family`)."""
 SIDES = ("left", "right")
+_CAUTION = 0.3
+"""Standard errors that are added to the correlation of launches. With more, few cells that are violated ten thousand
+times over would stay UNCLEAR where their launches resemble each other by chance."""
 _SHOWN = 0.90
 """Confidence level of the interval of the ratio that is shown."""
 ROUND_TAG = tags.GUIDELINE_ROUND
@@ -180,7 +183,7 @@ def judge(pairs: Sequence[Pair], rules: Rules, place: Round = (1, 1)) -> list[Ju
     limit = math.log1p(rules.delta)
     logs = [[math.log(b / a) for a, b in zip(pair.right_us, pair.left_us, strict=True)] for pair in pairs]
     beyond = [sum(value > limit for value in values) for values in logs]
-    correlation = pooled_correlation(logs)
+    correlation = pooled_correlation(logs, _CAUTION)
     means = [guarded_mean.distance(values, limit, correlation) for values in logs]
     ps = [_p(p_above(mean, 0.0), v, len(v) - over) for mean, v, over in zip(means, logs, beyond, strict=True)]
     kept_ps = [_p(p_below(mean, 0.0), v, over) for mean, v, over in zip(means, logs, beyond, strict=True)]
