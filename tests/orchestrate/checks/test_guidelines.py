@@ -16,15 +16,16 @@ pytestmark = [pytest.mark.mpi, pytest.mark.slow]
 def test_a_planted_wait_is_always_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """60 ms in calls of 8 bytes, through the library's own; the other side is not slowed. Fresh launches say it too.
 
-    A wait for a core that others use is shorter.
+    A wait for a core that others use is shorter. Fourteen launches say it also where a load that comes and goes makes
+    launches resemble the one before.
     """
     line = (
-        "guidelines gl5 gl21 -n 2 -m 8:8 -i 5 -x 1 --launches 10 -c --inject busy:0:60000000 --format json "
+        "guidelines gl5 gl21 -n 2 -m 8:8 -i 5 -x 1 --launches 14 -c --inject busy:0:60000000 --format json "
         f"--quiet --store {tmp_path}"
     )
     assert main(line.split()) == 1
     told = json.loads(capsys.readouterr().out)
-    assert told["verdicts"] == {"VIOLATED": 2} and told["launches"] >= 20
+    assert told["verdicts"] == {"VIOLATED": 2} and told["launches"] >= 28
     for cell in told["cells"]:
         assert cell["left_us"] > 60000 > cell["right_us"] and cell["lost_us"] > 30000 and cell["look"] >= 2
         assert cell["advice"].startswith("try ")
