@@ -38,13 +38,12 @@ NIGHTLY: Mapping[int, int] = {1: 1000, 40: 100, 1000: 10}
 """Cells of a report -> reports that are drawn."""
 
 
-def words_of(report: Sequence[Sequence[float]], rule: Rule, questions: int | None = None) -> list[Word]:
+def words_of(report: Sequence[Sequence[float]], rule: Rule) -> list[Word]:
     """The words of criteria with limit 0 whose launches come round after round.
 
     Args:
         report: the launches of each criterion; NaN where one was lost.
         rule: the declared rule.
-        questions: verdicts of the whole report, where these are some of them.
     """
     words: list[Word] = ["MARGINAL"] * len(report)
     measured: list[tuple[float, ...]] = [()] * len(report)
@@ -58,7 +57,7 @@ def words_of(report: Sequence[Sequence[float]], rule: Rule, questions: int | Non
         correlation = pooled_correlation(measured)
         for k in left:
             question = Launches(measured[k], 0.0, math.exp, correlation)
-            words[k] = question.answer(rule, questions or len(report), looks[k]).decision.word
+            words[k] = question.answer(rule, len(report), looks[k]).decision.word
     return words
 
 

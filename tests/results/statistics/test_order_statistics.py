@@ -20,7 +20,9 @@ from omb_py.results.statistics.order_statistics import (
     launches_to_decide,
     median,
     share_bound,
+    stays_of,
 )
+from tests.bench.launch_effects import autoregressive
 
 STAYING = st.sampled_from([INDEPENDENT, 0.6, STAYS, 0.9])
 ALPHAS = st.sampled_from([0.003, 0.01, 0.05, 0.2, 0.4])
@@ -125,3 +127,12 @@ def test_the_model_of_signs_covers_launches_of_an_autoregressive_process(correla
 @pytest.mark.parametrize("alpha", [0.4999999999, 0.5, 0.9])
 def test_a_coin_needs_one_launch(alpha: float) -> None:
     assert fewest_launches(alpha) == fewest_launches(alpha, 0.5) == 1
+
+
+@pytest.mark.parametrize("correlation", [0.5, 0.6, 0.7, 0.8, 0.9])
+def test_the_chain_has_as_many_launches_on_one_side_as_an_autoregressive_process(correlation: float) -> None:
+    launches = autoregressive(correlation)(np.random.default_rng(8), 60_000, 24)
+    for count in (8, 24):
+        share = float((launches[:, :count] < 0).all(axis=1).mean())
+        chain = count_tail(count, 0, stays_of(correlation))
+        assert share - 0.001 <= chain <= 1.3 * share + 0.003, count
