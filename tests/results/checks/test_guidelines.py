@@ -20,8 +20,8 @@ from omb_py.results.checks.tuning_hints import advice
 from omb_py.results.formats.writers import to_json, to_junit, to_markdown
 from omb_py.results.statistics.sequential import p_above, p_below
 from omb_py.results.statistics.t_test import paired
-from tests.bench.launch_effects import autoregressive
-from tests.bench.launch_effects import bimodal as mixture
+from tests.bench.error_rates.launch_effects import autoregressive
+from tests.bench.error_rates.launch_effects import bimodal as mixture
 from tests.support.jenkins import violations
 
 times = st.floats(0.5, 500).map(lambda x: round(x, 6))
