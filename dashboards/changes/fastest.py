@@ -12,7 +12,7 @@ from omb_py.dashboards.changes.ratios import ALPHA
 from omb_py.results.analysis.crossover import stretches
 from omb_py.results.statistics.change_points import DELTA
 from omb_py.results.statistics.multiple_testing import holm
-from omb_py.results.statistics.t_test import welch
+from omb_py.results.statistics.t_test import welch_of_rounded
 
 if TYPE_CHECKING:
     from omb_py.dashboards.figures.multiples import Grid, Points
@@ -40,7 +40,7 @@ def fastest_at(known: Points, panel: int) -> dict[int, str | None]:
         best[x] = first
         for side in there.keys() - {first}:
             small = abs(math.log(there[side] / there[first])) < math.log1p(DELTA)
-            tested.append((x, 1.0 if small else welch(logs[first][x], logs[side][x]).p))
+            tested.append((x, 1.0 if small else welch_of_rounded(logs[first][x], logs[side][x]).p))
     for (x, _), p in zip(tested, holm([p for _, p in tested]), strict=True):
         if not p <= ALPHA:
             best[x] = None

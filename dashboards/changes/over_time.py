@@ -12,7 +12,7 @@ from omb_py.dashboards.changes.ratios import ALPHA, LOG
 from omb_py.dashboards.changes.sides import COLUMNS, KEY, VERSION
 from omb_py.results.statistics.change_points import DELTA, LEAST, SHORTEST
 from omb_py.results.statistics.multiple_testing import holm
-from omb_py.results.statistics.t_test import paired, welch
+from omb_py.results.statistics.t_test import paired, welch_of_rounded
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -153,7 +153,7 @@ def steps(each: Launches, drifting: list[Drift]) -> list[TimeStep]:
         best: tuple[float, TimeStep] | None = None
         for at in range(SHORTEST, len(values) - SHORTEST + 1):
             count += 1
-            estimate = welch(values[:at], values[at:])
+            estimate = welch_of_rounded(values[:at], values[at:])
             if best is None or estimate.p < best[0]:
                 best = estimate.p, TimeStep(int(rows[SUBJECT].iloc[0]), estimate.ratio, rows, at)
         tried += [best] if best is not None else []

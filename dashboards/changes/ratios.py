@@ -13,7 +13,7 @@ from omb_py.dashboards.changes.sides import KEY, Pair, rows_of
 from omb_py.results.formats.units import size_text
 from omb_py.results.statistics.change_points import DELTA
 from omb_py.results.statistics.multiple_testing import holm
-from omb_py.results.statistics.t_test import welch
+from omb_py.results.statistics.t_test import welch_of_rounded
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,7 +64,7 @@ def ratios(pair: Pair, frame: pd.DataFrame) -> pd.DataFrame:
         new = sides[1].get(key)
         if new is None:
             continue
-        estimate = welch(base, new)
+        estimate = welch_of_rounded(base, new)
         cells.append(
             {
                 KEY: key,

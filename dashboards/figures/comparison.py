@@ -135,6 +135,11 @@ def _farthest(known: pd.DataFrame) -> str:
     return sentence + (among if len(part) > 1 else "")
 
 
+def _base_is_slower(ratios: Sequence[float]) -> bool:
+    """Whether the ratio farthest from 1 lies below it. Of two as far from 1 but for rounding, the one above counts."""
+    return -math.log(min(ratios)) > math.log(max(ratios)) + 1e-9
+
+
 def beside(base: pd.DataFrame, new: pd.DataFrame, names: tuple[str, str], what: str) -> View | None:
     """Two selections side by side: the ratio of their medians over launches at each size. No verdict.
 
@@ -157,9 +162,9 @@ def beside(base: pd.DataFrame, new: pd.DataFrame, names: tuple[str, str], what: 
     sizes = [int(s) for s in both["size_bytes"].fillna(0)]
     places = theme.sizes_on_axis(sizes)
     ratios = [float(v) for v in both["ratio"]]
-    worst = int(both["ratio"].map(lambda v: max(v, 1 / v)).to_numpy().argmax())
-    if ratios[worst] < 1:  # the figure says what the title says: the slower over the faster
+    if _base_is_slower(ratios):  # the figure says what the title says: the slower over the faster
         return beside(new, base, (names[1], names[0]), what)
+    worst = ratios.index(max(ratios))
     data = [
         {
             "type": "scatter",
@@ -275,9 +280,9 @@ def beside_counts(
     if len(counts) < 2:
         return None
     spoken = curves.COUNTED[over]
-    worst = both.iloc[int(both["ratio"].map(lambda v: max(v, 1 / v)).to_numpy().argmax())]
-    if worst["ratio"] < 1:
+    if _base_is_slower([float(v) for v in both["ratio"]]):
         return beside_counts(new, base, (names[1], names[0]), what, over)
+    worst = both.iloc[int(both["ratio"].to_numpy().argmax())]
     data: list[dict[str, Any]] = []
     for index, size in enumerate(curves.spread(series.sizes(both) or [0], series.MOST_LINES)):
         part = both[both["size_bytes"].fillna(0) == size].groupby(over)["ratio"].median().reset_index()

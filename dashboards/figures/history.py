@@ -50,7 +50,8 @@ def history(points: pd.DataFrame, name: str, change: str = "") -> View:
     shapes, changes = [], 0
     keys = list(points["environment_key"]) if "environment_key" in points else []
     for at in range(1, len(keys)):
-        if keys[at] != keys[at - 1]:
+        # imported launches have no key
+        if not (theme.absent(keys[at]) or theme.absent(keys[at - 1])) and keys[at] != keys[at - 1]:
             changes += 1
             shapes.append(
                 {
@@ -88,7 +89,10 @@ def history(points: pd.DataFrame, name: str, change: str = "") -> View:
         **table(
             [_HEADS.get(c, c) for c in shown],
             [
-                [theme.finite(v) if c.endswith("_us") else str(v) for c, v in zip(shown, row, strict=True)]
+                [
+                    theme.finite(v) if c.endswith("_us") else "" if theme.absent(v) else str(v)
+                    for c, v in zip(shown, row, strict=True)
+                ]
                 for row in points[shown].itertuples(index=False)
             ],
         ),

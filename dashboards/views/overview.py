@@ -58,9 +58,11 @@ def summary(frames: Sequence[pd.DataFrame]) -> str:
     cells = sum(map(len, known))
     rows = pd.concat([frame[_SUMMARISED].drop_duplicates().astype(object) for frame in known])
     names = zip(rows["library"], rows["library_version"], strict=True)
-    libraries = sorted({" ".join(word for word in name if isinstance(word, str)) for name in names})
+    texts = {" ".join(word for word in name if isinstance(word, str)) for name in names}
+    libraries = sorted(filter(None, texts))
+    over = f" over {listed(libraries)}" if libraries else ""
     counts = f"{plural(cells, 'cell')} from {plural(rows['launch_id'].nunique(), 'launch')}"
-    return f"{counts}: {listed(sorted(rows['benchmark'].unique()))} over {listed(libraries)}, {series.days(rows)}"
+    return f"{counts}: {listed(sorted(rows['benchmark'].unique()))}{over}, {series.days(rows)}"
 
 
 def by_side(rows: pd.DataFrame) -> pd.DataFrame:

@@ -259,8 +259,8 @@ class OsuText:
     def _values(self, row: Mapping[str, Any]) -> list[float]:
         metrics: Mapping[str, float] = row.get("metrics") or {}
         if self._is_overlap:
-            return [_number(metrics.get(key)) for _, key in self._overlap_columns()]
-        value = _number(row.get("value"))
+            return [printed_number(metrics.get(key)) for _, key in self._overlap_columns()]
+        value = printed_number(row.get("value"))
         if self._title.layout == "rate":
             return [value, message_rate(row)] if self.rates else [value]
         return [value]
@@ -273,12 +273,12 @@ class OsuText:
 
         metrics = row.get("metrics") or {}
         if f"tail_p{self.percentiles[0]:.12g}" in metrics:  # imported, and without samples
-            return [_number(metrics.get(f"tail_p{p:.12g}")) for p in self.percentiles]
+            return [printed_number(metrics.get(f"tail_p{p:.12g}")) for p in self.percentiles]
         samples = np.asarray(_numbers(row.get("samples_avg_us")), dtype=np.float64)
         if samples.size == 0:
             return [math.nan] * len(self.percentiles)
         if self._is_bandwidth:
-            moved = _number(metrics.get("bytes_moved"))
+            moved = printed_number(metrics.get("bytes_moved"))
             with np.errstate(divide="ignore", invalid="ignore"):
                 samples = moved / samples  # bytes per µs are MB/s
         return [omb_percentile(samples, p) for p in self.percentiles]
@@ -325,9 +325,9 @@ def message_rate(row: Mapping[str, Any]) -> float:
     """Messages per second, for a row whose value is in MB/s."""
     metrics = row.get("metrics") or {}
     if "message_rate" in metrics:  # imported: the value that its tool printed
-        return _number(metrics["message_rate"])
+        return printed_number(metrics["message_rate"])
     size = metrics.get("transmit_size") or row["size_bytes"] or 0
-    return _number(row.get("value")) * 1e6 / size if size else math.nan
+    return printed_number(row.get("value")) * 1e6 / size if size else math.nan
 
 
 def parameters_of(row: Mapping[str, Any]) -> Mapping[str, str]:
@@ -355,7 +355,8 @@ def details(row: Mapping[str, Any]) -> list[str]:
 def _special_lines(row: Mapping[str, Any]) -> list[str]:
     if row["benchmark"] == "mbw_mr":
         window = "varied" if parameters_of(row).get("vary_window") == "True" else row.get("window")
-        return [f"# [ pairs: {int(row['ranks']) // 2} ] [ window size: {window} ]"]
+        # a log whose head was cut off says no number of ranks
+        return [f"# [ pairs: {int(row['ranks']) // 2} ] [ window size: {window} ]"] if row.get("ranks") else []
     parameters = parameters_of(row)
     if "workload" in parameters:
         return [f"# [ workload: {parameters['workload']} ] [ ranks: {row['ranks']} ]"]
@@ -421,7 +422,7 @@ def lines_before(row: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _number(value: Any) -> float:
+def printed_number(value: Any) -> float:
     return math.nan if value is None else float(value)
 
 
@@ -431,9 +432,9 @@ def _numbers(values: Any) -> list[float]:
 
 def _spread(row: Mapping[str, Any]) -> tuple[float, float, float]:
     """Smallest, largest and mean of the ranks' times, in µs."""
-    metrics, mean = row.get("metrics") or {}, _number(row.get("value"))
+    metrics, mean = row.get("metrics") or {}, printed_number(row.get("value"))
     if "rank_min_us" in metrics:  # imported: the ranks' own means are not known
-        return _number(metrics["rank_min_us"]), _number(metrics.get("rank_max_us")), mean
+        return printed_number(metrics["rank_min_us"]), printed_number(metrics.get("rank_max_us")), mean
     means = _numbers(row.get("rank_mean_us")) or [mean]
     return min(means), max(means), sum(means) / len(means)
 

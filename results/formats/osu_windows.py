@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from omb_py.engine.program.dtypes import DTYPES
-from omb_py.results.formats.osu import details, message_rate, parameters_of
+from omb_py.results.formats.osu import details, message_rate, parameters_of, printed_number
 from omb_py.results.formats.osu_dialects import dialect
 from omb_py.results.formats.osu_titles import TITLES
 
@@ -44,7 +44,7 @@ class Windows:
         self._line.append(row)
         failed = row["validated"] is False
         if row["window"] == WINDOWS[-1] or failed:
-            text += self._text(self._line, [float(r["value"]) for r in self._line])
+            text += self._text(self._line, [printed_number(r["value"]) for r in self._line])
             self._rates.append(self._line)
             self._line = []
         if failed:
@@ -57,7 +57,7 @@ class Windows:
         """The second table, after the line of the first one that an interruption cut off."""
         text, rates = "", self._rates
         if self._line:
-            text = self._text(self._line, [float(r["value"]) for r in self._line])
+            text = self._text(self._line, [printed_number(r["value"]) for r in self._line])
             rates = [*rates, self._line]
         self._rates, self._line = [], []
         if not rates or parameters_of(rates[0][0]).get("print_rate") == "0":

@@ -12,7 +12,7 @@ Row = Mapping[str, Any]
 
 _FLAGS: Mapping[str, Callable[[Any], tuple[str, ...]]] = {
     "backend": lambda v: ("--backend", v),
-    "binding": lambda v: ("--binding", v),
+    "binding": lambda v: () if v == "c" else ("--binding", v),
     "ranks": lambda v: ("-n", f"{v}"),
     "dtype": lambda v: ("-T", v),
     "op": lambda v: ("--op", v),
@@ -25,7 +25,7 @@ _FLAGS: Mapping[str, Callable[[Any], tuple[str, ...]]] = {
     "process_sync": lambda v: ("--process-sync", v),
     "datatype_layout": lambda v: ("-D", v),
 }
-"""Column -> the option that sets it."""
+"""Column -> the option that sets it. Programs in C, whose results were imported, are no binding of omb-py."""
 _USUAL: Mapping[str, Any] = {
     "device": "cpu",
     "buffer": "numpy",

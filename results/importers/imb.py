@@ -165,18 +165,15 @@ class _Reading:
             if len(set(part.columns)) < len(part.columns):
                 raise BadTable("a column stands twice in the head")
             part.length = len(text.rstrip())
-        elif (
-            part.columns
-            and words
-            and words[0].isdecimal()
-            and (len(words) == 1 or is_numeric(words[1]) or "time-out" in words[1])
-        ):
-            self._row(part, line, words)
+        elif part.columns and words and words[0].isdecimal():
+            # behind the size, which stands behind the group in a text of -multi 1, may be words in place of numbers
+            behind = "".join(words[1 + (part.columns[0] == "group") :][:1])
+            if "time-out" in behind:
+                part.late = line.number
+            elif not behind or is_numeric(behind):
+                self._row(part, line, words)
 
     def _row(self, part: _Part, line: Line, words: Sequence[str]) -> None:
-        if len(words) > 1 and "time-out" in words[1]:
-            part.late = line.number
-            return
         if len(words) != len(part.columns):
             raise BadTable(f"{len(words)} of {len(part.columns)} columns")
         part.length = check_end(line, part.length)

@@ -72,3 +72,16 @@ def test_how_far_apart_two_sides_are_is_what_their_figure_says(frame) -> None:
     assert comparison.factor(times(base), times(new)) == pytest.approx(2.0, rel=1e-3)
     other = new.assign(comparability_key="another")
     assert comparison.factor(times(base), times(other)) is None
+
+
+@pytest.mark.parametrize(("first", "second"), [(1.02, 1.04), (1.01, 1.03), (2.0, 3.0)])
+def test_ratios_that_mirror_each_other_are_drawn(frame, first: float, second: float) -> None:
+    rows = frame[(frame["library"] == "MPICH") & frame["size_bytes"].isin(sorted(frame["size_bytes"].unique())[:2])]
+    sizes = sorted(rows["size_bytes"].unique())
+    one = rows.assign(median_us=rows["size_bytes"].map(dict(zip(sizes, (first, second), strict=True))))
+    other = rows.assign(median_us=rows["size_bytes"].map(dict(zip(sizes, (second, first), strict=True))))
+    view = comparison.beside(one, other, ("a", "b"), "x")
+    assert view is not None and max(view.spec["data"][0]["y"]) == pytest.approx(second / first)
+    assert f"b took up to {second / first:.3g}".rstrip("0")[:16] in view.title
+    twice = [pd.concat([side, side.assign(ranks=8)]) for side in (one, other)]
+    assert comparison.beside_counts(*twice, ("a", "b"), "x") is not None

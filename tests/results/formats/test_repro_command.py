@@ -104,3 +104,7 @@ def test_a_function_of_a_project_is_measured_by_its_test() -> None:
     }
     assert measuring([row]) == "pytest --omb-py 'tests/test_halo.py::test_step[a b]'"
     assert measuring([row | {"tags": None}]) == "pytest --omb-py"
+
+
+def test_a_program_in_c_is_no_binding() -> None:
+    assert measuring([ROW | {"binding": "c"}]) == "omb-py allreduce --backend mpi -n 4 -T float32 -m 8:8"

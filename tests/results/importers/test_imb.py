@@ -80,3 +80,20 @@ def test_damage_is_named() -> None:
     )
     assert not found.problems and len(found.tables) == 1
     assert str(found.notes[0]) == "line 10: IMB's time for Iallreduce was over before its first row"
+
+
+def test_groups_that_had_no_time_or_memory_left_are_passed_over() -> None:
+    table = """\
+#----------------------------------------------------------------
+# Benchmarking Multi-Allreduce
+# ( 2 groups of 2 processes each running simultaneous )
+#----------------------------------------------------------------
+Group        #bytes #repetitions  t_min[usec]  t_max[usec]  t_avg[usec]
+     0            4           20         0.44         0.45         0.44
+     1            4           20         0.46         0.47         0.46
+     0            8 time-out.; Time limit (secs_per_sample * msg_sizes_list_len) is over
+     0      1048576 out-of-mem.; Needed X= 0.016 GB; use flag "-mem X" or MAX_MEM_USAGE>=X (IMB_mem_info.h)
+"""
+    whole = read(MPI1.split("#-----")[0] + table)
+    assert not whole.problems
+    assert [row["size_bytes"] for row in whole.tables[0].rows] == [4, 4]

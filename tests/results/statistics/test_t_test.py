@@ -123,3 +123,13 @@ def test_unequal_numbers_of_launches_count_as_their_harmonic_mean() -> None:
     unequal, equal = (t.Estimate(0.0, 0.05, 10.0, base, new, paired=False) for base, new in ((4, 12), (6, 6)))
     needed = t.launches_needed(equal, 1.02, 0.01, 0.8)
     assert t.launches_needed(unequal, 1.02, 0.01, 0.8) == needed and needed is not None and needed > 6
+
+
+def test_constant_sides_of_rounded_times_are_not_certain_to_differ() -> None:
+    base, new = [math.log(0.20)] * 2, [math.log(0.21)] * 2
+    assert t.welch(base, new).p == 0.0
+    step = math.log(0.21) - math.log(0.20)
+    rounded = t.welch_of_rounded(base, new)
+    assert rounded.error == pytest.approx(step / math.sqrt(12))
+    assert rounded.p > 0.05
+    assert t.welch_of_rounded([0.0, 0.1], [0.2, 0.35]) == t.welch([0.0, 0.1], [0.2, 0.35])
