@@ -15,12 +15,13 @@ import json
 import os
 import shlex
 import socket
+import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from omb_py.errors import EnvironmentProblem
+from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.results.store import schema
 from omb_py.results.store.write import reason, sync_folder, write_launch
 
@@ -200,6 +201,69 @@ def lock(handle: int) -> bool:
             return False
         raise
     return True
+
+
+class RunLock:
+    """The lock of a run that this process measures, held as long as the object lives.
+
+    A run has a journal only while a launch is made: between launches this lock alone says that it goes on.
+    """
+
+    def __init__(self, store: str | Path, run_id: str) -> None:
+        """Take the lock; it may be taken again in the process that has it.
+
+        Raises:
+            UsageError: another process measures this run.
+            EnvironmentProblem: the store cannot be written.
+        """
+        path = (Path(store) / FOLDER / f"{run_id}{_RUN}").absolute()
+        handle, holders = _HELD.get(path, (-1, 0))
+        _HELD[path] = _locked(path, run_id) if handle < 0 else handle, holders + 1
+        weakref.finalize(self, _release, path, os.getpid())
+
+
+_RUN = ".run"
+_HELD: dict[Path, tuple[int, int]] = {}
+"""Path of each lock that this process has -> its descriptor and how many objects hold it."""
+
+
+def _locked(path: Path, run_id: str) -> int:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        while True:
+            handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            try:
+                lock(handle)
+                # whoever had the lock before removes the file: then this one is nobody's lock
+                if _is(path, handle):
+                    return handle
+            except BaseException:
+                os.close(handle)
+                raise
+            os.close(handle)
+    except BlockingIOError:
+        raise UsageError(f"run {run_id} is still running: end it, or begin another without --resume") from None
+    except OSError as error:
+        raise EnvironmentProblem(f"cannot write {str(path)!r}: {reason(error)}") from error
+
+
+def _is(path: Path, handle: int) -> bool:
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(handle))
+    except FileNotFoundError:
+        return False
+
+
+def _release(path: Path, process: int) -> None:
+    if os.getpid() != process:  # a forked child has a copy of the object
+        return
+    handle, holders = _HELD.pop(path)
+    if holders > 1:
+        _HELD[path] = handle, holders - 1
+        return
+    with contextlib.suppress(OSError):
+        path.unlink()
+    os.close(handle)
 
 
 def encode_row(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from omb_py.orchestrate.running.resume import CELL_TAG, cell_key, suite_tags
 from omb_py.orchestrate.running.rows import SYNC_LIMIT, Identity, make_row
 from omb_py.orchestrate.running.soak import Drift
 from omb_py.orchestrate.running.stragglers import LastRanks
-from omb_py.results.store.journal import Journal
+from omb_py.results.store.journal import Journal, RunLock
 from omb_py.results.store.keys import environment_key
 from omb_py.results.store.redact import redact_words
 
@@ -87,6 +87,8 @@ class Run:
     where: Where = HERE
     """The Python and the environment of the ranks."""
     command: CommandState = field(default_factory=CommandState)
+    lock: RunLock | None = None
+    """Says to other processes that this run goes on; None without a store."""
 
     def note_once(self, text: str) -> None:
         """Show a note that holds for every launch of the command, with the first of them."""

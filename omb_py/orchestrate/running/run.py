@@ -32,6 +32,7 @@ from omb_py.orchestrate.running.progress import progress_for
 from omb_py.orchestrate.running.rank_process import Position, run_cells
 from omb_py.orchestrate.supervision.failure_messages import join_hint
 from omb_py.orchestrate.supervision.supervisor import Handlers, Supervisor
+from omb_py.results.store.journal import RunLock
 from omb_py.results.store.paths import hide_former_files
 from omb_py.results.store.write import check_writable
 
@@ -125,7 +126,12 @@ def drawn_seed() -> int:
 
 
 def new_run(request: Request, plans: list[LaunchPlan], run_id: str | None = None) -> Run:
-    """Create a run with its id and seed. Raises EnvironmentProblem when its results cannot be stored."""
+    """Create a run with its id and seed, or go on with one.
+
+    Raises:
+        EnvironmentProblem: its results cannot be stored.
+        UsageError: another process measures this run.
+    """
     if request.store is not None:
         check_writable(request.store)
         hide_former_files(request.store)
@@ -138,7 +144,8 @@ def new_run(request: Request, plans: list[LaunchPlan], run_id: str | None = None
     command = CommandState(progress_for(request.quiet))
     note = _quiet if request.quiet else partial(_to_stderr, command)
     run_id = run_id or f"{started}-{secrets.token_hex(3)}"
-    return Run(run_id, seed, request, printer_of(request, tables), tool_facts(), note=note, command=command)
+    held = RunLock(request.store, run_id) if request.store is not None else None
+    return Run(run_id, seed, request, printer_of(request, tables), tool_facts(), note=note, command=command, lock=held)
 
 
 def finish(run: Run) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import gc
 import json
 from pathlib import Path
 
@@ -10,8 +12,9 @@ import pytest
 from omb_py.cli import main
 from omb_py.errors import Interrupted, LaunchFailed, UsageError
 from omb_py.orchestrate.compare import session
-from omb_py.orchestrate.compare.resume import check_same
+from omb_py.orchestrate.compare.resume import BEGUN, check_same
 from omb_py.orchestrate.running import run as running
+from omb_py.results.store.paths import REPORTS
 from tests.support.rings import few_quick
 
 NOISE = "launch=0.005,noise=0.01"
@@ -96,6 +99,22 @@ def test_by_the_beginning_of_an_id(run, interrupt, monkeypatch, tmp_path) -> Non
     (begun,) = (tmp_path / "s" / ".reports").glob("*.begun")
     code, report, _ = run(f"{LINE} --resume={begun.stem[:18]}")
     assert code == 1 and report["run_id"] == begun.stem
+
+
+def test_a_comparison_that_another_process_measures_is_refused(run, interrupt, monkeypatch, tmp_path) -> None:
+    """Between two of its launches, when there is no journal."""
+    interrupt(4)
+    run(LINE)
+    monkeypatch.undo()
+    gc.collect()  # the interrupted run of this process has ended
+    (begun,) = (tmp_path / "s" / REPORTS).glob(f"*{BEGUN}")
+    run_id = begun.stem
+    journals = tmp_path / "s" / ".journal"
+    with (journals / f"{run_id}.run").open("w") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        code, report, err = run(f"{LINE} --resume=last")
+    assert (code, report) == (2, {}) and f"run {run_id} is still running" in err
+    assert run(f"{LINE} --resume=last")[0] == 1
 
 
 def test_with_nothing_interrupted_it_begins(run) -> None:

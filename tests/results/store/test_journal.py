@@ -14,7 +14,7 @@ import pytest
 
 from omb_py.errors import EnvironmentProblem
 from omb_py.results.store import journal as module
-from omb_py.results.store.journal import Journal, decode_row, encode_row, lock, recover_command
+from omb_py.results.store.journal import Journal, RunLock, decode_row, encode_row, lock, recover_command
 from omb_py.results.store.read import files, load, read_provenance
 from omb_py.results.store.recovery import journals, recover
 from omb_py.results.store.schema import SCHEMA_VERSION
@@ -249,3 +249,51 @@ class TestRows:
 
 def test_the_recover_command_can_be_pasted() -> None:
     assert recover_command("a b") == "omb-py results recover --store 'a b'"
+
+
+class TestTheLockOfARun:
+    ELSEWHERE = (
+        "import sys; from omb_py.errors import UsageError; from omb_py.results.store.journal import RunLock\n"
+        "try: RunLock(sys.argv[1], 'r1')\n"
+        "except UsageError as error: print(error)"
+    )
+
+    def elsewhere(self, store) -> str:
+        """What another process says that takes the lock of run r1."""
+        command = [sys.executable, "-c", self.ELSEWHERE, str(store)]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    def test_no_other_process_measures_the_same_run(self, tmp_path) -> None:
+        held = RunLock(tmp_path, "r1")
+        refused = "run r1 is still running: end it, or begin another without --resume\n"
+        assert self.elsewhere(tmp_path) == refused
+        RunLock(tmp_path, "r2")
+        again = RunLock(tmp_path, "r1")
+        del held
+        assert self.elsewhere(tmp_path) == refused
+        del again
+        assert self.elsewhere(tmp_path) == ""
+        assert not list((tmp_path / module.FOLDER).iterdir())
+
+    def test_a_lock_whose_file_was_removed_meanwhile_is_taken_anew(self, tmp_path, monkeypatch) -> None:
+        opened, path = [], tmp_path / module.FOLDER / "r1.run"
+
+        def locking(handle: int) -> bool:
+            opened.append(handle)
+            if len(opened) == 1:
+                path.unlink()  # by the process that had it
+            return lock(handle)
+
+        monkeypatch.setattr(module, "lock", locking)
+        held = RunLock(tmp_path, "r1")
+        assert len(opened) == 2 and path.exists()
+        del held
+
+    def test_a_forked_child_does_not_give_it_up(self, tmp_path) -> None:
+        held = RunLock(tmp_path, "r1")
+        if not (child := os.fork()):
+            del held
+            os._exit(0)
+        os.waitpid(child, 0)
+        assert "still running" in self.elsewhere(tmp_path)
+        del held
