@@ -208,6 +208,11 @@ def check_ranks(benchmark: Benchmark, ranks: int) -> None:
 def check_places(request: Request, benchmark: Benchmark, ranks: int) -> None:
     """Check the number of ranks, and that root, neighbors and traffic are among them. Raises UsageError."""
     together = _group_size(request, ranks)
+    if together < ranks and not benchmark.ranks.admits(together):
+        raise UsageError(
+            f"{benchmark.name} needs {benchmark.ranks.text} in a group, not {together}: "
+            f"--groups {request.groups} makes groups of {together} from {ranks} ranks"
+        )
     check_ranks(benchmark, together)
     if request.root is not None and request.root >= together:
         raise UsageError(

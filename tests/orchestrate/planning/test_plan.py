@@ -185,6 +185,12 @@ def test_two_ranks_exactly(name: str, ranks: int) -> None:
     assert "use -n 2" in refusal(benchmark=name, ranks=ranks)
 
 
+def test_groups_of_one_rank_are_no_collectives() -> None:
+    says = "allreduce needs 2 ranks or more in a group, not 1: --groups 4x1 makes groups of 1 from 4 ranks"
+    with pytest.raises(UsageError, match=f"^{says}$"):
+        plan(Request("allreduce", groups="4x1"), 4)
+
+
 def test_one_rank_is_no_collective() -> None:
     with pytest.raises(UsageError, match="allreduce needs 2 ranks or more, not 1: use -n 2"):
         plan(Request("allreduce"), 1)
