@@ -199,7 +199,7 @@ def _only(name: str, syncs: tuple[str, ...]) -> Callable[[Cell], str]:
 
 
 def _integers(cell: Cell) -> str:
-    if DTYPES[cell.dtype].numpy.startswith(("int", "uint")):
+    if DTYPES[cell.dtype].kind == "integer":
         return ""
     return f"{cell.benchmark} has no type {cell.dtype}: MPI_Compare_and_swap takes integers: use -T char or int32"
 

@@ -49,7 +49,7 @@ _COLLECTIVES: Final = {
 _NEIGHBORHOOD: Final = {
     "neighbor_allgather": "send count dtype recv count dtype",
     "neighbor_allgatherv": _COLLECTIVES["allgatherv"],
-    "neighbor_alltoall": "send outgoing dtype recv outgoing dtype",
+    "neighbor_alltoall": "send outgoing dtype recv incoming dtype",
     "neighbor_alltoallv": _COLLECTIVES["alltoallv"],
     "neighbor_alltoallw": "send sent_counts sent_aints dtypes recv received_counts received_aints dtypes",
 }
@@ -330,6 +330,7 @@ _NUMBERS: Final[dict[str, Callable[[Step, MPI.Comm], int | list[int]]]] = {
     "count": lambda step, comm: _items(step, _sent(step)),
     "block": lambda step, comm: _items(step, _sent(step), comm.Get_size()),
     "outgoing": lambda step, comm: _items(step, _sent(step), len(step["targets"]) or 1),
+    "incoming": lambda step, comm: _items(step, step["recv"].nbytes, len(step["sources"]) or 1),
     "received": lambda step, comm: _items(step, step["recv"].nbytes),
     "counts": lambda step, comm: list(step["counts"]),
     "sent_counts": lambda step, comm: [_items(step, n) for n in step["send"].sizes],

@@ -11,7 +11,8 @@ from omb_py.backends.capabilities import Capabilities, Check, usable
 from omb_py.backends.knobs import LibraryKnobs
 from omb_py.backends.mpi_library import find_mpiexec, mpi_library
 from omb_py.engine.devices import GPU_KINDS, KINDS, SIMULATED
-from omb_py.engine.program.buffers import BUFFERS, ON_DEVICE
+from omb_py.engine.program.benchmark import Benchmark, Cell
+from omb_py.engine.program.buffers import BUFFERS, OBJECT, ON_DEVICE
 from omb_py.errors import EnvironmentProblem
 
 _TEXT_CHARACTERS = 200
@@ -55,6 +56,15 @@ def knobs() -> LibraryKnobs:
     return library_knobs()
 
 
+def refuses(benchmark: Benchmark, cell: Cell) -> str:
+    """Why MPI cannot measure a cell; empty where it can."""
+    if cell.buffer == OBJECT and cell.process_sync in ("dissemination", "roundtime"):
+        return f"--process-sync {cell.process_sync} sends no Python objects: take barrier or none"
+    if cell.device != "cpu" and cell.process_sync == "roundtime":
+        return "--process-sync roundtime needs buffers on the host: take barrier or dissemination"
+    return ""
+
+
 CAPABILITIES: Final = Capabilities(
     "mpi",
     bindings=usable("native", "mpi4py"),
@@ -67,4 +77,5 @@ CAPABILITIES: Final = Capabilities(
     inspect=inspect,
     checks=checks,
     knobs=knobs,
+    refuses=refuses,
 )

@@ -44,7 +44,7 @@ class MpiRunner(CellRunner):
     def notes(self) -> Mapping[str, float]:
         """Times in µs of making the graph and the window, where there is one."""
         edges = edges_of(self.program)
-        graph = {"topology_us": self.session.topology_us[edges]} if edges is not None else {}
+        graph = {"topology_us": self.session.topology_us(edges)} if edges is not None else {}
         return graph | ({"win_create_us": self.window.create_us} if self.window else {})
 
     def close(self) -> None:

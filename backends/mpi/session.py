@@ -73,10 +73,11 @@ class MpiSession(BaseSession):
         """The buffers of a launch on a device; None on the host."""
         self._machine: Any = None
         self._counters: Any = None
-        self._graphs: dict[Edges, Any] = {}
+        self._graphs: dict[tuple[str, Edges], Any] = {}
         self._groups: dict[Group, Any] = {}
         self._duplicates: dict[tuple[Group, int], Any] = {}
-        self.topology_us: dict[Edges, float] = {}
+        self._topology_us: dict[tuple[str, Edges], float] = {}
+        self._neighborhood = ""
         """Time in µs that this rank took to make the communicator of a graph."""
 
     def _on(self, device: Device, placement: str, share: bool = False) -> Any:
@@ -137,6 +138,8 @@ class MpiSession(BaseSession):
     def load(self, cell: Cell, programs: Mapping[int, Program]) -> NativeRunner | BoundRunner:
         """Allocate and translate the program of this rank."""
         program = programs[self.rank]
+        # ranks make a graph together: the edges of this rank alone may be those of an earlier one
+        self._neighborhood = cell.neighborhood
         for group in groups_of(program):
             self._group_comm(group)
         for group, number in duplicates_of(program):
@@ -179,12 +182,17 @@ class MpiSession(BaseSession):
         edges = step.edges
         if edges is None:
             return self.world
-        if edges not in self._graphs:
+        graph = self._neighborhood, edges
+        if graph not in self._graphs:
             began = time.perf_counter_ns()
             # reorder would give ranks other numbers than those that the program names
-            self._graphs[edges] = self.world.Create_dist_graph_adjacent(*edges, reorder=False)
-            self.topology_us[edges] = (time.perf_counter_ns() - began) / 1000
-        return self._graphs[edges]
+            self._graphs[graph] = self.world.Create_dist_graph_adjacent(*edges, reorder=False)
+            self._topology_us[graph] = (time.perf_counter_ns() - began) / 1000
+        return self._graphs[graph]
+
+    def topology_us(self, edges: Edges) -> float:
+        """Time that it took to make the communicator of the present neighborhood, in µs."""
+        return self._topology_us[self._neighborhood, edges]
 
     def _group_comm(self, group: Group) -> Any:
         """The communicator of some ranks, which make it together."""

@@ -98,7 +98,12 @@ def _program(original: Callable[[World, Cell], Program], world: World, cell: Cel
 def _refuses(name: str, cell: Cell) -> str:
     senders, receivers = sides(cell.thread_counts)
     unequal = senders not in (1, receivers)
-    return f"{name} has as many threads on every rank: -t {receivers}, not {cell.thread_counts}" if unequal else ""
+    if unequal:
+        return f"{name} has as many threads on every rank: -t {receivers}, not {cell.thread_counts}"
+    if cell.process_sync in ("dissemination", "roundtime"):
+        how = f"--process-sync {cell.process_sync}"
+        return f"{name} has threads, which {how} does not keep apart: take barrier or none"
+    return ""
 
 
 def _threaded(name: str, alone: Benchmark) -> Benchmark:

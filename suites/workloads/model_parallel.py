@@ -258,8 +258,10 @@ def three_d(v: Values, rank: int, ranks: int) -> list[Item]:
     work = _layers_of(v, group, layers(v) // pp, "tensor ") if tp > 1 else _whole_layers(v, pp)
     calls = _stage(v, where, rank, activation(v), work)
     if dp > 1:
-        part = v["model"].parameters // (tp * pp) * DTYPES[v["dtype"]].itemsize
-        parts = [min(v["cap"], part - start) for start in range(0, part, v["cap"])]
+        itemsize = DTYPES[v["dtype"]].itemsize
+        part = v["model"].parameters // (tp * pp) * itemsize
+        cap = max(itemsize, v["cap"] // itemsize * itemsize)
+        parts = [min(cap, part - start) for start in range(0, part, cap)]
         calls += [
             Call("allreduce", n, v["dtype"], "gradients", where.group(rank, "dp"), work=0.0, until=None) for n in parts
         ]

@@ -221,6 +221,7 @@ def test_only_integers_are_compared_and_swapped() -> None:
     refuses = find("cas_latency").refuses
     assert refuses and "takes integers" in refuses(cell("cas_latency", dtype="float64"))
     assert refuses(cell("cas_latency", dtype="int64")) == ""
+    assert "takes integers" in refuses(cell("cas_latency", dtype="bfloat16")), "its bytes are stored as integers"
 
 
 def test_one_element_has_the_size_of_its_type() -> None:

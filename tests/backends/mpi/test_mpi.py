@@ -96,6 +96,12 @@ def test_a_server_answers_whoever_comes_first(binding: str) -> None:
 
 
 @pytest.mark.parametrize("binding", BINDINGS)
+def test_a_graph_is_made_anew_by_all_ranks_and_may_have_ranks_that_only_receive(binding: str) -> None:
+    """The launch would not end if only the ranks with other edges made the second graph."""
+    assert told(3)[f"neighbors {binding}"] == [[[True, 0]] * 9] * 3
+
+
+@pytest.mark.parametrize("binding", BINDINGS)
 def test_one_inverted_byte_is_found(ranks: int, binding: str) -> None:
     found = told(ranks)[f"corrupted {binding}"][0]
     assert len(found) == 2 * len(spoiled(ranks)) >= 14

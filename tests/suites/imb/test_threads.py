@@ -96,5 +96,13 @@ def test_all_ranks_have_as_many_threads(counts: str, refused: bool) -> None:
     assert benchmark.refuses and bool(benchmark.refuses(cell("reduce_mt", thread_counts=counts))) == refused
 
 
+@pytest.mark.parametrize("kind", ["dissemination", "roundtime"])
+def test_threads_of_a_rank_share_no_barrier_of_messages(kind: str) -> None:
+    refuses = find("allreduce_mt").refuses
+    says = f"allreduce_mt has threads, which --process-sync {kind} does not keep apart: take barrier or none"
+    assert refuses and refuses(cell("allreduce_mt", process_sync=kind)) == says
+    assert refuses(cell("allreduce_mt", process_sync="none")) == ""
+
+
 def test_threads_need_a_library_with_threads() -> None:
     assert {benchmark.needs.thread_level for benchmark in BENCHMARKS} == {"multiple"}

@@ -303,3 +303,18 @@ def test_the_step_is_computing_and_what_it_does_not_hide() -> None:
 def test_the_declaration() -> None:
     step_ = find("step")
     assert step_.family == "workload" and step_.fewest < 100 and step_.sizes is None
+
+
+def test_no_gradient_is_cut_within_an_element() -> None:
+    text = "three_d:model=custom:layers=1,hidden=64,heads=1,seq=16,vocabulary=10,micro=1,cap=30001,dtype=float32"
+    sizes = [call.size for call in parse_workload(text).calls(0, 2) if call.op == "allreduce"]
+    assert sizes[:2] == [30_000, 30_000] and not any(size % 4 for size in sizes)
+
+
+def test_data_is_checked_where_the_fullest_rank_has_memory_for_it() -> None:
+    """The middle stages of a pipeline have twice the messages of the first."""
+    text = "pipeline:model=llama2-7b,micro=20,layers=4"
+    step = find("step")
+    fits(step.cell("mock", "native", 0, workload=text), 4)
+    with pytest.raises(UsageError, match=r"all its calls need memory of their own.*write scale=1/"):
+        fits(step.cell("mock", "native", 0, workload=text, validate=True), 4)

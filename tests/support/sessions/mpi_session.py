@@ -149,6 +149,20 @@ def served(session: Any, binding: str) -> Any:
     return [done.validated, done.wrong_bytes]
 
 
+def neighbors(session: Any, binding: str) -> Any:
+    """Graphs one after the other: in the second, ranks 0 and 1 keep their edges; in the third nobody sends to rank 0."""
+    if session.size != 3:
+        return []
+    checked = []
+    for graph in ("graph:0>1,1>0", "graph:0>1,1>0,2>2", "graph:0>1,0>2"):
+        for name in ("neighbor_alltoall", "ineighbor_alltoall", "neighbor_allgather"):
+            kind = find(name)
+            more = {"iterations": 4, "auto": False, "warmup": 1, "validate": True}
+            done = measure(session, kind, kind.cell("mpi", binding, 64, neighborhood=graph, **more))
+            checked.append([done.validated, done.wrong_bytes])
+    return checked
+
+
 def turning(session: Any, binding: str) -> Any:
     """``--cache rotate``: validated, and a byte inverted in one copy is found; which copies hold what was received."""
     from omb_py.engine.measuring.cache_rotation import rotated
@@ -193,7 +207,8 @@ def synchronised(session: Any, binding: str) -> Any:
 
 
 CHECKS: dict[str, Callable[[Any, str], Any]] = {
-    f.__name__: f for f in (facts, reductions, overlap, rotating, served, corrupted, turning, synchronised, failing)
+    f.__name__: f
+    for f in (facts, reductions, overlap, rotating, served, neighbors, corrupted, turning, synchronised, failing)
 }
 """`failing` stands last: what MPI guarantees after an error is little."""
 
