@@ -150,7 +150,7 @@ def served(session: Any, binding: str) -> Any:
 
 
 def neighbors(session: Any, binding: str) -> Any:
-    """Graphs one after the other: in the second, ranks 0 and 1 keep their edges; in the third nobody sends to rank 0."""
+    """Three graphs in turn: in the second, ranks 0 and 1 keep their edges; in the third nobody sends to rank 0."""
     if session.size != 3:
         return []
     checked = []
