@@ -16,7 +16,10 @@ def pip_install(extra: str) -> str:
     """The command that adds an extra: to the checkout where omb-py runs from one, else from PyPI."""
     if not os.path.isfile(os.path.join(_ROOT, "pyproject.toml")):
         return f"pip install '{DISTRIBUTION}[{extra}]'"
-    here = os.path.realpath(os.curdir) == os.path.realpath(_ROOT)
+    try:
+        here = os.path.samefile(os.curdir, _ROOT)
+    except OSError:  # the working folder was removed
+        here = False
     return f"pip install -e {shlex.quote(f'{os.curdir if here else _ROOT}[{extra}]')}"
 
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from omb_py.cli.early_signals import as_interrupts
-from omb_py.cli.stdout import discard_output, survive_a_closed_pipe
+from omb_py.cli.stdout import discard_output, failure, open_what_is_closed, survive_a_closed_pipe
 from omb_py.cli.terminal import PRINTED, REDRAWN, guarded
 from omb_py.distribution import version_line
 from omb_py.errors import ENVIRONMENT, INTERRUPTED, OK, OmbError, UsageError
@@ -24,10 +24,11 @@ def main(args: Sequence[str] | None = None) -> int:
     A user's error is one line on stderr; ``--debug`` adds the traceback.
     """
     words = list(sys.argv[1:] if args is None else args)
+    open_what_is_closed()
+    survive_a_closed_pipe()
     if words in (["--version"], ["-v"]):
         print(version_line())
-        return OK
-    survive_a_closed_pipe()
+        return _flushed(OK)
     for stream in (sys.stdout, sys.stderr):  # never die of a character that the terminal cannot show
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
@@ -59,6 +60,9 @@ def _run(words: list[str]) -> int:
     except KeyboardInterrupt:
         # every rank of a launcher gets the signal: one line is enough
         return INTERRUPTED if _rank() > 0 else _fail("interrupted", INTERRUPTED, debug)
+    except MemoryError:
+        text = "not enough memory: take fewer iterations (-i), a smaller -m or fewer ranks (-n)"
+        return _fail(text, ENVIRONMENT, debug)
     except Exception as error:  # a bug ends in one line too
         hint = "" if debug else ": this is a bug in omb-py; use --debug for the traceback"
         return _fail(f"{type(error).__name__}: {error}{hint}", ENVIRONMENT, debug)
@@ -94,4 +98,6 @@ def _flushed(code: int) -> int:
         sys.stdout.flush()
     except BrokenPipeError:
         discard_output(sys.stdout.fileno())
+    if why := failure():
+        return _fail(f"cannot write the output: {why}; what was measured is in the store", ENVIRONMENT, False)
     return code

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +48,7 @@ def report_options(
             "Output",
             "-o --output FILE",
             f"Write {files}. Repeat it. (default: none)",
-            Parsed("file", Path),
+            Parsed("file", output_path),
             multiple=True,
         ),
     ]
@@ -109,15 +111,36 @@ def _unwritable(folder: Path) -> str:
     return "" if os.access(folder, os.W_OK | os.X_OK) else f"folder {folder} may not be written"
 
 
+def output_path(word: str) -> Path:
+    """The file that ``--output`` names. Raises UsageError where it names none."""
+    if not word:
+        raise UsageError("--output needs the name of a file")
+    return Path(word)
+
+
 def write_file(output: Path, text: str) -> None:
-    """Write a file whole or not at all. Raises EnvironmentProblem."""
-    part = output.with_name(f".{output.name}.part")
+    """Write a file whole or not at all. A symlink stays, a pipe or device gets the text. Raises EnvironmentProblem."""
+    try:
+        if output.exists() and not output.is_file() and not output.is_dir():
+            with output.open("w", encoding="utf-8", errors="replace") as stream:
+                stream.write(text)
+            return
+        _replace(Path(os.path.realpath(output)) if output.is_symlink() else output, text)
+    except OSError as error:
+        raise EnvironmentProblem(f"cannot write {output}: {error.strerror}") from error
+
+
+def _replace(target: Path, text: str) -> None:
+    part = target.with_name(f".{target.name}.part")
     try:
         part.write_text(text, encoding="utf-8", errors="replace")
-        part.replace(output)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise EnvironmentProblem(f"cannot write {output}: {error.strerror}") from error
+        if target.is_file():
+            part.chmod(stat.S_IMODE(target.stat().st_mode))
+        part.replace(target)
+    except OSError:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+        raise
 
 
 def write_files(paths: Sequence[Path], text_of: Callable[[str], str]) -> None:

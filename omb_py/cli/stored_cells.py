@@ -38,7 +38,7 @@ def format_option() -> click.Option:
 
 def filters(where: tuple[str, ...]) -> dict[str, Any]:
     """The filters of ``--where``, value by column. Raises UsageError."""
-    values: dict[str, Any] = dict(parse_tags(where))
+    values: dict[str, Any] = dict(parse_tags(where, "filter", "COLUMN=VALUE", "--where"))
     if "benchmark" in values:
         raise UsageError("the benchmark is an argument, not --where benchmark=…")
     return values

@@ -389,16 +389,23 @@ def parse_percentiles(text: str) -> tuple[float, ...]:
     return tuple(values)
 
 
-def parse_tags(texts: Iterable[str]) -> dict[str, str]:
-    """Tags ``K=V``, in the order given; a value may be empty and may hold ``=``. Raises UsageError."""
+def parse_tags(texts: Iterable[str], what: str = "tag", form: str = "K=V", option: str = "--tag") -> dict[str, str]:
+    """Tags ``K=V``, in the order given; a value may be empty and may hold ``=``. Raises UsageError.
+
+    Args:
+        texts: the words.
+        what: what they are called, in messages.
+        form: how they are written, in messages.
+        option: the option that takes them.
+    """
     tags: dict[str, str] = {}
     for text in texts:
         key, equals, value = text.partition("=")
         key = key.strip()
         if not equals or not key:
-            raise UsageError(f"tag {text!r} is not K=V, as in --tag {(key or 'cluster')}=value")
+            raise UsageError(f"{what} {text!r} is not {form}, as in {option} {(key or 'cluster')}=value")
         if key in tags:
-            raise UsageError(f"tag {key!r} is given twice")
+            raise UsageError(f"{what} {key!r} is given twice")
         tags[key] = value.strip()
     return tags
 

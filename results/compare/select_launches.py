@@ -45,6 +45,8 @@ def read_side(word: str, store: Path, more: Sequence[str] = ()) -> Launches:
     Raises:
         UsageError: the word matches no launch; the text names the nearest word that does.
     """
+    if not word:
+        raise UsageError("a side is a run, tag=K=V, COLUMN=VALUE or the folder of a store, not an empty word")
     place, rows = _rows(word, store, more)
     if not rows:
         raise UsageError(f"no launch in {str(place)!r} with {word}: {_there(word, place)}")

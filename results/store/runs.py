@@ -66,6 +66,8 @@ def find_run(store: str | Path, which: str, *, on_skip: OnSkip | None = None) ->
         raise UsageError(f"no runs in {str(store)!r}: name another --store, or measure first, as omb-py allreduce -n 2")
     if which == LAST:
         return known[-1]
+    if not which:
+        raise UsageError(f"a run is its id, the beginning of it, or {LAST}: omb-py results list shows them")
     matches = [run for run in known if run == which] or [run for run in known if run.startswith(which)]
     if len(matches) == 1 and which:
         return matches[0]

@@ -43,6 +43,11 @@ Refuse = Callable[[str], tuple[int, str]]
         ("latency -n 1", "latency needs exactly 2 ranks, not 1: use -n 2"),
         ("allreduce -n 1", "allreduce needs 2 ranks or more, not 1: use -n 2"),
         ("allreduce -n 0", "ranks must be 1 or more, not 0"),
+        ("explain allreduce -n 99999999", "explain looks at no more than 65536 ranks, not 99999999"),
+        ("history allreduce --where x", "filter 'x' is not COLUMN=VALUE, as in --where x=value"),
+        ("results import x.txt --set y", "--set takes COLUMN=VALUE: 'y' is not COLUMN=VALUE, as in --set y=value"),
+        ("report -o x.pdf", "--output x.pdf: the report is a page of HTML: name it x.html"),
+        ("dashboard here --store there", "one store, not 2: here, there"),
         ("allreduce -n -4", "ranks must be 1 or more, not -4"),
         ("allreduce -n two", "ranks 'two' is not a whole number"),
         ("allreduce -n", "option '-n' requires an argument: see omb-py allreduce --help"),
@@ -272,3 +277,8 @@ def test_a_word_of_thousands_of_characters_is_cut_in_its_middle(capsys: pytest.C
     assert main(["allreduce", "--backend", "mock", "-n", "9" * 5000, "--no-store"]) == 2
     line = capsys.readouterr().err
     assert len(line) < 300 and "9…9" in line and line.endswith("is not a whole number\n")
+
+
+def test_empty_words_are_no_sides(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "", ""]) == 2
+    assert "a side is a run, tag=K=V, COLUMN=VALUE or the folder of a store" in capsys.readouterr().err

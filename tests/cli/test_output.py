@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
-from omb_py.cli.output import check_files, write_file, write_files
+from omb_py.cli.output import check_files, output_path, write_file, write_files
 from omb_py.errors import EnvironmentProblem, UsageError
 
 ENDINGS = (".json", ".html")
@@ -70,3 +71,30 @@ def test_a_file_is_whole_or_as_it_was(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_half_of_a_surrogate_pair_is_no_reason_to_lose_a_report(tmp_path: Path) -> None:
     write_file(tmp_path / "a.json", "caf\udce9")
     assert (tmp_path / "a.json").read_text(encoding="utf-8") == "caf?"
+
+
+def test_a_link_stays_a_link_and_a_file_keeps_its_mode(tmp_path: Path) -> None:
+    target, link = tmp_path / "real.csv", tmp_path / "link.csv"
+    target.touch(0o600)
+    link.symlink_to(target.name)
+    write_file(link, "text")
+    assert link.is_symlink() and target.read_text() == "text" and target.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_pipe_gets_the_text(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write_file(pipe, "text")
+    assert os.read(reader, 10) == b"text" and pipe.is_fifo() and len(list(tmp_path.iterdir())) == 1
+    os.close(reader)
+
+
+def test_no_file_can_be_there(tmp_path: Path) -> None:
+    (tmp_path / "a.png").touch()
+    with pytest.raises(EnvironmentProblem, match=r"^cannot write .*a\.png/x\.csv: Not a directory$"):
+        write_file(tmp_path / "a.png" / "x.csv", "")
+    with pytest.raises(EnvironmentProblem, match=r"^cannot write .*: File name too long$"):
+        write_file(tmp_path / ("x" * 300), "")
+    with pytest.raises(UsageError, match=r"^--output needs the name of a file$"):
+        output_path("")

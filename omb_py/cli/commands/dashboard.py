@@ -59,6 +59,9 @@ def run_dashboard(place: str | None, bind: str, port: int, store: Path | None) -
     """Serve until Ctrl-C."""
     if port > 65535:
         raise UsageError(f"port must be at most 65535, not {port}")
+    given = click.get_current_context().get_parameter_source("store") is click.core.ParameterSource.COMMANDLINE
+    if place and given:
+        raise UsageError(f"one store, not 2: {place}, {store}")
     folder = Path(place) if place else store or DEFAULT_STORE
     token = new_token()  # on loopback too: every user of a login node reaches that
     data = Data(folder)

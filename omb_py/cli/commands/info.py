@@ -124,6 +124,10 @@ def device_options() -> list[click.Option]:
     ]
 
 
+MOST_EXPLAINED = 1 << 16
+"""Ranks whose programs are made for ``explain``."""
+
+
 def run_explain(
     name: str,
     ranks: int,
@@ -138,6 +142,8 @@ def run_explain(
     launcher: str | None = None,
 ) -> int:
     """Print what a benchmark does; the exit code."""
+    if ranks > MOST_EXPLAINED:
+        raise UsageError(f"explain looks at no more than {MOST_EXPLAINED} ranks, not {ranks}: use a smaller -n")
     benchmark = find(name)
     if device and joined_environment(os.environ):
         click.echo(explain_devices.of_rank(os.environ, device, gpus or explain_devices.here(device, os.environ)))

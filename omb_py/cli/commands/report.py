@@ -11,7 +11,7 @@ import click
 
 from omb_py.cli.help import EXIT_CODES, Page, debug_option, tool_option
 from omb_py.cli.option_params import table_option
-from omb_py.cli.output import write_file
+from omb_py.cli.output import output_path, write_file
 from omb_py.cli.param_types import Parsed
 from omb_py.dashboards.base.selection import parse
 from omb_py.dashboards.report.build import report
@@ -36,7 +36,7 @@ def command() -> click.Command:
                 "Output",
                 "-o --output FILE",
                 f"Write here, all or nothing. (default: {DEFAULT_OUTPUT})",
-                Parsed("file", Path),
+                Parsed("file", output_path),
                 default=DEFAULT_OUTPUT,
             ),
             table_option("store", "Store"),
@@ -93,6 +93,8 @@ def _few_collections() -> Iterator[None]:
 def run_report(words: tuple[str, ...], output: Path, store: Path | None) -> int:
     """Write the page; the exit code is 2 where nothing fits, 3 where a file cannot be read."""
     given = click.get_current_context().get_parameter_source("store") is click.core.ParameterSource.COMMANDLINE
+    if output.suffix not in ("", ".html", ".htm"):
+        raise UsageError(f"--output {output}: the report is a page of HTML: name it {output.with_suffix('.html')}")
     place, filters = split(words, store if given or not any("=" not in w for w in words) else None)
     with _few_collections():
         document = report(place, parse(filters))

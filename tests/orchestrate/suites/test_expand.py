@@ -207,3 +207,10 @@ def test_a_single_size_is_this_size_in_an_entry(written: str, sizes: str) -> Non
 
 def test_a_description_is_optional() -> None:
     assert parse_suite('name = "m"\n' + entry(), "f.toml").description == ""
+
+
+def test_a_file_without_its_path_is_named_with_it(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "o.json").touch()
+    with pytest.raises(UsageError, match=r"no suite 'o\.json' \(a file is given by its path, as \./o\.json\)"):
+        load_suite("o.json")

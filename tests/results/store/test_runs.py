@@ -61,7 +61,7 @@ def test_a_run_is_found_by_id_prefix_or_last(store, which: str, run_id: str) -> 
     [
         ("ab", "2 runs start with 'ab': abd, abc"),
         ("abx", "no run 'abx' in .*: did you mean ab[cd]"),
-        ("", "3 runs start with ''"),
+        ("", "a run is its id, the beginning of it, or last"),
     ],
 )
 def test_another_is_refused(store, which: str, message: str) -> None:

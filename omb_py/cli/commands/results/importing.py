@@ -81,7 +81,7 @@ def run_import(
 ) -> int:
     """Import each file. Raises UsageError after the last one where some could not be read wholly."""
     try:
-        assignments = parse_tags(values)
+        assignments = parse_tags(values, "tag", "COLUMN=VALUE", "--set")
     except UsageError as error:
         raise UsageError(f"--set takes COLUMN=VALUE: {error}".replace("tag ", "")) from None
     options = Options(

@@ -15,7 +15,7 @@ from omb_py.cli.commands.results import maintenance
 from omb_py.cli.commands.results.importing import IMPORT_EXAMPLES, IMPORT_HELP, import_params, run_import
 from omb_py.cli.help import CONTEXT, EXIT_CODES, Page, Verbs, debug_option, tool_option
 from omb_py.cli.option_params import table_option
-from omb_py.cli.output import form_option, write_file
+from omb_py.cli.output import form_option, output_path, write_file
 from omb_py.cli.param_types import Parsed
 from omb_py.cli.stored_cells import skipped
 from omb_py.errors import OK, EnvironmentProblem, UsageError
@@ -79,7 +79,10 @@ def group() -> click.Command:
                 click.Argument(["runs"], nargs=-1, type=run, metavar="[RUN|all]..."),
                 form_option(tuple(FORMATS), "csv"),
                 tool_option(
-                    "Output", "-o --output FILE", "Write here, all or nothing. (default: stdout)", Parsed("file", Path)
+                    "Output",
+                    "-o --output FILE",
+                    "Write here, all or nothing. (default: stdout)",
+                    Parsed("file", output_path),
                 ),
                 tool_option(
                     "What is exported",
