@@ -103,11 +103,21 @@ def _over_network(rank: int, host: str, meet: Meet) -> Any:
 
     if rank == 0:
         secret = new_secret()
-        served = SecretStore.served(_interface(host), secret)
-        meet({"host": host, "port": served.port, "secret": secret})
+        interface = _interface(host)
+        served = SecretStore.served(interface, secret)
+        name = socket.gethostname()
+        meet({"host": interface or host, "name": "" if interface else name, "port": served.port, "secret": secret})
         return served
     place = meet(None)
-    return SecretStore.reached(place["host"], place["port"], place["secret"])
+    return SecretStore.reached(_address(place, socket.gethostname()), place["port"], place["secret"])
+
+
+def _address(place: Place, own_name: str) -> str:
+    """The address of rank 0 for this machine: loopback, where that is all it gave, serves on its own machine alone.
+
+    There its name need not resolve.
+    """
+    return str(place["host"] if place["name"] in ("", own_name) else place["name"])
 
 
 def _interface(host: str) -> str:

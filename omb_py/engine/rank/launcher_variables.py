@@ -7,6 +7,7 @@ through ``srun``, so its ranks see Slurm's variables too, with the numbers of th
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -15,6 +16,8 @@ from typing import Final
 Environment = Mapping[str, str]
 _FIRST_SPECIAL_STEP: Final = 4294967290
 """Slurm numbers its interactive, batch and external steps from here on: no rank set was started in those."""
+_PTY: Final = "SLURM_PTY_PORT"
+"""Set in a shell of ``srun --pty``, and inherited by the tasks of each ``srun`` that is typed there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +67,34 @@ class BatchSystem:
     """Name of its own launcher, where omb-py can use it (:mod:`omb_py.orchestrate.launching.launchers`)."""
 
 
-def in_srun_step(environ: Environment) -> bool:
-    """True for a task of ``srun``; False in a batch script, in ``salloc`` and in an interactive shell step."""
+def has_terminal() -> bool:
+    """Whether this process has a controlling terminal. Slurm gives the tasks of a step none without ``--pty``."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
+
+
+def inside_step(environ: Environment) -> bool:
+    """True inside any step that ``srun`` started, a shell of ``srun --pty`` too: such a step holds its cores."""
     step = environ.get("SLURM_STEP_ID", "")
-    return step.isdigit() and int(step) < _FIRST_SPECIAL_STEP and not in_interactive_step(environ)
+    return _PTY in environ or (step.isdigit() and int(step) < _FIRST_SPECIAL_STEP)
 
 
-def in_interactive_step(environ: Environment) -> bool:
-    """True for a shell that ``srun --pty`` started."""
-    return "SLURM_PTY_PORT" in environ
+def in_srun_step(environ: Environment) -> bool:
+    """True for a task of ``srun``; False in a batch script, in ``salloc`` and in an interactive shell step.
+
+    :func:`_own` has taken out what a task inherits from a shell around it.
+    """
+    return _PTY not in environ and inside_step(environ)
+
+
+def _own(environ: Environment, terminal: Callable[[], bool]) -> Environment:
+    """The variables without the sign of ``srun --pty``, where the process inherits it from the shell around it."""
+    if _PTY not in environ or terminal():
+        return environ
+    return {name: value for name, value in environ.items() if name != _PTY}
 
 
 def _agrees(name: str) -> Callable[[Environment], bool]:
@@ -107,7 +129,12 @@ _SRUN: Final = Launcher(
     absent={"local_size": "SLURM_NTASKS_PER_NODE is what was asked for, not what this node has"},
 )
 _PMIX: Final = Launcher(
-    "a PMIx launcher", ("PMIX_RANK",), ("PMIX_SIZE",), ("PMIX_LOCAL_RANK",), ("PMIX_LOCAL_SIZE",), prefixes=("PMIX_",)
+    "a PMIx launcher",
+    ("PMIX_RANK",),
+    ("PMIX_SIZE", *_SRUN.size),
+    ("PMIX_LOCAL_RANK",),
+    ("PMIX_LOCAL_SIZE",),
+    prefixes=("PMIX_",),
 )
 LAUNCHERS: Final[tuple[Launcher, ...]] = (
     TORCHRUN,
@@ -165,7 +192,8 @@ LAUNCHERS: Final[tuple[Launcher, ...]] = (
         hosts=("HYDRA_HOST_FILE", "I_MPI_HYDRA_HOST_FILE"),
         prefixes=("HYDRA_", "I_MPI_"),
     ),
-    replace(_PMIX, name="prterun", detected=lambda environ: "PRTE_LAUNCHED" in environ),
+    # inside a Slurm job its helpers are tasks of srun, so Slurm's number of tasks is theirs
+    replace(_PMIX, name="prterun", size=("PMIX_SIZE",), detected=lambda environ: "PRTE_LAUNCHED" in environ),
     _SRUN,
     _PMIX,
     # set by the user, or by a launcher of PyTorch's that is unknown here: read last, and no sign of a launcher
@@ -235,13 +263,14 @@ def first_set(environ: Environment, names: tuple[str, ...]) -> str:
     return next((environ[name] for name in names if environ.get(name)), "")
 
 
-def joined_environment(environ: Environment) -> Joined | None:
+def joined_environment(environ: Environment, terminal: Callable[[], bool] = has_terminal) -> Joined | None:
     """The launcher that started this process, and the place it gave; None outside a launcher.
 
     Args:
         environ: usually ``os.environ``.
+        terminal: whether this process has a controlling terminal.
     """
-    launcher = _started_by(environ)
+    launcher = _started_by(environ, terminal)
     if launcher is None:
         return None
     rank, size, local = (_number(environ, names) for names in (launcher.rank, launcher.size, launcher.local_rank))
@@ -293,7 +322,8 @@ def started_by_mpi(environ: Environment) -> bool:
     return any(name in environ for name in ranks) and not any(name in environ for name in TORCHRUN.rank)
 
 
-def _started_by(environ: Environment) -> Launcher | None:
+def _started_by(environ: Environment, terminal: Callable[[], bool] = has_terminal) -> Launcher | None:
+    environ = _own(environ, terminal)
     return next((x for x in LAUNCHERS if _number(environ, x.rank) is not None and x.detected(environ)), None)
 
 

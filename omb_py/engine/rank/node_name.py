@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Callable, Sequence
 
@@ -23,6 +24,16 @@ def is_own_address(name: str) -> bool:
     return False
 
 
+def host_and_slots(entry: str) -> tuple[str, int | None]:
+    """The host of an entry of ``--hosts``, and its slots; None where it has none, as an address of IPv6.
+
+    >>> host_and_slots("n1:4"), host_and_slots("n1"), host_and_slots("fd00::1")
+    (('n1', 4), ('n1', None), ('fd00::1', None))
+    """
+    host, _, slots = entry.partition(":")
+    return (host, int(slots)) if re.fullmatch("[0-9]+", slots) else (entry, None)
+
+
 def node_name(names: Sequence[str], is_own: Callable[[str], bool] = is_own_address) -> str:
     """That of `names` which stands for this node; its host name where none does, or where several could.
 
@@ -34,7 +45,7 @@ def node_name(names: Sequence[str], is_own: Callable[[str], bool] = is_own_addre
         is_own: whether a name stands for an address of this machine; may raise OSError.
     """
     own = socket.gethostname()
-    hosts = list(dict.fromkeys(name.partition(":")[0] if name.count(":") == 1 else name for name in names))
+    hosts = list(dict.fromkeys(host_and_slots(name)[0] for name in names))
     for form in (str.lower, _short):
         same = [host for host in hosts if form(host) == form(own)]
         if len(same) == 1:

@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.options.request import Part
@@ -121,13 +121,23 @@ class Log:
             return
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.path.open("a", encoding="utf-8") as out:
-                out.write(json.dumps(line, ensure_ascii=False) + "\n")
+            with self.path.open("a+b") as out:
+                # a line at which a run was cut off ends here, so that it does not swallow this one
+                end = b"" if _ends_with_newline(out) else b"\n"
+                out.write(end + json.dumps(line, ensure_ascii=False).encode() + b"\n")
                 out.flush()
                 # the log must survive a machine that goes down
                 os.fsync(out.fileno())
         except OSError as error:
             raise EnvironmentProblem(f"cannot write {str(self.path)!r}: {error.strerror}") from error
+
+
+def _ends_with_newline(file: BinaryIO) -> bool:
+    """Whether a file is empty or its last line is whole."""
+    if not file.seek(0, os.SEEK_END):
+        return True
+    file.seek(-1, os.SEEK_END)
+    return file.read(1) == b"\n"
 
 
 def earlier_acceptances(store: Path, suite: str, hosts: Sequence[str], own_run: str) -> list[Earlier]:

@@ -15,6 +15,7 @@ from omb_py.backends.registry import capabilities, capabilities_of, in_process
 from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.program.pair_schedule import DIRECTIONS, Schedule, parse_schedule
 from omb_py.engine.rank.launcher_variables import joined_environment
+from omb_py.engine.rank.node_name import host_and_slots
 from omb_py.errors import EnvironmentProblem, LaunchFailed, UsageError
 from omb_py.options.request import SILENT, Request
 from omb_py.orchestrate.planning.plan import LaunchPlan, bindings_of, check
@@ -102,7 +103,7 @@ def checked(request: Request) -> None:
     check(replace(request, benchmark="latency", ranks=None), capabilities_of(request.backends))
     if len(request.backends) > 1 or len(request.bindings) > 1:
         raise UsageError("links takes one backend and one binding: run it once for each")
-    twice = [host for host, count in Counter(host.partition(":")[0] for host in request.hosts).items() if count > 1]
+    twice = [host for host, count in Counter(host_and_slots(host)[0] for host in request.hosts).items() if count > 1]
     if twice:
         raise UsageError(f"host {twice[0]} is named twice: --per-node says how many ranks each has")
     if request.ranks is None:
@@ -239,7 +240,9 @@ def silent_hosts(request: Request) -> list[str]:
 
     def answers(host: str) -> bool:
         try:
-            command = command_for(request.launcher, ["true"], 1, hosts=[host], extra=request.launcher_args)
+            command = command_for(
+                request.launcher, ["true"], 1, hosts=[host_and_slots(host)[0]], extra=request.launcher_args
+            )
             done = subprocess.run(
                 command.words,
                 env=dict(command.environ),

@@ -80,12 +80,16 @@ def _slurm(environ: Mapping[str, str]) -> Allocation:
     nodes = expand_hosts(environ[name], name)
     # without -n a job has as many tasks as its cores have room for
     asked = any(environ.get(variable) for variable in (*SLURM.tasks, "SLURM_NTASKS_PER_NODE"))
+    problem = ""
+    # inside a step the number of tasks is that of the step, which may have fewer nodes than the job
     for source in ("SLURM_TASKS_PER_NODE", "SLURM_JOB_CPUS_PER_NODE"):
         if environ.get(source):
             slots = expand_counts(environ[source], source)
-            if len(slots) != len(nodes):
-                raise EnvironmentProblem(f"{source}={environ[source]} is of {len(slots)} nodes, {name} of {len(nodes)}")
-            return Allocation(SLURM.name, job, tuple(zip(nodes, slots, strict=True)), asked)
+            if len(slots) == len(nodes):
+                return Allocation(SLURM.name, job, tuple(zip(nodes, slots, strict=True)), asked and not problem)
+            problem = problem or f"{source}={environ[source]} is of {len(slots)} nodes, {name} of {len(nodes)}"
+    if problem:
+        raise EnvironmentProblem(f"{problem}: give -n and --hosts")
     return Allocation(SLURM.name, job, tuple((node, 1) for node in nodes), asked)
 
 

@@ -78,7 +78,7 @@ def script_of(batch: Batch, environ: Mapping[str, str] = os.environ) -> str:
     lines = ["#!/bin/bash", *(f"#SBATCH --{name}={value}" for name, value in options.items() if value is not None)]
     if batch.array > 1 or batch.subsets:
         lines.append("#SBATCH --exclusive")
-    lines += ["", "set -u", f"cd {shlex.quote(str(Path.cwd()))}"]
+    lines += ["", "set -u", f"cd {shlex.quote(str(Path.cwd()))} || exit 3"]
     if batch.several:
         lines.append('part="$SLURM_JOB_ID"')
     if len(omb_py.__path__) > 1:  # a checkout, which need not be installed

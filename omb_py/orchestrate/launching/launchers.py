@@ -17,17 +17,21 @@ from typing import Literal
 
 from omb_py.backends.mpi_library import INTEL, MPICH, OPEN_MPI, Mpiexec, MPILibrary, find_mpiexec, mpi_library
 from omb_py.distribution import pip_install
-from omb_py.engine.rank.launcher_variables import BATCH_SYSTEMS, MANAGED, OPEN_MPI_ROOT, SLURM, in_interactive_step
+from omb_py.engine.rank.launcher_variables import BATCH_SYSTEMS, MANAGED, OPEN_MPI_ROOT, PREFIXES, SLURM, inside_step
 from omb_py.engine.rank.link import AGENTS_VARIABLE, CONTROL_VARIABLE, TOKEN_VARIABLE
+from omb_py.engine.rank.node_name import host_and_slots
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.orchestrate.launching.allocation import allocation
 from omb_py.orchestrate.launching.core_binding import Placement, Processors, bound_by_user, place, processors
 from omb_py.orchestrate.launching.rank_environment import HERE, Where
+from omb_py.results.store.redact import is_allowed
 
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 """Set because libraries that start threads of their own would compete with ranks for cores."""
 _PASSED = (CONTROL_VARIABLE, TOKEN_VARIABLE, AGENTS_VARIABLE, *_ONE_THREAD, "PYTHONPATH")
+_OURS = "OMB_PY_"
 _HOST_WORDS = ("host", "hosts", "H", "hostfile", "hostlist", "machinefile", "machine", "f")
+_SRUN_PLACES = ("ntasks-per-node", "distribution", "m")
 _BIND_WORDS = ("bind-to", "map-by", "rank-by", "cpu-set", "cpu-list", "bind-to-core", "cpu-bind", "rankfile", "binding")
 
 
@@ -169,14 +173,39 @@ def _environ(context: Context, more: Mapping[str, str] | None = None) -> dict[st
 
 
 def _slots(wanted: Wanted) -> list[str]:
-    """Hosts with a number of slots each, so that all ranks fit."""
+    """Hosts with a number of slots each, so that all ranks fit. An address of IPv6 can have none."""
     each = -(-wanted.ranks // max(1, len(wanted.hosts)))
-    return [host if re.search(r":\d+$", host) else f"{host}:{each}" for host in wanted.hosts]
+    return [host if ":" in host else f"{host}:{each}" for host in wanted.hosts]
+
+
+def _names(wanted: Wanted, launcher: str, advice: str, own: Sequence[str]) -> list[str]:
+    """Hosts for a launcher of a batch system, which takes names and shares the ranks out evenly.
+
+    Args:
+        wanted: the ranks.
+        launcher: its name in the error.
+        advice: how else to place ranks.
+        own: words of the user's by which the launcher places ranks.
+
+    Raises:
+        UsageError: a host is an address of IPv6, or the slots ask for something else.
+    """
+    pairs = [host_and_slots(host) for host in wanted.hosts]
+    for name, _ in pairs:
+        if ":" in name:
+            raise UsageError(
+                f"{launcher} takes no address of IPv6 in --hosts, as {name}: give the node's name or --launcher mpiexec"
+            )
+    slots = [count for _, count in pairs if count is not None]
+    fits = slots[0] >= wanted.ranks if len(pairs) == 1 and slots else all(s * len(pairs) == wanted.ranks for s in slots)
+    if not fits and not bound_by_user(wanted.extra, own):
+        raise UsageError(f"{launcher} takes no slots in --hosts: {advice} or --launcher mpiexec")
+    return [name for name, _ in pairs]
 
 
 def _is_local(wanted: Wanted, context: Context) -> bool:
     if wanted.hosts:
-        return all(host.split(":")[0] in ("localhost", "127.0.0.1") for host in wanted.hosts)
+        return all(host_and_slots(host)[0] in ("localhost", "127.0.0.1", "::1") for host in wanted.hosts)
     return not bound_by_user(wanted.extra, _HOST_WORDS) and not any(name in context.environ for name in MANAGED)
 
 
@@ -248,10 +277,17 @@ def _open_mpi(mpiexec: Mpiexec, wanted: Wanted, context: Context, placed: Placem
     if wanted.hosts:
         options += ["--host", ",".join(_slots(wanted))]
     known = {*context.environ, CONTROL_VARIABLE, TOKEN_VARIABLE, *_ONE_THREAD}
-    for name in dict.fromkeys((*_PASSED, *wanted.pass_names)):
+    # mpiexec gives the whole environment to ranks of this machine, and to others what is named
+    elsewhere = () if local else sorted(filter(_decides, context.environ))
+    for name in dict.fromkeys((*_PASSED, *wanted.pass_names, *elsewhere)):
         if name in known:  # Open MPI warns of one that is not set
             options += ["-x", name]
     return options, {}
+
+
+def _decides(name: str) -> bool:
+    """Whether a variable decides how ranks communicate, and is not of the launcher or batch system itself."""
+    return name.startswith(_OURS) or (is_allowed(name) and not name.startswith(PREFIXES))
 
 
 def _mpich(mpiexec: Mpiexec, wanted: Wanted, context: Context, placed: Placement, local: bool) -> Built:
@@ -286,10 +322,10 @@ def _intel(mpiexec: Mpiexec, wanted: Wanted, context: Context, placed: Placement
 def _srun(wanted: Wanted, context: Context) -> LaunchCommand:
     srun = _which("srun", context) or "srun"
     options = ["-n", str(wanted.ranks), "--kill-on-bad-exit=1", "--export=ALL", "--input=none"]
-    if in_interactive_step(context.environ):
-        options.append("--overlap")  # inside an interactive step, which holds the cores
+    if inside_step(context.environ):
+        options.append("--overlap")  # the step around us holds the cores
     if wanted.hosts:
-        names = [host.split(":")[0] for host in wanted.hosts]
+        names = _names(wanted, "srun", "give --launcher-args '--ntasks-per-node=…'", _SRUN_PLACES)
         options += ["-N", str(len(names)), "-w", ",".join(names)]
     if not bound_by_user(wanted.extra, _BIND_WORDS):
         options.append("--cpu-bind=cores" if wanted.bind else "--cpu-bind=none")
@@ -298,7 +334,7 @@ def _srun(wanted: Wanted, context: Context) -> LaunchCommand:
     chosen = "SLURM_MPI_TYPE" in context.environ or bound_by_user(wanted.extra, ("mpi",))
     if library.available and not chosen:
         offered = _srun_types(srun, context)
-        kind = srun_type(library.vendor, offered)
+        kind = srun_type(library.vendor, offered, library.text)
         if kind:
             options.append(f"--mpi={kind}")
         elif offered:
@@ -313,8 +349,13 @@ def _srun(wanted: Wanted, context: Context) -> LaunchCommand:
     )
 
 
-def srun_type(vendor: str, offered: Sequence[str]) -> str:
-    """The ``--mpi`` type of srun with which this MPI library starts up; empty if srun offers none for it."""
+def srun_type(vendor: str, offered: Sequence[str], text: str = "") -> str:
+    """The ``--mpi`` type of srun with which this MPI library starts up; empty if srun offers none for it.
+
+    `text` is what the library says of itself: Cray's MPICH has its own type.
+    """
+    if "cray_shasta" in offered and "cray" in f"{vendor} {text}".lower():
+        return "cray_shasta"
     pmix = sorted((name for name in offered if name.startswith("pmix")), key=len)
     if vendor == OPEN_MPI:
         return pmix[0] if pmix else ""
@@ -341,7 +382,7 @@ def _srun_types(srun: str, context: Context) -> list[str]:
 def _flux(wanted: Wanted, context: Context) -> LaunchCommand:
     options = ["-n", str(wanted.ranks)]
     if wanted.hosts:
-        names = [host.split(":")[0] for host in wanted.hosts]
+        names = _names(wanted, "flux run", "leave them out, or give the same to each host,", ())
         options += ["-N", str(len(names)), f"--requires=host:{','.join(names)}"]
     if wanted.gpus != "none" and not bound_by_user(wanted.extra, ("g", "gpus-per-task", "gpus-per-node")):
         # to ranks without a GPU of the job Flux says CUDA_VISIBLE_DEVICES=-1; shared ones are more ranks than GPUs

@@ -19,7 +19,6 @@ from omb_py.engine.rank.launcher_variables import Joined
 from omb_py.engine.rank.lifetime import let_rank_0_speak
 from omb_py.engine.rank.link import Link
 from omb_py.errors import OK, OmbError, UsageError
-from omb_py.options.request import DEFAULT_RANKS
 from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, plan_all
 from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.rank_process import measure_on
@@ -45,8 +44,7 @@ def run_joined(
         for request in (each.request for each in checked):
             if request.ranks is not None and joined.size not in (None, request.ranks):
                 raise UsageError(f"-n {request.ranks}, but {joined.launcher} started {joined.size} ranks: leave -n out")
-        size = joined.size or DEFAULT_RANKS
-        launches = plan_all([each.changed(ranks=each.request.ranks or size) for each in checked])
+        launches = plan_all([each.changed(ranks=_ranks(each.request.ranks, joined)) for each in checked])
         chosen, left_out = _fitting(launches)
         if checked[0].request.part is not None:
             return _join(joined, Job(chosen, joined.launcher, [], [*skips, *left_out], resume))
@@ -58,6 +56,14 @@ def run_joined(
             raise
         let_rank_0_speak()
         return RunOutcome(error.exit_code, "", root=False)
+
+
+def _ranks(given: int | None, joined: Joined) -> int:
+    """The number of ranks that were started. Raises UsageError where neither user nor launcher says it."""
+    ranks = given or joined.size
+    if ranks is None:
+        raise UsageError(f"{joined.launcher} does not say how many ranks it started: add -n N")
+    return ranks
 
 
 def _fitting(launches: list[LaunchPlan]) -> tuple[LaunchPlan, list[Skip]]:

@@ -36,7 +36,7 @@ from omb_py.orchestrate.suites.expand import Expanded, Ranks
 def ranks_here(given: int | None, environ: Mapping[str, str] = os.environ) -> Ranks:
     """The number of ranks of a suite, by ``-n``, the launcher around us, the batch job, or the cores of this machine.
 
-    Raises UsageError when ``-n`` contradicts the launcher.
+    Raises UsageError when ``-n`` contradicts the launcher, or neither says a number.
     """
     joined = joined_environment(environ)
     if joined is not None and joined.size is not None:
@@ -45,6 +45,8 @@ def ranks_here(given: int | None, environ: Mapping[str, str] = os.environ) -> Ra
         return Ranks(joined.size, joined.size, given=True, only=True)
     if given is not None:
         return Ranks(given, given, given=True)
+    if joined is not None:
+        raise UsageError(f"{joined.launcher} does not say how many ranks it started: add -n N")
     most = next((int(environ[name]) for name in TASKS if environ.get(name, "").isdigit()), None)
     if (job := allocation(environ)) is not None:
         most = job.ranks

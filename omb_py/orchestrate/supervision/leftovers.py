@@ -172,6 +172,9 @@ def _remove_recorded(paths: list[str], launcher: Sequence[int] | None, before: F
     remove(ours - set(_in_use()))
     if launcher is not None:
         remove(topologies(before, int(launcher[1])))
-        session = Path(tempfile.gettempdir()) / f"ompi.{int(launcher[0])}"  # Open MPI 5 names it by its mpiexec
+        pid = int(launcher[0])
+        session = Path(tempfile.gettempdir()) / f"ompi.{pid}"  # Open MPI 5 names it by its mpiexec
+        if processes.identify(pid) is not None:
+            return  # the number is in use again, perhaps by another mpiexec
         if not session.is_symlink() and session.is_dir() and session.stat().st_uid == os.geteuid():
             shutil.rmtree(session, ignore_errors=True)

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
 from omb_py.engine.rank.link import Message
+from omb_py.engine.rank.node_name import host_and_slots
 
 _FIRST_LINE_LIMIT = 4096
 """Bytes that a peer may send before it has proven that it knows the secret."""
@@ -45,8 +46,8 @@ def addresses(server: socket.socket, local: bool, hosts: Sequence[str] = ()) -> 
         return f"127.0.0.1:{port}"
     names: dict[str, None] = {}  # as an ordered set
     for host in hosts:
-        with contextlib.suppress(OSError):
-            names[_route_to(host)] = None
+        with contextlib.suppress(OSError, UnicodeError):  # UnicodeError: no name of a host can be like this
+            names[_route_to(host_and_slots(host)[0])] = None
     names[socket.gethostname()] = None
     with contextlib.suppress(OSError):
         names[socket.gethostbyname(socket.gethostname())] = None

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from omb_py.engine.rank.launcher_variables import (
@@ -8,6 +11,7 @@ from omb_py.engine.rank.launcher_variables import (
     Joined,
     Launcher,
     environment_rank,
+    inside_step,
     joined_environment,
     local_rank,
     on_one_host,
@@ -23,6 +27,8 @@ OPEN_MPI = {
 }
 HYDRA = {"PMI_RANK": "2", "PMI_SIZE": "4", "MPI_LOCALRANKID": "0", "MPI_LOCALNRANKS": "2"}
 SRUN = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_PROCID": "5", "SLURM_NTASKS": "6", "SLURM_LOCALID": "1"}
+INHERITED = SRUN | {"SLURM_PTY_PORT": "40000"}
+"""A shell of ``srun --pty``, or a task of an ``srun`` that was typed there: the terminal tells which."""
 TORCHRUN_RANK = {"TORCHELASTIC_RUN_ID": "x", "RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1"}
 FLUX = {"FLUX_TASK_RANK": "3", "FLUX_JOB_SIZE": "4", "FLUX_TASK_LOCAL_ID": "1", "PMI_RANK": "3", "PMI_SIZE": "4"}
 PRTE = {"PRTE_LAUNCHED": "1", "PMIX_RANK": "1"}
@@ -63,6 +69,8 @@ MVAPICH = {
         (PALS | HYDRA, Joined("mpiexec (hydra)", 2, 4, 0)),
         (MVAPICH, Joined("mpirun_rsh (MVAPICH)", 5, 8, 1)),
         ({"PMIX_RANK": "4"}, Joined("a PMIx launcher", 4, None, None)),
+        ({"PMIX_RANK": "4", "SLURM_STEP_NUM_TASKS": "6"}, Joined("a PMIx launcher", 4, 6, None)),
+        (PRTE | {"SLURM_NTASKS": "2"}, Joined("prterun", 1, None, None)),
     ],
 )
 def test_each_launcher_is_known_by_its_variables(environ: dict[str, str], joined: Joined | None) -> None:
@@ -76,12 +84,40 @@ def test_each_launcher_is_known_by_its_variables(environ: dict[str, str], joined
         SRUN | {"SLURM_STEP_ID": "4294967291"},
         SRUN | {"SLURM_STEP_ID": "4294967290"},
         SRUN | {"SLURM_STEP_ID": ""},
-        SRUN | {"SLURM_PTY_PORT": "40000"},
+        INHERITED,
     ],
     ids=["salloc", "batch step", "interactive step", "empty", "srun --pty"],
 )
 def test_a_shell_inside_slurm_is_not_a_rank(shell: dict[str, str]) -> None:
-    assert joined_environment(shell) is None
+    assert joined_environment(shell, lambda: True) is None
+
+
+def test_a_task_of_srun_in_an_interactive_shell_is_a_rank() -> None:
+    assert joined_environment(INHERITED, lambda: False) == Joined("srun", 5, 6, 1)
+    assert joined_environment(INHERITED | {"PMI_RANK": "5", "PMI_SIZE": "6"}, lambda: False) == Joined("srun", 5, 6, 1)
+
+
+TERMINAL = """
+import os, sys
+from omb_py.engine.rank.launcher_variables import has_terminal
+if sys.argv[1:]:
+    os.open(os.ttyname(os.openpty()[1]), os.O_RDWR)  # the first that the leader of a session opens controls it
+print(has_terminal())
+"""
+
+
+@pytest.mark.parametrize(("words", "answer"), [((), "False"), (("open",), "True")])
+def test_whether_a_process_has_a_terminal(words: tuple[str, ...], answer: str) -> None:
+    command = [sys.executable, "-c", TERMINAL, *words]
+    assert subprocess.check_output(command, text=True, start_new_session=True).strip() == answer
+
+
+@pytest.mark.parametrize(
+    ("environ", "inside"),
+    [({}, False), (SRUN, True), (SRUN | {"SLURM_STEP_ID": "4294967291"}, False), ({"SLURM_PTY_PORT": "1"}, True)],
+)
+def test_a_step_holds_its_cores(environ: dict[str, str], inside: bool) -> None:
+    assert inside_step(environ) is inside
 
 
 @pytest.mark.parametrize(

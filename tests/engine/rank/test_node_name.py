@@ -7,11 +7,27 @@ from collections.abc import Sequence
 
 import pytest
 
-from omb_py.engine.rank.node_name import is_own_address, node_name
+from omb_py.engine.rank.node_name import host_and_slots, is_own_address, node_name
 
 
 def nobody(_name: str) -> bool:
     raise AssertionError("addresses are asked for only where host names do not decide")
+
+
+@pytest.mark.parametrize(
+    ("entry", "host", "slots"),
+    [
+        ("n1", "n1", None),
+        ("n1:4", "n1", 4),
+        ("10.0.0.1:12", "10.0.0.1", 12),
+        ("fd00::1", "fd00::1", None),
+        ("::1", "::1", None),
+        ("fd00::2:4", "fd00::2:4", None),
+        ("n1:x", "n1:x", None),
+    ],
+)
+def test_slots_are_told_from_an_address(entry: str, host: str, slots: int | None) -> None:
+    assert host_and_slots(entry) == (host, slots)
 
 
 @pytest.mark.parametrize(

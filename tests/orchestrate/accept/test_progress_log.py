@@ -13,7 +13,7 @@ import pytest
 from omb_py.cli.suite_options import CommandLine
 from omb_py.errors import Interrupted, UsageError
 from omb_py.orchestrate.accept import session as module
-from omb_py.orchestrate.accept.progress_log import FOLDER
+from omb_py.orchestrate.accept.progress_log import FOLDER, Log
 from omb_py.orchestrate.accept.session import AcceptRequest, accept
 from omb_py.orchestrate.planning import backend_selection
 from omb_py.orchestrate.running.suite_run import run_suite
@@ -192,6 +192,17 @@ def test_the_line_at_which_it_was_cut_off_is_passed_over(tmp_path: Path, monkeyp
     (log,) = (tmp_path / FOLDER).iterdir()
     log.write_text(log.read_text() + '{"ended": ["perf')
     assert accepted(tmp_path, resume="last").verdicts
+
+
+def test_a_line_that_was_cut_off_does_not_swallow_the_next(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_text('{"ended": ["perf')
+    log = Log(path)
+    log.end(("perf", 0))
+    log.end(("perf", 1))
+    torn, *whole = path.read_text().splitlines()
+    assert torn == '{"ended": ["perf'
+    assert [json.loads(line)["ended"] for line in whole] == [["perf", 0], ["perf", 1]]
 
 
 @pytest.mark.slow

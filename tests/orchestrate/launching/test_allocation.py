@@ -32,6 +32,7 @@ SLURM_BATCH = {
     "SLURM_JOB_CPUS_PER_NODE": "8(x4),2",
     "SLURM_CLUSTER_NAME": "alps",
 }
+COUNTS = ("SLURM_TASKS_PER_NODE", "SLURM_JOB_CPUS_PER_NODE")
 SLURM_SALLOC = {
     "SLURM_JOB_ID": "9",
     "SLURM_JOB_NODELIST": "n1",
@@ -65,6 +66,13 @@ def test_slurm() -> None:
     assert shell is not None and shell.nodes == (("n1", 2),) and not shell.asked
 
 
+def test_a_shell_step_on_one_node_of_a_job() -> None:
+    """After ``salloc -N5``, ``srun -N1 --pty bash``: the number of tasks is the step's, the nodes are the job's."""
+    job = allocation({**SLURM_BATCH, "SLURM_TASKS_PER_NODE": "1", "SLURM_NTASKS": "1"})
+    assert job is not None and job.hosts == ("node01:8", "node02:8", "node03:8", "node04:8", "node7:2")
+    assert not job.asked, "the task that was asked for is the shell"
+
+
 def test_pbs(tmp_path: Path) -> None:
     file = tmp_path / "4711.pbs01"
     file.write_text(PBS_NODEFILE)
@@ -96,7 +104,7 @@ def test_outside() -> None:
         ({**SLURM_BATCH, "SLURM_JOB_NODELIST": "node[1-"}, r"SLURM_JOB_NODELIST=node\[1- is no list of hosts"),
         ({**SLURM_BATCH, "SLURM_JOB_NODELIST": "n[4-2]"}, "'4-2' is no range of numbers"),
         ({**SLURM_BATCH, "SLURM_TASKS_PER_NODE": "4x4"}, r"'4x4' is no count, as 2\(x3\)"),
-        ({**SLURM_BATCH, "SLURM_TASKS_PER_NODE": "4"}, "is of 1 nodes, SLURM_JOB_NODELIST of 5"),
+        ({**SLURM_BATCH, **dict.fromkeys(COUNTS, "4")}, "is of 1 nodes, SLURM_JOB_NODELIST of 5: give -n and"),
         ({**PBS_PRO, "PBS_NODEFILE": "/nowhere"}, "PBS_NODEFILE=/nowhere cannot be read"),
         ({**PBS_PRO, "PBS_NODEFILE": "/dev/null"}, "PBS_NODEFILE=/dev/null names no node"),
     ],

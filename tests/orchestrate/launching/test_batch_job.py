@@ -38,7 +38,7 @@ def test_a_script_says_what_was_asked(tmp_path: Path, monkeypatch: pytest.Monkey
     output = quote(f"{tmp_path}/jobs/%j.out")
     for line in ("--job-name=omb-py-run", "--nodes=2", "--ntasks=8", f"--output={output}"):
         assert f"#SBATCH {line}\n" in text
-    assert f"cd {quote(str(tmp_path))}\n" in text and text.endswith(".code run 'my suite.toml'\n")
+    assert f"cd {quote(str(tmp_path))} || exit 3\n" in text and text.endswith(".code run 'my suite.toml'\n")
     assert "--array" not in text and "--exclusive" not in text
 
 
@@ -48,7 +48,7 @@ def test_a_folder_with_blanks_and_signs(tmp_path: Path, monkeypatch: pytest.Monk
     folder.mkdir()
     monkeypatch.chdir(folder)
     text = script_of(batch(folder), {})
-    assert f"#SBATCH --output='{tmp_path}/my 5%% runs/jobs/%j.out'\n" in text and f"cd '{folder}'\n" in text
+    assert f"#SBATCH --output='{tmp_path}/my 5%% runs/jobs/%j.out'\n" in text and f"cd '{folder}' || exit 3\n" in text
     (done,) = submit(batch(folder, "suite", "list"), lambda text: None, fake(tmp_path, SBATCH, folder / "jobs"))
     assert done.code == 0 and "quick" in done.files[0].read_text()
 

@@ -121,6 +121,19 @@ def test_open_mpi_must_be_told_what_to_pass_on(tmp_path: Path) -> None:
     }
 
 
+def test_open_mpi_passes_to_other_nodes_what_decides_how_ranks_communicate(tmp_path: Path) -> None:
+    decides = ["UCX_TLS", "FI_PROVIDER", "LD_LIBRARY_PATH", "MALLOC_ARENA_MAX", "OMB_PY_CACHE_BYTES"]
+    others = ["HOME", "SLURM_NTASKS", "PMIX_RANK", "PRTE_MCA_x", "OMPI_COMM_WORLD_RANK", "OMPI_MCA_pml"]
+    there = context(tmp_path, OPEN_MPI, **dict.fromkeys([*decides, *others], "1"))
+
+    def passed(host: str) -> list[str]:
+        words = command_for("mpiexec", PROGRAM, 2, hosts=[host], context=there).words
+        return [words[k + 1] for k, word in enumerate(words) if word == "-x"]
+
+    assert passed("localhost") == ["OMB_PY_CONTROL", "OMB_PY_TOKEN", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"]
+    assert passed("n1") == passed("localhost") + sorted(decides)
+
+
 def test_an_older_open_mpi_has_other_words(tmp_path: Path) -> None:
     program(tmp_path / "mpiexec", "mpirun (Open MPI) 4.1.4")
     library = MPILibrary(OPEN_MPI, "4.1.4")
@@ -202,6 +215,47 @@ def test_auto_is_srun_inside_an_allocation_and_mpiexec_elsewhere(tmp_path: Path)
     assert not command.local
     outside = dataclasses.replace(inside, environ={"PATH": inside.environ["PATH"]})
     assert command_for("auto", PROGRAM, 2, context=outside).name.startswith("mpiexec")
+
+
+@pytest.mark.parametrize("launcher", ["srun", "flux"])
+def test_slots_that_a_batch_system_would_not_keep_are_refused(tmp_path: Path, launcher: str) -> None:
+    program(tmp_path / launcher, "")
+    there = context(tmp_path, MPICH)
+    for hosts in (["n1:3", "n2:1"], ["n1:4", "n2:4"], ["n1:2"]):
+        with pytest.raises(UsageError, match=r"takes no slots in --hosts: .*--launcher mpiexec"):
+            command_for(launcher, PROGRAM, 4, hosts=hosts, context=there)
+    for hosts in (["n1:2", "n2:2"], ["n1", "n2"], ["n1:8"]):
+        assert command_for(launcher, PROGRAM, 4, hosts=hosts, context=there)
+    with pytest.raises(UsageError, match=r"takes no address of IPv6 in --hosts, as fd00::1: give the node's name"):
+        command_for(launcher, PROGRAM, 2, hosts=["n1", "fd00::1"], context=there)
+
+
+def test_the_users_own_placement_by_srun_wins_over_slots(tmp_path: Path) -> None:
+    program(tmp_path / "srun", "")
+    there = context(tmp_path, MPICH)
+    own = ["--ntasks-per-node=3"]
+    command = command_for("srun", PROGRAM, 4, hosts=["n1:3", "n2:1"], extra=own, context=there)
+    assert "-w n1,n2" in options(command)
+
+
+def test_an_address_of_ipv6_has_no_slots(tmp_path: Path) -> None:
+    command = command_for("mpiexec", PROGRAM, 2, hosts=["fd00::1", "n2"], context=context(tmp_path, MPICH))
+    assert "-hosts fd00::1,n2:1" in options(command)
+    assert command_for("mpiexec", PROGRAM, 2, hosts=["::1"], context=context(tmp_path, MPICH)).local
+
+
+@pytest.mark.parametrize(("step", "more"), [("0", True), ("4294967291", False), ("", False)])
+def test_srun_inside_a_step_shares_its_cores(tmp_path: Path, step: str, more: bool) -> None:
+    program(tmp_path / "srun", "")
+    command = command_for("srun", PROGRAM, 2, context=context(tmp_path, MPICH, SLURM_STEP_ID=step))
+    assert ("--overlap" in command.words) is more
+
+
+def test_crays_mpich_has_a_type_of_its_own() -> None:
+    text = "MPI VERSION    : CRAY MPICH version 8.1.28.15 (ANL base 3.4a2)"
+    assert srun_type(MPICH, ["pmi2", "cray_shasta"], text) == "cray_shasta"
+    assert srun_type(MPICH, ["pmi2"], text) == "pmi2"
+    assert srun_type(MPICH, ["pmi2", "cray_shasta"], "MPICH Version: 4.2") == "pmi2"
 
 
 def test_sruns_mpi_type_is_the_users_if_given(tmp_path: Path) -> None:

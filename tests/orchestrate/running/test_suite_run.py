@@ -263,6 +263,9 @@ def test_how_many_ranks_on_this_machine() -> None:
     assert here.usual == 2 and here.most >= 2 and not here.given
     with pytest.raises(UsageError, match=r"-n 4, but mpiexec .* started 6 ranks: leave -n out"):
         ranks_here(4, {"PMI_RANK": "1", "PMI_SIZE": "6"})
+    with pytest.raises(UsageError, match="a PMIx launcher does not say how many ranks it started: add -n N"):
+        ranks_here(None, {"PMIX_RANK": "1"})
+    assert ranks_here(4, {"PMIX_RANK": "1"}).usual == 4
 
 
 def test_ranks_that_never_began_are_given_up_together(tmp_path: Path) -> None:

@@ -108,6 +108,14 @@ def test_the_next_launch_removes_what_a_killed_parent_left(own_folder: Path, seg
     assert [path.name for path in own_folder.iterdir()] == ["precious"]
 
 
+def test_the_folder_of_a_process_that_lives_stays(own_folder: Path) -> None:
+    """Another mpiexec may have got the number of the one that was killed."""
+    session = own_folder / f"ompi.{os.getpid()}"
+    session.mkdir()
+    leftovers._remove_recorded([], [os.getpid(), 1], leftovers.Files())
+    assert session.exists()
+
+
 @pytest.fixture
 def topology(own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A file that MPICH's mpiexec made for its ranks."""
