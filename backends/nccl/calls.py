@@ -176,6 +176,8 @@ class Resolver:
             return Arg(int(self._created.ctypes.data), load=8 * (word == "made"))
         if word == "color":
             return Arg(self.rank % int(step["parts"]))
+        if word == "comm" and step.op == "barrier":
+            return Arg(self.comms.barrier_of(group_of(step)))
         if word in ("comm", "stream") and LANES in step.operands:  # another one in each pass
             handles = self.comms.handles if word == "comm" else self.comms.streams
             return Arg(int(handles.ctypes.data), int(handles.itemsize), load=8)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -70,6 +70,8 @@ def check(settings: Settings, library: Library) -> None:
             raise EnvironmentProblem(
                 f"{variable} is set, which {library.name} puts above {key} of --nccl: unset it, or leave {key} out"
             )
+    if os.environ.get("NCCL_COMM_BLOCKING") == "0":
+        raise EnvironmentProblem("NCCL_COMM_BLOCKING is 0: unset it, since omb-py waits for each communicator")
 
 
 def per_call(settings: Settings, library: Library) -> bool:
@@ -100,6 +102,17 @@ def peers_of(benchmark: str, settings: Settings, library: Library) -> int:
     return 2 if alike else 0
 
 
+def barrier_apart(benchmark: str, settings: Settings, library: Library) -> bool:
+    """Whether the barrier between iterations has a communicator of its own.
+
+    A choice by variables holds for all calls of a communicator, and the barrier is an AllReduce of bytes: NVLS has no
+    bytes and PAT no AllReduce, and NCCL refuses a call for which nothing is left. The benchmark ``barrier`` measures
+    the choice.
+    """
+    chosen = settings.protocol or (settings.algorithm and not per_call(settings, library))
+    return benchmark != "barrier" and bool(chosen or any(map(os.environ.get, CHOOSING)))
+
+
 class Communicators:
     """One communicator or several, over the same ranks, with a stream for each, and the buffers that go with them.
 
@@ -110,10 +123,13 @@ class Communicators:
         session: gives ranks, library and device.
         settings: those of the communicators.
         peers: of :func:`peers_of`.
+        apart: of :func:`barrier_apart`.
     """
 
-    def __init__(self, session: NcclSession, settings: Settings | None = None, peers: int = 0) -> None:
-        self.settings, self.peers = settings or Settings(), peers
+    def __init__(
+        self, session: NcclSession, settings: Settings | None = None, peers: int = 0, apart: bool = False
+    ) -> None:
+        self.settings, self.peers, self._apart = settings or Settings(), peers, apart
         self.library, self.device, self._session = session.nccl, session.device, session
         self.config: CollectiveConfig | None = None
         """Configuration of each call, where the library takes one."""
@@ -122,6 +138,8 @@ class Communicators:
         self._creator: Any = None
         self.groups: dict[Group, int] = {}
         """The communicators of some ranks that this rank is in."""
+        self._barriers: dict[Group, int] = {}
+        """Communicators for the barrier alone, of all ranks (empty group) and of groups."""
         self._known: set[Group] = set()
         self._mulsums: dict[tuple[str, Group], NDArray[np.int64]] = {}
         """(type, group) -> the reduction ``mulsum`` of each communicator."""
@@ -141,11 +159,13 @@ class Communicators:
         if self.handles.size:
             return
         settings = self.settings
-        by_call = per_call(settings, self.library)
-        if by_call:
+        if per_call(settings, self.library):
             self.config = collective_config(settings.algorithm)
-        with environment_of(replace(settings, algorithm="") if by_call else settings):
+        with self._chosen():
             comms = [self.created() for _ in range(settings.communicators)]
+        if self._apart:
+            with without_choice():
+                self._barriers[()] = self.created()
         streams = [self.device.stream, *(self.device.new_stream() for _ in comms[1:])]
         self.streams, self.handles = np.array(streams, np.int64), np.array(comms, np.int64)
         self.memory.reserve(SCRATCH, 1)
@@ -156,8 +176,21 @@ class Communicators:
         Raises EnvironmentProblem: the library refused.
         """
         new = [group for group in groups if group not in self._known]
-        self.groups.update(communicators(self.library, self.first, self._session.rank, new))
+        rank = self._session.rank
+        with self._chosen():  # which the library reads for each communicator that it makes
+            self.groups.update(communicators(self.library, self.first, rank, new))
+        if self._apart:
+            with without_choice():
+                self._barriers.update(communicators(self.library, self._barriers[()], rank, new))
         self._known.update(new)
+
+    def _chosen(self) -> AbstractContextManager[None]:
+        """Algorithm and protocol in the environment, as far as they are not chosen call by call."""
+        return environment_of(replace(self.settings, algorithm="") if self.config is not None else self.settings)
+
+    def barrier_of(self, group: Group) -> int:
+        """The communicator of the barrier of a group, or of all ranks."""
+        return self._barriers.get(group) or self.handle_of(group)
 
     def handle_of(self, group: Group) -> int:
         """The communicator of a group of this rank; of an empty one that of all ranks."""
@@ -216,7 +249,7 @@ class Communicators:
 
     def async_error(self) -> tuple[int, str] | None:
         """The error that an operation met after its call had returned."""
-        for handle in (*map(int, self.handles), *self.groups.values()):
+        for handle in (*map(int, self.handles), *self.groups.values(), *self._barriers.values()):
             code = self.library.async_error(handle)
             if code:
                 return code, self.library.error_text(code, handle)
@@ -228,8 +261,8 @@ class Communicators:
         Args:
             revoke: takes them from a loop that runs; one that loads them (:attr:`handles`) finds none from now on.
         """
-        handles = [*self.groups.values(), *map(int, self.handles)]
-        self.groups, self.handles[:] = {}, 0
+        handles = [*self.groups.values(), *self._barriers.values(), *map(int, self.handles)]
+        self.groups, self._barriers, self.handles[:] = {}, {}, 0
         revoke(handles)
         for handle in handles:
             self.library.abort(handle)
@@ -240,28 +273,42 @@ class Communicators:
         for (_, group), operations in self._mulsums.items():
             for op, handle in zip(map(int, operations), self._multiplying(group), strict=True):
                 self.library.free_mulsum(op, handle)
-        for handle in (*self.groups.values(), *map(int, self.handles)):
+        for handle in (*self.groups.values(), *reversed(self._barriers.values()), *map(int, self.handles)):
             self.library.destroy(handle)
 
 
-@contextmanager
-def environment_of(settings: Settings) -> Iterator[None]:
+def environment_of(settings: Settings) -> AbstractContextManager[None]:
     """Set algorithm and protocol in the variables that NCCL reads when any binding makes a communicator."""
     values: dict[str, str] = {}
     if settings.algorithm:
         values["NCCL_ALGO"] = settings.algorithm.replace("+", ",")
     if settings.protocol:
         values["NCCL_PROTO"] = settings.protocol.upper() if settings.protocol != "simple" else "Simple"
+    return _variables(values)
+
+
+def without_choice() -> AbstractContextManager[None]:
+    """Let NCCL choose freely for the communicators that are made meanwhile."""
+    return _variables(dict.fromkeys(CHOOSING))
+
+
+@contextmanager
+def _variables(values: Mapping[str, str | None]) -> Iterator[None]:
+    """Set variables, or unset those without a value, and restore all of them at the end."""
     before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
+    _set(values)
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        _set(before)
+
+
+def _set(values: Mapping[str, str | None]) -> None:
+    for name, value in values.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
 
 
 class NcclDevice:

@@ -9,7 +9,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
@@ -305,12 +305,17 @@ class Library:
             raise EnvironmentProblem(f"{function} failed: {self.error_text(code)}: NCCL_DEBUG=WARN says more")
 
 
+def _lacking(functions: Collection[str]) -> list[str]:
+    """Functions of newer versions that a library does not have, under RCCL's name neither."""
+    return [name for name in OPTIONAL if name not in functions and _ALSO.get(name) not in functions]
+
+
 @cache
 def asked(path: str) -> Mapping[str, Any]:
     """The facts that a child process finds in a library: ``version``, ``has`` and ``file``, or ``error``."""
     try:
         child = subprocess.run(
-            [sys.executable, "-c", _ASK, path, *OPTIONAL],
+            [sys.executable, "-c", _ASK, path, *OPTIONAL, *_ALSO.values()],
             capture_output=True,
             text=True,
             errors="replace",
@@ -342,7 +347,7 @@ def report(declared: Capabilities) -> Capabilities:
         number = version_of(answer["version"])
         version, name = version or ".".join(map(str, number)), name or ("RCCL" if device == "rocm" else "NCCL")
         facts[_FACT.format(device)] = str(answer.get("file", path))
-        facts[f"lacks for {device}"] = ", ".join(f for f in OPTIONAL if f not in answer["has"]) or "nothing"
+        facts[f"lacks for {device}"] = ", ".join(_lacking(answer["has"])) or "nothing"
     usable = any(devices[device] == "" for device in ("cuda", "rocm"))
     reason = "" if usable else devices["cuda"] or devices["rocm"]
     fix = "" if usable else _INSTALL["cuda"] if not version else "a machine with a GPU and CuPy, or --device cpu"

@@ -19,6 +19,7 @@ from omb_py.backends.nccl.communicators import (
     Communicators,
     RegisteredMemory,
     allocates,
+    barrier_apart,
     check,
     of_communicator,
     peers_of,
@@ -92,7 +93,7 @@ class NcclSession(BaseSession):
         if self._log:  # NCCL reads them once, when it is first called
             os.environ.update(self._log.variables)
         self.native = Communicators(self)
-        self._native: dict[tuple[Settings, int], Communicators] = {(Settings(), 0): self.native}
+        self._native: dict[tuple[Settings, int, bool], Communicators] = {(Settings(), 0, False): self.native}
         self._bound: dict[tuple[str, Settings], Binding] = {}
         self._watched: list[Communicators | Binding] = [self.native]
         self._in_use: list[Communicators] = []
@@ -158,7 +159,8 @@ class NcclSession(BaseSession):
             self._binding(cell)
             return self.native
         settings = of_communicator(settings_of(cell.settings))
-        key = settings, peers_of(cell.benchmark, settings, self.nccl)
+        apart = barrier_apart(cell.benchmark, settings, self.nccl)
+        key = settings, peers_of(cell.benchmark, settings, self.nccl), apart
         if key not in self._native:
             self._native[key] = Communicators(self, *key)
             self._watched.append(self._native[key])

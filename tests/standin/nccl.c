@@ -340,6 +340,9 @@ static ncclResult_t add(Comm* c, Op op, int64_t stream) {
   if (!reduction(c, &op)) return fail(ARGUMENT, "stand-in: unknown reduction");
   if (op.root < 0 || op.root >= c->size) return fail(ARGUMENT, "stand-in: no such rank");
   if (launch_host && !stream) return fail(ARGUMENT, "stand-in: no stream");
+  /* a choice by variables holds for every call of a communicator, also for one that it leaves nothing for */
+  if (c->algorithms && admitted(op.kind) && !(c->algorithms & admitted(op.kind)))
+    return fail(INTERNAL, "no algorithm/protocol available for function");
   tell(c, &op);
   if (wanted("stall", calls, c->rank)) for (;;) pause_a_little(1000);
   if (wanted("enqueue", calls++, c->rank)) return fail(UNHANDLED, "stand-in: out of memory, as asked for");

@@ -34,6 +34,13 @@ CELLS: tuple[Cell, ...] = (
     {"benchmark": "step", "workload": "three_d:tp=2,pp=2,dp=1,layers=2,micro=3,scale=1/4096"},
     {"benchmark": "step", "workload": "together:first=allreduce/400,second=alltoall/400"},
 )
+CHOSEN: Cell = {
+    "benchmark": "allgather",
+    "size": 64,
+    "groups": "2x2",
+    "settings": "algorithm=pat,protocol=simple,log=tuning",
+}
+"""By variables, which the library reads for each communicator that it makes; its barriers have no such algorithm."""
 WRONG: Cell = {"benchmark": "allreduce", "size": 64, "groups": "2x2", "inject": "flip:3"}
 
 
@@ -44,7 +51,7 @@ def key(cell: Cell) -> str:
 @cache
 def results() -> dict[str, Any]:
     """Each cell on four ranks, measured and checked on the stand-in, in one launch."""
-    cells = [*CELLS, WRONG]
+    cells = [*CELLS, CHOSEN, WRONG]
     return dict(zip(map(key, cells), report(SESSION, 4, cells), strict=True))
 
 
@@ -62,6 +69,14 @@ def test_every_byte_of_groups_at_once(cell: Cell) -> None:
 @pytest.mark.mpi
 def test_a_wrong_byte_in_one_group_is_found() -> None:
     assert results()[key(WRONG)]["wrong"] > 0
+
+
+@needs_compiler
+@pytest.mark.mpi
+def test_an_algorithm_by_variables_holds_in_groups() -> None:
+    done = results()[key(CHOSEN)]
+    assert done.get("refused") is None and done["wrong"] == 0
+    assert (done["marks"]["algorithm_used"], done["marks"]["protocol_used"]) == ("PAT", "Simple")
 
 
 def test_groups_without_a_common_rank_come_out_of_one_split() -> None:

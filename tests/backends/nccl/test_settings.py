@@ -57,6 +57,7 @@ CELLS: tuple[Cell, ...] = (
         for dtype in ("float8e4m3", "float8e5m2")
         for name, op in (("allreduce", "sum"), ("allreduce", "prod"), ("reduce_scatter_block", "max"))
     ),
+    {"benchmark": "allgather", "size": 4096, "settings": "algorithm=pat,protocol=simple"},  # no AllReduce: no barrier
     *({"benchmark": name, "size": 4096, "settings": f"algorithm={text}"} for name, text, _ in ALGORITHMS),
     {"benchmark": "alltoall", "size": 4096, "settings": "algorithm=ring"},
     {"benchmark": "allreduce", "size": 4096, "settings": "communicators=2,", "timing": "pipelined"},
