@@ -101,7 +101,7 @@ def _calls() -> dict[str, tuple[str, str]]:
 
 CALLS: Final[dict[str, tuple[str, str]]] = _calls()
 """step -> (function, operands). `count` counts elements of the send (or only) region, `block` of 1/ranks of it,
-`outgoing` of 1/targets of it, `received` of the receive region."""
+`outgoing` of 1/targets of it, `received` of the receive region, `incoming` of 1/sources of that."""
 
 
 @cache
