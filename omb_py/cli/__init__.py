@@ -99,5 +99,5 @@ def _flushed(code: int) -> int:
     except BrokenPipeError:
         discard_output(sys.stdout.fileno())
     if why := failure():
-        return _fail(f"cannot write the output: {why}; what was measured is in the store", ENVIRONMENT, False)
+        return _fail(f"the output is not complete, it could not be written: {why}", ENVIRONMENT, False)
     return code

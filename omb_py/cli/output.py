@@ -121,7 +121,7 @@ def output_path(word: str) -> Path:
 def write_file(output: Path, text: str) -> None:
     """Write a file whole or not at all. A symlink stays, a pipe or device gets the text. Raises EnvironmentProblem."""
     try:
-        if output.exists() and not output.is_file() and not output.is_dir():
+        if output.exists() and (output.is_relative_to("/dev") or not (output.is_file() or output.is_dir())):
             with output.open("w", encoding="utf-8", errors="replace") as stream:
                 stream.write(text)
             return

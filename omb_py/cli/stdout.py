@@ -32,12 +32,12 @@ def discard_output(descriptor: int) -> None:
 
 
 def open_what_is_closed() -> None:
-    """Open /dev/null for each standard stream that the caller closed, as ``>&-`` does: no file takes its number."""
+    """Open /dev/null for each standard stream that the caller closed, as ``>&-`` does: no file takes its number, in ranks neither."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the smallest free number
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # it takes the smallest free number
         if getattr(sys, name) is None:
             setattr(sys, name, open(number, "w" if number else "r", closefd=False))  # noqa: SIM115
 

@@ -43,6 +43,8 @@ def check_writable(store: str | Path) -> None:
         raise EnvironmentProblem(
             f"cannot write results to {os.fsencode(root)!r}: the path is not UTF-8; {_ELSEWHERE}"
         ) from None
+    except FileNotFoundError:
+        raise EnvironmentProblem("this folder no longer exists, and the store is in it: cd to another") from None
     try:
         root.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=".write-test-", dir=root)

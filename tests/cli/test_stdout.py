@@ -22,7 +22,7 @@ def shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 def test_a_full_disk_under_the_output_is_said_after_all_was_stored(tmp_path: Path) -> None:
     done = shell(f"{LATENCY} --quiet > /dev/full", tmp_path)
-    says = "omb-py: error: cannot write the output: No space left on device; what was measured is in the store\n"
+    says = "omb-py: error: the output is not complete, it could not be written: No space left on device\n"
     assert (done.returncode, done.stderr) == (3, says)
     assert sorted(row["size_bytes"] for row in load(tmp_path / "s").to_dict("records")) == [8, 16, 32, 64]
 
@@ -36,13 +36,28 @@ def test_a_closed_stream_is_no_error(tmp_path: Path, closed: str) -> None:
 
 def test_the_version_has_the_same_care(tmp_path: Path) -> None:
     done = shell("--version > /dev/full", tmp_path)
-    assert done.returncode == 3 and done.stderr.startswith("omb-py: error: cannot write the output")
+    assert done.returncode == 3 and done.stderr.startswith("omb-py: error: the output is not complete")
 
 
 def test_a_working_folder_that_was_removed_is_no_bug(tmp_path: Path) -> None:
     (tmp_path / "gone").mkdir()
-    line = f"cd gone && rmdir ../gone && {sys.executable} -m omb_py list"
+    gone = f"cd gone && rmdir ../gone && {sys.executable} -m omb_py"
+    line = f"{gone} list; {sys.executable} -m omb_py {LATENCY}"
     done = subprocess.run(
         ["sh", "-c", line], cwd=tmp_path, capture_output=True, text=True, env=environment(), check=False
     )
-    assert done.returncode == 0 and "allreduce" in done.stdout, done.stderr
+    assert "allreduce" in done.stdout
+    says = "omb-py: error: this folder no longer exists, and the store is in it: cd to another\n"
+    assert (done.returncode, done.stderr) == (3, says)
+
+
+def test_children_have_the_streams_that_the_caller_closed() -> None:
+    """Else the first file that a rank opens would be its stdout."""
+    script = (
+        "import os, subprocess, sys\n"
+        "from omb_py.cli.stdout import open_what_is_closed\n"
+        "open_what_is_closed()\n"
+        "sys.exit(subprocess.call([sys.executable, '-c', 'import os; [os.fstat(n) for n in range(3)]']))"
+    )
+    line = f'{sys.executable} -c "$SCRIPT" <&- >&- 2>&-'
+    assert subprocess.run(["sh", "-c", line], env=environment(SCRIPT=script), check=False).returncode == 0

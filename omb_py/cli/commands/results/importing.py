@@ -81,9 +81,9 @@ def run_import(
 ) -> int:
     """Import each file. Raises UsageError after the last one where some could not be read wholly."""
     try:
-        assignments = parse_tags(values, "tag", "COLUMN=VALUE", "--set")
+        assignments = parse_tags(values, "column", "COLUMN=VALUE", "--set")
     except UsageError as error:
-        raise UsageError(f"--set takes COLUMN=VALUE: {error}".replace("tag ", "")) from None
+        raise UsageError(f"--set takes COLUMN=VALUE: {error}") from None
     options = Options(
         check_benchmark(benchmark) if benchmark else None,
         columns_of(assignments),
