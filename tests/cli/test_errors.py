@@ -45,7 +45,7 @@ Refuse = Callable[[str], tuple[int, str]]
         ("allreduce -n 0", "ranks must be 1 or more, not 0"),
         ("explain allreduce -n 99999999", "explain looks at no more than 65536 ranks, not 99999999"),
         ("history allreduce --where x", "filter 'x' is not COLUMN=VALUE, as in --where x=value"),
-        ("results import x.txt --set y", "--set takes COLUMN=VALUE: column 'y' is not COLUMN=VALUE, as in --set y=value"),
+        ("results import x.txt --set y", "column 'y' is not COLUMN=VALUE, as in --set y=value"),
         ("report -o x.pdf", "--output x.pdf: the report is a page of HTML: name it x.html"),
         ("dashboard here --store there", "one store, not 2: here, there"),
         ("allreduce -n -4", "ranks must be 1 or more, not -4"),
