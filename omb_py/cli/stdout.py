@@ -32,7 +32,7 @@ def discard_output(descriptor: int) -> None:
 
 
 def open_what_is_closed() -> None:
-    """Open /dev/null for each standard stream that the caller closed, as ``>&-`` does; no file of a rank takes its number."""
+    """Open /dev/null for each standard stream that the caller closed, as ``>&-`` does, here and in ranks."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)
