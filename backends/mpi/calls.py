@@ -49,7 +49,7 @@ _COLLECTIVES: Final = {
 _NEIGHBORHOOD: Final = {
     "neighbor_allgather": "send count dtype recv count dtype",
     "neighbor_allgatherv": _COLLECTIVES["allgatherv"],
-    "neighbor_alltoall": "send outgoing dtype recv incoming dtype",
+    "neighbor_alltoall": "send each dtype recv each dtype",
     "neighbor_alltoallv": _COLLECTIVES["alltoallv"],
     "neighbor_alltoallw": "send sent_counts sent_aints dtypes recv received_counts received_aints dtypes",
 }
@@ -101,7 +101,7 @@ def _calls() -> dict[str, tuple[str, str]]:
 
 CALLS: Final[dict[str, tuple[str, str]]] = _calls()
 """step -> (function, operands). `count` counts elements of the send (or only) region, `block` of 1/ranks of it,
-`outgoing` of 1/targets of it, `received` of the receive region, `incoming` of 1/sources of that."""
+`each` of the block of a neighbor, `received` of the receive region."""
 
 
 @cache
@@ -326,11 +326,17 @@ def _sent(step: Step) -> int:
     return int(next(step[name].nbytes for name in names if name in step.operands))
 
 
+def _each(step: Step) -> int:
+    """Elements for a neighbor. All ranks pass the same number both ways, also where they only send or only receive."""
+    if step["targets"]:
+        return _items(step, _sent(step), len(step["targets"]))
+    return _items(step, step["recv"].nbytes, len(step["sources"]) or 1)
+
+
 _NUMBERS: Final[dict[str, Callable[[Step, MPI.Comm], int | list[int]]]] = {
     "count": lambda step, comm: _items(step, _sent(step)),
     "block": lambda step, comm: _items(step, _sent(step), comm.Get_size()),
-    "outgoing": lambda step, comm: _items(step, _sent(step), len(step["targets"]) or 1),
-    "incoming": lambda step, comm: _items(step, step["recv"].nbytes, len(step["sources"]) or 1),
+    "each": lambda step, comm: _each(step),
     "received": lambda step, comm: _items(step, step["recv"].nbytes),
     "counts": lambda step, comm: list(step["counts"]),
     "sent_counts": lambda step, comm: [_items(step, n) for n in step["send"].sizes],
