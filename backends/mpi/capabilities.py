@@ -11,6 +11,7 @@ from omb_py.backends.capabilities import Capabilities, Check, usable
 from omb_py.backends.knobs import LibraryKnobs
 from omb_py.backends.mpi_library import find_mpiexec, mpi_library
 from omb_py.engine.devices import GPU_KINDS, KINDS, SIMULATED
+from omb_py.engine.measuring.process_sync import ADDED
 from omb_py.engine.program.benchmark import Benchmark, Cell
 from omb_py.engine.program.buffers import BUFFERS, OBJECT, ON_DEVICE
 from omb_py.errors import EnvironmentProblem
@@ -58,7 +59,7 @@ def knobs() -> LibraryKnobs:
 
 def refuses(benchmark: Benchmark, cell: Cell) -> str:
     """Why MPI cannot measure a cell; empty where it can."""
-    if cell.buffer == OBJECT and cell.process_sync in ("dissemination", "roundtime"):
+    if cell.buffer == OBJECT and cell.process_sync in ADDED:
         return f"--process-sync {cell.process_sync} sends no Python objects: take barrier or none"
     if cell.device != "cpu" and cell.process_sync == "roundtime":
         return "--process-sync roundtime needs buffers on the host: take barrier or dissemination"

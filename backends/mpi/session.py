@@ -77,8 +77,8 @@ class MpiSession(BaseSession):
         self._groups: dict[Group, Any] = {}
         self._duplicates: dict[tuple[Group, int], Any] = {}
         self._topology_us: dict[tuple[str, Edges], float] = {}
-        self._neighborhood = ""
         """Time in µs that this rank took to make the communicator of a graph."""
+        self._neighborhood = ""
 
     def _on(self, device: Device, placement: str, share: bool = False) -> Any:
         """The buffers on a device. Learns the devices of all ranks, too."""

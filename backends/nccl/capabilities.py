@@ -12,6 +12,7 @@ from omb_py.backends.nccl.knobs import library_knobs
 from omb_py.backends.nccl.options import KEYS, canonical_text, changed, like_nccl_tests, settings_of
 from omb_py.engine.devices import GPU_KINDS, SIMULATED
 from omb_py.engine.measuring.async_timing import Multiplicity
+from omb_py.engine.measuring.process_sync import ADDED
 from omb_py.engine.program.benchmark import Benchmark, Cell
 from omb_py.engine.program.dtypes import FACTORED, FP8, reduction_dtype
 from omb_py.engine.program.steps import COMMUNICATORS
@@ -146,12 +147,7 @@ CAPABILITIES: Final = Capabilities(
         SCAN: "NCCL has no scan",
         FROM_ANYONE: "a server that answers whoever comes first needs MPI_ANY_SOURCE (mode=async answers in order)",
     },
-    refused={
-        "process_sync": {
-            word: f"backend nccl takes no --process-sync {word}: barrier or none"
-            for word in ("dissemination", "roundtime")
-        }
-    },
+    refused={"process_sync": {word: f"backend nccl takes no --process-sync {word}: barrier or none" for word in ADDED}},
     refuses=refuses,
     fitted=fitted,
     unbound=missing,

@@ -305,7 +305,7 @@ class Library:
             raise EnvironmentProblem(f"{function} failed: {self.error_text(code)}: NCCL_DEBUG=WARN says more")
 
 
-def _lacking(functions: Collection[str]) -> list[str]:
+def lacking(functions: Collection[str]) -> list[str]:
     """Functions of newer versions that a library does not have, under RCCL's name neither."""
     return [name for name in OPTIONAL if name not in functions and _ALSO.get(name) not in functions]
 
@@ -347,7 +347,7 @@ def report(declared: Capabilities) -> Capabilities:
         number = version_of(answer["version"])
         version, name = version or ".".join(map(str, number)), name or ("RCCL" if device == "rocm" else "NCCL")
         facts[_FACT.format(device)] = str(answer.get("file", path))
-        facts[f"lacks for {device}"] = ", ".join(_lacking(answer["has"])) or "nothing"
+        facts[f"lacks for {device}"] = ", ".join(lacking(answer["has"])) or "nothing"
     usable = any(devices[device] == "" for device in ("cuda", "rocm"))
     reason = "" if usable else devices["cuda"] or devices["rocm"]
     fix = "" if usable else _INSTALL["cuda"] if not version else "a machine with a GPU and CuPy, or --device cpu"

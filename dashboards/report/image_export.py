@@ -17,6 +17,7 @@ from omb_py.dashboards.base.view import View
 from omb_py.dashboards.figures import curves
 from omb_py.dashboards.report.html_page import alone, figure_page
 from omb_py.errors import EnvironmentProblem
+from omb_py.results.formats.whole_file import write_whole
 from omb_py.results.store.schema import COLUMNS
 
 FORMS = ("png", "pdf")
@@ -71,7 +72,7 @@ def save(view: View, path: Path) -> None:
     texts = (view.title, view.caption, *view.notes)
     lines = sum(-(-len(text) // _LETTERS) for text in texts)
     height = int((view.spec or {"layout": {}})["layout"].get("height", 380)) + _MARGIN + _LINE * lines
-    _write(path, _printed(alone(view), path.suffix, _WIDTH, height))
+    write_whole(path, _printed(alone(view), path.suffix, _WIDTH, height))
 
 
 def save_figure(spec: Mapping[str, Any], path: Path) -> None:
@@ -91,7 +92,7 @@ def save_figure(spec: Mapping[str, Any], path: Path) -> None:
         if held is None:
             raise EnvironmentProblem(f"{browser()} drew nothing: its page holds no figure")
         drawn = base64.b64decode(held[1])
-    _write(path, drawn)
+    write_whole(path, drawn)
 
 
 def _printed(page: str, suffix: str, width: int, height: int) -> bytes:
@@ -114,16 +115,6 @@ def _printed(page: str, suffix: str, width: int, height: int) -> bytes:
             lines = done.stderr.decode(errors="replace").strip().splitlines()
             raise EnvironmentProblem(f"{program} drew nothing: {(lines or [f'it ended with {done.returncode}'])[-1]}")
         return content
-
-
-def _write(path: Path, content: bytes) -> None:
-    part = path.with_name(f".{path.name}.part")
-    try:
-        part.write_bytes(content)
-        part.replace(path)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise EnvironmentProblem(f"cannot write {path}: {error.strerror}") from error
 
 
 def views_of(rows: Sequence[Mapping[str, Any]]) -> list[View]:

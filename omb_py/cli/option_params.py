@@ -82,6 +82,11 @@ def table_option(name: str, heading: str = "", default: str | None = None) -> cl
     return _rendered(option, defaults_of(next(iter(BENCHMARKS.values()))))
 
 
+def store_is_given() -> bool:
+    """Whether the command line names the store, and no default does."""
+    return click.get_current_context().get_parameter_source("store") is click.core.ParameterSource.COMMANDLINE
+
+
 def ranks_option(heading: str, text: str = "Number of ranks.", unset: str = "") -> click.Option:
     """``-n N``, by default :data:`DEFAULT_RANKS`; with `unset` it has none, and help says `unset` in its place."""
     count = {} if unset else {"default": DEFAULT_RANKS}

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ import click
 from omb_py.cli.help import tool_option
 from omb_py.cli.param_types import Parsed, word
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
+from omb_py.results.formats.whole_file import write_whole
 
 FORMS = ("table", "json", "markdown", "junit")
 HTML = ".html"
@@ -119,28 +118,8 @@ def output_path(word: str) -> Path:
 
 
 def write_file(output: Path, text: str) -> None:
-    """Write a file whole or not at all. A symlink stays, a pipe or device gets the text. Raises EnvironmentProblem."""
-    try:
-        if output.exists() and (output.is_relative_to("/dev") or not (output.is_file() or output.is_dir())):
-            with output.open("w", encoding="utf-8", errors="replace") as stream:
-                stream.write(text)
-            return
-        _replace(Path(os.path.realpath(output)) if output.is_symlink() else output, text)
-    except OSError as error:
-        raise EnvironmentProblem(f"cannot write {output}: {error.strerror}") from error
-
-
-def _replace(target: Path, text: str) -> None:
-    part = target.with_name(f".{target.name}.part")
-    try:
-        part.write_text(text, encoding="utf-8", errors="replace")
-        if target.is_file():
-            part.chmod(stat.S_IMODE(target.stat().st_mode))
-        part.replace(target)
-    except OSError:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
-        raise
+    """Write a text whole or not at all (:func:`write_whole`). Raises EnvironmentProblem."""
+    write_whole(output, text.encode("utf-8", errors="replace"))
 
 
 def write_files(paths: Sequence[Path], text_of: Callable[[str], str]) -> None:

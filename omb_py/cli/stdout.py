@@ -39,7 +39,7 @@ def open_what_is_closed() -> None:
         except OSError:
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # it takes the smallest free number
         if getattr(sys, name) is None:
-            setattr(sys, name, open(number, "w" if number else "r", closefd=False))  # noqa: SIM115
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", closefd=False))
 
 
 def failure() -> str:

@@ -217,8 +217,8 @@ class RunLock:
             EnvironmentProblem: the store cannot be written.
         """
         path = (Path(store) / FOLDER / f"{run_id}{_RUN}").absolute()
-        handle, holders = _HELD.get(path, (-1, 0))
-        _HELD[path] = _locked(path, run_id) if handle < 0 else handle, holders + 1
+        handle, holders = _HELD[path] if path in _HELD else (_locked(path, run_id), 0)
+        _HELD[path] = handle, holders + 1
         weakref.finalize(self, _release, path, os.getpid())
 
 

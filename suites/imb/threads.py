@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from omb_py.engine.measuring.process_sync import ADDED
 from omb_py.engine.program.benchmark import Benchmark, Cell, Needs, World
 from omb_py.engine.program.groups import duplicated
 from omb_py.engine.program.language import (
@@ -100,7 +101,7 @@ def _refuses(name: str, cell: Cell) -> str:
     unequal = senders not in (1, receivers)
     if unequal:
         return f"{name} has as many threads on every rank: -t {receivers}, not {cell.thread_counts}"
-    if cell.process_sync in ("dissemination", "roundtime"):
+    if cell.process_sync in ADDED:
         how = f"--process-sync {cell.process_sync}"
         return f"{name} has threads, which {how} does not keep apart: take barrier or none"
     return ""

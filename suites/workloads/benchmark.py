@@ -87,8 +87,8 @@ def fits(cell: Cell, ranks: int) -> None:
     """
     workload = _workload(cell)
     # ranks place different amounts: the middle stages of a pipeline twice those of the first
-    checked = range(ranks) if cell.validate else ()
-    placed = [place_calls(workload.calls(rank, ranks), World(rank, ranks))[0] for rank in checked or (0,)]
+    looked_at = range(ranks) if cell.validate else (0,)
+    placed = [place_calls(workload.calls(rank, ranks), World(rank, ranks))[0] for rank in looked_at]
     if cell.process_sync == "none" and workload.from_anyone:
         raise UsageError(f"{workload.text} needs its steps apart, or a worker would be served twice in one: {_APART}")
     if cell.validate and any(call.wraps for own in placed for call in own):

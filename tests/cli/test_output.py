@@ -58,11 +58,11 @@ def test_a_file_is_whole_or_as_it_was(tmp_path: Path, monkeypatch: pytest.Monkey
     file = tmp_path / "a.json"
     file.write_text("old")
 
-    def full(self: Path, text: str, **how: str) -> None:
+    def full(self: Path, content: bytes) -> None:
         self.touch()
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(EnvironmentProblem, match="No space left on device"):
         write_file(file, "new")
     assert file.read_text() == "old" and len(list(tmp_path.iterdir())) == 1

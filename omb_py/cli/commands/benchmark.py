@@ -10,7 +10,7 @@ import click
 
 from omb_py.backends.registry import capabilities_of, default
 from omb_py.cli.help import EXIT_CODES, Page, tool_option
-from omb_py.cli.option_params import measuring_options
+from omb_py.cli.option_params import measuring_options, store_is_given
 from omb_py.distribution import version_line
 from omb_py.engine.devices.placement import PLACES, is_managed
 from omb_py.engine.program.benchmark import Benchmark
@@ -112,8 +112,7 @@ def request_of(benchmark: Benchmark, values: Mapping[str, Any]) -> Request:
         for note in notes.values():
             click.echo(f"omb-py: {note}", err=True)
     device, placement = _where(values.get("device"), values.get("places", ()))
-    source = click.get_current_context().get_parameter_source("store") if values.get("no_store") else None
-    if source is click.core.ParameterSource.COMMANDLINE:
+    if values.get("no_store") and store_is_given():
         raise UsageError("--store and --no-store exclude each other")
     return request_from(benchmark, {**values, "device": device}, placement=placement)
 

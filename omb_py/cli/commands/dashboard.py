@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from omb_py.cli.help import EXIT_CODES, Page, debug_option, tool_option
-from omb_py.cli.option_params import table_option
+from omb_py.cli.option_params import store_is_given, table_option
 from omb_py.cli.param_types import Parsed, whole
 from omb_py.dashboards.explorer.app import make
 from omb_py.dashboards.explorer.data import Data
@@ -59,8 +59,7 @@ def run_dashboard(place: str | None, bind: str, port: int, store: Path | None) -
     """Serve until Ctrl-C."""
     if port > 65535:
         raise UsageError(f"port must be at most 65535, not {port}")
-    given = click.get_current_context().get_parameter_source("store") is click.core.ParameterSource.COMMANDLINE
-    if place and given:
+    if place and store_is_given():
         raise UsageError(f"one store, not 2: {place}, {store}")
     folder = Path(place) if place else store or DEFAULT_STORE
     token = new_token()  # on loopback too: every user of a login node reaches that

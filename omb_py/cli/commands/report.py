@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from omb_py.cli.help import EXIT_CODES, Page, debug_option, tool_option
-from omb_py.cli.option_params import table_option
+from omb_py.cli.option_params import store_is_given, table_option
 from omb_py.cli.output import output_path, write_file
 from omb_py.cli.param_types import Parsed
 from omb_py.dashboards.base.selection import parse
@@ -92,10 +92,9 @@ def _few_collections() -> Iterator[None]:
 
 def run_report(words: tuple[str, ...], output: Path, store: Path | None) -> int:
     """Write the page; the exit code is 2 where nothing fits, 3 where a file cannot be read."""
-    given = click.get_current_context().get_parameter_source("store") is click.core.ParameterSource.COMMANDLINE
     if output.suffix not in ("", ".html", ".htm"):
         raise UsageError(f"--output {output}: the report is a page of HTML: name it {output.with_suffix('.html')}")
-    place, filters = split(words, store if given or not any("=" not in w for w in words) else None)
+    place, filters = split(words, store if store_is_given() or not any("=" not in w for w in words) else None)
     with _few_collections():
         document = report(place, parse(filters))
         write_file(output, page(document))

@@ -29,7 +29,9 @@ from omb_py.engine.program.language import (
     request_count,
 )
 
-KINDS: Final = ("barrier", "dissemination", "roundtime", "none")
+ADDED: Final = ("dissemination", "roundtime")
+"""Kinds whose steps are added to a benchmark's own."""
+KINDS: Final = ("barrier", *ADDED, "none")
 _TAG: Final = 31_000
 START: Final = "start of round"
 """The buffer of round-time: int64 target; float64 slope, intercept, origin of this rank's clock; int64 ns ahead."""
@@ -67,7 +69,7 @@ def _begun_together(body: Body, start: Body) -> Body:
 
 def synchronised(program: Program, world: World, kind: str) -> Program:
     """The program with the synchronisation of a kind in each of its stages."""
-    if kind not in ("dissemination", "roundtime"):
+    if kind not in ADDED:
         return program
     if kind == "dissemination":
         after = dissemination(world, Request(request_count(program)))

@@ -41,10 +41,7 @@ def run_joined(
         resume: run of a suite to resume: its id, or ``last``.
     """
     try:
-        for request in (each.request for each in checked):
-            if request.ranks is not None and joined.size not in (None, request.ranks):
-                raise UsageError(f"-n {request.ranks}, but {joined.launcher} started {joined.size} ranks: leave -n out")
-        launches = plan_all([each.changed(ranks=_ranks(each.request.ranks, joined)) for each in checked])
+        launches = plan_all([each.changed(ranks=started_ranks(each.request.ranks, joined)) for each in checked])
         chosen, left_out = _fitting(launches)
         if checked[0].request.part is not None:
             return _join(joined, Job(chosen, joined.launcher, [], [*skips, *left_out], resume))
@@ -58,8 +55,13 @@ def run_joined(
         return RunOutcome(error.exit_code, "", root=False)
 
 
-def _ranks(given: int | None, joined: Joined) -> int:
-    """The number of ranks that were started. Raises UsageError where neither user nor launcher says it."""
+def started_ranks(given: int | None, joined: Joined) -> int:
+    """The number of ranks that a launcher started, by ``-n`` or by the launcher.
+
+    Raises UsageError where they contradict each other, or neither says it.
+    """
+    if given is not None and joined.size not in (None, given):
+        raise UsageError(f"-n {given}, but {joined.launcher} started {joined.size} ranks: leave -n out")
     ranks = given or joined.size
     if ranks is None:
         raise UsageError(f"{joined.launcher} does not say how many ranks it started: add -n N")

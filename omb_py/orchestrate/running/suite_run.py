@@ -27,7 +27,7 @@ from omb_py.orchestrate.launching.core_binding import processors
 from omb_py.orchestrate.planning.plan import LaunchPlan, plan_all
 from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.collector import Run
-from omb_py.orchestrate.running.joined_run import run_joined
+from omb_py.orchestrate.running.joined_run import run_joined, started_ranks
 from omb_py.orchestrate.running.resume import Progress, progress, remaining
 from omb_py.orchestrate.running.run import finish, new_run, start, words
 from omb_py.orchestrate.suites.expand import Expanded, Ranks
@@ -39,14 +39,11 @@ def ranks_here(given: int | None, environ: Mapping[str, str] = os.environ) -> Ra
     Raises UsageError when ``-n`` contradicts the launcher, or neither says a number.
     """
     joined = joined_environment(environ)
-    if joined is not None and joined.size is not None:
-        if given not in (None, joined.size):
-            raise UsageError(f"-n {given}, but {joined.launcher} started {joined.size} ranks: leave -n out")
-        return Ranks(joined.size, joined.size, given=True, only=True)
+    if joined is not None:
+        ranks = started_ranks(given, joined)
+        return Ranks(ranks, ranks, given=True, only=joined.size is not None)
     if given is not None:
         return Ranks(given, given, given=True)
-    if joined is not None:
-        raise UsageError(f"{joined.launcher} does not say how many ranks it started: add -n N")
     most = next((int(environ[name]) for name in TASKS if environ.get(name, "").isdigit()), None)
     if (job := allocation(environ)) is not None:
         most = job.ranks

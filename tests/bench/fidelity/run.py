@@ -317,7 +317,3 @@ def cpu_model() -> str:
     except OSError:
         return platform.machine()
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
-
-
-if __name__ == "__main__":
-    sys.exit(main())

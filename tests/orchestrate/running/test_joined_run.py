@@ -13,7 +13,7 @@ from omb_py.engine.rank.launcher_variables import Joined
 from omb_py.errors import UsageError
 from omb_py.options.request import Request
 from omb_py.orchestrate.planning.plan import plan
-from omb_py.orchestrate.running.joined_run import _fitting, _ranks
+from omb_py.orchestrate.running.joined_run import _fitting, started_ranks
 from tests.support.machines.mpi import AS_ROOT
 from tests.support.patience import PATIENCE_S
 
@@ -51,8 +51,8 @@ def test_the_ranks_join_one_world_and_one_table_is_printed(tmp_path: Path) -> No
 def test_a_launcher_that_does_not_say_its_size_is_an_error_without_n() -> None:
     unsized = Joined("prterun", 1, None)
     with pytest.raises(UsageError, match="prterun does not say how many ranks it started: add -n N"):
-        _ranks(None, unsized)
-    assert _ranks(4, unsized) == 4 and _ranks(None, Joined("srun", 0, 3)) == 3
+        started_ranks(None, unsized)
+    assert started_ranks(4, unsized) == 4 and started_ranks(None, Joined("srun", 0, 3)) == 3
 
 
 @pytest.mark.slow
