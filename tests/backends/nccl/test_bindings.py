@@ -21,6 +21,7 @@ from omb_py.backends.nccl.calls import CALLS
 from omb_py.backends.nccl.capabilities import BINDINGS, lacks_type, missing
 from omb_py.backends.nccl.options import Settings
 from omb_py.backends.nccl.python_bindings.by_cupy import METHODS as CUPY_METHODS
+from omb_py.backends.nccl.python_bindings.by_cupy import CupyBinding
 from omb_py.backends.nccl.python_bindings.by_nccl4py import METHODS as NCCL4PY_METHODS
 from omb_py.backends.registry import capabilities_of
 from omb_py.engine.measuring.async_timing import MODES
@@ -262,3 +263,14 @@ def test_list_and_doctor_say_which_package_is_missing() -> None:
     by_binding = {place.binding: place for place in places([found]) if place.device == "cuda"}
     assert (by_binding["cupy"].reason, by_binding["native"].reason) == (needs, "no library")
     assert [finding.text for finding in doctor.backend(found)] == ["no library", needs]
+
+
+@pytest.mark.parametrize(("code", "answer"), [(7, None), (6, (6, "cupy: text of 6"))])
+def test_cupy_has_no_name_for_newer_codes_and_only_progress_is_no_error(code: int, answer: Any) -> None:
+    def unnamed() -> None:
+        raise KeyError(code)
+
+    binding = object.__new__(CupyBinding)
+    binding.comm, binding.version = SimpleNamespace(check_async_error=unnamed), "cupy"
+    binding._library = SimpleNamespace(error_text=lambda number: f"text of {number}")
+    assert binding.async_error() == answer

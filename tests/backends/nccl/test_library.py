@@ -46,3 +46,9 @@ def test_rccl_had_fp8_before_nccl(path: str, version: tuple[int, int, int], sinc
         return
     with pytest.raises(EnvironmentProblem, match=rf"has no type float8e4m3 \(it came with {since}\)"):
         check_types(move, known, device)  # type: ignore[arg-type]
+
+
+def test_a_function_under_the_name_of_rccl_is_not_lacking() -> None:
+    every = [name for name in library.OPTIONAL if name != "ncclAlltoAll"]
+    assert library.lacking([*every, "ncclAllToAll"]) == []
+    assert library.lacking(every) == ["ncclAlltoAll"]

@@ -331,3 +331,12 @@ def test_a_function_of_another_name_in_rccl_is_found(monkeypatch: pytest.MonkeyP
     assert not hasattr(older.handle, "ncclAlltoAll") and older.has("ncclAlltoAll")
     assert older.address_of("ncclAlltoAll") == older.address_of("ncclAllToAll") != 0
     assert not older.has("ncclNothing")
+
+
+@needs_compiler
+def test_communicators_that_are_not_waited_for_are_refused(standin: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NCCL_COMM_BLOCKING", "0")
+    with pytest.raises(EnvironmentProblem, match=r"^NCCL_COMM_BLOCKING is 0: unset it"):
+        check(Settings(), standin("23203"))
+    monkeypatch.setenv("NCCL_COMM_BLOCKING", "1")
+    check(Settings(), standin("23203"))
