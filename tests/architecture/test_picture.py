@@ -15,7 +15,6 @@ MOST_LINES = 600
 NAMES = sorted({path.parent.relative_to(ROOT).as_posix() for path in source_files()})
 
 
-@pytest.mark.slow
 def test_picture_and_table_are_those_of_the_source() -> None:
     stale = [path.name for path in outdated()]
     assert stale == [], "make them anew: python -m tests.architecture.picture"

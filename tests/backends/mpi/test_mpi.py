@@ -95,6 +95,7 @@ def test_a_server_answers_whoever_comes_first(binding: str) -> None:
     assert told(3)[f"served {binding}"] == [[True, 0]] * 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("binding", BINDINGS)
 def test_a_graph_is_made_anew_by_all_ranks_and_may_have_ranks_that_only_receive(binding: str) -> None:
     """The launch would not end if only the ranks with other edges made the second graph."""
