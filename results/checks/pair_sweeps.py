@@ -6,8 +6,10 @@ Judged by :mod:`omb_py.results.checks.links`.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -45,21 +47,24 @@ class Table:
     hosts: Sequence[str] = ()
     """Hosts of all ranks of the launch."""
     window_bytes: float = math.nan
-    launches: int = 1
-    """Launches among which the passes are divided evenly, one launch after the other."""
+    shares: Sequence[int] = ()
+    """Passes of each launch, one launch after the other; empty if there is one launch."""
 
     @property
     def fresh(self) -> bool:
         """True if there are several launches: then the launch is the unit, and no longer the pass."""
-        return self.launches > 1
+        return len(self.shares) > 1
 
     @property
     def units(self) -> dict[str, Floats]:
         """Metric -> logs of times, shape (launches, pairs): of each launch the median; of one launch all passes."""
         if not self.fresh:
             return self.values
-        each = self.launches, self.passes // self.launches, -1
-        return {metric: np.median(values.reshape(each), axis=1) for metric, values in self.values.items()}
+        ends = list(accumulate(self.shares))[:-1]
+        return {
+            metric: np.array([np.median(own, axis=0) for own in np.split(values, ends)])
+            for metric, values in self.values.items()
+        }
 
     def __post_init__(self) -> None:
         shape = self.passes, len(self.members) * (len(self.members) - 1) // 2
@@ -202,10 +207,14 @@ def _table(rows: Sequence[Row]) -> Table:
         hosts.update(zip(_pair(row), map(str, row["hosts"]), strict=True))
         turns.setdefault(row["parameters"]["pass"], len(turns))
     members = tuple(sorted(hosts))
-    launches = len({int(row["launch_index"]) for row in rows})
-    # of a sweep that was cut off a launch may lack passes; it is not complete then, and not judged
-    launches = launches if len(turns) % launches == 0 else 1
-    table = Table(members, len(turns), hosts=[hosts[rank] for rank in members], launches=launches)
+    passes = {(int(row["launch_index"]), row["parameters"]["pass"]) for row in rows}
+    of_launches = Counter(launch for launch, _ in passes)
+    table = Table(
+        members,
+        len(turns),
+        hosts=[hosts[rank] for rank in members],
+        shares=[of_launches[launch] for launch in sorted(of_launches)],
+    )
     for row in rows:
         turn, pair = turns[row["parameters"]["pass"]], (_pair(row),)
         samples = _samples(row["samples_us"])

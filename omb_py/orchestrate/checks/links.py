@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import accumulate
 from typing import Any
 
 from omb_py.backends.registry import capabilities, capabilities_of, in_process
@@ -49,10 +50,11 @@ class Design:
     rounds: str = "parallel"
 
     @property
-    def shares(self) -> tuple[int, int]:
-        """Number of launches, and of passes of each."""
+    def shares(self) -> list[int]:
+        """Passes of each launch; the first launches have one more where they do not divide evenly."""
         launches = min(self.launches, self.passes)
-        return launches, self.passes // launches
+        fewest, more = divmod(self.passes, launches)
+        return [fewest + (launch < more) for launch in range(launches)]
 
 
 def sweep(request: Request, design: Design) -> Sweep:
@@ -194,13 +196,12 @@ def cells_of(
 
 def _measured(run: Run, request: Request, design: Design, members: tuple[int, ...], part: str) -> Table:
     """Make the launches of a sweep, or of its repeat. Raises LaunchFailed, with the hosts that do not answer."""
-    launches, passes = design.shares
-    table = Table(members, launches * passes, launches=launches)
+    table = Table(members, design.passes, shares=design.shares)
     run.request = replace(run.request, tags={**request.tags, PART_TAG: part})
     run.on_round = partial(_take, table)
-    for launch in range(launches):
-        number = PARTS.index(part) * launches + launch
-        turns = range(launch * passes, (launch + 1) * passes)
+    for launch, (end, passes) in enumerate(zip(accumulate(design.shares), design.shares, strict=True)):
+        number = PARTS.index(part) * len(design.shares) + launch
+        turns = range(end - passes, end)
         _launch(run, request, cells_of(request, design, members, run.seed + number, turns), number)
     if not table.complete:
         raise EnvironmentProblem("some pairs were not measured: run it again, and report this")

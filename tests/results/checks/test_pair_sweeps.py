@@ -10,17 +10,20 @@ import pytest
 
 from omb_py.cli import main
 from omb_py.results.checks.links_report import as_dict, document_of, matrix
-from omb_py.results.checks.pair_sweeps import COLUMNS, is_row, names_of, sweep_of
+from omb_py.results.checks.pair_sweeps import COLUMNS, PART_TAG, PARTS, is_row, names_of, sweep_of
 from omb_py.results.store.read import load
 
 QUICK = "links --backend mock -n 6 --passes 3 -i 10 --windows 2 -W 2 --seed 1 --quiet"
 
 
-@pytest.fixture(scope="module")
-def swept(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+@pytest.fixture(scope="module", params=[3, 2], ids=["a launch for each pass", "launches of 2 passes and of 1"])
+def swept(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Stored rows of a sweep with a slow link, and what the command said of it."""
     place = tmp_path_factory.mktemp("links")
-    words = [*QUICK.split(), "--mock", "noise=0.03,link=1-2:3", "--store", str(place / "s")]
+    words = [*QUICK.split(), "--launches", str(request.param), "--store", str(place / "s")]
+    words += ["--mock", "noise=0.03,link=1-2:3"]
     assert main([*words, "--output", str(place / "said.json")]) == 1
     rows = load(place / "s", columns=COLUMNS).to_dict("records")
     return [{str(k): v for k, v in row.items()} for row in rows], json.loads((place / "said.json").read_text())
@@ -41,6 +44,14 @@ def test_the_rows_say_what_the_sweep_said(swept) -> None:
     assert len(again["pairs"]) == 15
     for mine, theirs in zip(again["pairs"], said["pairs"], strict=True):
         assert mine == {k: pytest.approx(v, rel=1e-5) if isinstance(v, float) else v for k, v in theirs.items()}
+
+
+def test_every_pass_that_was_asked_for_is_made(swept) -> None:
+    rows, _ = swept
+    made = {part: {row["parameters"]["pass"] for row in rows if row["tags"][PART_TAG] == part} for part in PARTS}
+    assert {part: len(passes) for part, passes in made.items()} == {"sweep": 3, "repeat": 3}
+    first = sweep_of(rows).first
+    assert (sum(first.shares), len(first.shares)) == (3, len({row["launch_index"] for row in rows}) // 2)
 
 
 def test_a_sweep_that_was_cut_short_has_its_matrix_and_no_verdict(swept) -> None:
