@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from omb_py.cli.help import CONTEXT, ENVIRONMENT, EXIT_CODES, debug_option, write_options, write_sections
+from omb_py.cli.help import ALL_EXIT_CODES, CONTEXT, ENVIRONMENT, debug_option, write_options, write_sections
 from omb_py.distribution import version_line
 from omb_py.errors import OK, USAGE, EnvironmentProblem, Interrupted, UsageError, nearest
 from omb_py.suites import BENCHMARKS, find, names
@@ -147,7 +147,7 @@ class Root(click.Group):
         write_sections((("Type first", [(line, "") for line in FIRST]),), formatter)
         self.format_commands(ctx, formatter)
         write_options(self.get_params(ctx), ctx, formatter)
-        write_sections((("Exit codes", EXIT_CODES), ("Environment variables", ENVIRONMENT)), formatter)
+        write_sections((("Exit codes", ALL_EXIT_CODES), ("Environment variables", ENVIRONMENT)), formatter)
 
 
 def _first_names(of_family: Sequence[str], width: int = 46) -> str:

@@ -21,9 +21,10 @@ EXIT_CODES = (
     (str(errors.NEGATIVE), "a validation failed, or something is slower"),
     (str(errors.USAGE), "wrong command line or file"),
     (str(errors.ENVIRONMENT), "not possible here, or a rank died"),
-    (str(errors.INCONCLUSIVE), "undecided, with --strict"),
     (str(errors.INTERRUPTED), "interrupted"),
 )
+"""Of a command without --strict."""
+ALL_EXIT_CODES = (*EXIT_CODES[:-1], (str(errors.INCONCLUSIVE), "undecided, with --strict"), EXIT_CODES[-1])
 
 ENVIRONMENT = (("OMB_PY_STORE", "folder of the results, unless --store is given"),)
 
