@@ -48,7 +48,8 @@ Left out, with the reason:
 - `-p` (number of pairs of mbw_mr) and `-u` (exchanges before each validated one): accepted, and a note says that they
   have no effect. OMB 7.5 parses `-p` and then uses half of the ranks; here `-c` checks iterations of its own.
 - `-a`, `-d openacc`, `-d sycl`: the size of OMB's dummy kernel, and other ways to program a GPU.
-- `-G` (graphs by gnuplot and ImageMagick): every sample is in the store; figures come from there.
+- OMB's `-G` (graphs by gnuplot and ImageMagick): here `-G tty|png|pdf` draws the curve itself
+  ([report.md](report.md#pictures)).
 - OpenSHMEM, UPC, UPC++: other programming models than message passing.
 - OMB-J (Java) and OMB-Py: the same benchmarks in other languages; OMB-Py's are the ones here with `--binding mpi4py`.
 - `-D indx` beyond its message: OMB 7.5 sends the pieces of the file once at every size, also where the message is
