@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from omb_py.results.compare.match import SIDES
 from omb_py.results.compare.report import AA, COMPARE, Report, as_dict
 from omb_py.results.formats.writers.json_text import json_text
 from omb_py.results.store.paths import OnSkip, report_files, report_path
-from omb_py.results.store.write import first_line
+from omb_py.results.store.write import first_line, write_atomically
 
 _BOUND = 0.95
 
@@ -59,13 +58,9 @@ def keep(report: Report, store: Path) -> Path:
         EnvironmentProblem: the file cannot be written.
     """
     path = report_path(store, str(report.run_id))
-    part = path.with_name(f".{path.name}.part")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(json_text(as_dict(report)), encoding="utf-8")
-        os.replace(part, path)
+        write_atomically(path, json_text(as_dict(report)).encode())
     except OSError as error:
-        part.unlink(missing_ok=True)
         raise EnvironmentProblem(f"cannot write {path}: {error.strerror}") from error
     return path
 

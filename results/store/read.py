@@ -227,7 +227,7 @@ def _expression(filters: Mapping[str, Any]) -> ds.Expression | None:
             combined = _all_of(combined, *(_tagged(key, value) for key, value in wanted.items()))
             continue
         if name not in (*schema.SCALARS, DATE):
-            raise UsageError(f"cannot filter by {name}, which holds a {column.arrow}")
+            raise UsageError(f"cannot filter by {name}, which holds {column.words}")
         values = list(wanted) if isinstance(wanted, (list, tuple, set, frozenset)) else [wanted]
         known = [typed(column, v) for v in values if v is not None]
         kind = schema.arrow_type(column.kind)
@@ -274,7 +274,7 @@ def typed(column: schema.Column, value: Any) -> Any:
             return pa.scalar(value).cast(kind).as_py()
         return pa.scalar(value, type=kind).as_py()
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        raise UsageError(f"{column.name} holds {column.arrow}, which {value!r} is not") from None
+        raise UsageError(f"{column.name} holds {column.words}, which {value!r} is not") from None
 
 
 def distinct_tags(column: pa.ChunkedArray) -> set[tuple[str, str]]:

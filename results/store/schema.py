@@ -28,6 +28,19 @@ _ARROW_NAMES: Mapping[Kind, str] = {
     "texts": "map<string, string>",
 }
 
+_WORDS: Mapping[Kind, str] = {
+    "string": "text",
+    "int32": "whole numbers of 32 bits",
+    "int64": "whole numbers",
+    "float64": "numbers",
+    "bool": "true or false",
+    "time": "times, as 2026-11-21 22:17:55",
+    "floats": "lists of numbers",
+    "strings": "lists of texts",
+    "numbers": "numbers with names",
+    "texts": "texts with names",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -44,6 +57,11 @@ class Column:
     def arrow(self) -> str:
         """Name of the Arrow type, as shown to users."""
         return _ARROW_NAMES.get(self.kind, self.kind)
+
+    @property
+    def words(self) -> str:
+        """What it holds, in words for a message."""
+        return _WORDS[self.kind]
 
 
 def _c(name: str, kind: Kind, doc: str) -> Column:

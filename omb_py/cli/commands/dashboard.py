@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import getpass
 import logging
 import socket
@@ -103,9 +104,9 @@ def _check_free(bind: str, port: int) -> None:
         try:
             probe.bind((bind, port))
         except (OSError, UnicodeError) as error:
-            raise EnvironmentProblem(
-                f"cannot listen on {bind} port {port}: {error}; choose another with --port"
-            ) from error
+            taken = isinstance(error, OSError) and error.errno in (errno.EADDRINUSE, errno.EACCES)
+            advice = "choose another with --port" if taken else "--bind takes an address of this machine"
+            raise EnvironmentProblem(f"cannot listen on {bind} port {port}: {error}; {advice}") from error
 
 
 def _quiet() -> None:

@@ -58,7 +58,7 @@ def load_suite(word: str) -> Suite:
         return read_suite(Path(word), word)
     known = shipped()
     if word not in known:
-        path = f"./{word}" if word and Path(word).exists() else f"./{word or 'mine'}.toml"
+        path = f"./{word}" if word and Path(word).is_file() else f"./{word or 'mine'}.toml"
         raise UsageError(f"no suite {word!r} (a file is given by its path, as {path}): {nearest(word, known)}")
     return read_suite(known[word], known[word].name)
 

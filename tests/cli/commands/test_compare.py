@@ -109,6 +109,11 @@ def test_stored_sides_by_tag_version_and_folder(run, tmp_path: Path, capsys: pyt
         assert "differs: library: mock 1.0 → mock 1.1, and nothing else" in out
         assert "0 slower, 2 unclear" in out, "a run after another one: the machine may have changed as well"
         assert out.count("UNCLEAR (not interleaved)") > 2 and "were not interleaved" in out
+    junk = tmp_path / "date=2026-01-01" / "junk.parquet"
+    junk.parent.mkdir()
+    junk.write_bytes(b"junk")
+    _, _, err = run("compare tag=v=1.0 tag=v=1.1")
+    assert [line.partition(": not a")[0] for line in err.splitlines()] == [f"omb-py: skipped {junk}"]
     other = tmp_path / "other"
     assert main([*SMALL.split(), "--launches", "5", "--quiet", "--mock", NOISE, "--store", str(other)]) == 0
     capsys.readouterr()

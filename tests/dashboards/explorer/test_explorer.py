@@ -231,6 +231,7 @@ def test_addresses() -> None:
         (["nowhere"], 2, "no store at 'nowhere'"),
         (["--port", "70000"], 2, "port must be at most 65535, not 70000"),
         (["--bind", "203.0.113.1", "."], 3, "cannot listen on 203.0.113.1 port 8050"),
+        (["--bind", "203.0.113.1", "."], 3, "--bind takes an address of this machine"),
     ],
 )
 def test_bad_input(

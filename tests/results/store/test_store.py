@@ -223,9 +223,9 @@ class TestLoad:
         ("filters", "message"),
         [
             ({"benchmrk": "x"}, "the store has no column 'benchmrk': did you mean benchmark?"),
-            ({"ranks": "two"}, "ranks holds int32, which 'two' is not"),
-            ({"ranks": 2**40}, "ranks holds int32, which 1099511627776 is not"),
-            ({"tags": "x"}, "cannot filter by tags, which holds a map<string, string>"),
+            ({"ranks": "two"}, "ranks holds whole numbers of 32 bits, which 'two' is not"),
+            ({"ranks": 2**40}, "ranks holds whole numbers of 32 bits, which 1099511627776 is not"),
+            ({"tags": "x"}, "cannot filter by tags, which holds texts with names"),
             ({"columns": ["nope"]}, "the store has no column 'nope'"),
         ],
     )

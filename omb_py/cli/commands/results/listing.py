@@ -17,8 +17,8 @@ from omb_py.cli.help import CONTEXT, EXIT_CODES, Page, Verbs, debug_option, tool
 from omb_py.cli.option_params import table_option
 from omb_py.cli.output import form_option, output_path, write_file
 from omb_py.cli.param_types import Parsed
-from omb_py.cli.stored_cells import skipped
-from omb_py.errors import OK, EnvironmentProblem, UsageError
+from omb_py.cli.stored_cells import filters, skipped, where_option
+from omb_py.errors import OK, EnvironmentProblem
 from omb_py.options.request import DEFAULT_STORE
 from omb_py.orchestrate.running.printers import AtEnd
 from omb_py.results.compare.tags import COMPARE_SIDE, telling
@@ -77,20 +77,14 @@ def group() -> click.Command:
             "Runs in other tools' formats, to stdout or to a file. JSON has every sample.",
             (
                 click.Argument(["runs"], nargs=-1, type=run, metavar="[RUN|all]..."),
-                form_option(tuple(FORMATS), "csv"),
+                form_option(tuple(FORMATS), None, "json where FILE ends in .json, else csv"),
                 tool_option(
                     "Output",
                     "-o --output FILE",
                     "Write here, all or nothing. (default: stdout)",
                     Parsed("file", output_path),
                 ),
-                tool_option(
-                    "What is exported",
-                    "--where COLUMN=VALUE",
-                    "Only rows with this value; repeat it for several columns. (default: all)",
-                    Parsed("filter", str),
-                    multiple=True,
-                ),
+                where_option("What is exported"),
             ),
             "omb-py results export last > last.csv",
             "omb-py results export all --where benchmark=allreduce -o a.csv",
@@ -192,12 +186,15 @@ def launches_of(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[Mappi
 
 
 def run_export(
-    runs: tuple[str, ...], form: str, output: Path | None, where: tuple[str, ...], store: Path | None
+    runs: tuple[str, ...], form: str | None, output: Path | None, where: tuple[str, ...], store: Path | None
 ) -> int:
     """Write rows to stdout or a file."""
     place = _store(store)
-    rows = _rows(place, runs, _filters(where))
-    text = export(rows, form, provenance_of(place))
+    named = {"run_id": "the run"} if set(runs) - {ALL} else {}
+    rows = _rows(place, runs, filters(where, named))
+    text = export(rows, form or _by_ending(output), provenance_of(place))
+    if not rows:
+        click.echo(f"omb-py: no row of {place} matches: look at omb-py results list", err=True)
     if output is None:
         click.echo(text, nl=False)
         return OK
@@ -206,23 +203,13 @@ def run_export(
     return OK
 
 
-def _filters(where: Sequence[str]) -> Mapping[str, str]:
-    filters: dict[str, str] = {}
-    for text in where:
-        column, equals, value = (part.strip() for part in text.partition("="))
-        if not equals or not column:
-            raise UsageError(f"--where {text!r} is not COLUMN=VALUE: write --where {column or 'benchmark'}=VALUE")
-        if column in filters:
-            raise UsageError(f"--where gives column {column!r} twice: leave one out")
-        filters[column] = value
-    return filters
+def _by_ending(output: Path | None) -> str:
+    return "json" if output is not None and output.suffix == ".json" else "csv"
 
 
 def _rows(store: Path, which: Sequence[str], filters: Mapping[str, str]) -> list[dict[str, Any]]:
     wanted: dict[str, Any] = dict(filters)
     if which and ALL not in which:
-        if "run_id" in wanted:
-            raise UsageError("name runs either as arguments or with --where run_id=…, not both")
         wanted["run_id"] = [find_run(store, name, on_skip=lambda path, why: None) for name in which]
     return to_rows(load_table(store, on_skip=skipped, **wanted))
 

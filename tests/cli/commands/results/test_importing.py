@@ -124,7 +124,7 @@ def test_stdin(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         ("import none.log", "none.log: cannot read it: no such file"),
         ("import", "FILE"),
         ("import allreduce.log --set rank=4", "a column that describes a launch, not 'rank': did you mean ranks?"),
-        ("import allreduce.log --set ranks=x", "ranks holds int32, which 'x' is not"),
+        ("import allreduce.log --set ranks=x", "ranks holds whole numbers of 32 bits, which 'x' is not"),
         ("import allreduce.log --set ranks", "--set takes COLUMN=VALUE"),
         ("import allreduce.log --set dtype=char", "--set dtype=char: line 2 says int32"),
         ("import allreduce.log --benchmark a/b", "is not a name"),
