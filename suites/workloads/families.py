@@ -171,7 +171,8 @@ _ALL = (
         "tensor",
         "tensor parallel as Megatron-LM, also with sequence parallel",
         model_parallel.tensor,
-        "2 all-reduces of b·s·h·e forward and 2 backward a layer; with sequence=on all-gather and reduce-scatter",
+        "2 all-reduces of b·s·h·e forward and 2 backward a layer; with sequence=on all-gather and "
+        "reduce-scatter for each, and 2 all-gathers more backward",
         "arXiv 1909.08053, 2205.05198",
         {**_ATTENTION, "tp": s.whole(0, "ranks of a model; 0: all", 0), "sequence": _SEQUENCE},
         _DIVIDED,

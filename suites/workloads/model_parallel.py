@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.engine.program.message import Message
@@ -27,16 +28,17 @@ def layers(v: Values) -> int:
     return int(v["layers"] or v["model"].shape.layers)
 
 
-def _half_layer(v: Values, group: tuple[int, ...], n: int, label: str, product: Product) -> list[Item]:
-    """Product and calls of attention or the feed-forward part in one direction."""
+def _half_layer(v: Values, group: tuple[int, ...], n: int, label: str, product: Product, back: bool) -> list[Item]:
+    """Product and calls of attention or the feed-forward part, forward or `back`.
+
+    With sequence parallel a rank keeps its part of the input only, so the way back gathers the input once more.
+    """
     whole, dtype = activation(v), v["dtype"]
     if v["sequence"] == "on":
         whole = padded(whole, n, dtype)
-        return [
-            Call("allgather", whole // n, dtype, f"{label} gather", group),
-            product,
-            Call("reduce_scatter_block", whole, dtype, f"{label} scatter", group),
-        ]
+        gather = Call("allgather", whole // n, dtype, f"{label} gather", group)
+        again = [replace(gather, label=f"{label} gather of the input")] * back
+        return [gather, *again, product, Call("reduce_scatter_block", whole, dtype, f"{label} scatter", group)]
     return [product, Call("allreduce", whole, dtype, label, group)]
 
 
@@ -49,10 +51,15 @@ def _halves(v: Values, n: int, rows: int) -> tuple[list[Product], list[Product]]
 def _layers_of(v: Values, group: tuple[int, ...], count: int, prefix: str = "") -> tuple[list[Item], list[Item]]:
     """Forward and backward pass through `count` layers, each divided among the ranks of a group."""
     n = len(group)
-    both = zip((f"{prefix}forward", f"{prefix}backward"), _halves(v, n, v["batch"] * tokens(v)), strict=True)
+    both = zip(("forward", "backward"), _halves(v, n, v["batch"] * tokens(v)), strict=True)
     forward, backward = (
-        [item for product in products for item in _half_layer(v, group, n, label, product)] * count
-        for label, products in both
+        [
+            item
+            for product in products
+            for item in _half_layer(v, group, n, f"{prefix}{way}", product, way == "backward")
+        ]
+        * count
+        for way, products in both
     )
     return forward, backward
 
@@ -63,7 +70,11 @@ def check_heads(v: Values, n: int, dimension: str) -> None:
 
 
 def tensor(v: Values, rank: int, ranks: int) -> list[Item]:
-    """Megatron-LM's tensor parallel: attention and feed-forward part each end in one all-reduce, in both passes."""
+    """Megatron-LM's tensor parallel: attention and feed-forward part each end in one all-reduce, in both passes.
+
+    With ``sequence=on`` an all-gather and a reduce-scatter take its place, and the backward pass gathers each input
+    again instead of having kept it (arXiv 2205.05198, section 4.2.2).
+    """
     where = one_and_copies("tp", v["tp"], ranks)
     n, group = where.size("tp"), where.group(rank, "tp")
     check_heads(v, n, "tp")
@@ -249,14 +260,18 @@ def gems(v: Values, rank: int, ranks: int) -> list[Item]:
 
 
 def three_d(v: Values, rank: int, ranks: int) -> list[Item]:
-    """Tensor, pipeline and data parallel at once; `order` says which dimension has the nearest ranks."""
+    """Tensor, pipeline and data parallel at once; `order` says which dimension has the nearest ranks.
+
+    With ``sequence=on`` stages exchange the part of the sequence that each rank of the tensor holds.
+    """
     where = grid(ranks, {"tp": v["tp"], "pp": v["pp"], "dp": v["dp"]}, "dp", v["order"])
     tp, pp, dp = (where.size(name) for name in ("tp", "pp", "dp"))
     check_heads(v, tp, "tp")
     _check_stages(v, pp)
     group = where.group(rank, "tp")
     work = _layers_of(v, group, layers(v) // pp, "tensor ") if tp > 1 else _whole_layers(v, pp)
-    calls = _stage(v, where, rank, activation(v), work)
+    message = padded(activation(v), tp, v["dtype"]) // tp if v["sequence"] == "on" else activation(v)
+    calls = _stage(v, where, rank, message, work)
     if dp > 1:
         itemsize = DTYPES[v["dtype"]].itemsize
         part = v["model"].parameters // (tp * pp) * itemsize

@@ -140,8 +140,18 @@ class TestBytes:
         own = calls("tensor:model=llama2-70b", 8)[0]
         assert Counter(c.nbytes for c in own) == {64 << 20: 4 * 80}
         both = calls("tensor:model=llama2-70b,sequence=on", 8)[0]
-        assert Counter(c.nbytes for c in both) == {8 << 20: 4 * 80, 64 << 20: 4 * 80}
+        assert Counter(c.nbytes for c in both) == {8 << 20: 6 * 80, 64 << 20: 4 * 80}
+        assert Counter(c.label for c in both if c.op == "allgather") == {
+            "forward gather": 2 * 80,
+            "backward gather": 2 * 80,
+            "backward gather of the input": 2 * 80,
+        }
         assert {c.nbytes for c in calls("decode:model=llama2-70b", 8)[0]} == {16 << 10}
+
+    def test_stages_exchange_what_a_rank_of_the_tensor_holds(self) -> None:
+        for sequence, nbytes in (("off", 64 << 20), ("on", 32 << 20)):
+            own = calls(f"three_d:model=llama2-70b,tp=2,pp=2,dp=1,layers=2,micro=1,sequence={sequence}", 4)[0]
+            assert {c.sent for c in own if c.sends} == {nbytes}
 
     def test_a_ring_of_keys_and_values(self) -> None:
         own = calls("context:model=llama2-70b,seq=131072,layers=1,schedule=paper", 8)[0]

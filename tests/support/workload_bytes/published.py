@@ -109,8 +109,8 @@ PUBLISHED: Final = (
     Published(
         "tensor:model=llama2-70b,sequence=on",
         8,
-        "4·L all-gathers of b·s·h·e/n and reduce-scatters of b·s·h·e",
-        ("320 × 1·4096·8192·2/8", "320 × 1·4096·8192·2"),
+        "6·L all-gathers of b·s·h·e/n (2·L of inputs again, backward), 4·L reduce-scatters of b·s·h·e",
+        ("480 × 1·4096·8192·2/8", "320 × 1·4096·8192·2"),
         "Korthikanti et al., arXiv 2205.05198, section 4.2.2",
     ),
     Published(
