@@ -20,12 +20,12 @@ ENDINGS = {".json": "json", ".md": "markdown", ".xml": "junit", HTML: "html"}
 """Ending of a file's name -> form of the report in it."""
 
 
-def form_option(forms: Sequence[str], default: str | None, said: str | None = None) -> click.Option:
-    """``--format``, one of `forms`; `said` is what the help page calls the default."""
+def form_option(forms: Sequence[str], default: str | None, default_words: str | None = None) -> click.Option:
+    """``--format``, one of `forms`; `default_words` are what the help page calls the default."""
     return tool_option(
         "Output",
         "--format form FORM",
-        f"{', '.join(forms)}. (default: {said or default})",
+        f"{', '.join(forms)}. (default: {default_words or default})",
         word("format", forms),
         default=default,
     )
