@@ -37,6 +37,9 @@ from omb_py.errors import UsageError
 MODES: Final = ("isolated", "pipelined", "graph", "event", "spin-gated")
 BATCHED: Final = frozenset({"pipelined", "graph", "spin-gated"})
 """Modes in which a sample holds several calls."""
+UNHELD: Final = frozenset({"graph", "spin-gated"})
+"""Modes that make one call before the iterations: the first call of a communicator connects, allocates and loads
+kernels, which may wait for a device that a closed gate holds back, and does not belong into a graph."""
 BATCH: Final = 20
 """Calls of a sample: the default of nccl-tests."""
 ENQUEUE, SYNCHRONISE, TIME = "enqueue", "synchronise", "time"
@@ -223,16 +226,19 @@ def timed(program: Program, cell: Cell, many: Multiplicity) -> Program:
         )
     if many.communicators > 1 and (cell.timing != "isolated" or stage.copies > 1):
         raise UsageError(f"{many.flag} communicators is for --timing isolated and --cache hot: leave the other out")
+    first: Body = ()
     buffers, bodies = program.buffers, []
     for part in parts:
         assert part is not None
         buffers, call = multiplied(program.buffers, part.call, many)
+        if cell.timing in UNHELD:
+            first = (*first, *call, synchronise("result"))
         if cell.timing in BATCHED:
             buffers, call = batched(buffers, call, cell)
         bodies.append(_BODIES[cell.timing](part, call))
     if cell.timing == "spin-gated":
         buffers = (*buffers, Buffer(GATE, 4))
-    return Program(buffers, (replace(stage, variants=tuple(bodies)),), program.window)
+    return Program(buffers, (replace(stage, setup=(*stage.setup, *first), variants=tuple(bodies)),), program.window)
 
 
 def captured(stage: Stage) -> Stage:

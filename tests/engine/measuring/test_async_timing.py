@@ -71,7 +71,7 @@ def test_the_lap_of_a_batch_is_divided_by_its_calls() -> None:
 def test_a_graph_is_recorded_before_and_launched_in_the_loop() -> None:
     stage = captured(made(timing="graph", batch=2)[0].stages[0])
     ops = [node.op for node in stage.setup if isinstance(node, Step)]
-    assert ops == ["begin_capture", "end_capture", "instantiate"]
+    assert ops == ["allreduce", "synchronise", "begin_capture", "end_capture", "instantiate"]
     assert "allreduce" not in [n.op for n, _ in walk(stage.variants[0]) if isinstance(n, Step)]
 
 
@@ -101,6 +101,13 @@ def test_the_host_opens_the_gate_as_a_second_stream_may_stand_behind_the_first()
     assert [step["value"] for step in steps if step.op == "store"] == [0, 1]
     assert not any("stream" in step.operands for step in steps)
     assert [step.op for step in steps][-5:] == ["allreduce", "record", "store", "synchronise", "barrier"]
+
+
+def test_the_first_call_of_a_communicator_is_neither_held_back_nor_captured() -> None:
+    for mode in MODES:
+        (stage,) = made(timing=mode, batch=4)[0].stages
+        ops = [node.op for node, _ in walk(stage.setup) if isinstance(node, Step)]
+        assert ops == (["allreduce", "synchronise"] if mode in ("graph", "spin-gated") else [])
 
 
 @pytest.mark.parametrize("batch", [256, 257])
