@@ -9,11 +9,13 @@ maximum over the ranks is the global span.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
+from omb_py.engine.program.concurrent_groups import divided
 from omb_py.engine.program.language import (
     Body,
     Buffer,
@@ -38,12 +40,13 @@ START: Final = "start of round"
 START_BYTES: Final = 40
 
 
-def dissemination(world: World, request: Request) -> Body:
-    """A barrier of ⌈log2 ranks⌉ rounds; `request` is a slot of its own."""
+def dissemination(members: Sequence[int], rank: int, request: Request) -> Body:
+    """A barrier of the `members`, ranks of the launch, in ⌈log2 members⌉ rounds; `request` is a slot of its own."""
     nodes: list[Node] = []
     distance, empty = 1, Region(START, 0, 0)
-    while distance < world.size:
-        to, source = (world.rank + distance) % world.size, (world.rank - distance) % world.size
+    place, size = members.index(rank), len(members)
+    while distance < size:
+        to, source = members[(place + distance) % size], members[(place - distance) % size]
         nodes += [
             steps.irecv(empty, source, "char", request, _TAG + distance.bit_length()),
             steps.send(empty, to, "char", _TAG + distance.bit_length()),
@@ -67,12 +70,19 @@ def _begun_together(body: Body, start: Body) -> Body:
     return body if first is None else (*body[:first], *start, *body[first + 1 :])
 
 
-def synchronised(program: Program, world: World, kind: str) -> Program:
-    """The program with the synchronisation of a kind in each of its stages."""
+def synchronised(program: Program, world: World, kind: str, members: Sequence[int] = ()) -> Program:
+    """The program with the synchronisation of a kind in each of its stages.
+
+    Args:
+        program: the program of a rank.
+        world: the rank and the launch.
+        kind: one of :data:`KINDS`.
+        members: ranks that wait for each other; empty: all. ``roundtime`` is of all.
+    """
     if kind not in ADDED:
         return program
     if kind == "dissemination":
-        after = dissemination(world, Request(request_count(program)))
+        after = dissemination(members or range(world.size), world.rank, Request(request_count(program)))
         bodies = [tuple((*body, *after) for body in stage.variants) for stage in program.stages]
     else:
         start = common_start(world)
@@ -88,7 +98,12 @@ def with_sync(benchmark: Benchmark) -> Benchmark:
     if "process_sync" not in benchmark.options:
         return benchmark
     original = benchmark.program
-    return replace(benchmark, program=lambda world, cell: synchronised(original(world, cell), world, cell.process_sync))
+
+    def program(world: World, cell: Cell) -> Program:
+        members = next((group for group in divided(cell, world.size, world.hosts) if world.rank in group), ())
+        return synchronised(original(world, cell), world, cell.process_sync, members)
+
+    return replace(benchmark, program=program)
 
 
 def skew_program(world: World, kind: str) -> tuple[Program, Cell]:

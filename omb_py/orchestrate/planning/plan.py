@@ -149,6 +149,11 @@ def check_options(request: Request, benchmark: Benchmark, offers: Mapping[str, C
         raise UsageError(
             "--groups is for arrays on the host, or on devices with NCCL: leave out --buffer object and --device"
         )
+    if request.groups and request.process_sync == "roundtime":
+        raise UsageError(
+            "--process-sync roundtime starts all ranks together, and --groups do not wait for each other: "
+            "use barrier or dissemination"
+        )
     if request.traffic and (request.in_place or request.imbalance or request.ddt):
         what = "-l/--in-place" if request.in_place else "--imbalance" if request.imbalance else "-D/--ddt"
         raise UsageError(f"--traffic does not go together with {what}: leave one of them out")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from omb_py.engine.measuring.process_sync import (
 from omb_py.engine.native.translate import Machine
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import Cell, World
-from omb_py.engine.program.language import Lap, Region, Request, Stage, Step, Until, body
+from omb_py.engine.program.language import Lap, Region, Request, Stage, Step, Until, body, walk
 from omb_py.engine.python_loop.loop import compile_stage
 from omb_py.suites.registry import find
 from tests.support.machine import table
@@ -30,7 +31,7 @@ MS = 1_000_000
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4, 5, 7, 8, 9, 16, 33, 100])
 def test_after_a_dissemination_everybody_has_heard_of_everybody(ranks: int) -> None:
-    bodies = [dissemination(World(rank, ranks), Request(0)) for rank in range(ranks)]
+    bodies = [dissemination(range(ranks), rank, Request(0)) for rank in range(ranks)]
     rounds = len(bodies[0]) // 3
     assert rounds == (ranks - 1).bit_length()
     knows = [{rank} for rank in range(ranks)]
@@ -44,6 +45,17 @@ def test_after_a_dissemination_everybody_has_heard_of_everybody(ranks: int) -> N
             heard.append(knows[rank] | knows[source])
         knows = heard
     assert all(len(known) == ranks for known in knows)
+
+
+def test_groups_do_not_wait_for_each_other() -> None:
+    benchmark = with_sync(find("allreduce"))
+    cell = replace(benchmark.cell("mock", "native", 8), groups="2x3", process_sync="dissemination")
+    for rank in range(6):
+        (stage,) = benchmark.program(World(rank, 6), cell).stages
+        peers = {
+            node["peer"] for node, _ in walk(stage.variants[0]) if isinstance(node, Step) and "peer" in node.operands
+        }
+        assert peers == set(range(rank // 3 * 3, rank // 3 * 3 + 3)) - {rank}
 
 
 @pytest.mark.parametrize("name", ["allreduce", "ibcast", "gatherv", "alltoall_persistent"])

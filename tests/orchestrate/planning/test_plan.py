@@ -185,6 +185,13 @@ def test_two_ranks_exactly(name: str, ranks: int) -> None:
     assert "use -n 2" in refusal(benchmark=name, ranks=ranks)
 
 
+def test_groups_have_no_start_in_common() -> None:
+    for sync in ("barrier", "dissemination"):
+        plan(Request("allreduce", groups="2x2", process_sync=sync), 4)
+    with pytest.raises(UsageError, match=r"--groups do not wait for each other: use barrier or dissemination"):
+        plan(Request("allreduce", groups="2x2", process_sync="roundtime"), 4)
+
+
 def test_groups_of_one_rank_are_no_collectives() -> None:
     says = "allreduce needs 2 ranks or more in a group, not 1: --groups 4x1 makes groups of 1 from 4 ranks"
     with pytest.raises(UsageError, match=f"^{says}$"):
