@@ -10,7 +10,7 @@ from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import Benchmark, Cell, Metric, World
 from omb_py.engine.program.dtypes import reduction_dtype
 from omb_py.engine.program.language import Buffer, Lap, Node, Program, Region, Request, Requests, Stage, body
-from omb_py.suites.imb.messages import OPTIONS, Make, messages
+from omb_py.suites.imb.messages import OPTIONS, Make, messages, tags
 from omb_py.suites.pt2pt.multi_pair import ALL_PAIRS, pair_of
 from omb_py.suites.pt2pt.two_ranks import REPLY_BYTES, one_way, reply, timed, window_buffer, window_posts
 from omb_py.suites.shared import (
@@ -63,12 +63,13 @@ def pingpong_any_source(world: World, cell: Cell) -> Program:
 def exchange(world: World, cell: Cell) -> Program:
     """A message to and from each of both neighbors in a ring; with two ranks both are the same one."""
     size, right, left = message_bytes(cell), (world.rank + 1) % world.size, (world.rank - 1) % world.size
+    first, second = tags((right, left))
     return _timed(
         size,
-        steps.isend(Region("send", 0, size), right, cell.dtype, Request(0)),
-        steps.isend(Region("send", size, size), left, cell.dtype, Request(1)),
-        steps.recv(Region("recv", 0, size), left, cell.dtype),
-        steps.recv(Region("recv", size, size), right, cell.dtype),
+        steps.isend(Region("send", 0, size), right, cell.dtype, Request(0), first),
+        steps.isend(Region("send", size, size), left, cell.dtype, Request(1), second),
+        steps.recv(Region("recv", 0, size), left, cell.dtype, first),
+        steps.recv(Region("recv", size, size), right, cell.dtype, second),
         steps.waitall(Requests(0, 2)),
         count=2,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from omb_py.engine.program.benchmark import Benchmark, Cell, Counts, Metric, RankRule, Timed, World
 from omb_py.engine.program.language import Program
@@ -10,6 +10,17 @@ from omb_py.suites.shared import LATENCY_COUNTS, PER_CALL, TWO_OR_MORE, point_to
 
 Make = Callable[[World, Cell], Program]
 OPTIONS = frozenset({"type", "validation"})
+
+
+def tags(peers: Sequence[int]) -> list[int]:
+    """A tag for each message to, or from, these ranks: the second one of a pair has another than the first.
+
+    Messages of a pair are numbered in their order, so they also match where a library knows no tags.
+
+    >>> tags([1, 3, 1])
+    [1, 1, 2]
+    """
+    return [1 + list(peers[:number]).count(peer) for number, peer in enumerate(peers)]
 
 
 def messages(

@@ -12,7 +12,7 @@ from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import Benchmark, Cell, Metric, RankRule, World
 from omb_py.engine.program.language import Buffer, Lap, Program, Region, Request, Requests, Stage, body
 from omb_py.grammar.graphs import dims_create
-from omb_py.suites.imb.messages import Make, messages
+from omb_py.suites.imb.messages import Make, messages, tags
 from omb_py.suites.shared import COLLECTIVE_COUNTS, message_bytes
 
 
@@ -30,11 +30,15 @@ def _stencil(dimensions: int) -> Make:
     def program(world: World, cell: Cell) -> Program:
         size, peers = message_bytes(cell), neighbors(world.rank, dims_create(world.size, dimensions))
         count = len(peers)
+        ends = list(zip(peers, tags(peers), strict=True))
         posts = [
-            *(steps.irecv(Region("recv", j * size, size), p, cell.dtype, Request(j)) for j, p in enumerate(peers)),
             *(
-                steps.isend(Region("send", j * size, size), p, cell.dtype, Request(count + j))
-                for j, p in enumerate(peers)
+                steps.irecv(Region("recv", j * size, size), peer, cell.dtype, Request(j), tag)
+                for j, (peer, tag) in enumerate(ends)
+            ),
+            *(
+                steps.isend(Region("send", j * size, size), peer, cell.dtype, Request(count + j), tag)
+                for j, (peer, tag) in enumerate(ends)
             ),
         ]
         loop = body(Lap(), *posts, steps.waitall(Requests(0, 2 * count)), Lap("time"))

@@ -312,13 +312,14 @@ def _window_parts(
     """(region, bytes before, bytes after) of an operation on a window: at its origin, or (``exposed``) at its target.
 
     In an accumulation the target holds what rank 0 of two would contribute to a reduction, the origin what rank 1
-    would. A compare-and-swap finds what it compares with in every other iteration.
+    would. A compare-and-swap finds what it compares with in every other iteration. The place in the target's window is
+    a part of the key, so that two operations of one origin are told apart.
     """
     exposed = step.op == EXPOSED
     op: str = step["call"] if exposed else step.op
     origin, target = (step["peer"], world.rank) if exposed else (world.rank, step["peer"])
     place: Region = step["window"]
-    key, nbytes = (iteration, _ONE_SIDED, origin, target, _slot(place, k)), place.nbytes
+    key, nbytes = (iteration, _ONE_SIDED, origin, target, place.offset, _slot(place, k)), place.nbytes
     parts: dict[str, tuple[Make | None, Make | None]]
     if op == "compare_and_swap":
         old, new = (partial(pattern, nbytes, *key, swapped) for swapped in (0, 1))

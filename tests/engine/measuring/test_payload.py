@@ -15,6 +15,7 @@ from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.dtypes import DTYPES, FACTORED, OPS_OF, factor
 from omb_py.engine.program.language import Lap, Region, Repeat, Request, Requests, Step
+from omb_py.suites.registry import find
 
 ARITHMETIC = [name for name in DTYPES if name != "char"]
 OPERATIONS = {
@@ -315,3 +316,16 @@ class TestExpectations:
         nodes = (steps.bcast(A, 0, "char"),)
         made = {bytes(payload.expectations(nodes, WORLDS[1], i)[1][0][1]()) for i in (-1, *ITERATIONS)}
         assert len(made) == 11
+
+    @pytest.mark.parametrize(
+        ("name", "ranks"),
+        [("exchange", 2), ("stencil2d", 4), ("stencil3d", 8), ("exchange_put", 2), ("exchange_get", 2)],
+    )
+    def test_two_messages_of_one_pair_differ(self, name: str, ranks: int) -> None:
+        benchmark = find(name)
+        for rank in range(ranks):
+            world = World(rank, ranks)
+            (stage,) = benchmark.program(world, benchmark.cell("mock", "native", 64, validate=True)).stages
+            _, after = payload.expectations(stage.variants[0], world, 0)
+            contents = [bytes(make()) for _, make in after]
+            assert len(contents) >= 2 and len(set(contents)) == len(contents)
