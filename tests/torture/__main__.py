@@ -43,11 +43,18 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(words)
 
 
+def alone() -> list[str]:
+    """The words before a command that gets a /tmp and a /dev/shm of its own. Raises RuntimeError where none can."""
+    if ROOT.is_relative_to("/tmp"):
+        raise RuntimeError("the checkout is below /tmp, which each moment has to itself: move it elsewhere")
+    return [*apart(), *MOUNTED]
+
+
 def isolated(python: str, module: str, *words: str, seconds: float = TOO_LONG_S + 120) -> Record:
     """What a module prints as JSON when it runs in a namespace with a /tmp and a /dev/shm of its own."""
     environment = {**os.environ, **AS_ROOT, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
-        [*apart(), *MOUNTED, python, "-m", module, *words],
+        [*alone(), python, "-m", module, *words],
         cwd=ROOT,
         env=environment,
         capture_output=True,
@@ -137,9 +144,10 @@ def chosen_pythons(given: Iterable[str]) -> dict[str, str]:
 def main(words: Sequence[str] | None = None) -> int:
     """Make what is missing, print the table, and write it where that is asked for."""
     given = arguments(words)
-    apart()
-    if ROOT.is_relative_to("/tmp"):
-        raise SystemExit("the checkout is below /tmp, which each moment has to itself: move it elsewhere")
+    try:
+        alone()
+    except RuntimeError as error:
+        raise SystemExit(str(error)) from None
     pythons = chosen_pythons(given.python)
     book = Book(ROOT / "build" / "torture" / f"{given.seed}.jsonl")
     records = moments(book, pythons, given.moments, given.seed, given.jobs)

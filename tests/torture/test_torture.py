@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.machines.namespace import apart
-from tests.torture.__main__ import Book, isolated, key_of
+from tests.torture.__main__ import Book, alone, isolated, key_of
 from tests.torture.moment import ACTIONS, TARGETS, Moment, draw, rows_of
 from tests.torture.table import of_moments
 from tests.torture.workloads import WORKLOADS, announced, missing
@@ -70,7 +69,7 @@ def test_outcomes_are_kept_for_a_second_call(tmp_path: Path, capsys: pytest.Capt
 def test_a_real_moment(target: str) -> None:
     """One kill of each process of a suite, with everything counted that ``make torture`` counts."""
     try:
-        apart()
+        alone()
     except RuntimeError as error:
         pytest.skip(str(error))
     moment = Moment(0, "this one", "run", target, "kill", 1, 0.5)
