@@ -97,8 +97,10 @@ class Sampler:
         stage: int,
         laps: tuple[str, ...],
         last: bool,
+        window: bool = False,
     ) -> None:
         self.session, self.runner, self.stage = session, runner, stage
+        self._window = window
         self._late = laps.index(LATE) if LATE in laps else None
         laps = tuple(lap for lap in laps if lap != LATE)
         self.laps, self.voided = laps, 0
@@ -133,6 +135,9 @@ class Sampler:
         missing, tries = iterations, 0
         while True:
             samples = self.runner.run(self.stage, self.done, drop + missing)
+            if self._window:
+                # a rank whose accesses are still under way may need this one to answer, which Python does not
+                self.session.barrier()
             self.done += drop + missing
             pieces = {rank: kept[drop:] for rank, kept in samples.items()}
             if self._late is not None:
@@ -221,13 +226,15 @@ def measure(
     # the first timed rank reads every clock that is reported; other ranks may read fewer
     first = timed_ranks(benchmark, cell, session.size, session.hosts)[0]
     stages = (programs.get(first) or benchmark.program(World(first, session.size, session.hosts), cell)).stages
+    window = any(program.window for program in programs.values())
     results: dict[tuple[str, str], float] = {}
     voided = 0
     for number, stage in enumerate(stages):
         runner.enter(number, results)
         if checker:
             checker.fill(runner, number, TIMED_LOOP)
-        sampler = Sampler(session, benchmark, cell, runner, number, stage.laps, number + 1 == len(stages))
+        last = number + 1 == len(stages)
+        sampler = Sampler(session, benchmark, cell, runner, number, stage.laps, last, window)
         sampler.warm(cell.warmup)
         phase("loop")
         if meter:

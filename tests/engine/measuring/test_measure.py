@@ -61,6 +61,17 @@ class Spy:
         self.session.load = loaded  # type: ignore[method-assign, assignment]
 
 
+@pytest.mark.parametrize(("name", "waits"), [("exchange_put", True), ("bidir_get", True), ("allreduce", False)])
+def test_after_the_loop_a_rank_stays_in_the_library_while_others_access_its_window(
+    name: str, waits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spy = Spy(2)
+    runs_before: list[int] = []
+    monkeypatch.setattr(spy.session, "barrier", lambda: runs_before.append(len(spy.calls)))
+    measure(spy.session, find(name), cell(name, iterations=4, warmup=2))
+    assert spy.calls == [(-2, 6)] and runs_before == [0, 1][: 1 + waits]
+
+
 class TestSeries:
     def test_of_a_collective_are_maximum_and_average_over_all_ranks(self) -> None:
         done = measured("allreduce", 2, f"series={us(10, 12, 14)}:{us(20, 10, 30)}", iterations=3)
