@@ -105,6 +105,9 @@ class Session(Protocol):
     def barrier(self) -> None:
         """Wait for all ranks."""
 
+    def settle(self) -> None:
+        """Wait for all ranks, and meanwhile answer what they access in this rank's memory."""
+
     def rest(self) -> None:
         """Wait for all ranks asleep, where waiting long would take a core from other ranks."""
 
@@ -189,6 +192,10 @@ class BaseSession:
 
     def barrier(self) -> None:
         """There is one process."""
+
+    def settle(self) -> None:
+        """Wait as for a barrier."""
+        self.barrier()
 
     def rest(self) -> None:
         """Go on at once."""

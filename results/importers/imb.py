@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from omb_py.results.formats.imb.names import FORMS
+from omb_py.results.formats.imb.names import FORMS, counts_a_block
 from omb_py.results.formats.osu_titles import family
 from omb_py.results.importers.model import (
     INT32,
@@ -227,7 +227,7 @@ def _row(part: _Part, cells: Mapping[str, str]) -> dict[str, Any]:
         "ranks": part.ranks,
         "threads": part.threads,
         "window": part.window,
-        "size_bytes": (whole(cells["size"]) or 0) // (part.threads or 1) if "size" in cells else None,
+        "size_bytes": _size(part, whole(cells["size"]) or 0) if "size" in cells else None,
         "iterations": whole(cells["iterations"]) if "iterations" in cells else None,
         "metric": "bandwidth" if rate else "latency",
         "unit": "MB/s" if rate else "us",
@@ -236,6 +236,13 @@ def _row(part: _Part, cells: Mapping[str, str]) -> dict[str, Any]:
         "parameters": {**part.parameters, **({"group": cells["group"]} if "group" in cells else {})},
         "text_dialect": "omb-7.5",
     }
+
+
+def _size(part: _Part, printed: int) -> int:
+    """Our size of a line: in threads IMB adds up all of theirs, and of a reduce-scatter it counts a block."""
+    if counts_a_block(part.benchmark, part.launch.version):
+        return printed * (part.ranks or 1)
+    return printed // (part.threads or 1)
 
 
 def _op(part: _Part, benchmark: str) -> str | None:

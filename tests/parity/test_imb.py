@@ -42,8 +42,8 @@ def test_ratios_are_of_medians_by_size(folder: Path, capsys: pytest.CaptureFixtu
     code, out, _ = run(folder, capsys, "corandom")
     assert code == 0
     assert [line.split() for line in out.splitlines() if line.startswith("corandom")] == [
-        ["corandom", "1", "115.21", "230.42", "2.000"],
-        ["corandom", "2", "7.75", "7.75", "1.000"],
+        ["corandom", "1", "115.21", "230.42", "2.000", "2.000"],
+        ["corandom", "2", "7.75", "7.75", "1.000", "1.000"],
     ]
     assert "# load " in out and out.rstrip().endswith("layout of the tables: the same")
 

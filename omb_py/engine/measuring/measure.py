@@ -137,7 +137,7 @@ class Sampler:
             samples = self.runner.run(self.stage, self.done, drop + missing)
             if self._window:
                 # a rank whose accesses are still under way may need this one to answer, which Python does not
-                self.session.barrier()
+                self.session.settle()
             self.done += drop + missing
             pieces = {rank: kept[drop:] for rank, kept in samples.items()}
             if self._late is not None:

@@ -178,16 +178,16 @@ class Imb(Printer):
     def row(self, row: Row, request: Request | None = None) -> None:
         """Print the row, after header and title where it is the first. Raises UsageError where IMB has no such one."""
         from omb_py.results.formats.imb import groups, text
-        from omb_py.results.formats.imb.text import Header, closing, form_of, table_of
+        from omb_py.results.formats.imb.text import Header, bytes_of, closing, form_of, table_of
 
         table = groups if self._each_group else text
         form = form_of(row)
         launch = (row["launch_id"], form.part)
         if launch != self._launch:
             self.close()
-            sizes = _sizes(row, request)
+            low, high = (bytes_of(row, size) for size in _sizes(row, request))
             command = " ".join(["omb-py", *sys.argv[1:]])
-            header = Header(form, (form.name,), sizes, row, command, datetime.now())
+            header = Header(form, (form.name,), (low, high), row, command, datetime.now())
             sys.stdout.write(header.text())
             self._launch, self._closing = launch, closing(form)
         if table_of(row) != self._table:

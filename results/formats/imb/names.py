@@ -5,6 +5,7 @@ IMB = Intel MPI Benchmarks 2021.11. The counts are the User Guide's ("Sendrecv":
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -36,6 +37,8 @@ _NON_BLOCKING = (
     "ibcast iallgather iallgatherv ialltoall ialltoallv igather igatherv iscatter iscatterv iallreduce ireduce "
     "ireduce_scatter"
 ).split()
+_OF_BLOCKS: Final = frozenset({"reduce_scatter", "reduce_scatter_block", "ireduce_scatter"})
+_SINCE: Final = 2019
 _ATOMIC: Final = {
     "acc_latency": "Accumulate",
     "get_acc_latency": "Get_accumulate",
@@ -86,3 +89,17 @@ FORMS: Final[Mapping[str, Form]] = {
     "passive_put": Form("Truly_passive_put", "MPI-RMA", "passive"),
 }
 """Our benchmark -> its form in IMB."""
+
+
+def counts_a_block(benchmark: str, version: str | None = None) -> bool:
+    """Whether IMB's ``#bytes`` are those of the block that each rank receives, where ours are those of the vector.
+
+    It is so for reduce-scatters since IMB 2019 (``IMB_reduce_scatter.c``; before, and in its mode ``IMB2018``, the
+    vector was divided).
+
+    Args:
+        benchmark: our name.
+        version: the version of IMB that measured, as ``2021.11`` or ``2018 Update 1``; None for our own rows.
+    """
+    year = re.match(r"\d+", version or "")
+    return benchmark in _OF_BLOCKS and (year is None or int(year[0]) >= _SINCE)

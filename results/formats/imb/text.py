@@ -18,7 +18,7 @@ from omb_py.engine.program.dtypes import DTYPES
 from omb_py.errors import UsageError
 from omb_py.grammar.graphs import dims_create
 from omb_py.grammar.rank_groups import groups_of_row
-from omb_py.results.formats.imb.names import FORMS, Form
+from omb_py.results.formats.imb.names import FORMS, Form, counts_a_block
 
 Row = Mapping[str, Any]
 
@@ -208,7 +208,7 @@ def table_of(row: Row) -> tuple[Any, ...]:
 
 def _launch(tables: Sequence[Sequence[Row]], title: Callable[[Row], str], line: Callable[[Row], str]) -> str:
     first = tables[0][0]
-    sizes = [row.get("size_bytes") or 0 for rows in tables for row in rows]
+    sizes = [bytes_of(row, int(row.get("size_bytes") or 0)) for rows in tables for row in rows]
     names = tuple(dict.fromkeys(form_of(rows[0]).name for rows in tables))
     started = datetime.fromisoformat(str(first["started_at"])) if first.get("started_at") else datetime.now()
     header = Header(form_of(first), names, (min(sizes), max(sizes)), first, "omb-py results export", started)
@@ -269,7 +269,17 @@ def _figures(form: Form, row: Row) -> Iterator[float]:
 
 def _bytes(form: Form, row: Row) -> int:
     """The bytes that are printed: in threads those of all of them together."""
-    return int(row.get("size_bytes") or 0) * (int(row.get("threads") or 1) if form.part == "MT" else 1)
+    size = bytes_of(row, int(row.get("size_bytes") or 0))
+    return size * (int(row.get("threads") or 1) if form.part == "MT" else 1)
+
+
+def bytes_of(row: Row, size: int) -> int:
+    """The bytes that IMB prints for `size` in the benchmark of a row: of a reduce-scatter those of a block."""
+    version = str(row.get("binding_version") or "").removeprefix("IMB ") if row.get("source") == "IMB" else None
+    if not counts_a_block(str(row["benchmark"]), version):
+        return size
+    groups = groups_of_row(row)
+    return size // (len(groups[0]) if groups else int(row["ranks"]))
 
 
 def _imported(row: Row, metrics: Mapping[str, float]) -> list[float]:

@@ -86,6 +86,31 @@ def test_a_time_is_the_largest_and_the_spread_is_over_ranks() -> None:
     assert line({**ROW, "benchmark": "barrier"}).split() == ["50", "4.00", "6.00", "5.00"]
 
 
+@pytest.mark.parametrize("name", ["reduce_scatter", "reduce_scatter_block", "ireduce_scatter"])
+def test_the_bytes_of_a_reduce_scatter_are_those_of_a_block(name: str) -> None:
+    """Each count of IMB's call is #bytes / 4: with 4 ranks a vector of 4096 B is a line of 1024."""
+    row = {**ROW, "benchmark": name, "size_bytes": 4096, "metrics": {"overall": 3.0, "pure": 2.0, "compute": 2.0}}
+    assert line(row).split()[0] == "1024"
+    assert line({**row, "parameters": {"groups": "2x2"}}).split()[0] == "2048"
+
+
+def reduce_scatter(version: str, above: str = "") -> str:
+    columns = "       #bytes #repetitions  t_min[usec]  t_max[usec]  t_avg[usec]\n"
+    return (
+        f"#    Intel(R) MPI Benchmarks {version}, MPI-1 part\n# List of Benchmarks to run:\n\n# Reduce_scatter\n\n"
+        f"#{'-' * 64}\n# Benchmarking Reduce_scatter \n# #processes = 4 \n{above}#{'-' * 64}\n{columns}"
+        "         4096           50         5.43         6.69         6.06\n\n"
+    )
+
+
+@pytest.mark.parametrize(("version", "size"), [("2021.11", 16384), ("2019 Update 6", 16384), ("2018 Update 1", 4096)])
+def test_an_imported_reduce_scatter_has_the_bytes_of_the_vector(version: str, size: int) -> None:
+    parsed = parse(reduce_scatter(version).encode(), Context())
+    (row,) = parsed.tables[0].rows
+    assert row["size_bytes"] == size
+    assert line({**row, "launch_id": "a-0"}).split()[0] == "4096"
+
+
 def test_rates_count_the_messages_of_all_pairs() -> None:
     """Two pairs, 10 messages each in 20 µs: 10^6 messages a second; both ways twice as many."""
     row = {**ROW, "unit": "MB/s", "window": 10, "rank_mean_us": [10.0, 20.0]}
