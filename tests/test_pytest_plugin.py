@@ -134,6 +134,7 @@ def test_the_frame_has_the_columns_of_the_store() -> None:
     assert result.median_us == 2.0
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 def test_the_example_of_the_documentation(pytester) -> None:
     """docs/pytest.md on real ranks, as it stands there."""

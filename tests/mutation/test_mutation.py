@@ -76,6 +76,7 @@ def test_places_of_known_mistakes_are_still_there() -> None:
         ast.parse(mutant.applied(mutant.path.read_bytes()))
 
 
+@pytest.mark.slow
 def test_a_seed_draws_the_same_ones() -> None:
     first = drawn(20, 1)
     assert first == drawn(20, 1) and first != drawn(20, 2) and len(set(first)) == 20
@@ -142,6 +143,7 @@ def test_a_mutant_is_killed_survives_or_says_nothing(toy: tuple[Path, Path]) -> 
     assert row == "| 1 | limit.py:2 | boundary | `<` → `<=` | killed | tests/test_edge.py::test_edge |"
 
 
+@pytest.mark.slow
 def test_the_command_prints_a_table_and_its_verdict(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

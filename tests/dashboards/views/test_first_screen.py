@@ -42,6 +42,7 @@ def test_each_fault_is_named_once_and_nothing_else_is(planted) -> None:
     assert slower.text.split(" is ")[0] == faults.regression and "6 of 30 cells" in slower.text
 
 
+@pytest.mark.slow
 def test_only_the_regression_has_a_colour_on_the_map(planted) -> None:
     _, faults, made = planted
     (view,) = [view for view in made.views if view.kind == "map"]

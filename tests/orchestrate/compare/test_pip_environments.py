@@ -207,6 +207,7 @@ def test_an_interrupted_pip_leaves_nothing(tmp_path) -> None:
     assert not folder.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 def test_two_versions_of_a_library(tmp_path, monkeypatch) -> None:
     """Real MPICH of two versions; skipped where they cannot be fetched."""
