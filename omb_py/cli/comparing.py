@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import click
@@ -10,7 +11,7 @@ import click
 from omb_py.cli.commands.benchmark import request_of_line
 from omb_py.cli.commands.suites import expanded_suite, run_command
 from omb_py.cli.output import check_files, write_report
-from omb_py.cli.stored_cells import skips_as_lines
+from omb_py.cli.stored_cells import skipped
 from omb_py.errors import OK, EnvironmentProblem, UsageError, nearest
 from omb_py.options.request import DEFAULT_STORE
 from omb_py.orchestrate.compare.session import SideRun, against_itself, compare
@@ -80,8 +81,8 @@ def _stored(words: Sequence[str], given: dict[str, Any]) -> Any:
         own = [name for param in click.get_current_context().command.params for name in param.opts]
         raise UsageError(f"no such option {unknown}: {nearest(unknown, [n for n in own if n.startswith('--')])}")
     # Further rounds need fresh launches, and stored sides get none.
-    with skips_as_lines():
-        return compare_stored(words, given["store"] or DEFAULT_STORE, _rules(given, rounds=1))
+    # both sides may come to the same file
+    return compare_stored(words, given["store"] or DEFAULT_STORE, _rules(given, rounds=1), on_skip=cache(skipped))
 
 
 def run_aa(words: Sequence[str], reports: int, **given: Any) -> int:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,6 @@ from omb_py.cli.param_types import Parsed, word
 from omb_py.errors import UsageError
 from omb_py.grammar.values import parse_tags
 from omb_py.results.store.paths import is_store
-from omb_py.results.store.read import SkippedFile
 
 BENCHMARK_FIRST = {"benchmark": "the benchmark"}
 
@@ -57,19 +54,6 @@ def filters(where: tuple[str, ...], arguments: Mapping[str, str] = BENCHMARK_FIR
         if column in values:
             raise UsageError(f"{what} is an argument, not --where {column}=…")
     return values
-
-
-@contextmanager
-def skips_as_lines() -> Iterator[None]:
-    """Print a line for each file that a library function leaves out, where its caller in Python gets a warning."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", SkippedFile)
-        yield
-    for text in dict.fromkeys(str(each.message) for each in caught if issubclass(each.category, SkippedFile)):
-        click.echo(f"omb-py: {text}", err=True)
-    for other in caught:
-        if not issubclass(other.category, SkippedFile):
-            warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)
 
 
 def benchmark_name(command: str, word: str) -> str:

@@ -38,8 +38,8 @@ class Table:
 
     members: tuple[int, ...]
     """Ranks that took part."""
-    passes: int
-    """Passes over all pairs, of all launches together."""
+    shares: Sequence[int]
+    """Passes over all pairs of each launch, one launch after the other."""
     values: dict[str, Floats] = field(default_factory=dict)
     """Metric -> logs of times in µs, shape (passes, pairs); the slower direction for bandwidth. NaN: not measured."""
     directions: dict[str, Floats] = field(default_factory=dict)
@@ -47,8 +47,6 @@ class Table:
     hosts: Sequence[str] = ()
     """Hosts of all ranks of the launch."""
     window_bytes: float = math.nan
-    shares: Sequence[int] = ()
-    """Passes of each launch, one launch after the other; empty if there is one launch."""
 
     @property
     def fresh(self) -> bool:
@@ -60,14 +58,14 @@ class Table:
         """Metric -> logs of times, shape (launches, pairs): of each launch the median; of one launch all passes."""
         if not self.fresh:
             return self.values
-        ends = list(accumulate(self.shares))[:-1]
+        *ends, _ = accumulate(self.shares)
         return {
             metric: np.array([np.median(own, axis=0) for own in np.split(values, ends)])
             for metric, values in self.values.items()
         }
 
     def __post_init__(self) -> None:
-        shape = self.passes, len(self.members) * (len(self.members) - 1) // 2
+        shape = sum(self.shares), len(self.members) * (len(self.members) - 1) // 2
         self.values = {metric: np.full(shape, np.nan) for metric in METRICS}
         self.directions = {direction: np.full(shape, np.nan) for direction in DIRECTIONS}
         self._place = {rank: k for k, rank in enumerate(self.members)}
@@ -202,21 +200,15 @@ def sweep_of(rows: Sequence[Row]) -> Sweep:
 def _table(rows: Sequence[Row]) -> Table:
     """Rebuild a table from its stored rows, which are in the order of launches and passes."""
     hosts: dict[int, str] = {}
-    turns: dict[str, int] = {}
+    turns: dict[tuple[int, str], int] = {}
     for row in rows:
         hosts.update(zip(_pair(row), map(str, row["hosts"]), strict=True))
-        turns.setdefault(row["parameters"]["pass"], len(turns))
+        turns.setdefault(_turn(row), len(turns))
     members = tuple(sorted(hosts))
-    passes = {(int(row["launch_index"]), row["parameters"]["pass"]) for row in rows}
-    of_launches = Counter(launch for launch, _ in passes)
-    table = Table(
-        members,
-        len(turns),
-        hosts=[hosts[rank] for rank in members],
-        shares=[of_launches[launch] for launch in sorted(of_launches)],
-    )
+    shares = list(Counter(launch for launch, _ in turns).values())
+    table = Table(members, shares, hosts=[hosts[rank] for rank in members])
     for row in rows:
-        turn, pair = turns[row["parameters"]["pass"]], (_pair(row),)
+        turn, pair = turns[_turn(row)], (_pair(row),)
         samples = _samples(row["samples_us"])
         if row["benchmark"] == "latency":
             table.latency(turn, pair, samples)
@@ -224,6 +216,11 @@ def _table(rows: Sequence[Row]) -> Table:
             moved = float((row["metrics"] or {}).get("bytes_moved", math.nan))
             table.bandwidth(turn, row["parameters"]["direction"], pair, samples, moved)
     return table
+
+
+def _turn(row: Row) -> tuple[int, str]:
+    """The launch, and its pass."""
+    return int(row["launch_index"]), str(row["parameters"]["pass"])
 
 
 def _pair(row: Row) -> tuple[int, int]:

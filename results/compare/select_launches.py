@@ -9,7 +9,7 @@ from typing import Any
 
 from omb_py.errors import UsageError, nearest
 from omb_py.results.compare.match import COLUMNS, SIDE_TAG, SIDES, Side
-from omb_py.results.store.paths import is_store, pass_over
+from omb_py.results.store.paths import OnSkip, is_store, pass_over
 from omb_py.results.store.provenance import provenance_of
 from omb_py.results.store.read import DATE, TAGS, distinct_tags, load_table, to_rows
 from omb_py.results.store.runs import find_run
@@ -33,7 +33,7 @@ class Launches:
         return len({row["launch_id"] for row in self.rows})
 
 
-def read_side(word: str, store: Path, more: Sequence[str] = ()) -> Launches:
+def read_side(word: str, store: Path, more: Sequence[str] = (), on_skip: OnSkip | None = None) -> Launches:
     """Read the launches of one side.
 
     Args:
@@ -41,25 +41,26 @@ def read_side(word: str, store: Path, more: Sequence[str] = ()) -> Launches:
             or the folder of a store, which means all of its launches.
         store: folder of the store that is searched, unless `word` is a folder.
         more: columns to read beside those that a comparison needs.
+        on_skip: as of :func:`omb_py.results.store.read.load`.
 
     Raises:
         UsageError: the word matches no launch; the text names the nearest word that does.
     """
     if not word:
         raise UsageError("a side is a run, tag=K=V, COLUMN=VALUE or the folder of a store, not an empty word")
-    place, rows = _rows(word, store, more)
+    place, rows = _rows(word, store, on_skip, more)
     if not rows:
         raise UsageError(f"no launch in {str(place)!r} with {word}: {_there(word, place)}")
     return Launches(word, rows, _provenances(place, rows))
 
 
-def read_comparison(word: str, store: Path) -> tuple[Launches, Launches]:
-    """Read both sides of a run that was a comparison itself.
+def read_comparison(word: str, store: Path, on_skip: OnSkip | None = None) -> tuple[Launches, Launches]:
+    """Read both sides of a run that was a comparison itself; `on_skip` is as of :func:`read_side`.
 
     Raises:
         UsageError: the run was no comparison, or `word` is a folder.
     """
-    place, rows = _rows(word, store)
+    place, rows = _rows(word, store, on_skip)
     sides = [[row for row in rows if dict(row["tags"] or {}).get(SIDE_TAG) == side] for side in SIDES]
     if not all(sides) and is_store(word):
         raise UsageError(
@@ -96,7 +97,9 @@ def check_apart(base: Launches, new: Launches) -> None:
             )
 
 
-def _rows(word: str, store: Path, more: Sequence[str] = ()) -> tuple[Path, list[dict[str, Any]]]:
+def _rows(
+    word: str, store: Path, on_skip: OnSkip | None, more: Sequence[str] = ()
+) -> tuple[Path, list[dict[str, Any]]]:
     name, equals, value = word.partition("=")
     if not equals and Path(word).is_file():
         raise UsageError(
@@ -104,24 +107,24 @@ def _rows(word: str, store: Path, more: Sequence[str] = ()) -> tuple[Path, list[
             f"compare tag=file={Path(word).name}"
         )
     if not equals and ("/" in word or is_store(word)):
-        return Path(word), _load(Path(word), more)
+        return Path(word), _load(Path(word), on_skip, more)
     if not store.is_dir():
         raise UsageError(f"no store at {str(store)!r}: measure first, or name it with --store DIR")
     if not equals:
-        return store, _load(store, more, run_id=find_run(store, word, on_skip=pass_over))
+        return store, _load(store, on_skip, more, run_id=find_run(store, word, on_skip=pass_over))
     if not value:
         raise UsageError(f"{word!r} has no value: write {name}=VALUE, or tag=K=V")
     if name != TAG:
-        return store, _load(store, more, **{name: value})
+        return store, _load(store, on_skip, more, **{name: value})
     key, equals, value = value.partition("=")
     if not equals:
         raise UsageError(f"{word!r} is not tag=K=V, as tag={key or 'cluster'}=VALUE")
-    return store, _load(store, more, tags={key: value})
+    return store, _load(store, on_skip, more, tags={key: value})
 
 
-def _load(store: Path, more: Sequence[str] = (), **filters: Any) -> list[dict[str, Any]]:
+def _load(store: Path, on_skip: OnSkip | None, more: Sequence[str] = (), **filters: Any) -> list[dict[str, Any]]:
     columns = dict.fromkeys((*COLUMNS, DATE, *more))
-    return to_rows(load_table(store, columns=tuple(columns), **filters))
+    return to_rows(load_table(store, columns=tuple(columns), on_skip=on_skip, **filters))
 
 
 def _there(word: str, place: Path) -> str:

@@ -15,7 +15,7 @@ from typing import Final
 
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
-from omb_py.engine.program.concurrent_groups import divided
+from omb_py.engine.program.concurrent_groups import own_group
 from omb_py.engine.program.language import (
     Body,
     Buffer,
@@ -100,8 +100,7 @@ def with_sync(benchmark: Benchmark) -> Benchmark:
     original = benchmark.program
 
     def program(world: World, cell: Cell) -> Program:
-        members = next((group for group in divided(cell, world.size, world.hosts) if world.rank in group), ())
-        return synchronised(original(world, cell), world, cell.process_sync, members)
+        return synchronised(original(world, cell), world, cell.process_sync, own_group(world, cell))
 
     return replace(benchmark, program=program)
 

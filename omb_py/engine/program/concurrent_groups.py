@@ -28,6 +28,13 @@ def divided(cell: Cell, ranks: int, hosts: Sequence[str] = ()) -> Groups:
     return groups_of_ranks(cell.groups, ranks, hosts)
 
 
+def own_group(world: World, cell: Cell) -> Sequence[int]:
+    """The ranks of the group of this rank; all ranks without ``--groups``. Raises UsageError."""
+    if not cell.groups:
+        return range(world.size)
+    return next(group for group in divided(cell, world.size, world.hosts) if world.rank in group)
+
+
 def timed_ranks(benchmark: Benchmark, cell: Cell, ranks: int, hosts: Sequence[str]) -> tuple[int, ...]:
     """The ranks whose samples count, in order: those that count in each group."""
     if not cell.groups:
@@ -46,8 +53,7 @@ def grouped(benchmark: Benchmark) -> Benchmark:
     def program(world: World, cell: Cell) -> Program:
         if not cell.groups:
             return original(world, cell)
-        groups = divided(cell, world.size, world.hosts)
-        mine = next(group for group in groups if world.rank in group)
+        mine = tuple(own_group(world, cell))
         if not benchmark.ranks.admits(len(mine)):
             raise UsageError(f"{benchmark.name} needs {benchmark.ranks.text} in a group, not {len(mine)}")
         hosts = tuple(world.hosts[rank] for rank in mine) if world.hosts else ()

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any
 
 from omb_py.backends.registry import capabilities, capabilities_of, in_process
@@ -50,11 +50,12 @@ class Design:
     rounds: str = "parallel"
 
     @property
-    def shares(self) -> list[int]:
-        """Passes of each launch; the first launches have one more where they do not divide evenly."""
+    def turns(self) -> list[range]:
+        """Numbers of the passes of each launch; the first launches have one more where they do not divide evenly."""
         launches = min(self.launches, self.passes)
         fewest, more = divmod(self.passes, launches)
-        return [fewest + (launch < more) for launch in range(launches)]
+        ends = accumulate((fewest + (launch < more) for launch in range(launches)), initial=0)
+        return [range(start, end) for start, end in pairwise(ends)]
 
 
 def sweep(request: Request, design: Design) -> Sweep:
@@ -196,12 +197,12 @@ def cells_of(
 
 def _measured(run: Run, request: Request, design: Design, members: tuple[int, ...], part: str) -> Table:
     """Make the launches of a sweep, or of its repeat. Raises LaunchFailed, with the hosts that do not answer."""
-    table = Table(members, design.passes, shares=design.shares)
+    of_launches = design.turns
+    table = Table(members, [len(turns) for turns in of_launches])
     run.request = replace(run.request, tags={**request.tags, PART_TAG: part})
     run.on_round = partial(_take, table)
-    for launch, (end, passes) in enumerate(zip(accumulate(design.shares), design.shares, strict=True)):
-        number = PARTS.index(part) * len(design.shares) + launch
-        turns = range(end - passes, end)
+    for launch, turns in enumerate(of_launches):
+        number = PARTS.index(part) * len(of_launches) + launch
         _launch(run, request, cells_of(request, design, members, run.seed + number, turns), number)
     if not table.complete:
         raise EnvironmentProblem("some pairs were not measured: run it again, and report this")

@@ -13,6 +13,7 @@ from omb_py.results.compare.match import alpha_of, is_bounded, rounds_of
 from omb_py.results.compare.report import Report, report_of
 from omb_py.results.compare.select_launches import check_apart, read_comparison, read_side
 from omb_py.results.statistics.sides.combined_rounds import MOST_ROUNDS
+from omb_py.results.store.paths import OnSkip
 
 
 def declared_rules(delta: float, tail_delta: float, rounds: int) -> Rules:
@@ -30,19 +31,20 @@ def declared_rules(delta: float, tail_delta: float, rounds: int) -> Rules:
     return Rules(delta=delta, tail_delta=tail_delta, rounds=rounds)
 
 
-def compare_stored(names: Sequence[str], store: Path, rules: Rules) -> Report:
+def compare_stored(names: Sequence[str], store: Path, rules: Rules, on_skip: OnSkip | None = None) -> Report:
     """Compare stored launches.
 
     Args:
         names: BASE and NEW, or the run of a comparison that measured both.
         store: folder of the launches, unless a name is the folder of another store.
         rules: rules with one round; a run of a comparison has the rounds that it made.
+        on_skip: as of :func:`omb_py.results.store.read.load`.
 
     Raises:
         UsageError: there are no such launches, there are no names or more than two, or nothing can be compared.
     """
     if len(names) == 1:
-        base, new = read_comparison(names[0], store)
+        base, new = read_comparison(names[0], store, on_skip)
         rows = [*base.rows, *new.rows]
         rules = replace(
             rules,
@@ -51,7 +53,7 @@ def compare_stored(names: Sequence[str], store: Path, rules: Rules) -> Report:
             alpha=alpha_of(rows, rules.alpha),
         )
     elif len(names) == 2:
-        base, new = (read_side(name, store) for name in names)
+        base, new = (read_side(name, store, on_skip=on_skip) for name in names)
         check_apart(base, new)
     else:
         raise UsageError(

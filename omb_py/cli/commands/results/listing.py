@@ -190,8 +190,8 @@ def run_export(
 ) -> int:
     """Write rows to stdout or a file."""
     place = _store(store)
-    named = {"run_id": "the run"} if set(runs) - {ALL} else {}
-    rows = _rows(place, runs, filters(where, named))
+    chosen = () if ALL in runs else runs
+    rows = _rows(place, chosen, filters(where, {"run_id": "the run"} if chosen else {}))
     text = export(rows, form or _by_ending(output), provenance_of(place))
     if not rows:
         click.echo(f"omb-py: no row of {place} matches: look at omb-py results list", err=True)
@@ -209,7 +209,7 @@ def _by_ending(output: Path | None) -> str:
 
 def _rows(store: Path, which: Sequence[str], filters: Mapping[str, str]) -> list[dict[str, Any]]:
     wanted: dict[str, Any] = dict(filters)
-    if which and ALL not in which:
+    if which:
         wanted["run_id"] = [find_run(store, name, on_skip=lambda path, why: None) for name in which]
     return to_rows(load_table(store, on_skip=skipped, **wanted))
 

@@ -94,11 +94,11 @@ def test_the_bytes_of_a_reduce_scatter_are_those_of_a_block(name: str) -> None:
     assert line({**row, "parameters": {"groups": "2x2"}}).split()[0] == "2048"
 
 
-def reduce_scatter(version: str, above: str = "") -> str:
+def reduce_scatter(version: str) -> str:
     columns = "       #bytes #repetitions  t_min[usec]  t_max[usec]  t_avg[usec]\n"
     return (
         f"#    Intel(R) MPI Benchmarks {version}, MPI-1 part\n# List of Benchmarks to run:\n\n# Reduce_scatter\n\n"
-        f"#{'-' * 64}\n# Benchmarking Reduce_scatter \n# #processes = 4 \n{above}#{'-' * 64}\n{columns}"
+        f"#{'-' * 64}\n# Benchmarking Reduce_scatter \n# #processes = 4 \n#{'-' * 64}\n{columns}"
         "         4096           50         5.43         6.69         6.06\n\n"
     )
 
