@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Sequence
+from typing import TextIO
 
 from omb_py.cli.early_signals import as_interrupts
 from omb_py.cli.stdout import discard_output, failure, open_what_is_closed, survive_a_closed_pipe
@@ -46,7 +48,8 @@ def main(args: Sequence[str] | None = None) -> int:
 def _run(words: list[str]) -> int:
     debug = "--debug" in words[: words.index("--")] if "--" in words else "--debug" in words
     try:
-        with as_interrupts(os.environ):
+        with as_interrupts(os.environ), warnings.catch_warnings():
+            warnings.showwarning = _warn
             from omb_py.cli.app import invoke
 
             return invoke(words)
@@ -66,6 +69,20 @@ def _run(words: list[str]) -> int:
     except Exception as error:  # a bug ends in one line too
         hint = "" if debug else ": this is a bug in omb-py; use --debug for the traceback"
         return _fail(f"{type(error).__name__}: {error}{hint}", ENVIRONMENT, debug)
+
+
+def _warn(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Show a warning of omb-py, such as a damaged file of the store, as a line without the place in the source."""
+    own = category.__module__.partition(".")[0] == "omb_py"
+    text = f"omb-py: {message}\n" if own else warnings.formatwarning(message, category, filename, lineno, line)
+    sys.stderr.write(text)
 
 
 def _leave(code: int) -> int:

@@ -6,15 +6,15 @@ Derived in docs/statistics.md, Acceptance.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from omb_py.results.formats.units import counted, share_text
 from omb_py.results.statistics import guarded_mean, order_statistics
 from omb_py.results.statistics.guarded_mean import CORRELATION
 from omb_py.results.statistics.nights import nights_to_decide, one_more_night, spread_of
 from omb_py.results.statistics.order_statistics import (
-    MOST_NEEDED,
     allowed_counts,
     fewest_launches,
     launches_to_decide,
@@ -22,7 +22,12 @@ from omb_py.results.statistics.order_statistics import (
 )
 from omb_py.results.statistics.sequential import Decision, Rule, Word
 from omb_py.results.statistics.sequential import decide as decide_by_mean
-from omb_py.results.statistics.t_test import Estimate, quantile
+from omb_py.results.statistics.t_test import Estimate
+
+TWO_SIDED = 3 / 8
+"""Share of the launches that either side of a bound has at least, where they may be of two modes."""
+MOST_FOR_MEAN = 200
+"""Most launches of which it is said that their mean would decide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +56,16 @@ class Launches:
     """Turns a log cost into the number that is shown."""
     correlation: float = CORRELATION
     """Of a launch with the one before, over all cells of the report; less than this counts as this."""
+    two_sided: int = 0
+    """Bounds of the report that have launches on either side (:attr:`has_two_sides`)."""
 
     def answer(self, rule: Rule, questions: int, looks: tuple[int, ...]) -> Answer:
         """Judge the bound.
 
         PASS when so few launches are beyond the limit that their median is within it, whatever their distribution. FAIL
-        when so few are within it that their median is beyond, and the mean is too (:mod:`.guarded_mean`), by a t test
-        corrected for the number of questions.
+        when so few are within it that their median is beyond, and the mean is too (:mod:`.guarded_mean`), corrected for
+        the number of questions. The count is corrected for those that show two modes: each of these may have all of its
+        launches in one of them by chance.
 
         Args:
             rule: the declared rule.
@@ -66,20 +74,25 @@ class Launches:
         """
         ordered, n = sorted(self.costs), len(self.costs)
         alpha = 1 - rule.confidence
-        allowed = allowed_counts(looks, max(rule.rounds, len(looks)), alpha, self._stays)[-1]
-        beyond = sum(cost > self.limit for cost in ordered)
-        pessimistic = ordered[n - 1 - allowed] if 0 <= allowed < n else math.inf
-        optimistic = ordered[allowed] if 0 <= allowed < n else -math.inf
+        to_pass, to_fail = (
+            allowed_counts(looks, max(rule.rounds, len(looks)), alpha / verdicts, self._stays)[-1]
+            for verdicts in (1, max(1, self.two_sided))
+        )
+        beyond = self._beyond
+        pessimistic = ordered[n - 1 - to_pass] if 0 <= to_pass < n else math.inf
+        optimistic = ordered[to_fail] if 0 <= to_fail < n else -math.inf
         mean = guarded_mean.distance(self.costs, self.limit, self.correlation)
-        margin = quantile(1 - rule.spent / max(1, questions), mean.freedom) * mean.error if mean.freedom else math.inf
+        margin = mean.margin(rule.spent / max(1, questions))
         if self._alike and beyond and n < fewest_launches(alpha / max(1, questions), self._stays):
             margin = math.inf  # no spread is known: the count alone carries the correction
-        optimistic = min(optimistic, self.limit + mean.difference - margin)
+        optimistic = min(optimistic, self.limit + mean.mean - margin)
         word: Word = "PASS" if pessimistic <= self.limit else "FAIL" if optimistic > self.limit else "MARGINAL"
         share = share_bound(beyond, n, rule.confidence)
         count = f"{beyond} of {counted(n, 'launch')} beyond"
         if self.correlation > CORRELATION:
             count += f"; launches may resemble the one before (correlation {self.correlation:.2f}), so it takes more"
+        if 2 * beyond > n and self.two_sided > 1:
+            count += f"; {self.two_sided} bounds have launches on either side, so a FAIL takes more"
         sure = f"{share_text(rule.confidence)} sure"
         evidence = {
             "PASS": f"median within the bound, {sure}; {count} (at most {_percent(share)} are)",
@@ -90,21 +103,29 @@ class Launches:
 
     def missing(self, rule: Rule, questions: int) -> str:
         """Say how many launches would decide, if the same share of them were beyond the limit."""
-        alpha = rule.spent
-        beyond = sum(cost > self.limit for cost in self.costs)
-        n = len(self.costs)
-        fewer = min(beyond, n - beyond)
-        needed = launches_to_decide(fewer, n, alpha, self._stays)
+        beyond, n = self._beyond, len(self.costs)
+        failing = 2 * beyond > n
+        level = rule.spent / (max(1, self.two_sided) if failing else 1)
+        needed = launches_to_decide(min(beyond, n - beyond), n, level, self._stays)
         if needed is None:
             return "no number of launches decides: half of them are beyond the bound"
-        if 2 * beyond > n:  # FAIL needs the mean, too
+        if failing:  # it needs the mean, too
             if self._alike:
                 needed = fewest_launches((1 - rule.confidence) / max(1, questions), self._stays)
                 return f"its launches are all alike, so their spread is unknown: about {needed} launches would decide"
-            needed = self._until_mean(max(needed, 4), alpha / max(1, questions))
+            needed = self._until_mean(needed, rule.spent / max(1, questions))
             if needed is None:
-                return f"launches differ too much: over {MOST_NEEDED} would be needed"
+                return f"launches differ too much: over {MOST_FOR_MEAN} would be needed"
         return f"about {needed} launches would decide" if needed > n else "one more round would decide"
+
+    @property
+    def has_two_sides(self) -> bool:
+        """Whether its launches may be of two modes, one on each side of the bound, that are about equally frequent."""
+        return min(self._beyond, len(self.costs) - self._beyond) >= TWO_SIDED * len(self.costs)
+
+    @property
+    def _beyond(self) -> int:
+        return sum(cost > self.limit for cost in self.costs)
 
     @property
     def _stays(self) -> float:
@@ -117,12 +138,10 @@ class Launches:
 
     def _until_mean(self, least: int, alpha: float) -> int | None:
         """Fewest launches, from `least` on, that show by this spread that the mean is beyond the limit."""
-        estimate = guarded_mean.clipped(self.costs, self.limit)
-        for launches in range(least, MOST_NEEDED + 1):
-            mean = guarded_mean.widened(estimate, launches, self.correlation)
-            if mean.freedom and quantile(1 - alpha, mean.freedom) * mean.error < mean.difference:
-                return launches
-        return None
+        now = guarded_mean.distance(self.costs, self.limit, self.correlation)
+        numbers = range(max(least, guarded_mean.FEWEST), MOST_FOR_MEAN + 1)
+        place = bisect_left(numbers, True, key=lambda n: replace(now, launches=n).p_beyond < alpha)
+        return numbers[place] if place < len(numbers) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,14 +101,24 @@ class CannotJudge(Exception):
 
 def correlation_of(cases: Iterable[Case], evidence: Evidence) -> float:
     """Estimate how much launches may resemble the one before, from all cases whose launches are counted."""
-    series = []
+    return pooled_correlation(question.costs for question in _counted(cases, evidence))
+
+
+def two_sided_of(cases: Iterable[Case], evidence: Evidence) -> int:
+    """Count the cases that have launches on either side of their bound (:attr:`.decision.Launches.has_two_sides`)."""
+    return sum(question.has_two_sides for question in _counted(cases, evidence))
+
+
+def _counted(cases: Iterable[Case], evidence: Evidence) -> list[Launches]:
+    """The first bound of each case whose launches are counted."""
+    bounds = []
     for case in cases:
         try:
             questions, _, _ = _ASK[case.criterion.source](case, evidence)
         except CannotJudge:
             continue
-        series += [question.costs for question in questions[:1] if isinstance(question, Launches)]
-    return pooled_correlation(series)
+        bounds += [question for question in questions[:1] if isinstance(question, Launches)]
+    return bounds
 
 
 def judge(
@@ -118,6 +128,7 @@ def judge(
     questions: int,
     before: Verdict | None = None,
     correlation: float = CORRELATION,
+    two_sided: int = 0,
 ) -> Verdict:
     """Judge one case by all launches so far; ERROR, with the reason, where something is missing.
 
@@ -128,6 +139,7 @@ def judge(
         questions: number of cases in the report.
         before: the verdict after the previous round; its rounds are kept.
         correlation: of launches with the one before (:func:`correlation_of`).
+        two_sided: number of cases with launches on either side of their bound (:func:`two_sided_of`).
     """
     rounds = before.rounds if before else ()
     try:
@@ -137,7 +149,8 @@ def judge(
     except CannotJudge as why:
         return Verdict(case, "ERROR", rounds=rounds, note=str(why))
     looks = (*(judged.launches for judged in rounds), len(values))
-    asked = [replace(q, correlation=correlation) if isinstance(q, Launches) else q for q in questions_asked]
+    known = {"correlation": correlation, "two_sided": two_sided}
+    asked = [replace(q, **known) if isinstance(q, Launches) else q for q in questions_asked]
     answers = [(question, question.answer(rule, questions, looks)) for question in asked]
     word = worst(answer.decision.word for _, answer in answers)
     question, answer = next(pair for pair in answers if pair[1].decision.word == word)

@@ -19,7 +19,7 @@ from omb_py.results.statistics import guarded_mean
 from omb_py.results.statistics.dependence import pooled_correlation
 from omb_py.results.statistics.multiple_testing import holm
 from omb_py.results.statistics.order_statistics import INDEPENDENT, count_tail, fewest_launches, median
-from omb_py.results.statistics.sequential import GUIDELINE, evenly, last_answers, p_above, p_below
+from omb_py.results.statistics.sequential import GUIDELINE, evenly, last_answers
 from omb_py.results.statistics.t_test import ratio_of
 
 Row = Mapping[str, Any]
@@ -29,9 +29,8 @@ WORDS: tuple[Verdict, ...] = ("WRONG", "VIOLATED", "UNCLEAR", "HOLDS")
 FAMILY = "guideline"
 """Family of the rows of guidelines (:attr:`omb_py.engine.program.benchmark.Benchmark.family`)."""
 SIDES = ("left", "right")
-_CAUTION = 0.3
-"""Standard errors that are added to the correlation of launches. With more, few cells that are violated ten thousand
-times over would stay UNCLEAR where their launches resemble each other by chance."""
+_CAUTION = 2.0
+"""Standard errors that are added to the correlation of launches, since a report of one cell shows it badly."""
 _SHOWN = 0.90
 """Confidence level of the interval of the ratio that is shown."""
 ROUND_TAG = tags.GUIDELINE_ROUND
@@ -185,8 +184,8 @@ def judge(pairs: Sequence[Pair], rules: Rules, place: Round = (1, 1)) -> list[Ju
     beyond = [sum(value > limit for value in values) for values in logs]
     correlation = pooled_correlation(logs, _CAUTION)
     means = [guarded_mean.distance(values, limit, correlation) for values in logs]
-    ps = [_p(p_above(mean, 0.0), v, len(v) - over) for mean, v, over in zip(means, logs, beyond, strict=True)]
-    kept_ps = [_p(p_below(mean, 0.0), v, over) for mean, v, over in zip(means, logs, beyond, strict=True)]
+    ps = [_p(mean.p_beyond, v, len(v) - over) for mean, v, over in zip(means, logs, beyond, strict=True)]
+    kept_ps = [_p(mean.p_within, v, over) for mean, v, over in zip(means, logs, beyond, strict=True)]
     right = [k for k, pair in enumerate(pairs) if not pair.wrong]
     adjusted = dict(zip(right, holm([ps[k] for k in right]), strict=True))
     kept = dict(zip(right, holm([kept_ps[k] for k in right]), strict=True))

@@ -17,8 +17,6 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeVar
 
-import scipy
-
 from omb_py.results.statistics.t_test import Estimate, quantile
 
 Round = TypeVar("Round")
@@ -91,24 +89,6 @@ def last_answers(
         answers |= of_round
         closed |= {question for question, answer in of_round.items() if not stays_open(answer)}
     return answers
-
-
-def p_above(estimate: Estimate, limit: float) -> float:
-    """One-sided p-value of "the true value is at most `limit`"; 1 where the spread is unknown."""
-    return _tail(estimate, estimate.difference - limit)
-
-
-def p_below(estimate: Estimate, limit: float) -> float:
-    """One-sided p-value of "the true value is at least `limit`"; 1 where the spread is unknown."""
-    return _tail(estimate, limit - estimate.difference)
-
-
-def _tail(estimate: Estimate, over: float) -> float:
-    if estimate.freedom <= 0:
-        return 1.0
-    if estimate.error == 0:
-        return 0.0 if over > 0 else 1.0
-    return float(scipy.special.stdtr(estimate.freedom, -over / estimate.error))
 
 
 Word = Literal["PASS", "FAIL", "MARGINAL", "ERROR"]

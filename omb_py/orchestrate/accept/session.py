@@ -60,6 +60,7 @@ from omb_py.results.accept.judge import (
     has_baseline,
     incomparable,
     judge,
+    two_sided_of,
 )
 from omb_py.results.accept.report import Checked, Incident, Verdicts
 from omb_py.results.compare.report import fields_text
@@ -502,10 +503,10 @@ class _Acceptance:
             if number == 1:
                 self._check_nodes()
                 self._check_comparable()
-            correlation = correlation_of(self.cases, self.evidence)
+            of_all = correlation_of(self.cases, self.evidence), two_sided_of(self.cases, self.evidence)
             for k in left:
                 before = verdicts.get(k)
-                verdicts[k] = judge(self.cases[k], self.evidence, rule, len(self.cases), before, correlation)
+                verdicts[k] = judge(self.cases[k], self.evidence, rule, len(self.cases), before, *of_all)
             left = [k for k in left if gains_by_launches(verdicts[k]) and self.cases[k].cell not in self.given_up]
             if not left:
                 break

@@ -1,7 +1,7 @@
 """How often a report on guidelines says VIOLATED or HOLDS where it must not, for launches of many kinds.
 
 ``python -m tests.bench.error_rates.guidelines [KIND]`` prints the tables of docs/statistics.md, or the rows of the kinds of
-launches whose name begins so: seeded, the same everywhere.
+launches whose name begins so; ``… guidelines few`` prints the power in reports of few cells. Seeded, the same everywhere.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ from omb_py.orchestrate.checks.guidelines import launches_for
 from omb_py.results.checks.guidelines import Pair, Rules, judge
 from omb_py.results.statistics.sequential import GUIDELINE
 from tests.bench.error_rates.accept import rate
-from tests.bench.error_rates.launch_effects import EFFECTS, Draw, bimodal
+from tests.bench.error_rates.launch_effects import EFFECTS, Draw, bimodal, halves
 
-REPORTS: Mapping[int, int] = {1: 1000, 10: 200, 195: 25, 1000: 5}
+REPORTS: Mapping[int, int] = {1: 4000, 10: 400, 195: 50, 1000: 5}
 """Cells of a report -> reports that are drawn."""
 KINDS: Mapping[str, Draw] = {
     **EFFECTS,
     "45 % twice as slow": bimodal(0.45, 2.0),
     "45 % twice as fast": bimodal(0.45, 0.5),
+    "50 % twice as slow": halves,
 }
 
 
@@ -68,7 +69,26 @@ def _pairs(logs: np.ndarray) -> list[Pair]:
     return [Pair(f"gl{k}", "", 8, row, (1.0,) * len(row)) for k, row in enumerate(left)]
 
 
+def few() -> None:
+    """Print the power in reports of few cells, which show badly whether launches resemble each other."""
+    print("| normal launches | of one cell: HOLDS at 1.0, VIOLATED at 1.2 | of three | of ten |\n|---|---|---|---|")
+    for spread in (0.02, 0.05):
+        shares = []
+        for cells in (1, 3, 10):
+            words = [words_at(_normal(spread), ratio, 300 // cells, cells) for ratio in (1.0, 1.2)]
+            counted = 300 // cells * cells
+            shares.append(f"{words[0][0] / counted:.0%}, {words[1][1] / counted:.0%}")
+        print(f"| spread {spread:.0%} | {' | '.join(shares)} |", flush=True)
+
+
+def _normal(spread: float) -> Draw:
+    return lambda rng, series, launches: rng.normal(0, spread, (series, launches))
+
+
 def main(only: str = "") -> None:
+    if only == "few":
+        few()
+        return
     effects = {name: draw for name, draw in KINDS.items() if name.startswith(only)}
     print(
         "| launches, the median ratio at the limit | "
@@ -76,6 +96,7 @@ def main(only: str = "") -> None:
         + " |"
     )
     print("|---|" + "---|" * len(REPORTS))
+    print(f"| promised |{' 1 %, 1 % |' * len(REPORTS)}")
     for name, draw in effects.items():
         shares = []
         for cells, reports in REPORTS.items():
@@ -86,6 +107,9 @@ def main(only: str = "") -> None:
     for name, draw in effects.items():
         words = [words_at(draw, ratio, 20)[ratio > 1.1] for ratio in (1.0, 1.2, 1.5)]
         print(f"| {name} | {' | '.join(rate(count, 200) for count in words)} |", flush=True)
+    if not only:
+        print()
+        few()
 
 
 if __name__ == "__main__":

@@ -47,6 +47,11 @@ def bimodal(share: float, factor: float) -> Draw:
     return draw
 
 
+def halves(rng: np.random.Generator, series: int, launches: int) -> Floats:
+    """Launches of which each second one takes twice as long, by a coin; 0 is half way, so no launch is near it."""
+    return normal(rng, series, launches) + math.log(2) * ((rng.random((series, launches)) < 0.5) - 0.5)
+
+
 def autoregressive(correlation: float) -> Draw:
     """Make normal launches of which each knows of the one before."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 
 import junitparser
@@ -127,3 +128,16 @@ def test_a_wrong_entry_is_named_before_the_missing_criterion(suite: Path, capsys
     err = capsys.readouterr().err
     assert "benchmark 'latenc' is unknown: did you mean latency?" in err and "mine.toml:" in err
     assert "criterion" not in err
+
+
+def test_a_damaged_file_of_the_baseline_is_one_line(suite: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    suite.write_text(HEAD + ENTRY + criterion('benchmark = "latency"\nbaseline = "10 %"'))
+    for night in range(2):
+        assert main(["run", "mine.toml", "--quiet", "--store", "nights", "--tag", f"night={night}"]) == 0
+    (Path("nights") / "junk.parquet").write_bytes(b"no Parquet")
+    capsys.readouterr()
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        main(["accept", "mine.toml", "--quiet", "--baseline", "nights"])
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("omb-py: skipped nights/junk.parquet: not a readable Parquet file")

@@ -9,7 +9,7 @@ from tests.bench.error_rates.accept import CONTRACTS, QUESTIONS, failed, passed
 from tests.bench.error_rates.launch_effects import NIGHTS
 
 PROMISED = 0.05
-KINDS = ("10 % twice as slow", "AR(1), 0.5", "AR(1), 0.9", NIGHTS)
+KINDS = ("10 % twice as slow", "50 % twice as slow", "AR(1), 0.5", "AR(1), 0.9", NIGHTS)
 
 
 def most(reports: int) -> int:

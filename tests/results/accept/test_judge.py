@@ -7,7 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.results.accept.criteria import SOURCES, Case, Range
-from omb_py.results.accept.judge import Evidence, close, correlation_of, gains_by_launches, incomparable, judge
+from omb_py.results.accept.judge import (
+    Evidence,
+    close,
+    correlation_of,
+    gains_by_launches,
+    incomparable,
+    judge,
+    two_sided_of,
+)
 from omb_py.results.statistics.sequential import Rule
 from tests.support.accepting import add, case, evidence, row
 
@@ -49,6 +57,22 @@ def test_launches_that_resemble_the_one_before_decide_later() -> None:
     assert careful.evidence == said
     assert judge(made, evidence(*rising * 4), RULE, 1, correlation=0.9).word == "PASS"
     assert judge(made, found, RULE, 1, correlation=0.3) == judge(made, found, RULE, 1)
+
+
+def test_bounds_with_launches_on_either_side_make_a_fail_take_more() -> None:
+    """Each of them may have all of its launches in its slow mode by chance."""
+    halves, made = evidence(*[5.0, 20.0] * 4), case()
+    assert two_sided_of([made] * 7 + [case("baseline")], halves) == 7
+    assert two_sided_of([made], evidence(*[5.0] * 3, *[20.0] * 5)) == 1
+    assert two_sided_of([made], evidence(*[5.0] * 2, *[20.0] * 6)) == 0
+    slow = [12.0, 12.1, 11.9, 12.0, 12.1, 11.9, 12.0, 12.1]
+    assert judge(made, evidence(*slow), RULE, 33, two_sided=1).word == "FAIL"
+    later = judge(made, evidence(*slow), RULE, 33, two_sided=7)
+    assert later.word == "MARGINAL"
+    assert later.evidence == "8 of 8 launches beyond; 7 bounds have launches on either side, so a FAIL takes more"
+    assert later.missing == "about 16 launches would decide"
+    assert judge(made, evidence(*slow * 2), RULE, 33, before=later, two_sided=7).word == "FAIL"
+    assert judge(made, evidence(*[8.0, 8.1] * 4), RULE, 33, two_sided=7).word == "PASS", "a PASS is not corrected"
 
 
 def test_a_range_has_two_ends() -> None:

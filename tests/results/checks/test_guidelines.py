@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -18,13 +18,9 @@ from omb_py.results.checks import guidelines
 from omb_py.results.checks.guidelines import Pair, Rules, by_round, decide, judge, pairs_of, spent
 from omb_py.results.checks.tuning_hints import advice
 from omb_py.results.formats.writers import to_json, to_junit, to_markdown
-from omb_py.results.statistics.sequential import p_above, p_below
-from omb_py.results.statistics.t_test import paired
 from tests.bench.error_rates.launch_effects import autoregressive
 from tests.bench.error_rates.launch_effects import bimodal as mixture
 from tests.support.jenkins import violations
-
-times = st.floats(0.5, 500).map(lambda x: round(x, 6))
 
 
 def pair(ratio: float, launches: int = 10, spread: float = 0.02, seed: int = 1, **more: Any) -> Pair:
@@ -48,16 +44,6 @@ def row(launch: int, side: str, us: float, **more: Any) -> dict[str, Any]:
         "parameters": {"side": side, "guideline": "bcast ≤ scatter + allgather"},
     }
     return {**usual, **more}
-
-
-@given(st.lists(st.tuples(times, times), min_size=2, max_size=20), st.floats(0.01, 0.5))
-def test_the_test_is_scipys(launches: list[tuple[float, float]], delta: float) -> None:
-    logs = np.log(launches)
-    difference = logs[:, 0] - logs[:, 1]
-    assume(np.std(difference) > 1e-3)
-    found = p_above(paired(list(logs[:, 1]), list(logs[:, 0])), math.log1p(delta))
-    known = stats.ttest_1samp(difference, math.log1p(delta), alternative="greater").pvalue
-    assert found == pytest.approx(known, rel=1e-6, abs=1e-12)
 
 
 def test_verdicts() -> None:
@@ -146,9 +132,9 @@ def test_as_many_launches_as_the_cells_need_show_that_all_hold() -> None:
 
 
 def test_one_slow_launch_does_not_hide_a_violation() -> None:
-    slow = Pair("gl5_x", "", 8, (*(15.0 + 0.1 * (k % 3) for k in range(11)), 300.0), (10.0,) * 12)
+    slow = Pair("gl5_x", "", 8, (*(15.0 + 0.1 * (k % 3) for k in range(23)), 300.0), (10.0,) * 24)
     (said,) = judge([slow], Rules())
-    assert (said.verdict, said.beyond, said.launches) == ("VIOLATED", 12, 12) and said.ratio == pytest.approx(1.51)
+    assert (said.verdict, said.beyond, said.launches) == ("VIOLATED", 24, 24) and said.ratio == pytest.approx(1.51)
 
 
 def test_so_few_launches_say_that_they_are_few() -> None:
@@ -179,14 +165,6 @@ def test_a_family_at_the_limit_is_seldom_called_violated() -> None:
     assert alarms <= stats.binom.ppf(0.999, 200, 0.01)
 
 
-@given(st.floats(0.5, 2.0), st.floats(0.01, 0.5), st.integers(2, 12))
-def test_the_two_sides_of_a_limit_are_tested_alike(ratio: float, delta: float, launches: int) -> None:
-    draw = np.random.default_rng(3).normal(math.log(ratio), 0.05, launches)
-    estimate = paired([0.0] * launches, list(draw))
-    limit = math.log1p(delta)
-    assert p_above(estimate, limit) + p_below(estimate, limit) == pytest.approx(1)
-
-
 @pytest.mark.parametrize("rounds", [1, 2, 3, 5])
 def test_rounds_share_what_may_be_spent(rounds: int) -> None:
     each = [spent(0.01, (number, rounds)) for number in range(1, rounds + 1)]
@@ -196,12 +174,20 @@ def test_rounds_share_what_may_be_spent(rounds: int) -> None:
 
 def test_fresh_launches_decide() -> None:
     """Slow in the first launches alone is not violated; the launches of later rounds say it, and only those."""
-    slow, fine = pair(1.5), pair(1.0, launches=10, seed=2)
+    slow, fine = pair(1.5), pair(1.0, launches=16, seed=2)
     assert [one.verdict for one in decide({(1, 3): [slow]}, Rules())] == ["UNCLEAR"]
     (chance,) = decide({(1, 3): [slow], (2, 3): [fine]}, Rules())
-    assert (chance.verdict, chance.round, chance.launches) == ("HOLDS", 2, 10)
+    assert (chance.verdict, chance.round, chance.launches) == ("HOLDS", 2, 16)
     (real,) = decide({(1, 3): [slow], (2, 3): [pair(1.5, launches=9, seed=3)]}, Rules())
     assert (real.verdict, real.round, real.launches) == ("VIOLATED", 2, 9)
+
+
+def test_few_cells_do_not_show_that_launches_are_independent_and_a_gross_violation_is_named_all_the_same() -> None:
+    """With t instead of the exact law, two cells ten thousand times beyond the limit stayed UNCLEAR."""
+    logs = autoregressive(0.9)(np.random.default_rng(5), 2, 12) + math.log(1e4)
+    pairs = [Pair(f"gl{k}", "", 8, tuple(np.exp(cell)), (1.0,) * 12) for k, cell in enumerate(logs)]
+    found = judge(pairs, Rules(), (2, 3))
+    assert [one.verdict for one in found] == ["VIOLATED"] * 2 and found[0].correlation == 0.95
 
 
 def test_stored_rows_say_their_round() -> None:

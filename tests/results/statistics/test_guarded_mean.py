@@ -1,4 +1,4 @@
-"""The guarded mean: clipped, widened, and that of Student where nothing is to be clipped or widened."""
+"""The guarded mean: clipped, and judged by the law of correlated launches."""
 
 from __future__ import annotations
 
@@ -6,60 +6,69 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from omb_py.results.statistics.guarded_mean import CLIPPED, FREEDOM, clipped, distance, widened
+from omb_py.results.statistics.correlated_mean import mean_tail
+from omb_py.results.statistics.guarded_mean import CLIPPED, CORRELATION, distance
 
 LOGS = st.lists(st.floats(-3, 3).map(lambda x: round(x, 6)), min_size=4, max_size=20)
+CHANCES = st.floats(1e-6, 0.4)
 
 
 @given(LOGS, st.floats(-1, 1))
 def test_both_sides_of_a_limit_are_treated_alike(logs: list[float], limit: float) -> None:
     one, other = distance(logs, limit), distance([-x for x in logs], -limit)
-    assert one.difference == pytest.approx(-other.difference, abs=1e-9)
-    assert one.error == pytest.approx(other.error, abs=1e-9) and one.freedom == pytest.approx(FREEDOM * (len(logs) - 1))
+    assert one.mean == pytest.approx(-other.mean, abs=1e-9) and one.spread == pytest.approx(other.spread, abs=1e-9)
+    assume(one.spread > 1e-3)
+    assert one.p_beyond == pytest.approx(other.p_within, abs=1e-6)
+    assert one.p_beyond + one.p_within == pytest.approx(1)
 
 
 @given(LOGS, st.floats(-1, 1))
 def test_no_launch_counts_more_than_three_times_the_usual_distance(logs: list[float], limit: float) -> None:
     over = np.asarray(logs) - limit
     most = CLIPPED * np.median(np.abs(over))
-    assert clipped(logs, limit).difference == pytest.approx(np.clip(over, -most, most).mean(), abs=1e-9)
-    assert abs(distance(logs, limit).difference) <= most + 1e-9
+    clipped = np.clip(over, -most, most)
+    found = distance(logs, limit)
+    assert found.mean == pytest.approx(clipped.mean(), abs=1e-9) and abs(found.mean) <= most + 1e-9
+    assert found.spread == pytest.approx(clipped.std(ddof=1), abs=1e-9)
 
 
-@given(LOGS, st.integers(4, 100))
-def test_the_error_is_that_of_correlated_launches(logs: list[float], launches: int) -> None:
-    """Of the mean of n values of an AR(1) process, written out."""
-    plain = clipped(logs, 0.0)
-    wide = widened(plain, launches)
-    places = np.arange(launches)
-    variance_of_mean = (0.5 ** abs(places[:, None] - places)).mean()
-    variance_shown = (1 - variance_of_mean) * launches / (launches - 1)
-    expected = plain.error * math.sqrt(len(logs) / launches) * math.sqrt(launches * variance_of_mean / variance_shown)
-    assert wide.error == pytest.approx(expected, abs=1e-12) and wide.freedom == pytest.approx(FREEDOM * (launches - 1))
+@given(LOGS, st.floats(0.0, 0.95))
+def test_its_p_value_is_that_of_correlated_launches(logs: list[float], rho: float) -> None:
+    found = distance(logs, 0.0, rho)
+    assume(found.spread > 1e-3)
+    quotient = found.mean / found.spread
+    assert found.p_beyond == pytest.approx(mean_tail(quotient, len(logs), max(rho, CORRELATION)), rel=1e-9)
 
 
-@given(st.lists(st.floats(-3, 3), min_size=1, max_size=3))
-def test_up_to_three_launches_have_no_known_spread(logs: list[float]) -> None:
-    assert distance(logs, 0.0).freedom == 0 and distance(logs, 0.0).error == math.inf
+@given(LOGS, CHANCES, st.floats(0.5, 0.95))
+def test_margin_and_p_value_say_the_same(logs: list[float], chance: float, rho: float) -> None:
+    found = distance(logs, 0.0, rho)
+    assume(found.spread > 1e-3)
+    assert (found.mean > found.margin(chance)) == (found.p_beyond < chance) or found.p_beyond == pytest.approx(
+        chance, rel=1e-5
+    )
+
+
+@given(st.lists(st.floats(-3, 3), min_size=1, max_size=3), CHANCES)
+def test_up_to_three_launches_have_no_known_spread(logs: list[float], chance: float) -> None:
+    found = distance(logs, 0.0)
+    assert found.p_beyond == found.p_within == 1 and found.margin(chance) == math.inf
+
+
+def test_launches_that_are_all_alike_have_no_margin() -> None:
+    beyond, at_the_limit = distance([0.5] * 8, 0.0), distance([0.0] * 8, 0.0)
+    assert (beyond.p_beyond, beyond.p_within, beyond.margin(0.01)) == (0.0, 1.0, 0.0)
+    assert at_the_limit.p_beyond == at_the_limit.p_within == 1.0
 
 
 def test_one_outlier_does_not_hide_the_others() -> None:
-    logs = [0.10, 0.11, 0.09, 0.12, 0.10, 0.10, 0.11, 3.0]
-    sure = distance(logs, 0.0)
-    assert sure.difference > 2 * sure.error, "a plain mean of 0.47 has an error of 0.36"
+    assert distance([0.10, 0.11, 0.09, 0.12, 0.10, 0.10, 0.11, 3.0], 0.0).p_beyond < 0.02
+    assert mean_tail(0.466 / 1.02, 8, CORRELATION) > 0.15, "a plain mean of 0.47 has a spread of 1.02"
 
 
-@given(LOGS, st.floats(0.5, 0.94), st.floats(0.0, 0.5))
-def test_launches_that_resemble_each_other_more_are_less_sure(logs: list[float], rho: float, less: float) -> None:
-    plain = distance(logs, 0.0, rho)
-    assert distance(logs, 0.0, less) == distance(logs, 0.0)
-    more = distance(logs, 0.0, rho + 0.05)
-    assert more.error >= plain.error and more.freedom <= plain.freedom and more.difference == plain.difference
-
-
-def test_launches_with_a_correlation_of_0_9_count_as_very_few() -> None:
-    logs = [0.1, 0.2] * 12
-    assert distance(logs, 0.0, 0.9).freedom < 3 and distance(logs, 0.0, 0.9).error > 2 * distance(logs, 0.0).error
+def test_less_than_the_usual_correlation_counts_as_that() -> None:
+    logs = [0.1, 0.2, 0.05] * 4
+    assert distance(logs, 0.0, 0.0).p_beyond == distance(logs, 0.0).p_beyond < distance(logs, 0.0, 0.9).p_beyond
