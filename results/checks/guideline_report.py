@@ -103,10 +103,10 @@ def _notes(report: Report) -> list[str]:
             f"are (--launches {few})"
         )
     alike = max((cell.correlation for cell in report.judged), default=0.0)
-    if alike > CORRELATION:
+    if alike > CORRELATION and report.words["UNCLEAR"]:
         lines.append(
-            f"launches may resemble the one before (correlation {alike:.2f}), so it takes more of them, or launches "
-            "at other times of the day"
+            f"launches may resemble the one before (correlation of up to {alike:.2f}), so it takes more of them, or "
+            "launches at other times of the day"
         )
     repeated = sum(cell.round > 1 for cell in report.judged)
     if repeated:

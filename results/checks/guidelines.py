@@ -2,7 +2,7 @@
 
 Each launch measures both sides of a guideline, one after the other, and gives the log ratio of their medians. A
 guideline is violated where the median of these logs is beyond log(1 + delta), and holds where it is under it: by the
-number of launches beyond, and by one-sided t tests of a guarded mean with Holm's correction. The first of several
+number of launches beyond, and by one-sided tests of a guarded mean with Holm's correction. The first of several
 rounds only selects what must be measured again; every later one decides by launches of its own (docs/statistics.md,
 Guidelines).
 """

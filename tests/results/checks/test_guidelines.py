@@ -117,7 +117,7 @@ def test_launches_that_resemble_the_one_before_are_known_and_decide_less() -> No
 def test_a_report_says_that_launches_resemble_the_one_before() -> None:
     drifting = Pair("gl5_x", "a ≤ b", 8, tuple(10 * 1.02**k for k in range(12)), (10.0,) * 12)
     report = forms.Report(judge([drifting], Rules()), Rules(), launches=12)
-    note = "launches may resemble the one before (correlation 0.95), so it takes more of them, or launches at other"
+    note = "launches may resemble the one before (correlation of up to 0.95), so it takes more of them, or launches at"
     assert any(line.startswith(note) for line in forms.document_of(report).notes)
     steady = forms.Report(judge([pair(1.0, launches=12)], Rules()), Rules(), launches=12)
     assert not any("resemble" in line for line in forms.document_of(steady).notes)
