@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from omb_py.engine.rank.start_times import StartTimes, process_start_ns
 from omb_py.errors import EnvironmentProblem, OmbError, UsageError
 
+KEPT = 32
+"""Bytes of a rank for each iteration: its time in ns and in µs, the maximum over ranks and the average."""
 CHECKING = 3
 """Buffers that validation adds: the expected content, its inverse and a mask."""
 
@@ -204,7 +206,7 @@ def arranged(benchmark: Benchmark, halved: int = 0) -> Benchmark:
 
 
 def reserve(session: Session, cells: list[Any], worlds: Mapping[int, Any]) -> int:
-    """Check on all ranks that the largest cell fits, then allocate.
+    """Check on all ranks that the largest cell and the times of all its calls fit, then allocate.
 
     Returns:
         How many times the span of ``--cache rotate`` was halved to fit, on every rank alike.
@@ -222,6 +224,8 @@ def reserve(session: Session, cells: list[Any], worlds: Mapping[int, Any]) -> in
     for halved in range(MOST_HALVED + 1 if any(cell.cache == "rotate" for cell in cells) else 1):
         kinds, ours = _buffers(cells, worlds, halved)
         needed = sum(sum(sizes.values()) for sizes in kinds.values())
+        times = KEPT * max((cell.iterations for cell in cells if not cell.auto and cell.time_limit is None), default=0)
+        needed += times
         if any(cell.validate for cell in cells):
             needed += CHECKING * max((nbytes for sizes in kinds.values() for nbytes in sizes.values()), default=0)
         free = available_bytes()
@@ -231,7 +235,7 @@ def reserve(session: Session, cells: list[Any], worlds: Mapping[int, Any]) -> in
         if not session.total(np.array([short]))[0]:
             break
     else:
-        raise UsageError(session.share(_shortest(session.gather((fits, needed, rank, session.hosts[rank])))))
+        raise UsageError(session.share(_shortest(session.gather((fits, needed, times, rank, session.hosts[rank])))))
     for kind, sizes in kinds.items():
         session.reserve(kind, {name: nbytes for name, nbytes in sizes.items() if name in ours[kind]})
     return halved
@@ -261,13 +265,14 @@ def _buffers(cells: list[Any], worlds: Mapping[int, Any], halved: int) -> tuple[
     return kinds, ours
 
 
-def _shortest(parts: list[tuple[int, int, int, str]]) -> str:
+def _shortest(parts: list[tuple[int, int, int, int, str]]) -> str:
     if not parts:
         return ""
-    fits, needed, rank, host = min(parts, key=lambda part: part[0] - part[1])
+    fits, needed, times, rank, host = min(parts, key=lambda part: part[0] - part[1])
+    what, instead = ("the largest message needs", "-m") if 2 * times < needed else ("the times of all calls need", "-i")
     return (
-        f"the largest message needs {needed / 2**20:,.0f} MiB on rank {rank} ({host}), "
-        f"which has {fits / 2**20:,.0f} MiB free for it: choose a smaller -m or fewer ranks on a node"
+        f"{what} {needed / 2**20:,.0f} MiB on rank {rank} ({host}), "
+        f"which has {fits / 2**20:,.0f} MiB free for it: choose a smaller {instead} or fewer ranks on a node"
     )
 
 

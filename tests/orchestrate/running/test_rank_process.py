@@ -88,6 +88,15 @@ def test_what_does_not_fit_however_little_is_rotated_is_refused(monkeypatch: pyt
         reserve(session, cells, {0: World(0, 2, session.hosts)})
 
 
+def test_times_that_do_not_fit_are_refused_before_anything_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    session: Any = alone(100, {}, monkeypatch)
+    cells = [replace(benchmark("allreduce").cell("mpi", "native", 64), iterations=10**9, auto=False)]
+    said = r"the times of all calls need 30,518 MiB on rank 0 \(a\), which has 50 MiB free for it: choose a smaller -i"
+    with pytest.raises(UsageError, match=said):
+        reserve(session, cells, {0: World(0, 2, session.hosts)})
+    reserve(session, [replace(cells[0], time_limit=1.0)], {0: World(0, 2, session.hosts)})  # it ends long before
+
+
 def alone(free_mib: int, taken: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """The session of one of two ranks on a host with so much free memory and a cache of 32 MiB."""
     monkeypatch.setenv(CACHE_BYTES, str(32 << 20))
