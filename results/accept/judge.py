@@ -149,8 +149,10 @@ def judge(
     except CannotJudge as why:
         return Verdict(case, "ERROR", rounds=rounds, note=str(why))
     looks = (*(judged.launches for judged in rounds), len(values))
-    known = {"correlation": correlation, "two_sided": two_sided}
-    asked = [replace(q, **known) if isinstance(q, Launches) else q for q in questions_asked]
+    asked = [
+        replace(question, correlation=correlation, two_sided=two_sided) if isinstance(question, Launches) else question
+        for question in questions_asked
+    ]
     answers = [(question, question.answer(rule, questions, looks)) for question in asked]
     word = worst(answer.decision.word for _, answer in answers)
     question, answer = next(pair for pair in answers if pair[1].decision.word == word)
