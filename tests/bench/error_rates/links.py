@@ -40,7 +40,7 @@ def effects(sweeps: int, fleets: Sequence[int], only: str = "", first: int = 0) 
         "node 6 % slow, found",
         "link 30 % slow, found",
     )
-    print(f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}")
+    print(f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}\n| promised | | 1 % | | | |")
     broken = False
     for nodes in fleets:
         for name, fleet in ((name, fleet) for name, fleet in kinds(nodes) if name.startswith(only)):

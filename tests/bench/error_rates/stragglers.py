@@ -53,6 +53,7 @@ def main(words: list[str] | None = None) -> int:
     args = parser.parse_args(words)
     print("| ranks | calls | cells | " + " | ".join(f"{again:g}" for again in AGAIN) + " | rank 0 late, 0 | 0.9 |")
     print("|---" * (5 + len(AGAIN)) + "|")
+    print("| promised | | " + "| 1 % " * len(AGAIN) + "| | |")
     for ranks, calls, cells in SETTINGS:
         false = [rate(ranks, calls, cells, again, args.runs) for again in AGAIN]
         # last in nine draws of ten
