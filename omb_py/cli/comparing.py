@@ -14,6 +14,7 @@ from omb_py.cli.output import check_files, write_report
 from omb_py.cli.stored_cells import skipped
 from omb_py.errors import OK, EnvironmentProblem, UsageError, nearest
 from omb_py.options.request import DEFAULT_STORE
+from omb_py.options.table import TABLE
 from omb_py.orchestrate.compare.session import SideRun, against_itself, compare
 from omb_py.orchestrate.compare.side_environments import parse_sides, where_of
 from omb_py.orchestrate.compare.stored import compare_stored, declared_rules
@@ -24,6 +25,8 @@ from omb_py.results.compare.match import SIDES
 from omb_py.results.compare.report import document_of, exit_code, headline
 from omb_py.suites import names
 from omb_py.suites.shipped import shipped
+
+_TURNED = "the benchmark comes before its options: omb-py compare … allreduce {}"
 
 
 def run_compare(
@@ -78,6 +81,9 @@ def _stored(words: Sequence[str], given: dict[str, Any]) -> Any:
         raise UsageError("--resume needs sides that are measured, and these are stored: leave it out")
     unknown = next((w for w in words if w.startswith("-")), None)
     if unknown is not None:
+        flag = unknown.partition("=")[0]
+        if any(flag in option.flags.split() for option in TABLE):
+            raise UsageError(_TURNED.format(f"{unknown} …"))
         own = [name for param in click.get_current_context().command.params for name in param.opts]
         raise UsageError(f"no such option {unknown}: {nearest(unknown, [n for n in own if n.startswith('--')])}")
     # Further rounds need fresh launches, and stored sides get none.
@@ -124,7 +130,7 @@ def _unknown(word: str) -> str:
 def _requests(words: Sequence[str], given: dict[str, Any]) -> tuple[CheckedRequest, ...]:
     """The requests of a benchmark's command line, or of a suite's, with store, seed and quiet of the comparison."""
     if words[0].startswith("-"):
-        raise UsageError(f"the benchmark comes before its options: omb-py compare … allreduce {' '.join(words[:2])}")
+        raise UsageError(_TURNED.format(" ".join(words[:2])))
     if not (_is_benchmark(words[0]) or _is_suite(words[0])):
         raise UsageError(_unknown(words[0]))
     checked = _of_suite(words) if _is_suite(words[0]) else (_of_benchmark(words),)

@@ -206,6 +206,8 @@ class TestRefusals:
             ("compare", "compare takes two sides, or one run of compare, or a benchmark to measure, not 0 words"),
             ("compare a b c", "not 3 words"),
             ("compare --sett NEW:A=b latency x", "no such option --sett: did you mean --set?"),
+            ("compare --backend mock latency", "before its options: omb-py compare … allreduce --backend …"),
+            ("compare -n 2 --set NEW:A=b latency", "before its options: omb-py compare … allreduce -n 2"),
             ("compare --env NEW latency", "--env takes SIDE=…, as BASE=/path/of/venv, not 'NEW'"),
             ("compare --env NWE=v1 latency", "did you mean NEW?"),
             ("compare --env NEW=/nowhere/v1 latency", "--env NEW=/nowhere/v1: no Python at /nowhere/v1"),
