@@ -345,13 +345,13 @@ class Supervisor:
         elif kind == "done":
             self._done += not state.done
             state.done = True
-            if self._done == self.ranks:
+            if self._done == self.ranks and not self._worlds_apart:
                 self._all_done()
         else:
             self._hand_on(kind, message)
 
     def _hand_on(self, kind: str, message: Message) -> None:
-        if self._trouble is not None and self._trouble.kind == "worlds":
+        if self._worlds_apart:
             return  # cells of a world of another size are not what the user asked for
         if kind == "cell":
             self._next = next_cell(self._cells, message) or self._next
@@ -407,6 +407,11 @@ class Supervisor:
         self._send_all(self._exit)
 
     # failures
+
+    @property
+    def _worlds_apart(self) -> bool:
+        """Whether ranks see a world of another size: the launch fails, even if all of them end well before it does."""
+        return self._trouble is not None and self._trouble.kind == "worlds"
 
     def _begin(self, kind: Literal["lost", "launcher", "worlds"]) -> None:
         self._trouble = Trouble(kind, self._clock + _GRACE_S)

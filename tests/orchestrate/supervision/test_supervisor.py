@@ -246,6 +246,23 @@ def test_who_asks_is_answered_when_the_cells_before_are_done() -> None:
     assert isinstance(result[0], Outcome)
 
 
+def test_worlds_apart_fail_even_where_all_ranks_end_well_at_once() -> None:
+    """It was a success if the launcher was seen to end before its ranks."""
+    supervisor = Supervisor({"cells": [1]}, 2, PATIENCE_S)
+    with supervising(supervisor) as result:
+        ranks = [Peer(supervisor), Peer(supervisor)]
+        for number, rank in enumerate(ranks):
+            assert rank.hello(supervisor.token, number)["type"] == "spec"
+        for rank in ranks:
+            rank.send(type="joined", rank=0, size=1)
+            rank.send(type="done")
+        ends = [rank.read() for rank in ranks]
+    assert isinstance(result[0], LaunchFailed) and "2 processes each see 1 rank" in str(result[0])
+    assert {"type": "exit", "code": 0} not in ends
+    for rank in ranks:
+        rank.close()
+
+
 def test_ranks_of_a_foreign_launcher_are_told_the_exit_code() -> None:
     supervisor = Supervisor({}, 2, 5.0)
     with supervising(supervisor) as result:
