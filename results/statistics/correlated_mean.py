@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 FARTHEST = 1e5
 """Largest quotient of mean and spread whose chance is computed; rounding is all there is beyond."""
 _POINTS = 64
-"""Points of the Gauss-Legendre quadrature over the angle. With 32 the tails agree to ten digits as well."""
+"""Points of the Gauss-Legendre quadrature over the angle."""
 
 
 def mean_tail(quotient: float, launches: int, correlation: float) -> float:

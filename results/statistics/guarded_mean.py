@@ -32,7 +32,7 @@ class Distance:
     """Standard deviation that the launches show."""
     launches: int
     correlation: float
-    """Of a launch with the one before; less than :data:`CORRELATION` counts as that."""
+    """Of a launch with the one before."""
 
     @property
     def p_beyond(self) -> float:
@@ -48,14 +48,14 @@ class Distance:
         """Distance that a mean at the limit exceeds with this chance; infinite where the spread is unknown."""
         if self.launches < FEWEST:
             return math.inf
-        return self.spread * mean_quantile(chance, self.launches, max(self.correlation, CORRELATION))
+        return self.spread * mean_quantile(chance, self.launches, self.correlation)
 
     def _tail(self, mean: float) -> float:
         if self.launches < FEWEST:
             return 1.0
         if self.spread == 0:
             return 0.0 if mean > 0 else 1.0
-        return mean_tail(mean / self.spread, self.launches, max(self.correlation, CORRELATION))
+        return mean_tail(mean / self.spread, self.launches, self.correlation)
 
 
 def distance(values: Sequence[float], limit: float, correlation: float = CORRELATION) -> Distance:
@@ -67,7 +67,7 @@ def distance(values: Sequence[float], limit: float, correlation: float = CORRELA
     Args:
         values: log of each launch, or its difference to what it is compared with.
         limit: in the same terms.
-        correlation: of a launch with the one before, below 1.
+        correlation: of a launch with the one before, below 1; less than :data:`CORRELATION` counts as that.
 
     Raises:
         ValueError: there is no launch.
@@ -76,4 +76,4 @@ def distance(values: Sequence[float], limit: float, correlation: float = CORRELA
     most = CLIPPED * median([abs(distance) for distance in over])
     estimate = paired([0.0] * len(over), [min(max(distance, -most), most) for distance in over])
     spread = estimate.error * math.sqrt(len(over))  # infinite for one launch
-    return Distance(estimate.difference, spread, len(over), correlation)
+    return Distance(estimate.difference, spread, len(over), max(correlation, CORRELATION))
