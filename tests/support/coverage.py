@@ -27,7 +27,7 @@ that run it on real MPI processes: one asserts the calls of an iteration with th
 TAIL = """
 Only here: {only}.
 
-`python -m tests.parity /path/to/osu-micro-benchmarks-7.5` builds C OMB from its sources against the MPI of this Python,
+`python -m tests.lab.parity FOLDER` builds C OMB from its sources against the MPI of this Python,
 runs each benchmark with the same words in both (`-z`, `-f`, `-c`, `-T`, `-D`, `-l`, `-k`, `-t`, `-s`, `-w`, `-V`), and
 prints the lines that differ and the ratio of the values. The sources are not part of this repository.
 

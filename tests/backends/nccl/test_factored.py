@@ -15,7 +15,7 @@ from omb_py.engine.program import steps
 from omb_py.engine.program.language import Region
 from omb_py.errors import EnvironmentProblem
 from omb_py.suites.registry import BENCHMARKS
-from tests.gpu.parts import STAND_INS
+from tests.lab.gpu.parts import STAND_INS
 from tests.support.c_library import COMPILER
 from tests.support.machines.standin import library, report
 from tests.support.optional import needs_torch

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import signal, stats
 
 from omb_py.engine.measuring import statistics as s
-from tests.bench.error_rates.auto import CASES, COUNTS, drawn, outcome
+from tests.lab.error_rates.auto import CASES, COUNTS, drawn, outcome
 
 times = st.floats(0.0078125, 1e6, allow_nan=False, width=32)
 series = st.lists(times, min_size=1, max_size=300)

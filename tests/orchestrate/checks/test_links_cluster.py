@@ -1,6 +1,6 @@
 """``omb-py links`` over real MPI on several hosts: what is wrong with a cable is found and named.
 
-Once each here; ``python -m tests.bench.real_ranks.links_cluster --times 20`` counts how often.
+Once each here; ``python -m tests.lab.real_ranks.links_cluster --times 20`` counts how often.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from omb_py.errors import EnvironmentProblem, Interrupted, LaunchFailed, UsageEr
 from omb_py.orchestrate.supervision import processes, wire
 from omb_py.orchestrate.supervision.rank_state import RankState
 from omb_py.orchestrate.supervision.supervisor import Handlers, Outcome, Supervisor, beat_interval
-from tests.bench.launching.control_plane import simulate
+from tests.lab.launching.control_plane import simulate
 from tests.orchestrate.supervision.peers import PATIENCE_S, Clock, Peer, supervising
 from tests.orchestrate.supervision.toy import Toy
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from scipy.stats import binom
 
-from tests.bench.error_rates.accept import CONTRACTS, QUESTIONS, failed, passed
-from tests.bench.error_rates.launch_effects import NIGHTS
+from tests.lab.error_rates.accept import CONTRACTS, QUESTIONS, failed, passed
+from tests.lab.error_rates.launch_effects import NIGHTS
 
 PROMISED = 0.05
 KINDS = ("10 % twice as slow", "50 % twice as slow", "AR(1), 0.5", "AR(1), 0.9", NIGHTS)

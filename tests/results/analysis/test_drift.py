@@ -9,7 +9,7 @@ import pytest
 
 from omb_py.results.analysis.drift import drift, rise
 from omb_py.results.statistics.sequential import Rule, decide
-from tests.bench.error_rates.drift import rates
+from tests.lab.error_rates.drift import rates
 
 
 def test_a_straight_line_is_known_exactly() -> None:

@@ -1,4 +1,4 @@
-"""The rates of ``omb-py history``: python -m tests.bench.error_rates.history counts them with more series."""
+"""The rates of ``omb-py history``: python -m tests.lab.error_rates.history counts them with more series."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from omb_py.errors import UsageError
 from omb_py.results.analysis.history import enough, history
 from omb_py.results.analysis.series import SIDE, Point, Series, series, side_of
 from omb_py.results.statistics.change_points import ALPHA
-from tests.bench.error_rates.history import CASES, rate, series_of
+from tests.lab.error_rates.history import CASES, rate, series_of
 from tests.support.rings import few_quick
 
 COUNTS = {30: 80, 20: 100, 40: 80, 100: 25}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from omb_py.results.analysis.stragglers import ALPHA, STICKY, Last, Straggler, stragglers
-from tests.bench.error_rates.stragglers import rate
+from tests.lab.error_rates.stragglers import rate
 
 
 def drawn(ranks: int, trials: int, cells: int, seed: int, weight: float = 1.0) -> list[Last]:

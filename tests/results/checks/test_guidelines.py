@@ -18,8 +18,8 @@ from omb_py.results.checks import guidelines
 from omb_py.results.checks.guidelines import Pair, Rules, by_round, decide, judge, pairs_of, spent
 from omb_py.results.checks.tuning_hints import advice
 from omb_py.results.formats.writers import to_json, to_junit, to_markdown
-from tests.bench.error_rates.launch_effects import autoregressive
-from tests.bench.error_rates.launch_effects import bimodal as mixture
+from tests.lab.error_rates.launch_effects import autoregressive
+from tests.lab.error_rates.launch_effects import bimodal as mixture
 from tests.support.jenkins import violations
 
 

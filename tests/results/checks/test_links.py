@@ -136,7 +136,7 @@ LARGE = pytest.param(1024, 1, marks=[pytest.mark.slow])
     [(4, 100), *(pytest.param(*more, marks=pytest.mark.slow) for more in ((4, 200), (8, 200), (64, 120))), LARGE],
 )
 def test_healthy_fleets_are_left_alone(n: int, sweeps: int) -> None:
-    """At most 5 % of the sweeps name anyone; tests/bench/error_rates/links.py counts many more."""
+    """At most 5 % of the sweeps name anyone; tests/lab/error_rates/links.py counts many more."""
     flagged = sum(bool(found_in(Fleet(n), seed)) for seed in range(sweeps))
     assert flagged <= max(1, 0.05 * sweeps)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from omb_py.results.statistics.correlated_mean import FARTHEST, mean_quantile, mean_tail
-from tests.bench.error_rates.launch_effects import autoregressive
+from tests.lab.error_rates.launch_effects import autoregressive
 
 LAUNCHES = st.integers(2, 60)
 CORRELATIONS = st.floats(0.0, 0.95)

@@ -22,7 +22,7 @@ from omb_py.results.statistics.order_statistics import (
     share_bound,
     stays_of,
 )
-from tests.bench.error_rates.launch_effects import autoregressive
+from tests.lab.error_rates.launch_effects import autoregressive
 
 STAYING = st.sampled_from([INDEPENDENT, 0.6, STAYS, 0.9])
 ALPHAS = st.sampled_from([0.003, 0.01, 0.05, 0.2, 0.4])
