@@ -82,7 +82,7 @@ class CommBenchmark:
             pytest.fail.Exception: the ranks could not be started, or the function failed, in one line.
         """
         from omb_py.errors import OmbError, UsageError
-        from omb_py.results.formats.repro_command import PYTEST_TAG
+        from omb_py.results.repro_command import PYTEST_TAG
         from omb_py.suites.functions import target_of
 
         if self._called:

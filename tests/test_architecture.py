@@ -21,11 +21,11 @@ EXCEPTIONS = {
     "omb_py/orchestrate/running/resume.py": "part of the keys of cells in stored runs",
     "suites/training/parallel.py": "process groups of PyTorch, by PyTorch's names for them",
     "suites/training/settings.py": "process groups of PyTorch, by PyTorch's names for them",
-    "results/formats/osu.py": "the column `backend` of stored rows chooses between the titles of OMB's programs",
-    "results/importers/imb.py": "the column `backend` of another tool's rows",
-    "results/importers/nccl_rows.py": "the column `backend` of another tool's rows",
-    "results/importers/ombpy.py": "the column `backend` of another tool's rows",
-    "results/importers/osu_table.py": "the column `backend` of another tool's rows",
+    "results/dialects/omb/text.py": "the column `backend` of stored rows chooses between the titles of OMB's programs",
+    "results/dialects/imb/reader.py": "the column `backend` of another tool's rows",
+    "results/dialects/nccl/rows.py": "the column `backend` of another tool's rows",
+    "results/dialects/ombpy.py": "the column `backend` of another tool's rows",
+    "results/dialects/omb/table.py": "the column `backend` of another tool's rows",
 }
 """File -> why it names a backend."""
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from omb_py.results.formats.osu_titles import TITLES
+from omb_py.results.dialects.omb.titles import TITLES
 from tests.backends.mpi import test_calls
 from tests.support import conformance, coverage
 from tests.support.omb_variants import VARIANTS, Variant

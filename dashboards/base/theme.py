@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from omb_py.results.formats.units import size_text
+from omb_py.results.units import size_text
 
 COLOURS = ("#0072B2", "#D55E00", "#00875F", "#B8578D", "#A66F00", "#7B61C9")
 DASHES = ("solid", "dash", "dashdot", "longdash", "longdashdot", "12px,3px,3px,3px,3px,3px")

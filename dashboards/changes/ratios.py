@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from omb_py.dashboards.base import theme
 from omb_py.dashboards.base.view import listed, plural
 from omb_py.dashboards.changes.sides import KEY, Pair, rows_of
-from omb_py.results.formats.units import size_text
 from omb_py.results.statistics.change_points import DELTA
 from omb_py.results.statistics.multiple_testing import holm
 from omb_py.results.statistics.t_test import welch_of_rounded
+from omb_py.results.units import size_text
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,7 +11,7 @@ from omb_py.dashboards.explorer import grid
 from omb_py.dashboards.explorer.data import FILTERS, Data
 from omb_py.dashboards.explorer.state import FILTER_CONTROLS, SECOND, State, choices, query
 from omb_py.dashboards.views import registry
-from omb_py.results.formats.units import size_text
+from omb_py.results.units import size_text
 
 SPOKEN: Mapping[str, str] = {
     "devices": "GPUs",

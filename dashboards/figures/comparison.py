@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.view import View, plural, records, table
 from omb_py.dashboards.figures import curves
-from omb_py.results.formats.units import size_text
+from omb_py.results.units import size_text
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,7 +12,7 @@ from omb_py.dashboards.base.series import word
 from omb_py.dashboards.base.view import View
 from omb_py.dashboards.base.view import table as view_table
 from omb_py.dashboards.figures.curves import COUNTED, spread
-from omb_py.results.formats.units import size_text
+from omb_py.results.units import size_text
 
 if TYPE_CHECKING:
     import pandas as pd

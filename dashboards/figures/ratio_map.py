@@ -10,7 +10,7 @@ from omb_py.dashboards.base import theme
 from omb_py.dashboards.base.contrast import ink_on, on_scale
 from omb_py.dashboards.base.view import View, plural, records, table
 from omb_py.dashboards.figures.curves import COUNTED
-from omb_py.results.formats.units import size_text
+from omb_py.results.units import size_text
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,7 +9,7 @@ from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.series import Line
 from omb_py.dashboards.base.view import View, table
 from omb_py.results.analysis.cost_model import OFFLOAD
-from omb_py.results.formats.units import size_text
+from omb_py.results.units import size_text
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,12 +12,12 @@ from omb_py.dashboards.base.view import View, plural, table
 from omb_py.dashboards.figures import curves, stragglers
 from omb_py.dashboards.figures.environment import environment
 from omb_py.dashboards.report.html_page import Section, document
+from omb_py.printing.writers.html import label_text
 from omb_py.results.accept.judge import Verdict
 from omb_py.results.accept.report import HEADS, Verdicts, document_of, headline, launch_text, margin, number, row
 from omb_py.results.checks.guidelines import FAMILY
 from omb_py.results.compare.false_alarm_rate import site_rate
-from omb_py.results.formats.document import TextTable
-from omb_py.results.formats.writers.html import label_text
+from omb_py.results.document import TextTable
 from omb_py.results.statistics.sequential import WORDS
 from omb_py.results.store.keys import environment_facts, flat
 from omb_py.results.store.provenance import provenance_of

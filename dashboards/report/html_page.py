@@ -20,9 +20,9 @@ from omb_py.dashboards.report.tabs import chips, panel, switch, tab_list
 from omb_py.dashboards.views import registry
 from omb_py.distribution import pip_install
 from omb_py.errors import EnvironmentProblem
-from omb_py.results.formats.document import Document, TextTable
-from omb_py.results.formats.writers.html import bullets, frame, header, label, label_text, table_html
-from omb_py.results.formats.writers.html import escape as _text
+from omb_py.printing.writers.html import bullets, frame, header, label, label_text, table_html
+from omb_py.printing.writers.html import escape as _text
+from omb_py.results.document import Document, TextTable
 
 DIGITS = 6
 """Significant digits of a number in the page; the store has all digits."""

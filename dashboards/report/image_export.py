@@ -17,7 +17,7 @@ from omb_py.dashboards.base.view import View
 from omb_py.dashboards.figures import curves
 from omb_py.dashboards.report.html_page import alone, figure_page
 from omb_py.errors import EnvironmentProblem
-from omb_py.results.formats.whole_file import write_whole
+from omb_py.printing.whole_file import write_whole
 from omb_py.results.store.schema import COLUMNS
 
 FORMS = ("png", "pdf")

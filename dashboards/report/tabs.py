@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from omb_py.dashboards.base.view import View
-from omb_py.results.formats.writers.html import escape
+from omb_py.printing.writers.html import escape
 
 if TYPE_CHECKING:
     from omb_py.dashboards.report.html_page import Section

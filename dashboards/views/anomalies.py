@@ -13,7 +13,7 @@ from omb_py.dashboards.figures import stragglers
 from omb_py.dashboards.figures.distributions import cell_name
 from omb_py.dashboards.views import samples
 from omb_py.dashboards.views.cells import Cells
-from omb_py.results.formats.units import size_text
+from omb_py.results.units import size_text
 
 if TYPE_CHECKING:
     import pandas as pd

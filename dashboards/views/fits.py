@@ -11,8 +11,8 @@ from omb_py.dashboards.base.view import Shown, View
 from omb_py.dashboards.figures import distributions
 from omb_py.dashboards.figures.history import history as history_view
 from omb_py.dashboards.figures.model import model as model_view
-from omb_py.dashboards.terminal.history_text import environment_lines, heading
 from omb_py.errors import UsageError
+from omb_py.printing.history_text import environment_lines, heading
 from omb_py.results.analysis.cost_model import Model, models
 from omb_py.results.analysis.history import History, Step, enough, history
 from omb_py.results.analysis.series import WHO, Series

@@ -10,9 +10,9 @@ from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.view import Shown, View, listed, plural, records, table
 from omb_py.dashboards.figures.environment import environment
 from omb_py.dashboards.views.cells import Cells
-from omb_py.results.formats.units import size_text
 from omb_py.results.store.keys import environment_facts
 from omb_py.results.store.redact import published
+from omb_py.results.units import size_text
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import theme
 from omb_py.dashboards.base.view import View, records
-from omb_py.results.formats.repro_command import COLUMNS, measuring
+from omb_py.results.repro_command import COLUMNS, measuring
 
 if TYPE_CHECKING:
     import pandas as pd

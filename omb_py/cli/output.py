@@ -12,7 +12,7 @@ import click
 from omb_py.cli.help import tool_option
 from omb_py.cli.param_types import Parsed, word
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
-from omb_py.results.formats.whole_file import write_whole
+from omb_py.printing.whole_file import write_whole
 
 FORMS = ("table", "json", "markdown", "junit")
 HTML = ".html"
@@ -59,7 +59,7 @@ def write_report(
     """Print a report and write its files.
 
     Args:
-        document: :class:`omb_py.results.formats.document.Document`.
+        document: :class:`omb_py.results.document.Document`.
         form: one of :data:`FORMS`, for stdout.
         files: each of a form by its ending.
         html: makes the page of a file that ends in ``.html``, for a report with figures.
@@ -67,7 +67,7 @@ def write_report(
     Returns:
         The exit code.
     """
-    from omb_py.results.formats.writers import WRITERS  # loads rich, which --help does not need
+    from omb_py.printing.writers import WRITERS  # loads rich, which --help does not need
 
     click.echo(WRITERS[form](document), nl=False)
 

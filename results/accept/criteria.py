@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from omb_py.grammar.values import Dimension
-from omb_py.results.formats.units import in_unit, size_text
+from omb_py.results.units import in_unit, size_text
 
 Row = Mapping[str, Any]
 Source = Literal["contract", "baseline", "lower bound", "guideline", "drift", "interference"]

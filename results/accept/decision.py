@@ -10,7 +10,6 @@ from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from omb_py.results.formats.units import counted, share_text
 from omb_py.results.statistics import guarded_mean, order_statistics
 from omb_py.results.statistics.guarded_mean import CORRELATION
 from omb_py.results.statistics.nights import nights_to_decide, one_more_night, spread_of
@@ -23,6 +22,7 @@ from omb_py.results.statistics.order_statistics import (
 from omb_py.results.statistics.sequential import Decision, Rule, Word
 from omb_py.results.statistics.sequential import decide as decide_by_mean
 from omb_py.results.statistics.t_test import Estimate
+from omb_py.results.units import counted, share_text
 
 TWO_SIDED = 3 / 8
 """Share of the launches that either side of a bound has at least, where they may be of two modes."""

@@ -15,13 +15,13 @@ from omb_py.results.analysis.series import timed
 from omb_py.results.checks.guidelines import SIDES
 from omb_py.results.compare.match import differing
 from omb_py.results.compare.report import fields_text
-from omb_py.results.formats.units import counted
 from omb_py.results.statistics.dependence import pooled_correlation
 from omb_py.results.statistics.guarded_mean import CORRELATION
 from omb_py.results.statistics.nights import nights_of
 from omb_py.results.statistics.order_statistics import median
 from omb_py.results.statistics.sequential import Decision, Rule, Word, settled, worst
 from omb_py.results.statistics.t_test import ratio_of
+from omb_py.results.units import counted
 
 Times = Mapping[int, Sequence[Row]]
 """Turn of a launch -> rows of one cell in that launch; a soak has several."""

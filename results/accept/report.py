@@ -12,10 +12,10 @@ from typing import Any, Literal
 from omb_py.errors import ENVIRONMENT, INCONCLUSIVE, NEGATIVE, OK
 from omb_py.results.accept.criteria import METRICS
 from omb_py.results.accept.judge import Verdict
-from omb_py.results.formats.document import CaseResult, Document, Outcome, TextTable, numbered
-from omb_py.results.formats.units import counted, in_unit, share_text
+from omb_py.results.document import CaseResult, Document, Outcome, TextTable, numbered
 from omb_py.results.statistics.order_statistics import allowed_counts
 from omb_py.results.statistics.sequential import WORDS, Rule, Word, worst
+from omb_py.results.units import counted, in_unit, share_text
 
 HEADS = ("criterion", "source", "bound", "measured", "interval", "launches", "verdict", "note")
 

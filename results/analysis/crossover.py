@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby, pairwise
 from typing import Any, TypeVar
 
-from omb_py.results.formats.units import number_of, size_text
 from omb_py.results.statistics.launch_time import statistic_of, time_of
+from omb_py.results.units import number_of, size_text
 
 Row = Mapping[str, Any]
 FASTEST = "◀"

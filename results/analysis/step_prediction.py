@@ -17,9 +17,9 @@ import numpy as np
 from omb_py.engine.program.message import Message
 from omb_py.errors import UsageError
 from omb_py.results.analysis.cost_model import ALIKE, RANKED, grouped, launch_time, scaled
-from omb_py.results.formats.units import size_text
 from omb_py.results.statistics.curve_fit import LEAST, Curve, fit
 from omb_py.results.statistics.rank_scaling import FURTHEST
+from omb_py.results.units import size_text
 
 Row = Mapping[str, Any]
 

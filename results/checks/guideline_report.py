@@ -13,9 +13,9 @@ from typing import Any
 from omb_py.errors import NEGATIVE, OK
 from omb_py.results.checks.guidelines import FAMILY, WORDS, Judged, Row, Rules, by_round, decide, fewest
 from omb_py.results.checks.tuning_hints import advice
-from omb_py.results.formats.document import CaseResult, Document, Outcome, TextTable
-from omb_py.results.formats.units import counted, share_text, size_text
+from omb_py.results.document import CaseResult, Document, Outcome, TextTable
 from omb_py.results.statistics.guarded_mean import CORRELATION
+from omb_py.results.units import counted, share_text, size_text
 
 HEADS = ("guideline", "size", "left µs", "right µs", "ratio", "interval", "verdict", "costs µs", "beyond", "launches")
 _SPARE = ("beyond", "costs µs", "launches", "interval")

@@ -12,7 +12,7 @@ from omb_py.engine.program.pair_schedule import DIRECTIONS
 from omb_py.errors import NEGATIVE, OK
 from omb_py.results.checks import links
 from omb_py.results.checks.pair_sweeps import METRICS, Sweep
-from omb_py.results.formats.document import Document, TextTable
+from omb_py.results.document import Document, TextTable
 
 if TYPE_CHECKING:
     import pandas as pd

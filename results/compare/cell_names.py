@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from omb_py.results.formats.units import size_text
+from omb_py.results.units import size_text
 
 Row = Mapping[str, Any]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
-from omb_py.results.formats.units import counted
 from omb_py.results.store.keys import digest, environment_facts, flat
+from omb_py.results.units import counted
 
 _TITLES = (
     ("library", "library"),

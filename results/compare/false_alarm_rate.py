@@ -13,7 +13,7 @@ import scipy
 from omb_py.errors import EnvironmentProblem
 from omb_py.results.compare.match import SIDES
 from omb_py.results.compare.report import AA, COMPARE, Report, as_dict
-from omb_py.results.formats.writers.json_text import json_text
+from omb_py.results.json_values import json_text
 from omb_py.results.store.paths import OnSkip, report_files, report_path
 from omb_py.results.store.write import first_line, write_atomically
 

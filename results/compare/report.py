@@ -15,11 +15,11 @@ from omb_py.results.compare.environment_diff import Difference, differences, say
 from omb_py.results.compare.judge import WORDS, Answer, Judged, Rules, judge
 from omb_py.results.compare.match import SIDES, Cell, Matched, Row, match
 from omb_py.results.compare.select_launches import Launches
-from omb_py.results.formats.document import CaseResult, Document, Outcome, TextTable, numbered
-from omb_py.results.formats.units import share_text
+from omb_py.results.document import CaseResult, Document, Outcome, TextTable, numbered
 from omb_py.results.statistics.launch_time import OURS
 from omb_py.results.statistics.sides.measured_apart import FEWEST_NIGHTS
 from omb_py.results.store.provenance import is_simulated
+from omb_py.results.units import share_text
 
 COMPARE, AA = "compare", "aa"
 _JSON_NAMES = {"round": "look", "rounds": "looks"}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from omb_py.results.checks.guidelines import Judged
-from omb_py.results.formats.units import size_text
+from omb_py.results.units import size_text
 
 _WORDS = {"HOLDS": "mended", "VIOLATED": "still violated"}
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from omb_py.errors import INCONCLUSIVE, NEGATIVE, OK
 from omb_py.results.compare.judge import Answer
-from omb_py.results.formats.document import CaseResult, Document, Outcome, TextTable
-from omb_py.results.formats.units import counted, share_text, size_text
+from omb_py.results.document import CaseResult, Document, Outcome, TextTable
 from omb_py.results.tune.mended import Mended, as_data
 from omb_py.results.tune.points import Point
 from omb_py.results.tune.rules import DEFAULT, Rule, RuleTable
+from omb_py.results.units import counted, share_text, size_text
 
 _RULE_HEADS = ("collective", "ranks", "sizes", "setting", "time", "interval", "variables")
 _CELL_HEADS = (

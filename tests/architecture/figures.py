@@ -18,7 +18,7 @@ CAPABILITIES = {
     "tuning": ("omb_py/orchestrate/tune", "results/tune"),
     "workloads and training": ("omb_py/orchestrate/workloads", "suites/workloads", "suites/training"),
     "statistics and analysis": ("results/statistics", "results/analysis"),
-    "store, formats, importers": ("results",),
+    "store, dialects, printing": ("results", "omb_py/printing"),
     "report and explorer": ("dashboards",),
     "planning, launching, running": ("omb_py/orchestrate",),
     "measuring": ("omb_py/engine", "omb_py/options", "omb_py/grammar", "omb_py/testing"),

@@ -16,7 +16,7 @@ from omb_py.cli.option_params import defaults_of, general_help
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.options.option import Option, render
 from omb_py.options.table import TABLE
-from omb_py.results.formats.writers.markdown import escaped
+from omb_py.printing.writers.markdown import escaped
 from omb_py.suites import BENCHMARKS
 from tests.architecture.graph import ROOT as FOLDER
 from tests.architecture.marked import replaced

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from omb_py.dashboards.terminal.tables import results_table
+from omb_py.printing.export import to_csv, to_osu
+from omb_py.printing.tables import results_table
 from omb_py.results.caveats import caveat_line, caveat_text, caveats, parameters_of_caveats
-from omb_py.results.formats.nccl_tests import header, to_nccl
-from omb_py.results.formats.osu import text_of
-from omb_py.results.formats.tables import to_csv, to_osu
-from omb_py.results.importers.formats import parse
-from omb_py.results.importers.model import Context
+from omb_py.results.dialects.nccl.text import header, to_nccl
+from omb_py.results.dialects.omb.text import text_of
+from omb_py.results.dialects.parse import parse
+from omb_py.results.dialects.reading import Context
 
 SHARED = {"ranks_per_device": "2"}
 CASES = [

@@ -14,7 +14,7 @@ from omb_py.orchestrate.planning.plan import CheckedRequest, plan_all
 from omb_py.orchestrate.suites.expand import Ranks, expand, load_suite
 from omb_py.orchestrate.suites.suite_file import parse_suite
 from omb_py.results.accept.criteria import METRICS
-from omb_py.results.formats.osu_titles import TITLES
+from omb_py.results.dialects.omb.titles import TITLES
 from omb_py.suites import BENCHMARKS, find
 from omb_py.suites.shipped import shipped
 from tests.support.machines.mpi import ROOT

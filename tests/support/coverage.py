@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from omb_py.results.formats.osu_titles import TITLES
+from omb_py.results.dialects.omb.titles import TITLES
 from omb_py.suites.registry import BENCHMARKS
 from tests.backends.mpi.test_calls import ELSEWHERE, EXPECTED
 from tests.support.omb_variants import VARIANTS

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 _SCRIPTS = "tests/cli/commands/test_omb_scripts.py"
-_TEXT = "tests/results/formats/test_osu.py"
+_TEXT = "tests/results/dialects/omb/test_text.py"
 
 
 @dataclass(frozen=True, slots=True)

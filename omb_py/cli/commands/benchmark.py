@@ -22,7 +22,7 @@ from omb_py.options.request import Request
 from omb_py.options.table import options_of, request_from, takes
 from omb_py.orchestrate.planning.backend_selection import narrowed
 from omb_py.orchestrate.planning.validation import GPUS, device_problem, gpu_here
-from omb_py.results.formats.osu_titles import TITLES, origin
+from omb_py.results.dialects.omb.titles import TITLES, origin
 from omb_py.suites import find
 
 

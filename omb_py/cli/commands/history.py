@@ -12,14 +12,14 @@ from omb_py.cli.help import EXIT_CODES, Page, debug_option, tool_option
 from omb_py.cli.option_params import table_option
 from omb_py.cli.param_types import Parsed, whole, word
 from omb_py.cli.stored_cells import benchmark_name, filters, format_option, skipped, where_option
-from omb_py.dashboards.terminal.history_text import environment_lines, history_table
 from omb_py.errors import OK, UsageError
 from omb_py.grammar.values import parse_fraction, parse_size
 from omb_py.options.request import DEFAULT_STORE
+from omb_py.printing.history_text import environment_lines, history_table
+from omb_py.printing.writers.terminal import stdout_console
 from omb_py.results.analysis import series
 from omb_py.results.analysis.history import as_json, enough, history, too_few
 from omb_py.results.analysis.units import KINDS, PLURALS, Kind, kind_of, units_of
-from omb_py.results.formats.writers.terminal import stdout_console
 from omb_py.results.statistics.change_points import LEAST
 from omb_py.results.statistics.launch_time import OURS
 from omb_py.results.store.provenance import provenance_of

@@ -17,11 +17,11 @@ from omb_py.cli.help import EXIT_CODES, Page, debug_option, tool_option
 from omb_py.cli.option_params import measuring_options, ranks_option
 from omb_py.cli.output import HTML, check_files, report_options, write_report
 from omb_py.cli.param_types import Parsed, whole, word
-from omb_py.dashboards.terminal.heat_map import heat_map
 from omb_py.engine.program.pair_schedule import KINDS
 from omb_py.grammar.values import parse_size
 from omb_py.options.request import Request
 from omb_py.orchestrate.checks.links import Design, placed, sweep
+from omb_py.printing.heat_map import heat_map
 from omb_py.results.checks.links_report import document_of, matrix
 from omb_py.suites import find
 

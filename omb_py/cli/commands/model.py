@@ -12,11 +12,11 @@ from omb_py.cli.help import EXIT_CODES, Page, debug_option, tool_option
 from omb_py.cli.option_params import table_option
 from omb_py.cli.param_types import whole
 from omb_py.cli.stored_cells import benchmark_name, filters, format_option, skipped, where_option
-from omb_py.dashboards.terminal.model_text import cells_table, scaled_table, segments_table
 from omb_py.errors import OK, UsageError
 from omb_py.options.request import DEFAULT_STORE
+from omb_py.printing.model_text import cells_table, scaled_table, segments_table
+from omb_py.printing.writers.terminal import stdout_console
 from omb_py.results.analysis import cost_model, series
-from omb_py.results.formats.writers.terminal import stdout_console
 
 _MODELS = 8
 """Most models that are shown at once."""

@@ -155,10 +155,10 @@ def _predictions(workload: Workload, ranks: int, where: tuple[str, ...], store: 
 
 def _scaling(workload: Workload, where: tuple[str, ...], store: Path, form: str) -> int:
     # Fits load scipy, tables rich: not for descriptions.
-    from omb_py.dashboards.terminal.workload_text import scaling_table
     from omb_py.orchestrate.workloads import prediction
     from omb_py.orchestrate.workloads import scaling as stepscaling
-    from omb_py.results.formats.writers.terminal import stdout_console
+    from omb_py.printing.workload_text import scaling_table
+    from omb_py.printing.writers.terminal import stdout_console
 
     groups = stepscaling.scalings(workload, prediction.steps_of(store, filters(where)))
     if form == "json":

@@ -14,7 +14,7 @@ from omb_py.orchestrate.running.resume import cell_key
 from omb_py.orchestrate.running.suite_run import differences
 from omb_py.results.accept.criteria import OPTIONS, Case, Criterion
 from omb_py.results.analysis.cost_model import LARGE, SMALL
-from omb_py.results.formats.units import size_text
+from omb_py.results.units import size_text
 from omb_py.suites import find
 
 _TELLING = ("ranks", "backend", "binding", "dtype", "op", OPTIONS)

@@ -43,13 +43,13 @@ from omb_py.orchestrate.launching.machine_state import machine_facts, observe
 from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, plan_all
 from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.collector import Run, now
-from omb_py.orchestrate.running.printers import Kept
 from omb_py.orchestrate.running.resume import CELL_TAG, cell_key
 from omb_py.orchestrate.running.run import new_run
 from omb_py.orchestrate.running.suite_run import make_launches, ranks_here, sweep_name
 from omb_py.orchestrate.suites.expand import Expanded, expand
 from omb_py.orchestrate.suites.option_values import Values, Vocabulary
 from omb_py.orchestrate.suites.suite_file import Suite
+from omb_py.printing.printers import Kept
 from omb_py.results.accept.criteria import Criterion
 from omb_py.results.accept.judge import (
     Evidence,
@@ -65,9 +65,9 @@ from omb_py.results.accept.judge import (
 from omb_py.results.accept.report import Checked, Incident, Verdicts
 from omb_py.results.compare.report import fields_text
 from omb_py.results.compare.tags import ACCEPT_ROUND
-from omb_py.results.formats.units import counted, share_text
 from omb_py.results.statistics.order_statistics import fewest_launches
 from omb_py.results.store.keys import digest
+from omb_py.results.units import counted, share_text
 
 ROUND_TAG = ACCEPT_ROUND
 CHECKS = "10"

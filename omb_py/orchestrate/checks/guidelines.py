@@ -17,8 +17,8 @@ from omb_py.orchestrate.compare.session import simulated_in
 from omb_py.orchestrate.launching.rank_environment import HERE, Where
 from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, check, check_ranks, plan_all
 from omb_py.orchestrate.running.collector import Run
-from omb_py.orchestrate.running.printers import Kept
 from omb_py.orchestrate.running.run import new_run, start
+from omb_py.printing.printers import Kept
 from omb_py.results.checks.guideline_report import Report, report_of
 from omb_py.results.checks.guidelines import ROUND_TAG, Rules, fewest
 from omb_py.results.statistics.sequential import GUIDELINE

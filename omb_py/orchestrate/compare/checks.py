@@ -8,7 +8,7 @@ from omb_py.errors import UsageError
 from omb_py.results.compare.cell_names import name
 from omb_py.results.compare.match import PROGRAM, SOURCE, Row
 from omb_py.results.compare.report import Report, fields_text
-from omb_py.results.formats.repro_command import measuring
+from omb_py.results.repro_command import measuring
 from omb_py.results.statistics.launch_time import OURS
 
 _LAUNCHES = 10

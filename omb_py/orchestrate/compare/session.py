@@ -20,8 +20,8 @@ from omb_py.orchestrate.launching.rank_environment import Where
 from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, plan_all
 from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.collector import Run
-from omb_py.orchestrate.running.printers import Kept
 from omb_py.orchestrate.running.run import new_run, start
+from omb_py.printing.printers import Kept
 from omb_py.results.compare.judge import Launched, Rules
 from omb_py.results.compare.match import (
     ALPHA_TAG,

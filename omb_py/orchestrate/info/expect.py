@@ -15,7 +15,7 @@ from omb_py.engine.devices.nvml import facts
 from omb_py.engine.rank.system_info import node_facts
 from omb_py.results.analysis import peaks
 from omb_py.results.analysis.peaks import Finding, Peak
-from omb_py.results.formats.units import size_text
+from omb_py.results.units import size_text
 
 COPIED: Final = (64 << 10, 1 << 20, 64 << 20)
 """Bytes of the copies that are measured: within the caches of a core, of a processor, and in memory."""

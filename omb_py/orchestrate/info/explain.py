@@ -13,7 +13,7 @@ from omb_py.engine.program.rma import WINDOWS
 from omb_py.engine.program.step_text import describe
 from omb_py.errors import UsageError
 from omb_py.orchestrate.planning.plan import check_backend, check_ranks
-from omb_py.results.formats.osu_titles import origin
+from omb_py.results.dialects.omb.titles import origin
 from omb_py.suites.imb.threads import IN_THREADS, threads_of
 
 MAX_WIDTH = 100

@@ -14,7 +14,7 @@ from omb_py.orchestrate.suites.suite_file import Suite
 from omb_py.orchestrate.suites.toml_values import Setting, kind
 from omb_py.results.accept.criteria import METRICS, Criterion
 from omb_py.results.analysis.expected_time import expected_time
-from omb_py.results.formats.units import counted, size_text
+from omb_py.results.units import counted, size_text
 
 
 def describe_suite(suite: Suite, launches: Sequence[LaunchPlan], skips: Sequence[Skip]) -> str:

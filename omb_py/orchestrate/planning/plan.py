@@ -31,8 +31,8 @@ from omb_py.options.table import cell_fields, check_ranges, check_taken, takes
 from omb_py.orchestrate.planning.memory_checks import check_cache, check_object_size, check_objects
 from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.planning.validation import HOST_MEMORY, check_choices, check_pvars
-from omb_py.results.formats.imb import groups as imb_groups
-from omb_py.results.formats.imb.text import form_of
+from omb_py.results.dialects.imb import groups as imb_groups
+from omb_py.results.dialects.imb.text import form_of
 from omb_py.suites import find
 
 _DEFAULT_LEVEL = {"mpi4py": "multiple"}

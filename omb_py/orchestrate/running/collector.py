@@ -21,12 +21,12 @@ from omb_py.orchestrate.launching.machine_state import OtherWork
 from omb_py.orchestrate.launching.rank_environment import HERE, Where
 from omb_py.orchestrate.planning.plan import LaunchPlan
 from omb_py.orchestrate.running.pair_rows import pair_rows
-from omb_py.orchestrate.running.printers import Printer
 from omb_py.orchestrate.running.progress import Progress, silent
 from omb_py.orchestrate.running.resume import CELL_TAG, cell_key, suite_tags
 from omb_py.orchestrate.running.rows import SYNC_LIMIT, Identity, make_row
 from omb_py.orchestrate.running.soak import Drift
 from omb_py.orchestrate.running.stragglers import LastRanks
+from omb_py.printing.printers import Printer
 from omb_py.results.store.journal import Journal, RunLock
 from omb_py.results.store.keys import environment_key
 from omb_py.results.store.redact import redact_words
@@ -34,8 +34,8 @@ from omb_py.results.store.redact import redact_words
 OF_ROWS: Final = (
     "numpy.ma",
     "omb_py.engine.measuring.statistics",
-    "omb_py.results.formats.osu",
-    "omb_py.results.formats.osu_windows",
+    "omb_py.results.dialects.omb.text",
+    "omb_py.results.dialects.omb.windows",
 )
 """What rows load. It is loaded before the ranks start: the 15 ms that it takes beside the second cell are a rank's
 where each core has one."""

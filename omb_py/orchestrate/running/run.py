@@ -27,11 +27,11 @@ from omb_py.orchestrate.planning.backend_selection import in_place_alone, narrow
 from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, plan_all
 from omb_py.orchestrate.planning.validation import HOST_MEMORY
 from omb_py.orchestrate.running.collector import Collector, CommandState, Run, tool_facts
-from omb_py.orchestrate.running.printers import printer_of
 from omb_py.orchestrate.running.progress import progress_for
 from omb_py.orchestrate.running.rank_process import Position, run_cells
 from omb_py.orchestrate.supervision.failure_messages import join_hint
 from omb_py.orchestrate.supervision.supervisor import Handlers, Supervisor
+from omb_py.printing.printers import printer_of
 from omb_py.results.store.journal import RunLock
 from omb_py.results.store.paths import hide_former_files
 from omb_py.results.store.write import check_writable

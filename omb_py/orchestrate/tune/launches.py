@@ -14,9 +14,9 @@ from omb_py.orchestrate.compare.session import simulated_in
 from omb_py.orchestrate.launching.rank_environment import Where
 from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan
 from omb_py.orchestrate.running.collector import Run
-from omb_py.orchestrate.running.printers import Kept
 from omb_py.orchestrate.running.run import start
 from omb_py.orchestrate.tune.stored_launches import Stored, text_of
+from omb_py.printing.printers import Kept
 from omb_py.results.compare.tags import TUNE_BLOCK, TUNE_SETTING
 from omb_py.results.statistics.launch_time import time_of
 from omb_py.results.tune.points import Point

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from omb_py.backends.knobs import Knob, LibraryKnobs
 from omb_py.errors import OK, EnvironmentProblem, UsageError, nearest
 from omb_py.orchestrate.tune.selection import check_collective, collective_of, collectives, of_collective
-from omb_py.results.formats.document import Document, TextTable
+from omb_py.results.document import Document, TextTable
 
 _HEADS = ("knob", "set by", "value", "values", "what it is")
 _PVAR_HEADS = ("variable", "class", "type", "belongs to", "what it is")

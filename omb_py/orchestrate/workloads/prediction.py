@@ -12,8 +12,8 @@ from typing import Any
 from omb_py.backends.registry import capabilities_of
 from omb_py.errors import UsageError
 from omb_py.options.request import Request
-from omb_py.orchestrate.running.printers import Printer, Row
 from omb_py.orchestrate.workloads.step_times import predict_step
+from omb_py.printing.printers import Printer, Row
 from omb_py.results.analysis import series, step_prediction
 from omb_py.results.analysis.step_prediction import MESSAGES, SIDE, Ask, Missing, Observed, Predicted
 from omb_py.results.store.paths import pass_over
@@ -182,8 +182,8 @@ class Foretold(Printer):
 
 def show(predicted: Sequence[Forecast], store: Path) -> None:
     """Print a table for each prediction, and on stderr the missing sweeps."""
-    from omb_py.dashboards.terminal.workload_text import forecast_table
-    from omb_py.results.formats.writers.terminal import stdout_console
+    from omb_py.printing.workload_text import forecast_table
+    from omb_py.printing.writers.terminal import stdout_console
 
     console = stdout_console()
     for forecast in predicted:

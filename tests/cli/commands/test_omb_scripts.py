@@ -8,7 +8,7 @@ import pytest
 
 from omb_py import __version__
 from omb_py.cli import main
-from omb_py.results.formats.osu_titles import TITLES
+from omb_py.results.dialects.omb.titles import TITLES
 from tests.support.rings import few_quick
 
 ON_NODES = dict.fromkeys(("bw_fan_in", "bw_fan_out"), ("-n", "4", "--mock", "nodes=2"))

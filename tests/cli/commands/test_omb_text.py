@@ -15,7 +15,7 @@ import pytest
 
 from omb_py import __version__
 from omb_py.engine.program.benchmark import Benchmark
-from omb_py.results.formats.osu_titles import TITLES
+from omb_py.results.dialects.omb.titles import TITLES
 from omb_py.suites import BENCHMARKS
 from tests.support.machines.mpi import ROOT, environment
 from tests.support.patience import PATIENCE_S

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import omb_py.dashboards
-import omb_py.results.formats.writers
+import omb_py.printing.writers
 from omb_py.dashboards.base import theme
 from omb_py.dashboards.base.contrast import contrast, ink_on, on_scale
 from omb_py.dashboards.figures import ratio_map
@@ -19,7 +19,7 @@ from omb_py.dashboards.figures import ratio_map
 TEXT, GRAPHICS = 4.5, 3.0
 PAGES = (
     Path(omb_py.dashboards.__path__[0]) / "assets" / "explorer.html",
-    Path(omb_py.results.formats.writers.__path__[0]) / "page.css",
+    Path(omb_py.printing.writers.__path__[0]) / "page.css",
 )
 COLOURS = st.integers(0, 2**24 - 1).map(lambda number: f"#{number:06x}")
 

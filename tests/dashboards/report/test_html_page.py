@@ -12,8 +12,8 @@ from omb_py.dashboards.report.build import Report
 from omb_py.dashboards.report.html_page import Section, document
 from omb_py.dashboards.report.html_page import page as html_of
 from omb_py.dashboards.views.registry import NOTHING
-from omb_py.results.formats.document import printable
-from tests.results.formats.writers.documents import TEXTS
+from omb_py.results.document import printable
+from tests.printing.writers.documents import TEXTS
 
 
 class Page(HTMLParser):

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from omb_py.dashboards.terminal.tables import results_table
 from omb_py.engine.devices import nvml
 from omb_py.engine.measuring.energy import Meter, uncounted, used, zones
 from omb_py.engine.measuring.measure import measure
 from omb_py.errors import EnvironmentProblem
-from omb_py.results.formats.tables import to_csv
+from omb_py.printing.export import to_csv
+from omb_py.printing.tables import results_table
 from omb_py.suites import find
 from tests.support.machines.nvml import StandInGpu, StandInNvml
 

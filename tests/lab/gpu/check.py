@@ -27,7 +27,6 @@ from rich.console import Console
 
 import omb_py
 from omb_py.backends.mpi_library import mpi_library
-from omb_py.dashboards.terminal.tables import results_table
 from omb_py.engine.program.buffers import ON_DEVICE
 from tests.lab.gpu.parts import COLLECTIVES, RANKS, Part, absent, arrays, parts, suite_text
 from tests.support.machines.mpi import ROOT, environment

@@ -3,7 +3,7 @@
 Suites in TOML, traces (JSON, packed JSON, Chakra's protobuf) and Parquet files are mutated so many times each.
 An oracle that knows no reader of omb-py judges what came through; what is refused is refused in one line. No input
 takes longer than 5 s, and all of them at most 1 GB. The importers have an oracle of their own
-(``python -m tests.results.importers.oracle``). Exit code 1 where something is wrong.
+(``python -m tests.results.dialects.oracle``). Exit code 1 where something is wrong.
 """
 
 from __future__ import annotations

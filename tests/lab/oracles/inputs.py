@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 
-from tests.results.importers.test_fuzz import mutated
+from tests.results.dialects.test_fuzz import mutated
 
 Judge = Callable[[random.Random], tuple[int, list[str]]]
 """Makes one input and reads it: how many values came through, and which of them the input does not have.

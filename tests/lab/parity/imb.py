@@ -20,10 +20,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from omb_py.results.formats.imb.names import FORMS, Part, counts_a_block
-from omb_py.results.formats.imb.text import bytes_of
-from omb_py.results.importers.formats import parse
-from omb_py.results.importers.model import Context
+from omb_py.results.dialects.imb.names import FORMS, Part, counts_a_block
+from omb_py.results.dialects.imb.text import bytes_of
+from omb_py.results.dialects.parse import parse
+from omb_py.results.dialects.reading import Context
 from omb_py.suites.registry import find
 
 BINARIES: Mapping[Part, str] = {

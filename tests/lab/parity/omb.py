@@ -20,9 +20,9 @@ from collections.abc import Iterator, Sequence
 from difflib import ndiff
 from pathlib import Path
 
-from omb_py.results.formats.osu_titles import TITLES, family
-from omb_py.results.importers.formats import parse
-from omb_py.results.importers.model import Context
+from omb_py.results.dialects.omb.titles import TITLES, family
+from omb_py.results.dialects.parse import parse
+from omb_py.results.dialects.reading import Context
 from omb_py.suites.registry import BENCHMARKS
 from tests.support.machines.mpi import environment, mpiexec
 

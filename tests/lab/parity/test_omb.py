@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.results.formats.osu_titles import TITLES
+from omb_py.results.dialects.omb.titles import TITLES
 from tests.lab.parity import omb
 
 TEXT = "\n# OSU MPI Latency Test v7.5\n# Datatype: MPI_CHAR.\n# Size       Avg Latency(us)\n"

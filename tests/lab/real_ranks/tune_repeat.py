@@ -38,9 +38,9 @@ from omb_py.orchestrate.tune.conclusion import unproven_files
 from omb_py.orchestrate.tune.launches import where_of
 from omb_py.orchestrate.tune.proof import rules_of, sizes_text
 from omb_py.orchestrate.tune.selection import library_of
-from omb_py.results.formats.units import size_text
 from omb_py.results.tune.design import MOST_PAIRS, Design
 from omb_py.results.tune.rules import Rule, RuleTable, Setting
+from omb_py.results.units import size_text
 
 OMB_PY = (sys.executable, "-m", "omb_py")
 OF_TUNE_ALONE = ("--knob", "--candidate", "--budget", "--seed")

@@ -160,7 +160,7 @@ def test_two_simulated_sides_stand_beside_each_other(capsys: pytest.CaptureFixtu
         }
         for b, s, v in (("mpi", 8, 1.0), ("mpi", 16, 9.0), ("gloo", 8, 5.0), ("gloo", 16, 6.0))
     ]
-    from omb_py.orchestrate.running.printers import AtEnd
+    from omb_py.printing.printers import AtEnd
 
     printer = AtEnd("table")
     for row in rows:

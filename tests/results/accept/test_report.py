@@ -8,6 +8,7 @@ from dataclasses import replace
 import junitparser
 import pytest
 
+from omb_py.printing.writers import to_json, to_junit, to_markdown
 from omb_py.results.accept.judge import Verdict, close, judge
 from omb_py.results.accept.report import (
     HEADS,
@@ -20,7 +21,6 @@ from omb_py.results.accept.report import (
     headline,
     note,
 )
-from omb_py.results.formats.writers import to_json, to_junit, to_markdown
 from omb_py.results.statistics.sequential import Rule
 from tests.support.accepting import case, evidence
 from tests.support.jenkins import violations

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from omb_py.printing.writers import to_json, to_junit, to_markdown
 from omb_py.results.checks import guideline_report as forms
 from omb_py.results.checks import guidelines
 from omb_py.results.checks.guidelines import Pair, Rules, by_round, decide, judge, pairs_of, spent
 from omb_py.results.checks.tuning_hints import advice
-from omb_py.results.formats.writers import to_json, to_junit, to_markdown
 from tests.lab.error_rates.launch_effects import autoregressive
 from tests.lab.error_rates.launch_effects import bimodal as mixture
 from tests.support.jenkins import violations

@@ -9,11 +9,11 @@ from xml.etree import ElementTree
 
 import pytest
 
+from omb_py.printing.writers import to_json, to_junit, to_markdown
 from omb_py.results.compare import report as r
 from omb_py.results.compare.false_alarm_rate import SiteRate, bound, keep, site_rate
 from omb_py.results.compare.judge import Rules
 from omb_py.results.compare.select_launches import Launches
-from omb_py.results.formats.writers import to_json, to_junit, to_markdown
 from omb_py.results.store.keys import comparability_key
 
 Row = dict[str, Any]

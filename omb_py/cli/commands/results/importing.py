@@ -16,7 +16,7 @@ from omb_py.cli.param_types import Parsed
 from omb_py.errors import OK, UsageError
 from omb_py.grammar.values import parse_tags
 from omb_py.options.request import DEFAULT_STORE
-from omb_py.results.importers.storing import Imported, Options, check_benchmark, columns_of, store_bytes
+from omb_py.results.dialects.storing import Imported, Options, check_benchmark, columns_of, store_bytes
 
 STDIN = "-"
 MOST_BYTES = 128 << 20

@@ -20,9 +20,9 @@ from omb_py.cli.param_types import Parsed
 from omb_py.cli.stored_cells import filters, skipped, where_option
 from omb_py.errors import OK, EnvironmentProblem
 from omb_py.options.request import DEFAULT_STORE
-from omb_py.orchestrate.running.printers import AtEnd
+from omb_py.printing.export import FORMATS, export, to_osu
+from omb_py.printing.printers import AtEnd
 from omb_py.results.compare.tags import COMPARE_SIDE, telling
-from omb_py.results.formats.tables import FORMATS, export, to_osu
 from omb_py.results.store.provenance import provenance_of
 from omb_py.results.store.read import load_table, to_rows
 from omb_py.results.store.recovery import recover
@@ -141,11 +141,11 @@ def run_list(form: str, store: Path | None) -> int:
     if not stored:
         click.echo(f"omb-py: no runs in {_store(store)} yet", err=True)
         return OK
-    from omb_py.dashboards.terminal.tables import (
+    from omb_py.printing.tables import (
         RUNS_SPARE,
         runs_table,
     )  # rich is slow to import, and no other verb needs it
-    from omb_py.results.formats.writers.terminal import fitted, stdout_console
+    from omb_py.printing.writers.terminal import fitted, stdout_console
 
     console = stdout_console()
     console.print(fitted(lambda without: runs_table(stored, without), RUNS_SPARE, console, "json"))

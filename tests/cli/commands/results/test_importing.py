@@ -15,9 +15,9 @@ import omb_py
 from omb_py.cli import main
 from omb_py.cli.commands.results import importing
 from omb_py.results.store.read import files, read_provenance
-from tests.results.importers import nccl_texts
-from tests.results.importers.imb_texts import MPI1
-from tests.results.importers.texts import OMB
+from tests.results.dialects import nccl_texts
+from tests.results.dialects.imb_texts import MPI1
+from tests.results.dialects.texts import OMB
 
 Run = Callable[[str], tuple[int, str, str]]
 

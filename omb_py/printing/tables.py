@@ -1,0 +1,276 @@
+"""Tables of rows and runs for a terminal, as pure functions that return :class:`rich.table.Table`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from omb_py.engine.devices import GPU_KINDS
+from omb_py.engine.measuring.energy import ENOUGH_S
+from omb_py.printing.counted_text import of_library, of_network
+from omb_py.results.analysis.crossover import marks
+from omb_py.results.analysis.peaks import share_of
+from omb_py.results.caveats import caveat_text
+from omb_py.results.compare.tags import ACCEPT_PHASE, COMPARE_SIDE, telling
+from omb_py.results.json_values import plain
+from omb_py.results.store.runs import Run
+from omb_py.results.throttling import throttled_text
+from omb_py.results.units import energy_text, number_of, size_text
+
+Row = Mapping[str, Any]
+SPARE = (
+    "n",
+    "stop",
+    "min µs",
+    "max µs",
+    "launch",
+    "energy/op",
+    "version",
+    "p99 µs",
+    "busbw GB/s",
+    "of peak",
+    "network",
+)
+"""What a narrow terminal does without, the first one first; never the size, the value, the median or a verdict."""
+
+
+def results_table(rows: Sequence[Row], title: str | None = None, without: Collection[str] = ()) -> Table:
+    """Make a table of cells, one line each.
+
+    Columns with one value in all rows (benchmark, library, binding, type, launch …) go into the title; columns that no
+    row has (busbw, validation) are left out.
+
+    Args:
+        rows: rows of the store.
+        title: instead of what all rows share.
+        without: heads of columns to leave out.
+    """
+    # Text, not str: brackets in a library's version are no markup
+    heading = Text(title if title is not None else _common(rows))
+    table = Table(title=heading, title_justify="left", box=box.SIMPLE_HEAD)
+    if not rows:
+        table.show_header = False
+        table.add_column()
+        table.add_row("no results")
+        return table
+    several = [(head, value) for head, value in _IDENTITY if len({value(row) for row in rows}) > 1]
+    varying = [column for column in several if column[0] not in without]
+    for head, _ in varying:
+        table.add_column(head, no_wrap=True)
+    measured = [c for c in _MEASURED if c[0] not in without and any(c[1](row) not in ("", "-") for row in rows)]
+    for head, _ in measured:
+        table.add_column(head, justify="right", no_wrap=True)
+    marked = marks(rows)
+    if any(marked):
+        table.add_column("fastest", no_wrap=True)
+    for row, mark in zip(rows, marked, strict=True):
+        cells = [Text(value(row)) for _, value in varying]
+        cells += [Text(value(row), style=_style(head, value(row))) for head, value in measured]
+        table.add_row(*cells, *([Text(mark)] if any(marked) else []))
+    return table
+
+
+RUNS_SPARE = ("started (UTC)", "backend", "launches", "cells")
+"""What a narrow terminal does without in a list of runs, the first one first; a run's id begins with its start."""
+
+
+def runs_table(runs: Sequence[Run], without: Collection[str] = ()) -> Table:
+    """Make a table of the runs of a store, one line each, as :func:`omb_py.results.store.runs.runs` lists them.
+
+    Args:
+        runs: the runs.
+        without: heads of columns to leave out.
+    """
+    table = Table(box=box.SIMPLE_HEAD)
+    optional = [("sides", _sides), ("tags", _tags), ("failed", _failed)]
+    shown = [(head, value) for head, value in optional if any(value(run) for run in runs)]
+    columns = [column for column in (*_OF_RUNS, *shown) if column[0] not in without]
+    for head, _ in columns:
+        number, long = head in ("ranks", "cells", "launches"), head in ("benchmarks", "library", "tags")
+        table.add_column(head, justify="right" if number else "left", overflow="fold", no_wrap=not long)
+    for run in runs:
+        table.add_row(*(Text(value(run)) for _, value in columns), style="red" if run.failed else None)
+    return table
+
+
+def _benchmarks(run: Run) -> str:
+    more = len(run.benchmarks) - 4
+    return ", ".join(run.benchmarks[:4]) + (f" +{more}" if more > 0 else "")
+
+
+_OF_RUNS: tuple[tuple[str, Callable[[Run], str]], ...] = (
+    ("run", lambda run: run.run_id),
+    ("started (UTC)", lambda run: run.started_at[:19].replace("T", " ")),
+    ("benchmarks", _benchmarks),
+    ("backend", lambda run: ", ".join(run.backends)),
+    ("library", lambda run: ", ".join(run.libraries)),
+    ("ranks", lambda run: ", ".join(map(str, run.ranks))),
+    ("cells", lambda run: str(run.cells)),
+    ("launches", lambda run: str(run.launches)),
+)
+
+
+_OWN = frozenset({COMPARE_SIDE, ACCEPT_PHASE})
+"""Tags that omb-py writes, and that the list shows in a column of their own or not at all."""
+
+
+def _sides(run: Run) -> str:
+    return " and ".join(sorted(run.tags.get(COMPARE_SIDE, ())))
+
+
+def _tags(run: Run) -> str:
+    own = telling({key: _values(values) for key, values in run.tags.items() if key not in _OWN})
+    texts = [f"{key}={value}" for key, value in own.items()]
+    return ", ".join(texts[:3]) + (f" +{len(texts) - 3}" if len(texts) > 3 else "")
+
+
+def _values(values: Sequence[str]) -> str:
+    return " or ".join(values) if len(values) <= 3 else f"({len(values)} values)"
+
+
+def _failed(run: Run) -> str:
+    return str(run.failed or "")
+
+
+def _text(name: str) -> Callable[[Row], str]:
+    def value(row: Row) -> str:
+        content = plain(row.get(name))
+        return "" if content is None else str(content)
+
+    return value
+
+
+def _numeric(name: str) -> Callable[[Row], str]:
+    def value(row: Row) -> str:
+        number = number_of(row.get(name))
+        return "-" if math.isnan(number) else f"{number:.2f}"
+
+    return value
+
+
+def _value(row: Row) -> str:
+    number = number_of(row.get("value"))
+    return "-" if math.isnan(number) else f"{number:.2f} {_unit(row)}"
+
+
+def _unit(row: Row) -> str:
+    unit = row.get("unit") or ""
+    return "µs" if unit == "us" else str(unit)
+
+
+def _size(row: Row) -> str:
+    # a barrier has no size; its zero says nothing
+    return size_text(row.get("size_bytes")) if number_of(row.get("size_bytes")) > 0 else "-"
+
+
+def _count(row: Row) -> str:
+    number = number_of(row.get("iterations"))
+    return "-" if math.isnan(number) else str(int(number))
+
+
+def _validation(row: Row) -> str:
+    validated = plain(row.get("validated"))
+    return {True: "Pass", False: "Fail"}.get(validated, "-")
+
+
+def _energy(row: Row) -> str:
+    """Joule an operation of all that was counted; ``~`` where the loop was too short for more than a rough number.
+
+    In parentheses how many hosts or GPUs were counted, where that was not all: ``3 J (0 of 8 GPUs)``.
+    """
+    metrics = dict(row.get("metrics") or {})
+    parts = [metrics[name] for name in ("energy_host_uj", "energy_gpu_uj") if name in metrics]
+    rough = "~" if metrics.get("energy_loop_s", 0.0) < ENOUGH_S else ""
+    gpus = row.get("devices") if row.get("device") in GPU_KINDS else 0
+    counted = [("energy_hosts", row.get("nodes"), "hosts"), ("energy_gpus", gpus, "GPUs")]
+    few = [
+        f"{metrics.get(name, 0):.0f} of {int(number_of(total))} {what}"
+        for name, total, what in counted
+        if number_of(total) > metrics.get(name, 0)
+    ]
+    return f"{rough}{energy_text(sum(parts))}" + (f" ({', '.join(few)})" if few else "") if parts else "-"
+
+
+def _of_peak(row: Row) -> str:
+    """The share of what its link carries at most: ``82% of PCIe 4 x16``."""
+    share = share_of(row)
+    return f"{share[0]:.0%} of {share[1]}" if share else "-"
+
+
+def _form(row: Row) -> str:
+    return "in place" if plain(row.get("in_place")) is True else ""
+
+
+def _settings(row: Row) -> str:
+    """The settings of the backend's own option, whose marks begin with its name: ``max_ctas=1``."""
+    own = f"{row.get('backend')}_"
+    parameters = dict(row.get("parameters") or {})
+    return ",".join(f"{key.removeprefix(own)}={value}" for key, value in parameters.items() if key.startswith(own))
+
+
+def _launch(row: Row) -> str:
+    return str(row.get("launch_id") or "")
+
+
+def _side(row: Row) -> str:
+    return str(dict(row.get("tags") or {}).get(COMPARE_SIDE, ""))
+
+
+_IDENTITY: tuple[tuple[str, Callable[[Row], str]], ...] = (
+    ("launch", _launch),
+    ("side", _side),
+    ("benchmark", _text("benchmark")),
+    ("backend", _text("backend")),
+    ("library", _text("library")),
+    ("version", _text("library_version")),
+    ("binding", _text("binding")),
+    ("device", _text("device")),
+    ("buffer", _text("buffer")),
+    ("type", _text("dtype")),
+    ("op", _text("op")),
+    ("form", _form),
+    ("timing", _text("timing")),
+    ("settings", _settings),
+    ("ranks", _text("ranks")),
+    ("window", _text("window")),
+    ("caveats", caveat_text),
+)
+
+_MEASURED: tuple[tuple[str, Callable[[Row], str]], ...] = (
+    ("size", _size),
+    ("value", _value),
+    ("median µs", _numeric("median_us")),
+    ("p99 µs", _numeric("p99_us")),
+    ("min µs", _numeric("min_us")),
+    ("max µs", _numeric("max_us")),
+    ("n", _count),
+    ("stop", _text("stop_reason")),
+    ("validation", _validation),
+    ("busbw GB/s", _numeric("busbw_gbps")),
+    ("of peak", _of_peak),
+    ("energy/op", _energy),
+    ("counted", of_library),
+    ("network", of_network),
+    ("throttled", throttled_text),
+)
+
+
+def _common(rows: Sequence[Row]) -> str:
+    """Write the values that all rows share: ``allreduce · mpi · Open MPI · 5.0.11 · native · 4 ranks``."""
+    parts = []
+    for head, value in _IDENTITY:
+        texts = {value(row) for row in rows}
+        if len(texts) == 1 and (word := texts.pop()) and head not in ("launch", "timing", "window"):
+            parts.append(f"{word} ranks" if head == "ranks" else word)
+    return " · ".join(parts)
+
+
+def _style(head: str, text: str) -> str:
+    if head == "validation":
+        return {"Pass": "green", "Fail": "bold red"}.get(text, "")
+    return "bold yellow" if head == "throttled" else ""

@@ -1,0 +1,259 @@
+"""Read the text of Intel MPI Benchmarks (MPI1, NBC, RMA and P2P). Each start of a program is a launch."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from omb_py.results.dialects.imb.names import FORMS, counts_a_block
+from omb_py.results.dialects.omb.titles import family
+from omb_py.results.dialects.reading import (
+    INT32,
+    BadTable,
+    Context,
+    Line,
+    Parsed,
+    Problem,
+    Table,
+    check_end,
+    feed,
+    is_numeric,
+    number,
+    shown,
+    whole,
+)
+
+SOURCE = "IMB"
+
+_BANNER = re.compile(r"\s*#\s+Intel ?\(R\) MPI Benchmark(?:s| Suite)? ?(?:V(?:ersion)? ?)?(\d[\w.]*)?.*")
+_TITLE = re.compile(r"\s*# Benchmarking (?:Multi-)?(?P<name>[A-Za-z0-9_]+)\s*(?P<more>\(.*\))?\s*")
+_PROCESSES = re.compile(r"\s*# #processes = (\d{1,9})\b(?: \(threads: (\d{1,6})\))?.*")
+_WINDOW = re.compile(r"\s*# window_size = (\d{1,9})\s*")
+_GROUPS = re.compile(r"\s*# \( ?(\d{1,9}) groups of (\d{1,9}) processes each running simultaneous.*")
+_MODE = re.compile(r"\s*#\s+MODE: ([A-Z-]+)\s*")
+_PREAMBLE = re.compile(
+    r"\s*# (MPI_Datatype for reductions|MPI_Datatype|MPI_Op|Date|MPI Version|Machine|System|Release)\s*:\s*(.*)"
+)
+_RULE = re.compile(r"\s*#-{20,}\s*")
+
+_COLUMNS: Mapping[str, str] = {
+    "Group": "group",
+    "#bytes": "size",
+    "#repetitions": "iterations",
+    "t[usec]": "value",
+    "t_min[usec]": "rank_min_us",
+    "t_max[usec]": "rank_max_us",
+    "t_avg[usec]": "value",
+    "Mbytes/sec": "mbytes_per_s",
+    "Msg/sec": "message_rate",
+    "t_ovrl[usec]": "overall",
+    "t_pure[usec]": "pure",
+    "t_CPU[usec]": "compute",
+    "overlap[%]": "overlap_pct",
+    "stddev[%]": "stddev_pct",
+    "defects": "defects",
+}
+_NAMES: Mapping[str, str] = {
+    **{form.name.lower(): benchmark for benchmark, form in reversed(list(FORMS.items()))},
+    "pingpongspecificsource": "latency",
+    "pingpingspecificsource": "pingping",
+    "put_local": "put_latency",
+    "get_local": "get_latency",
+}
+"""Benchmarks that have another name here. Others keep their name in lower case."""
+_REDUCE = ("reduce", "accumulate", "fetch_and_op")
+_TYPES = {"MPI_BYTE": "byte", "MPI_CHAR": "char", "MPI_INT": "int32", "MPI_FLOAT": "float32", "MPI_DOUBLE": "float64"}
+_RATES = ("uniband", "biband")
+
+
+@dataclass(slots=True)
+class _Launch:
+    number: int = 0
+    version: str | None = None
+    preamble: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Part:
+    line: int
+    name: str
+    launch: _Launch
+    parameters: dict[str, str] = field(default_factory=dict)
+    ranks: int | None = None
+    threads: int | None = None
+    window: int | None = None
+    columns: tuple[str, ...] = ()
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    bad: Problem | None = None
+    late: int | None = None
+    """Number of a line that reports a time-out."""
+    length: int = 0
+
+    @property
+    def benchmark(self) -> str:
+        return _NAMES.get(self.name.lower(), self.name.lower())
+
+
+class ImbText:
+    """Reader of the text of IMB."""
+
+    name = "IMB text"
+
+    def starts(self, text: str) -> bool:
+        """Whether a line is the banner or the title of a table."""
+        return _BANNER.match(text) is not None or _TITLE.fullmatch(text) is not None
+
+    def read(self, lines: Sequence[Line], context: Context) -> Parsed:
+        """Read every table; a banner begins another launch."""
+        return feed(_Reading(), lines)
+
+
+class _Reading:
+    def __init__(self) -> None:
+        self.parsed = Parsed()
+        self.launch = _Launch()
+        self.begun = False
+        self.part: _Part | None = None
+
+    def take(self, line: Line) -> None:
+        if self._above(line) or self.part is None or self.part.bad:
+            return
+        try:
+            self._inside(self.part, line)
+        except BadTable as error:
+            self.part.bad = Problem(line.number, str(error))
+
+    def _above(self, line: Line) -> bool:
+        if match := _BANNER.match(line.text):
+            self.close()
+            self.launch = _Launch(self.launch.number + self.begun, match[1])
+            self.begun = True
+        elif match := _TITLE.fullmatch(line.text):
+            self.close()
+            self.begun = True
+            self.part = _Part(line.number, match["name"], self.launch)
+            if match["name"].lower() in ("put_local", "get_local"):
+                self.part.parameters["sync"] = "flush_local"
+            if match["more"]:
+                self.part.parameters["variant"] = match["more"].strip("() ")[:80]
+        elif match := _PREAMBLE.fullmatch(line.text):
+            self.launch.preamble[match[1]] = match[2].strip()[:120]
+        else:
+            return False
+        return True
+
+    def _inside(self, part: _Part, line: Line) -> None:
+        text, words = line.text, line.text.split()
+        if match := _PROCESSES.fullmatch(text):
+            part.ranks = whole(match[1], INT32)
+            part.threads = whole(match[2], INT32) if match[2] else None
+        elif match := _WINDOW.fullmatch(text):
+            part.window = whole(match[1], INT32)
+        elif match := _GROUPS.fullmatch(text):
+            part.parameters["groups"] = match[1]
+            part.ranks = whole(match[2], INT32)
+        elif match := _MODE.fullmatch(text):
+            part.parameters["mode"] = match[1].lower()
+        elif words and words[0] in ("Group", "#bytes", "#repetitions"):
+            unknown = [word for word in words if word not in _COLUMNS]
+            if unknown:
+                raise BadTable(f"unknown column {shown(unknown[0])}")
+            part.columns = tuple(_COLUMNS[word] for word in words)
+            if len(set(part.columns)) < len(part.columns):
+                raise BadTable("a column stands twice in the head")
+            part.length = len(text.rstrip())
+        elif part.columns and words and words[0].isdecimal():
+            # behind the size, which stands behind the group in a text of -multi 1, may be words in place of numbers
+            behind = "".join(words[1 + (part.columns[0] == "group") :][:1])
+            if "time-out" in behind:
+                part.late = line.number
+            elif not behind or is_numeric(behind):
+                self._row(part, line, words)
+
+    def _row(self, part: _Part, line: Line, words: Sequence[str]) -> None:
+        if len(words) != len(part.columns):
+            raise BadTable(f"{len(words)} of {len(part.columns)} columns")
+        part.length = check_end(line, part.length)
+        part.rows.append(_row(part, dict(zip(part.columns, words, strict=True))))
+
+    def close(self) -> None:
+        part, self.part = self.part, None
+        if part is None:
+            return
+        if part.bad is None and not part.rows and part.late:
+            self.parsed.notes.append(Problem(part.late, f"IMB's time for {part.name} was over before its first row"))
+            return
+        if part.bad is None and not part.rows:
+            part.bad = Problem(part.line, "no rows")
+        if part.bad is not None:
+            where = "" if part.bad.line == part.line else f", line {part.bad.line}"
+            self.parsed.problems.append(Problem(part.line, f"table {part.name!r} left out{where}: {part.bad.text}"))
+            return
+        launch, preamble = part.launch, part.launch.preamble
+        facts = {key: preamble[key] for key in preamble if key in ("MPI Version", "Machine", "System", "Release")}
+        started = _time(preamble)
+        self.parsed.tables.append(
+            Table(SOURCE, launch.version, part.benchmark, part.line, launch.number, part.rows, facts, started)
+        )
+
+
+def _row(part: _Part, cells: Mapping[str, str]) -> dict[str, Any]:
+    benchmark, name = part.benchmark, part.name.lower()
+    metrics: dict[str, float] = {}
+    for key, word in cells.items():
+        if key not in ("group", "size", "iterations", "value"):
+            metrics[key] = number(word) or 0.0
+    rate = benchmark in _RATES and "value" not in cells
+    value = (
+        number(cells["value"])
+        if "value" in cells
+        else metrics.get("mbytes_per_s" if rate else "overall", metrics.get("pure"))
+    )
+    reduces = any(word in name for word in _REDUCE)
+    mpi_type = part.launch.preamble.get("MPI_Datatype for reductions" if reduces else "MPI_Datatype", "")
+    return {
+        "source": SOURCE,
+        "benchmark": benchmark,
+        "family": "pt2pt" if rate else family(benchmark),
+        "backend": "mpi",
+        "binding": "c",
+        "binding_version": f"IMB {part.launch.version}" if part.launch.version else None,
+        "device": None,
+        "dtype": _TYPES.get(mpi_type),
+        "op": _op(part, benchmark),
+        "ranks": part.ranks,
+        "threads": part.threads,
+        "window": part.window,
+        "size_bytes": _size(part, whole(cells["size"]) or 0) if "size" in cells else None,
+        "iterations": whole(cells["iterations"]) if "iterations" in cells else None,
+        "metric": "bandwidth" if rate else "latency",
+        "unit": "MB/s" if rate else "us",
+        "value": value,
+        "metrics": metrics,
+        "parameters": {**part.parameters, **({"group": cells["group"]} if "group" in cells else {})},
+        "text_dialect": "omb-7.5",
+    }
+
+
+def _size(part: _Part, printed: int) -> int:
+    """Our size of a line: in threads IMB adds up all of theirs, and of a reduce-scatter it counts a block."""
+    if counts_a_block(part.benchmark, part.launch.version):
+        return printed * (part.ranks or 1)
+    return printed // (part.threads or 1)
+
+
+def _op(part: _Part, benchmark: str) -> str | None:
+    """The reduction, if the benchmark reduces and the file states it."""
+    name = part.launch.preamble.get("MPI_Op", "").strip().lower().removeprefix("mpi_")
+    return (name or None) if "reduce" in benchmark else None
+
+
+def _time(preamble: Mapping[str, str]) -> str | None:
+    """The date (``Sat Nov 21 21:42:43 2026``) in ISO format; the file does not state its zone, so it counts as UTC."""
+    try:
+        return datetime.strptime(" ".join(preamble.get("Date", "").split()), "%a %b %d %H:%M:%S %Y").isoformat()
+    except ValueError:
+        return None

@@ -1,0 +1,299 @@
+"""The text of the Intel MPI Benchmarks 2021.11: its header, its tables with columns of 13 places, its last line.
+
+A time of one number is the largest of the ranks' mean samples, as in IMB; t_min, t_max and t_avg are over the ranks.
+MB/s are messages × size / the largest time, MB = 10^6 B (User Guide 2021.8, "Output Format Overview"; which messages
+count: :mod:`omb_py.results.dialects.imb.names`). The header says that omb-py measured.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+
+from omb_py import __version__
+from omb_py.engine.program.dtypes import DTYPES
+from omb_py.errors import UsageError
+from omb_py.grammar.graphs import dims_create
+from omb_py.grammar.rank_groups import groups_of_row
+from omb_py.results.dialects.imb.names import FORMS, Form, counts_a_block
+
+Row = Mapping[str, Any]
+
+CLOSING: Final = "\n\n# All processes entering MPI_Finalize\n\n"
+WIDTH = 13
+_HEADS: Final[Mapping[str, tuple[str, ...]]] = {
+    "time": ("t[usec]", "Mbytes/sec"),
+    "range_rate": ("t_min[usec]", "t_max[usec]", "t_avg[usec]", "Mbytes/sec"),
+    "range": ("t_min[usec]", "t_max[usec]", "t_avg[usec]"),
+    "rate": ("Mbytes/sec", "Msg/sec"),
+    "overlap": ("t_ovrl[usec]", "t_pure[usec]", "t_CPU[usec]", "overlap[%]"),
+    "messages": ("t[usec]", "Mbytes/sec", "Msg/sec"),
+    "passive": ("t_pure[usec]", "t_ovrl[usec]"),
+    "mean_rate": ("t_avg[usec]", "Mbytes/sec", "Msg/sec"),
+}
+_MT_COLUMNS = 6
+"""Columns above which IMB-MT draws its rules, also where a table has fewer."""
+_GRIDS: Final = {"stencil2d": 2, "stencil3d": 3}
+
+
+def closing(form: Form) -> str:
+    """The text after the last table: IMB-MT ends with a blank line."""
+    return "\n" if form.part == "MT" else CLOSING
+
+
+def form_of(row: Row) -> Form:
+    """The form of a row in IMB. Raises UsageError where IMB has no such benchmark, or not with these options."""
+    name = str(row["benchmark"])
+    form = FORMS.get(name)
+    if form is None or row.get("unit") not in ("us", "MB/s"):
+        raise UsageError(f"{name}: IMB has no such benchmark: --format table")
+    parameters = row.get("parameters") or {}
+    sync = parameters.get("sync", "flush")
+    if sync == "flush_local" and form.name.startswith("Unidir"):
+        form = replace(form, name=f"{form.name.removeprefix('Unidir_').capitalize()}_local")
+    elif sync not in ("flush", "flush_local"):
+        raise UsageError(f"{name} -s {sync}: IMB has passive targets only: use -s flush, or --format table")
+    if form.mode and (row.get("window") or 1) > 1:
+        form = replace(form, mode="AGGREGATE")
+    if groups_of_row(row):
+        form = replace(form, name=f"Multi-{form.name}", layout="range_rate" if form.layout == "time" else form.layout)
+    return replace(form, mode=parameters["mode"].upper()) if "mode" in parameters else form
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The facts above the tables."""
+
+    form: Form
+    names: Sequence[str]
+    """IMB's names of the benchmarks."""
+    sizes: tuple[int, int]
+    """Smallest and largest message in bytes."""
+    row: Row
+    """The first row: it says library, types and operation."""
+    command: str
+    when: datetime
+
+    def text(self) -> str:
+        """The header of IMB-MPI1, -NBC and -RMA, that of IMB-P2P, whose lines all begin with #, or IMB-MT's title."""
+        if self.form.part == "MT":
+            rule = f"#{'-' * 66}\n"
+            who = f"omb-py {__version__} in the layout of Intel(R) MPI Benchmarks 2021.11, MT part"
+            return f"{rule}#    {who}    \n{rule}#\n"
+        plain, uname = self.form.part == "IMB-P2P", platform.uname()
+        rule = f"#{'-' * (60 if plain else 64)}\n"
+        gap, end = ("#\n", "") if plain else ("\n", " ")
+        library = f"{self.row.get('library') or ''} {self.row.get('library_version') or ''}".strip()
+        names = "".join(f"# {name}\n" for name in self.names)
+        low, high = self.sizes
+        lengths = f"# Minimum message length in bytes:   {low}\n# Maximum message length in bytes:   {high}\n#\n"
+        facts = {
+            "Date": f"{self.when:%a %b} {self.when.day:2d} {self.when:%H:%M:%S %Y}",
+            "Machine": uname.machine,
+            "System": uname.system,
+            "Release": uname.release,
+            "Version": uname.version,
+            "MPI Version": library,
+        }
+        lines = "".join(f"# {name:<22}: {value}\n" for name, value in facts.items())
+        head = (
+            f"{rule}#    omb-py {__version__} in the layout of Intel(R) MPI Benchmarks 2021.11, {self.form.part} part\n"
+            f"{rule}{lines}# MPI Thread Environment:{end}\n{gap}{'' if plain else gap}"
+            f"# Calling sequence was:{end}\n{gap}# {self.command}{end}\n{gap}"
+        )
+        title = f"# List of Benchmarks to run:\n{gap}{names}"
+        if plain:
+            return f"{head}{title}#\n{lengths}"
+        return f"{head}{lengths}{self._types()}\n{title}"
+
+    def _types(self) -> str:
+        name = DTYPES[self.row["dtype"]].mpi if self.row.get("dtype") in DTYPES else "MPI_BYTE"
+        op = f"MPI_{str(self.row.get('op') or 'sum').upper()} "
+        after = "" if self.form.part in ("MPI-NBC", "MPI-RMA") else " "
+        blank = "#\n" if self.form.part == "MPI-NBC" else "# \n"
+        return (
+            f"# {'MPI_Datatype':<31}:   {name} \n# {'MPI_Datatype for reductions':<31}:   {name}{after}\n"
+            f"# {'MPI_Op':<31}:   {op} \n{blank}{blank}"
+        )
+
+
+def title(row: Row, each_group: bool = False) -> str:
+    """The lines before the rows of a table, with the names of its columns.
+
+    `each_group` adds the column of the group's number, as ``-multi 1`` does.
+    """
+    form = form_of(row)
+    columns = _columns(form, row)
+    if each_group:
+        columns = ["Group", *_columns(FORMS[str(row["benchmark"])], row)]
+    wide = _MT_COLUMNS if form.part == "MT" else len(columns)
+    rule, end = f"#{'-' * (WIDTH * wide - 1)}\n", "" if form.part in ("IMB-P2P", "MT") else " "
+    name = f"{form.name}{_grid(row)}"
+    mode = f"#\n#    MODE: {form.mode} \n#\n" if form.mode else ""
+    heads = "".join(f"{head:>{WIDTH}}" for head in columns)
+    return f"\n{rule}# Benchmarking {name}{end}\n{_ranks(row, end)}{rule}{mode}{heads}\n"
+
+
+def _ranks(row: Row, end: str) -> str:
+    """The number of ranks, or the ranks of each group (IMB's ``-multi 0``: all groups in one line)."""
+    groups = groups_of_row(row)
+    if not groups:
+        return f"# #processes = {row['ranks']}{_threads(row)}{end}\n{_window(row)}"
+    count = f"# ( {len(groups)} groups of {len(groups[0])} processes each running simultaneous ){end}\n"
+    members = ("".join(f"{rank:5d}" for rank in group) for group in groups)
+    return count + "".join(f"# Group{number:3d}: {ranks}\n#{end}\n" for number, ranks in enumerate(members))
+
+
+def _threads(row: Row) -> str:
+    return f" (threads: {row.get('threads') or 1})" if FORMS[str(row["benchmark"])].part == "MT" else ""
+
+
+def _window(row: Row) -> str:
+    shown = FORMS[str(row["benchmark"])].layout == "mean_rate"
+    return f"# window_size = {row.get('window') or 1}\n" if shown else ""
+
+
+def line(row: Row) -> str:
+    """The line of one cell. In threads the repetitions are those of each."""
+    form = form_of(row)
+    numbers = [] if form.layout.startswith("sync") else [_bytes(form, row)]
+    threads = int(row.get("threads") or 1) if form.part == "MT" and row.get("source") != "IMB" else 1
+    numbers.append((row.get("iterations") or 0) // threads)
+    cells = [f"{number:>{WIDTH}d}" for number in numbers]
+    heads = _columns(form, row)[len(numbers) :]
+    figures = [*_figures(form, row), *([float(row.get("wrong_bytes") or 0)] if heads[-1] == "defects" else [])]
+    cells += [f"{v:{WIDTH}.{0 if head == 'Msg/sec' else 2}f}" for head, v in zip(heads, figures, strict=True)]
+    return "".join(cells) + "\n"
+
+
+def to_imb(
+    rows: Iterable[Row],
+    title: Callable[[Row], str] = title,
+    line: Callable[[Row], str] = line,
+    form_of: Callable[[Row], Form] = form_of,
+) -> str:
+    """Rows of the store as IMB would print them: a header for each launch and program, a table for each benchmark.
+
+    Rows of benchmarks that IMB does not have are left out. `title` and `line` write the head and a row of a table,
+    `form_of` raises UsageError for a row that is left out.
+
+    Raises:
+        UsageError: there are rows, and IMB has none of their benchmarks.
+    """
+    launches: dict[tuple[Any, ...], dict[tuple[Any, ...], list[Row]]] = {}
+    refused = ""
+    for row in rows:
+        try:
+            form = form_of(row)
+        except UsageError as error:
+            refused = str(error)
+            continue
+        tables = launches.setdefault((row.get("launch_id"), form.part), {})
+        tables.setdefault(table_of(row), []).append(row)
+    if refused and not launches:
+        raise UsageError(f"none of these rows has a text of IMB: {refused.replace('--format table', '--format csv')}")
+    return "".join(_launch(list(tables.values()), title, line) for tables in launches.values())
+
+
+def table_of(row: Row) -> tuple[Any, ...]:
+    """What rows of one table share."""
+    parameters = {name: value for name, value in (row.get("parameters") or {}).items() if name != "defects"}
+    shared = ("launch_id", "benchmark", "ranks", "backend", "library_version", "binding", "device", "dtype", "op")
+    options = ("buffer", "window", "root", "in_place", "process_sync", "cache")
+    return (*(row.get(name) for name in (*shared, *options)), tuple(sorted(parameters.items())))
+
+
+def _launch(tables: Sequence[Sequence[Row]], title: Callable[[Row], str], line: Callable[[Row], str]) -> str:
+    first = tables[0][0]
+    sizes = [bytes_of(row, int(row.get("size_bytes") or 0)) for rows in tables for row in rows]
+    names = tuple(dict.fromkeys(form_of(rows[0]).name for rows in tables))
+    started = datetime.fromisoformat(str(first["started_at"])) if first.get("started_at") else datetime.now()
+    header = Header(form_of(first), names, (min(sizes), max(sizes)), first, "omb-py results export", started)
+    body = "".join(title(rows[0]) + "".join(map(line, rows)) for rows in tables)
+    return header.text() + body + closing(header.form)
+
+
+def _columns(form: Form, row: Row) -> list[str]:
+    bare = form.layout.startswith("sync")
+    layout = {"sync": "range", "sync_overlap": "overlap"}.get(form.layout, form.layout)
+    checked = ["defects"] if row.get("validated") is not None and not bare and form.part != "MT" else []
+    return [*([] if bare else ["#bytes"]), "#repetitions", *_HEADS[layout], *checked]
+
+
+def _grid(row: Row) -> str:
+    """The lengths of a stencil's grid, as IMB prints them."""
+    dimensions = _GRIDS.get(str(row["benchmark"]))
+    return f" ({' x '.join(map(str, dims_create(int(row['ranks']), dimensions)))})" if dimensions else ""
+
+
+def _figures(form: Form, row: Row) -> Iterator[float]:
+    """The numbers of a line after size and repetitions."""
+    metrics, size = row.get("metrics") or {}, _bytes(form, row)
+    means = row.get("rank_mean_us")
+    per_rank = [float(us) for us in means] if means is not None and len(means) else _imported(row, metrics)
+    low, high, mean = min(per_rank), max(per_rank), sum(per_rank) / len(per_rank)
+    if "rank_min_us" in metrics:
+        mean = float(row["value"])
+    reported = metrics.get("mbytes_per_s")
+    match form.layout:
+        case "time":
+            us = high / ((row.get("window") or 1) if row.get("unit") == "MB/s" else 1)
+            yield from (us, _rate(reported, size, us))
+        case "range_rate":
+            yield from (low, high, mean, _rate(reported, form.scale * size, high))
+        case "range" | "sync":
+            yield from (low, high, mean)
+        case "rate":
+            pairs = len(groups[0] if (groups := groups_of_row(row)) else range(int(row["ranks"]))) // 2
+            messages = form.scale * int(row.get("window") or 1) * pairs
+            yield from (_rate(reported, messages * size, high), _messages(metrics, messages, high))
+        case "mean_rate":  # of one message of a window
+            window = 1 if row.get("source") == "IMB" else int(row.get("window") or 1)
+            messages = int(row["ranks"]) // 2 * int(row.get("threads") or 1)
+            yield from (mean / window, _rate(reported, size, high / window))
+            yield _messages(metrics, messages, mean / window)
+        case "overlap" | "sync_overlap":
+            overall, pure, compute = (float(metrics[name]) for name in ("overall", "pure", "compute"))
+            hidden = (pure + compute - overall) / max(pure, compute) if max(pure, compute) > 0 else 0.0
+            share = 100 * max(0.0, min(1.0, hidden))
+            yield from (overall, pure, compute, float(metrics["overlap_pct"]) if row.get("source") == "IMB" else share)
+        case "messages":
+            ranks = int(row["ranks"])
+            yield from (mean, _rate(reported, ranks * size, high), _messages(metrics, ranks, high))
+        case "passive":
+            yield from (float(metrics["pure"]), float(metrics["overall"]))
+
+
+def _bytes(form: Form, row: Row) -> int:
+    """The bytes that are printed: in threads those of all of them together."""
+    size = bytes_of(row, int(row.get("size_bytes") or 0))
+    return size * (int(row.get("threads") or 1) if form.part == "MT" else 1)
+
+
+def bytes_of(row: Row, size: int) -> int:
+    """The bytes that IMB prints for `size` in the benchmark of a row: of a reduce-scatter those of a block."""
+    version = str(row.get("binding_version") or "").removeprefix("IMB ") if row.get("source") == "IMB" else None
+    if not counts_a_block(str(row["benchmark"]), version):
+        return size
+    groups = groups_of_row(row)
+    return size // (len(groups[0]) if groups else int(row["ranks"]))
+
+
+def _imported(row: Row, metrics: Mapping[str, float]) -> list[float]:
+    """The times of a row that another tool measured: the least and the largest of the ranks', or one number."""
+    spread = [float(metrics[name]) for name in ("rank_min_us", "rank_max_us") if name in metrics]
+    return spread or [float(row["value"])]
+
+
+def _messages(metrics: Mapping[str, float], count: int, us: float) -> float:
+    """Messages a second; as reported, where another tool did."""
+    reported = metrics.get("message_rate")
+    return count / us * 1e6 if reported is None and us > 0 else reported or 0.0
+
+
+def _rate(reported: float | None, nbytes: int, us: float) -> float:
+    """MB/s, with MB = 10^6 B; as reported, where another tool did."""
+    return nbytes / us if reported is None and us > 0 else reported or 0.0

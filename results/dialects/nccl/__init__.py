@@ -1,0 +1,1 @@
+"""The text and JSON of nccl-tests and rccl-tests, printed and read."""

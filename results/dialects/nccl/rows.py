@@ -1,0 +1,202 @@
+"""Convert results of nccl-tests and rccl-tests to rows: names, sizes, counts, verdicts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from omb_py.results.dialects.nccl.text import BENCHMARKS, TYPES, itemsize
+from omb_py.results.dialects.reading import BadTable, shown
+from omb_py.results.statistics.bandwidth import FORMULAS
+
+NCCL, RCCL = "nccl-tests", "rccl-tests"
+_LIBRARIES = {NCCL: "NCCL", RCCL: "RCCL"}
+_DEVICES = {NCCL: "cuda", RCCL: "rocm"}
+_BLOCKS = frozenset({"all_gather", "gather", "scatter", "alltoall", "alltoallv", "hypercube"})
+"""Collectives whose *count* is that of one rank's block, and whose *size* is that of all blocks together."""
+_TYPES = {text: dtype for dtype, text in TYPES.items() if dtype != "char"}
+_OLD_TYPES = {"char": "char", "int": "int32", "fp8_e4m3": "float8e4m3", "fp8_e5m2": "float8e5m2"}
+_PERF = re.compile(r"\b([a-z_]{4,20})_perf\b")
+
+
+@dataclass(slots=True)
+class Launch:
+    """Facts about all rows of one start of the tool; None or empty where the file does not state them."""
+
+    source: str = NCCL
+    version: str | None = None
+    library_version: str | None = None
+    collective: str | None = None
+    """The collective under nccl-tests' name: ``all_reduce``."""
+    ranks: int | None = None
+    hosts: list[str] = field(default_factory=list)
+    """Host of each rank."""
+    device_names: set[str] = field(default_factory=set)
+    iterations: int | None = None
+    warmup: int | None = None
+    batch: int | None = None
+    timing: str | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """One of the two halves of a line. Bandwidths are in GB/s (10^9 bytes/s)."""
+
+    in_place: bool
+    time_us: float | None
+    algbw: float | None
+    busbw: float | None
+    wrong: float | None
+    """Number of wrong elements; None when not checked."""
+    samples: Sequence[float] = ()
+    """Times of the iterations, in µs."""
+
+
+def collective_of(text: str) -> str | None:
+    """The collective with a name in any spelling: ``all_reduce_perf``, ``AllReduce``, ``allreduce``."""
+    plain = re.sub(r"[^a-z]", "", text.lower().removesuffix("_perf"))
+    return next((name for name in BENCHMARKS if plain in (name.replace("_", ""), BENCHMARKS[name])), None)
+
+
+def collective_in(texts: Sequence[str]) -> str | None:
+    """The collective whose program is the last one named in these lines, for example in a command."""
+    for text in reversed(texts):
+        for word in reversed(_PERF.findall(text)):
+            if collective := collective_of(word):
+                return collective
+    return None
+
+
+def collective_named(name: str) -> str | None:
+    """The collective that is named in a file's name, such as ``nccl-all_gather-8gpus.log``."""
+    plain = re.sub(r"[^a-z]", "", name.lower())
+    matches = [known for known in BENCHMARKS if known.replace("_", "") in plain]
+    return max(matches, key=len, default=None)
+
+
+def dtype_of(text: str) -> str:
+    """Convert a type to omb-py's name. Raises BadTable."""
+    dtype = _TYPES.get(text) or _OLD_TYPES.get(text)
+    if dtype is None:
+        raise BadTable(f"unknown type {shown(text)}")
+    return dtype
+
+
+def library_version(code: int) -> str | None:
+    """Convert a version code of ``ncclGetVersion`` to text: 23007 is ``2.30.7``; None for a code of 0 or less."""
+    if code <= 0:
+        return None
+    if code < 10000:
+        return f"{code // 1000}.{code % 1000 // 100}.{code % 100}"
+    return f"{code // 10000}.{code % 10000 // 100}.{code % 100}"
+
+
+def settle(launch: Launch, lines: Sequence[tuple[int, int | None, str, str | None, int | None]]) -> str:
+    """The collective of a table, inferred from its lines when the tool does not name it.
+
+    Args:
+        launch: the launch, with the collective if it is known.
+        lines: (size in bytes, count, type, op, root) of each line.
+
+    Raises:
+        BadTable: not exactly one collective fits.
+    """
+    if launch.collective:
+        return launch.collective
+    fits = [name for name in ("all_reduce", "reduce", "broadcast", "reduce_scatter") if _fits(name, lines)]
+    if len(fits) != 1:
+        raise BadTable("which collective? the log does not say it; give --benchmark NAME, as all_gather or alltoall")
+    return fits[0]
+
+
+def _fits(name: str, lines: Sequence[tuple[int, int | None, str, str | None, int | None]]) -> bool:
+    """Whether the lines fit a collective, judged by reduction, root and the ratio of size to count."""
+    countable = [line for line in lines if line[0] and line[1]]
+    whole = all(size == (count or 0) * (itemsize(dtype) or 0) for size, count, dtype, _, _ in countable)
+    reduces = all(op is not None for *_, op, _ in countable)
+    copies = all(op is None for *_, op, _ in countable)
+    rooted = all(root is not None for *_, root in countable)
+    free = all(root is None for *_, root in countable)
+    if not countable:
+        return False
+    return {
+        "all_reduce": whole and reduces and free,
+        "reduce": whole and reduces and rooted,
+        "broadcast": whole and copies and rooted,
+        "reduce_scatter": not whole and reduces and free,
+    }[name]
+
+
+def make_row(
+    launch: Launch,
+    name: str,
+    size: int,
+    count: int | None,
+    dtype: str,
+    op: str | None,
+    root: int | None,
+    half: Placement,
+) -> dict[str, Any]:
+    """The row of one placement of one line; `size` in bytes, `count` in elements."""
+    item = itemsize(dtype)
+    message: int | None = size
+    if name in _BLOCKS:
+        message = count * item if count is not None and item else None
+        if message is None and launch.ranks:
+            message = size // launch.ranks
+    nodes = len(set(launch.hosts)) or None
+    metrics: dict[str, float] = {}
+    if count is not None and name == "reduce_scatter":
+        metrics["nccl_count"] = float(count)
+    if half.wrong is not None:
+        metrics["wrong_elements"] = half.wrong
+    row: dict[str, Any] = {
+        "source": launch.source,
+        "benchmark": BENCHMARKS[name],
+        "backend": "nccl",
+        "family": "pt2pt" if name == "sendrecv" else "collective",
+        "library": _LIBRARIES[launch.source],
+        "library_version": launch.library_version,
+        "binding": "c",
+        "binding_version": f"{launch.source} {launch.version}" if launch.version else None,
+        "device": _DEVICES[launch.source],
+        "device_name": next(iter(launch.device_names)) if len(launch.device_names) == 1 else None,
+        "dtype": dtype,
+        "op": op,
+        "in_place": half.in_place,
+        "root": root,
+        "timing": launch.timing,
+        "batch": launch.batch,
+        "ranks": launch.ranks,
+        "nodes": nodes,
+        "devices": launch.ranks,
+        "ranks_per_node": launch.ranks // nodes if launch.ranks and nodes and launch.ranks % nodes == 0 else None,
+        "size_bytes": message,
+        "bytes_per_rank": message,
+        "bytes_total": size,
+        "count": message // item if message is not None and item else None,
+        "metric": "latency",
+        "unit": "us",
+        "value": half.time_us,
+        "algbw_gbps": half.algbw,
+        "busbw_gbps": None if launch.ranks == 1 else half.busbw,
+        "bw_formula": f"nccl-tests:{name}" if name in FORMULAS else None,
+        "metrics": metrics,
+        "iterations": launch.iterations,
+        "warmup": launch.warmup,
+        "hosts": launch.hosts or None,
+        "validated": None if half.wrong is None else half.wrong == 0,
+        "parameters": {},
+    }
+    return row | _of_samples(half.samples)
+
+
+def _of_samples(samples: Sequence[float]) -> dict[str, Any]:
+    from omb_py.results.statistics.summary import summarise
+
+    if not samples:
+        return {}
+    return {"samples_us": list(samples), **summarise(samples), "iterations": len(samples)}

@@ -1,0 +1,1 @@
+"""The text of OMB: its tables, printed and read."""

@@ -1,0 +1,173 @@
+"""Read OMB's text, versions 5.3 to 8.0, with a state machine over the lines that skips unknown ones."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from omb_py.results.dialects.omb import names
+from omb_py.results.dialects.omb.table import Building, Prelude
+from omb_py.results.dialects.reading import INT32, BadTable, Context, Line, Parsed, Problem, feed, shown, whole
+
+_SIDES = (
+    (re.compile(r"\s*# Number of Sender threads: (\d+)\s*"), "thread_counts"),
+    (re.compile(r"\s*# Number of Receiver threads: (\d+)\s*"), "thread_counts"),
+    (re.compile(r"\s*# Number of forked processes in sender: (\d+)\s*"), "process_counts"),
+    (re.compile(r"\s*# Number of forked processes in receiver: (\d+)\s*"), "process_counts"),
+)
+_DIMENSIONS = re.compile(r"\s*Dimensions size =((?: \d{1,9})+)\s*")
+_TOPOLOGY = re.compile(r"\s*Time took to create topology graph: ?(\d{1,15}\.\d\d) us\.?\s*")
+_USING = re.compile(r"\s*# ?Using (NCCL|RCCL)\s*")
+_BUFFERS = re.compile(r"\s*# Send Buffer on .+ and Receive Buffer on .+")
+_SENTENCE = re.compile(r"\s*(?:nprocs: \d+, min: \d+|This is a test with \d+ processes\s*$)")
+_STARTS = re.compile(
+    r"\s*(?:# OSU \S|# omb-py \S+ Test v|# Size\s{2,}\S|# (?:Avg )?Latency ?\(us\)|# Overall\(us\)"
+    r"|# Number of \w+ threads: |# Number of forked processes"
+    r"|Dimensions size =|Time took to create topology|# ?Using (?:NCCL|RCCL)\s*$"
+    r"|# Send Buffer on |nprocs: \d+, min: \d+|This is a test with \d+ processes\s*$)"
+)
+
+
+class OsuReader:
+    """Reader of OMB's text."""
+
+    name = "OMB text"
+
+    def starts(self, text: str) -> bool:
+        """Whether a line is a title, stands above one, or is the head of a table whose title is lost."""
+        return _STARTS.match(text) is not None
+
+    def read(self, lines: Sequence[Line], context: Context) -> Parsed:
+        """Read every table. Each title begins a launch of its own, since each is the start of a program."""
+        return feed(_Reading(context), lines)
+
+
+class _Reading:
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.parsed = Parsed()
+        self.table: Building | None = None
+        self.prelude = Prelude()
+
+    def take(self, line: Line) -> None:
+        try:
+            if self._above(line) or self._title(line) or self._untitled(line):
+                return
+            if self.table is not None:
+                self.table.take(line)
+        except BadTable as error:
+            if self.table is None:
+                self.parsed.problems.append(Problem(line.number, str(error)))
+            else:
+                self.table.spoil(line.number, str(error))
+
+    def close(self) -> None:
+        if self.table is None:
+            return
+        result = self.table.finished(len(self.parsed.tables))
+        if isinstance(result, Problem):
+            self.parsed.problems.append(result)
+        else:
+            self.parsed.tables.append(result)
+        self.table = None
+
+    def _above(self, line: Line) -> bool:
+        """Take a line above the title of the next table; False when it is none."""
+        text = line.text
+        for pattern, key in _SIDES:
+            if match := pattern.fullmatch(text):
+                self._begin_prelude(line)
+                sides = [side for side in (self.prelude.parameters.get(key), str(whole(match[1], INT32))) if side]
+                self.prelude.parameters[key] = ":".join(sides)
+                return True
+        if match := _DIMENSIONS.fullmatch(text):
+            self._begin_prelude(line)
+            sizes = [whole(word, INT32) for word in match[1].split()]
+            self.prelude.ranks = _product(sizes)
+            self.prelude.parameters["neighborhood"] = f"cart:{len(sizes)}"
+            return True
+        if match := _TOPOLOGY.fullmatch(text):
+            self._begin_prelude(line)
+            self.prelude.parameters.setdefault("neighborhood", "graph")
+            self.prelude.metrics["topology_us"] = float(match[1])
+            return True
+        if match := _USING.fullmatch(text):
+            self._begin_prelude(line)
+            self.prelude.library = match[1]
+            self.prelude.ranks = (self.prelude.ranks or 0) + 1
+            return True
+        return False
+
+    def _begin_prelude(self, line: Line) -> None:
+        if self.table is not None:
+            self.close()
+            self.prelude = Prelude()
+        if self.prelude.line is None:
+            self.prelude.line = line.number
+
+    def _title(self, line: Line) -> bool:
+        match = names.TITLE.fullmatch(line.text)
+        own = None if match else names.OURS.fullmatch(line.text)
+        if own:
+            self._open(line, own["text"], own["version"])
+            if self.table is not None:
+                self.table.source = "omb-py text"
+            return True
+        if not match:
+            if line.text.lstrip().startswith("# OSU "):
+                self._begin(line, "unknown").spoil(line.number, f"not a title of OMB: {shown(line.text)}")
+                return True
+            return False
+        text = match["text"] + (match["tail"] or "")
+        meant = names.candidates(text)
+        if not meant:
+            self._begin(line, text[:40]).spoil(line.number, "a benchmark that omb-py does not know")
+            return True
+        if self.table is not None and not self.table.rows and self.table.benchmark in meant and not self.table.columns:
+            return True  # 6.1 to 7.2 print the title of mbw_mr twice
+        self._open(line, self._choice(meant), match["version"])
+        if self.table is not None:
+            self.table.device, self.table.accelerator = names.accelerator(text)
+            self.table.prelude.library = names.collective_library(text)
+        return True
+
+    def _choice(self, meant: tuple[str, ...]) -> str:
+        """Choose among benchmarks with the same title: by the user, by the lines above, or the likeliest."""
+        if self.context.benchmark in meant:
+            return self.context.benchmark
+        around = [name for name in meant if ("neighbor" in name) == ("neighborhood" in self.prelude.parameters)]
+        return (around or list(meant))[0]
+
+    def _open(self, line: Line, benchmark: str, version: str) -> None:
+        self._begin(line, benchmark).version = version
+
+    def _begin(self, line: Line, benchmark: str) -> Building:
+        if self.table is not None:
+            self.close()
+            self.prelude = Prelude()
+        self.table = Building(self.prelude.line or line.number, benchmark, None, self.prelude)
+        return self.table
+
+    def _untitled(self, line: Line) -> bool:
+        """Begin a table without a title: its start is lost, it is NCCL's point-to-point, or 5.3's osu_init."""
+        sentence = _SENTENCE.match(line.text)
+        if sentence and (self.table is None or self.table.benchmark not in ("init", "hello") or self.table.rows):
+            self._begin(line, "init" if "nprocs" in line.text else "hello")
+            return False
+        head = names.HEAD_LINE.match(line.text) or _BUFFERS.match(line.text)
+        if not head or self.table is not None:
+            return False
+        name = self.context.benchmark
+        table = self._begin(line, name or "unknown")
+        if name is None:
+            table.spoil(line.number, "a table without its title; say what it is with --benchmark NAME")
+        return False
+
+
+def _product(sizes: Sequence[int]) -> int:
+    product = 1
+    for size in sizes:
+        product *= size
+        if product > INT32:
+            raise BadTable("too many ranks")
+    return product

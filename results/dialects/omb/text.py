@@ -1,0 +1,447 @@
+"""The text of OMB 7.5, identical to the character, so that scripts that read OMB also read omb-py.
+
+A table has a blank line (some benchmarks), the title, special lines, ``# Datatype:``, the head, and one row for each
+size. The size takes 10 left-aligned places, a value 18, Iterations 12.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from omb_py import __version__
+from omb_py.engine.program.dtypes import DTYPES, reduction_dtype
+from omb_py.engine.program.rma import ACTIVE, SYNCS, WINDOWS
+from omb_py.errors import UsageError, nearest
+from omb_py.grammar.graphs import dims_create
+from omb_py.results.caveats import caveat_line, caveats
+from omb_py.results.dialects.omb.titles import TITLES, Layout, Title, family
+from omb_py.results.dialects.omb.versions import DIALECT, OWN, VERSION, Dialect, dialect
+
+__all__ = ["DIALECT", "VERSION", "OsuText", "closing", "details", "message_rate", "parameters_of", "text_of"]
+
+_FIELD = 18
+_SIZE = 10
+_RULE = "-" * 43
+_COUNT = 12
+
+_OVERLAP_LINES = ("# Overall = Coll. Init + Compute + MPI_Test + MPI_Wait", "")
+
+_OVERLAP = (("Overall(us)", "overall"), ("Compute(us)", "compute"))
+_OVERLAP_FULL = (("Coll. Init(us)", "init"), ("MPI_Test(us)", "test"), ("MPI_Wait(us)", "wait"))
+_OVERLAP_SPREAD = (("Min Comm.(us)", "min_comm"), ("Max Comm.(us)", "max_comm"))
+
+_VALUE_HEAD: Mapping[Layout, str] = {
+    "bandwidth": "Bandwidth (MB/s)",
+    "barrier": "# Avg Latency(us)",
+    "one_sided": "Latency (us)",
+    "one_sided_bandwidth": "Bandwidth (MB/s)",
+}
+_STEP = (
+    ("# Step(us)", "step"),
+    ("Compute(us)", "compute_us"),
+    ("Exposed(us)", "exposed_us"),
+    ("Serial(us)", "serial_us"),
+    ("In flight(us)", "flight_us"),
+    ("Overlap(%)", "overlap_pct"),
+)
+"""Columns of a workload: the step, its computation, the time beyond it, all calls one by one, all calls in flight."""
+_STARTUP = ("init", "hello")
+"""Layouts that consist of one sentence instead of a table."""
+_FIRST_WIDTH: Mapping[Layout, int] = {"barrier": 17, "overlap_barrier": 13, "step": 13}
+"""Width of the first column in tables without a size: that of its head with the ``#``."""
+
+_NARROW = {"latency_mp": 10}
+"""Width of the value of a benchmark without ``-c``, where OMB forgets its own width."""
+
+MPI = "MPI"
+
+
+@dataclass(frozen=True, slots=True)
+class OsuText:
+    """The text of one benchmark. Raises UsageError when OMB has no such table."""
+
+    benchmark: str
+    full: bool = False
+    """Whether to print Min and Max (over ranks' means) and Iterations (``-f``)."""
+    validation: bool = False
+    """Whether to print Pass or Fail (``-c``)."""
+    percentiles: Sequence[float] = ()
+    """The percentiles to print, 0 to 100 (``-z``). Of non-blocking collectives they are of Overall, as in OMB."""
+    accel: str = ""
+    """The accelerator in the title: ``""``, ``"-CUDA"``, ``"-ROCM"``, …"""
+    before: Sequence[str] = ()
+    """The first lines, such as ``Dimensions size = 4 ``."""
+    transmit: bool = False
+    """Whether to print Transmit Size, the bytes of a message that are transferred (``-D``)."""
+    rates: bool = True
+    """Whether a table of rates has the column Messages/s (``-R``)."""
+    details: Sequence[str] = ()
+    """Special lines after the title, such as ``# [ pairs: 2 ] [ window size: 64 ]``."""
+    layout: Layout | None = None
+    """The layout of a benchmark that OMB does not have."""
+    dialect: Dialect = OWN
+    """The version of OMB whose text style is used."""
+    library: str = MPI
+    """``NCCL`` or ``RCCL`` in the text of OMB's xccl benchmarks, which names no datatype."""
+
+    def __post_init__(self) -> None:
+        if self.benchmark not in TITLES and self.layout is None:
+            raise UsageError(f"OMB has no text for {self.benchmark!r}: {nearest(self.benchmark, TITLES)}")
+
+    @property
+    def _title(self) -> Title:
+        return TITLES.get(self.benchmark) or Title("", self.layout or "latency")
+
+    @property
+    def title_line(self) -> str:
+        """The title of the table; it names OSU only for OMB's benchmarks."""
+        if self.benchmark in TITLES:
+            line = TITLES[self.benchmark].line(self.accel, self.dialect.version)
+            return line.replace("# OSU MPI", f"# OSU {self.library}", 1)
+        return f"# omb-py {self.benchmark} Test v{__version__}"
+
+    def header(self, dtype: str | None, first: bool = True) -> str:
+        """The lines before the rows, each with a line end.
+
+        Args:
+            dtype: omb-py's name of the element type (``int32``); None leaves out the Datatype line.
+            first: False for the second and later types of ``-T all``, which repeat only the Datatype line and the head,
+                but in accumulates and atomics everything.
+        """
+        lines: list[str] = []
+        if first or self._title.atomic:
+            lines += self.before
+            if self.dialect.blank_first(self._title, self._pt2pt):
+                lines.append("")
+            if self._title.layout != "init" or self.dialect.titled_init:
+                lines.append(self.title_line)
+            lines += self.details
+            if self._title.layout in ("overlap", "overlap_barrier"):
+                lines += _OVERLAP_LINES
+        if self._title.layout in _STARTUP:
+            return "".join(f"{line}\n" for line in lines)
+        if dtype is not None and self._title.datatype_line and self.library == MPI:
+            name = reduction_dtype(dtype) if self._title.reduces else dtype
+            if name == "int8" and self._title.layout == "one_sided":
+                name = "char"  # OMB prints MPI_CHAR here, although MPI cannot reduce it
+            lines.append(f"# Datatype: {DTYPES[name].mpi if name in DTYPES else name}.")
+        lines.append(self._head())
+        if self.dialect.datatype_last(self._pt2pt) and lines[-2].startswith("# Datatype:"):
+            lines[-2:] = [lines[-1], lines[-2]]
+        return "".join(f"{line}\n" for line in lines)
+
+    def row(self, row: Mapping[str, Any]) -> str:
+        """The line of one cell, with its line end. A value that was not measured is printed as ``nan``."""
+        layout = self._title.layout
+        if layout == "hello":
+            return f"This is a test with {row['ranks']} processes\n"
+        if layout == "init":
+            ms = [round(us / 1000) for us in _spread(row)]
+            unit = " ms" if self.dialect.titled_init else ""
+            return f"nprocs: {row['ranks']}, min: {ms[0]}{unit}, max: {ms[1]}{unit}, avg: {ms[2]}{unit}\n"
+        cells: list[str] = []
+        if layout not in _FIRST_WIDTH:
+            cells.append(f"{row['size_bytes'] or 0:<{_SIZE}d}")
+        values = self._values(row)
+        narrow = self.benchmark in _NARROW and not self.validation
+        cells += [f"{v:{_NARROW[self.benchmark] if narrow else self._width(i)}.2f}" for i, v in enumerate(values)]
+        if self.full and self._has_spread:
+            least, most, _ = _spread(row)
+            cells += [f"{least:{_FIELD}.2f}", f"{most:{_FIELD}.2f}", f"{row['iterations'] or 0:>{_COUNT}d}"]
+        if self._has_validation:
+            cells.append(f"{_verdict(row.get('validated'), self._title.atomic):>{_FIELD}}")
+        if self._has_percentiles:
+            widths = (width for _, width in self._tail_heads())
+            cells += [f"{v:{width}.2f}" for v, width in zip(self._tail(row), widths, strict=True)]
+        if self.transmit:
+            cells.append(f"{(row.get('metrics') or {}).get('transmit_size', math.nan):{_FIELD}.0f}")
+        return "".join(cells) + "\n"
+
+    def failure(self, row: Mapping[str, Any], program: str = "omb-py") -> str:
+        """The last line of a run after a row with Fail, with its line end."""
+        return f"DATA VALIDATION ERROR: {program} exited with status 1 on message size {row.get('size_bytes') or 0}.\n"
+
+    def footer(self, combinations: int, failed: int, sync: str = "") -> str:
+        """The text after the last row of all types: a block for each rank after validated atomics, else nothing.
+
+        Args:
+            combinations: number of types that were checked.
+            failed: number of those types with a wrong byte.
+            sync: the synchronisation. In a passive accumulate rank 0 receives nothing, so OMB prints no result for it.
+        """
+        if not (self.validation and self._title.atomic):
+            return ""
+        idle = self.benchmark == "acc_latency" and sync not in ACTIVE
+        verdict = (
+            f"FAILED: {failed} of the {combinations} combinations of ops and datatypes tested failed."
+            if failed
+            else f"PASSED: All {combinations} combinations of ops and datatypes tested passed."
+        )
+        blocks = (
+            [_RULE, f"Atomic Data Validation results for Rank={rank}:", *([verdict] if rank or not idle else []), _RULE]
+            for rank in range(2)
+        )
+        return "".join(f"{line}\n" for block in blocks for line in block)
+
+    @property
+    def _pt2pt(self) -> bool:
+        return family(self.benchmark) == "pt2pt"
+
+    @property
+    def _is_overlap(self) -> bool:
+        return self._title.layout in ("overlap", "overlap_barrier", "partitioned", "step")
+
+    @property
+    def _has_spread(self) -> bool:
+        """Whether the layout can show Min, Max and Iterations (``-f``)."""
+        return self._title.layout in ("latency", "barrier")
+
+    @property
+    def _has_validation(self) -> bool:
+        return self.validation and self._title.layout not in ("barrier", "overlap_barrier")
+
+    @property
+    def _has_percentiles(self) -> bool:
+        return bool(self.percentiles) and self._title.layout != "step"
+
+    def _width(self, column: int) -> int:
+        return _FIRST_WIDTH.get(self._title.layout, _FIELD) if column == 0 else _FIELD
+
+    def _overlap_columns(self) -> list[tuple[str, str]]:
+        if self._title.layout == "step":
+            return list(_STEP)
+        full = self.full and self._title.layout != "partitioned"
+        columns = [*_OVERLAP, *(_OVERLAP_FULL if full else ()), ("Pure Comm.(us)", "pure")]
+        return [*columns, *(_OVERLAP_SPREAD if full else ()), ("Overlap(%)", "overlap_pct")]
+
+    def _head(self) -> str:
+        layout = self._title.layout
+        if self._is_overlap:
+            heads = [head for head, _ in self._overlap_columns()]
+            if layout == "overlap_barrier":
+                heads[0] = f"# {heads[0]}"
+        elif layout == "rate":
+            heads = [self.dialect.rate_head, "Messages/s"] if self.rates else [self.dialect.rate_head]
+        elif layout == "latency":
+            heads = [self.dialect.latency_head(self._pt2pt)]
+        else:
+            heads = [_VALUE_HEAD[layout]]
+        cells = [] if layout in _FIRST_WIDTH else [f"{'# Size':<{_SIZE}}"]
+        cells += [f"{head:>{self._width(i)}}" for i, head in enumerate(heads)]
+        if layout == "step":
+            cells[0] = f"{heads[0]:<{self._width(0)}}"  # a line that begins with # is no row
+        if self.full and self._has_spread:
+            cells += [f"{'Min Latency(us)':>{_FIELD}}", f"{'Max Latency(us)':>{_FIELD}}", f"{'Iterations':>{_COUNT}}"]
+        if self._has_validation:
+            cells.append(f"{'Validation':>{_FIELD}}")
+        if self._has_percentiles:
+            cells += [f"{head:>{width}}" for head, width in self._tail_heads()]
+        if self.transmit:
+            cells.append(f"{'Transmit Size':>{_FIELD}}")
+        return "".join(cells)
+
+    def _tail_heads(self) -> list[tuple[str, int]]:
+        """The heads of the percentiles with their widths: OMB's, and wider for percentiles that OMB does not take."""
+        quantity = "BW(MB/s)" if self._is_bandwidth else "Lat(us)"
+        heads = [f"P{p:.12g} Tail {quantity}" for p in self.percentiles]
+        return [
+            (head, _FIELD if p < 100 and p == int(p) else max(_FIELD, len(head) + 1))
+            for head, p in zip(heads, self.percentiles, strict=True)
+        ]
+
+    @property
+    def _is_bandwidth(self) -> bool:
+        return self._title.layout in ("bandwidth", "one_sided_bandwidth", "rate")
+
+    def _values(self, row: Mapping[str, Any]) -> list[float]:
+        metrics: Mapping[str, float] = row.get("metrics") or {}
+        if self._is_overlap:
+            return [printed_number(metrics.get(key)) for _, key in self._overlap_columns()]
+        value = printed_number(row.get("value"))
+        if self._title.layout == "rate":
+            return [value, message_rate(row)] if self.rates else [value]
+        return [value]
+
+    def _tail(self, row: Mapping[str, Any]) -> list[float]:
+        """OMB's percentiles of the average over ranks; for bandwidth, of each iteration's MB/s in ascending order."""
+        import numpy as np
+
+        from omb_py.engine.measuring.statistics import omb_percentile
+
+        metrics = row.get("metrics") or {}
+        if f"tail_p{self.percentiles[0]:.12g}" in metrics:  # imported, and without samples
+            return [printed_number(metrics.get(f"tail_p{p:.12g}")) for p in self.percentiles]
+        samples = np.asarray(_numbers(row.get("samples_avg_us")), dtype=np.float64)
+        if samples.size == 0:
+            return [math.nan] * len(self.percentiles)
+        if self._is_bandwidth:
+            moved = printed_number(metrics.get("bytes_moved"))
+            with np.errstate(divide="ignore", invalid="ignore"):
+                samples = moved / samples  # bytes per µs are MB/s
+        return [omb_percentile(samples, p) for p in self.percentiles]
+
+
+ACCEL = {"cuda": "-CUDA", "rocm": "-ROCM", "sim": "-SIM"}
+"""Device -> accelerator in OMB's title; the simulated device is omb-py's own."""
+
+
+def text_of(row: Mapping[str, Any], full: bool, validation: bool, percentiles: Sequence[float]) -> OsuText:
+    """The text of a row's table; a benchmark that OMB does not have gets a table in the same style."""
+    if row.get("source", "omb-py") != "omb-py":
+        full, percentiles = printed(row)  # an imported row shows what its tool printed
+    parameters, library = parameters_of(row), row.get("library")
+    layout: Layout = "bandwidth" if row["unit"] == "MB/s" else "latency" if row["size_bytes"] else "barrier"
+    if row["family"] == "one-sided":
+        layout = "one_sided"
+    if row["family"] == "workload":
+        layout = "step"
+    return OsuText(
+        row["benchmark"],
+        full,
+        validation,
+        percentiles,
+        before=lines_before(row),
+        details=details(row),
+        rates=parameters.get("print_rate") != "0",
+        layout=layout,
+        transmit="transmit_size" in (row.get("metrics") or {}),
+        accel=parameters.get("accelerator") or ACCEL.get(str(row.get("device")), ""),
+        dialect=dialect(row.get("text_dialect")),
+        library=str(library) if row.get("backend") == "nccl" else MPI,
+    )
+
+
+def printed(row: Mapping[str, Any]) -> tuple[bool, tuple[float, ...]]:
+    """The options with which an imported row was printed: (full, percentiles)."""
+    metrics: Mapping[str, float] = row.get("metrics") or {}
+    tails = tuple(float(key.removeprefix("tail_p")) for key in metrics if key.startswith("tail_p"))
+    return "rank_min_us" in metrics or "min_comm" in metrics, tails
+
+
+def message_rate(row: Mapping[str, Any]) -> float:
+    """Messages per second, for a row whose value is in MB/s."""
+    metrics = row.get("metrics") or {}
+    if "message_rate" in metrics:  # imported: the value that its tool printed
+        return printed_number(metrics["message_rate"])
+    size = metrics.get("transmit_size") or row["size_bytes"] or 0
+    return printed_number(row.get("value")) * 1e6 / size if size else math.nan
+
+
+def parameters_of(row: Mapping[str, Any]) -> Mapping[str, str]:
+    """The options of a row that have no column of their own."""
+    return dict(row.get("parameters") or {})
+
+
+_PLACES = {
+    "H": "HOST (H)",
+    "D": "DEVICE (D)",
+    "M": "MANAGED (M)",
+    "MD": "MANAGED (MD)",
+    "MH": "MANAGED (MH)",
+}
+
+
+def details(row: Mapping[str, Any]) -> list[str]:
+    """Special lines after the title of a row's table; the last one says its caveats."""
+    special, own = _special_lines(row), caveats(row)
+    if any(line.startswith("# Send Buffer on") for line in special):
+        own.pop("buffers", None)
+    return [*special, *([caveat_line(own)] if own else [])]
+
+
+def _special_lines(row: Mapping[str, Any]) -> list[str]:
+    if row["benchmark"] == "mbw_mr":
+        window = "varied" if parameters_of(row).get("vary_window") == "True" else row.get("window")
+        # a log whose head was cut off says no number of ranks
+        return [f"# [ pairs: {int(row['ranks']) // 2} ] [ window size: {window} ]"] if row.get("ranks") else []
+    parameters = parameters_of(row)
+    if "workload" in parameters:
+        return [f"# [ workload: {parameters['workload']} ] [ ranks: {row['ranks']} ]"]
+    if "buffers" in parameters:
+        return ["# Send Buffer on {} and Receive Buffer on {}".format(*parameters["buffers"].split(", "))]
+    if row["family"] == "pt2pt" and "placement" in parameters:
+        source, destination = (_PLACES[place] for place in parameters["placement"].split())
+        return [f"# Send Buffer on {source} and Receive Buffer on {destination}"]
+    if row["benchmark"] == "multi_lat" and row.get("window") and row.get("ranks"):  # 8.0
+        return [f"# [ pairs: {int(row['ranks']) // 2} ] [ window size: {row['window']} ]"]
+    if "window_kind" in parameters:
+        lines = [f"# Window creation: {WINDOWS[parameters['window_kind']]}"]
+        return [*lines, f"# Synchronization: {SYNCS[parameters['sync']]}"] if "sync" in parameters else lines
+    return [f"# Partitions: {parameters['partitions']}\t"] if "partitions" in parameters else []
+
+
+_SIDES = {
+    "thread_counts": ("# Number of Sender threads: {} ", "# Number of Receiver threads: {}"),
+    "process_counts": ("# Number of forked processes in sender: {}", "# Number of forked processes in receiver: {}"),
+}
+
+
+def closing(text: OsuText, rows: Sequence[Mapping[str, Any]]) -> str:
+    """The text after the last row of a table: a workload's calls, and :meth:`OsuText.footer`."""
+    passed_types: dict[Any, bool] = {}
+    for row in rows:
+        passed_types[row.get("dtype")] = passed_types.get(row.get("dtype"), True) and row.get("validated") is not False
+    sync = (rows[0].get("parameters") or {}).get("sync", "") if rows else ""
+    table = calls_of(rows[-1]) if rows and rows[-1].get("family") == "workload" else ""
+    return table + text.footer(len(passed_types), sum(not passed for passed in passed_types.values()), sync)
+
+
+def calls_of(row: Mapping[str, Any]) -> str:
+    """The lines below a workload's table: serial time and share of each kind of call, and rate of matrix products.
+
+    The serial time of a kind is the sum over its calls, each made alone.
+    """
+    metrics: Mapping[str, float] = row.get("metrics") or {}
+    means = {name: us for name, us in metrics.items() if name.startswith("serial.") and not name.endswith(".median")}
+    rows = {name.removeprefix("serial."): us for name, us in means.items()}
+    total = sum(rows.values()) or math.nan
+    lines = [f"# {name:<40}{us:{_FIELD}.2f} us{us / total:8.1%} of serial\n" for name, us in rows.items() if us]
+    if "gflops" in metrics:
+        lines.append(f"# {'matrix products':<40}{metrics['gflops']:{_FIELD}.2f} GFLOP/s a rank\n")
+    return "".join(lines)
+
+
+def lines_before(row: Mapping[str, Any]) -> list[str]:
+    """The lines before a row's table, derived from its options."""
+    parameters = parameters_of(row)
+    lines = []
+    if row.get("source") == "OMB" and row.get("backend") == "nccl":  # every rank prints it
+        lines += [f"#Using {row.get('library')}"] * int(row.get("ranks") or 0)
+    for key, texts in _SIDES.items():
+        if key in parameters:
+            lines += [text.format(n) for text, n in zip(texts, parameters[key].split(":"), strict=True)]
+    kind, _, rest = parameters.get("neighborhood", "").partition(":")
+    if kind == "cart":
+        dims = dims_create(int(row["ranks"]), int(rest.partition(":")[0]))
+        lines.append(f"Dimensions size = {' '.join(map(str, dims))} ")
+    if kind:
+        lines.append(f"Time took to create topology graph:{(row.get('metrics') or {}).get('topology_us', 0):.2f} us.")
+    return lines
+
+
+def printed_number(value: Any) -> float:
+    return math.nan if value is None else float(value)
+
+
+def _numbers(values: Any) -> list[float]:
+    return [] if values is None else [float(v) for v in values]
+
+
+def _spread(row: Mapping[str, Any]) -> tuple[float, float, float]:
+    """Smallest, largest and mean of the ranks' times, in µs."""
+    metrics, mean = row.get("metrics") or {}, printed_number(row.get("value"))
+    if "rank_min_us" in metrics:  # imported: the ranks' own means are not known
+        return printed_number(metrics["rank_min_us"]), printed_number(metrics.get("rank_max_us")), mean
+    means = _numbers(row.get("rank_mean_us")) or [mean]
+    return min(means), max(means), sum(means) / len(means)
+
+
+def _verdict(validated: Any, atomic: bool) -> str:
+    if validated is None:
+        return "-"
+    if atomic:
+        return "passed" if validated else "failed"
+    return "Pass" if validated else "Fail"

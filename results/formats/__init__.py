@@ -1,1 +1,0 @@
-"""Rows and reports in every format that is printed or written."""

@@ -1,0 +1,85 @@
+"""The command that measures rows again, built from their columns. Functions of a project are measured by its tests."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from omb_py.results.json_values import plain
+
+Row = Mapping[str, Any]
+
+_FLAGS: Mapping[str, Callable[[Any], tuple[str, ...]]] = {
+    "backend": lambda v: ("--backend", v),
+    "binding": lambda v: () if v == "c" else ("--binding", v),
+    "ranks": lambda v: ("-n", f"{v}"),
+    "dtype": lambda v: ("-T", v),
+    "op": lambda v: ("--op", v),
+    "in_place": lambda v: ("--in-place",) if v else (),
+    "root": lambda v: ("-k", "rotate" if v < 0 else f"fixed:{v}"),
+    "window": lambda v: ("-W", f"{v}"),
+    "device": lambda v: ("-d", v),
+    "buffer": lambda v: () if v == "device" else ("--buffer", v),
+    "cache": lambda v: ("--cache", v),
+    "process_sync": lambda v: ("--process-sync", v),
+    "datatype_layout": lambda v: ("-D", v),
+}
+"""Column -> the option that sets it. Programs in C, whose results were imported, are no binding of omb-py."""
+_USUAL: Mapping[str, Any] = {
+    "device": "cpu",
+    "buffer": "numpy",
+    "cache": "hot",
+    "in_place": False,
+    "root": 0,
+    "window": 64,
+    "op": "sum",
+    "process_sync": "barrier",
+    "datatype_layout": "contiguous",
+}
+"""Default values, which need no option. The type always needs one, since its default differs between benchmarks."""
+_SYNCHRONISED = ("collective", "non-blocking", "persistent", "neighborhood")
+"""Families that take ``--process-sync``; rows of other families have ``none``."""
+PYTEST_TAG = "pytest"
+"""Tag of rows that the pytest plugin measured: the node id of the test."""
+COLUMNS = ("benchmark", "family", "size_bytes", "launch_id", "parameters", "tags", *_FLAGS)
+"""The columns that the command depends on."""
+
+
+def measuring(rows: Sequence[Row], launches: int = 1, *, binding: bool = True) -> str:
+    """The command line that measures the first row again, at the sizes of all rows of its benchmark.
+
+    Args:
+        rows: at least one row, with :data:`COLUMNS`; nulls may be of any kind.
+        launches: the number of launches.
+        binding: whether to set the binding; False leaves it free, for a comparison of two bindings.
+    """
+    first = {name: plain(rows[0].get(name)) for name in COLUMNS}
+    if first["family"] == "function":
+        test = dict(first["tags"] or {}).get(PYTEST_TAG)
+        return shlex.join(["pytest", "--omb-py", *([str(test)] if test else [])])
+    words = ["omb-py", str(first["benchmark"])]
+    if first["family"] in ("workload", "training"):
+        words, first["dtype"] = [*words, *_of_workload(first)], None
+        binding &= first["family"] != "training"
+    if first["process_sync"] == "none" and first["family"] not in _SYNCHRONISED:
+        first["process_sync"] = None
+    for column, flag in _FLAGS.items():
+        value = first[column]
+        if value is not None and value != _USUAL.get(column) and (binding or column != "binding"):
+            words += flag(value)
+    numbers = {plain(row.get("size_bytes")) for row in rows if row["benchmark"] == first["benchmark"]}
+    sizes = sorted(int(size) for size in numbers if size)
+    if sizes:
+        words += ["-m", ",".join(map(str, sizes)) if len(sizes) > 1 else f"{sizes[0]}:{sizes[0]}"]
+    return shlex.join([*words, *(["--launches", str(launches)] if launches > 1 else [])])
+
+
+def _of_workload(first: Row) -> list[str]:
+    """``--workload TEXT``; for a training, the model and its settings as options."""
+    text = str(dict(first["parameters"] or {}).get("workload", ""))
+    if first["family"] == "workload":
+        return ["--workload", text] if text else []
+    model, _, settings = text.partition(":")
+    pairs = [pair.partition("=") for pair in settings.split(",") if pair]
+    return [model, *(word for key, _, value in pairs for word in (f"--{key}", value))]

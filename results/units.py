@@ -1,0 +1,83 @@
+"""Numbers, sizes and counts as text for people."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from omb_py.grammar.values import Dimension
+from omb_py.results.json_values import plain
+
+_BASE: dict[Dimension, str] = {"time": "us", "rate": "MB/s", "share": "%"}
+_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+
+
+def size_text(size_bytes: Any) -> str:
+    """A size in bytes as exact text, in the largest binary unit that divides it: ``8192`` is ``8 KiB``.
+
+    >>> size_text(1536)
+    '1536 B'
+    """
+    number = number_of(size_bytes)
+    if math.isnan(number):
+        return "-"
+    size = int(number)
+    for unit, name in _UNITS:
+        if size >= unit and size % unit == 0:
+            return f"{size // unit} {name}"
+    return f"{size} B"
+
+
+def counted(count: int, word: str) -> str:
+    """A number with its noun: ``1 launch``, ``3 launches``."""
+    ending = "es" if word.endswith(("ch", "s", "x")) else "s"
+    return f"{count} {word if count == 1 else word + ending}"
+
+
+def share_text(share: float) -> str:
+    """A fraction in per cent, with up to six digits.
+
+    >>> share_text(0.999)
+    '99.9%'
+    """
+    return f"{100 * share:g}%"
+
+
+def number_of(value: Any) -> float:
+    """A value as a float; NaN for None and for pandas' NA."""
+    number = plain(value)
+    return math.nan if number is None else float(number)
+
+
+def in_unit(value: float, dimension: Dimension) -> str:
+    """A time in µs, a rate in MB/s or a share in %, with the unit that suits its size.
+
+    >>> in_unit(12000.0, "rate")
+    '12 GB/s'
+    """
+    if not math.isfinite(value):
+        return "unknown"
+    unit, number = _BASE[dimension], value
+    if dimension == "rate" and value >= 1000:
+        unit, number = "GB/s", value / 1000
+    if dimension == "time" and value >= 10_000:
+        unit, number = "ms", value / 1000
+    return f"{_four_digits(number)} {unit}"
+
+
+def energy_text(microjoules: float) -> str:
+    """An energy in µJ with the unit that suits its size.
+
+    >>> energy_text(1234.5)
+    '1.234 mJ'
+    """
+    steps = ((1e6, "J"), (1e3, "mJ"))
+    divisor, unit = next((step for step in steps if abs(microjoules) >= step[0]), (1.0, "µJ"))
+    return f"{_four_digits(microjoules / divisor)} {unit}"
+
+
+def _four_digits(number: float) -> str:
+    """A number with at least four significant digits and no exponent."""
+    digits = 3 - math.floor(math.log10(abs(number))) if number else 2
+    text = f"{number:.{min(max(digits, 0), 12)}f}"
+    return (text.rstrip("0").rstrip(".") if "." in text else text) or "0"

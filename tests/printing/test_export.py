@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+
+import pytest
+
+from omb_py.errors import UsageError
+from omb_py.printing.export import CSV_COLUMNS, export, to_csv, to_json, to_osu
+from omb_py.results.store import schema
+from omb_py.results.store.read import load
+from omb_py.results.store.write import write_launch
+
+
+@pytest.fixture
+def rows(make_row) -> list[dict]:
+    common = {"dtype": "int32", "ranks": 2, "iterations": 20, "rank_mean_us": [1.0, 3.0], "tags": {"site": "a,b"}}
+    return [
+        make_row(size_bytes=4, value=2.0, samples_us=[1.5, 2.5], samples_avg_us=[1.5, 2.5], **common),
+        make_row(size_bytes=8, value=1 / 3, validated=True, hosts=["n1", "n2"], **common),
+    ]
+
+
+class TestJson:
+    def test_is_a_list_of_objects_with_every_column_in_full_precision(self, rows) -> None:
+        first, second = json.loads(to_json(rows))
+        assert list(first) == list(schema.NAMES)
+        assert first["samples_us"] == [1.5, 2.5]
+        assert second["value"] == 1 / 3
+        assert second["hosts"] == ["n1", "n2"]
+        assert first["device"] is None
+
+    def test_is_strict(self, make_row) -> None:
+        text = to_json([make_row(value=math.nan, ess=math.inf, samples_us=[math.nan, 1.0])])
+        [row] = json.loads(text, parse_constant=lambda word: pytest.fail(word))
+        assert (row["value"], row["ess"], row["samples_us"]) == (None, None, [None, 1.0])
+
+    def test_of_nothing(self) -> None:
+        assert json.loads(to_json([])) == []
+
+
+class TestCsv:
+    def test_has_all_but_the_samples(self, rows) -> None:
+        first, second = csv.DictReader(io.StringIO(to_csv(rows)))
+        assert tuple(first) == CSV_COLUMNS
+        assert set(schema.NAMES) - set(CSV_COLUMNS) == set(schema.FLOAT_LISTS)
+        assert float(second["value"]) == 1 / 3
+        assert (first["validated"], second["validated"]) == ("", "true")
+        assert json.loads(first["tags"]) == {"site": "a,b"}
+        assert json.loads(second["hosts"]) == ["n1", "n2"]
+
+    def test_of_nothing_is_the_head(self) -> None:
+        assert to_csv([]) == ",".join(CSV_COLUMNS) + "\n"
+
+
+class TestOsu:
+    def test_is_a_table_a_benchmark_with_its_types_in_it(self, rows, make_row) -> None:
+        rows += [
+            make_row(size_bytes=4, value=3.0, dtype="float32", ranks=2, iterations=20, rank_mean_us=[3.0]),
+            make_row(benchmark="barrier", size_bytes=0, value=9.0, dtype="char"),
+            make_row(size_bytes=4, value=5.0, dtype="int32", launch_id="r1-1", launch_index=1, validated=False),
+        ]
+        assert to_osu(rows) == (
+            "\n# OSU MPI Allreduce Latency Test v7.5\n"
+            "# Datatype: MPI_INT.\n"
+            "# Size       Avg Latency(us)        Validation\n"
+            "4                       2.00                 -\n"
+            "8                       0.33              Pass\n"
+            "# Datatype: MPI_FLOAT.\n"
+            "# Size       Avg Latency(us)        Validation\n"
+            "4                       3.00                 -\n"
+            "\n# OSU MPI Barrier Latency Test v7.5\n"
+            "# Avg Latency(us)\n"
+            "             9.00\n"
+            "\n# OSU MPI Allreduce Latency Test v7.5\n"
+            "# Datatype: MPI_INT.\n"
+            "# Size       Avg Latency(us)        Validation\n"
+            "4                       5.00              Fail\n"
+            "DATA VALIDATION ERROR: omb-py exited with status 1 on message size 4.\n"
+        )
+
+    def test_takes_the_options_of_a_benchmark(self, rows) -> None:
+        lines = to_osu(rows[:1], percentiles=[50], full=True).splitlines()
+        assert lines[-1].split() == ["4", "2.00", "1.00", "3.00", "20", "1.50"]
+
+
+def test_rows_of_a_loaded_store_export_the_same(tmp_path, rows) -> None:
+    write_launch(tmp_path, rows, {})
+    loaded = load(tmp_path).to_dict("records")
+    assert to_osu(loaded, percentiles=[50], full=True) == to_osu(rows, percentiles=[50], full=True)
+    stored, direct = json.loads(to_json(loaded)), json.loads(to_json(rows))
+    assert stored == direct
+    assert to_csv(loaded) == to_csv(rows)
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "osu"])
+def test_export_by_name(rows, form: str) -> None:
+    assert export(rows, form) == {"csv": to_csv, "json": to_json, "osu": to_osu}[form](rows)
+
+
+def test_an_unknown_format_is_refused() -> None:
+    with pytest.raises(
+        UsageError,
+        match="unknown format 'xml': valid: csv, json, osu, nccl-tests, imb, imb-multi, pytest-benchmark, openmetrics",
+    ):
+        export([], "xml")

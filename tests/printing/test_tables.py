@@ -1,0 +1,190 @@
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pytest
+from rich.console import Console
+from rich.table import Table
+
+from omb_py.printing.tables import RUNS_SPARE, SPARE, results_table, runs_table
+from omb_py.printing.writers.terminal import fitted
+from omb_py.results.store.runs import Run
+from omb_py.results.units import size_text
+
+
+def row(**values: Any) -> dict[str, Any]:
+    base = {
+        "launch_id": "r-0",
+        "benchmark": "allreduce",
+        "backend": "mpi",
+        "library": "MPICH",
+        "library_version": "5.0",
+        "binding": "native",
+        "dtype": "int32",
+        "ranks": 2,
+        "size_bytes": 8,
+        "value": 1.234,
+        "unit": "us",
+        "median_us": 1.2,
+        "p99_us": 2.0,
+        "min_us": 1.0,
+        "max_us": 9.0,
+        "iterations": 1000,
+        "stop_reason": "count",
+    }
+    return {**base, **values}
+
+
+def lines(table: Table) -> list[str]:
+    console = Console(width=200, no_color=True)
+    with console.capture() as capture:
+        console.print(table)
+    return [line.strip() for line in capture.get().splitlines() if line.strip() and "──" not in line]
+
+
+def words(line: str) -> list[str]:
+    return [word.strip() for word in line.split("  ") if word.strip()]
+
+
+def test_what_all_rows_share_is_the_title() -> None:
+    title, head, first, second = lines(results_table([row(), row(size_bytes=8192, value=20.0, p99_us=None)]))
+    assert title == "allreduce · mpi · MPICH · 5.0 · native · int32 · 2 ranks"
+    assert words(head) == ["size", "value", "median µs", "p99 µs", "min µs", "max µs", "n", "stop"]
+    assert words(first) == ["8 B", "1.23 µs", "1.20", "2.00", "1.00", "9.00", "1000", "count"]
+    assert words(second) == ["8 KiB", "20.00 µs", "1.20", "-", "1.00", "9.00", "1000", "count"]
+
+
+def test_what_differs_is_a_column() -> None:
+    title, head, *body = lines(results_table([row(), row(binding="mpi4py"), row(backend="gloo", binding="torch")]))
+    assert title == "allreduce · MPICH · 5.0 · int32 · 2 ranks"
+    assert words(head)[:3] == ["backend", "binding", "size"]
+    assert [words(line)[:2] for line in body] == [["mpi", "native"], ["mpi", "mpi4py"], ["gloo", "torch"]]
+
+
+def test_validation_and_bus_bandwidth_are_shown_where_there_are_any() -> None:
+    _, head, first, second, third = lines(
+        results_table([row(validated=True, busbw_gbps=1.5), row(validated=False), row()])
+    )
+    assert words(head)[-2:] == ["validation", "busbw GB/s"]
+    assert words(first)[-2:] == ["Pass", "1.50"]
+    assert words(second)[-2:] == ["Fail", "-"]
+    assert words(third)[-2:] == ["-", "-"]
+
+
+def test_a_barrier_has_no_size_and_a_bandwidth_its_unit() -> None:
+    _, head, _ = lines(results_table([row(benchmark="barrier", size_bytes=0)]))
+    assert words(head)[0] == "value"
+    _, _, line = lines(results_table([row(benchmark="bw", value=12.5, unit="MB/s")]))
+    assert words(line)[1] == "12.50 MB/s"
+
+
+def test_nulls_of_pandas_and_brackets_of_libraries_do_no_harm() -> None:
+    import pandas as pd
+
+    table = results_table([row(validated=pd.NA, size_bytes=pd.NA, iterations=pd.NA, library="[red]x", ranks=pd.NA)])
+    title, *_ = lines(table)
+    assert "[red]x" in title
+
+
+def test_no_rows() -> None:
+    assert lines(results_table([])) == ["no results"]
+
+
+def test_forms_timings_and_settings_tell_rows_apart() -> None:
+    rows = [
+        dict(backend="nccl", timing="local_max", in_place=True, parameters={"timing_mode": "isolated"}),
+        dict(backend="nccl", timing="graph", in_place=False, parameters={"nccl_log": "tuning", "nccl_max_ctas": "2"}),
+    ]
+    table = results_table(rows)
+    columns = {str(column.header): [str(cell) for cell in column.cells] for column in table.columns}
+    assert columns["form"] == ["in place", ""] and columns["timing"] == ["local_max", "graph"]
+    assert columns["settings"] == ["", "log=tuning,max_ctas=2"]
+    (alike,) = [str(results_table(rows[1:]).title)]
+    assert "log=tuning,max_ctas=2" in alike and "graph" not in alike
+
+
+def test_a_title_of_ones_own() -> None:
+    assert lines(results_table([row()], title="mine"))[0] == "mine"
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (0, "0 B"),
+        (1, "1 B"),
+        (1023, "1023 B"),
+        (1024, "1 KiB"),
+        (1536, "1536 B"),
+        (1 << 20, "1 MiB"),
+        (3 << 30, "3 GiB"),
+    ],
+)
+def test_sizes_are_exact(size: int, text: str) -> None:
+    assert size_text(size) == text
+
+
+def test_runs() -> None:
+    run = Run(
+        "r1", "2026-11-21T10:00:00.123+00:00", ("a", "b", "c", "d", "e"), ("mpi",), ("MPICH 5.0",), (2, 4), 10, 2, 3
+    )
+    head, line = lines(runs_table([run]))
+    assert words(head) == [
+        "run",
+        "started (UTC)",
+        "benchmarks",
+        "backend",
+        "library",
+        "ranks",
+        "cells",
+        "launches",
+        "failed",
+    ]
+    assert words(line) == ["r1", "2026-11-21 10:00:00", "a, b, c, d +1", "mpi", "MPICH 5.0", "2, 4", "10", "2", "3"]
+
+
+@pytest.mark.parametrize(("values", "text"), [(("a", "b", "c"), "rack=a or b or c"), ("abcd", "rack=(4 values)")])
+def test_many_values_of_a_tag_are_counted(values: tuple[str, ...], text: str) -> None:
+    run = Run("r1", "2026-11-21T10:00:00", ("a",), ("mpi",), ("MPICH 5.0",), (2,), 10, 2, 0, {"rack": tuple(values)})
+    assert words(lines(runs_table([run]))[1])[-1] == text
+
+
+def test_runs_on_a_narrow_terminal_keep_id_benchmarks_and_tags() -> None:
+    """Of 80 columns; what can be long is folded, and the others stay on one line."""
+    tags = {"machine": ("a-long-name-of-a-machine",), "night": ("2026-11-21",)}
+    run = Run(
+        "20261121T100000-abcdef", "2026-11-21T10:00:00", ("allreduce",), ("mpi",), ("MPICH 5.0",), (2,), 10, 2, 0, tags
+    )
+    console = Console(width=80)
+    with console.capture() as shown:
+        console.print(fitted(lambda without: runs_table([run], without), RUNS_SPARE, console, "json"))
+    text = shown.get()
+    assert max(map(len, text.splitlines())) <= 80
+    head, line, *_, last = [line for line in text.splitlines() if line.strip() and "─" not in line]
+    assert words(head) == ["run", "benchmarks", "library", "ranks", "tags"]
+    assert words(line)[:2] == ["20261121T100000-abcdef", "allreduce"]
+    assert "left out of 80 columns: started (UTC), backend, launches, cells" in text and last.endswith("has all)")
+
+
+def test_on_a_narrow_terminal_size_value_median_and_verdict_stay() -> None:
+    rows = [
+        row(backend=backend, binding=binding, launch_id=f"20261123T061026-99627{k}-{k}", validated=True, busbw_gbps=1.5)
+        for k, (backend, binding) in enumerate((("mpi", "native"), ("gloo", "torch")))
+    ]
+    console = Console(width=80, no_color=True)
+    with console.capture() as capture:
+        console.print(fitted(partial(results_table, rows, None), SPARE, console, "csv"))
+    shown, _, note = capture.get().partition("left out of 80 columns: ")
+    _, head, *body = [line.rstrip() for line in shown.splitlines() if line.strip() and "──" not in line]
+    assert words(head)[:5] == ["backend", "binding", "size", "value", "median µs"] and "validation" in words(head)
+    assert len(body) == 2 and all("…" not in line and len(line) <= 80 and "Pass" in line for line in body)
+    assert note.split() == "n, stop, min µs, max µs, launch, p99 µs (--format csv has all)".split()
+    assert {"size", "value", "median µs", "validation"}.isdisjoint(SPARE), "however narrow"
+
+
+def test_the_share_of_a_link_is_a_column_where_a_row_has_a_peak() -> None:
+    rows = [row(unit="MB/s", value=rate, metrics={"peak.PCIe 4 x16": 31.5}) for rate in (25_830.0, 31_500.0)]
+    head, *body = lines(results_table(rows))[1:]
+    assert "of peak" in words(head)
+    assert ["82% of PCIe 4 x16" in line for line in body] == [True, False]
+    assert "of peak" not in "".join(lines(results_table([row()])))

@@ -1,0 +1,227 @@
+"""nccl-tests' text, every generation of heads, its JSON, and rccl-tests' files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omb_py.results.dialects.nccl.text import to_nccl
+from omb_py.results.dialects.parse import parse
+from omb_py.results.dialects.reading import Context, Parsed
+from omb_py.results.dialects.storing import Options, store_bytes
+from omb_py.results.store.read import files, load_table, read_provenance, to_rows
+from tests.results.dialects import nccl_texts as texts
+
+
+def read(text: str, **context: Any) -> Parsed:
+    return parse(text.encode(), Context(**context))
+
+
+def rows_of(text: str, **context: Any) -> list[dict[str, Any]]:
+    found = read(text, **context)
+    assert not found.problems
+    return [row for table in found.tables for row in table.rows]
+
+
+def stored(text: str, where: Path) -> list[dict[str, Any]]:
+    store_bytes(text.encode(), "a.log", 1e9, where, Options())
+    return to_rows(load_table(where))
+
+
+class TestText:
+    def test_the_first_generation_counts_in_ms(self) -> None:
+        first, second, *_ = rows_of(texts.FIRST)
+        known = {
+            "source": "nccl-tests",
+            "benchmark": "allreduce",
+            "backend": "nccl",
+            "library": "NCCL",
+            "dtype": "char",
+            "op": "sum",
+            "root": None,
+            "in_place": False,
+            "value": 286.0,
+            "algbw_gbps": 34.98,
+            "busbw_gbps": 52.47,
+            "bytes_total": 10_000_000,
+            "size_bytes": 10_000_000,
+            "ranks": 2,
+            "nodes": 1,
+            "hosts": ["ncrh", "ncrh"],
+            "device": "cuda",
+            "device_name": "GeForce RTX 2080 Ti",
+            "iterations": 20,
+            "warmup": 5,
+        }
+        assert known.items() <= first.items()
+        assert (second["in_place"], second["value"]) == (True, 303.0)
+
+    def test_the_second_has_a_difference_for_a_verdict(self) -> None:
+        first, *_ = rows_of(texts.SECOND)
+        assert (first["benchmark"], first["root"], first["op"], first["validated"]) == ("bcast", 0, None, True)
+
+    def test_the_third(self) -> None:
+        first, _, third, fourth = rows_of(texts.THIRD)
+        assert (first["benchmark"], first["library_version"], first["value"]) == ("allreduce", "2.20.5", 105.9)
+        assert (third["value"], third["validated"], fourth["validated"]) == (90330.0, True, None)
+        assert (first["nodes"], first["ranks_per_node"], first["iterations"]) == (2, 1, 100)
+
+    def test_the_fourth(self) -> None:
+        first, *_ = rows_of(texts.FOURTH)
+        assert (first["binding_version"], first["library_version"]) == ("nccl-tests 2.18.2", "2.30.7")
+        assert (first["timing"], first["bw_formula"]) == ("pipelined", "nccl-tests:all_reduce")
+
+    def test_the_message_of_a_block_collective_is_a_ranks_block(self) -> None:
+        first, *_ = rows_of(texts.ALLTOALL)
+        assert (first["benchmark"], first["bytes_total"], first["size_bytes"]) == ("alltoall", 524288000, 131072000)
+
+    @pytest.mark.parametrize("text", [texts.FOURTH, texts.ALLTOALL], ids=["allreduce", "alltoall"])
+    def test_a_table_comes_back_to_the_character(self, text: str, tmp_path: Path) -> None:
+        table = text[text.index("#\n#      ") :]
+        assert to_nccl(stored(text, tmp_path)).endswith(table)
+
+    def test_two_starts_are_two_launches(self) -> None:
+        found = read(texts.FOURTH + "some noise\n" + texts.FOURTH)
+        assert [table.launch for table in found.tables] == [0, 1]
+
+    def test_rccl_tests_prints_the_same(self) -> None:
+        text = texts.THIRD.replace("# Using devices", "rccl-tests: Version develop:3f7f785\n# Using devices")
+        first, *_ = rows_of(text)
+        assert (first["source"], first["library"], first["device"]) == ("rccl-tests", "RCCL", "rocm")
+
+    def test_one_placement(self) -> None:
+        out = texts.FOURTH.replace("    27.49   38.15   66.76       0", "").replace(
+            "   195.40  171.73  300.52     N/A", ""
+        )
+        assert [row["in_place"] for row in rows_of(out)] == [False, False]
+
+    def test_a_time_stamp_at_the_end(self) -> None:
+        text = texts.FOURTH.replace("66.76       0\n", "66.76       0  2026-07-09 10:11:12\n")
+        assert len(rows_of(text)) == 4
+
+    def test_a_cut_row_spoils_the_table(self) -> None:
+        found = read(texts.THIRD[: texts.THIRD.index("116.78")] + "\n")
+        [problem] = found.problems
+        assert not found.tables and str(problem) == "line 9: table of nccl-tests left out: line 12: 10 of 13 columns"
+
+
+class TestWhichCollective:
+    BLOCKS = texts.ALLTOALL.split("\n", 1)[1].replace("# Collective test concluded: alltoall_perf\n", "")
+
+    def test_it_is_asked_for_when_nothing_says_it(self) -> None:
+        found = read(self.BLOCKS)
+        assert not found.tables and "which collective?" in str(found.problems[0])
+
+    def test_the_user_the_command_or_the_files_name_says_it(self) -> None:
+        assert rows_of(self.BLOCKS, benchmark="all_gather")[0]["benchmark"] == "allgather"
+        assert rows_of("$ srun ./alltoall_perf -b 8\n" + self.BLOCKS)[0]["benchmark"] == "alltoall"
+        assert rows_of(self.BLOCKS, name="nccl-all_gather-8gpus.log")[0]["benchmark"] == "allgather"
+
+    def test_or_the_rows_allow_one_only(self) -> None:
+        assert rows_of(texts.THIRD)[0]["benchmark"] == "allreduce"
+        rooted = texts.THIRD.replace("sum      -1", "sum       0")
+        assert rows_of(rooted)[0]["benchmark"] == "reduce"
+        assert rows_of(rooted.replace(" sum ", "none "))[0]["benchmark"] == "bcast"
+
+
+class TestJson:
+    def test_a_row(self) -> None:
+        first, second = rows_of(texts.JSON)
+        known = {
+            "benchmark": "allgather",
+            "library_version": "2.30.7",
+            "ranks": 2,
+            "nodes": 2,
+            "hosts": ["n1", "n2"],
+            "bytes_total": 1024,
+            "size_bytes": 512,
+            "value": 12.5,
+            "samples_us": [12.0, 13.0, 12.5],
+            "median_us": 12.5,
+            "iterations": 3,
+            "batch": 2,
+            "validated": True,
+            "root": None,
+        }
+        assert known.items() <= first.items()
+        assert (second["value"], second["validated"], second["iterations"]) == (None, None, 20)
+
+    def test_secrets_are_dropped(self, tmp_path: Path) -> None:
+        store_bytes(texts.JSON.encode(), "a.json", 1e9, tmp_path, Options())
+        [path] = files(tmp_path)
+        assert b"hunter2" not in path.read_bytes()
+        facts = read_provenance(path)["imported"]
+        assert facts["environment"] == {"NCCL_API_TOKEN": "<redacted>", "NCCL_DEBUG": "INFO"}
+        assert "hunter2" not in json.dumps(facts)
+        assert to_rows(load_table(tmp_path))[0]["started_at"].startswith("2026-07-09T10:11:12")
+
+    def test_a_file_that_ends_early(self) -> None:
+        found = read(texts.JSON[:-200])
+        assert not found.tables and found.problems[0].line == 11 and "not whole JSON" in str(found.problems[0])
+
+    @pytest.mark.parametrize(
+        ("old", "new", "says"),
+        [
+            ('"version":3', '"version":4', "its version is 4, known are 1 to 3"),
+            ('"size":1024', '"size":"x"', "a result without size"),
+            ('"results":[', '"other":[', "no results"),
+            ('"type":"float"', '"type":"quux"', "unknown type 'quux'"),
+        ],
+    )
+    def test_what_is_wrong_is_said(self, old: str, new: str, says: str) -> None:
+        found = read(texts.JSON.replace(old, new))
+        assert not found.tables and says in str(found.problems[0])
+
+
+class TestRccl:
+    def test_csv_whose_head_lacks_a_column(self) -> None:
+        first, second = rows_of(texts.RCCL_CSV)
+        known = {
+            "source": "rccl-tests",
+            "benchmark": "allreduce",
+            "ranks": 8,
+            "nodes": 2,
+            "ranks_per_node": 4,
+            "value": 19.18415,
+            "validated": True,
+            "in_place": False,
+            "op": "sum",
+            "dtype": "float32",
+            "parameters": {"cycle": "0"},
+        }
+        assert known.items() <= first.items()
+        assert (second["in_place"], second["validated"]) == (True, None)
+
+    def test_ranks_of_several_devices_each_are_told_by_the_bandwidths(self) -> None:
+        assert {
+            row["ranks"] for row in rows_of(texts.RCCL_CSV.replace("0.0799", "0.0999").replace("0.0771", "0.0964"))
+        } == {16}
+
+    def test_csv_with_blanks(self) -> None:
+        [row] = rows_of(texts.RCCL_OLD_CSV)
+        assert (row["benchmark"], row["ranks"], row["busbw_gbps"]) == ("allreduce", 4, 0.0799)
+
+    def test_json(self) -> None:
+        first, second = rows_of(texts.RCCL_JSON)
+        assert (first["benchmark"], first["dtype"], first["nodes"], first["ranks_per_node"]) == (
+            "bcast",
+            "float16",
+            1,
+            8,
+        )
+        assert (second["validated"], second["metrics"]) == (False, {"wrong_elements": 3.0})
+
+    def test_json_of_lines(self) -> None:
+        assert [row["in_place"] for row in rows_of(texts.RCCL_JSON_LINES)] == [False, True]
+
+    @pytest.mark.parametrize(
+        ("text", "line"),
+        [(texts.RCCL_CSV[:-20], 3), (texts.RCCL_JSON_LINES[:-20], 2), (texts.RCCL_JSON[:-20], 3)],
+        ids=["csv", "lines", "json"],
+    )
+    def test_a_file_that_ends_early(self, text: str, line: int) -> None:
+        found = read(text)
+        assert not found.tables and found.problems[0].line == line

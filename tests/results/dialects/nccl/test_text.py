@@ -1,0 +1,259 @@
+"""nccl-tests' table: head, widths, rounding, footer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omb_py.engine.program.dtypes import DTYPES
+from omb_py.errors import UsageError
+from omb_py.printing.export import export
+from omb_py.results.dialects.nccl.text import (
+    TYPES,
+    WORDS,
+    check,
+    devices,
+    footer,
+    header,
+    line,
+    parse,
+    real,
+    to_nccl,
+)
+from tests.results.dialects.nccl_texts import FOURTH
+
+PRINTED = (
+    "     1048576        262144     float     sum      -1    27.76   37.78   66.11       0"
+    "    27.49   38.15   66.76     N/A\n"
+)
+
+
+def test_a_line_is_13_words_that_parse_reads() -> None:
+    found = parse(PRINTED)
+    assert (found.size, found.count, found.type, found.redop, found.root) == (1048576, 262144, "float", "sum", -1)
+    assert (found.out_of_place, found.in_place) == ((27.76, 37.78, 66.11, 0.0), (27.49, 38.15, 66.76, None))
+    with pytest.raises(ValueError, match="12 words, nccl-tests print 13"):
+        parse(PRINTED.rsplit(maxsplit=1)[0])
+
+
+@pytest.mark.parametrize("text", ["", "1 2 3", PRINTED + " 7"])
+def test_other_lines_are_no_rows(text: str) -> None:
+    with pytest.raises(ValueError, match="words"):
+        parse(text)
+
+
+numbers = st.floats(0, 1e6, allow_nan=False).map(lambda x: round(x, 2))
+
+
+@given(
+    st.sampled_from(sorted(set(TYPES) & set(DTYPES))),
+    st.integers(0, 1 << 33),
+    st.sampled_from(["sum", "prod", "min", "max", None]),
+    st.one_of(st.none(), st.integers(0, 4096)),
+    numbers,
+    numbers,
+    st.one_of(st.none(), numbers),
+    st.one_of(st.none(), st.integers(0, 1 << 40)),
+    st.booleans(),
+)
+def test_what_is_printed_is_read_back(
+    dtype: str,
+    count: int,
+    op: str | None,
+    root: int | None,
+    us: float,
+    algbw: float,
+    busbw: float | None,
+    wrong: int | None,
+    both: bool,
+) -> None:
+    item = DTYPES[dtype].itemsize
+    made: dict[str, Any] = {
+        "benchmark": "allreduce",
+        "size_bytes": count * item,
+        "bytes_total": count * item,
+        "dtype": dtype,
+        "op": op,
+        "root": root,
+        "ranks": 8,
+        "value": us,
+        "algbw_gbps": algbw,
+        "busbw_gbps": busbw,
+        "wrong_bytes": wrong,
+    }
+    text = line(made, made if both else None)
+    assert len(text.split()) == 13
+    found = parse(text)
+    assert (found.size, found.count, found.type) == (count * item, count, TYPES[dtype])
+    assert (found.redop, found.root) == (op or "none", -1 if root is None else root)
+    time, _, bus, elements = found.out_of_place
+    assert time == pytest.approx(us, rel=0.02, abs=0.51)
+    assert bus is None if busbw is None else bus == pytest.approx(busbw, rel=0.06, abs=0.51)
+    assert elements is None if wrong is None else elements == pytest.approx(-(-wrong // item), rel=1e-5)
+    assert found.in_place == (found.out_of_place if both else (None,) * 4)
+
+
+def test_the_head_is_three_lines_that_name_13_columns() -> None:
+    assert header().count("\n") == 4
+    assert header().splitlines()[2].removeprefix("#").split() == list(WORDS)
+
+
+def test_types_are_named_once() -> None:
+    ours = [name for name in TYPES if name != "char"]
+    assert len({TYPES[name] for name in ours}) == len(ours)
+
+
+@pytest.mark.parametrize(
+    ("value", "width", "text"),
+    [
+        (0.0, 7, "   0.00"),
+        (1097.14, 7, "1097.14"),
+        (12345.67, 7, "12345.7"),
+        (123456.7, 7, " 123457"),
+        (1234567.8, 7, "1234568"),
+        (12345678.9, 7, "1.2e+07"),
+        (300.514, 6, "300.51"),
+        (1234.56, 6, "1234.6"),
+        (123456.0, 6, "123456"),
+        (1e9, 6, " 1e+09"),
+        (float("nan"), 6, "   nan"),
+    ],
+)
+def test_as_many_decimals_as_fit(value: float, width: int, text: str) -> None:
+    assert real(value, width) == text
+
+
+def test_the_footer_has_the_mean_of_all_rows(make_row) -> None:
+    rows = [make_row(busbw_gbps=10.0, wrong_bytes=0), make_row(busbw_gbps=20.0, wrong_bytes=3, dtype="int32")]
+    assert footer(rows) == "# Out of bounds values : 1 FAILED\n# Avg bus bandwidth    : 15 \n#\n"
+
+
+class TestRows:
+    def test_both_placements_stand_on_one_line(self, make_row) -> None:
+        common = {"dtype": "float32", "op": "sum", "ranks": 2, "bytes_total": 1048576, "size_bytes": 1048576}
+        out = make_row(**common, in_place=False, value=27.76, algbw_gbps=37.78, busbw_gbps=66.11, wrong_bytes=0)
+        inside = make_row(**common, in_place=True, value=27.49, algbw_gbps=38.15, busbw_gbps=66.76)
+        text = to_nccl([out, inside])
+        assert text.startswith("# Collective test starting: all_reduce_perf\n" + header() + PRINTED)
+        assert text.endswith(
+            "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 66.435 \n#\n"
+            "# Collective test concluded: all_reduce_perf\n"
+        )
+
+    def test_the_count_of_blocks_is_one_ranks(self, make_row) -> None:
+        for name, size, count in (("allgather", 256, 64), ("reduce_scatter", 1024, 64), ("bcast", 1024, 256)):
+            row = make_row(benchmark=name, dtype="int32", ranks=4, size_bytes=size, bytes_total=1024, value=1.0)
+            assert to_nccl([row]).splitlines()[5].split()[:2] == ["1024", str(count)]
+
+    def test_wrong_bytes_are_elements(self, make_row) -> None:
+        row = make_row(dtype="int32", ranks=1, size_bytes=8, value=1.0, validated=False, wrong_bytes=5)
+        words = to_nccl([row]).splitlines()[5].split()
+        assert words[5:] == ["1.00", "N/A", "0.00", "2", "N/A", "N/A", "N/A", "N/A"]
+
+    def test_a_broadcast_of_our_own_has_one_buffer(self, make_row) -> None:
+        row = make_row(benchmark="bcast", dtype="char", size_bytes=8, value=1.0, root=0)
+        assert parse(line(row, None)).out_of_place == (None, None, None, None)
+        assert parse(line({**row, "source": "nccl-tests"}, None)).in_place == (None, None, None, None)
+
+    @pytest.mark.parametrize(
+        ("changed", "says"),
+        [
+            ({"bw_formula": None}, "nccl-tests have no such operation"),
+            ({"timing": "local_max"}, "was timed local_max, nccl-tests time pipelined"),
+            ({"dtype": "complex64"}, "nccl-tests have no type complex64"),
+        ],
+    )
+    def test_what_was_measured_otherwise_is_found(self, make_row, changed: dict, says: str) -> None:
+        row = make_row(size_bytes=8, dtype="float32", bw_formula="nccl-tests:all_reduce", timing="pipelined")
+        check(row)
+        with pytest.raises(UsageError, match=says):
+            check({**row, **changed})
+
+    def test_a_benchmark_that_nccl_tests_lacks_is_refused_by_the_export(self, make_row) -> None:
+        with pytest.raises(UsageError, match="none of these rows is of a collective that nccl-tests has"):
+            export([make_row(benchmark="latency")], "nccl-tests")
+
+
+def c_number(value: float, width: int) -> str:
+    """getFloatStr of nccl-tests 2.19 (src/util.cu), with C's own conversions."""
+    power, bound = 0, 1
+    while value >= bound:
+        power, bound = power + 1, bound * 10
+    if power < width - 2:
+        return f"{value:{width}.2f}"
+    if power < width - 1:
+        return f"{value:{width}.1f}"
+    if power < width + 1:
+        return f"{value:{width}.0f}"
+    return f"{value:{width}.1e}" if width >= 7 else f"{value:{width}.0e}"
+
+
+@given(
+    st.integers(0, 10**12),
+    st.sampled_from(["sum", None]),
+    st.sampled_from([None, 0, 7]),
+    st.floats(0.001, 1e12, allow_nan=False),
+    st.floats(0, 1e9, allow_nan=False),
+    st.integers(0, 10**7),
+)
+def test_a_line_is_that_of_nccl_tests_to_the_character(
+    elements: int, op: str | None, root: int | None, us: float, gbps: float, wrong: int
+) -> None:
+    """writeBenchmarkLinePreamble and writeBenchmarkLineBody of src/util.cu, twice."""
+    size = elements * 4
+    row: dict[str, Any] = {"benchmark": "reduce", "size_bytes": size, "bytes_total": size, "dtype": "float32"}
+    row |= {"op": op, "root": root, "ranks": 2, "value": us, "algbw_gbps": gbps, "busbw_gbps": gbps}
+    row["wrong_bytes"] = wrong * 4
+    shown = -1 if root is None else root
+    head = f"{size:12d}  {elements:12d}  {'float':>8}  {op or 'none':>6}  {shown:6d}"
+    half = f"  {c_number(us, 7)}  {c_number(gbps, 6)}  {c_number(gbps, 6)}  {wrong:6g}"
+    assert line(row, row) == head + half + half + "\n"
+
+
+@pytest.mark.parametrize("benchmark", ["reduce_scatter", "reduce_scatter_block"])
+def test_the_count_of_a_reduce_scatter_is_that_of_a_block(benchmark: str) -> None:
+    row = {"benchmark": benchmark, "size_bytes": 4096, "bytes_total": 4096, "dtype": "float32", "ranks": 4, "op": "sum"}
+    assert parse(line({**row, "value": 1.0}, None)).count == 256
+    text = to_nccl([{**row, "value": 1.0, "unit": "us"}])
+    assert text.startswith("# Collective test starting: reduce_scatter_perf\n#\n")
+    assert text.endswith("# Collective test concluded: reduce_scatter_perf\n")
+
+
+class TestDevices:
+    FACTS: Mapping[str, Any] = {
+        "rank_facts": [{"rank": 0, "pid": 15784}, {"rank": 1, "pid": 24926}],
+        "devices": [
+            {"rank": rank, "host": host, "device": "cuda:0", "name": "NVIDIA GH200 120GB", "identity": f"{rank}" * 32}
+            for rank, host in enumerate(("nid007106", "nid007109"))
+        ],
+        "node_facts": [
+            {"gpus": {"gpus": [{"uuid": "GPU-00000000-0000-0000-0000-000000000000", "pci": "0009:01:00.0"}]}},
+            {"gpus": {"unknown": "no driver"}},
+        ],
+    }
+
+    def test_are_those_of_nccl_tests_to_the_character(self) -> None:
+        head, title, first, second = devices(self.FACTS, {}).splitlines()
+        assert (head, title) == ("#", "# Using devices")
+        assert first in FOURTH.splitlines()
+        assert second == "#  Rank  1 Group  0 Pid  24926 on  nid007109 device  0 [?] NVIDIA GH200 120GB"
+
+    def test_stand_above_the_table_of_their_launch_when_it_is_exported(self, make_row) -> None:
+        one, other = (make_row(dtype="float32", ranks=2, value=1.0, launch_id=name) for name in ("one", "other"))
+        text = export([one, other], "nccl-tests", {"one": self.FACTS, "other": {}}.__getitem__)
+        first, _, second = text.partition("# Collective test concluded: all_reduce_perf\n")
+        assert first.startswith(f"# Collective test starting: all_reduce_perf\n{devices(self.FACTS, {})}#\n#")
+        assert "Using devices" not in second and "Using devices" not in export([one], "nccl-tests")
+
+    def test_say_the_group_of_each_rank(self, make_row) -> None:
+        """NCCL_TESTS_SPLIT: the second number is that of the communicator."""
+        row = make_row(dtype="float32", ranks=2, value=1.0, parameters={"groups": "2x1"})
+        first, second = devices(self.FACTS, row).splitlines()[2:]
+        assert first[:24] == "#  Rank  0 Group  0 Pid " and second[:24] == "#  Rank  1 Group  1 Pid "
+
+    def test_are_not_there_without_devices(self) -> None:
+        assert devices({"rank_facts": [{"rank": 0, "pid": 1}], "devices": [], "node_facts": [{}]}, {}) == ""

@@ -1,0 +1,52 @@
+"""A training as Horovod's synthetic benchmark prints it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from omb_py.results.dialects.horovod import horovod_text, rates
+
+
+def row(**more: Any) -> dict[str, Any]:
+    samples = [100_000.0, 100_000.0, 200_000.0, 200_000.0]
+    return {
+        "parameters": {"workload": "resnet50:parallel=ddp,batch=8,image=224"},
+        "ranks": 2,
+        "device": "cpu",
+        "samples_us": samples,
+        "mean_us": 150_000.0,
+        "validated": True,
+        "metrics": {"steps": 2.0, "exposed_us": 30_000.0, "exposed_half_us": 1500.0, "alone_us": 120_000.0},
+        **more,
+    }
+
+
+def test_the_lines() -> None:
+    assert horovod_text(row()).splitlines() == [
+        "Model: resnet50",
+        "Batch size: 8",
+        "Number of CPUs: 2",
+        "Running warmup...",
+        "Running benchmark...",
+        "Iter #0: 80.0 img/sec per CPU",
+        "Iter #1: 40.0 img/sec per CPU",
+        "Img/sec per CPU: 60.0 +-39.2",
+        "Total img/sec on 2 CPU(s): 120.0 +-78.4",
+        "Communication: 20.0 +-1.0 % of a step: 150.00 ms, of which 120.00 ms without communication",
+    ]
+
+
+def test_a_language_model_on_gpus_and_ranks_that_differ() -> None:
+    text = horovod_text(row(parameters=[("workload", "gpt2:batch=4,seq=8")], device="cuda", validated=False))
+    assert "Iter #1: 20.0 seq/sec per GPU\n" in text and "Total seq/sec on 2 GPU(s):" in text
+    assert text.endswith("Fail\n")
+
+
+def test_rates_are_of_whole_iterations() -> None:
+    assert rates([5e5] * 6, 3, 3) == pytest.approx([6.0, 6.0])
+    with pytest.raises(ValueError, match="reshape"):
+        rates([1.0] * 5, 2, 1)
+    assert np.mean(rates([1e6], 1, 7)) == 7
