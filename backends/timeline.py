@@ -14,9 +14,8 @@ from omb_py.backends.mock.config import Config
 from omb_py.backends.mock.faults import Flipper, RankHangs
 from omb_py.backends.mock.simulator.lower import Code, Op
 from omb_py.backends.mock.simulator.matching import Message, Posted
-from omb_py.backends.mock.simulator.noise import Noise
 from omb_py.backends.mock.simulator.simulate import Events, Loop
-from omb_py.backends.mock.simulator.timing import Timing
+from omb_py.backends.mock.simulator.timing import Noise, Timing
 from omb_py.engine.program import steps
 from omb_py.engine.program.language import Requests
 
@@ -58,7 +57,7 @@ class _OnePort(Events):
     """The simulation in which a message takes its time at each of its ends, one after the other at each."""
 
     def __init__(self, ranks: int) -> None:
-        timing = Timing(_RENDEZVOUS, ranks, 1.0, Noise(_RENDEZVOUS, (0,), ranks))
+        timing = Timing(_RENDEZVOUS, 1.0, Noise(_RENDEZVOUS, (0,), ranks))
         super().__init__(_RENDEZVOUS, timing, Flipper((), 0), ("",) * ranks, "", 0, None)
         self._inbound = [0] * ranks
 

@@ -53,8 +53,6 @@ class Config:
     version: str = "1.0"
     data: str = "auto"
     """Whether bytes are moved: ``on``, ``off``, ``auto``."""
-    path: str = "auto"
-    """``event``: never use the vectorised path for symmetric programs."""
     flip: tuple[Fault, ...] = ()
     hang: tuple[Fault, ...] = ()
     die: tuple[Fault, ...] = ()
@@ -148,7 +146,6 @@ _GRAMMAR: Final = KeyValues(
         "algorithm": Key(read_algorithm, form=FORM, repeats=True),
         "version": Key(str, form="TEXT, as 1.0"),
         "data": Key(partial(parse_word, words=("on", "off", "auto")), form="on|off|auto"),
-        "path": Key(partial(parse_word, words=("auto", "event")), form="auto|event"),
         "flip": _FAULT,
         "hang": _FAULT,
         "die": _FAULT,

@@ -23,13 +23,6 @@ class Fault:
         """Whether it strikes in this iteration of a cell of `size` bytes."""
         return self.size in (None, size) and self.iteration in (None, iteration)
 
-    def first_strike(self, size: int, first: int, count: int) -> int | None:
-        """The first of the iterations ``first … first + count - 1`` in which it strikes."""
-        if count < 1 or self.size not in (None, size):
-            return None
-        at = first if self.iteration is None else self.iteration
-        return at if first <= at < first + count else None
-
 
 class RankLost(LaunchFailed):
     """A rank of the simulation hangs or has died. `iteration` is None in set-up and teardown."""

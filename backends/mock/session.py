@@ -13,16 +13,12 @@ from numpy.typing import NDArray
 from omb_py import __version__
 from omb_py.backends.mock.algorithms import selection
 from omb_py.backends.mock.config import Config, parse
-from omb_py.backends.mock.faults import Fault, Flipper
+from omb_py.backends.mock.faults import Fault
 from omb_py.backends.mock.runner import MockRunner
-from omb_py.backends.mock.simulator.lockstep import Lockstep
-from omb_py.backends.mock.simulator.lower import Site, lower
 from omb_py.backends.mock.simulator.network import Network
-from omb_py.backends.mock.simulator.noise import Noise, launch_factor
-from omb_py.backends.mock.simulator.timing import Timing
+from omb_py.backends.mock.simulator.timing import Noise, launch_factor
 from omb_py.engine.program.benchmark import Cell
-from omb_py.engine.program.language import Program, Stamp
-from omb_py.engine.program.steps import barrier
+from omb_py.engine.program.language import Program
 from omb_py.engine.session import BaseSession
 from omb_py.errors import UsageError
 
@@ -88,19 +84,11 @@ class MockSession(BaseSession):
         Every kind of synchronisation counts as a barrier.
         """
         noise = Noise(self.config, (self._seed, self._launch_index, -1), self.size)
-        timing = Timing(self.config, self.size, self.scale, noise)
-        site = Site(
-            Network(self.config, self.size),
-            0,
-            self.scale,
-            lambda name: 0,
-            lambda r: None,
-            lambda n: None,
-        )
-        ops = lower((barrier(), Stamp("exit")), ("exit",), 0, site)
-        ranks = Lockstep(timing, Flipper((), 0), self.size, self)
-        _, exits = ranks.run([ops], 0, SKEW_ROUNDS, 1, np.zeros(self.size, np.int64))
-        return float(np.median(exits.max(axis=0) - exits.min(axis=0))) / 1000
+        if not noise.active:
+            return 0.0
+        barrier_ns = Network(self.config, self.size).collective("barrier", (), 0).time * self.scale
+        exits = np.rint([barrier_ns * noise.row(k) for k in range(SKEW_ROUNDS)])
+        return float(np.median(exits.max(axis=1) - exits.min(axis=1))) / 1000
 
     def _check(self) -> None:
         config = self.config

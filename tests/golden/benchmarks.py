@@ -130,7 +130,7 @@ _OPTIONS = {
         "bcast -n 4 --mock slow=1:2", "multi_lat -n 4 --mock link=0-2:3", "latency -n 2 --mock spike=0.3:10 -z50,99",
         "latency -n 2 --launches 3 --mock launch=0.1,drift=0.05", "latency -n 2 --mock series=10us/12us",
         "latency -n 2 --mock version=1.1", "allgather -n 4 --mock data=off",
-        "allgather -n 4 --mock path=event,noise=0.1",
+        "allgather -n 4 --mock noise=0.1",
         "noise -n 2 --mock noise=0.1,spike=0.1:5", "allreduce -n 4 -c --mock flip=2:64", "bw -n 2 -c --mock flip=1",
         "latency -n 2 --mock hang=1", "allreduce -n 4 --mock hang=2:64:1", "latency -n 2 --mock die=0:64",
         "allreduce -n 4 --mock die=3",

@@ -165,7 +165,6 @@ _LINES = {
         latency --backend mock --mock link=1
         latency --backend mock --mock slow=1:0 -m 8:8 -i 3 --no-store
         latency --backend mock --mock data=maybe
-        latency --backend mock --mock path=fast
         latency --backend mock --mock series=
         latency --backend mock --mock eager=big
         latency --backend mock --mock data=off -c

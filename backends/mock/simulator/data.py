@@ -46,35 +46,20 @@ def moves_data(config: Config, cell: Cell, programs: Mapping[int, Program]) -> b
 
 
 class Memory:
-    """The buffers of all ranks.
-
-    Ranks with equal buffers have them as rows of one array, so that collectives work on all ranks at once. When
-    no data is moved, all ranks share one scratch buffer for each size, allocated at first use.
-    """
+    """The buffers of all ranks. When no data is moved, all ranks share one scratch buffer for each size."""
 
     def __init__(self, programs: Mapping[int, Program], kind: str, moves: bool) -> None:
         self.moves = moves
         self._kind = kind
         self._sizes = {rank: {b.name: b.nbytes for b in program.buffers} for rank, program in programs.items()}
-        self._stacked: dict[str, Bytes] = {}
-        self._single: dict[tuple[int, str], Bytes] = {}
+        self._own: dict[tuple[int, str], Bytes] = {}
         self._scratch: dict[int, Bytes] = {}
-        first = self._sizes[0]
-        self.equal = all(sizes == first for sizes in self._sizes.values())
-        if moves and self.equal:
-            ranks = len(self._sizes)
-            self._stacked = {name: self._new(ranks * n).reshape(ranks, n) for name, n in first.items()}
-        elif moves:
-            self._single = {(r, name): self._new(n) for r, sizes in self._sizes.items() for name, n in sizes.items()}
+        if moves:
+            self._own = {(r, name): self._new(n) for r, sizes in self._sizes.items() for name, n in sizes.items()}
 
     def of(self, rank: int, name: str) -> Bytes:
         """All bytes of a buffer of a rank. Raises KeyError."""
-        if not self.moves:
-            return self._shared(self._sizes[rank][name])
-        if self.equal:
-            row: Bytes = self._stacked[name][rank]
-            return row
-        return self._single[rank, name]
+        return self._own[rank, name] if self.moves else self._shared(self._sizes[rank][name])
 
     def size(self, rank: int, name: str) -> int:
         """Bytes of a buffer of a rank. Raises KeyError."""
@@ -82,15 +67,7 @@ class Memory:
 
     def view(self, rank: int, region: Region) -> Bytes | None:
         """A region of a rank's buffer; None if no data is moved."""
-        if not self.moves:
-            return None
-        return self.of(rank, region.buffer)[region.offset : region.offset + region.nbytes]
-
-    def rows(self, region: Region) -> Bytes | None:
-        """A region of the buffers of all ranks, one row a rank; None if no data is moved."""
-        if not self.moves:
-            return None
-        return self._stacked[region.buffer][:, region.offset : region.offset + region.nbytes]
+        return self.of(rank, region.buffer)[region.offset : region.offset + region.nbytes] if self.moves else None
 
     def _new(self, nbytes: int) -> Bytes:
         if self._kind in ("bytearray", "array"):

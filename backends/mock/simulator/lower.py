@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from omb_py.backends.mock.simulator.data import REDUCTIONS, Bytes
+from omb_py.backends.mock.simulator.data import REDUCTIONS, Bytes, Memory
 from omb_py.backends.mock.simulator.network import Network
 from omb_py.backends.mock.simulator.windows import COMPLETE_TAG, ENDS, POST_TAG, Access
 from omb_py.engine.native.matmul import flop
@@ -94,7 +94,7 @@ _CODES: Final = {
 """Blocking form of a step -> code."""
 SINKS: Final = frozenset({"reduce", "gather", "gatherv"})
 IRREGULAR: Final = frozenset({"allgatherv", "gatherv", "scatterv", "alltoallv", "alltoallw", *NEIGHBORHOOD})
-"""Collectives whose data each rank describes for itself (:mod:`omb_py.backends.mock.simulator.edges`)."""
+"""Collectives whose data each rank describes for itself (:mod:`omb_py.backends.mock.simulator.matching`)."""
 COMMUNICATION: Final = frozenset(
     {
         Code.SEND,
@@ -116,7 +116,7 @@ _SILENT: Final = frozenset({"free", "pready", EXPOSED, "win_lock", "win_lock_all
 
 @dataclass(slots=True)
 class Op:
-    """One operation of a rank, or of all ranks in lockstep (then memory has a row for each rank)."""
+    """One operation of a rank."""
 
     code: int
     """One of :class:`Code`."""
@@ -172,17 +172,12 @@ class Op:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """The rank (or all ranks in lockstep) for which a body is lowered: costs, and access to its memory."""
+    """The rank for which a body is lowered: costs, and access to memory."""
 
     network: Network
     rank: int
     scale: float
-    size_of: Callable[[str], int]
-    view: Callable[[Region], Bytes | None]
-    whole: Callable[[str], Bytes | None]
-    """All bytes of a buffer, of which blocks are parts."""
-    remote: Callable[[int, Region], Bytes | None] = lambda rank, region: None
-    """A region of another rank's buffer, which is as large as this rank's."""
+    memory: Memory
 
 
 def lower(
@@ -314,7 +309,7 @@ def _access(op: Op, step: Step, k: int, number: int, site: Site) -> None:
     _check(step, number, place, site)
     names = (name for name in ("send", "recv", "compare") if name in step.operands)
     parts = {name: _view(step, number, step[name].at(k), site) for name in names}
-    op.access = Access(step, op.peer, {**parts, "window": site.remote(op.peer, place)})
+    op.access = Access(step, op.peer, {**parts, "window": site.memory.view(op.peer, place)})
     op.nbytes = place.nbytes
     _price_message(op, op.nbytes, site)
 
@@ -388,14 +383,14 @@ def _view(step: Step, number: int, region: Region | Blocks, site: Site) -> Bytes
     if isinstance(region, Blocks):
         for j in range(len(region.sizes)):
             _check(step, number, region.block(j), site)
-        return site.whole(region.buffer)
+        return site.memory.of(site.rank, region.buffer) if site.memory.moves else None
     _check(step, number, region, site)
-    return site.view(region)
+    return site.memory.view(site.rank, region)
 
 
 def _check(step: Step, number: int, region: Region, site: Site) -> None:
     try:
-        size = site.size_of(region.buffer)
+        size = site.memory.size(site.rank, region.buffer)
     except KeyError:
         raise StepFailed(number, 1, f"{step.op}: there is no buffer {region.buffer!r}") from None
     if region.offset < 0 or region.nbytes < 0 or region.offset + region.nbytes > size:

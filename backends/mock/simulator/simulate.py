@@ -1,4 +1,4 @@
-"""The event path: every rank runs its own operations, and the rank whose clock is furthest behind goes first.
+"""The simulation: every rank runs its own operations, and the rank whose clock is furthest behind goes first.
 
 So what a rank sees never depends on something that happens later. A rank that must wait leaves the queue and
 comes back with the time at which its last request completes. If the queue is empty and a rank is not done,
@@ -17,12 +17,10 @@ from numpy.typing import NDArray
 
 from omb_py.backends.mock.config import Config
 from omb_py.backends.mock.faults import Flipper, RankDied, RankHangs, RankLost
-from omb_py.backends.mock.simulator.collectives import CollectiveCall
 from omb_py.backends.mock.simulator.data import Bytes, combine, into
 from omb_py.backends.mock.simulator.lower import Code, Op
-from omb_py.backends.mock.simulator.matching import Handle, Matcher, Message, Posted
-from omb_py.backends.mock.simulator.ports import Ports
-from omb_py.backends.mock.simulator.timing import Timing
+from omb_py.backends.mock.simulator.matching import CollectiveCall, Handle, Matcher, Message, Posted
+from omb_py.backends.mock.simulator.timing import Ports, Timing
 from omb_py.backends.mock.simulator.windows import Windows
 from omb_py.engine.measuring.payload import mask
 from omb_py.engine.program.groups import Group

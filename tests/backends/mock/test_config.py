@@ -41,7 +41,6 @@ def test_empty_text_is_the_default_machine() -> None:
         ("eager=1MiB", "eager", 1 << 20),
         ("version=2.1-rc", "version", "2.1-rc"),
         ("data=off", "data", "off"),
-        ("path=event", "path", "event"),
         ("flip=1", "flip", (Fault(1),)),
         ("hang=2:8:17", "hang", (Fault(2, 8, 17),)),
         ("die=2:1K", "die", (Fault(2, 1024),)),
@@ -115,15 +114,6 @@ def test_a_fault_strikes_where_it_is_told() -> None:
     assert Fault(1).strikes(8, 0)
     assert Fault(1, 8).strikes(8, 5) and not Fault(1, 8).strikes(16, 5)
     assert Fault(1, None, 5).strikes(8, 5) and not Fault(1, None, 5).strikes(8, 4)
-
-
-def test_first_strike_in_a_range() -> None:
-    assert Fault(1).first_strike(8, 10, 5) == 10
-    assert Fault(1).first_strike(8, 10, 0) is None
-    assert Fault(1, 16).first_strike(8, 10, 5) is None
-    assert Fault(1, 8, 12).first_strike(8, 10, 5) == 12
-    assert Fault(1, 8, 15).first_strike(8, 10, 5) is None
-    assert Fault(1, 8, 9).first_strike(8, 10, 5) is None
 
 
 def test_a_lost_rank_is_named_in_words() -> None:

@@ -86,7 +86,7 @@ def test_position_and_what_is_done_there() -> None:
     session.reserve("numpy", {"send": 8})
     benchmark = find("allreduce")
     measure(session, benchmark, Cell("allreduce", "mock", "native", 8, dtype="int32", iterations=5, auto=False))
-    assert session.position() == (4, 1)
+    assert session.position() == (5, 0)
     assert session.doing(0) == "allreduce 8 B int32 sum"
     assert session.doing(1) == "barrier"
     session.close()

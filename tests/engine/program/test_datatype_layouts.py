@@ -90,7 +90,6 @@ def test_exactly_what_travels_is_checked(name: str, layout: str) -> None:
 
 def test_a_library_that_fills_the_gaps_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("omb_py.backends.mock.simulator.simulate.mask", lambda dtype, nbytes: None)
-    monkeypatch.setattr("omb_py.backends.mock.simulator.lockstep.mask", lambda dtype, nbytes: None)
     for name in ("latency", "bcast", "allgather", "alltoallv"):
         assert measured(name, 2, size=64, ddt="vect:8:3", validate=True).validated is False
 

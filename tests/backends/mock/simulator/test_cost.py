@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.backends.mock.config import Config, parse
-from omb_py.backends.mock.simulator.cost import Costs
-from omb_py.backends.mock.simulator.noise import Noise, launch_factor
+from omb_py.backends.mock.simulator.network import Costs
+from omb_py.backends.mock.simulator.timing import Noise, launch_factor
 from omb_py.engine.program.steps import COLLECTIVES, NEIGHBORHOOD
 
 A, B = 1000.0, 0.5

@@ -1,4 +1,4 @@
-"""Bytes: what collectives and messages deliver, on both paths, for every type; wrong bytes; moving nothing."""
+"""Bytes: what collectives and messages deliver, for every type; wrong bytes; moving nothing."""
 
 from __future__ import annotations
 
@@ -19,16 +19,14 @@ from omb_py.errors import UsageError
 from omb_py.suites import find
 
 RANKS, COUNT = 3, 5
-PATHS = pytest.mark.parametrize("path", ["auto", "event"])
 
 
-def collective(step: Step, sent: int, received: int, path: str, text: str = "", **cell: Any) -> MockRunner:
+def collective(step: Step, sent: int, received: int, text: str = "", **cell: Any) -> MockRunner:
     """A runner of one collective on RANKS ranks."""
     program = Program((Buffer("send", sent), Buffer("recv", received)), (Stage(body(step)),))
-    session = MockSession({"ranks": RANKS, "settings": f"path={path},{text}"})
+    session = MockSession({"ranks": RANKS, "settings": text})
     runner = session.load(Cell("hand", "mock", "native", 8, **cell), dict.fromkeys(range(RANKS), program))
     runner.enter(0, {})
-    assert runner.in_step == (path == "auto")
     return runner
 
 
@@ -50,12 +48,11 @@ DEFINED = [(op, d) for op in REDUCTIONS for d in DTYPES if op in OPS_OF[DTYPES[d
 """Bitwise and logical reductions are defined for integers only, order for real numbers only."""
 
 
-@PATHS
 @pytest.mark.parametrize(("op", "dtype"), DEFINED)
-def test_allreduce(op: str, dtype: str, path: str) -> None:
+def test_allreduce(op: str, dtype: str) -> None:
     kind = np.dtype(DTYPES[dtype].numpy)
     n = COUNT * kind.itemsize
-    runner = collective(steps.allreduce(Region("send", 0, n), Region("recv", 0, n), dtype, op), n, n, path)
+    runner = collective(steps.allreduce(Region("send", 0, n), Region("recv", 0, n), dtype, op), n, n)
     sent = from_numbers(values("int8", COUNT), dtype)
     put(runner, "send", sent)
     runner.run(0, 0, 1)
@@ -66,31 +63,28 @@ def test_allreduce(op: str, dtype: str, path: str) -> None:
     assert got(runner, "send", dtype).tolist() == sent.tolist()
 
 
-@PATHS
-def test_small_integers_wrap_as_in_mpi(path: str) -> None:
-    runner = collective(steps.allreduce(Region("send", 0, 1), Region("recv", 0, 1), "int8", "sum"), 1, 1, path)
+def test_small_integers_wrap_as_in_mpi() -> None:
+    runner = collective(steps.allreduce(Region("send", 0, 1), Region("recv", 0, 1), "int8", "sum"), 1, 1)
     put(runner, "send", np.full((RANKS, 1), 100, np.int8))
     runner.run(0, 0, 1)
     assert got(runner, "recv", "int8").tolist() == [[300 - 256]] * RANKS
 
 
-@PATHS
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-def test_sums_that_overflow_say_nothing(path: str, dtype: str) -> None:
+def test_sums_that_overflow_say_nothing(dtype: str) -> None:
     """NumPy would warn on stderr, and warnings are errors here."""
     size = DTYPES[dtype].itemsize
     largest = from_numbers(np.full((RANKS, 1), 3e38 if dtype != "float16" else 6e4, "float32"), dtype)
     call = steps.allreduce(Region("send", 0, size), Region("recv", 0, size), dtype, "sum")
-    runner = collective(call, size, size, path)
+    runner = collective(call, size, size)
     put(runner, "send", largest)
     runner.run(0, 0, 1)
     assert np.isinf(to_numbers(got(runner, "recv", dtype), dtype).astype("float64")).all()
 
 
-@PATHS
-def test_allreduce_in_place_and_with_a_rest(path: str) -> None:
+def test_allreduce_in_place_and_with_a_rest() -> None:
     whole = Region("send", 0, 10)  # two integers and two bytes that belong to none
-    runner = collective(steps.allreduce(whole, whole, "int32", "sum"), 10, 0, path)
+    runner = collective(steps.allreduce(whole, whole, "int32", "sum"), 10, 0)
     for rank in range(RANKS):
         runner.memory(rank, "send")[:8] = np.array([rank, 7], np.int32).view(np.uint8)
         runner.memory(rank, "send")[8:] = rank
@@ -100,35 +94,32 @@ def test_allreduce_in_place_and_with_a_rest(path: str) -> None:
         assert runner.memory(rank, "send")[8:].tolist() == [rank, rank]
 
 
-@PATHS
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("root", range(RANKS))
-def test_bcast(root: int, dtype: str, path: str) -> None:
+def test_bcast(root: int, dtype: str) -> None:
     n = COUNT * DTYPES[dtype].itemsize
-    runner = collective(steps.bcast(Region("send", 0, n), root, dtype), n, 0, path)
+    runner = collective(steps.bcast(Region("send", 0, n), root, dtype), n, 0)
     sent = values(dtype, COUNT)
     put(runner, "send", sent)
     runner.run(0, 0, 1)
     assert got(runner, "send", dtype).tolist() == [sent[root].tolist()] * RANKS
 
 
-@PATHS
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_allgather(dtype: str, path: str) -> None:
+def test_allgather(dtype: str) -> None:
     n = COUNT * DTYPES[dtype].itemsize
     step = steps.allgather(Region("send", 0, n), Region("recv", 0, n * RANKS), dtype)
-    runner = collective(step, n, n * RANKS, path)
+    runner = collective(step, n, n * RANKS)
     sent = values(dtype, COUNT)
     put(runner, "send", sent)
     runner.run(0, 0, 1)
     assert got(runner, "recv", dtype).tolist() == [sent.ravel().tolist()] * RANKS
 
 
-@PATHS
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_alltoall(dtype: str, path: str) -> None:
+def test_alltoall(dtype: str) -> None:
     n = COUNT * DTYPES[dtype].itemsize * RANKS
-    runner = collective(steps.alltoall(Region("send", 0, n), Region("recv", 0, n), dtype), n, n, path)
+    runner = collective(steps.alltoall(Region("send", 0, n), Region("recv", 0, n), dtype), n, n)
     sent = values(dtype, COUNT * RANKS)
     put(runner, "send", sent)
     runner.run(0, 0, 1)
@@ -136,44 +127,39 @@ def test_alltoall(dtype: str, path: str) -> None:
     assert got(runner, "recv", dtype).tolist() == expected.tolist()
 
 
-@PATHS
-def test_offsets_are_kept_to(path: str) -> None:
-    runner = collective(steps.allgather(Region("send", 2, 2), Region("recv", 1, 6), "char"), 4, 8, path)
+def test_offsets_are_kept_to() -> None:
+    runner = collective(steps.allgather(Region("send", 2, 2), Region("recv", 1, 6), "char"), 4, 8)
     put(runner, "send", np.arange(12, dtype=np.uint8).reshape(RANKS, 4))
     runner.run(0, 0, 1)
     assert got(runner, "recv", "uint8").tolist() == [[0, 2, 3, 6, 7, 10, 11, 0]] * RANKS
 
 
-@PATHS
-def test_flip_steps(path: str) -> None:
-    runner = collective(steps.flip(Region("send", 1, 2), iteration=1), 3, 0, path)
+def test_flip_steps() -> None:
+    runner = collective(steps.flip(Region("send", 1, 2), iteration=1), 3, 0)
     runner.run(0, 0, 1)
     assert runner.memory(2, "send").tolist() == [0, 0, 0]
     runner.run(0, 1, 1)
     assert [runner.memory(r, "send").tolist() for r in range(RANKS)] == [[0, 255, 0]] * RANKS
 
 
-@PATHS
 @pytest.mark.parametrize("text", ["flip=1", "flip=1:8", "flip=1:8:0", "flip=1::0"])
-def test_an_injected_wrong_byte(text: str, path: str) -> None:
+def test_an_injected_wrong_byte(text: str) -> None:
     step = steps.allgather(Region("send", 0, 2), Region("recv", 0, 6), "char")
-    runner = collective(step, 2, 6, path, text)
+    runner = collective(step, 2, 6, text)
     runner.run(0, 0, 1)
     assert [runner.memory(r, "recv").tolist() for r in range(RANKS)] == [[0] * 6, [255, 0, 0, 0, 0, 0], [0] * 6]
 
 
-@PATHS
 @pytest.mark.parametrize("text", ["flip=1:16", "flip=1:8:3"])
-def test_no_wrong_byte_at_another_size_or_iteration(text: str, path: str) -> None:
+def test_no_wrong_byte_at_another_size_or_iteration(text: str) -> None:
     step = steps.allgather(Region("send", 0, 2), Region("recv", 0, 6), "char")
-    runner = collective(step, 2, 6, path, text)
+    runner = collective(step, 2, 6, text)
     runner.run(0, 0, 3)
     assert not any(runner.memory(r, "recv").any() for r in range(RANKS))
 
 
-@PATHS
-def test_the_root_of_a_broadcast_receives_nothing_to_spoil(path: str) -> None:
-    runner = collective(steps.bcast(Region("send", 0, 2), 1, "char"), 2, 0, path, "flip=1,flip=2")
+def test_the_root_of_a_broadcast_receives_nothing_to_spoil() -> None:
+    runner = collective(steps.bcast(Region("send", 0, 2), 1, "char"), 2, 0, "flip=1,flip=2")
     runner.run(0, 0, 1)
     assert [runner.memory(r, "send").tolist() for r in range(RANKS)] == [[0, 0], [0, 0], [255, 0]]
 
@@ -191,10 +177,9 @@ def test_a_wrong_byte_in_a_window_hits_one_message() -> None:
 # -- buffers ---------------------------------------------------------------------------------------------------
 
 
-@PATHS
 @pytest.mark.parametrize("kind", ["numpy", "bytearray"])
-def test_buffers_are_writable_and_apart(kind: str, path: str) -> None:
-    runner = collective(steps.barrier(), 4, 4, path, buffer=kind)
+def test_buffers_are_writable_and_apart(kind: str) -> None:
+    runner = collective(steps.barrier(), 4, 4, buffer=kind)
     runner.memory(0, "send")[:] = 1
     assert runner.memory(0, "send").tolist() == [1] * 4
     assert runner.memory(1, "send").tolist() == runner.memory(0, "recv").tolist() == [0] * 4
@@ -225,26 +210,25 @@ def test_ranks_may_have_other_buffers() -> None:
 )
 def test_when_bytes_are_moved(text: str, nbytes: int, cell: dict[str, bool], moves: bool) -> None:
     whole = Region("send", 0, nbytes)
-    for path in ("auto", "event"):
-        step = steps.allreduce(whole, Region("recv", 0, nbytes), "int32", "sum")
-        runner = collective(step, nbytes, nbytes, path, text, **cell)
-        assert runner.moves == moves
-        runner.memory(0, "send")[:] = 1
-        times = runner.run(0, 0, 1)
-        assert set(times) == set(range(RANKS))
-        if moves:
-            assert runner.memory(2, "recv")[0] == 1
-        else:  # scratch, shared by all
-            assert runner.memory(0, "send") is runner.memory(2, "recv")
+    step = steps.allreduce(whole, Region("recv", 0, nbytes), "int32", "sum")
+    runner = collective(step, nbytes, nbytes, text, **cell)
+    assert runner.moves == moves
+    runner.memory(0, "send")[:] = 1
+    times = runner.run(0, 0, 1)
+    assert set(times) == set(range(RANKS))
+    if moves:
+        assert runner.memory(2, "recv")[0] == 1
+    else:  # scratch, shared by all
+        assert runner.memory(0, "send") is runner.memory(2, "recv")
 
 
 def test_nothing_to_validate_without_data() -> None:
     with pytest.raises(UsageError, match="data=off"):
-        collective(steps.barrier(), 8, 8, "auto", "data=off", validate=True)
+        collective(steps.barrier(), 8, 8, "data=off", validate=True)
 
 
 def test_data_does_not_change_times() -> None:
     n = 1 << 10
     step = steps.allreduce(Region("send", 0, n), Region("recv", 0, n), "int32", "sum")
-    moving, still = (collective(step, n, n, "auto", f"noise=0.1,data={data}") for data in ("on", "off"))
+    moving, still = (collective(step, n, n, f"noise=0.1,data={data}") for data in ("on", "off"))
     assert moving.run(0, 0, 5)[1].tolist() == still.run(0, 0, 5)[1].tolist()

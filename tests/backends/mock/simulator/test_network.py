@@ -7,9 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.backends.mock.config import Config, parse
-from omb_py.backends.mock.simulator.cost import Costs
-from omb_py.backends.mock.simulator.network import Network, Price
-from omb_py.backends.mock.simulator.topology import Spread, Topology
+from omb_py.backends.mock.simulator.network import Costs, Network, Price, Spread, Topology
 from omb_py.engine.program.steps import COLLECTIVES, NEIGHBORHOOD
 
 A, B, FAR_A, FAR_B = 1000.0, 0.5, 5000.0, 2.0

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.backends.mock.config import parse
-from omb_py.backends.mock.simulator.ports import Ports
-from omb_py.backends.mock.simulator.topology import Topology
+from omb_py.backends.mock.simulator.network import Topology
+from omb_py.backends.mock.simulator.timing import Ports
 from omb_py.suites.workloads.benchmark import columns
 from tests.support.machines.simulated import measured
 

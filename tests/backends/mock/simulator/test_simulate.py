@@ -115,9 +115,9 @@ def test_overlap_with_computation() -> None:
         call = steps.nonblocking(steps.allreduce(A8, A8, "int32", "sum"), R0)
         return (Lap(), call, Lap("init"), steps.compute(ns), Lap("compute"), steps.wait(R0), Lap("wait"))
 
-    runner = load(bodies(rank(400), rank(400)), f"{MACHINE},path=event")
+    runner = load(bodies(rank(400), rank(400)), MACHINE)
     assert laps(runner) == [[0, 400, 608]]  # 1 x (1000 + 8) in all
-    runner = load(bodies(rank(4000), rank(4000)), f"{MACHINE},path=event")
+    runner = load(bodies(rank(4000), rank(4000)), MACHINE)
     assert laps(runner) == [[0, 4000, 0]]
 
 
@@ -161,7 +161,7 @@ def test_the_root_of_a_broadcast_does_not_wait_for_the_others() -> None:
     def rank(ns: int) -> Body:
         return (steps.compute(ns), Lap(), steps.bcast(A8, 0, "char"), Lap("time"))
 
-    out = load(bodies(rank(5000), rank(0), rank(20_000), rank(5000)), f"{MACHINE},path=event").run(0, 0, 1)
+    out = load(bodies(rank(5000), rank(0), rank(20_000), rank(5000)), MACHINE).run(0, 0, 1)
     assert [out[r].item() for r in range(4)] == [2016, 7016, 2016, 2016]
 
 
@@ -182,7 +182,7 @@ def test_laps_add_up_in_a_repeat_and_variants_take_turns() -> None:
 
 def test_stamps_are_the_clock_itself() -> None:
     nodes = (steps.compute(10), Stamp("in"), steps.compute(5), Stamp("out"))
-    assert laps(load(bodies(nodes, nodes, nbytes=8), f"{MACHINE},path=event"), 1, 2) == [[10, 15], [25, 30]]
+    assert laps(load(bodies(nodes, nodes, nbytes=8), MACHINE), 1, 2) == [[10, 15], [25, 30]]
 
 
 def test_clocks_go_on_between_runs_and_a_session_barrier_aligns_them() -> None:
@@ -205,16 +205,14 @@ def test_later_stages_use_what_earlier_ones_measured() -> None:
             ),
         ),
     )
-    for text in (MACHINE, f"{MACHINE},path=event"):
-        ran.clear()
-        runner = load({0: program, 1: program}, text)
-        assert laps(runner) == [[250]]
-        runner.leave(0)
-        runner.enter(1, {("pure", "time"): 250.9})
-        assert runner.run(1, 0, 2)[1].tolist() == [[250]] * 2
-        runner.leave(1)
-        assert ran == [runner._session] * 4
-        runner.close()
+    runner = load({0: program, 1: program}, MACHINE)
+    assert laps(runner) == [[250]]
+    runner.leave(0)
+    runner.enter(1, {("pure", "time"): 250.9})
+    assert runner.run(1, 0, 2)[1].tolist() == [[250]] * 2
+    runner.leave(1)
+    assert ran == [runner._session] * 4
+    runner.close()
 
 
 def test_messages_overtake_only_with_another_tag() -> None:
@@ -266,9 +264,8 @@ def test_a_window_of_a_series_travels_at_once() -> None:
     assert laps(benchmark("bibw", 2, 8, "series=10us"), 0) == [[10_000]]
 
 
-@pytest.mark.parametrize("path", ["auto", "event"])
-def test_series_of_collectives_by_rank(path: str) -> None:
-    runner = benchmark("allreduce", 4, 8, f"series=10us/12us:20us,path={path}")
+def test_series_of_collectives_by_rank() -> None:
+    runner = benchmark("allreduce", 4, 8, "series=10us/12us:20us")
     out = runner.run(0, 0, 3)
     assert [out[r][:, 0].tolist() for r in range(4)] == [[10_000, 12_000, 10_000], [20_000] * 3] * 2
 
@@ -279,9 +276,8 @@ def test_the_timed_barrier_takes_the_series_and_the_closing_one_does_not() -> No
     assert runner._session.clocks.tolist() == [22_000, 22_000]
 
 
-@pytest.mark.parametrize("path", ["auto", "event"])
-def test_a_straggler_is_late_in_timed_collectives_only(path: str) -> None:
-    runner = benchmark("allreduce", 4, 8, f"{MACHINE},straggler=2:2us,path={path}")
+def test_a_straggler_is_late_in_timed_collectives_only() -> None:
+    runner = benchmark("allreduce", 4, 8, f"{MACHINE},straggler=2:2us")
     out = runner.run(0, 0, 5)
     assert [out[r][:, 0].tolist() for r in range(4)] == [[2016] * 5, [2016] * 5, [4016] * 5, [2016] * 5]
 
@@ -322,10 +318,9 @@ def test_a_deadlock_in_setup_says_so() -> None:
         load({r: Program((Buffer("a", 8),), (stage,)) for r, stage in enumerate(stages)})
 
 
-@pytest.mark.parametrize("path", ["auto", "event"])
 @pytest.mark.parametrize("name", ["allreduce", "bcast", "alltoall", "allgather"])
-def test_an_injected_hang(name: str, path: str) -> None:
-    runner = benchmark(name, 4, 8, f"hang=2:8:17,nodes=2,path={path}")
+def test_an_injected_hang(name: str) -> None:
+    runner = benchmark(name, 4, 8, "hang=2:8:17,nodes=2")
     runner.run(0, 0, 17)
     with pytest.raises(RankHangs) as caught:
         runner.run(0, 10, 20)
@@ -334,10 +329,9 @@ def test_an_injected_hang(name: str, path: str) -> None:
     assert str(error).startswith(f"rank 2 (node1) hangs in step 0 ({name} ")
 
 
-@pytest.mark.parametrize("path", ["auto", "event"])
-def test_an_injected_death(path: str) -> None:
+def test_an_injected_death() -> None:
     with pytest.raises(RankDied) as caught:
-        benchmark("allreduce", 4, 8, f"die=1,path={path}").run(0, 3, 20)
+        benchmark("allreduce", 4, 8, "die=1").run(0, 3, 20)
     words = "rank 1 (node0) died in step 0 (allreduce 8 B int32 sum), iteration 3 of allreduce 8 B"
     assert str(caught.value) == words
 
@@ -350,7 +344,6 @@ def test_faults_spare_other_sizes_and_iterations() -> None:
 def test_a_fault_where_nothing_is_communicated_loses_no_iteration() -> None:
     program = bodies((Lap(), steps.compute(5), Lap("time")))[0]
     runner = load({0: program, 1: program}, "hang=1::3")
-    assert runner.in_step
     assert laps(runner, 1, 6) == [[5]] * 6
 
 
@@ -381,11 +374,10 @@ def test_ranks_in_different_collectives() -> None:
     assert runner.doing(caught.value.step) == "allreduce 8 B int32 sum"
 
 
-@pytest.mark.parametrize("path", ["auto", "event"])
-def test_a_request_in_use(path: str) -> None:
+def test_a_request_in_use() -> None:
     nodes = (steps.nonblocking(steps.barrier(), R0), steps.nonblocking(steps.barrier(), R0))
     with pytest.raises(StepFailed, match="request 0 is still in use"):
-        load(bodies(nodes, nodes), f"path={path}").run(0, 0, 1)
+        load(bodies(nodes, nodes), "").run(0, 0, 1)
 
 
 @pytest.mark.parametrize(
