@@ -461,7 +461,7 @@ def report(
         EnvironmentProblem: the file cannot be written, or Plotly is not installed.
     """
     from omb_py.cli.output import write_file
-    from omb_py.dashboards.base.selection import parse
+    from omb_py.dashboards.base.reading import parse
     from omb_py.dashboards.report.build import report as build
     from omb_py.dashboards.report.html_page import page
 

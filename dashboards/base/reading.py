@@ -1,21 +1,81 @@
-"""A whole store in memory: a million cells in a few hundred MB, their texts and maps decoded once each."""
+"""Read a whole store into memory, or what filters leave of it: a million cells in a few hundred MB."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import series
-from omb_py.dashboards.base.selection import Selection
-from omb_py.errors import UsageError
+from omb_py.errors import UsageError, nearest
 from omb_py.results.compare.tags import COMPARE_SIDE
+from omb_py.results.store import schema
 from omb_py.results.store.paths import DATE, OnSkip, files, pass_over
 from omb_py.results.store.read import load_table, to_frame
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+
+TAG = "tags."
+"""``tags.K=V`` filters by a tag."""
+RANGE = ".."
+"""``date=FROM..TO``; either end may be missing."""
+
+
+@dataclass(slots=True)
+class Selection:
+    """Filters; empty is everything."""
+
+    columns: dict[str, list[str]] = field(default_factory=dict)
+    """Column -> any of these values, for :func:`omb_py.results.load`."""
+    tags: dict[str, list[str]] = field(default_factory=dict)
+    days: tuple[str, str] = ("", "")
+    """First and last day, ISO; empty: open."""
+
+    def __bool__(self) -> bool:
+        return bool(self.columns or self.tags or any(self.days))
+
+    def words(self) -> str:
+        """The filters in the form in which a user types them."""
+        parts = [f"{name}={value}" for name, values in self.columns.items() for value in values]
+        parts += [f"{TAG}{name}={value}" for name, values in self.tags.items() for value in values]
+        return " ".join([*parts, *([f"{DATE}={self.days[0]}{RANGE}{self.days[1]}"] if any(self.days) else [])])
+
+    def fits(self, tags: Mapping[str, str], day: str) -> bool:
+        """True for a cell with these tags, measured on this day; the columns are filtered when the store is read."""
+        first, last = self.days
+        known = all(tags.get(name) in values for name, values in self.tags.items())
+        return known and first <= day and (not last or day <= last)
+
+
+def parse(words: Iterable[str]) -> Selection:
+    """Filters from words; the same column twice means any of the values.
+
+    Raises UsageError on a word without ``=`` and on a column that the store has not.
+
+    >>> parse(["benchmark=bw", "ranks=2", "ranks=4"]).columns
+    {'benchmark': ['bw'], 'ranks': ['2', '4']}
+    """
+    selection = Selection()
+    known = [*schema.SCALARS, DATE]
+    for word in words:
+        name, equals, value = word.partition("=")
+        name = name.strip()
+        if not equals or not name:
+            raise UsageError(f"a filter is COLUMN=VALUE, as benchmark=allreduce, not {word!r}")
+        if name.startswith(TAG):
+            selection.tags.setdefault(name.removeprefix(TAG), []).append(value)
+        elif name == DATE and RANGE in value:
+            first, _, last = value.partition(RANGE)
+            selection.days = (first, last)
+        elif name in known:
+            selection.columns.setdefault(name, []).append(value)
+        else:
+            raise UsageError(f"the store has no column {name!r} to filter by: {nearest(name, known)}")
+    return selection
+
 
 MAPS = ("tags", "parameters")
 _LAUNCH = "launch_id"

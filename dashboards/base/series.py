@@ -309,7 +309,7 @@ def lines(rows: pd.DataFrame, most: int | None = None, ignore: Sequence[str] = (
     names = [name for name in varying(rows) if name not in ignore]
     if not names:
         return [Line("", rows, {})]
-    shown = telling(rows, names)
+    shown = distinguishing_columns(rows, names)
     series = []
     for values, part in rows.groupby(names, sort=True, dropna=False, observed=True):
         known = dict(zip(names, values, strict=True))
@@ -344,7 +344,7 @@ def full_name(values: Mapping[str, Any]) -> str:
     return name if theme.absent(version) else f"{name} {version}"
 
 
-def telling(rows: pd.DataFrame, names: Sequence[str]) -> list[str]:
+def distinguishing_columns(rows: pd.DataFrame, names: Sequence[str]) -> list[str]:
     """The columns without those that say only what others say already: what others before them do, and the backend
     where the library does."""
     distinct = rows[list(names)].drop_duplicates()

@@ -12,18 +12,9 @@ from omb_py.dashboards.base import theme as style
 from omb_py.dashboards.base.view import plural
 from omb_py.dashboards.explorer import grid, layout
 from omb_py.dashboards.explorer.data import Data
-from omb_py.dashboards.explorer.figure import drawn_again, figure
 from omb_py.dashboards.explorer.guard import content_policy, guard
-from omb_py.dashboards.explorer.layout import control
-from omb_py.dashboards.explorer.state import (
-    CONTROLS,
-    FILTER_CONTROLS,
-    State,
-    parse,
-    query,
-    state_of,
-)
-from omb_py.dashboards.explorer.views import drawer, views
+from omb_py.dashboards.explorer.layout import control, drawn_again, figure
+from omb_py.dashboards.explorer.state import CONTROLS, FILTER_CONTROLS, State, drawer, parse, query, state_of, views
 from omb_py.dashboards.report.html_page import asset
 from omb_py.distribution import pip_install
 from omb_py.errors import EnvironmentProblem

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.reading import read_prepared
 from omb_py.dashboards.base.view import plural
-from omb_py.dashboards.views import lower_bounds
-from omb_py.dashboards.views.cells import COLUMNS, RANK_LISTS, Cells, Panel, split, split_links
+from omb_py.dashboards.views.cells import COLUMNS, RANK_LISTS, Cells, Panel, lower_bounds, split, split_links
 from omb_py.dashboards.views.fits import MESSAGES
 from omb_py.errors import UsageError
 from omb_py.results.analysis.series import WHO
@@ -168,7 +167,7 @@ class Data:
             frame = split_links(self.frame[self.frame["benchmark"].isin([MESSAGES, *names])])[1]
             messages = frame["benchmark"] == MESSAGES
             others = frame[~messages].drop_duplicates(["benchmark", *WHO, *_BOUND_BY])
-            self._bounds[names] = lower_bounds.bounds(series.concat([_newest(frame[messages], MOST_MESSAGES), others]))
+            self._bounds[names] = lower_bounds(series.concat([_newest(frame[messages], MOST_MESSAGES), others]))
         return self._bounds[names]
 
     def with_lists(self, cell: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:

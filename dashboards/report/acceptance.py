@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.view import View, plural, table
 from omb_py.dashboards.figures import curves, stragglers
-from omb_py.dashboards.figures.environment import environment
 from omb_py.dashboards.report.html_page import Section, document
+from omb_py.dashboards.views.overview import environment
 from omb_py.printing.writers.html import label_text
 from omb_py.results.accept.judge import Verdict
 from omb_py.results.accept.report import HEADS, Verdicts, document_of, headline, launch_text, margin, number, row

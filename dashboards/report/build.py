@@ -8,8 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from omb_py.dashboards.base import series
-from omb_py.dashboards.base.reading import read_prepared
-from omb_py.dashboards.base.selection import Selection
+from omb_py.dashboards.base.reading import Selection, read_prepared
 from omb_py.dashboards.base.view import Item, View, plural
 from omb_py.dashboards.views import registry
 from omb_py.dashboards.views.cells import COLUMNS, Cells, split

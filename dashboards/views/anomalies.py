@@ -1,4 +1,4 @@
-"""Odd cells: a line for each, the worst first, with a view of the first of each kind."""
+"""Samples and ranks of single cells, and the odd cells: a line for each, the worst first."""
 
 from __future__ import annotations
 
@@ -9,14 +9,59 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.view import Shown, View, plural, records
-from omb_py.dashboards.figures import stragglers
-from omb_py.dashboards.figures.distributions import cell_name
-from omb_py.dashboards.views import samples
-from omb_py.dashboards.views.cells import Cells
+from omb_py.dashboards.figures import launches, stragglers
+from omb_py.dashboards.figures.launches import cell_name
+from omb_py.dashboards.views.cells import RANK_LISTS, Cells
 from omb_py.results.units import size_text
 
 if TYPE_CHECKING:
     import pandas as pd
+
+MOST_LAUNCHES = 8
+"""Launches of a cell whose samples are drawn, the newest: the boxes and lines of more cannot be told apart."""
+
+
+def distribution_of(cells: Cells, cell: pd.DataFrame) -> View | None:
+    """The distribution of a cell; None where the store no longer has it."""
+    # an imported cell has no samples: its box is drawn from its quartiles and its extremes
+    newest = cell.sort_values("started_at", kind="stable").tail(MOST_LAUNCHES)
+    rows = cells.read_again(newest, "samples_us", "max_us")
+    if not len(rows):
+        return None
+    left = len(cell) - len(newest)
+    note = f"The newest {MOST_LAUNCHES} of {plural(len(cell), 'launch')}; the history has all."
+    return launches.distribution(rows).noted([note] if left else [])
+
+
+def trace_of(cells: Cells, cell: pd.DataFrame) -> View | None:
+    """The calls of a launch; None where it has no samples."""
+    rows = cells.read_again(cell, "samples_us")
+    return launches.trace(rows) if len(rows) else None
+
+
+def distribution(cells: Cells, size: int | None = None) -> Iterator[Shown]:
+    """The distribution of each series at one size."""
+    for cell in cells.sized(size):
+        if view := distribution_of(cells, cell):
+            yield Shown(view, cell)
+
+
+def trace(cells: Cells, size: int | None = None) -> Iterator[Shown]:
+    """The calls of the newest launch of each series at one size."""
+    for cell in cells.sized(size):
+        if view := trace_of(cells, cell.sort_values("started_at").tail(1)):
+            yield Shown(view, cell)
+
+
+def late_ranks(cells: Cells) -> Iterator[Shown]:
+    """Late ranks in the newest launch of each series."""
+    for panel in cells.panels():
+        for line in panel.lines:
+            newest = line.cells[line.cells["launch_id"] == line.cells.sort_values("started_at")["launch_id"].iloc[-1]]
+            view = stragglers.stragglers(cells.read_again(newest, *RANK_LISTS))
+            if view is not None:
+                yield Shown(view, newest)
+
 
 APART = 0.25
 """Launch medians of one cell further apart than this are named."""
@@ -191,7 +236,7 @@ def odd_cells(cells: Cells) -> Iterator[Shown]:
 
 
 _DRAW: Mapping[str, Callable[[Cells, Any], View | None]] = {
-    "distribution": samples.distribution_of,
-    "trace": samples.trace_of,
+    "distribution": distribution_of,
+    "trace": trace_of,
     "stragglers": lambda cells, cell: stragglers.stragglers(cell),
 }

@@ -11,8 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.series import Line
-from omb_py.dashboards.changes.late_nodes import LateNode, late_nodes
-from omb_py.dashboards.views import fits, lower_bounds
+from omb_py.dashboards.figures.stragglers import LateNode, late_nodes
+from omb_py.dashboards.views import fits
+from omb_py.dashboards.views.fits import MESSAGES, rows_of
+from omb_py.results.analysis.cost_model import message_of
+from omb_py.results.analysis.lower_bounds import lower_bound_us
+from omb_py.results.analysis.series import WHO
 from omb_py.results.checks.guidelines import FAMILY as GUIDELINES
 from omb_py.results.checks.pair_sweeps import MARKS
 from omb_py.results.compare.tags import TUNE_SETTING
@@ -128,12 +132,12 @@ class Cells:
 
     @cached_property
     def bounds(self) -> pd.DataFrame:
-        """Lower bounds of the collectives among the rows (:func:`omb_py.dashboards.views.lower_bounds.bounds`)."""
-        return lower_bounds.bounds(self.timed)
+        """Lower bounds of the collectives among the rows (:func:`omb_py.dashboards.views.cells.lower_bounds`)."""
+        return lower_bounds(self.timed)
 
     def bound_of(self, panel: Panel) -> pd.DataFrame | None:
         """The lower bounds of a panel; None where none is known."""
-        return lower_bounds.of_panel(self.bounds, panel.rows)
+        return bounds_of_panel(self.bounds, panel.rows)
 
     def guideline_rows(self) -> pd.DataFrame:
         """The cells of guidelines as the store has them, with maps as dicts."""
@@ -195,3 +199,55 @@ def filters_of(cell: pd.DataFrame) -> dict[str, Any]:
         "binding": first["binding"] if isinstance(first["binding"], str) else None,
         "size_bytes": None if theme.absent(size) else int(size),
     }
+
+
+def lower_bounds(frame: pd.DataFrame) -> pd.DataFrame:
+    """Lower bounds of the collectives: ``benchmark``, ``ranks``, ``size_bytes``, ``lower_us``.
+
+    Args:
+        frame: prepared cells with :data:`omb_py.dashboards.views.cells.COLUMNS`; messages between two ranks are
+            those of `latency` among them.
+
+    Of several libraries that of the fastest messages counts, so that all of them can be held against one line.
+    """
+    import pandas as pd
+
+    messages = rows_of(frame[frame["benchmark"] == MESSAGES])
+    lowest: dict[tuple[str, int, int], float] = {}
+    if messages:
+        names = ["benchmark", *WHO, "device", "buffer", "ranks", "size_bytes", "bytes_total", "bw_formula"]
+        known: dict[tuple[Any, ...], Any] = {}
+        rows: list[tuple[dict[str, Any], tuple[Any, ...]]] = []
+        for row in rows_of(frame[frame["metric"] == "latency"].drop_duplicates(names)):
+            who = tuple(row[name] for name in (*WHO, "device", "buffer"))
+            if who not in known:
+                known[who] = message_of(row, messages)
+            if row["benchmark"] != MESSAGES:
+                rows.append((row, who))
+        for row, (*_, device, buffer) in rows:
+            at = (row["benchmark"], int(row["ranks"]), int(row["size_bytes"] or 0))
+            for (*_, where, held), message in known.items():
+                # at every size of all of them, whoever measured it: the line would leap where one library stops
+                if message is None or (where, held) != (device, buffer):
+                    continue
+                lower = lower_bound_us(
+                    row["bw_formula"],
+                    row["benchmark"],
+                    row["bytes_total"] or 0,
+                    row["ranks"] or 1,
+                    message.alpha_us,
+                    message.beta_us,
+                )
+                if lower is not None:
+                    lowest[at] = min(lower, lowest.get(at, lower))
+    return pd.DataFrame(
+        [(*at, lower) for at, lower in lowest.items()], columns=["benchmark", "ranks", "size_bytes", "lower_us"]
+    )
+
+
+def bounds_of_panel(bound: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame | None:
+    """The lower bounds of one panel; None where its cells have several numbers of ranks, or no bound is known."""
+    if not len(bound) or rows["ranks"].nunique() != 1:
+        return None
+    mine = bound[(bound["benchmark"] == rows["benchmark"].iloc[0]) & (bound["ranks"] == rows["ranks"].iloc[0])]
+    return mine if len(mine) else None

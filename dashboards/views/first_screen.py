@@ -12,16 +12,14 @@ from urllib.parse import urlencode
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.view import Item, Shown, View, listed, plural
 from omb_py.dashboards.changes import over_time, ratios
-from omb_py.dashboards.changes.fastest import fastest_at
-from omb_py.dashboards.changes.fastest import title as finding
-from omb_py.dashboards.changes.late_nodes import LateNode
-from omb_py.dashboards.changes.named_sides import alike
 from omb_py.dashboards.changes.over_time import Launches
-from omb_py.dashboards.changes.sides import KEY, VERSION, Pair, Side, pairs, rows_of, sides
-from omb_py.dashboards.figures import comparison, multiples, ratio_map, stragglers
-from omb_py.dashboards.figures.distributions import cell_name
-from omb_py.dashboards.figures.history import history
-from omb_py.dashboards.views import anomalies, comparisons, guidelines, links
+from omb_py.dashboards.changes.ratios import fastest_at
+from omb_py.dashboards.changes.ratios import title as finding
+from omb_py.dashboards.changes.sides import KEY, VERSION, Pair, Side, keep_common_method, pairs, rows_of, sides
+from omb_py.dashboards.figures import comparison, curves, maps, stragglers
+from omb_py.dashboards.figures.launches import cell_name, history
+from omb_py.dashboards.figures.stragglers import LateNode
+from omb_py.dashboards.views import anomalies, checks, comparisons
 from omb_py.dashboards.views.cells import Cells
 from omb_py.dashboards.views.overview import headline
 from omb_py.dashboards.views.repro_commands import Commands
@@ -134,7 +132,7 @@ def first_screen(cells: Cells, quantity: str = "auto") -> Iterator[Shown]:
     yield from _overall(screen)
     if screen.front is not None and len(screen.front[1]):
         benchmark = _by_change(screen.front[1])[0]
-        wanted = curves_of(screen, benchmark, quantity) if quantity in multiples.QUANTITIES else None
+        wanted = curves_of(screen, benchmark, quantity) if quantity in curves.UNITS else None
         yield from filter(None, [wanted or curves_of(screen, benchmark)])
 
 
@@ -166,19 +164,19 @@ def _overall(screen: FirstScreen) -> Iterator[Shown]:
     if screen.front is not None and len(screen.front[1]):
         pair, table = screen.front
         both = screen.cells.timed[screen.cells.timed[KEY].isin(set(table[KEY]))]
-        yield Shown(ratio_map.ratio_map(table, (pair.base.name, pair.new.name), _over(table)), both)
+        yield Shown(maps.ratio_map(table, (pair.base.name, pair.new.name), _over(table)), both)
 
 
 def curves_of(screen: FirstScreen, benchmark: str, quantity: str = "time") -> Shown | None:
     """Curves of a benchmark, a panel for each number of ranks or GPUs; None where the quantity is known at no size."""
     rows = screen.cells.timed[screen.cells.timed["benchmark"] == benchmark]
-    sides, notes = alike((side.name, part) for side in screen.drawn if len(part := side.rows(rows)))
-    grid = multiples.Grid(_over(rows), quantity=quantity)
-    known = multiples.points(sides, grid) if sides else None
+    sides, notes = keep_common_method((side.name, part) for side in screen.drawn if len(part := side.rows(rows)))
+    grid = curves.Grid(_over(rows), quantity=quantity)
+    known = curves.points(sides, grid) if sides else None
     if known is None or not known.known:
         return None
     fastest = {panel: fastest_at(known, panel) for panel in known.panels}
-    view = multiples.multiples(sides, benchmark, grid, known)
+    view = curves.multiples(sides, benchmark, grid, known)
     if view is None:
         return None
     drawn = series.concat(part for _, part in sides)
@@ -368,8 +366,8 @@ def _late(screen: FirstScreen) -> tuple[list[Item], list[LateNode]]:
 def _broken(screen: FirstScreen) -> Iterator[Item]:
     """Slow nodes and links of sweeps, and violated guidelines."""
     sources: Mapping[str, Callable[[Cells], Iterator[Shown]]] = {
-        "pairs": links.sweeps,
-        "guidelines": guidelines.guidelines,
+        "pairs": checks.sweeps,
+        "guidelines": checks.guidelines,
     }
     for name, draw in sources.items():
         present = screen.cells.links if name == "pairs" else screen.cells.guidelines

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.view import Shown, View
-from omb_py.dashboards.figures import distributions
-from omb_py.dashboards.figures.history import history as history_view
-from omb_py.dashboards.figures.model import model as model_view
+from omb_py.dashboards.figures import launches
+from omb_py.dashboards.figures.launches import history as history_view
+from omb_py.dashboards.figures.models import model as model_view
 from omb_py.errors import UsageError
 from omb_py.printing.history_text import environment_lines, heading
 from omb_py.results.analysis.cost_model import Model, models
@@ -158,7 +158,7 @@ def over_time(cells: Cells, size: int | None = None) -> list[Shown]:
     chosen = [known[number] for number in _unrest(series.concat(known), part_of)[:MOST_CELLS]]
     judged = [shown for cell in chosen for shown in histories(cell, cells.provenance, 1)]
     return judged or [
-        Shown(history_view(cell, f"{distributions.cell_name(cell)}, {series.short(cell)}"), cell) for cell in chosen
+        Shown(history_view(cell, f"{launches.cell_name(cell)}, {series.short(cell)}"), cell) for cell in chosen
     ]
 
 
@@ -176,7 +176,7 @@ def over_time_in_report(cells: Cells) -> list[Shown]:
     for _, rows, number, size in longest[:MOST_HISTORIES]:
         line = series.lines(rows, ignore=_OVER_TIME)[number]
         cell = line.cells if math.isinf(size) else line.cells[line.cells["size_bytes"] == size]
-        name = ", ".join(w for w in (distributions.cell_name(cell), line.label) if w)
+        name = ", ".join(w for w in (launches.cell_name(cell), line.label) if w)
         points.append(Shown(history_view(cell, name), cell))
     return points
 

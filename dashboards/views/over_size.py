@@ -1,19 +1,21 @@
-"""Times and bandwidths over message size and over the number of ranks; steps of workloads."""
+"""Times and bandwidths over message size and over ranks, steps of workloads, and what was tuned."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import series
-from omb_py.dashboards.base.view import Shown, View
-from omb_py.dashboards.changes.fastest import fastest_at
-from omb_py.dashboards.changes.fastest import title as finding
-from omb_py.dashboards.figures import curves, multiples, roofline, steps
+from omb_py.dashboards.base.view import Shown, View, listed
+from omb_py.dashboards.changes.ratios import fastest_at
+from omb_py.dashboards.changes.ratios import title as finding
+from omb_py.dashboards.figures import curves, models
+from omb_py.dashboards.figures.maps import winners as winners_view
 from omb_py.dashboards.views import fits
 from omb_py.dashboards.views.cells import Cells, Panel
 from omb_py.dashboards.views.first_screen import several_counts
+from omb_py.results.compare.tags import TUNE_DEFAULT, TUNE_PROOF, TUNE_SETTING
 from omb_py.results.store.paths import pass_over
 from omb_py.results.store.read import load
 
@@ -40,13 +42,13 @@ def over_size(cells: Cells, quantity: str = curves.QUANTITIES[0]) -> Iterator[Sh
 def _over_first(panel: Panel) -> Iterator[Shown]:
     """Each series of a panel over its first, at the sizes that both have; nothing where there is only one."""
     sides = [(line.label, line.cells) for line in panel.lines]
-    grid = multiples.Grid(quantity=RATIO)
-    known = multiples.points(sides, grid) if len(sides) > 1 else None
+    grid = curves.Grid(quantity=RATIO)
+    known = curves.points(sides, grid) if len(sides) > 1 else None
     if known is None or len({side for side, _ in known.known}) < 2:
         return
     ranks = [series.word("ranks", count) for count in known.panels]
     name = ", ".join(word for word in panel.name.split(", ") if word not in ranks)
-    view = multiples.multiples(sides, name, grid, known, banded=True)
+    view = curves.multiples(sides, name, grid, known, banded=True)
     if view is not None:
         title = finding(name, known, {at: fastest_at(known, at) for at in known.panels})
         yield Shown(replace(view, title=title, caption=series.caption(panel.rows)), panel.rows)
@@ -59,7 +61,7 @@ def over_size_in_report(cells: Cells) -> Iterator[Shown]:
     one point has no curve: the table of all measurements has its number.
     """
     rows = cells.timed
-    others = [*several_counts(rows), *rows[rows["family"] == steps.FAMILY]["benchmark"].unique()]
+    others = [*several_counts(rows), *rows[rows["family"] == models.FAMILY]["benchmark"].unique()]
     for panel in replace(cells, rows=rows[~rows["benchmark"].isin(others)]).panels():
         if panel.rows["size_bytes"].nunique() > 1:
             for view, shown in _curves_and_bandwidth(panel, cells.bound_of(panel)):
@@ -93,12 +95,12 @@ def fits_and_bounds_in_report(cells: Cells) -> Iterator[Shown]:
 
 
 def _over_bound(panel: Panel, bound: pd.DataFrame | None) -> Iterator[Shown]:
-    if bound is not None and (view := roofline.roofline(panel.rows, bound, panel.name, panel.lines)):
+    if bound is not None and (view := curves.roofline(panel.rows, bound, panel.name, panel.lines)):
         yield Shown(view, panel.rows)
 
 
 def over_count(cells: Cells, count: str = "ranks") -> Iterator[Shown]:
-    """Times over the number of ranks or GPUs (:data:`omb_py.dashboards.figures.curves.COUNTED`), a figure a series."""
+    """Times over the number of ranks or GPUs, a figure a series."""
     timed = cells.timed
     every = timed if (timed["unit"] == "us").all() else timed[timed["unit"] == "us"]
     counts = every.groupby("benchmark", sort=True, observed=True)[count].nunique()
@@ -113,7 +115,130 @@ def over_count(cells: Cells, count: str = "ranks") -> Iterator[Shown]:
 
 def step_times(cells: Cells) -> Iterator[Shown]:
     """Step times of workloads; their parts are in no column that is kept in memory."""
-    own = cells.rows[cells.rows["family"] == steps.FAMILY]
+    own = cells.rows[cells.rows["family"] == models.FAMILY]
     if len(own):
-        rows = load(cells.store, columns=[*series.NEEDED, "metrics"], on_skip=pass_over, **steps.rows_of(own))
-        yield from (Shown(view, part) for view, part in steps.layouts(rows))
+        rows = load(cells.store, columns=[*series.NEEDED, "metrics"], on_skip=pass_over, **models.rows_of(own))
+        yield from (Shown(view, part) for view, part in models.layouts(rows))
+
+
+_BY = ["benchmark", "backend", "library", "library_version", "binding", "device", "dtype", "op", "in_place", "nodes"]
+_CELL = ["ranks", "size_bytes"]
+_SETTING = "setting"
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What was tuned of one library and collective; each row has the name of its ``setting``."""
+
+    what: str
+    """``allreduce, MPICH 5.0.2``."""
+    search: pd.DataFrame
+    """The search, with the default's launches in it."""
+    proof: pd.DataFrame
+    """Fresh launches of both sides."""
+
+
+def winners(cells: Cells) -> Iterator[Shown]:
+    """The fastest setting of each size and number of ranks, by the median of the launches of the search."""
+    for tuned in _tuned(cells):
+        if tuned.search[_SETTING].nunique() > 1:
+            yield Shown(winners_view(best_of(tuned.search), tuned.what), tuned.search)
+
+
+def default_and_tuned(cells: Cells) -> Iterator[Shown]:
+    """The default and the library as it was tuned over message size, a panel for each number of ranks."""
+    for tuned in _tuned(cells):
+        proved = bool((tuned.proof[_SETTING] != TUNE_DEFAULT).any())
+        rows = tuned.proof if proved else tuned.search
+        fastest = _fastest_setting(rows)
+        proof_has = set(zip(*(tuned.proof[name] for name in _CELL), strict=True))
+        places = zip(*(tuned.search[name] for name in _CELL), strict=True)
+        more = tuned.search[[place not in proof_has for place in places]] if proved else tuned.search[:0]
+        default = series.concat([part[part[_SETTING] == TUNE_DEFAULT] for part in (rows, more)])
+        if len(fastest) and len(default) and (view := _beside(tuned.what, default, fastest, proved)) is not None:
+            yield Shown(view, series.concat([default, fastest]))
+
+
+def _beside(what: str, default: pd.DataFrame, fastest: pd.DataFrame, proved: bool) -> View | None:
+    """Two lines a panel."""
+    settings = sorted(set(fastest[_SETTING]))
+    word = "tuned" if proved else "fastest in the search"
+    name = f"{word} ({settings[0]})" if len(settings) == 1 else word
+    sides = [("default", default), (name, fastest)]
+    grid = curves.Grid()
+    known = curves.points(sides, grid)
+    view = curves.multiples(sides, what, grid, known)
+    if view is None:
+        return None
+    view = _apart(view, name)
+    drawn = series.concat([default, fastest])
+    title = finding(what, known, {panel: fastest_at(known, panel) for panel in known.panels})
+    if proved:
+        runs = dict.fromkeys(map(str, fastest["run_id"]))
+        note = f"Fresh launches prove {listed(settings)} where it has a line; elsewhere the default stays."
+        view = view.with_commands([f"omb-py compare {run}  # the proof, judged again" for run in runs])
+    else:
+        note = (
+            "The search takes the fastest of several at each size, which makes it look faster than it is: only the "
+            "proof of omb-py tune, in fresh launches, says what is faster."
+        )
+    return replace(view, kind="tuned", title=title, caption=series.caption(drawn)).noted([note])
+
+
+def _apart(view: View, name: str) -> View:
+    """The view whose line `name` ends where a size of the default has no point of it, instead of crossing over."""
+    spec = view.spec or {}
+    lines = [trace for trace in spec.get("data", ()) if trace["mode"] == "lines+markers"]
+    usual = {trace.get("xaxis"): trace for trace in lines if trace["name"] != name}
+
+    def parted(trace: Mapping[str, Any]) -> Mapping[str, Any]:
+        default = usual.get(trace.get("xaxis"))
+        if trace not in lines or trace["name"] != name or default is None:
+            return trace
+        at = dict(zip(trace["x"], trace["y"], strict=True))
+        texts = dict(zip((*default["x"], *trace["x"]), (*default["text"], *trace["text"]), strict=True))
+        sizes = sorted(texts)
+        return {**trace, "x": sizes, "y": [at.get(x) for x in sizes], "text": [texts[x] for x in sizes]}
+
+    return replace(view, spec={**spec, "data": [parted(trace) for trace in spec.get("data", ())]})
+
+
+def _fastest_setting(rows: pd.DataFrame) -> pd.DataFrame:
+    """At each size and number of ranks the rows of the fastest setting that is not the default."""
+    others = rows[rows[_SETTING] != TUNE_DEFAULT]
+    return others.merge(best_of(others)[[*_CELL, _SETTING]], on=[*_CELL, _SETTING])
+
+
+def _tuned(cells: Cells) -> Iterator[Tuned]:
+    rows = cells.timed
+    proofs = _settings(rows, TUNE_PROOF)
+    of_proofs = rows["run_id"].isin(set(rows["run_id"][proofs.notna()]))
+    proof = rows.assign(**{_SETTING: proofs.fillna(TUNE_DEFAULT)})[of_proofs]
+    of_search = rows[rows["run_id"].isin(set(cells.trials["run_id"]))].assign(**{_SETTING: TUNE_DEFAULT})
+    trials = cells.trials.assign(**{_SETTING: _settings(cells.trials, TUNE_SETTING)})
+    parts = {"proof": proof, "search": series.concat([of_search, trials])}
+    every = series.concat(part.assign(part=name) for name, part in parts.items())
+    every = every[every["median_us"].notna()]
+    for _, both in every.groupby([name for name in _BY if name in every], dropna=False, sort=True, observed=True):
+        first = both.iloc[0]
+        what = f"{first['benchmark']}, {first['library']} {first['library_version']}"
+        search, proof = (both[both["part"] == name].drop(columns="part") for name in ("search", "proof"))
+        yield Tuned(what, search, proof)
+
+
+def _settings(rows: pd.DataFrame, tag: str) -> pd.Series[Any]:
+    """The setting that a tag of each row names; null where it has none."""
+    settings: pd.Series[Any] = rows["tags"].astype(str).str.extract(series.value_in_text(tag), expand=False)
+    return settings
+
+
+def best_of(rows: pd.DataFrame) -> pd.DataFrame:
+    """One row for each number of ranks and size: the setting with the least median over its launches."""
+    import pandas as pd
+
+    grouped = rows.groupby([*_CELL, _SETTING], observed=True)["median_us"]
+    medians = pd.DataFrame({"time_us": grouped.median(), "launches": grouped.count()}).reset_index()
+    default = medians[medians[_SETTING] == TUNE_DEFAULT].set_index(_CELL)["time_us"].rename("default_us")
+    best = medians.loc[medians.groupby(_CELL, observed=True)["time_us"].idxmin()].join(default, on=_CELL)
+    ordered: pd.DataFrame = best.assign(ratio=best["time_us"] / best["default_us"]).sort_values(_CELL)
+    return ordered

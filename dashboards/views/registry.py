@@ -12,10 +12,10 @@ from typing import Literal, NamedTuple, get_args
 from urllib.parse import parse_qs
 
 from omb_py.dashboards.base.view import Shown
-from omb_py.dashboards.views import anomalies, comparisons, fits, guidelines, links, over_size, overview, samples
+from omb_py.dashboards.views import anomalies, checks, comparisons, fits, over_size, overview
 from omb_py.dashboards.views.cells import Cells
 from omb_py.dashboards.views.first_screen import first_screen, first_screen_in_report
-from omb_py.dashboards.views.tuning import default_and_tuned, winners
+from omb_py.dashboards.views.over_size import default_and_tuned, winners
 
 Views = Callable[..., Iterable[Shown]]
 """Called with the cells, and by keyword with the inputs of its entry."""
@@ -144,9 +144,9 @@ ENTRIES: list[Entry] = [
         "Nothing here measured the same thing twice on more than one such number.",
         inputs=("count", "second"),
     ),
-    Entry("distribution", "Cell", "spread of a cell", samples.distribution, _NO_CELL, inputs=("size",)),
-    Entry("trace", "Cell", "calls of a launch", samples.trace, _NO_CELL, inputs=("size",)),
-    Entry("stragglers", "Health", "late ranks", samples.late_ranks, "Nothing here was timed on two ranks or more."),
+    Entry("distribution", "Cell", "spread of a cell", anomalies.distribution, _NO_CELL, inputs=("size",)),
+    Entry("trace", "Cell", "calls of a launch", anomalies.trace, _NO_CELL, inputs=("size",)),
+    Entry("stragglers", "Health", "late ranks", anomalies.late_ranks, "Nothing here was timed on two ranks or more."),
     Entry(
         "steps",
         "Workloads",
@@ -184,7 +184,7 @@ ENTRIES: list[Entry] = [
         "guidelines",
         "Health",
         "guidelines",
-        guidelines.guidelines,
+        checks.guidelines,
         GUIDELINES.otherwise,
         needs=GUIDELINES,
         report=InReport(70),
@@ -207,7 +207,9 @@ ENTRIES: list[Entry] = [
         needs=TUNED,
         report=InReport(75, commands=False),
     ),
-    Entry("pairs", "Health", "pairs of nodes", links.sweeps, LINKS.otherwise, needs=LINKS, report=InReport(80, most=4)),
+    Entry(
+        "pairs", "Health", "pairs of nodes", checks.sweeps, LINKS.otherwise, needs=LINKS, report=InReport(80, most=4)
+    ),
     Entry(
         "environment",
         "Time",
@@ -220,7 +222,7 @@ ENTRIES: list[Entry] = [
         "gpus",
         "Health",
         "paths between GPUs",
-        links.gpu_paths_of,
+        checks.gpu_paths_of,
         "No launch of these cells stored its GPUs: they are stored with -d cuda, by nvidia-ml-py.",
         report=InReport(118, commands=False),
     ),

@@ -172,7 +172,7 @@ def _interval(cell: Judged) -> str:
 
 
 def records(report: Report) -> list[dict[str, Any]]:
-    """Make one record a cell, as :func:`omb_py.dashboards.figures.guidelines.guidelines` draws them."""
+    """Make one record a cell, as :func:`omb_py.dashboards.figures.maps.guidelines` draws them."""
     return [
         {
             "guideline": cell.pair.text,

@@ -71,7 +71,7 @@ def as_dict(sweep: Sweep) -> dict[str, Any]:
 
 
 def matrix(sweep: Sweep) -> pd.DataFrame:
-    """Make the frame that :func:`omb_py.dashboards.figures.pair_matrix.pairs` draws.
+    """Make the frame that :func:`omb_py.dashboards.figures.maps.pairs` draws.
 
     Returns:
         A row for each measured direction of a pair: ``source``, ``target``, ``value`` in MB/s, ``unit``.

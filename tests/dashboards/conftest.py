@@ -143,13 +143,12 @@ def every_view(frame: pd.DataFrame, verdict_table: pd.DataFrame, step_cells: pd.
     """One view of each kind, from cells whose names are markup."""
     from omb_py.dashboards.base import series
     from omb_py.dashboards.changes import sides
-    from omb_py.dashboards.figures import comparison, curves, distributions, roofline, steps
-    from omb_py.dashboards.figures.environment import environment
-    from omb_py.dashboards.figures.guidelines import guidelines
-    from omb_py.dashboards.figures.history import history
-    from omb_py.dashboards.figures.model import model
-    from omb_py.dashboards.figures.pair_matrix import pairs
+    from omb_py.dashboards.figures import comparison, curves, launches, models
+    from omb_py.dashboards.figures.launches import history
+    from omb_py.dashboards.figures.maps import guidelines, pairs
+    from omb_py.dashboards.figures.models import model
     from omb_py.dashboards.figures.stragglers import stragglers
+    from omb_py.dashboards.views.overview import environment
 
     rows = series.prepared(
         frame.assign(library=frame["library"].replace("MPICH", "<b>MPICH</b><script>window.bad=1</script>"))
@@ -181,8 +180,8 @@ def every_view(frame: pd.DataFrame, verdict_table: pd.DataFrame, step_cells: pd.
         comparison.board(verdict_table),
         comparison.ratio(verdict_table, "new against old"),
         comparison.beside(base, new, names, "allreduce"),
-        distributions.distribution(eight),
-        distributions.trace(eight.iloc[:1]),
+        launches.distribution(eight),
+        launches.trace(eight.iloc[:1]),
         stragglers(one),
         comparison.beside_counts(
             pd.concat([base, base.assign(ranks=8, comparability_key="p8")]),
@@ -190,13 +189,13 @@ def every_view(frame: pd.DataFrame, verdict_table: pd.DataFrame, step_cells: pd.
             names,
             "allreduce",
         ),
-        roofline.roofline(one, pd.DataFrame({"size_bytes": [8, 1024], "lower_us": [0.5, 0.4]}), "x", series.lines(one)),
+        curves.roofline(one, pd.DataFrame({"size_bytes": [8, 1024], "lower_us": [0.5, 0.4]}), "x", series.lines(one)),
         history(eight.assign(level_us=1.0), "allreduce 8 B"),
         model(eight.assign(size_bytes=8, lower_us=0.4), segments, "allreduce"),
         pairs(links),
         guidelines(found),
         environment({"A": {"x": 1}, "B": {"x": 2}}),
-        *(view for view, _ in steps.layouts(step_cells)),
+        *(view for view, _ in models.layouts(step_cells)),
     ]
     assert all(view is not None for view in made)
     return [replace(view, commands=("omb-py allreduce -n 4",)) for view in made if view is not None]

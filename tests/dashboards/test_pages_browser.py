@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from omb_py.dashboards.base.selection import parse
+from omb_py.dashboards.base.reading import parse
 from omb_py.dashboards.base.theme import THEMES
 from omb_py.dashboards.report.build import report
 from omb_py.dashboards.report.html_page import page

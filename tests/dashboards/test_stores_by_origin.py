@@ -10,11 +10,10 @@ import pytest
 
 from omb_py.cli import main
 from omb_py.dashboards.base import series
-from omb_py.dashboards.base.selection import parse
+from omb_py.dashboards.base.reading import parse
 from omb_py.dashboards.explorer import grid
 from omb_py.dashboards.explorer.data import Data
-from omb_py.dashboards.explorer.state import State
-from omb_py.dashboards.explorer.views import views
+from omb_py.dashboards.explorer.state import State, views
 from omb_py.dashboards.report.build import read_cells, report
 from omb_py.dashboards.report.html_page import page
 from tests.dashboards.stores import OSU

@@ -38,7 +38,7 @@ def files() -> dict[str, Callable[[Place], str]]:
 
 def _first_screen(place: Place) -> str:
     """The structure of the first screen: its texts, and of its figures the traces, rows and axes."""
-    from omb_py.dashboards.base.selection import Selection
+    from omb_py.dashboards.base.reading import Selection
     from omb_py.dashboards.report.build import report
 
     store = Path("planted")

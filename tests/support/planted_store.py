@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from omb_py.dashboards.base.selection import Selection
+from omb_py.dashboards.base.reading import Selection
 from omb_py.dashboards.report.build import read_cells
 from omb_py.dashboards.views.first_screen import FirstScreen, changes
 from omb_py.results.store.keys import comparability_key

@@ -176,7 +176,7 @@ def _request(given: dict[str, Any]) -> Request:
 def _html(result: Any, document: Any) -> str:
     # Only an .html file needs the figures.
     from omb_py.dashboards.report.html_page import with_figures
-    from omb_py.dashboards.views.links import sweep_view
+    from omb_py.dashboards.views.checks import sweep_view
 
     below = f"omb-py links · run {result.run_id}"
     return with_figures(document, "links", "Every pair of nodes", below, [sweep_view(result)])

@@ -11,7 +11,7 @@ from omb_py.cli.option_params import table_option
 from omb_py.cli.output import check_files, output_path
 from omb_py.cli.param_types import Parsed, comma_list, word
 from omb_py.cli.stored_cells import benchmark_name, filters, skipped, where_option
-from omb_py.dashboards.base.selection import parse
+from omb_py.dashboards.base.reading import parse
 from omb_py.errors import ENVIRONMENT, OK, UsageError
 from omb_py.options.request import DEFAULT_STORE
 
@@ -93,7 +93,7 @@ def run_plot(
     store: Path | None,
 ) -> int:
     """Write the picture; the exit code is 3 where a file of the store cannot be read."""
-    from omb_py.dashboards.figures.multiples import SIZE, Grid
+    from omb_py.dashboards.figures.curves import SIZE, Grid
     from omb_py.dashboards.report.build import read_cells
     from omb_py.dashboards.report.image_export import browser, save_figure
     from omb_py.dashboards.report.picture import picture

@@ -13,7 +13,7 @@ from omb_py.cli.help import EXIT_CODES, Page, debug_option, tool_option
 from omb_py.cli.option_params import store_is_given, table_option
 from omb_py.cli.output import output_path, write_file
 from omb_py.cli.param_types import Parsed
-from omb_py.dashboards.base.selection import parse
+from omb_py.dashboards.base.reading import parse
 from omb_py.dashboards.report.build import report
 from omb_py.dashboards.report.html_page import page
 from omb_py.errors import ENVIRONMENT, OK, USAGE, UsageError

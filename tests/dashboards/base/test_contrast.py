@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import omb_py.dashboards
 import omb_py.printing.writers
 from omb_py.dashboards.base import theme
-from omb_py.dashboards.base.contrast import contrast, ink_on, on_scale
-from omb_py.dashboards.figures import ratio_map
+from omb_py.dashboards.figures import maps
+from omb_py.dashboards.figures.maps import contrast, ink_on, on_scale
 
 TEXT, GRAPHICS = 4.5, 3.0
 PAGES = (
@@ -56,7 +56,7 @@ def test_the_ratios_on_the_map_are_read(ratio: float) -> None:
 
     row = {"benchmark": "b", "comparability_key": "k", "ranks": 4, "size_bytes": 8, "ratio": ratio, "verdict": "slower"}
     more = {"base_us": 1.0, "new_us": ratio, "launches_base": 5, "launches_new": 5}
-    view = ratio_map.ratio_map(pd.DataFrame([row | more]), ("old", "new"))
+    view = maps.ratio_map(pd.DataFrame([row | more]), ("old", "new"))
     assert view.spec is not None
     (written,) = view.spec["layout"]["annotations"]
     (((value,),),) = (view.spec["data"][1]["z"],)

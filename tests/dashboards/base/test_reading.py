@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 
 from omb_py.dashboards.base import reading, series
-from omb_py.dashboards.base.reading import read_prepared
-from omb_py.dashboards.base.selection import parse
+from omb_py.dashboards.base.reading import parse, read_prepared
 from omb_py.dashboards.views.cells import COLUMNS
 from omb_py.errors import UsageError
 from omb_py.results.store.read import load

@@ -4,7 +4,7 @@ from urllib.parse import unquote
 from xml.etree import ElementTree
 
 from omb_py.dashboards.base import theme
-from omb_py.dashboards.base.sparkline import HEIGHT, MOST, sparkline
+from omb_py.dashboards.base.theme import HEIGHT, MOST, sparkline
 
 
 def lines(values: list[float], mark: int | None = None) -> list[tuple[str, list[list[float]]]]:

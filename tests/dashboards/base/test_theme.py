@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.dashboards.base import theme
-from omb_py.dashboards.base.contrast import contrast
+from omb_py.dashboards.figures.maps import contrast
 
 LEAST_CONTRAST = 3.0
 """Of graphical objects: WCAG 2.2, success criterion 1.4.11."""

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from omb_py.dashboards.base import series
-from omb_py.dashboards.changes.late_nodes import LateNode, late_nodes
+from omb_py.dashboards.figures.stragglers import LateNode, late_nodes
 
 
 def late(cell, shares: list[float], hosts: str = "aabbccdd", **more: int) -> list[LateNode]:

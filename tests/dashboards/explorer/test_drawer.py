@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.dashboards.explorer.data import FILTERS, Data
-from omb_py.dashboards.explorer.state import State, parse, query
-from omb_py.dashboards.explorer.views import drawer, views
+from omb_py.dashboards.explorer.state import State, drawer, parse, query, views
 from omb_py.dashboards.views import registry
 from tests.dashboards.stores import write
 from tests.dashboards.views.test_registry import called, texts

@@ -17,13 +17,12 @@ from hypothesis import strategies as st
 
 from omb_py.cli import main
 from omb_py.cli.commands import dashboard
-from omb_py.dashboards.base.selection import Selection
+from omb_py.dashboards.base.reading import Selection
 from omb_py.dashboards.explorer import grid, layout
 from omb_py.dashboards.explorer.app import SHARED, make
 from omb_py.dashboards.explorer.data import FILTERS, Data
 from omb_py.dashboards.explorer.guard import is_loopback
-from omb_py.dashboards.explorer.state import COUNTS, THEMES, State, choices, parse, query
-from omb_py.dashboards.explorer.views import views
+from omb_py.dashboards.explorer.state import COUNTS, THEMES, State, choices, parse, query, views
 from omb_py.dashboards.figures.curves import QUANTITIES
 from omb_py.dashboards.report import html_page
 from omb_py.dashboards.report.build import report

@@ -9,7 +9,7 @@ import pytest
 from dash import dcc, html
 
 from omb_py.dashboards.base.view import View
-from omb_py.dashboards.explorer.figure import drawn_again, figure
+from omb_py.dashboards.explorer.layout import drawn_again, figure
 
 LEFT = {"data": [{"type": "scatter", "x": [8], "y": [1.0]}], "layout": {"height": 400, "legend": {"y": -0.2}}}
 

@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.dashboards.base import series
-from omb_py.dashboards.figures import distributions
+from omb_py.dashboards.figures import launches
 from omb_py.dashboards.figures.stragglers import stragglers
 
 
 def test_a_box_a_launch_and_the_share_of_samples(frame) -> None:
     cell = series.prepared(frame[(frame["library"] == "MPICH") & (frame["size_bytes"] == 8)])
-    view = distributions.distribution(cell)
+    view = launches.distribution(cell)
     boxes = [t for t in view.spec["data"] if t["type"] == "box"]
     assert [b["median"][0] for b in boxes] == pytest.approx(list(cell["median_us"]), rel=1e-5)
     curve = next(t for t in view.spec["data"] if t["type"] == "scatter")
@@ -26,13 +26,13 @@ def test_a_box_a_launch_and_the_share_of_samples(frame) -> None:
 def test_a_tail_that_few_samples_cannot_support_is_not_drawn(frame) -> None:
     cell = frame.iloc[:1].copy()
     cell["samples_us"] = [np.linspace(1, 2, 20, dtype=np.float32)]
-    curve = next(t for t in distributions.distribution(series.prepared(cell)).spec["data"] if t["type"] == "scatter")
+    curve = next(t for t in launches.distribution(series.prepared(cell)).spec["data"] if t["type"] == "scatter")
     assert max(curve["y"]) < 1.7  # not 99 %, which is 2.3 on this axis
 
 
 def test_every_call_is_in_the_trace(frame) -> None:
     launch = series.prepared(frame.iloc[:1])
-    view = distributions.trace(launch)
+    view = launches.trace(launch)
     assert view is not None
     points = view.spec["data"][0]
     assert points["x"] == list(range(1200))
@@ -40,20 +40,20 @@ def test_every_call_is_in_the_trace(frame) -> None:
     assert view.title.startswith("allreduce 8 B: 0 calls of 1200 took over twice the median of ")
     assert "stopped by count" in view.caption
     view.figure  # noqa: B018
-    assert distributions.trace(launch.assign(samples_us=[None])) is None
+    assert launches.trace(launch.assign(samples_us=[None])) is None
 
 
 @given(st.lists(st.floats(0.1, 1e6), min_size=1, max_size=400), st.integers(4, 60))
 def test_thinning_loses_no_outlier(values: list[float], most: int) -> None:
-    x, y = distributions.thinned(values, most)
+    x, y = launches.thinned(values, most)
     assert len(x) <= max(most, 1) or len(values) <= most
     assert x == sorted(set(x)) and y == [values[i] for i in x]
     assert max(y) == max(values) and min(y) == min(values)
 
 
 def test_autocorrelation_of_a_wave_and_of_a_constant() -> None:
-    assert distributions.autocorrelation([1.0, 2.0] * 50, 2) == pytest.approx([-0.99, 0.98])
-    assert distributions.autocorrelation([1.0] * 10, 3) == []
+    assert launches.autocorrelation([1.0, 2.0] * 50, 2) == pytest.approx([-0.99, 0.98])
+    assert launches.autocorrelation([1.0] * 10, 3) == []
 
 
 def test_the_late_rank_is_named_with_its_host(frame) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from omb_py.dashboards.figures.environment import environment
+from omb_py.dashboards.views.overview import environment
 
 
 def test_only_what_differs_between_environments() -> None:

@@ -8,9 +8,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from omb_py.dashboards.figures.environment import gpu_paths
 from omb_py.dashboards.views.cells import Cells
-from omb_py.dashboards.views.links import gpu_paths_of
+from omb_py.dashboards.views.checks import gpu_paths_of
+from omb_py.dashboards.views.overview import gpu_paths
 from omb_py.engine.devices import nvml
 from tests.support.machines.nvml import StandInGpu, StandInNvml, joined_by_switches
 

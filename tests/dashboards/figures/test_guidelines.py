@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from omb_py.dashboards.figures.guidelines import guidelines
+from omb_py.dashboards.figures.maps import guidelines
 
 
 def test_guidelines_leave_blank_what_holds() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from omb_py.dashboards.figures.history import history
+from omb_py.dashboards.figures.launches import history
 
 
 def test_history_has_a_line_where_the_environment_changed() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from omb_py.dashboards.figures.model import model
+from omb_py.dashboards.figures.models import model
 
 
 def test_a_model_and_what_it_leaves() -> None:

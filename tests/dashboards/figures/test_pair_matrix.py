@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from omb_py.dashboards.figures.pair_matrix import pairs
+from omb_py.dashboards.figures.maps import pairs
 
 
 def test_the_slow_link_of_a_pair_matrix() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from omb_py.dashboards.figures.ratio_map import ratio_map
+from omb_py.dashboards.figures.maps import ratio_map
 
 
 @pytest.mark.parametrize(("sizes", "written", "on_a_phone"), [(10, 10, 10), (13, 13, 0), (15, 0, 0)])

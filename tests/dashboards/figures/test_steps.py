@@ -7,17 +7,16 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from omb_py.dashboards.base.selection import parse
+from omb_py.dashboards.base.reading import parse
 from omb_py.dashboards.explorer.data import Data
-from omb_py.dashboards.explorer.state import State
-from omb_py.dashboards.explorer.views import views
-from omb_py.dashboards.figures import steps
+from omb_py.dashboards.explorer.state import State, views
+from omb_py.dashboards.figures import models
 from omb_py.dashboards.report.build import report
 from tests.dashboards.stores import write
 
 
 def test_medians_over_launches_of_each_layout(step_cells: pd.DataFrame) -> None:
-    (two, rows), (four, _) = steps.layouts(step_cells)
+    (two, rows), (four, _) = models.layouts(step_cells)
     assert len(rows) == 4 and set(rows["ranks"]) == {2}
     assert two.title == (
         "2 ranks, mpi, MPICH, native: steps of 2 workloads; communication shows most in zero:model=mlp, "
@@ -43,22 +42,22 @@ def test_medians_over_launches_of_each_layout(step_cells: pd.DataFrame) -> None:
 
 
 def test_other_cells_are_no_steps(frame: pd.DataFrame, step_cells: pd.DataFrame) -> None:
-    assert list(steps.layouts(frame.assign(metrics=None))) == []
+    assert list(models.layouts(frame.assign(metrics=None))) == []
     without = step_cells.assign(metrics=[{} for _ in range(len(step_cells))])
-    assert list(steps.layouts(without)) == []
+    assert list(models.layouts(without)) == []
 
 
 def test_many_layouts_stand_in_the_table(step_cells: pd.DataFrame) -> None:
-    many = [step_cells.iloc[:1].assign(parameters=[{"workload": f"w{n:02}"}]) for n in range(steps.MOST + 3)]
-    ((view, _),) = steps.layouts(pd.concat(many, ignore_index=True))
-    assert len(view.rows) == steps.MOST + 3 and len(view.spec["data"][1]["x"]) == steps.MOST
-    assert f"Drawn: the first {steps.MOST} of {steps.MOST + 3}" in view.notes[1]
+    many = [step_cells.iloc[:1].assign(parameters=[{"workload": f"w{n:02}"}]) for n in range(models.MOST + 3)]
+    ((view, _),) = models.layouts(pd.concat(many, ignore_index=True))
+    assert len(view.rows) == models.MOST + 3 and len(view.spec["data"][1]["x"]) == models.MOST
+    assert f"Drawn: the first {models.MOST} of {models.MOST + 3}" in view.notes[1]
 
 
 def test_long_names_are_cut_and_stay_apart(step_cells: pd.DataFrame) -> None:
     texts = [f"replay:trace={'a' * 60}{n}{'b' * 60}" for n in range(2)]
     two = [step_cells.iloc[:1].assign(parameters=[{"workload": text}]) for text in texts]
-    ((view, _),) = steps.layouts(pd.concat(two, ignore_index=True))
+    ((view, _),) = models.layouts(pd.concat(two, ignore_index=True))
     one, other = view.spec["data"][1]["y"]
     assert len(one) == 60 and other == f"{one} (2)" and len(view.title) < 160 and view.rows[0][0] == texts[0]
 

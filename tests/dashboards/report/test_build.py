@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from omb_py.cli import main
-from omb_py.dashboards.base.selection import Selection, parse
+from omb_py.dashboards.base.reading import Selection, parse
 from omb_py.dashboards.report.build import report
 from omb_py.dashboards.report.html_page import page, plotly_script
 from omb_py.errors import UsageError

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from omb_py.dashboards.figures.multiples import multiples
+from omb_py.dashboards.figures.curves import multiples
 from omb_py.dashboards.report.build import Report, TabContent
 from omb_py.dashboards.report.html_page import page
 from tests.support.browser import NEEDS_BROWSER, OVERLAPS, chromium, draw_all, errors, mouse, press, resize, until

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from omb_py.cli import main
-from omb_py.dashboards.base.selection import parse
-from omb_py.dashboards.figures.multiples import Grid
+from omb_py.dashboards.base.reading import parse
+from omb_py.dashboards.figures.curves import Grid
 from omb_py.dashboards.report import image_export
 from omb_py.dashboards.report.build import read_cells
 from omb_py.dashboards.report.picture import WIDTH, Picture, picture

@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from omb_py.dashboards.base.selection import Selection, parse
+from omb_py.dashboards.base.reading import Selection, parse
 from omb_py.dashboards.figures import comparison
 from omb_py.dashboards.report.build import report
 from omb_py.dashboards.report.html_page import page

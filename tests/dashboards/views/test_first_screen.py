@@ -9,11 +9,10 @@ import pytest
 
 from omb_py.cli import main
 from omb_py.dashboards.base import series
-from omb_py.dashboards.base.selection import Selection
+from omb_py.dashboards.base.reading import Selection
 from omb_py.dashboards.changes import over_time, ratios, sides
 from omb_py.dashboards.explorer.data import Data
-from omb_py.dashboards.explorer.state import State, parse, query
-from omb_py.dashboards.explorer.views import views
+from omb_py.dashboards.explorer.state import State, parse, query, views
 from omb_py.dashboards.report.build import report
 from omb_py.dashboards.report.html_page import page
 from tests.dashboards.stores import write

@@ -8,8 +8,8 @@ import pytest
 
 from omb_py.dashboards.base import series
 from omb_py.dashboards.explorer.data import Data
-from omb_py.dashboards.figures import roofline
-from omb_py.dashboards.views import fits, lower_bounds
+from omb_py.dashboards.figures import curves
+from omb_py.dashboards.views import cells, fits
 from omb_py.results.statistics.change_points import LEAST
 from tests.dashboards.stores import write
 
@@ -97,12 +97,12 @@ def bounded(cell) -> pd.DataFrame:
 
 def test_the_lower_bound_of_a_collective(bounded: pd.DataFrame) -> None:
     frame = series.prepared(bounded)
-    found = lower_bounds.bounds(frame)
+    found = cells.lower_bounds(frame)
     assert set(found["benchmark"]) == {"allreduce"} and set(found["ranks"]) == {4}
     small = found[found["size_bytes"] == 8]["lower_us"].iloc[0]
     assert small == pytest.approx(2 * frame[frame["benchmark"] == "latency"]["median_us"].min(), rel=1e-3)
     panel = frame[frame["benchmark"] == "allreduce"]
-    view = roofline.roofline(panel, lower_bounds.of_panel(found, panel), "allreduce", series.lines(panel))
+    view = curves.roofline(panel, cells.bounds_of_panel(found, panel), "allreduce", series.lines(panel))
     measured = panel.groupby("size_bytes")["median_us"].median()
     lower = found.set_index("size_bytes")["lower_us"]
     assert view.spec["data"][0]["y"] == pytest.approx([measured[s] / lower[s] for s in measured.index])
@@ -112,8 +112,8 @@ def test_the_lower_bound_of_a_collective(bounded: pd.DataFrame) -> None:
 
 def test_without_messages_there_is_no_bound(bounded: pd.DataFrame) -> None:
     frame = series.prepared(bounded[bounded["benchmark"] == "allreduce"])
-    found = lower_bounds.bounds(frame)
-    assert len(found) == 0 and lower_bounds.of_panel(found, frame) is None
+    found = cells.lower_bounds(frame)
+    assert len(found) == 0 and cells.bounds_of_panel(found, frame) is None
 
 
 def test_the_fit_is_that_of_omb_py_model(bounded: pd.DataFrame) -> None:

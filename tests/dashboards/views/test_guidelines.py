@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from omb_py.cli import main
-from omb_py.dashboards.base.selection import parse
+from omb_py.dashboards.base.reading import parse
 from omb_py.dashboards.report.build import report
 
 LINE = "guidelines gl5 gl9 --backend mock -n 4 -m 8:64:8 -i 4 -x 0 --launches 10 --quiet --mock noise=0.01"

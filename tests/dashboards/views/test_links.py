@@ -9,12 +9,11 @@ import pytest
 
 import omb_py
 from omb_py.cli import main
-from omb_py.dashboards.base.selection import parse
+from omb_py.dashboards.base.reading import parse
 from omb_py.dashboards.explorer.data import Data
-from omb_py.dashboards.explorer.state import State
-from omb_py.dashboards.explorer.views import views
+from omb_py.dashboards.explorer.state import State, views
 from omb_py.dashboards.report.build import report
-from omb_py.dashboards.views import links
+from omb_py.dashboards.views import checks
 
 LINKS = "links --backend mock -n 6 --passes 3 -i 10 --windows 2 -W 2 --seed 1 --quiet --mock noise=0.03,slow=4:2"
 PROMISES = (
@@ -84,7 +83,7 @@ def test_a_store_that_holds_nothing_else(tmp_path: Path) -> None:
 
 
 def test_one_that_is_too_large(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(links, "MOST_ROWS", 10)
+    monkeypatch.setattr(checks, "MOST_ROWS", 10)
     data = Data(store)
-    (shown,) = links.sweeps(data.cells(data.frame))
+    (shown,) = checks.sweeps(data.cells(data.frame))
     assert shown.view.spec is None and "too many to be judged again" in shown.view.title

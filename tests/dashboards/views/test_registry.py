@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from omb_py.dashboards.base.selection import Selection
+from omb_py.dashboards.base.reading import Selection
 from omb_py.dashboards.base.view import Shown, View, table
 from omb_py.dashboards.explorer.app import make
 from omb_py.dashboards.explorer.data import Data
-from omb_py.dashboards.explorer.state import choices, parse, query
-from omb_py.dashboards.explorer.views import views
+from omb_py.dashboards.explorer.state import choices, parse, query, views
 from omb_py.dashboards.report.build import report
 from omb_py.dashboards.report.html_page import page
 from omb_py.dashboards.views import registry

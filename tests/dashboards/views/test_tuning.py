@@ -9,14 +9,12 @@ import pandas as pd
 import pytest
 
 from omb_py.cli import main
-from omb_py.dashboards.base.reading import read_prepared
-from omb_py.dashboards.base.selection import parse
+from omb_py.dashboards.base.reading import parse, read_prepared
 from omb_py.dashboards.explorer.data import Data
-from omb_py.dashboards.explorer.state import State
-from omb_py.dashboards.explorer.views import views
-from omb_py.dashboards.figures.winners import winners
+from omb_py.dashboards.explorer.state import State, views
+from omb_py.dashboards.figures.maps import winners
 from omb_py.dashboards.report.build import read_cells, report
-from omb_py.dashboards.views import tuning
+from omb_py.dashboards.views import over_size
 from omb_py.dashboards.views.cells import COLUMNS
 from tests.dashboards.stores import write
 
@@ -110,7 +108,7 @@ def test_the_median_of_launches_decides_and_a_missing_default_has_no_ratio() -> 
             "median_us": [4.0, 1.0, 4.0, 2.0, 3.0, 5.0],
         }
     )
-    best = tuning.best_of(rows)
+    best = over_size.best_of(rows)
     assert list(best["setting"]) == ["ring", "ring"]
     assert best["ratio"].iloc[0] == 2.5 / 4
     assert best["ratio"].isna().iloc[1]

@@ -23,8 +23,7 @@ from typing import Any
 from omb_py.dashboards.explorer import grid
 from omb_py.dashboards.explorer.app import make
 from omb_py.dashboards.explorer.data import Data
-from omb_py.dashboards.explorer.state import State, choices
-from omb_py.dashboards.explorer.views import drawer, views
+from omb_py.dashboards.explorer.state import State, choices, drawer, views
 from tests.lab.results import scale
 from tests.support.browser import chromium, missing, until
 from tests.support.explorer_server import listening

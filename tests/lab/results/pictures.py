@@ -23,7 +23,7 @@ from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
-from omb_py.dashboards.base.selection import parse
+from omb_py.dashboards.base.reading import parse
 from omb_py.dashboards.base.theme import THEMES
 from omb_py.dashboards.explorer.state import choices
 from omb_py.dashboards.report.build import report

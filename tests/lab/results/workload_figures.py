@@ -17,7 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from omb_py.dashboards.figures import steps
+from omb_py.dashboards.figures import models
 from omb_py.dashboards.report.image_export import save
 from omb_py.results import load
 from tests.lab.quiet import watched
@@ -82,9 +82,9 @@ def run(words: list[str]) -> int:
 
 def draw(store: Path, family: str, out: Path) -> bool:
     """The figure of a family's steps in a store; whether there was one."""
-    rows = load(store, columns=[*steps.COLUMNS, "tags"], benchmark="step")
+    rows = load(store, columns=[*models.COLUMNS, "tags"], benchmark="step")
     mine = rows[[dict(tags or {}).get("figure") == family for tags in rows["tags"]]]
-    for view, _ in steps.layouts(mine):
+    for view, _ in models.layouts(mine):
         save(view, out / f"{family}.png")
         shown(out / f"{family}.md", family, view.title)
         print(f"{out / family}.png: {view.title}", flush=True)

@@ -14,11 +14,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from omb_py.dashboards.base.selection import Selection
+from omb_py.dashboards.base.reading import Selection
 from omb_py.dashboards.explorer import grid
 from omb_py.dashboards.explorer.data import Data
-from omb_py.dashboards.explorer.state import State
-from omb_py.dashboards.explorer.views import views
+from omb_py.dashboards.explorer.state import State, views
 from omb_py.dashboards.report.build import report
 from omb_py.dashboards.report.html_page import page
 from omb_py.results.store.schema import BY_NAME

@@ -1,4 +1,4 @@
-"""Links: cells of ``omb-py links`` judged again, a pair matrix for each sweep; and the paths between GPUs of a node."""
+"""Stored links and guidelines, judged again, and the paths between GPUs of a node."""
 
 from __future__ import annotations
 
@@ -9,9 +9,13 @@ from typing import Any
 
 from omb_py.dashboards.base import series
 from omb_py.dashboards.base.view import Shown, View, plural, records
-from omb_py.dashboards.figures.environment import gpu_paths, unknown_paths
-from omb_py.dashboards.figures.pair_matrix import pairs
+from omb_py.dashboards.figures.maps import guidelines as guideline_view
+from omb_py.dashboards.figures.maps import pairs
 from omb_py.dashboards.views.cells import Cells, split_links
+from omb_py.dashboards.views.overview import gpu_paths, unknown_paths
+from omb_py.results.checks.guideline_report import headline, measured_text, report_of
+from omb_py.results.checks.guideline_report import records as cells_of
+from omb_py.results.checks.guidelines import Rules
 from omb_py.results.checks.links_report import document_of, matrix, subjects
 from omb_py.results.checks.pair_sweeps import COLUMNS, Sweep, sweep_of
 from omb_py.results.store.paths import pass_over
@@ -82,3 +86,21 @@ def _kind(inventory: dict[str, Any]) -> str:
     shown = ("index", "name", "numa", "mig")  # a PCIe link is slower while its GPU idles
     gpus = [{name: gpu.get(name) for name in shown} for gpu in inventory["gpus"]]
     return json.dumps([inventory.get("driver"), gpus, inventory.get("pairs")], sort_keys=True)
+
+
+_BY = ["backend", "library", "library_version", "binding", "device", "ranks", "nodes"]
+
+
+def guidelines(cells: Cells) -> Iterator[Shown]:
+    """Verdicts on the stored guidelines, by the default rules; odd where one is violated."""
+    import pandas as pd
+
+    for _, part in cells.guideline_rows().groupby(_BY, dropna=False, sort=True, observed=True):
+        rows = [{str(name): value for name, value in row._asdict().items()} for row in records(part)]
+        report = report_of(rows, Rules())
+        if report.judged:
+            matrix = guideline_view(pd.DataFrame(cells_of(report)), report.rules.delta)
+            what = measured_text(report)
+            view = replace(matrix, notes=(f"{what}: {headline(report)}", *matrix.notes))
+            violated = report.words["VIOLATED"]
+            yield Shown(view, part, f"Guidelines: {view.title} ({what})." if violated else "")
