@@ -98,12 +98,12 @@ lint: $(VENV)/.test
 MOMENTS ?= 200
 SEED ?= 1
 torture: $(VENV)/.test .venv-openmpi/.test
-	$(BIN)/python -m tests.lab.torture --moments $(MOMENTS) --seed $(SEED) --write
+	$(BIN)/python -m tests.lab.torture --moments $(MOMENTS) --seed $(SEED)
 
 # a part of the tests, and real runs, on 17 machines that this one is made to look like; Linux, as root, with a C compiler
 TIMES ?= 1
 machines: $(VENV)/.test
-	$(BIN)/python -m tests.lab.machines --times $(TIMES) --write
+	$(BIN)/python -m tests.lab.machines --times $(TIMES)
 
 bench: $(VENV)/.test
 	$(BIN)/python -m pytest tests/lab/speed/bench_*.py -m bench

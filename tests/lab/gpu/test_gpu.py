@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import os
-import shlex
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -24,7 +21,6 @@ from tests.backends.nccl.test_nccl import COLLECTIVES as OF_NCCL
 from tests.lab.gpu import check
 from tests.lab.gpu.parts import COLLECTIVES, COMMUNICATORS, MODES, POINT_TO_POINT, STAGED, Part, every, parts
 from tests.support.c_library import COMPILER
-from tests.support.machines.mpi import ROOT
 from tests.support.machines.standin import library
 from tests.support.optional import needs_torch
 
@@ -91,98 +87,6 @@ def test_what_is_over_its_time_is_ended_with_all_it_started(tmp_path: Path, monk
     words = [sys.executable, "-c", f"import subprocess, sys; subprocess.run([sys.executable, '-c', {deaf!r}])"]
     code, out, _ = check.run_within(0.5, words, dict(os.environ))  # returns when nobody holds its pipes
     assert (code, out) == (None, "")
-
-
-def test_one_rank_that_hangs_costs_its_own_line_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check, "run_within", lambda limit_s, words, variables: (None, "", ""))
-    assert check.one_rank("sim", 300) == "not done within 300 s"
-
-
-def test_parts_share_the_time_and_those_without_any_fail_by_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    seconds, limits = [0.0], []
-
-    def run(limit_s: float, words: list[str], variables: dict[str, str]) -> tuple[int | None, str, str]:
-        limits.append(limit_s)
-        seconds[0] += min(40.0, limit_s)
-        return (0 if limit_s >= 40 else None), "", ""
-
-    monkeypatch.setattr(check, "run_within", run)
-    four = [Part(name, command=("latency",)) for name in ("first", "second", "third", "fourth")]
-    budget = check.Budget(limit_s=100, part_limit_s=60, clock=lambda: seconds[0])
-    failed = check.run_all(check.Check("sim", tmp_path, budget=budget), four)
-    assert limits == [60, 60, 20]
-    assert failed == {"third": "not done within 20 s", "fourth": "not begun: the 100 s of --limit were spent"}
-    printed = capsys.readouterr().out
-    lines = [line.split() for line in printed.splitlines() if " s" in line]
-    assert lines[0] == ["first", "40.0", "s", "ok"] and lines[2] == ["third", "20.0", "s", "FAILED"]
-    assert "all parts" in printed and "100.0 s of 100" in printed
-
-
-def test_numbers_are_not_cut_where_launches_have_nothing_in_common(capsys: pytest.CaptureFixture[str]) -> None:
-    sides = [("mpi", "native", "a long text of a library", "gpu"), ("nccl", "nccl4py", "NCCL", "")]
-    rows = [
-        dict(
-            launch_id=f"20261123T061232-10f{number}-0",
-            backend=backend,
-            binding=binding,
-            library=library,
-            library_version="2.28.3+cuda13.0.a.b",
-            value=12345.678,
-            unit="us",
-            size_bytes=8,
-            parameters={"staging": "staged", "placement": "MD MH"} if filler else {},
-        )
-        for number, (backend, binding, library, filler) in enumerate(sides)
-    ]
-    check.print_tables(rows)
-    printed = capsys.readouterr().out
-    assert printed.count("12345.68") == 2 and "…" not in printed
-
-
-def test_usual_limits_are_within_eight_minutes() -> None:
-    assert check.LIMIT_S + check.GRACE_S < 8 * 60 and check.PART_LIMIT_S < check.LIMIT_S
-
-
-@pytest.mark.parametrize(("words", "says"), [(["--limit", "0"], "seconds above 0"), (["--warmup", "x"], "from 1 on")])
-def test_a_limit_that_is_none_is_refused(
-    words: list[str], says: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["check", *words])
-    with pytest.raises(SystemExit) as ended:
-        check.main()
-    assert ended.value.code == 2 and says in capsys.readouterr().err
-
-
-def lines_of_docs() -> list[list[str]]:
-    """The commands of docs/nccl.md that start the check, as words."""
-    text = (ROOT / "docs" / "nccl.md").read_text()
-    return [shlex.split(line)[3:] for line in text.splitlines() if line.startswith("python -m tests.lab.gpu.check")]
-
-
-def test_the_first_run_s_commands_name_parts_that_there_are_and_end_in_time() -> None:
-    read = [check.arguments(words) for words in lines_of_docs()]
-    assert len(read) == 2 and all(each.limit + check.GRACE_S < 9 * 60 for each in read)
-    named = [name for each in read for name in each.part]
-    assert sorted(named) == sorted({check.ONE_RANK, *(part.name for part in parts("cuda"))})
-
-
-def test_one_rank_alone_can_be_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-    monkeypatch.setattr(check, "one_rank", lambda device, limit_s: asked.append(device) or "")
-    monkeypatch.setattr(check, "mpi_library", lambda: SimpleNamespace(vendor=""))
-    monkeypatch.setattr(sys, "argv", ["check", "--store", str(tmp_path), "sim", check.ONE_RANK])
-    assert check.main() == 0 and asked == ["sim"]
-
-
-def test_another_package_of_the_same_name_is_no_hindrance(tmp_path: Path) -> None:
-    (tmp_path / "tests").mkdir()
-    (tmp_path / "tests" / "__init__.py").write_text("raise SystemExit('another package')")
-    variables = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(tmp_path)))}
-    words = [sys.executable, "-m", "tests.lab.gpu.check", "--help"]
-    done = subprocess.run(words, cwd=ROOT, env=variables, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0 and "--part-limit" in done.stdout, done.stderr
 
 
 def test_every_collective_of_nccl_is_in_a_part() -> None:

@@ -21,10 +21,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tests.architecture.graph import ROOT
-from tests.architecture.marked import replaced
 from tests.lab.machines import control_group
 from tests.lab.machines.machines import MACHINES, NOBODY, Machine
-from tests.lab.torture.table import PAGE
 from tests.support.c_library import STRICT, shared_library
 from tests.support.machines.mpi import AS_ROOT
 from tests.support.machines.namespace import apart
@@ -36,7 +34,7 @@ TESTS = (
     *("tests/orchestrate/launching", "tests/orchestrate/info/test_doctor.py", "tests/cli/test_errors.py"),
 )
 """Whatever looks at caches, memory, cores, clocks, users and paths; of the quick tests those without real ranks."""
-RINGS = ("-m", "not slow and not mpi")
+QUICK = ("-m", "not slow and not mpi")
 ROOM = 'mount -t tmpfs none /tmp && mount -t tmpfs none /dev/shm && { SETUP\n} && cd "WHERE" && exec "$@"'
 
 
@@ -101,7 +99,7 @@ def on(machine: Machine, tests: Sequence[str], time_of: int, workers: int) -> Ou
     started = time.monotonic()
     parallel = ["-n", str(workers), "--dist", "loadfile"] if workers else []
     flags = ["-q", "-p", "no:benchmark", *parallel, "--basetemp", machine.temporary]
-    pytest = [sys.executable, "-m", "pytest", *tests, *RINGS, *flags]
+    pytest = [sys.executable, "-m", "pytest", *tests, *QUICK, *flags]
     runs = [sys.executable, "-m", "tests.lab.machines.runs", *(["small-shm"] if machine.small_shm else [])]
     printed = []
     look = [sys.executable, "-m", "tests.lab.machines.look", machine.name]
@@ -153,7 +151,7 @@ def table(outcomes: Sequence[Outcome]) -> str:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run what is asked for, print the table, and write it where that is asked for."""
+    """Run what is asked for, and print the table."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.lab.machines", description="Tests and runs on other machines."
     )
@@ -162,7 +160,6 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--times", type=int, default=1, help="how often")
     parser.add_argument("--jobs", type=int, default=1, help="how many machines at once")
     parser.add_argument("--workers", type=int, default=0, help="processes of pytest; 0: one without helpers")
-    parser.add_argument("--write", action="store_true", help="put the table into docs/reliability.md")
     given = parser.parse_args(words)
     apart()
     if os.geteuid() or ROOT.is_relative_to("/tmp"):
@@ -179,10 +176,7 @@ def main(words: Sequence[str] | None = None) -> int:
             wrong = " ".join(outcome.wrong)
             print(f"{outcome.machine}: {tests}, {outcome.runs} real runs, {outcome.seconds:.0f} s {wrong}", flush=True)
     outcomes = [done.result() for done in running]
-    text = table(outcomes)
-    print(f"\n{text}")
-    if given.write:
-        PAGE.write_text(replaced(PAGE.read_text(), "machines", "tests.lab.machines", text))
+    print(f"\n{table(outcomes)}")
     return int(any(outcome.wrong for outcome in outcomes))
 
 

@@ -1,7 +1,7 @@
-"""omb-py beside C OMB, over the same library: ``python -m tests.lab.parity /path/to/osu-micro-benchmarks-7.5``.
+"""omb-py beside C OMB, over the same library: ``python -m tests.lab.parity FOLDER``.
 
-The folder holds OMB's sources; they are copied, configured and built with the ``mpicc`` beside this Python. Each
-benchmark then runs with the same words in both programs. Their texts must be the same but for the digits of what was
+The folder holds OMB's programs (``osu_latency`` and so on, at any depth), built against the MPI library of this Python.
+Each benchmark runs with the same words in both programs. Their texts must be the same but for the digits of what was
 measured; the lines that differ are printed, and for each variant the ratio of the printed values (omb-py / C, median
 over the sizes). One launch of each on a busy machine shows the order of magnitude, no more: ``tests.lab.fidelity``
 compares times. docs/coverage.md says what remains, and why.
@@ -11,11 +11,9 @@ from __future__ import annotations
 
 import argparse
 import re
-import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from difflib import ndiff
 from pathlib import Path
@@ -26,7 +24,7 @@ from omb_py.results.dialects.reading import Context
 from omb_py.suites.registry import BENCHMARKS
 from tests.support.machines.mpi import environment, mpiexec
 
-GIVE = "give the folder of OMB's sources: python -m tests.lab.parity /path/to/osu-micro-benchmarks-7.5"
+GIVE = "name the folder of OMB's programs (osu_latency and so on): python -m tests.lab.parity FOLDER"
 COMMON = ("-m", "4:64", "-i", "20", "-x", "2")
 ALL = ((), ("-z",), ("-z1,50,99",), ("-T", "mpi_int"), ("-T", "all"))
 OF_FAMILY: dict[str, tuple[tuple[str, ...], ...]] = {
@@ -47,18 +45,10 @@ def variants(name: str) -> tuple[tuple[str, ...], ...]:
     return (*OF_FAMILY[str(family(name))], *OF_ONE.get(name, ()))
 
 
-def built(source: Path, scratch: Path) -> dict[str, Path]:
-    """Copy, configure and build C OMB; benchmark -> its binary. Raises CalledProcessError, with the tool's output."""
-    folder = scratch / "omb"
-    shutil.copytree(source, folder, symlinks=True)
-    compilers = [f"{word}={shutil.which(tool, path=str(Path(sys.executable).parent)) or tool}" for word, tool in CC]
-    for command in (["sh", "./configure", *compilers], ["make", "-j2"]):
-        subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
-    found = {path.name.removeprefix("osu_"): path for path in sorted(folder.rglob("osu_*")) if _is_program(path)}
-    return {name: found[name] for name in TITLES if name in found}
-
-
-CC = (("CC", "mpicc"), ("CXX", "mpicxx"))
+def programs(folder: Path) -> dict[str, Path]:
+    """Benchmark -> its program below a folder."""
+    present = {path.name.removeprefix("osu_"): path for path in sorted(folder.rglob("osu_*")) if _is_program(path)}
+    return {name: present[name] for name in TITLES if name in present}
 
 
 def _is_program(path: Path) -> bool:
@@ -115,30 +105,24 @@ def compared(name: str, binary: Path, launcher: Sequence[str]) -> Iterator[tuple
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Build, compare and print; 1 where a text differs, 2 where there are no sources."""
+    """Compare and print; 1 where a text differs, 2 where there are no programs."""
     parser = argparse.ArgumentParser(prog="python -m tests.lab.parity", description=__doc__)
-    parser.add_argument("source", nargs="?", type=Path, help="the folder of OMB's sources")
+    parser.add_argument("folder", nargs="?", type=Path, help="the folder of OMB's programs")
     parser.add_argument("--benchmarks", metavar="NAME,…", help="these alone, without osu_")
     parser.add_argument("--mpiexec", help="what starts the ranks (default: that of this Python)")
     given = parser.parse_args(words)
-    if given.source is None or not (given.source / "configure").exists():
-        print(GIVE if given.source is None else f"{given.source} has no configure: {GIVE}", file=sys.stderr)
+    binaries = programs(given.folder) if given.folder else {}
+    if not binaries:
+        print(f"{given.folder} has no osu_* program: {GIVE}" if given.folder else GIVE, file=sys.stderr)
         return 2
     launcher = (given.mpiexec,) if given.mpiexec else mpiexec()
-    chosen = given.benchmarks.split(",") if given.benchmarks else list(TITLES)
-    with tempfile.TemporaryDirectory() as scratch:
-        try:
-            binaries = built(given.source, Path(scratch))
-        except subprocess.CalledProcessError as error:
-            print(f"{' '.join(map(str, error.cmd))} failed: {(error.stderr or '').strip()[-400:]}", file=sys.stderr)
-            return 2
-        same = other = 0
-        for name in chosen:
-            if name not in binaries:
-                print(f"osu_{name}: not built by these sources")
-                continue
-            for label, equal, lines in compared(name, binaries[name], launcher):
-                same, other = same + equal, other + (not equal)
-                print(f"{'same' if equal else 'DIFFERENT'}  {label}", *lines, sep="\n    ", flush=True)
+    same = other = 0
+    for name in given.benchmarks.split(",") if given.benchmarks else TITLES:
+        if name not in binaries:
+            print(f"osu_{name}: not in {given.folder}")
+            continue
+        for label, equal, lines in compared(name, binaries[name], launcher):
+            same, other = same + equal, other + (not equal)
+            print(f"{'same' if equal else 'DIFFERENT'}  {label}", *lines, sep="\n    ", flush=True)
     print(f"{same} variants have the same text, {other} differ")
     return int(other > 0)

@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.architecture.graph import ROOT
-from tests.architecture.marked import replaced
 from tests.lab.torture.moment import TOO_LONG_S, Moment, draw
-from tests.lab.torture.table import PAGE, of_moments
+from tests.lab.torture.table import of_moments
 from tests.lab.torture.workloads import WORKLOADS
 from tests.support.machines.mpi import AS_ROOT
 from tests.support.machines.namespace import apart
@@ -41,7 +40,6 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1, help="which ones")
     parser.add_argument("--jobs", type=int, default=1, help="how many runs at once")
     parser.add_argument("--python", action="append", default=[], metavar="LIBRARY=PATH", help="instead of the .venv's")
-    parser.add_argument("--write", action="store_true", help="put the table into docs/reliability.md")
     return parser.parse_args(words)
 
 
@@ -144,7 +142,7 @@ def chosen_pythons(given: Iterable[str]) -> dict[str, str]:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Make what is missing, print the table, and write it where that is asked for."""
+    """Make what is missing, and print the table."""
     given = arguments(words)
     try:
         alone()
@@ -153,10 +151,7 @@ def main(words: Sequence[str] | None = None) -> int:
     pythons = chosen_pythons(given.python)
     book = Book(ROOT / "build" / "torture" / f"{given.seed}.jsonl")
     records = moments(book, pythons, given.moments, given.seed, given.jobs)
-    text = of_moments(records, given.seed)
-    print(f"\n{text}")
-    if given.write:
-        PAGE.write_text(replaced(PAGE.read_text(), "moments", "tests.lab.torture", text))
+    print(f"\n{of_moments(records, given.seed)}")
     return int(any(record["wrong"] for record in records))
 
 

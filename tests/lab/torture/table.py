@@ -1,4 +1,4 @@
-"""The tables of docs/reliability.md."""
+"""The table that the torture prints."""
 
 from __future__ import annotations
 
@@ -6,11 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from tests.architecture.graph import ROOT
 from tests.lab.torture.moment import ACTIONS, TARGETS
 from tests.lab.torture.workloads import WORKLOADS
-
-PAGE = ROOT / "docs" / "reliability.md"
 
 
 def of_moments(records: Sequence[dict[str, Any]], seed: int) -> str:

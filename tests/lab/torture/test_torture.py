@@ -6,13 +6,11 @@ import json
 import sys
 from collections import Counter
 from dataclasses import asdict
-from pathlib import Path
 
 import pytest
 
-from tests.lab.torture.__main__ import Book, alone, isolated, key_of
-from tests.lab.torture.moment import ACTIONS, TARGETS, Moment, draw, rows_of
-from tests.lab.torture.table import of_moments
+from tests.lab.torture.__main__ import alone, isolated
+from tests.lab.torture.moment import ACTIONS, TARGETS, Moment, draw
 from tests.lab.torture.workloads import WORKLOADS, announced, missing
 
 LIBRARIES = ("MPICH", "Open MPI")
@@ -37,28 +35,6 @@ def test_each_printed_row_needs_a_stored_row_of_its_own() -> None:
     assert missing(rows, [(64, 2.499), (8, 1.004), (512, 3.0)]) == []
     assert missing([*rows, (8, "1.00")], [(64, 2.5), (8, 1.0)]) == [(8, "1.00")]
     assert missing(rows, [(8, 1.0), (64, 2.51)]) == [(64, "2.50")]
-
-
-def test_rows_of_journals_and_files_are_read_without_omb_py(tmp_path: Path) -> None:
-    from omb_py.cli import main
-
-    assert main(["latency", "--backend", "mock", "-m", "8:16", "--store", str(tmp_path)]) == 0
-    (tmp_path / ".journal").mkdir(exist_ok=True)
-    row = json.dumps({"row": {"size_bytes": 32, "value": 3.5}})
-    (tmp_path / ".journal" / "x.jsonl").write_text(f'{{"launch_id": "x"}}\n{row}\n{row[:9]}')
-    assert sorted(size for size, _ in rows_of(tmp_path)) == [8, 16, 32]
-
-
-def test_outcomes_are_kept_for_a_second_call(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (moment,) = draw(1, 1, ["MPICH"])
-    book = Book(tmp_path / "1.jsonl")
-    book.add(key_of(moment), {"moment": asdict(moment), "struck": "mpiexec", "wrong": ["a row was lost"]})
-    again = Book(tmp_path / "1.jsonl").records
-    assert list(again) == [key_of(moment)]
-    assert capsys.readouterr().out == f"{key_of(moment)}: a row was lost\n"
-    table = of_moments(list(again.values()), 1)
-    assert table.startswith("1 moments of seed 1; a process was there at 1 of them") and "Wrong: 1." in table
-    assert sum(line.startswith(f"| {moment.workload} | MPICH |") for line in table.splitlines()) == 1
 
 
 @pytest.mark.mpi

@@ -1,4 +1,4 @@
-"""What tests cost in processor time: ``python -m pytest -p tests.lab.tiers.costs PATH…`` prints the dearest at the end.
+"""What tests cost in processor time: ``python -m pytest -p tests.lab.costs PATH…`` prints the dearest at the end.
 
 With ``-n``, the costs of all workers are added. ``OMB_PY_COSTS=FILE`` writes what every test costs to a file of JSON.
 

@@ -1,3 +1,0 @@
-. .gpu/env.sh
-{ nvidia-smi; nvidia-smi -q|grep -iE -A2 'compute mode|fabric'; nvidia-smi topo -m; ls /dev/nvidia*; ip -br a; df -h /dev/shm; uname -r; which nvcc; python3 -m pip list 2>/dev/null|grep -iE 'numpy|cupy|nccl|numba|llvm|mpi4py|torch|cuda|pandas|pyarrow|click|rich|nvidia-ml'; timeout 20 mpiexec.hydra -n 2 hostname; timeout 90 python3 -m omb_py doctor --device ${DEVICE:-cuda}; } 2>&1 | tee $OUT/facts.txt
-timeout 470 python3 -m tests.lab.gpu.check --store /tmp/store --sizes 8,64K --iterations 10 --limit ${LIMIT:-420} ${DEVICE:-cuda} "nccl with one rank" nccl "mpi staged" "mpi mixed" gloo 2>&1 | tee $OUT/drive.txt; tar czf $OUT/store.tgz -C /tmp store
