@@ -9,7 +9,7 @@ import pytest
 from omb_py.suites.registry import find
 from tests.lab.parity import imb
 
-PRINTED = Path(__file__).parents[2] / "results" / "formats" / "imb" / "printed" / "p2p.txt"
+PRINTED = Path(__file__).parents[2] / "results" / "dialects" / "imb" / "printed" / "p2p.txt"
 LAUNCHER = """#!/bin/sh
 case "$*" in
   *omb_py*) sed 's/115.21/230.42/' {text} ;;
