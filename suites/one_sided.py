@@ -24,7 +24,7 @@ from omb_py.engine.program.language import (
     Program,
     Region,
     Repeat,
-    Request,
+    RequestSlot,
     Stage,
     Step,
     Window,
@@ -79,11 +79,11 @@ def _compare_and_swap(cell: Cell, nbytes: int, target: int) -> Step:
 
 
 def _rput(cell: Cell, nbytes: int, target: int) -> Step:
-    return rma.with_request(_put(cell, nbytes, target), Request(0))
+    return rma.with_request(_put(cell, nbytes, target), RequestSlot(0))
 
 
 def _rget(cell: Cell, nbytes: int, target: int) -> Step:
-    return rma.with_request(_get(cell, nbytes, target), Request(0))
+    return rma.with_request(_get(cell, nbytes, target), RequestSlot(0))
 
 
 @dataclass(frozen=True, slots=True)

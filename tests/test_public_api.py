@@ -30,7 +30,7 @@ PLUGIN = (
     "BANDWIDTH_COUNTS COLLECTIVE_COUNTS COLLECTIVE_SIZES EVEN EXACTLY_TWO LATENCY_COUNTS ONE_WAY PER_CALL "
     "POWER_OF_TWO PT2PT_SIZES REDUCTION_SIZES TWO_OR_MORE Backend BadTable BaseRunner BaseSession Benchmark "
     "Blocks Buffer Capabilities Cell Check Context Counts EnvironmentProblem Lap LaunchFailed Line Metric Needs "
-    "Objects OmbError OwnOption Parsed Problem Program RankRule Region Repeat Request Requests Result Runner "
+    "Objects OmbError OwnOption Parsed Problem Program RankRule Region Repeat RequestSlot Requests Result Runner "
     "Session Sizes Stage Step StepFailed Table TextReader UsageError View WholeReader World body compile_stage "
     "index_of message_bytes request_count rma steps usable window_bytes"
 ).split()

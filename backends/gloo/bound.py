@@ -13,7 +13,7 @@ from omb_py.engine.native.matmul import Products
 from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.engine.program.groups import Group, group_of, place_in
-from omb_py.engine.program.language import Blocks, Program, Region, Request, Requests, Step, request_count
+from omb_py.engine.program.language import Blocks, Program, Region, Requests, RequestSlot, Step, request_count
 from omb_py.engine.program.steps import MATMUL, base
 from omb_py.engine.python_loop.loop import Names, Objects, flip_in, index_of
 from omb_py.errors import EnvironmentProblem
@@ -133,7 +133,7 @@ class Renderer:
             splits = [names.bind([n // item for n in step[end].sizes], "n") for end in ("recv", "send")]
         return [recv, send, *splits, *reduction], ""
 
-    def slot(self, request: Request, names: Names, k: str) -> str:
+    def slot(self, request: RequestSlot, names: Names, k: str) -> str:
         """The element of the request list."""
         return f"{names.bind(self.requests, 'q')}[{index_of(request, k)}]"
 

@@ -16,7 +16,7 @@ from omb_py.engine.measuring.host_memory import load_torch
 from omb_py.engine.native.matmul import Products
 from omb_py.engine.program.datatype_layouts import derived, itemsize
 from omb_py.engine.program.dtypes import DTYPES
-from omb_py.engine.program.language import Blocks, Program, Region, Request, Requests, Step, request_count
+from omb_py.engine.program.language import Blocks, Program, Region, Requests, RequestSlot, Step, request_count
 from omb_py.engine.program.steps import COMMUNICATORS, MATMUL, base
 from omb_py.engine.python_loop.loop import Names, flip_in, index_of
 from omb_py.errors import EnvironmentProblem
@@ -168,7 +168,7 @@ class Renderer:
             return f"{latest} = {method}({comm.Get_rank() % step['parts']}, {comm.Get_rank()})"
         return f"{latest} = {method}({names.bind(comm.Get_group(), 'g') if step.op == 'comm_create' else ''})"
 
-    def slot(self, request: Request, names: Names, k: str) -> str:
+    def slot(self, request: RequestSlot, names: Names, k: str) -> str:
         """The element of the request list."""
         return f"{names.bind(self.requests, 'q')}[{index_of(request, k)}]"
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import Benchmark, Cell, Family, Metric, RankRule, Sizes, World
-from omb_py.engine.program.language import Body, Buffer, Lap, Node, Program, Request, Result, Stage, Step
+from omb_py.engine.program.language import Body, Buffer, Lap, Node, Program, RequestSlot, Result, Stage, Step
 from omb_py.suites.shared import COLLECTIVE_COUNTS, COLLECTIVE_SIZES, PER_CALL, TWO_OR_MORE, barrier_after
 
 CallAndBuffers = tuple[Step, tuple[Buffer, ...]]
@@ -95,7 +95,7 @@ def persistent(collective: Collective) -> Benchmark:
 
     def program(world: World, cell: Cell) -> Program:
         calls, buffers = calls_of(collective.call, world, cell)
-        requests = [Request(number) for number in range(len(calls))]
+        requests = [RequestSlot(number) for number in range(len(calls))]
         after = barrier_after(cell.process_sync)
         bodies: list[Body] = [(Lap(), steps.start(r), steps.wait(r), Lap("time"), *after) for r in requests]
         setup = tuple(steps.persistent(call, request) for call, request in zip(calls, requests, strict=True))
@@ -110,7 +110,7 @@ def overlapping(collective: Collective) -> Benchmark:
 
     def program(world: World, cell: Cell) -> Program:
         calls, buffers = calls_of(collective.call, world, cell)
-        request = Request(0)
+        request = RequestSlot(0)
         starts = [steps.nonblocking(call, request) for call in calls]
         wait, after = steps.wait(request), barrier_after(cell.process_sync)
         pure: list[Body] = [(Lap(), call, wait, Lap("time"), *after) for call in starts]

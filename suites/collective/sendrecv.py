@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
-from omb_py.engine.program.language import Buffer, Lap, Node, Program, Region, Request, Requests, Stage, body
+from omb_py.engine.program.language import Buffer, Lap, Node, Program, Region, Requests, RequestSlot, Stage, body
 from omb_py.engine.program.steps import irecv, isend, waitall
 from omb_py.suites.shared import (
     COLLECTIVE_COUNTS,
@@ -19,8 +19,8 @@ from omb_py.suites.shared import (
 def sendrecv(world: World, cell: Cell) -> Program:
     """Send `size` bytes to the next rank and receive as many from the rank before, both at once."""
     size, me, n = message_bytes(cell), world.rank, world.size
-    back = irecv(Region("recv", 0, size), (me - 1) % n, cell.dtype, Request(0))
-    out = isend(Region("send", 0, size), (me + 1) % n, cell.dtype, Request(1))
+    back = irecv(Region("recv", 0, size), (me - 1) % n, cell.dtype, RequestSlot(0))
+    out = isend(Region("send", 0, size), (me + 1) % n, cell.dtype, RequestSlot(1))
     loop = body(Lap(), back, out, waitall(Requests(0, 2)), Lap("time"), *barrier_after(cell.process_sync))
     return Program((Buffer("send", size), Buffer("recv", size)), (Stage(loop),))
 
@@ -37,8 +37,8 @@ def hypercube(world: World, cell: Cell) -> Program:
         blocks = 1 << dimension
         peer = me ^ blocks
         back = Region("recv", peer // blocks * blocks * size, blocks * size)
-        nodes.append(irecv(back, peer, cell.dtype, Request(0)))
-        nodes.append(isend(Region("send", (blocks - 1) * size, blocks * size), peer, cell.dtype, Request(1)))
+        nodes.append(irecv(back, peer, cell.dtype, RequestSlot(0)))
+        nodes.append(isend(Region("send", (blocks - 1) * size, blocks * size), peer, cell.dtype, RequestSlot(1)))
         nodes.append(waitall(Requests(0, 2)))
     loop = body(Lap(), *nodes, Lap("time"), *barrier_after(cell.process_sync))
     return Program((Buffer("send", (n - 1) * size), Buffer("recv", n * size)), (Stage(loop),))

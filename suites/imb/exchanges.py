@@ -9,7 +9,7 @@ from __future__ import annotations
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import Benchmark, Cell, Metric, World
 from omb_py.engine.program.dtypes import reduction_dtype
-from omb_py.engine.program.language import Buffer, Lap, Node, Program, Region, Request, Requests, Stage, body
+from omb_py.engine.program.language import Buffer, Lap, Node, Program, Region, Requests, RequestSlot, Stage, body
 from omb_py.suites.imb.messages import OPTIONS, Make, messages, tags
 from omb_py.suites.pt2pt.multi_pair import ALL_PAIRS, pair_of
 from omb_py.suites.pt2pt.two_ranks import REPLY_BYTES, one_way, reply, timed, window_buffer, window_posts
@@ -37,8 +37,8 @@ def _timed(size: int, *nodes: Node, count: int = 1) -> Program:
 def _pingping(world: World, cell: Cell, any_source: bool) -> Program:
     size, peer = message_bytes(cell), 1 - world.rank
     receive = steps.recv_any if any_source else steps.recv
-    out = steps.isend(Region("send", 0, size), peer, cell.dtype, Request(0))
-    return _timed(size, out, receive(Region("recv", 0, size), peer, cell.dtype), steps.wait(Request(0)))
+    out = steps.isend(Region("send", 0, size), peer, cell.dtype, RequestSlot(0))
+    return _timed(size, out, receive(Region("recv", 0, size), peer, cell.dtype), steps.wait(RequestSlot(0)))
 
 
 def pingping(world: World, cell: Cell) -> Program:
@@ -66,8 +66,8 @@ def exchange(world: World, cell: Cell) -> Program:
     first, second = tags((right, left))
     return _timed(
         size,
-        steps.isend(Region("send", 0, size), right, cell.dtype, Request(0), first),
-        steps.isend(Region("send", size, size), left, cell.dtype, Request(1), second),
+        steps.isend(Region("send", 0, size), right, cell.dtype, RequestSlot(0), first),
+        steps.isend(Region("send", size, size), left, cell.dtype, RequestSlot(1), second),
         steps.recv(Region("recv", 0, size), left, cell.dtype, first),
         steps.recv(Region("recv", size, size), right, cell.dtype, second),
         steps.waitall(Requests(0, 2)),

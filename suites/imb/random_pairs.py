@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import Benchmark, Cell, Metric, World
-from omb_py.engine.program.language import Body, Buffer, Lap, Node, Program, Region, Request, Stage
+from omb_py.engine.program.language import Body, Buffer, Lap, Node, Program, Region, RequestSlot, Stage
 from omb_py.suites.imb.messages import Make, messages
 from omb_py.suites.shared import COLLECTIVE_COUNTS, message_bytes
 
@@ -74,8 +74,8 @@ def _receive(cell: Cell, place: int, source: int) -> Node:
 def _both(cell: Cell, places: Mapping[int, int], source: int, target: int) -> tuple[Node, ...]:
     """A message to `target` and one from `source`, as IMB does both: the receive is posted first."""
     size = message_bytes(cell)
-    back = steps.irecv(Region("recv", places[source] * size, size), source, cell.dtype, Request(0))
-    return back, _send(cell, places[target], target), steps.wait(Request(0))
+    back = steps.irecv(Region("recv", places[source] * size, size), source, cell.dtype, RequestSlot(0))
+    return back, _send(cell, places[target], target), steps.wait(RequestSlot(0))
 
 
 def unirandom(world: World, cell: Cell) -> Program:

@@ -10,7 +10,7 @@ from math import prod
 
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import Benchmark, Cell, Metric, RankRule, World
-from omb_py.engine.program.language import Buffer, Lap, Program, Region, Request, Requests, Stage, body
+from omb_py.engine.program.language import Buffer, Lap, Program, Region, Requests, RequestSlot, Stage, body
 from omb_py.grammar.graphs import dims_create
 from omb_py.suites.imb.messages import Make, messages, tags
 from omb_py.suites.shared import COLLECTIVE_COUNTS, message_bytes
@@ -33,11 +33,11 @@ def _stencil(dimensions: int) -> Make:
         ends = list(zip(peers, tags(peers), strict=True))
         posts = [
             *(
-                steps.irecv(Region("recv", j * size, size), peer, cell.dtype, Request(j), tag)
+                steps.irecv(Region("recv", j * size, size), peer, cell.dtype, RequestSlot(j), tag)
                 for j, (peer, tag) in enumerate(ends)
             ),
             *(
-                steps.isend(Region("send", j * size, size), peer, cell.dtype, Request(count + j), tag)
+                steps.isend(Region("send", j * size, size), peer, cell.dtype, RequestSlot(count + j), tag)
                 for j, (peer, tag) in enumerate(ends)
             ),
         ]

@@ -21,8 +21,8 @@ from omb_py.engine.program.language import (
     Program,
     Region,
     Repeat,
-    Request,
     Requests,
+    RequestSlot,
     Step,
     request_count,
 )
@@ -75,7 +75,7 @@ def _of_thread(nodes: Body, thread: int, room: dict[str, int], slots: int) -> Bo
             case Blocks():
                 start = thread * room[operand.buffer]
                 return replace(operand, offsets=tuple(start + offset for offset in operand.offsets))
-            case Request():
+            case RequestSlot():
                 return replace(operand, index=operand.index + thread * slots)
             case Requests():
                 return replace(operand, first=operand.first + thread * slots)

@@ -14,8 +14,8 @@ from omb_py.engine.program.language import (
     Program,
     Region,
     Repeat,
-    Request,
     Requests,
+    RequestSlot,
     Stage,
     body,
 )
@@ -51,7 +51,7 @@ def _program(world: World, cell: Cell, sender: bool, peers: list[int]) -> Progra
     nodes: list[Node] = []
     for j, peer in enumerate(peers):
         region = Region(name, j * (w * stride or size), size, stride)
-        request = Request(j * w, 1)
+        request = RequestSlot(j * w, 1)
         post = isend if sender else irecv
         nodes.append(Repeat(w, (post(region, peer, cell.dtype, request, WINDOW_TAG),)))
     nodes.append(waitall(Requests(0, total)))

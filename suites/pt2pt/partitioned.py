@@ -6,23 +6,23 @@ from dataclasses import replace
 
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import Benchmark, Cell, Sizes, World
-from omb_py.engine.program.language import Buffer, Lap, Node, Program, Region, Request, Result, Stage, body
+from omb_py.engine.program.language import Buffer, Lap, Node, Program, Region, RequestSlot, Result, Stage, body
 from omb_py.suites.collective.forms import OVERLAP
 from omb_py.suites.shared import EXACTLY_TWO, LATENCY_COUNTS, PT2PT_SIZES, partition_bytes
 
-_OUT, _BACK = Request(0), Request(1)
+_OUT, _BACK = RequestSlot(0), RequestSlot(1)
 _HALF = 2
 """An iteration goes there and back, so every column is half of its laps."""
 
 
-def _begin(request: Request, cell: Cell) -> tuple[Node, ...]:
+def _begin(request: RequestSlot, cell: Cell) -> tuple[Node, ...]:
     """Start a direction; the sending side also declares every partition ready."""
     if request == _BACK:
         return (steps.start(_BACK),)
     return (steps.start(_OUT), *(steps.pready(_OUT, part) for part in range(cell.partitions)))
 
 
-def _busy(request: Request, cell: Cell) -> tuple[Node, ...]:
+def _busy(request: RequestSlot, cell: Cell) -> tuple[Node, ...]:
     """Compute as long as a message takes; with `tests` in pieces, each followed by MPI_Test or MPI_Parrived."""
     if not cell.tests:
         return steps.compute(Result("pure", "time", _HALF)), Lap("compute")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import Cell, World
-from omb_py.engine.program.language import Buffer, Node, Program, Region, Repeat, Request, Requests, Stage, body
+from omb_py.engine.program.language import Buffer, Node, Program, Region, Repeat, Requests, RequestSlot, Stage, body
 from omb_py.suites.pt2pt.two_ranks import (
     OPTIONS,
     REPLY_BYTES,
@@ -27,7 +27,7 @@ from omb_py.suites.shared import (
 def latency(world: World, cell: Cell) -> Program:
     """Ping-pong of a persistent send and a persistent receive."""
     size, peer, first = message_bytes(cell), 1 - world.rank, world.rank == 0
-    out, back = Request(0), Request(1)
+    out, back = RequestSlot(0), RequestSlot(1)
     setup = (
         steps.persistent(steps.send(Region("send", 0, size), peer, cell.dtype), out),
         steps.persistent(steps.recv(Region("recv", 0, size), peer, cell.dtype), back),
@@ -42,7 +42,7 @@ def _initialised(direction: str, cell: Cell, peer: int, request: int) -> Repeat:
     """The initialisation of a window of messages; `direction` (``send`` or ``recv``) is also the buffer's name."""
     step = steps.send if direction == "send" else steps.recv
     call = step(slot_of(direction, cell), peer, cell.dtype, WINDOW_TAG)
-    return Repeat(cell.window, (steps.persistent(call, Request(request, 1)),))
+    return Repeat(cell.window, (steps.persistent(call, RequestSlot(request, 1)),))
 
 
 def bw(world: World, cell: Cell) -> Program:
@@ -53,7 +53,7 @@ def bw(world: World, cell: Cell) -> Program:
     stage = Stage(
         body(*timed(sender, *nodes)),
         setup=(_initialised("send" if sender else "recv", cell, peer, 0),),
-        teardown=(Repeat(cell.window, (steps.free(Request(0, 1)),)),),
+        teardown=(Repeat(cell.window, (steps.free(RequestSlot(0, 1)),)),),
     )
     buffers = window_buffer("send", cell, sender), window_buffer("recv", cell, not sender)
     return Program((*buffers, Buffer("ack", REPLY_BYTES)), (stage,))
@@ -72,7 +72,7 @@ def bibw(world: World, cell: Cell) -> Program:
     stage = Stage(
         body(*timed(world.rank == 0, *nodes)),
         setup=(_initialised("recv", cell, peer, 0), _initialised("send", cell, peer, w)),
-        teardown=(Repeat(2 * w, (steps.free(Request(0, 1)),)),),
+        teardown=(Repeat(2 * w, (steps.free(RequestSlot(0, 1)),)),),
     )
     return Program((window_buffer("send", cell), window_buffer("recv", cell)), (stage,))
 

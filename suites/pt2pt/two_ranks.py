@@ -10,8 +10,8 @@ from omb_py.engine.program.language import (
     Program,
     Region,
     Repeat,
-    Request,
     Requests,
+    RequestSlot,
     Stage,
     body,
 )
@@ -82,11 +82,11 @@ def window_posts(cell: Cell, peer: int, outgoing: bool, incoming: bool) -> list[
     posts, requests = [], 0
     if incoming:
         into = slot_of("recv", cell)
-        posts.append(Repeat(cell.window, (irecv(into, peer, cell.dtype, Request(requests, 1), WINDOW_TAG),)))
+        posts.append(Repeat(cell.window, (irecv(into, peer, cell.dtype, RequestSlot(requests, 1), WINDOW_TAG),)))
         requests += cell.window
     if outgoing:
         out = slot_of("send", cell)
-        posts.append(Repeat(cell.window, (isend(out, peer, cell.dtype, Request(requests, 1), WINDOW_TAG),)))
+        posts.append(Repeat(cell.window, (isend(out, peer, cell.dtype, RequestSlot(requests, 1), WINDOW_TAG),)))
     return posts
 
 

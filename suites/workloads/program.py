@@ -20,8 +20,8 @@ from omb_py.engine.program.language import (
     Program,
     Region,
     Repeat,
-    Request,
     Requests,
+    RequestSlot,
     Result,
     Stage,
     Step,
@@ -62,7 +62,7 @@ class PlacedCall:
         """The steps that start the call, with requests from number `first` on."""
         numbers = count(first)
         for post in self.posts:
-            yield post if post.op == _TAKEN else steps.nonblocking(post, Request(next(numbers)))
+            yield post if post.op == _TAKEN else steps.nonblocking(post, RequestSlot(next(numbers)))
 
     def blocking(self) -> tuple[Step, ...]:
         """The steps of the call until it is complete."""

@@ -11,7 +11,7 @@ from omb_py.plugin import (
     Lap,
     Program,
     Region,
-    Request,
+    RequestSlot,
     Stage,
     World,
     body,
@@ -23,9 +23,9 @@ from omb_py.plugin import (
 def ring(world: World, cell: Cell) -> Program:
     """The message of `size` bytes goes one rank further."""
     size, me, n = message_bytes(cell), world.rank, world.size
-    out = steps.isend(Region("send", 0, size), (me + 1) % n, cell.dtype, Request(0))
+    out = steps.isend(Region("send", 0, size), (me + 1) % n, cell.dtype, RequestSlot(0))
     back = steps.recv(Region("recv", 0, size), (me - 1) % n, cell.dtype)
-    loop = body(Lap(), out, back, steps.wait(Request(0)), Lap("time"), steps.barrier())
+    loop = body(Lap(), out, back, steps.wait(RequestSlot(0)), Lap("time"), steps.barrier())
     return Program((Buffer("send", size), Buffer("recv", size)), (Stage(loop),))
 
 

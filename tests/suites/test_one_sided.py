@@ -8,7 +8,7 @@ from omb_py.engine.measuring.measure import measure
 from omb_py.engine.measuring.payload import expectations
 from omb_py.engine.program import rma
 from omb_py.engine.program.benchmark import World
-from omb_py.engine.program.language import Body, Buffer, Lap, Program, Region, Repeat, Request, Window
+from omb_py.engine.program.language import Body, Buffer, Lap, Program, Region, Repeat, RequestSlot, Window
 from omb_py.engine.program.rma import SYNCS, WINDOWS
 from omb_py.engine.program.steps import flip, wait
 from omb_py.errors import EnvironmentProblem
@@ -124,9 +124,9 @@ class TestBandwidth:
 
 
 def test_with_a_request_the_operation_is_waited_on_before_it_is_synchronised() -> None:
-    call = rma.with_request(PUT[1], Request(0))
+    call = rma.with_request(PUT[1], RequestSlot(0))
     assert call.op == "rput"
-    assert body_of("rput_latency", 0)[1:-1] == (call, wait(Request(0)), rma.win_flush(1))
+    assert body_of("rput_latency", 0)[1:-1] == (call, wait(RequestSlot(0)), rma.win_flush(1))
     assert [sync for sync in SYNCS if admits("rget_latency", sync)] == ["flush", "flush_local", "lock", "lock_all"]
 
 

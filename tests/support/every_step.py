@@ -5,9 +5,9 @@ from __future__ import annotations
 import inspect
 
 from omb_py.engine.program import steps
-from omb_py.engine.program.language import Blocks, Region, Request, Requests, Step
+from omb_py.engine.program.language import Blocks, Region, Requests, RequestSlot, Step
 
-A, B, R = Region("a", 0, 8), Region("b", 8, 32), Request(3)
+A, B, R = Region("a", 0, 8), Region("b", 8, 32), RequestSlot(3)
 UNEVEN, SWAPPED = Blocks("a", (4, 8), (0, 4)), Blocks("b", (8, 4), (0, 8))
 EDGES = (1, 1), (1, 0)
 MODIFIERS = {"answered", "base", "in_place", "nonblocking", "persistent", "neighbor"}

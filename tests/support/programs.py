@@ -7,13 +7,13 @@ from dataclasses import replace
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
 from omb_py.engine.program.dtypes import reduction_dtype
-from omb_py.engine.program.language import Buffer, Lap, Program, Region, Request, Result, Stage, body
+from omb_py.engine.program.language import Buffer, Lap, Program, Region, RequestSlot, Result, Stage, body
 from omb_py.suites.registry import BENCHMARKS
 
 
 def iallreduce_program(world: World, cell: Cell) -> Program:
     """OMB's overlap test: the pure call first, then the call with as much computing behind it."""
-    out, back, request = Region("send", 0, cell.size), Region("recv", 0, cell.size), Request(0)
+    out, back, request = Region("send", 0, cell.size), Region("recv", 0, cell.size), RequestSlot(0)
     call = steps.nonblocking(steps.allreduce(out, back, reduction_dtype(cell.dtype), cell.op), request)
     pure = body(Lap(), call, steps.wait(request), Lap("time"), steps.barrier())
     overlap = body(

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
-from omb_py.engine.program.language import Buffer, Lap, Program, Region, Request, Requests, Stage, body
+from omb_py.engine.program.language import Buffer, Lap, Program, Region, Requests, RequestSlot, Stage, body
 from omb_py.suites.registry import find
 from omb_py.suites.shared import TWO_OR_MORE
 
@@ -29,7 +29,7 @@ def _program(world: World, cell: Cell) -> Program:
         nodes = ()
         for number, answer in enumerate(answers):
             taken = steps.recv_next(Region("received", number * SIZE, SIZE), WORKERS, "char", 1)
-            nodes = (*nodes, taken, steps.nonblocking(answer, Request(number)))
+            nodes = (*nodes, taken, steps.nonblocking(answer, RequestSlot(number)))
         nodes = (*nodes, steps.waitall(Requests(0, 2)))
     buffers = Buffer("sent", 2 * SIZE), Buffer("received", 2 * SIZE), Buffer("token", 8)
     return Program(buffers, (Stage(body(Lap(), *nodes, Lap("time"), steps.barrier())),))

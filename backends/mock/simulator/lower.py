@@ -24,8 +24,8 @@ from omb_py.engine.program.language import (
     Node,
     Region,
     Repeat,
-    Request,
     Requests,
+    RequestSlot,
     Result,
     Stamp,
     Step,
@@ -264,7 +264,7 @@ def _operation(step: Step, k: int, number: int, site: Site) -> Op:
                 op.recv = view
     for name in ("request", "requests"):
         match operands.get(name):
-            case Request(index, stride):
+            case RequestSlot(index, stride):
                 op.requests = (index + k * stride,)
             case Requests(first, count):
                 op.requests = tuple(range(first, first + count))

@@ -18,8 +18,8 @@ from omb_py.engine.program.language import (
     Program,
     Region,
     Repeat,
-    Request,
     Requests,
+    RequestSlot,
     Step,
     each_body,
     walk,
@@ -85,7 +85,7 @@ def _slots(node: Node) -> set[int]:
     slots: set[int] = set()
     for step, k in walk((node,)):
         for operand in step.operands.values() if isinstance(step, Step) else ():
-            if isinstance(operand, Request):
+            if isinstance(operand, RequestSlot):
                 slots.add(operand.index + k * operand.stride)
             elif isinstance(operand, Requests):
                 slots |= set(range(operand.first, operand.first + operand.count))

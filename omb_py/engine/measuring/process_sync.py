@@ -23,7 +23,7 @@ from omb_py.engine.program.language import (
     Node,
     Program,
     Region,
-    Request,
+    RequestSlot,
     Stage,
     Stamp,
     Step,
@@ -40,7 +40,7 @@ START: Final = "start of round"
 START_BYTES: Final = 40
 
 
-def dissemination(members: Sequence[int], rank: int, request: Request) -> Body:
+def dissemination(members: Sequence[int], rank: int, request: RequestSlot) -> Body:
     """A barrier of the `members`, ranks of the launch, in ⌈log2 members⌉ rounds; `request` is a slot of its own."""
     nodes: list[Node] = []
     distance, empty = 1, Region(START, 0, 0)
@@ -82,7 +82,7 @@ def synchronised(program: Program, world: World, kind: str, members: Sequence[in
     if kind not in ADDED:
         return program
     if kind == "dissemination":
-        after = dissemination(members or range(world.size), world.rank, Request(request_count(program)))
+        after = dissemination(members or range(world.size), world.rank, RequestSlot(request_count(program)))
         bodies = [tuple((*body, *after) for body in stage.variants) for stage in program.stages]
     else:
         start = common_start(world)

@@ -82,8 +82,8 @@ class Blocks:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """A request slot. In pass k of the innermost repeat it is slot ``index + k * stride``."""
+class RequestSlot:
+    """A slot for an MPI request. In pass k of the innermost repeat it is slot ``index + k * stride``."""
 
     index: int
     stride: int = 0
@@ -113,7 +113,7 @@ class Result:
         return int(results[self.stage, self.lap] / self.share)
 
 
-Operand: TypeAlias = "Region | Blocks | Request | Requests | Result | tuple[int, ...] | int | str"
+Operand: TypeAlias = "Region | Blocks | RequestSlot | Requests | Result | tuple[int, ...] | int | str"
 
 
 Edges: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
@@ -266,7 +266,7 @@ def request_count(program: Program) -> int:
                 if not isinstance(node, Step):
                     continue
                 for operand in node.operands.values():
-                    if isinstance(operand, Request):
+                    if isinstance(operand, RequestSlot):
                         needed = max(needed, operand.index + k * operand.stride + 1)
                     elif isinstance(operand, Requests):
                         needed = max(needed, operand.first + operand.count)
@@ -293,7 +293,7 @@ def templates(stage: Stage) -> dict[int, Step]:
             }
             request = node["request"]
             slot = request.index + k * request.stride
-            steps[slot] = Step(f"i{node.op.removesuffix('_init')}", {**operands, "request": Request(slot)})
+            steps[slot] = Step(f"i{node.op.removesuffix('_init')}", {**operands, "request": RequestSlot(slot)})
     return steps
 
 
@@ -324,10 +324,14 @@ def _both_ways(step: Step) -> tuple[Step, ...]:
     else:
         out, back = {"send": step["send"]}, step["recv"]
     return (
-        Step("isend", {**out, **common, "peer": step["target"], "request": Request(requests.first)}),
-        Step("irecv", {"recv": back, **common, "peer": step["source"], "request": Request(requests.first + 1)}),
+        Step("isend", {**out, **common, "peer": step["target"], "request": RequestSlot(requests.first)}),
+        Step("irecv", {"recv": back, **common, "peer": step["source"], "request": RequestSlot(requests.first + 1)}),
         Step("waitall", {"requests": requests}),
     )
+
+
+_HASHED_NAMES = {RequestSlot: "Request"}
+"""Type -> its name in hashes, where stored rows have another one than that of the class."""
 
 
 def canonical(value: Any) -> Any:
@@ -341,7 +345,7 @@ def canonical(value: Any) -> Any:
         values = {f.name: getattr(value, f.name) for f in fields(value)}
         defaults = {f.name: f.default for f in fields(value) if f.default is not MISSING}
         return {
-            type(value).__name__: {
+            _HASHED_NAMES.get(type(value), type(value).__name__): {
                 name: canonical(item) for name, item in values.items() if name not in defaults or item != defaults[name]
             }
         }

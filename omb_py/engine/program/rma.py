@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from omb_py.engine.program.language import Operand, Region, Request, Step, Window
+from omb_py.engine.program.language import Operand, Region, RequestSlot, Step, Window
 from omb_py.errors import EnvironmentProblem
 
 WINDOWS: Final = {
@@ -64,7 +64,7 @@ def get(recv: Region, place: Region, target: int, dtype: str) -> Step:
     return Step("get", {"recv": recv, "window": place, "peer": target, "dtype": dtype})
 
 
-def with_request(call: Step, request: Request) -> Step:
+def with_request(call: Step, request: RequestSlot) -> Step:
     """The form with a request, of a put or get: ``rput``, ``rget``; waiting completes it at the origin."""
     return Step(f"r{call.op}", {**call.operands, "request": request})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from omb_py.engine.program.benchmark import Cell
-from omb_py.engine.program.language import Blocks, Body, Region, Repeat, Request, Requests, Result, Stage, Step
+from omb_py.engine.program.language import Blocks, Body, Region, Repeat, Requests, RequestSlot, Result, Stage, Step
 from omb_py.engine.program.rma import EXPOSED, OPERATIONS, SYNCHRONISATIONS
 from omb_py.engine.program.steps import base
 
@@ -78,9 +78,9 @@ def _operand(value: object) -> str:
     match value:
         case Region() | Blocks():
             return f"{value.nbytes} B of {value.buffer}"
-        case Request(index, 0):
+        case RequestSlot(index, 0):
             return f"request {index}"
-        case Request(index, stride):
+        case RequestSlot(index, stride):
             return f"request {index}+{stride}k" if stride != 1 else f"request {index}+k"
         case Requests(first, 1):
             return f"request {first}"

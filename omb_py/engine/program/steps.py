@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from omb_py.engine.program.language import Blocks, Operand, Region, Request, Requests, Result, Step
+from omb_py.engine.program.language import Blocks, Operand, Region, Requests, RequestSlot, Result, Step
 
 COLLECTIVES: Final = tuple(
     (
@@ -41,12 +41,12 @@ def recv(buf: Region, source: int, dtype: str, tag: int = 1) -> Step:
     return Step("recv", {"recv": buf, "peer": source, "dtype": dtype, "tag": tag})
 
 
-def isend(buf: Region, to: int, dtype: str, request: Request, tag: int = 1) -> Step:
+def isend(buf: Region, to: int, dtype: str, request: RequestSlot, tag: int = 1) -> Step:
     """Non-blocking send; `request` is complete once the buffer may be reused."""
     return Step("isend", {"send": buf, "peer": to, "dtype": dtype, "tag": tag, "request": request})
 
 
-def irecv(buf: Region, source: int, dtype: str, request: Request, tag: int = 1) -> Step:
+def irecv(buf: Region, source: int, dtype: str, request: RequestSlot, tag: int = 1) -> Step:
     """Non-blocking receive."""
     return Step("irecv", {"recv": buf, "peer": source, "dtype": dtype, "tag": tag, "request": request})
 
@@ -88,7 +88,7 @@ def sendrecv_replace(buf: Region, to: int, source: int, dtype: str, requests: Re
     return Step("sendrecv_replace", {**operands, "dtype": dtype, "tag": tag, "requests": requests})
 
 
-def wait(request: Request) -> Step:
+def wait(request: RequestSlot) -> Step:
     """Wait for one request."""
     return Step("wait", {"request": request})
 
@@ -98,7 +98,7 @@ def waitall(requests: Requests) -> Step:
     return Step("waitall", {"requests": requests})
 
 
-def test(request: Request) -> Step:
+def test(request: RequestSlot) -> Step:
     """Test one request for completion, without waiting."""
     return Step("test", {"request": request})
 
@@ -239,12 +239,12 @@ def answered(receive: Step) -> Step:
     return Step(receive.op, {**receive.operands, "answered": 1})
 
 
-def nonblocking(call: Step, request: Request) -> Step:
+def nonblocking(call: Step, request: RequestSlot) -> Step:
     """The non-blocking form of a collective: ``iallreduce`` of ``allreduce``."""
     return Step(f"i{call.op}", {**call.operands, "request": request})
 
 
-def persistent(call: Step, request: Request) -> Step:
+def persistent(call: Step, request: RequestSlot) -> Step:
     """The initialisation of a persistent operation, for a setup: ``send_init`` of ``send``."""
     return Step(f"{call.op}_init", {**call.operands, "request": request})
 
@@ -259,17 +259,17 @@ def precv(buf: Region, source: int, dtype: str, partitions: int, tag: int = 1) -
     return Step("precv", {"recv": buf, "peer": source, "dtype": dtype, "tag": tag, "partitions": partitions})
 
 
-def pready(request: Request, partition: int) -> Step:
+def pready(request: RequestSlot, partition: int) -> Step:
     """Declare a part of a started partitioned send ready."""
     return Step("pready", {"request": request, "partition": partition})
 
 
-def parrived(request: Request, partition: int) -> Step:
+def parrived(request: RequestSlot, partition: int) -> Step:
     """Ask whether a part of a started partitioned receive is there, without waiting."""
     return Step("parrived", {"request": request, "partition": partition})
 
 
-def start(request: Request) -> Step:
+def start(request: RequestSlot) -> Step:
     """Start a persistent operation."""
     return Step("start", {"request": request})
 
@@ -279,7 +279,7 @@ def startall(requests: Requests) -> Step:
     return Step("startall", {"requests": requests})
 
 
-def free(request: Request) -> Step:
+def free(request: RequestSlot) -> Step:
     """Free a persistent request, in a teardown."""
     return Step("free", {"request": request})
 

@@ -23,7 +23,7 @@ from omb_py.engine.program.language import (
     Lap,
     Region,
     Repeat,
-    Request,
+    RequestSlot,
     Result,
     Stage,
     Stamp,
@@ -58,7 +58,7 @@ Render = Callable[[Step, Names, str], str]
 Where a region turns (:attr:`.Region.turn`) the variable ``c`` holds the number of the copy."""
 
 
-def index_of(request: Request, k: str) -> str:
+def index_of(request: RequestSlot, k: str) -> str:
     """The source of a request's place in the list of slots; `k` as in :data:`Render`."""
     if not k or not request.stride:
         return str(request.index)

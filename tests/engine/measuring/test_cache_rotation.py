@@ -24,7 +24,7 @@ from omb_py.engine.measuring.cache_rotation import (
 from omb_py.engine.native.translate import Arg, Machine
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import Cell, World
-from omb_py.engine.program.language import Buffer, Program, Region, Request, Stage, Step, body, walk
+from omb_py.engine.program.language import Buffer, Program, Region, RequestSlot, Stage, Step, body, walk
 from omb_py.engine.python_loop.loop import compile_stage
 from omb_py.errors import UsageError
 from omb_py.suites.registry import BENCHMARKS, find
@@ -149,8 +149,8 @@ class TestPrograms:
         assert with_cache(find("bcast")).program(World(0, 2), cell) == find("bcast").program(World(0, 2), cell)
 
     def test_what_binds_buffers_before_the_loop_is_refused(self) -> None:
-        setup = (steps.persistent(steps.bcast(Region("b", 0, 8), 0, "char"), Request(0)),)
-        program = Program((Buffer("b", 8),), (Stage(body(steps.start(Request(0))), setup=setup),))
+        setup = (steps.persistent(steps.bcast(Region("b", 0, 8), 0, "char"), RequestSlot(0)),)
+        program = Program((Buffer("b", 8),), (Stage(body(steps.start(RequestSlot(0))), setup=setup),))
         with pytest.raises(UsageError, match="cannot move buffers that bcast_init binds before the loop"):
             rotated(program, MB, 100)
 

@@ -14,9 +14,10 @@ from omb_py.engine.measuring import payload
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.dtypes import DTYPES, FACTORED, OPS_OF, factor
-from omb_py.engine.program.language import Lap, Region, Repeat, Request, Requests, Step
+from omb_py.engine.program.language import Lap, Region, Repeat, Requests, RequestSlot, Step
 from omb_py.suites.registry import find
 
+SLOT = RequestSlot(0)
 ARITHMETIC = [name for name in DTYPES if name != "char"]
 OPERATIONS = {
     "sum": np.add,
@@ -235,8 +236,8 @@ A, B = Region("send", 0, 24), Region("recv", 0, 24)
 
 
 class TestMessages:
-    @pytest.mark.parametrize("post", [steps.send, lambda *a: steps.isend(*a, request=Request(0))])
-    @pytest.mark.parametrize("receive", [steps.recv, lambda *a: steps.irecv(*a, request=Request(0))])
+    @pytest.mark.parametrize("post", [steps.send, lambda *a: steps.isend(*a, request=RequestSlot(0))])
+    @pytest.mark.parametrize("receive", [steps.recv, lambda *a: steps.irecv(*a, request=RequestSlot(0))])
     def test_what_one_sends_the_other_expects(self, post: object, receive: object) -> None:
         out = filled(post(A, 2, "int32"), 0, WORLDS[1], 4)  # type: ignore[operator]
         into = wanted(receive(B, 1, "int32"), 0, WORLDS[2], 4)  # type: ignore[operator]
@@ -280,7 +281,9 @@ class TestCollectives:
             assert wanted(step, 0, world, 2) == {B: expected}
         assert len({block[8 * d : 8 * d + 8] for block in sent for d in range(3)}) == 9
 
-    @pytest.mark.parametrize("make", [steps.allreduce, lambda *a: steps.nonblocking(steps.allreduce(*a), Request(0))])
+    @pytest.mark.parametrize(
+        "make", [steps.allreduce, lambda *a: steps.nonblocking(steps.allreduce(*a), RequestSlot(0))]
+    )
     def test_allreduce_is_the_sum(self, make: object) -> None:
         step = make(A, B, "int32", "sum")  # type: ignore[operator]
         sent = [np.frombuffer(next(iter(filled(step, 0, world, 2).values())), np.int32) for world in WORLDS]
@@ -290,8 +293,8 @@ class TestCollectives:
         "step",
         [
             steps.barrier(),
-            steps.nonblocking(steps.barrier(), Request(0)),
-            steps.wait(Request(0)),
+            steps.nonblocking(steps.barrier(), RequestSlot(0)),
+            steps.wait(RequestSlot(0)),
             steps.waitall(Requests(0, 2)),
             steps.compute(5),
             steps.flip(B),
@@ -303,7 +306,7 @@ class TestCollectives:
 
 class TestExpectations:
     def test_cover_every_pass_of_a_repeat(self) -> None:
-        nodes = (Lap(), Repeat(4, (steps.irecv(Region("recv", 0, 8, 8), 1, "char", Request(0, 1)),)), Lap("time"))
+        nodes = (Lap(), Repeat(4, (steps.irecv(Region("recv", 0, 8, 8), 1, "char", RequestSlot(0, 1)),)), Lap("time"))
         before, after = payload.expectations(nodes, WORLDS[0], 0)
         assert not before and [region.offset for region, _ in after] == [0, 8, 16, 24]
 

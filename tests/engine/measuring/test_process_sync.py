@@ -21,7 +21,7 @@ from omb_py.engine.measuring.process_sync import (
 from omb_py.engine.native.translate import Machine
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import Cell, World
-from omb_py.engine.program.language import Lap, Region, Request, Stage, Step, Until, body, walk
+from omb_py.engine.program.language import Lap, Region, RequestSlot, Stage, Step, Until, body, walk
 from omb_py.engine.python_loop.loop import compile_stage
 from omb_py.suites.registry import find
 from tests.support.machine import table
@@ -31,7 +31,7 @@ MS = 1_000_000
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4, 5, 7, 8, 9, 16, 33, 100])
 def test_after_a_dissemination_everybody_has_heard_of_everybody(ranks: int) -> None:
-    bodies = [dissemination(range(ranks), rank, Request(0)) for rank in range(ranks)]
+    bodies = [dissemination(range(ranks), rank, RequestSlot(0)) for rank in range(ranks)]
     rounds = len(bodies[0]) // 3
     assert rounds == (ranks - 1).bit_length()
     knows = [{rank} for rank in range(ranks)]
@@ -41,7 +41,7 @@ def test_after_a_dissemination_everybody_has_heard_of_everybody(ranks: int) -> N
         for rank in range(ranks):
             source = post[rank]["peer"]  # type: ignore[index]
             assert tell[source]["peer"] == rank and tell[source]["tag"] == post[rank]["tag"]  # type: ignore[index]
-            assert wait[rank] == steps.wait(Request(0))
+            assert wait[rank] == steps.wait(RequestSlot(0))
             heard.append(knows[rank] | knows[source])
         knows = heard
     assert all(len(known) == ranks for known in knows)

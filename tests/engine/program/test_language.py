@@ -18,8 +18,8 @@ from omb_py.engine.program.language import (
     Program,
     Region,
     Repeat,
-    Request,
     Requests,
+    RequestSlot,
     Result,
     Stage,
     Stamp,
@@ -95,12 +95,12 @@ class TestRequestCount:
         ("nodes", "count"),
         [
             ((BARRIER,), 0),
-            ((steps.wait(Request(4)),), 5),
-            ((Repeat(64, (steps.nonblocking(steps.barrier(), Request(0, 1)),)),), 64),
-            ((Repeat(64, (steps.nonblocking(steps.barrier(), Request(64, 1)),)),), 128),
-            ((Repeat(3, (steps.nonblocking(steps.barrier(), Request(1, 2)),)),), 6),
+            ((steps.wait(RequestSlot(4)),), 5),
+            ((Repeat(64, (steps.nonblocking(steps.barrier(), RequestSlot(0, 1)),)),), 64),
+            ((Repeat(64, (steps.nonblocking(steps.barrier(), RequestSlot(64, 1)),)),), 128),
+            ((Repeat(3, (steps.nonblocking(steps.barrier(), RequestSlot(1, 2)),)),), 6),
             ((steps.waitall(Requests(10, 5)),), 15),
-            ((Repeat(0, (steps.wait(Request(9)),)),), 0),
+            ((Repeat(0, (steps.wait(RequestSlot(9)),)),), 0),
         ],
     )
     def test_counts_the_slots_that_are_used(self, nodes: Body, count: int) -> None:
@@ -108,9 +108,9 @@ class TestRequestCount:
 
     def test_looks_at_setup_teardown_and_every_variant(self) -> None:
         stage = Stage(
-            ((steps.wait(Request(0)),), (steps.wait(Request(1)),)),
-            setup=(steps.wait(Request(2)),),
-            teardown=(steps.wait(Request(3)),),
+            ((steps.wait(RequestSlot(0)),), (steps.wait(RequestSlot(1)),)),
+            setup=(steps.wait(RequestSlot(2)),),
+            teardown=(steps.wait(RequestSlot(3)),),
         )
         assert request_count(Program((), (stage, Stage(body())))) == 4
 
@@ -145,7 +145,7 @@ class TestHash:
             Program((Buffer("send", 1),), (Stage(body(BARRIER)),)),
             Program((), (Stage(body(BARRIER)), Stage(body()))),
             Program((), (Stage(((BARRIER,), (BARRIER,))),)),
-            one(steps.nonblocking(steps.barrier(), Request(0))),
+            one(steps.nonblocking(steps.barrier(), RequestSlot(0))),
             one(steps.compute(5)),
             one(steps.compute(Result("main", "time"))),
         ],

@@ -6,7 +6,7 @@ import pytest
 
 from omb_py.engine.native.translate import Call, assemble
 from omb_py.engine.program import rma
-from omb_py.engine.program.language import Region, Repeat, Request, Stage, Step, Window, body
+from omb_py.engine.program.language import Region, Repeat, RequestSlot, Stage, Step, Window, body
 from omb_py.engine.program.step_text import describe
 from omb_py.engine.python_loop.loop import compile_stage
 from omb_py.errors import EnvironmentProblem
@@ -20,7 +20,7 @@ PUT = rma.put(A, W, 1, "char")
     [
         (PUT, "put 8 B into the window of 1"),
         (rma.get(B, W, 1, "char"), "get 8 B from the window of 1"),
-        (rma.with_request(PUT, Request(0)), "rput 8 B into the window of 1"),
+        (rma.with_request(PUT, RequestSlot(0)), "rput 8 B into the window of 1"),
         (rma.accumulate(A, W, 1, "int32", "sum"), "accumulate 8 B sum into the window of 1"),
         (rma.fetch_and_op(A, B, W, 0, "int32", "max"), "fetch_and_op 8 B max into the window of 0"),
         (rma.compare_and_swap(A, A, B, W, 1, "int64"), "compare_and_swap 8 B into the window of 1"),

@@ -6,7 +6,7 @@ import pytest
 
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import Cell
-from omb_py.engine.program.language import Lap, Repeat, Request, Requests, Result, Stage, Step
+from omb_py.engine.program.language import Lap, Repeat, Requests, RequestSlot, Result, Stage, Step
 from omb_py.engine.program.step_text import describe, describe_cell, steps_of
 from tests.support.every_step import TEXTS, A, R, constructors
 
@@ -30,8 +30,8 @@ def test_other_forms_are_said_with_their_request() -> None:
 @pytest.mark.parametrize(
     ("step", "text"),
     [
-        (steps.isend(A, 1, "char", Request(64, 1)), "isend 8 B to 1, request 64+k"),
-        (steps.isend(A, 1, "char", Request(64, 2)), "isend 8 B to 1, request 64+2k"),
+        (steps.isend(A, 1, "char", RequestSlot(64, 1)), "isend 8 B to 1, request 64+k"),
+        (steps.isend(A, 1, "char", RequestSlot(64, 2)), "isend 8 B to 1, request 64+2k"),
         (steps.waitall(Requests(5, 1)), "wait for request 5"),
         (steps.waitall(Requests(5, 0)), "wait for no requests"),
         (steps.compute(17), "compute 17 ns"),

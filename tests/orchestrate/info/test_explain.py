@@ -8,7 +8,7 @@ import pytest
 
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import Cell, World
-from omb_py.engine.program.language import Host, Lap, Program, Region, Repeat, Request, Stage, body
+from omb_py.engine.program.language import Host, Lap, Program, Region, Repeat, RequestSlot, Stage, body
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.orchestrate.info.explain import explain
 from omb_py.suites import BENCHMARKS, find
@@ -90,7 +90,7 @@ def test_programs_too_wide_for_a_terminal_stand_under_each_other() -> None:
 def test_everything_that_a_program_may_hold() -> None:
     """Stages, variants, setup, teardown, nested repeats, several laps; time before an unnamed lap is not counted."""
     part = Region("send", 0, 8)
-    inner = Repeat(2, (steps.isend(part, 1, "char", Request(0)), steps.wait(Request(0))))
+    inner = Repeat(2, (steps.isend(part, 1, "char", RequestSlot(0)), steps.wait(RequestSlot(0))))
 
     def program(world: World, cell: Cell) -> Program:
         first = Stage(

@@ -8,7 +8,7 @@ import pytest
 
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import World
-from omb_py.engine.program.language import Buffer, Lap, Region, Request, Result, Stage, body
+from omb_py.engine.program.language import Buffer, Lap, Region, RequestSlot, Result, Stage, body
 from omb_py.suites.collective.calls import COLLECTIVES
 from omb_py.suites.collective.forms import ROTATE, overlap_columns
 from omb_py.suites.registry import BENCHMARKS
@@ -16,7 +16,7 @@ from tests.support.machines.simulated import cell, measured
 
 CALL = steps.allreduce(Region("send", 0, 16), Region("recv", 0, 16), "int32", "sum")
 BUFFERS = (Buffer("send", 16), Buffer("recv", 16))
-R = Request(0)
+R = RequestSlot(0)
 BARRIER = steps.barrier()
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import World
-from omb_py.engine.program.language import Lap, Region, Request, Requests, Step, started
+from omb_py.engine.program.language import Lap, Region, Requests, RequestSlot, Step, started
 from omb_py.suites.imb.exchanges import BENCHMARKS
 from omb_py.suites.registry import find
 from tests.support.machines.simulated import cell, checked, measured, with_step
@@ -22,15 +22,15 @@ def body_of(name: str, rank: int, ranks: int) -> tuple[object, ...]:
 
 
 def test_ping_ping_sends_before_it_receives() -> None:
-    sends, receives = steps.isend(OUT, 1, "char", Request(0)), steps.recv(IN, 1, "char")
-    assert body_of("pingping", 0, 2) == (Lap(), sends, receives, steps.wait(Request(0)), Lap("time"))
+    sends, receives = steps.isend(OUT, 1, "char", RequestSlot(0)), steps.recv(IN, 1, "char")
+    assert body_of("pingping", 0, 2) == (Lap(), sends, receives, steps.wait(RequestSlot(0)), Lap("time"))
 
 
 @pytest.mark.parametrize(("rank", "left", "right"), [(0, 3, 1), (2, 1, 3), (3, 2, 0)])
 def test_an_exchange_is_with_both_neighbors(rank: int, left: int, right: int) -> None:
     assert body_of("exchange", rank, 4)[1:-1] == (
-        steps.isend(OUT, right, "char", Request(0)),
-        steps.isend(SECOND_OUT, left, "char", Request(1)),
+        steps.isend(OUT, right, "char", RequestSlot(0)),
+        steps.isend(SECOND_OUT, left, "char", RequestSlot(1)),
         steps.recv(IN, left, "char"),
         steps.recv(SECOND_IN, right, "char"),
         steps.waitall(Requests(0, 2)),
@@ -49,7 +49,7 @@ def test_both_ways_in_one_call_stand_for_a_send_and_a_receive(name: str) -> None
     assert isinstance(step, Step)
     out, back, wait = started(step, {})
     assert (out.op, out["peer"], back.op, back["peer"]) == ("isend", 2, "irecv", 0)
-    assert (out["request"], back["request"], wait) == (Request(0), Request(1), steps.waitall(Requests(0, 2)))
+    assert (out["request"], back["request"], wait) == (RequestSlot(0), RequestSlot(1), steps.waitall(Requests(0, 2)))
 
 
 @pytest.mark.parametrize("name", NAMES)

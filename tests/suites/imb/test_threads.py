@@ -6,7 +6,7 @@ import pytest
 
 from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.groups import duplicate_of, duplicates_of
-from omb_py.engine.program.language import Region, Request, Requests, Stage, Step, walk
+from omb_py.engine.program.language import Region, Requests, RequestSlot, Stage, Step, walk
 from omb_py.suites.imb.threads import BENCHMARKS, IN_THREADS
 from omb_py.suites.registry import find
 from tests.support.machines.simulated import cell, measured
@@ -44,7 +44,7 @@ def test_threads_share_no_byte_request_or_communicator(name: str) -> None:
             match operand:
                 case Region(buffer, offset, nbytes):
                     mine |= {(buffer, byte) for byte in range(offset, offset + nbytes)}
-                case Request(index):
+                case RequestSlot(index):
                     mine.add(("request", index))
                 case Requests(first, count):
                     mine |= {("request", number) for number in range(first, first + count)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from omb_py.engine.program.benchmark import World
-from omb_py.engine.program.language import Lap, Region, Repeat, Request, Requests
+from omb_py.engine.program.language import Lap, Region, Repeat, Requests, RequestSlot
 from omb_py.engine.program.steps import irecv, isend, recv, send, waitall
 from omb_py.suites.pt2pt.congestion import by_node
 from omb_py.suites.registry import BENCHMARKS
@@ -28,16 +28,16 @@ def test_nodes_are_in_the_order_of_their_first_ranks() -> None:
 def test_a_rank_of_the_first_node_posts_a_window_for_each_other_node(rank: int, peers: tuple[int, ...]) -> None:
     acks, out, into = ([Region(name, j * n, n) for j in (0, 1)] for name, n in (("ack", 1), ("send", 16), ("recv", 16)))
     replies = tuple(send(acks[j], peer, "char", 101) for j, peer in enumerate(peers))
-    posts = tuple(Repeat(4, (irecv(into[j], p, "char", Request(4 * j, 1), 100),)) for j, p in enumerate(peers))
+    posts = tuple(Repeat(4, (irecv(into[j], p, "char", RequestSlot(4 * j, 1), 100),)) for j, p in enumerate(peers))
     assert body("bw_fan_in", rank) == (*posts, waitall(Requests(0, 8)), *replies)
-    posts = tuple(Repeat(4, (isend(out[j], p, "char", Request(4 * j, 1), 100),)) for j, p in enumerate(peers))
+    posts = tuple(Repeat(4, (isend(out[j], p, "char", RequestSlot(4 * j, 1), 100),)) for j, p in enumerate(peers))
     answers = tuple(recv(acks[j], peer, "char", 101) for j, peer in enumerate(peers))
     assert body("bw_fan_out", rank) == (Lap(), *posts, waitall(Requests(0, 8)), *answers, Lap("time"))
 
 
 @pytest.mark.parametrize(("rank", "peer"), [(1, 0), (2, 0), (4, 3), (5, 3)])
 def test_a_rank_of_another_node_has_one_peer(rank: int, peer: int) -> None:
-    post = Repeat(4, (isend(OUT, peer, "char", Request(0, 1), 100),))
+    post = Repeat(4, (isend(OUT, peer, "char", RequestSlot(0, 1), 100),))
     wait = waitall(Requests(0, 4))
     assert body("bw_fan_in", rank) == (Lap(), post, wait, recv(ACK, peer, "char", 101), Lap("time"))
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from omb_py.engine.program.benchmark import World
-from omb_py.engine.program.language import Lap, Region, Repeat, Request, Requests
+from omb_py.engine.program.language import Lap, Region, Repeat, Requests, RequestSlot
 from omb_py.engine.program.steps import barrier, irecv, isend, recv, send, waitall
 from omb_py.options.measured import VARIED_WINDOWS
-from omb_py.options.request import Request as Wanted
+from omb_py.options.request import Request
 from omb_py.orchestrate.planning.plan import plan
 from omb_py.results.dialects.omb.windows import WINDOWS
 from omb_py.suites.registry import BENCHMARKS
@@ -27,8 +27,8 @@ class TestOnSixRanks:
 
     def test_mbw_mr_is_a_barrier_and_a_window_of_each_pair(self, rank: int, peer: int) -> None:
         (stage,) = BENCHMARKS["mbw_mr"].program(World(rank, 6), cell("mbw_mr", 16, window=8)).stages
-        sends = Repeat(8, (isend(OUT, peer, "char", Request(0, 1), 100),))
-        receives = Repeat(8, (irecv(IN, peer, "char", Request(0, 1), 100),))
+        sends = Repeat(8, (isend(OUT, peer, "char", RequestSlot(0, 1), 100),))
+        receives = Repeat(8, (irecv(IN, peer, "char", RequestSlot(0, 1), 100),))
         wait = waitall(Requests(0, 8))
         if rank < 3:
             wanted = (barrier(), Lap(), sends, wait, recv(ACK, peer, "char", 101), Lap("time"))
@@ -63,7 +63,7 @@ def test_needs_an_even_number_of_ranks_and_times_the_first_half(name: str) -> No
 
 
 def test_a_sweep_over_windows_is_planned_size_by_size() -> None:
-    (launch,) = plan(Wanted("mbw_mr", vary_window=True, sizes="8,16"), 2)
+    (launch,) = plan(Request("mbw_mr", vary_window=True, sizes="8,16"), 2)
     assert VARIED_WINDOWS == WINDOWS == (1, 2, 4, 8, 16, 32, 64, 128)
     assert [(c.size, c.window) for c in launch.cells] == [(size, w) for size in (8, 16) for w in WINDOWS]
     assert all(c.vary_window for c in launch.cells)

@@ -6,15 +6,15 @@ import pytest
 
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import World
-from omb_py.engine.program.language import Lap, Region, Request, Result
+from omb_py.engine.program.language import Lap, Region, RequestSlot, Result
 from omb_py.errors import UsageError
-from omb_py.options.request import Request as Wanted
+from omb_py.options.request import Request
 from omb_py.orchestrate.planning.plan import plan
 from omb_py.suites.registry import BENCHMARKS
 from tests.support.machines.simulated import cell, measured
 
 B = BENCHMARKS["partitioned_latency"]
-OUT, BACK = Request(0), Request(1)
+OUT, BACK = RequestSlot(0), RequestSlot(1)
 
 
 def readies(count: int) -> tuple[steps.Step, ...]:
@@ -69,12 +69,12 @@ def test_only_whole_partitions_travel() -> None:
 
 
 def test_sizes_under_one_element_for_each_partition_are_skipped() -> None:
-    (launch,) = plan(Wanted(B.name, sizes="1:64"), 2)
+    (launch,) = plan(Request(B.name, sizes="1:64"), 2)
     assert [c.size for c in launch.cells] == [8, 16, 32, 64]
-    (launch,) = plan(Wanted(B.name, sizes="1:64", partitions=2, dtypes=("int32",)), 2)
+    (launch,) = plan(Request(B.name, sizes="1:64", partitions=2, dtypes=("int32",)), 2)
     assert [c.size for c in launch.cells] == [8, 16, 32, 64]
     with pytest.raises(UsageError, match=r"no message size of '4:4' holds 8 elements of 1 bytes: write -m 8:8"):
-        plan(Wanted(B.name, sizes="4:4"), 2)
+        plan(Request(B.name, sizes="4:4"), 2)
 
 
 def test_one_wrong_byte_is_found() -> None:

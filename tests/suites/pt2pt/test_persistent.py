@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from omb_py.engine.program.benchmark import World
-from omb_py.engine.program.language import Lap, Program, Region, Repeat, Request, Requests
+from omb_py.engine.program.language import Lap, Program, Region, Repeat, Requests, RequestSlot
 from omb_py.engine.program.steps import free, persistent, recv, send, start, startall, wait, waitall
 from omb_py.suites.registry import BENCHMARKS
 from tests.support.machines.simulated import cell, measured
@@ -20,7 +20,7 @@ def program(name: str, rank: int, **more: object) -> Program:
 @pytest.mark.parametrize("rank", [0, 1])
 def test_latency_starts_and_waits_for_each_direction(rank: int) -> None:
     (stage,) = program("latency_persistent", rank).stages
-    out, back = Request(0), Request(1)
+    out, back = RequestSlot(0), RequestSlot(1)
     assert stage.setup == (persistent(send(OUT, 1 - rank, "char"), out), persistent(recv(IN, 1 - rank, "char"), back))
     assert stage.teardown == (free(out), free(back))
     ping, pong = (start(out), wait(out)), (start(back), wait(back))
@@ -31,8 +31,8 @@ def test_latency_starts_and_waits_for_each_direction(rank: int) -> None:
 def test_bw_starts_a_whole_window_at_once(rank: int) -> None:
     (stage,) = program("bw_persistent", rank).stages
     call = send(OUT, 1, "char", 100) if rank == 0 else recv(IN, 0, "char", 100)
-    assert stage.setup == (Repeat(8, (persistent(call, Request(0, 1)),)),)
-    assert stage.teardown == (Repeat(8, (free(Request(0, 1)),)),)
+    assert stage.setup == (Repeat(8, (persistent(call, RequestSlot(0, 1)),)),)
+    assert stage.teardown == (Repeat(8, (free(RequestSlot(0, 1)),)),)
     window = startall(Requests(0, 8)), waitall(Requests(0, 8))
     timed = (Lap(), *window, recv(ACK, 1, "char", 101), Lap("time"))
     assert stage.variants == (timed if rank == 0 else (*window, send(ACK, 0, "char", 101)),)
@@ -42,7 +42,7 @@ def test_bibw_starts_receives_then_sends_and_waits_for_the_sends_first() -> None
     (stage,) = program("bibw_persistent", 1).stages
     incoming, outgoing = Requests(0, 8), Requests(8, 8)
     assert stage.variants == ((startall(incoming), startall(outgoing), waitall(outgoing), waitall(incoming)),)
-    assert stage.teardown == (Repeat(16, (free(Request(0, 1)),)),)
+    assert stage.teardown == (Repeat(16, (free(RequestSlot(0, 1)),)),)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from omb_py.engine.program.benchmark import World
-from omb_py.engine.program.language import Buffer, Lap, Program, Region, Repeat, Request, Requests
+from omb_py.engine.program.language import Buffer, Lap, Program, Region, Repeat, Requests, RequestSlot
 from omb_py.engine.program.steps import irecv, isend, recv, send, waitall
 from omb_py.suites.registry import BENCHMARKS
 from tests.support.machines.simulated import cell
@@ -41,7 +41,7 @@ class TestBw:
         assert stage.variants == (
             (
                 Lap(),
-                Repeat(64, (isend(OUT, 1, "char", Request(0, 1), 100),)),
+                Repeat(64, (isend(OUT, 1, "char", RequestSlot(0, 1), 100),)),
                 waitall(Requests(0, 64)),
                 recv(ACK, 1, "char", 101),
                 Lap("time"),
@@ -52,7 +52,7 @@ class TestBw:
         (stage,) = program("bw", 1).stages
         assert stage.variants == (
             (
-                Repeat(64, (irecv(IN, 0, "char", Request(0, 1), 100),)),
+                Repeat(64, (irecv(IN, 0, "char", RequestSlot(0, 1), 100),)),
                 waitall(Requests(0, 64)),
                 send(ACK, 0, "char", 101),
             ),
@@ -69,8 +69,8 @@ class TestBibw:
         (stage,) = program("bibw", rank).stages
         peer = 1 - rank
         work = (
-            Repeat(64, (irecv(IN, peer, "char", Request(0, 1), 100),)),
-            Repeat(64, (isend(OUT, peer, "char", Request(64, 1), 100),)),
+            Repeat(64, (irecv(IN, peer, "char", RequestSlot(0, 1), 100),)),
+            Repeat(64, (isend(OUT, peer, "char", RequestSlot(64, 1), 100),)),
             waitall(Requests(64, 64)),
             waitall(Requests(0, 64)),
         )

@@ -15,7 +15,7 @@ from omb_py.engine.measuring.measure import measure
 from omb_py.engine.measuring.validate import checkable
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
-from omb_py.engine.program.language import Buffer, Host, Lap, Program, Region, Request, Result, Stage, body
+from omb_py.engine.program.language import Buffer, Host, Lap, Program, Region, RequestSlot, Result, Stage, body
 from omb_py.engine.session import StepFailed
 from omb_py.suites.registry import BENCHMARKS, find
 from tests.support import served as first_come
@@ -69,8 +69,8 @@ def overlap(session: Any, binding: str) -> Any:
 
     def program(world: World, cell: Cell) -> Program:
         send, recv = Region("send", 0, cell.size), Region("recv", 0, cell.size)
-        start = steps.nonblocking(steps.allreduce(send, recv, cell.dtype, "sum"), Request(0))
-        pure = Stage(body(Lap(), start, steps.wait(Request(0)), Lap("time")), name="pure")
+        start = steps.nonblocking(steps.allreduce(send, recv, cell.dtype, "sum"), RequestSlot(0))
+        pure = Stage(body(Lap(), start, steps.wait(RequestSlot(0)), Lap("time")), name="pure")
         busy = Stage(
             body(
                 Lap(),
@@ -78,7 +78,7 @@ def overlap(session: Any, binding: str) -> Any:
                 Lap("init"),
                 steps.compute(Result("pure", "time")),
                 Lap("compute"),
-                steps.wait(Request(0)),
+                steps.wait(RequestSlot(0)),
                 Lap("wait"),
             ),
             setup=(Host("note", lambda s: seen.append("setup")),),

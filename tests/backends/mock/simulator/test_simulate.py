@@ -23,8 +23,8 @@ from omb_py.engine.program.language import (
     Program,
     Region,
     Repeat,
-    Request,
     Requests,
+    RequestSlot,
     Result,
     Stage,
     Stamp,
@@ -38,7 +38,7 @@ from tests.support import served
 from tests.support.machines.simulated import cell, checked, with_step
 
 MACHINE = "alpha=1us,beta=1ns"
-A8, R0, R1 = Region("a", 0, 8), Request(0), Request(1)
+A8, R0, R1 = Region("a", 0, 8), RequestSlot(0), RequestSlot(1)
 
 
 def load(programs: Mapping[int, Program], text: str = MACHINE, seed: int = 1, size: int = 8) -> MockRunner:
@@ -397,7 +397,7 @@ def test_wrong_operands(step: Step, words: str) -> None:
 
 
 def test_a_repeat_that_runs_out_of_its_buffer() -> None:
-    posts = Repeat(3, (steps.isend(Region("a", 0, 8, 8), 1, "char", Request(0, 1)),))
+    posts = Repeat(3, (steps.isend(Region("a", 0, 8, 8), 1, "char", RequestSlot(0, 1)),))
     with pytest.raises(StepFailed, match="isend: bytes 16 to 24 of a, which has 16"):
         load(bodies((posts,), (), nbytes=16))
 
@@ -446,9 +446,11 @@ def traffic(messages: list[Sent], ranks: int = 4) -> dict[int, Program]:
     for source, destination, nbytes, tag, ns in messages:
         for rank in (destination, source):
             nodes[rank].append(steps.compute(ns))
-        nodes[destination].append(steps.irecv(Region("a", 0, nbytes), source, "char", Request(used[destination]), tag))
+        nodes[destination].append(
+            steps.irecv(Region("a", 0, nbytes), source, "char", RequestSlot(used[destination]), tag)
+        )
         used[destination] += 1
-        nodes[source].append(steps.isend(Region("a", 0, nbytes), destination, "char", Request(used[source]), tag))
+        nodes[source].append(steps.isend(Region("a", 0, nbytes), destination, "char", RequestSlot(used[source]), tag))
         used[source] += 1
     for rank in range(ranks):
         nodes[rank] += [steps.waitall(Requests(0, used[rank])), Lap("time")]

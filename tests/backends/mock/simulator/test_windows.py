@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from omb_py.engine.program import rma
-from omb_py.engine.program.language import Body, Buffer, Lap, Program, Region, Request, Stage, Window, body
+from omb_py.engine.program.language import Body, Buffer, Lap, Program, Region, RequestSlot, Stage, Window, body
 from omb_py.engine.program.steps import wait
 from omb_py.engine.session import StepFailed
 from tests.support.machines.simulated import cell, session
@@ -69,9 +69,9 @@ def test_a_swap_depends_on_what_is_found(compare: Region, window: list[int]) -> 
 
 
 def test_a_request_waits_and_the_window_is_synchronised_apart() -> None:
-    rput = rma.with_request(rma.put(A, W, 1, "char"), Request(0))
-    assert run((rput, wait(Request(0))))[1] == 1008
-    assert run((rput, wait(Request(0)), rma.win_flush(1)))[0]["window 1"] == [1]
+    rput = rma.with_request(rma.put(A, W, 1, "char"), RequestSlot(0))
+    assert run((rput, wait(RequestSlot(0))))[1] == 1008
+    assert run((rput, wait(RequestSlot(0)), rma.win_flush(1)))[0]["window 1"] == [1]
 
 
 def test_a_fence_waits_for_everybody() -> None:
