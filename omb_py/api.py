@@ -34,8 +34,8 @@ from omb_py.errors import NEGATIVE, OK, UsageError
 from omb_py.options.request import DEFAULT_STORE, DEFAULT_TIMEOUT_S, SILENT, Request
 
 if TYPE_CHECKING:
-    from omb_py.results.compare.judge import Judged, Rules
-    from omb_py.results.compare.report import Report
+    from omb_py.results.compare.judge import CompareRules, JudgedCell
+    from omb_py.results.compare.report import CompareReport
 
 _NO_TAGS: Mapping[str, str] = MappingProxyType({})
 
@@ -183,7 +183,9 @@ def compare(
     return Comparison(_cells(report), headline(report), exit_code(report, strict), report.run_id)
 
 
-def _measured(base: Side, new: Side, rules: Rules, launches: int, store: Path, seed: int | None) -> Report:
+def _measured(
+    base: Side, new: Side, rules: CompareRules, launches: int, store: Path, seed: int | None
+) -> CompareReport:
     from omb_py.orchestrate.compare.session import SideRun, compare
     from omb_py.orchestrate.compare.side_environments import spec_of, where_of
     from omb_py.orchestrate.planning.plan import check
@@ -202,10 +204,10 @@ def _measured(base: Side, new: Side, rules: Rules, launches: int, store: Path, s
     return report
 
 
-def _cells(report: Report) -> tuple[CellVerdict, ...]:
+def _cells(report: CompareReport) -> tuple[CellVerdict, ...]:
     from omb_py.results.compare.report import overall
 
-    def verdict(judged: Judged, name: str) -> CellVerdict:
+    def verdict(judged: JudgedCell, name: str) -> CellVerdict:
         answer = judged.answers.get("median")
         if answer is None:
             return CellVerdict(name, overall(judged))
@@ -340,7 +342,7 @@ def guidelines(
     """
     from omb_py.orchestrate.checks.guidelines import DEFAULT_SIZES, check_guidelines
     from omb_py.results.checks.guideline_report import exit_code, headline
-    from omb_py.results.checks.guidelines import Rules
+    from omb_py.results.checks.guidelines import GuidelineRules
 
     request = Request(
         "allreduce",
@@ -362,7 +364,7 @@ def guidelines(
         quiet=quiet,
         settings={"mock": mock},
     )
-    rules = Rules(alpha, delta, rounds)
+    rules = GuidelineRules(alpha, delta, rounds)
     report = check_guidelines(request, [word.lower() for word in which], rules, launches, within)
     verdicts = tuple(
         GuidelineVerdict(j.pair.name, j.pair.size_bytes, j.verdict, j.left_us, j.right_us, j.ratio, j.low, j.high)
@@ -417,7 +419,7 @@ def links(
         UsageError: there are too few ranks, or numbers contradict each other.
         EnvironmentProblem: hosts did not answer, or a rank was lost.
     """
-    from omb_py.orchestrate.checks.links import Design, placed, sweep
+    from omb_py.orchestrate.checks.links import SweepDesign, placed, sweep
 
     request = Request(
         "latency",
@@ -437,7 +439,7 @@ def links(
         quiet=quiet,
         settings={"mock": mock},
     )
-    design = Design(small, large, iterations, windows, window, passes, launches, rounds)
+    design = SweepDesign(small, large, iterations, windows, window, passes, launches, rounds)
     result = sweep(placed(request, per_node, os.environ), design)
     verdicts = tuple(
         LinkVerdict(suspect.kind, result.name(suspect), suspect.metric, result.state(suspect), suspect.slower)

@@ -13,8 +13,8 @@ from omb_py.dashboards.figures import curves, stragglers
 from omb_py.dashboards.report.html_page import Section, document
 from omb_py.dashboards.views.overview import environment
 from omb_py.printing.writers.html import label_text
-from omb_py.results.accept.judge import Verdict
-from omb_py.results.accept.report import HEADS, Verdicts, document_of, headline, launch_text, margin, number, row
+from omb_py.results.accept.judge import CaseVerdict
+from omb_py.results.accept.report import HEADS, AcceptReport, document_of, headline, launch_text, margin, number, row
 from omb_py.results.checks.guidelines import FAMILY
 from omb_py.results.compare.false_alarm_rate import site_rate
 from omb_py.results.document import TextTable
@@ -48,7 +48,7 @@ METHOD = (
 )
 
 
-def acceptance_page(acceptance: Verdicts) -> str:
+def acceptance_page(acceptance: AcceptReport) -> str:
     """Write the acceptance report as one HTML file.
 
     Raises:
@@ -62,7 +62,7 @@ def acceptance_page(acceptance: Verdicts) -> str:
     return document(headline(acceptance), below, sections(acceptance, frame, store), kind="acceptance")
 
 
-def sections(acceptance: Verdicts, frame: pd.DataFrame, store: Path) -> list[Section]:
+def sections(acceptance: AcceptReport, frame: pd.DataFrame, store: Path) -> list[Section]:
     """Make the parts in the order in which an acceptance is read.
 
     Args:
@@ -115,7 +115,7 @@ def sections(acceptance: Verdicts, frame: pd.DataFrame, store: Path) -> list[Sec
 _LATER = ("guideline", "lower bound", "drift", "interference")
 
 
-def board(acceptance: Verdicts) -> View:
+def board(acceptance: AcceptReport) -> View:
     """Draw measured over bound with its interval, one line a verdict, the worst first; the table has all verdicts."""
     ranked = sorted(acceptance.verdicts, key=lambda verdict: WORDS.index(verdict.word))
     drawn = [verdict for verdict in ranked if margin(verdict) is not None][:MOST_DRAWN]
@@ -168,7 +168,7 @@ def shortened(name: str, head: int = 9, tail: int = 16) -> str:
     return name if len(name) <= head + 1 + tail else f"{name[:head]}…{name[-tail:]}"
 
 
-def _board_notes(acceptance: Verdicts, drawn: Sequence[Verdict]) -> tuple[str, ...]:
+def _board_notes(acceptance: AcceptReport, drawn: Sequence[CaseVerdict]) -> tuple[str, ...]:
     notes = [
         "Left of 1 is good for what has an upper bound, right of 1 for what has a lower one (bandwidth, efficiency)."
     ]
@@ -177,7 +177,7 @@ def _board_notes(acceptance: Verdicts, drawn: Sequence[Verdict]) -> tuple[str, .
     return tuple(notes)
 
 
-def _points(verdicts: Sequence[Verdict], word: str) -> dict[str, Any]:
+def _points(verdicts: Sequence[CaseVerdict], word: str) -> dict[str, Any]:
     values = [1 + (margin(verdict) or 0.0) for verdict in verdicts]
     ends = [[_over(verdict, end) for verdict in verdicts] for end in ("low", "high")]
     bars = {
@@ -201,12 +201,12 @@ def _points(verdicts: Sequence[Verdict], word: str) -> dict[str, Any]:
     }
 
 
-def _over(verdict: Verdict, end: str) -> float | None:
+def _over(verdict: CaseVerdict, end: str) -> float | None:
     value = theme.finite(getattr(verdict, end))
     return None if value is None or not verdict.limit else value / verdict.limit
 
 
-def _verdict_table(ranked: Sequence[Verdict]) -> dict[str, Any]:
+def _verdict_table(ranked: Sequence[CaseVerdict]) -> dict[str, Any]:
     rows = []
     for verdict in ranked:
         far = margin(verdict)
@@ -215,23 +215,23 @@ def _verdict_table(ranked: Sequence[Verdict]) -> dict[str, Any]:
     return table((*HEADS, "from the bound", "asked by", "text"), rows)
 
 
-def _some(kind: str, verdicts: Sequence[Verdict]) -> list[View]:
+def _some(kind: str, verdicts: Sequence[CaseVerdict]) -> list[View]:
     if not verdicts:
         return []
     bad = sum(verdict.word == "FAIL" for verdict in verdicts)
     return [View(kind, f"{bad} of {plural(len(verdicts), 'verdict')} failed", "", None, **_verdict_table(verdicts))]
 
 
-def _asked(verdicts: Sequence[Verdict], kind: str) -> str:
+def _asked(verdicts: Sequence[CaseVerdict], kind: str) -> str:
     return "" if verdicts else f"The suite has no criterion of the kind {kind}."
 
 
-def _pairs_text(acceptance: Verdicts) -> str:
+def _pairs_text(acceptance: AcceptReport) -> str:
     where = f" --hosts {','.join(acceptance.hosts)}" if len(acceptance.hosts) > 1 else ""
     return f"Every pair of nodes is measured by omb-py links{where}; this run has none. Late ranks stand below."
 
 
-def _signatures(acceptance: Verdicts) -> TextTable:
+def _signatures(acceptance: AcceptReport) -> TextTable:
     facts = [
         ("system", ", ".join(acceptance.hosts)),
         ("libraries", ", ".join(acceptance.libraries)),
@@ -253,7 +253,7 @@ def _who() -> str:
         return ""
 
 
-def _configuration(acceptance: Verdicts, store: Path) -> list[View]:
+def _configuration(acceptance: AcceptReport, store: Path) -> list[View]:
     look = provenance_of(store)
     sides: dict[str, Any] = {}
     for path, _ in acceptance.files:
@@ -276,7 +276,7 @@ def _configuration(acceptance: Verdicts, store: Path) -> list[View]:
     return [*views, environment(sides)] if len(sides) > 1 else views
 
 
-def _rows(acceptance: Verdicts, store: Path) -> pd.DataFrame:
+def _rows(acceptance: AcceptReport, store: Path) -> pd.DataFrame:
     columns = [*series.NEEDED, "rank_mean_us", "slowest_rank_share", "hosts"]
     frame = load(store, columns=columns, on_skip=lambda path, why: None, run_id=acceptance.run_id)
     phases = frame["tags"].map(lambda tags: dict(tags or {}).get(PHASE) if tags is not None else None)
@@ -304,7 +304,7 @@ def _late(frame: pd.DataFrame) -> list[View]:
     return [view for view in views if view is not None][:MOST_LATE]
 
 
-def _checks(acceptance: Verdicts) -> list[View]:
+def _checks(acceptance: AcceptReport) -> list[View]:
     if not acceptance.checked:
         return []
     bad = sum(check.word == "FAIL" for check in acceptance.checked)
@@ -313,13 +313,13 @@ def _checks(acceptance: Verdicts) -> list[View]:
     return [View("correctness", title, "", None, **table(("benchmark", "verdict", "note"), rows))]
 
 
-def _incidents_text(acceptance: Verdicts) -> str:
+def _incidents_text(acceptance: AcceptReport) -> str:
     retested = sum(len(verdict.rounds) > 1 for verdict in acceptance.verdicts)
     counts = f"{plural(len(acceptance.incidents), 'incident')}; {plural(retested, 'verdict')} took more than one round"
     return f"{counts}. None is hidden."
 
 
-def _incidents(acceptance: Verdicts) -> View:
+def _incidents(acceptance: AcceptReport) -> View:
     rows = [
         ("failed" if incident.failed else "skipped", incident.what, incident.reason)
         for incident in acceptance.incidents
@@ -328,7 +328,7 @@ def _incidents(acceptance: Verdicts) -> View:
     return View("incidents", plural(len(rows), "incident"), "", None, **table(("kind", "what", "reason"), rows))
 
 
-def _launches(acceptance: Verdicts) -> View:
+def _launches(acceptance: AcceptReport) -> View:
     """List every launch of every verdict in order, with the verdict after each round."""
     rows = []
     for verdict in acceptance.verdicts:
@@ -341,7 +341,7 @@ def _launches(acceptance: Verdicts) -> View:
     return View("launches", f"all {plural(len(rows), 'number')}, retests too", "", None, **table(heads, rows))
 
 
-def _files(acceptance: Verdicts) -> View:
+def _files(acceptance: AcceptReport) -> View:
     return View(
         "files", plural(len(acceptance.files), "file"), "", None, **table(("file", "SHA-256"), acceptance.files)
     )

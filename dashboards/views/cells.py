@@ -14,8 +14,7 @@ from omb_py.dashboards.base.series import Line
 from omb_py.dashboards.figures.stragglers import LateNode, late_nodes
 from omb_py.dashboards.views import fits
 from omb_py.dashboards.views.fits import MESSAGES, rows_of
-from omb_py.results.analysis.cost_model import message_of
-from omb_py.results.analysis.lower_bounds import lower_bound_us
+from omb_py.results.analysis.cost_model import lower_bound_us, message_of
 from omb_py.results.analysis.series import WHO
 from omb_py.results.checks.guidelines import FAMILY as GUIDELINES
 from omb_py.results.checks.pair_sweeps import MARKS

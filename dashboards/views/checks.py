@@ -15,9 +15,8 @@ from omb_py.dashboards.views.cells import Cells, split_links
 from omb_py.dashboards.views.overview import gpu_paths, unknown_paths
 from omb_py.results.checks.guideline_report import headline, measured_text, report_of
 from omb_py.results.checks.guideline_report import records as cells_of
-from omb_py.results.checks.guidelines import Rules
-from omb_py.results.checks.links_report import document_of, matrix, subjects
-from omb_py.results.checks.pair_sweeps import COLUMNS, Sweep, sweep_of
+from omb_py.results.checks.guidelines import GuidelineRules
+from omb_py.results.checks.pair_sweeps import COLUMNS, PairSweep, document_of, matrix, subjects, sweep_of
 from omb_py.results.store.paths import pass_over
 from omb_py.results.store.read import load
 
@@ -27,7 +26,7 @@ MOST_ENVIRONMENTS = 8
 """Environments whose newest launch is asked."""
 
 
-def sweep_view(sweep: Sweep) -> View:
+def sweep_view(sweep: PairSweep) -> View:
     """The matrix of a sweep, with the nodes and links that are slow as its title."""
     document = document_of(sweep)
     states = {subject["name"]: subject["state"] for subject in subjects(sweep)}
@@ -97,7 +96,7 @@ def guidelines(cells: Cells) -> Iterator[Shown]:
 
     for _, part in cells.guideline_rows().groupby(_BY, dropna=False, sort=True, observed=True):
         rows = [{str(name): value for name, value in row._asdict().items()} for row in records(part)]
-        report = report_of(rows, Rules())
+        report = report_of(rows, GuidelineRules())
         if report.judged:
             matrix = guideline_view(pd.DataFrame(cells_of(report)), report.rules.delta)
             what = measured_text(report)

@@ -13,8 +13,8 @@ from omb_py.dashboards.figures.launches import history as history_view
 from omb_py.dashboards.figures.models import model as model_view
 from omb_py.errors import UsageError
 from omb_py.printing.history_text import environment_lines, heading
-from omb_py.results.analysis.cost_model import Model, models
-from omb_py.results.analysis.history import History, Step, enough, history
+from omb_py.results.analysis.cost_model import CostModel, models
+from omb_py.results.analysis.history import History, LevelStep, enough, history
 from omb_py.results.analysis.series import WHO, Series
 from omb_py.results.analysis.series import series as histories_of
 from omb_py.results.compare.report import percent
@@ -209,7 +209,7 @@ def _rows_of(frame: pd.DataFrame, one_series: Series) -> pd.DataFrame:
     return frame[frame["launch_id"].isin([point.launch_id for point in one_series.points])]
 
 
-def _factor(step: Step) -> float:
+def _factor(step: LevelStep) -> float:
     return max(step.ratio, 1 / step.ratio)
 
 
@@ -278,7 +278,7 @@ def _name(facts: Mapping[str, Any], sizes: Sequence[int | None] = ()) -> str:
     return heading({**facts, "backend": None} if facts.get("library") else facts, sizes)
 
 
-def _fit(curve: Model) -> View:
+def _fit(curve: CostModel) -> View:
     import pandas as pd
 
     measured = pd.DataFrame(

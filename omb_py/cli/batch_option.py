@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from omb_py.cli.help import RAW, Page, tool_option
-from omb_py.cli.param_types import Parsed, whole, word
+from omb_py.cli.param_types import ParsedType, whole, word
 from omb_py.errors import UsageError
 from omb_py.orchestrate.launching.batch_job import SCHEDULERS, Batch, code_of, script_of, submit
 
@@ -64,14 +64,14 @@ def _options() -> list[click.Option]:
             _HEADING,
             "--subset NODES",
             "A job on these nodes, as node[1-4]. Repeat it. (default: any)",
-            Parsed("nodes", _nodes),
+            ParsedType("nodes", _nodes),
             multiple=True,
         ),
         tool_option(
             _HEADING,
             "--submit-args TEXT",
             "Words for sbatch, as one text: '--partition=gpu --time=30'. (default: none)",
-            Parsed("text", _shell_words),
+            ParsedType("text", _shell_words),
         ),
     ]
 

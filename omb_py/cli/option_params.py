@@ -10,7 +10,7 @@ import click
 
 from omb_py.backends.registry import capabilities_of
 from omb_py.cli.help import GluedOption, Grouped, debug_option, tool_option
-from omb_py.cli.param_types import Parsed, whole
+from omb_py.cli.param_types import ParsedType, whole
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.options.option import Defaults, Option, render
 from omb_py.options.request import DEFAULT_RANKS
@@ -52,7 +52,7 @@ def _rendered(option: Option, defaults: Defaults, hidden: bool = False) -> Group
     choices = option.offers(defaults) if option.offers else option.reader.choices
     common |= {
         "metavar": option.metavar,
-        "type": Parsed(option.reader.what, option.reader.parse, choices),
+        "type": ParsedType(option.reader.what, option.reader.parse, choices),
         "multiple": option.repeats,
         "envvar": option.envvar or None,
     }

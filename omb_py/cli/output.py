@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from omb_py.cli.help import tool_option
-from omb_py.cli.param_types import Parsed, word
+from omb_py.cli.param_types import ParsedType, word
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.printing.whole_file import write_whole
 
@@ -47,7 +47,7 @@ def report_options(
             "Output",
             "-o --output FILE",
             f"Write {files}. Repeat it. (default: none)",
-            Parsed("file", output_path),
+            ParsedType("file", output_path),
             multiple=True,
         ),
     ]

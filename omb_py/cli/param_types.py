@@ -17,7 +17,7 @@ else:
     _Type = click.ParamType  # older versions of click know no type argument
 
 
-class Parsed(_Type):
+class ParsedType(_Type):
     """A value made by a function that raises UsageError."""
 
     def __init__(self, name: str, parse: Callable[[str], Any], choices: Sequence[str] = ()) -> None:
@@ -36,20 +36,20 @@ class Parsed(_Type):
         return [CompletionItem(head + comma + word) for word in self.choices if word.startswith(tail)]
 
 
-def _parsed(reader: Reader) -> Parsed:
-    return Parsed(reader.what, reader.parse, reader.choices)
+def _parsed(reader: Reader) -> ParsedType:
+    return ParsedType(reader.what, reader.parse, reader.choices)
 
 
-def word(what: str, choices: Sequence[str], strict: bool = True) -> Parsed:
+def word(what: str, choices: Sequence[str], strict: bool = True) -> ParsedType:
     """One of `choices`; not `strict` leaves the check, and its message, to the planner."""
     return _parsed(readers.word(what, choices, strict))
 
 
-def comma_list(what: str, choices: Sequence[str] = (), keep_case: bool = False) -> Parsed:
+def comma_list(what: str, choices: Sequence[str] = (), keep_case: bool = False) -> ParsedType:
     """Words separated by commas, as a tuple; empty places are refused."""
     return _parsed(readers.comma_list(what, choices, keep_case))
 
 
-def whole(what: str, smallest: int) -> Parsed:
+def whole(what: str, smallest: int) -> ParsedType:
     """A whole number of at least `smallest`."""
     return _parsed(readers.whole(what, smallest))

@@ -14,7 +14,7 @@ from omb_py.grammar.values import one_size
 from omb_py.options.option import Option, is_given
 from omb_py.options.request import Request
 from omb_py.options.table import TABLE, options_of
-from omb_py.orchestrate.suites.option_values import Key, Values
+from omb_py.orchestrate.suites.option_values import OptionKey, Values
 
 RUN_WIDE = frozenset(option.long for option in TABLE if option.scope == "run")
 """Options that hold for a whole run: a suite may give them once, in its defaults."""
@@ -27,7 +27,7 @@ RANKS = "ranks"
 class CommandLine:
     """The :class:`omb_py.orchestrate.suites.option_values.Vocabulary` of this version's commands."""
 
-    def keys(self, benchmark: Benchmark) -> Mapping[str, Key]:
+    def keys(self, benchmark: Benchmark) -> Mapping[str, OptionKey]:
         """The options of a benchmark by long name."""
         return _keys(benchmark)
 
@@ -49,15 +49,15 @@ def given(ctx: click.Context) -> dict[str, Any]:
 
 
 @cache
-def _keys(benchmark: Benchmark) -> Mapping[str, Key]:
+def _keys(benchmark: Benchmark) -> Mapping[str, OptionKey]:
     options = (option for option in options_of(benchmark) if option.name not in (RANKS, "debug"))
     return {option.long: _key(option, benchmark) for option in options}
 
 
-def _key(option: Option, benchmark: Benchmark) -> Key:
+def _key(option: Option, benchmark: Benchmark) -> OptionKey:
     if option.reader is None:
-        return Key(option.long, str, option.scope, option.takes(benchmark), bare=True, text=False)
+        return OptionKey(option.long, str, option.scope, option.takes(benchmark), bare=True, text=False)
     bare = option.reader.parse(option.bare) if option.bare else None
     fits = option.takes(benchmark)
     parse = one_size if option.name == "sizes" else option.reader.parse
-    return Key(option.long, parse, option.scope, fits, bare=bare, repeats=option.repeats)
+    return OptionKey(option.long, parse, option.scope, fits, bare=bare, repeats=option.repeats)

@@ -9,9 +9,8 @@ from rich.console import Group
 from rich.text import Text
 
 from omb_py.printing.writers.terminal import rich_table
-from omb_py.results.analysis.history import History, Level, Step
-from omb_py.results.analysis.series import SIDE, Series
-from omb_py.results.analysis.units import PLURALS
+from omb_py.results.analysis.history import History, Level, LevelStep
+from omb_py.results.analysis.series import PLURALS, SIDE, Series
 from omb_py.results.document import TextTable
 from omb_py.results.units import size_text
 
@@ -58,7 +57,7 @@ def environment_lines(history: History) -> list[str]:
     return lines
 
 
-def _cells(level: Level, step: Step | None, units: bool) -> list[str]:
+def _cells(level: Level, step: LevelStep | None, units: bool) -> list[str]:
     versions = level.versions[0] if len(level.versions) == 1 else f"{level.versions[0]} … {level.versions[-1]}"
     change = ["", ""] if step is None else [_percent(step.ratio), f"{step.p:.3f}"]
     return [

@@ -8,12 +8,12 @@ from rich.text import Text
 
 from omb_py.printing.history_text import heading
 from omb_py.printing.writers.terminal import rich_table
-from omb_py.results.analysis.cost_model import OFFLOAD, Cell, Model, Scaled
+from omb_py.results.analysis.cost_model import OFFLOAD, CostModel, ModelCell, ScaledTimes
 from omb_py.results.document import TextTable
 from omb_py.results.units import size_text
 
 
-def segments_table(model: Model) -> Group:
+def segments_table(model: CostModel) -> Group:
     """Make a table of a model's segments, one line each."""
     name = heading(model.facts, [cell.size_bytes for cell in model.cells])
     rows = [
@@ -30,7 +30,7 @@ def segments_table(model: Model) -> Group:
     return Group(Text(f"{name} · T = alpha + beta · size, mean error {100 * model.curve.error:.1f} %"), table)
 
 
-def cells_table(model: Model) -> Table:
+def cells_table(model: CostModel) -> Table:
     """Make a table of a model's sizes, one line each."""
     rows = [
         (
@@ -46,7 +46,7 @@ def cells_table(model: Model) -> Table:
     return rich_table(TextTable(("size", "launches", "measured µs", "fitted µs", "bound µs", "efficiency"), rows))
 
 
-def scaled_table(predictions: Scaled, ranks: int) -> Group:
+def scaled_table(predictions: ScaledTimes, ranks: int) -> Group:
     """Make a table of the times predicted at a number of ranks, one line a size."""
     measured = ", ".join(map(str, predictions.measured))
     name = heading(predictions.facts, tuple(predictions.sizes))
@@ -58,7 +58,7 @@ def scaled_table(predictions: Scaled, ranks: int) -> Group:
     return Group(Text(f"{name} · predicted at {ranks} ranks from {measured}"), table)
 
 
-def _efficiency(cell: Cell) -> str:
+def _efficiency(cell: ModelCell) -> str:
     if cell.efficiency is None:
         return "-"
     return f"{100 * cell.efficiency:.0f} %" + (" offload" if cell.efficiency >= OFFLOAD else "")

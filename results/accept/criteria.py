@@ -19,7 +19,7 @@ OPTIONS = "options"
 
 
 @dataclass(frozen=True, slots=True)
-class Metric:
+class CriterionMetric:
     """A number that is read from a row."""
 
     name: str
@@ -53,18 +53,20 @@ def _stolen(row: Row) -> float | None:
     return None if not mean or not least else 100 * (mean / least - 1)
 
 
-METRICS: Mapping[str, Metric] = {
+METRICS: Mapping[str, CriterionMetric] = {
     m.name: m
     for m in (
-        Metric("median", "time", "less", _column("median_us"), "median of the launch's samples (maximum over ranks)"),
-        Metric("mean", "time", "less", _column("mean_us"), "mean of them"),
-        Metric("p99", "time", "less", _column("p99_us"), "99th percentile; needs 100 samples", True),
-        Metric("p999", "time", "less", _column("p999_us"), "99.9th percentile; needs 1000 samples", True),
-        Metric("bandwidth", "rate", "more", _printed, "what a bandwidth benchmark prints"),
-        Metric("algbw", "rate", "more", _column("algbw_gbps", 1e3), "algorithm bandwidth"),
-        Metric("busbw", "rate", "more", _column("busbw_gbps", 1e3), "bus bandwidth"),
-        Metric("overlap", "share", "more", _overlap, "overlap of a non-blocking collective"),
-        Metric(
+        CriterionMetric(
+            "median", "time", "less", _column("median_us"), "median of the launch's samples (maximum over ranks)"
+        ),
+        CriterionMetric("mean", "time", "less", _column("mean_us"), "mean of them"),
+        CriterionMetric("p99", "time", "less", _column("p99_us"), "99th percentile; needs 100 samples", True),
+        CriterionMetric("p999", "time", "less", _column("p999_us"), "99.9th percentile; needs 1000 samples", True),
+        CriterionMetric("bandwidth", "rate", "more", _printed, "what a bandwidth benchmark prints"),
+        CriterionMetric("algbw", "rate", "more", _column("algbw_gbps", 1e3), "algorithm bandwidth"),
+        CriterionMetric("busbw", "rate", "more", _column("busbw_gbps", 1e3), "bus bandwidth"),
+        CriterionMetric("overlap", "share", "more", _overlap, "overlap of a non-blocking collective"),
+        CriterionMetric(
             "stolen",
             "share",
             "less",

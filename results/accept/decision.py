@@ -19,7 +19,7 @@ from omb_py.results.statistics.order_statistics import (
     launches_to_decide,
     share_bound,
 )
-from omb_py.results.statistics.sequential import Decision, Rule, Word
+from omb_py.results.statistics.sequential import AcceptRule, Decision, Word
 from omb_py.results.statistics.sequential import decide as decide_by_mean
 from omb_py.results.statistics.t_test import Estimate
 from omb_py.results.units import counted, share_text
@@ -31,7 +31,7 @@ MOST_FOR_MEAN = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class BoundAnswer:
     """A decision with the numbers that led to it."""
 
     decision: Decision
@@ -46,7 +46,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Launches:
+class LaunchBound:
     """A bound on the median of launches."""
 
     costs: tuple[float, ...]
@@ -59,7 +59,7 @@ class Launches:
     two_sided: int = 0
     """Bounds of the report that have launches on either side (:attr:`has_two_sides`)."""
 
-    def answer(self, rule: Rule, questions: int, looks: tuple[int, ...]) -> Answer:
+    def answer(self, rule: AcceptRule, questions: int, looks: tuple[int, ...]) -> BoundAnswer:
         """Judge the bound.
 
         PASS when so few launches are beyond the limit that their median is within it, whatever their distribution. FAIL
@@ -99,9 +99,9 @@ class Launches:
             "FAIL": f"median beyond the bound, {sure}; {count}",
         }.get(word, count)
         decision = Decision(word, optimistic, pessimistic)
-        return Answer(decision, order_statistics.median(self.costs), evidence, beyond, share)
+        return BoundAnswer(decision, order_statistics.median(self.costs), evidence, beyond, share)
 
-    def missing(self, rule: Rule, questions: int) -> str:
+    def missing(self, rule: AcceptRule, questions: int) -> str:
         """Say how many launches would decide, if the same share of them were beyond the limit."""
         beyond, n = self._beyond, len(self.costs)
         failing = 2 * beyond > n
@@ -145,7 +145,7 @@ class Launches:
 
 
 @dataclass(frozen=True, slots=True)
-class Nights:
+class NightBound:
     """A bound on how much a night differs from those of a baseline."""
 
     earlier: tuple[float, ...]
@@ -154,16 +154,16 @@ class Nights:
     limit: float
     show: Callable[[float], float]
 
-    def answer(self, rule: Rule, questions: int, looks: tuple[int, ...]) -> Answer:
+    def answer(self, rule: AcceptRule, questions: int, looks: tuple[int, ...]) -> BoundAnswer:
         """Judge the bound once: more launches tonight tell nothing about other nights, so there are no rounds."""
         estimate = one_more_night(self.earlier, self.tonight)
         decision = decide_by_mean(estimate, self.limit, _once(rule), questions)
         nights = len(self.earlier)
         known = nights > 1
         evidence = f"its {nights} nights differ by {_percent(math.expm1(spread_of(self.earlier)))}" if known else ""
-        return Answer(decision, estimate.difference, evidence)
+        return BoundAnswer(decision, estimate.difference, evidence)
 
-    def missing(self, rule: Rule, questions: int) -> str:
+    def missing(self, rule: AcceptRule, questions: int) -> str:
         """Say how many nights would decide, if they differed as they do."""
         if len(self.earlier) == 1:
             return "the baseline is one night, so how much nights differ is unknown: measure it on 5 nights or more"
@@ -175,28 +175,28 @@ class Nights:
         return f"a baseline of about {needed} nights would decide"
 
 
-def _once(rule: Rule) -> Rule:
-    return Rule(rule.launches, rule.launches, rule.confidence, rule.undecided)
+def _once(rule: AcceptRule) -> AcceptRule:
+    return AcceptRule(rule.launches, rule.launches, rule.confidence, rule.undecided)
 
 
 @dataclass(frozen=True, slots=True)
-class Mean:
+class MeanBound:
     """A bound on an estimate with a standard error of its own, such as the rise of a line."""
 
     estimate: Estimate
     limit: float
     show: Callable[[float], float]
 
-    def answer(self, rule: Rule, questions: int, looks: tuple[int, ...]) -> Answer:
+    def answer(self, rule: AcceptRule, questions: int, looks: tuple[int, ...]) -> BoundAnswer:
         """Judge the bound by Student's t."""
-        return Answer(decide_by_mean(self.estimate, self.limit, rule, questions), self.estimate.difference, "")
+        return BoundAnswer(decide_by_mean(self.estimate, self.limit, rule, questions), self.estimate.difference, "")
 
-    def missing(self, rule: Rule, questions: int) -> str:
+    def missing(self, rule: AcceptRule, questions: int) -> str:
         """Nothing is said: how fast the limits of an estimate narrow depends on how it was made."""
         return ""
 
 
-Question = Launches | Nights | Mean
+Question = LaunchBound | NightBound | MeanBound
 
 
 def _percent(share: float) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from omb_py.results.accept.criteria import METRICS, Case, Row
-from omb_py.results.accept.decision import Launches, Mean, Nights, Question
+from omb_py.results.accept.decision import LaunchBound, MeanBound, NightBound, Question
 from omb_py.results.analysis.cost_model import OFFLOAD, bound_us, message_of
 from omb_py.results.analysis.drift import drift
 from omb_py.results.analysis.series import timed
@@ -19,7 +19,7 @@ from omb_py.results.statistics.dependence import pooled_correlation
 from omb_py.results.statistics.guarded_mean import CORRELATION
 from omb_py.results.statistics.nights import nights_of
 from omb_py.results.statistics.order_statistics import median
-from omb_py.results.statistics.sequential import Decision, Rule, Word, settled, worst
+from omb_py.results.statistics.sequential import AcceptRule, Decision, Word, settled, worst
 from omb_py.results.statistics.t_test import ratio_of
 from omb_py.results.units import counted
 
@@ -47,7 +47,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class RoundVerdict:
     """The verdict on a case after the launches of one round."""
 
     launches: int
@@ -59,7 +59,7 @@ class Round:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class CaseVerdict:
     """The verdict on a case."""
 
     case: Case
@@ -75,7 +75,7 @@ class Verdict:
     """Bound that decides, in the terms of `measured`."""
     values: tuple[tuple[str, float], ...] = ()
     """Launch id and number of every launch, retests too."""
-    rounds: tuple[Round, ...] = ()
+    rounds: tuple[RoundVerdict, ...] = ()
     note: str = ""
     """Reason of an ERROR, or what else should be known."""
     by_rule: bool = False
@@ -105,11 +105,11 @@ def correlation_of(cases: Iterable[Case], evidence: Evidence) -> float:
 
 
 def two_sided_of(cases: Iterable[Case], evidence: Evidence) -> int:
-    """Count the cases that have launches on either side of their bound (:attr:`.decision.Launches.has_two_sides`)."""
+    """Count the cases that have launches on either side of their bound (:attr:`LaunchBound.has_two_sides`)."""
     return sum(question.has_two_sides for question in _counted(cases, evidence))
 
 
-def _counted(cases: Iterable[Case], evidence: Evidence) -> list[Launches]:
+def _counted(cases: Iterable[Case], evidence: Evidence) -> list[LaunchBound]:
     """The first bound of each case whose launches are counted."""
     bounds = []
     for case in cases:
@@ -117,19 +117,19 @@ def _counted(cases: Iterable[Case], evidence: Evidence) -> list[Launches]:
             questions, _, _ = _ASK[case.criterion.source](case, evidence)
         except CannotJudge:
             continue
-        bounds += [question for question in questions[:1] if isinstance(question, Launches)]
+        bounds += [question for question in questions[:1] if isinstance(question, LaunchBound)]
     return bounds
 
 
 def judge(
     case: Case,
     evidence: Evidence,
-    rule: Rule,
+    rule: AcceptRule,
     questions: int,
-    before: Verdict | None = None,
+    before: CaseVerdict | None = None,
     correlation: float = CORRELATION,
     two_sided: int = 0,
-) -> Verdict:
+) -> CaseVerdict:
     """Judge one case by all launches so far; ERROR, with the reason, where something is missing.
 
     Args:
@@ -147,21 +147,23 @@ def judge(
             raise CannotJudge(evidence.missing[case.cell])
         questions_asked, values, note = _ASK[case.criterion.source](case, evidence)
     except CannotJudge as why:
-        return Verdict(case, "ERROR", rounds=rounds, note=str(why))
+        return CaseVerdict(case, "ERROR", rounds=rounds, note=str(why))
     looks = (*(judged.launches for judged in rounds), len(values))
     asked = [
-        replace(question, correlation=correlation, two_sided=two_sided) if isinstance(question, Launches) else question
+        replace(question, correlation=correlation, two_sided=two_sided)
+        if isinstance(question, LaunchBound)
+        else question
         for question in questions_asked
     ]
     answers = [(question, question.answer(rule, questions, looks)) for question in asked]
     word = worst(answer.decision.word for _, answer in answers)
     question, answer = next(pair for pair in answers if pair[1].decision.word == word)
     low, high = _ends(question, answer.decision)
-    latest = Round(len(values), word, low, high)
+    latest = RoundVerdict(len(values), word, low, high)
     lost = evidence.missing.get(case.cell)
     if lost:
         note = "; ".join(filter(None, [note, f"not every launch measured it: {lost}"]))
-    return Verdict(
+    return CaseVerdict(
         case,
         word,
         question.show(answer.middle),
@@ -186,12 +188,12 @@ def _ends(question: Question, decision: Decision) -> tuple[float | None, float |
     return low, high
 
 
-def gains_by_launches(verdict: Verdict) -> bool:
+def gains_by_launches(verdict: CaseVerdict) -> bool:
     """Say whether more launches may settle a verdict: it is MARGINAL, and other nights are not what it lacks."""
     return verdict.word == "MARGINAL" and verdict.case.criterion.source != "baseline"
 
 
-def close(verdict: Verdict, rule: Rule) -> Verdict:
+def close(verdict: CaseVerdict, rule: AcceptRule) -> CaseVerdict:
     """Settle a verdict after the last launch (:func:`omb_py.results.statistics.sequential.settled`)."""
     word = settled(verdict.word, rule)
     return verdict if word == verdict.word else replace(verdict, word=word, by_rule=True)
@@ -288,10 +290,10 @@ def _contract(case: Case, evidence: Evidence) -> _Asked:
     # a range has two ends: the one on the bad side limits the log cost, the other one limits minus the log cost
     for end, bad in ((bound.high, less), (bound.low, not less)):
         if end is not None and bad:
-            questions.append(Launches(tuple(costs), _log_cost(end, case), lambda x: _value_of(x, case)))
+            questions.append(LaunchBound(tuple(costs), _log_cost(end, case), lambda x: _value_of(x, case)))
         elif end is not None:
             turned = tuple(-cost for cost in costs)
-            questions.append(Launches(turned, -_log_cost(end, case), lambda x: _value_of(-x, case)))
+            questions.append(LaunchBound(turned, -_log_cost(end, case), lambda x: _value_of(-x, case)))
     return questions, _shown(case, times), ""
 
 
@@ -315,7 +317,7 @@ def _baseline(case: Case, evidence: Evidence) -> _Asked:
     _need_equal_counts(case, known, *times.values())
     logs = _logs(case, times)
     earlier = _by_night(case, known, len(logs))
-    question = Nights(tuple(earlier), median(logs), math.log1p(case.criterion.share), ratio_of)
+    question = NightBound(tuple(earlier), median(logs), math.log1p(case.criterion.share), ratio_of)
     launches = counted(len({row["launch_id"] for row in known}), "launch")
     nights = counted(len(earlier), "night")
     return [question], _shown(case, times), f"baseline {evidence.baseline_word}: {launches} in {nights}"
@@ -356,7 +358,7 @@ def _lower_bound(case: Case, evidence: Evidence) -> _Asked:
     note = f"lower bound {bound:.3g} µs (message = {message.alpha_us:.3g} µs + {1000 * message.beta_us:.3g} ns/B)"
     if efficiency >= OFFLOAD:
         note += "; faster than messages between ranks can be: offload"
-    question = Launches(costs, -math.log(case.criterion.share), lambda x: ratio_of(-x))
+    question = LaunchBound(costs, -math.log(case.criterion.share), lambda x: ratio_of(-x))
     return [question], _shown(case, times), note
 
 
@@ -372,7 +374,7 @@ def _guideline(case: Case, evidence: Evidence) -> _Asked:
         raise CannotJudge(f"no launch has measured both {case.criterion.benchmark} and {case.criterion.mock_up}")
     _need_equal_counts(case, *left.values(), *right.values())
     costs = tuple(_of_turn(case, left[turn]) - _of_turn(case, right[turn]) for turn in shared)
-    question = Launches(costs, math.log1p(case.criterion.share), ratio_of)
+    question = LaunchBound(costs, math.log1p(case.criterion.share), ratio_of)
     return [question], _shown(case, {turn: left[turn] for turn in shared}), ""
 
 
@@ -383,7 +385,7 @@ def _interference(case: Case, evidence: Evidence) -> _Asked:
         raise CannotJudge("no launch was made both alone and beside another job")
     _need_equal_counts(case, *alone.values(), *beside.values())
     costs = tuple(_of_turn(case, beside[turn]) - _of_turn(case, alone[turn]) for turn in shared)
-    question = Launches(costs, math.log1p(case.criterion.share), ratio_of)
+    question = LaunchBound(costs, math.log1p(case.criterion.share), ratio_of)
     return [question], _shown(case, {turn: beside[turn] for turn in shared}), ""
 
 
@@ -395,7 +397,7 @@ def _drift(case: Case, evidence: Evidence) -> _Asked:
     if len(longest) < 3:
         raise CannotJudge(f"too few for a drift: {counted(len(longest), 'pass')}; 3 or more, with a longer repeat-for")
     estimate, note = drift(series)
-    question = Mean(estimate, math.log1p(case.criterion.share), ratio_of)
+    question = MeanBound(estimate, math.log1p(case.criterion.share), ratio_of)
     return [question], _shown(case, times), f"{counted(sum(map(len, series)), 'pass')}{note}"
 
 

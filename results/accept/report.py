@@ -11,17 +11,17 @@ from typing import Any, Literal
 
 from omb_py.errors import ENVIRONMENT, INCONCLUSIVE, NEGATIVE, OK
 from omb_py.results.accept.criteria import METRICS
-from omb_py.results.accept.judge import Verdict
+from omb_py.results.accept.judge import CaseVerdict
 from omb_py.results.document import CaseResult, Document, Outcome, TextTable, numbered
 from omb_py.results.statistics.order_statistics import allowed_counts
-from omb_py.results.statistics.sequential import WORDS, Rule, Word, worst
+from omb_py.results.statistics.sequential import WORDS, AcceptRule, Word, worst
 from omb_py.results.units import counted, in_unit, share_text
 
 HEADS = ("criterion", "source", "bound", "measured", "interval", "launches", "verdict", "note")
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CorrectnessCheck:
     """The check that one benchmark, with its options, returns right bytes."""
 
     name: str
@@ -53,20 +53,20 @@ class Earlier:
 
 
 @dataclass(slots=True)
-class Verdicts:
+class AcceptReport:
     """The data of an acceptance report."""
 
     suite: str
     description: str
     suite_hash: str
-    rule: Rule
+    rule: AcceptRule
     run_id: str
     store: str
     started_at: str
     """ISO 8601, UTC."""
     seconds: float = 0.0
-    verdicts: list[Verdict] = field(default_factory=list)
-    checked: list[Checked] = field(default_factory=list)
+    verdicts: list[CaseVerdict] = field(default_factory=list)
+    checked: list[CorrectnessCheck] = field(default_factory=list)
     incidents: list[Incident] = field(default_factory=list)
     missing_nodes: dict[str, str] = field(default_factory=dict)
     """Node -> reason why it did not take part."""
@@ -105,13 +105,13 @@ class Verdicts:
         return worst(words)
 
 
-def exit_code(acceptance: Verdicts, strict: bool = False) -> int:
+def exit_code(acceptance: AcceptReport, strict: bool = False) -> int:
     """Choose the exit code: 1 on FAIL, 3 if something could not be measured, 4 on MARGINAL with `strict`, else 0."""
     codes = {"FAIL": NEGATIVE, "ERROR": ENVIRONMENT, "MARGINAL": INCONCLUSIVE if strict else OK, "PASS": OK}
     return codes[acceptance.word]
 
 
-def headline(acceptance: Verdicts) -> str:
+def headline(acceptance: AcceptReport) -> str:
     """Sum up in one line: ``FAIL: 1 fail, 3 pass of 4 verdicts; correctness: 2 of 2 right``."""
     counts = acceptance.words
     verdicts = ", ".join(f"{counts[word]} {word.lower()}" for word in WORDS if counts[word])
@@ -122,7 +122,7 @@ def headline(acceptance: Verdicts) -> str:
     return f"{acceptance.word}: {verdicts} of {counted(len(acceptance.verdicts), 'verdict')}{correctness}{missing}"
 
 
-def number(verdict: Verdict, value: float | None) -> str:
+def number(verdict: CaseVerdict, value: float | None) -> str:
     """Write a number of a verdict in its unit; ``-`` where there is none."""
     if value is None or not math.isfinite(value):
         return "-"
@@ -131,7 +131,7 @@ def number(verdict: Verdict, value: float | None) -> str:
     return in_unit(value, METRICS[verdict.case.criterion.metric].dimension)
 
 
-def launch_text(verdict: Verdict, value: float) -> str:
+def launch_text(verdict: CaseVerdict, value: float) -> str:
     """Write the number of one launch in its unit."""
     return in_unit(value, METRICS[verdict.case.criterion.metric].dimension)
 
@@ -140,13 +140,13 @@ _UNITS = {"time": "us", "rate": "MB/s", "share": "%"}
 """Dimension of a metric -> the unit of its numbers in JSON, that of :class:`omb_py.results.accept.criteria.Range`."""
 
 
-def _retests(verdict: Verdict) -> str:
+def _retests(verdict: CaseVerdict) -> str:
     """Write the verdict after each round, and the number of every launch."""
     rounds = "; ".join(f"{judged.word} after {counted(judged.launches, 'launch')}" for judged in verdict.rounds)
     return f"{rounds}; all launches: {', '.join(launch_text(verdict, value) for _, value in verdict.values)}"
 
 
-def interval(verdict: Verdict) -> str:
+def interval(verdict: CaseVerdict) -> str:
     """Write the two limits that decide: ``1 us … 2 us``, ``up to 2 us``, or ``unknown``."""
     low, high = (
         None if end is None or not math.isfinite(end) else number(verdict, end) for end in (verdict.low, verdict.high)
@@ -156,14 +156,14 @@ def interval(verdict: Verdict) -> str:
     return f"{low} … {high}"
 
 
-def margin(verdict: Verdict) -> float | None:
+def margin(verdict: CaseVerdict) -> float | None:
     """Distance of the measured number from the bound, relative to the bound; None where there is none."""
     if verdict.measured is None or not verdict.limit or not math.isfinite(verdict.measured):
         return None
     return verdict.measured / verdict.limit - 1
 
 
-def sentence(verdict: Verdict) -> str:
+def sentence(verdict: CaseVerdict) -> str:
     """Write a verdict as one line: ``12.1 us (11.9 us … 12.4 us), at most 13 us, 3 launches in 1 round``."""
     if verdict.word == "ERROR":
         return note(verdict)
@@ -178,7 +178,7 @@ def sentence(verdict: Verdict) -> str:
     return "; ".join(filter(None, [", ".join(parts), note(verdict)]))
 
 
-def note(verdict: Verdict) -> str:
+def note(verdict: CaseVerdict) -> str:
     """Write what a verdict rests on, what it lacks, and what else should be known: ``0 of 8 launches beyond it``."""
     parts = [verdict.evidence, verdict.missing, verdict.note]
     if verdict.by_rule:
@@ -187,7 +187,7 @@ def note(verdict: Verdict) -> str:
     return "; ".join(filter(None, parts))
 
 
-def _facts(acceptance: Verdicts) -> list[str]:
+def _facts(acceptance: AcceptReport) -> list[str]:
     rule = acceptance.rule
     lines = [
         f"suite {acceptance.suite} ({acceptance.suite_hash}): {acceptance.description}".removesuffix(": "),
@@ -208,7 +208,7 @@ def _facts(acceptance: Verdicts) -> list[str]:
     return lines
 
 
-def _rule_lines(rule: Rule) -> list[str]:
+def _rule_lines(rule: AcceptRule) -> list[str]:
     """Say how launches are counted, and how many may be beyond a bound after each round."""
     looks = tuple(min(rule.most, number * rule.launches) for number in range(1, rule.rounds + 1))
     allowed = allowed_counts(looks, rule.rounds, 1 - rule.confidence)
@@ -222,7 +222,7 @@ def _rule_lines(rule: Rule) -> list[str]:
     ]
 
 
-def _repetition(acceptance: Verdicts) -> list[str]:
+def _repetition(acceptance: AcceptReport) -> list[str]:
     """Say that the whole acceptance was made before: whoever repeats it until it passes will see it pass."""
     if not acceptance.earlier:
         return []
@@ -243,7 +243,7 @@ def _ordinal(number: int) -> str:
     return f"{number}{ending}"
 
 
-def _problems(acceptance: Verdicts) -> list[str]:
+def _problems(acceptance: AcceptReport) -> list[str]:
     lines = [
         f"{'failed' if incident.failed else 'skipped'}: {incident.what}: {incident.reason}"
         for incident in acceptance.incidents
@@ -258,7 +258,7 @@ def _listed(names: Iterable[str], most: int = 8) -> str:
     return ", ".join(known[:most]) + (f" and {len(known) - most} more" if len(known) > most else "")
 
 
-def document_of(acceptance: Verdicts, strict: bool = False) -> Document:
+def document_of(acceptance: AcceptReport, strict: bool = False) -> Document:
     """Make the document of an acceptance. With `strict`, MARGINAL is not good enough."""
     retested = [verdict for verdict in acceptance.verdicts if len(verdict.rounds) > 1]
     facts = _facts(acceptance)
@@ -300,7 +300,7 @@ def document_of(acceptance: Verdicts, strict: bool = False) -> Document:
     )
 
 
-def row(verdict: Verdict) -> tuple[str, ...]:
+def row(verdict: CaseVerdict) -> tuple[str, ...]:
     """Write a verdict as one text for each of :data:`HEADS`."""
     return (
         verdict.case.name,
@@ -314,11 +314,11 @@ def row(verdict: Verdict) -> tuple[str, ...]:
     )
 
 
-def _launches(verdict: Verdict) -> str:
+def _launches(verdict: CaseVerdict) -> str:
     return f"{verdict.launches}" + (f" (round {len(verdict.rounds)})" if len(verdict.rounds) > 1 else "")
 
 
-def _cases(acceptance: Verdicts, strict: bool) -> list[CaseResult]:
+def _cases(acceptance: AcceptReport, strict: bool) -> list[CaseResult]:
     """Make one test case for each check, verdict and incident.
 
     FAIL is a failure, ERROR is an error, SKIPPED and MARGINAL are skipped (MARGINAL is a failure with `strict`).
@@ -353,7 +353,7 @@ def _cases(acceptance: Verdicts, strict: bool) -> list[CaseResult]:
     return cases
 
 
-def as_dict(acceptance: Verdicts) -> dict[str, Any]:
+def as_dict(acceptance: AcceptReport) -> dict[str, Any]:
     """The whole report as JSON can hold it."""
     return {
         "kind": "accept",
@@ -384,7 +384,7 @@ def as_dict(acceptance: Verdicts) -> dict[str, Any]:
     }
 
 
-def _verdict(verdict: Verdict) -> dict[str, Any]:
+def _verdict(verdict: CaseVerdict) -> dict[str, Any]:
     criterion = verdict.case.criterion
     return {
         "name": verdict.case.name,

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from omb_py.errors import UsageError
-from omb_py.results.analysis.lower_bounds import lower_bound_us
 from omb_py.results.analysis.series import MEASURED
+from omb_py.results.statistics.bandwidth import FORMULAS, formula_name
 from omb_py.results.statistics.curve_fit import LEAST, Curve, fit
 from omb_py.results.statistics.rank_scaling import Prediction, predict
 from omb_py.results.store.keys import COMPARED
@@ -29,7 +29,7 @@ SMALL, LARGE = 64, 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class MessageCost:
     """Cost of one message between two ranks, as `latency` measured it in the same store."""
 
     alpha_us: float
@@ -39,7 +39,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class ModelCell:
     """One size of a model."""
 
     size_bytes: int
@@ -52,17 +52,17 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class CostModel:
     """The model of one benchmark with one set of values of :data:`ALIKE`."""
 
     facts: Mapping[str, Any]
     curve: Curve
-    cells: tuple[Cell, ...]
-    message: Message | None
+    cells: tuple[ModelCell, ...]
+    message: MessageCost | None
 
 
 @dataclass(frozen=True, slots=True)
-class Scaled:
+class ScaledTimes:
     """Predicted times at a number of ranks, by size."""
 
     facts: Mapping[str, Any]
@@ -71,7 +71,7 @@ class Scaled:
     sizes: Mapping[int, Prediction]
 
 
-def models(rows: Sequence[Row], messages: Sequence[Row] = ()) -> list[Model]:
+def models(rows: Sequence[Row], messages: Sequence[Row] = ()) -> list[CostModel]:
     """Make a model of each group of rows that are alike, those with most sizes first.
 
     Args:
@@ -92,7 +92,7 @@ def models(rows: Sequence[Row], messages: Sequence[Row] = ()) -> list[Model]:
     return sorted((_model(group, messages) for group in enough), key=lambda model: -len(model.cells))
 
 
-def scaled(rows: Sequence[Row], ranks: int) -> list[Scaled]:
+def scaled(rows: Sequence[Row], ranks: int) -> list[ScaledTimes]:
     """Predict the time of every size at a number of ranks from rows at other numbers.
 
     Raises:
@@ -115,13 +115,13 @@ def scaled(rows: Sequence[Row], ranks: int) -> list[Scaled]:
                 refused = error
         if sizes:
             facts = {name: group[0][name] for name in ALIKE if name not in RANKED}
-            predictions.append(Scaled(facts, tuple(sorted(known)), sizes))
+            predictions.append(ScaledTimes(facts, tuple(sorted(known)), sizes))
     if not predictions:
         raise refused or UsageError("nothing to predict from")
     return predictions
 
 
-def as_json(model: Model) -> dict[str, Any]:
+def as_json(model: CostModel) -> dict[str, Any]:
     """A model as JSON can hold it."""
     return {
         "facts": {name: value for name, value in model.facts.items() if value is not None},
@@ -133,14 +133,14 @@ def as_json(model: Model) -> dict[str, Any]:
     }
 
 
-def scaled_as_json(predictions: Scaled) -> dict[str, Any]:
+def scaled_as_json(predictions: ScaledTimes) -> dict[str, Any]:
     """Predictions as JSON can hold them."""
     facts = {name: value for name, value in predictions.facts.items() if value is not None}
     sizes = [{"size_bytes": size, **asdict(prediction)} for size, prediction in predictions.sizes.items()]
     return {"facts": facts, "measured_ranks": list(predictions.measured), "predictions": sizes}
 
 
-def _model(group: Sequence[Row], messages: Sequence[Row]) -> Model:
+def _model(group: Sequence[Row], messages: Sequence[Row]) -> CostModel:
     by_size: dict[int, list[Row]] = {}
     for row in group:
         by_size.setdefault(row["size_bytes"] or 0, []).append(row)
@@ -152,11 +152,11 @@ def _model(group: Sequence[Row], messages: Sequence[Row]) -> Model:
     cells = []
     for size, (time, launches), fitted in zip(sizes, times, curve.time_us(sizes), strict=True):
         bound = None if message is None else bound_us(by_size[size][0], message)
-        cells.append(Cell(size, launches, time, float(fitted), bound, None if bound is None else bound / time))
-    return Model(facts, curve, tuple(cells), message)
+        cells.append(ModelCell(size, launches, time, float(fitted), bound, None if bound is None else bound / time))
+    return CostModel(facts, curve, tuple(cells), message)
 
 
-def message_of(facts: Mapping[str, Any], messages: Sequence[Row]) -> Message | None:
+def message_of(facts: Mapping[str, Any], messages: Sequence[Row]) -> MessageCost | None:
     """Find the cost of a message: the fastest small one, and the fastest byte of a large one.
 
     Args:
@@ -174,10 +174,10 @@ def message_of(facts: Mapping[str, Any], messages: Sequence[Row]) -> Message | N
         return None
     alpha = min(launch_time(rows)[0] for rows in grouped(small, ("size_bytes",)))
     beta = min(launch_time(rows)[0] / rows[0]["size_bytes"] for rows in grouped(large, ("size_bytes",)))
-    return Message(alpha, beta, "latency")
+    return MessageCost(alpha, beta, "latency")
 
 
-def bound_us(row: Row, message: Message) -> float | None:
+def bound_us(row: Row, message: MessageCost) -> float | None:
     """Compute the lower bound in µs of a row's operation from the cost of a message; None where no bound is known."""
     bytes_total, ranks = row["bytes_total"] or 0, row["ranks"] or 1
     return lower_bound_us(row["bw_formula"], row["benchmark"], bytes_total, ranks, message.alpha_us, message.beta_us)
@@ -197,3 +197,33 @@ def grouped(rows: Sequence[Row], names: Sequence[str]) -> list[list[Row]]:
     for row in rows:
         groups.setdefault(tuple(row[name] for name in names), []).append(row)
     return list(groups.values())
+
+
+BARRIER = "barrier"
+
+
+def lower_bound_us(
+    formula: str | None, benchmark: str, bytes_total: int, ranks: int, alpha_us: float, beta_us: float
+) -> float | None:
+    """Compute the larger of two bounds: ceil(log2 p) alpha, and beta times the bytes that each port must carry.
+
+    Args:
+        formula: value of the column ``bw_formula``, or its name alone. Its bus factor is the share of `bytes_total`
+            that crosses each port.
+        benchmark: name of the benchmark. A barrier moves no bytes and has the first bound only.
+        bytes_total: bytes of the whole operation, as nccl-tests counts (the vector of an allreduce, else all blocks).
+        ranks: number of ranks of the operation.
+        alpha_us: latency of a message between two ranks in µs.
+        beta_us: time of a byte between two ranks in µs.
+
+    Returns:
+        The bound in µs; None where none is known: the operation is no collective, or has one rank.
+    """
+    name = formula_name(formula)
+    is_barrier = benchmark.removeprefix("i").removesuffix("_persistent") == BARRIER
+    if ranks < 2 or (name not in FORMULAS and not is_barrier) or name == "sendrecv":
+        return None
+    rounds = math.ceil(math.log2(ranks)) * alpha_us
+    if is_barrier:
+        return rounds
+    return max(rounds, FORMULAS[name].bus(ranks) * FORMULAS[name].algorithm(ranks) * bytes_total * beta_us)

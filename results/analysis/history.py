@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from omb_py.errors import UsageError
-from omb_py.results.analysis.series import Point, Series
-from omb_py.results.analysis.units import PLURALS, Kind, Unit, kind_of, units_of
-from omb_py.results.compare.environment_diff import Difference, differences
+from omb_py.results.analysis.series import PLURALS, Kind, Series, SeriesPoint, Unit, kind_of, units_of
+from omb_py.results.compare.environment_diff import EnvironmentDifference, differences
 from omb_py.results.statistics.change_points import DELTA, LEAST, MOST, change_points
 from omb_py.results.statistics.launch_time import FIELD
 
@@ -25,7 +24,7 @@ Provenance = Callable[[str], Mapping[str, Any]]
 class Level:
     """A stretch of units without a change."""
 
-    points: tuple[Point, ...]
+    points: tuple[SeriesPoint, ...]
     """The launches, unit by unit."""
     units: int
     time_us: float
@@ -36,12 +35,12 @@ class Level:
     versions: tuple[str, ...]
 
     @property
-    def first(self) -> Point:
+    def first(self) -> SeriesPoint:
         """First launch."""
         return self.points[0]
 
     @property
-    def last(self) -> Point:
+    def last(self) -> SeriesPoint:
         """Last launch."""
         return self.points[-1]
 
@@ -52,16 +51,16 @@ class Level:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LevelStep:
     """A change between two levels."""
 
-    before: Point
+    before: SeriesPoint
     """Last launch before the change."""
-    after: Point
+    after: SeriesPoint
     """First launch after the change."""
     ratio: float
     p: float
-    what_changed: tuple[Difference, ...]
+    what_changed: tuple[EnvironmentDifference, ...]
     """Differences between the environments of these two launches."""
 
 
@@ -73,7 +72,7 @@ class History:
     unit: Kind
     """What the launches were taken together to: units are independent, launches of one unit are not."""
     levels: tuple[Level, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[LevelStep, ...]
     left_out: int
     """Number of older launches that were not judged."""
 
@@ -117,7 +116,7 @@ def history(
         changed = differences(
             [provenance(before.launch_id)], [provenance(after.launch_id)], (_row(series, before), _row(series, after))
         )
-        steps.append(Step(before, after, change.ratio, change.p, tuple(changed)))
+        steps.append(LevelStep(before, after, change.ratio, change.p, tuple(changed)))
     return History(series, kind, tuple(levels), tuple(steps), len(series.points) - len(newest))
 
 
@@ -197,5 +196,5 @@ def _level(units: Sequence[Unit], logs: np.ndarray[Any, np.dtype[np.float64]]) -
     return Level(points, len(units), math.exp(middle), spread, versions)
 
 
-def _row(series: Series, point: Point) -> dict[str, Any]:
+def _row(series: Series, point: SeriesPoint) -> dict[str, Any]:
     return {**series.facts, "library_version": point.library_version}

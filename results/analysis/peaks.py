@@ -37,7 +37,7 @@ class Peak:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class LinkFinding:
     """A link of a machine, and what is wrong with it."""
 
     what: str
@@ -64,15 +64,15 @@ def pcie_peak(gts: float, width: int) -> Peak | None:
     return None
 
 
-def links(node: Mapping[str, Any]) -> Iterator[Finding]:
+def links(node: Mapping[str, Any]) -> Iterator[LinkFinding]:
     """The links of a node: its PCI Express cards, then its network ports."""
     for card in node.get("pcie") or ():
         peak = pcie_peak(card["gts"], card["width"])
         if peak is not None:
             name = " ".join([card["kind"], card["address"], *card["names"]])
-            yield Finding(name, peak, _problem(card), card["width"] < card["most_width"])
+            yield LinkFinding(name, peak, _problem(card), card["width"] < card["most_width"])
     for name, peak in _ports(node):
-        yield Finding(f"port {name}", peak)
+        yield LinkFinding(f"port {name}", peak)
 
 
 def _problem(card: Mapping[str, Any]) -> str:

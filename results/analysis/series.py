@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from omb_py.results.checks import pair_sweeps
 from omb_py.results.compare.match import SIDE_TAG
 from omb_py.results.statistics.launch_time import COLUMNS as STATISTIC_COLUMNS
 from omb_py.results.statistics.launch_time import FIELD, statistic_of, time_of
+from omb_py.results.statistics.nights import nights_of
 from omb_py.results.store.keys import COMPARED
 from omb_py.results.store.paths import OnSkip
 from omb_py.results.store.read import load_table, to_rows
@@ -56,7 +58,7 @@ COLUMNS = tuple(
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class SeriesPoint:
     """One launch of a series."""
 
     run_id: str
@@ -77,7 +79,7 @@ class Series:
     """Values of :data:`MEASURED` and :data:`~omb_py.results.store.keys.COMPARED`; size_bytes is None for a band. And
     :data:`SIDE`: which side of comparisons was measured, ``BASE`` or ``NEW``; None for launches of no comparison."""
     sizes: tuple[int | None, ...]
-    points: tuple[Point, ...]
+    points: tuple[SeriesPoint, ...]
 
 
 def band(name: str) -> tuple[int, float]:
@@ -189,7 +191,7 @@ def _series(rows: Sequence[Mapping[str, Any]], whole_band: bool) -> Series:
     for position in in_time:
         launches.setdefault(rows[position]["launch_id"], []).append(position)
     points = [
-        Point(
+        SeriesPoint(
             str(rows[where[0]]["run_id"]),
             name,
             rows[where[0]]["started_at"],
@@ -222,3 +224,51 @@ def _near(store: str | Path, benchmark: str, filters: Mapping[str, Any]) -> str:
             return f"the nearest size there is {closest}"
         return f"{name}: {nearest(str(wanted[0]), map(str, values))}" if values else f"{name} is never given"
     return "each of these exists, but not together: leave one out"
+
+
+Kind = Literal["launch", "run", "night"]
+KINDS: Final[tuple[Kind, ...]] = ("launch", "run", "night")
+PLURALS: Final[dict[Kind, str]] = {"launch": "launches", "run": "runs", "night": "nights"}
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Launches of one library version that share their conditions, in order of time."""
+
+    points: tuple[SeriesPoint, ...]
+
+    @property
+    def log_time(self) -> float:
+        """Mean over the launches of their logs."""
+        return sum(point.log_time for point in self.points) / len(self.points)
+
+
+def _nights(points: Sequence[SeriesPoint]) -> dict[str, int]:
+    return nights_of((point.run_id, datetime.fromisoformat(point.started_at)) for point in points)
+
+
+def kind_of(points: Sequence[SeriesPoint]) -> Kind:
+    """Choose the unit: the night where the launches are of several, else the run."""
+    return "night" if max(_nights(points).values(), default=0) > 0 else "run"
+
+
+def units_of(points: Sequence[SeriesPoint], kind: Kind, versions: bool = False) -> list[Unit]:
+    """Group launches into units, in order of the first launch of each.
+
+    Args:
+        points: launches in order of time.
+        kind: the unit. Two versions of the library in one run or night make two units.
+        versions: order by version of the library first, older versions before newer ones.
+    """
+    nights = _nights(points)
+    named: dict[Kind, Callable[[int], Hashable]] = {
+        "launch": lambda at: at,
+        "run": lambda at: points[at].run_id,
+        "night": lambda at: nights[points[at].run_id],
+    }
+    name = named[kind]
+    groups: dict[Hashable, list[SeriesPoint]] = {}
+    for at, point in enumerate(points):
+        groups.setdefault((name(at), point.library_version), []).append(point)
+    units = [Unit(tuple(group)) for group in groups.values()]
+    return sorted(units, key=lambda unit: version_key(unit.points[0].library_version)) if versions else units

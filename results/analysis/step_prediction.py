@@ -95,7 +95,7 @@ class Observed:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PredictionLine:
     """A predicted time beside the measured one."""
 
     what: str
@@ -128,7 +128,7 @@ class NoModel(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Sweep:
+class SizeSweep:
     """Measured times of one operation over size."""
 
     sizes: tuple[int, ...]
@@ -137,7 +137,7 @@ class Sweep:
     fit: Curve
 
     @classmethod
-    def of(cls, times: Mapping[int, float]) -> Sweep:
+    def of(cls, times: Mapping[int, float]) -> SizeSweep:
         """Make one from size in bytes -> time in µs. A size of 0 counts as 1 byte."""
         sizes = sorted(times)
         values = tuple(times[size] for size in sizes)
@@ -168,7 +168,7 @@ class Curves:
     """Launches of the step: sweeps made in them are preferred, since launches differ."""
     scaled: set[str] = field(default_factory=set)
     """Operations that have been predicted from other numbers of ranks so far."""
-    _known: dict[Hashable, Sweep | float | str] = field(default_factory=dict)
+    _known: dict[Hashable, SizeSweep | float | str] = field(default_factory=dict)
 
     def time_us(self, ask: Ask, size_bytes: int, ranks: int) -> float:
         """Compute the time of an operation in µs.
@@ -195,14 +195,14 @@ class Curves:
             )
         return curve.time_us(size_bytes)
 
-    def _find(self, ask: Ask, ranks: int) -> Sweep | float:
+    def _find(self, ask: Ask, ranks: int) -> SizeSweep | float:
         rows = [row for row in self.rows if self._is_of(row, ask)]
         try:
             return self._of(ask, ranks, [row for row in rows if row["launch_id"] in self.launches])
         except NoModel:
             return self._of(ask, ranks, rows)
 
-    def _of(self, ask: Ask, ranks: int, own: Sequence[Row]) -> Sweep | float:
+    def _of(self, ask: Ask, ranks: int, own: Sequence[Row]) -> SizeSweep | float:
         here = [part for part in grouped(own, ALIKE) if part[0]["ranks"] == ranks and self._placed(part[0], ranks)]
         if ask.benchmark.removeprefix("i") == "barrier" and here:
             return float(launch_time(max(here, key=lambda part: _liking(part, ask)))[0])
@@ -210,13 +210,13 @@ class Curves:
         if enough:
             best = max(enough, key=lambda part: _liking(part, ask))
             by_size = {size: [row for row in best if row["size_bytes"] == size] for size in _sizes(best)}
-            return Sweep.of({size: launch_time(rows)[0] for size, rows in by_size.items()})
+            return SizeSweep.of({size: launch_time(rows)[0] for size, rows in by_size.items()})
         if here:
             most = max(len(_sizes(part)) for part in here)
             raise NoModel(f"{most} sizes are too few: {LEAST} are needed")
         return self._from_other_ranks(own, ask, ranks)
 
-    def _from_other_ranks(self, rows: Sequence[Row], ask: Ask, ranks: int) -> Sweep:
+    def _from_other_ranks(self, rows: Sequence[Row], ask: Ask, ranks: int) -> SizeSweep:
         parts = grouped(rows, tuple(name for name in ALIKE if name not in RANKED))
         parts = [part for part in parts if len({row["ranks"] for row in part}) > 1]
         if not parts or ask.benchmark == MESSAGES:
@@ -229,7 +229,7 @@ class Curves:
             raise NoModel(f"{len(scaling.sizes)} sizes are too few: {LEAST} are needed")
         at = ", ".join(map(str, scaling.measured))
         self.scaled.add(f"{ask.benchmark} at {ranks} ranks from {at}")
-        return Sweep.of({size: prediction.time_us for size, prediction in scaling.sizes.items()})
+        return SizeSweep.of({size: prediction.time_us for size, prediction in scaling.sizes.items()})
 
     def _is_of(self, row: Row, ask: Ask) -> bool:
         same = row["benchmark"] == ask.benchmark and row["metric"] == "latency" and row["op"] in (None, "sum")
@@ -281,15 +281,15 @@ def _times_of(metrics: Mapping[str, float]) -> dict[str, float]:
     return times if whole is None else {**times, ALL: whole}
 
 
-def beside(prediction: Predicted, times: Mapping[str, Observed]) -> list[Line]:
+def beside(prediction: Predicted, times: Mapping[str, Observed]) -> list[PredictionLine]:
     """Put the predicted time of each row of the table of calls, and of all calls, beside the measured one.
 
     Args:
         prediction: predicted times of the step.
         times: those of the measured step (:func:`observed`); empty where it was not measured.
     """
-    lines = [Line(row, us, times.get(row)) for row, us in prediction.rows.items()]
-    return [*lines, Line(ALL, prediction.serial_us, times.get(ALL))]
+    lines = [PredictionLine(row, us, times.get(row)) for row, us in prediction.rows.items()]
+    return [*lines, PredictionLine(ALL, prediction.serial_us, times.get(ALL))]
 
 
 def as_json(prediction: Predicted, times: Mapping[str, Observed]) -> dict[str, Any]:

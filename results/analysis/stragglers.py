@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from omb_py.results.statistics.multiple_testing import holm
+from omb_py.results.statistics.sequential import holm
 
 ALPHA = 0.01
 """Chance that any rank is named although all are alike."""

@@ -11,8 +11,16 @@ from functools import partial
 from typing import Any
 
 from omb_py.errors import NEGATIVE, OK
-from omb_py.results.checks.guidelines import FAMILY, WORDS, Judged, Row, Rules, by_round, decide, fewest
-from omb_py.results.checks.tuning_hints import advice
+from omb_py.results.checks.guidelines import (
+    FAMILY,
+    WORDS,
+    GuidelineRules,
+    JudgedGuideline,
+    Row,
+    by_round,
+    decide,
+    fewest,
+)
 from omb_py.results.document import CaseResult, Document, Outcome, TextTable
 from omb_py.results.statistics.guarded_mean import CORRELATION
 from omb_py.results.units import counted, share_text, size_text
@@ -24,13 +32,13 @@ _LIBRARY = ("library", "library_version")
 
 
 @dataclass(slots=True)
-class Report:
+class GuidelineReport:
     """The data of a report on guidelines."""
 
-    judged: list[Judged]
-    rules: Rules
+    judged: list[JudgedGuideline]
+    rules: GuidelineRules
     advice: Mapping[str, str] = field(default_factory=dict)
-    """Name of a guideline -> hint for a violation (:func:`omb_py.results.checks.tuning_hints.advice`)."""
+    """Name of a guideline -> hint for a violation (:func:`omb_py.results.checks.guideline_report.advice`)."""
     skipped: Sequence[tuple[str, str]] = ()
     """Guidelines that could not be checked, each with the reason."""
     run_id: str = ""
@@ -44,18 +52,18 @@ class Report:
         return Counter(judged.verdict for judged in self.judged)
 
     @property
-    def violations(self) -> list[Judged]:
+    def violations(self) -> list[JudgedGuideline]:
         """Violated guidelines, the most expensive first."""
         violated = [judged for judged in self.judged if judged.verdict == "VIOLATED"]
         return sorted(violated, key=lambda judged: -judged.lost_us)
 
 
-def report_of(rows: Iterable[Row], rules: Rules) -> Report:
+def report_of(rows: Iterable[Row], rules: GuidelineRules) -> GuidelineReport:
     """Judge stored rows, in the order of the catalogue, with a hint for the library of each."""
     own = [row for row in rows if row.get("family") == FAMILY]
     judged = sorted(decide(by_round(own), rules), key=lambda cell: (_place(cell.pair.name), cell.pair.size_bytes))
     hints = {cell.pair.name: advice(str(cell.pair.row.get("library")), cell.pair.name) for cell in judged}
-    return Report(judged, rules, hints, launches=len({row["launch_id"] for row in own}))
+    return GuidelineReport(judged, rules, hints, launches=len({row["launch_id"] for row in own}))
 
 
 def _place(name: str) -> tuple[int, str]:
@@ -64,19 +72,19 @@ def _place(name: str) -> tuple[int, str]:
     return (int(match[1]), name) if match else (1000, name)
 
 
-def exit_code(report: Report) -> int:
+def exit_code(report: GuidelineReport) -> int:
     """Choose the exit code: 1 if a guideline is violated or a side left wrong bytes, else 0."""
     return NEGATIVE if report.words["VIOLATED"] or report.words["WRONG"] else OK
 
 
-def headline(report: Report) -> str:
+def headline(report: GuidelineReport) -> str:
     """Count verdicts: ``3 violated, 5 unclear, 112 hold``."""
     counts = report.words
     parts = [f"{counts['VIOLATED']} violated", f"{counts['UNCLEAR']} unclear", f"{counts['HOLDS']} hold"]
     return ", ".join(([f"{counts['WRONG']} with wrong bytes"] if counts["WRONG"] else []) + parts)
 
 
-def measured_text(report: Report) -> str:
+def measured_text(report: GuidelineReport) -> str:
     """Say what was measured: ``Open MPI 5.0.11, 4 ranks on 1 node(s), 10 launches``; empty if nothing was judged."""
     rows = [judged.pair.row for judged in report.judged]
     libraries = dict.fromkeys(" ".join(str(row[n]) for n in _LIBRARY if row.get(n)) for row in rows)
@@ -84,7 +92,7 @@ def measured_text(report: Report) -> str:
     return f"{', '.join(libraries)}, {', '.join(places)}, {counted(report.launches, 'launch')}" if rows else ""
 
 
-def _notes(report: Report) -> list[str]:
+def _notes(report: GuidelineReport) -> list[str]:
     """Lines after the table: the cost of each violation with a hint, then the rules of the verdicts."""
     rules = report.rules
     lines = []
@@ -119,19 +127,19 @@ def _notes(report: Report) -> list[str]:
     return lines
 
 
-def _missing(report: Report, cell: Judged) -> int:
+def _missing(report: GuidelineReport, cell: JudgedGuideline) -> int:
     """Launches that the family of an unclear cell needs in its last round; 0 if it had them or is not unclear."""
     rules, family = report.rules, sum(other.round >= cell.round for other in report.judged)
     few = fewest(rules.alpha, rules.rounds, family)
     return few if cell.verdict == "UNCLEAR" and cell.launches < few else 0
 
 
-def title(cell: Judged) -> str:
+def title(cell: JudgedGuideline) -> str:
     """Name a guideline at a size: ``allreduce ≤ reduce + bcast, 1 KiB``."""
     return f"{cell.pair.text}, {size_text(cell.pair.size_bytes)}"
 
 
-def document_of(report: Report) -> Document:
+def document_of(report: GuidelineReport) -> Document:
     """Make the document of a report on guidelines."""
     rules, fact = report.rules, measured_text(report)
     return Document(
@@ -147,7 +155,7 @@ def document_of(report: Report) -> Document:
     )
 
 
-def _rows(report: Report) -> list[tuple[str, ...]]:
+def _rows(report: GuidelineReport) -> list[tuple[str, ...]]:
     """Rows of the table under :data:`HEADS`: the worst verdicts first, then by guideline as measured."""
     order = sorted(report.judged, key=lambda cell: WORDS.index(cell.verdict))
     return [
@@ -167,11 +175,11 @@ def _rows(report: Report) -> list[tuple[str, ...]]:
     ]
 
 
-def _interval(cell: Judged) -> str:
+def _interval(cell: JudgedGuideline) -> str:
     return f"{cell.low:.3f} … {cell.high:.3f}" if math.isfinite(cell.high) else "unknown"
 
 
-def records(report: Report) -> list[dict[str, Any]]:
+def records(report: GuidelineReport) -> list[dict[str, Any]]:
     """Make one record a cell, as :func:`omb_py.dashboards.figures.maps.guidelines` draws them."""
     return [
         {
@@ -198,7 +206,7 @@ def records(report: Report) -> list[dict[str, Any]]:
     ]
 
 
-def _as_dict(report: Report) -> dict[str, Any]:
+def _as_dict(report: GuidelineReport) -> dict[str, Any]:
     return {
         "run_id": report.run_id or None,
         "seed": report.seed,
@@ -210,7 +218,7 @@ def _as_dict(report: Report) -> dict[str, Any]:
     }
 
 
-def _cases(report: Report) -> list[CaseResult]:
+def _cases(report: GuidelineReport) -> list[CaseResult]:
     """Make one test case a cell: VIOLATED is a failure, WRONG an error; UNCLEAR and unchecked ones are skipped."""
     outcomes: Mapping[str, Outcome] = {"VIOLATED": "failure", "WRONG": "error", "UNCLEAR": "skipped"}
     cases = []
@@ -224,3 +232,65 @@ def _cases(report: Report) -> list[CaseResult]:
         message = f"{cell.verdict}: {message}" if outcome else message
         cases.append(CaseResult(f"guidelines.{cell.pair.name}", size_text(cell.pair.size_bytes), outcome, message))
     return cases + [CaseResult(f"guidelines.{name}", "all sizes", "skipped", why) for name, why in report.skipped]
+
+
+OPEN_MPI, MPICH, INTEL, NCCL = "Open MPI", "MPICH", "Intel MPI", "NCCL"
+_TUNED = "OMPI_MCA_coll_tuned_use_dynamic_rules=1 OMPI_MCA_coll_tuned_{op}_algorithm={value}"
+_WORKS_AS: Mapping[str, Mapping[str, str]] = {
+    OPEN_MPI: {
+        "gl1_allgather": "1",
+        "gl5_allreduce": "2",
+        "gl6_allreduce": "6",
+        "gl7_allreduce": "6",
+        "gl9_bcast": "8",
+        "gl15_reduce": "7",
+        "gl16_reduce": "7",
+        "gl17_reduce_scatter_block": "1",
+        "gl20_reduce_scatter": "1",
+        "split_bcast": "3",
+        "split_reduce": "3",
+        "split_allreduce": "5",
+    },
+    MPICH: {
+        "gl6_allreduce": "reduce_scatter_allgather",
+        "gl7_allreduce": "reduce_scatter_allgather",
+        "gl9_bcast": "scatter_ring_allgather",
+        "gl15_reduce": "reduce_scatter_gather",
+        "gl16_reduce": "reduce_scatter_gather",
+        "split_bcast": "pipelined_tree",
+    },
+    INTEL: {
+        "gl1_allgather": "4",
+        "gl5_allreduce": "3",
+        "gl6_allreduce": "2",
+        "gl7_allreduce": "2",
+        "gl15_reduce": "5",
+        "gl16_reduce": "5",
+        "gl20_reduce_scatter": "4",
+        "split_bcast": "3",
+    },
+}
+"""Library -> guideline -> algorithm that works as the guideline's right side does."""
+_HAN = "or without the hierarchical component: OMPI_MCA_coll=^han"
+
+
+def advice(library: str, guideline: str) -> str:
+    """Say what to try where a guideline is violated; empty for a library without known settings.
+
+    Args:
+        library: name of the library as in the store.
+        guideline: name of the guideline, as ``gl5_allreduce``; the part after the first underscore is the collective.
+    """
+    if library == NCCL:
+        return "try NCCL_ALGO=Ring or Tree, and NCCL_PROTO=LL, LL128 or Simple"
+    if library not in _WORKS_AS:
+        return ""
+    if library == OPEN_MPI and guideline.startswith("gl24node"):
+        return "try the hierarchical component: OMPI_MCA_coll_han_priority=100"
+    op, value = guideline.partition("_")[2], _WORKS_AS[library].get(guideline)
+    if library == OPEN_MPI:
+        if value is None:
+            return f"try the values of {_TUNED.format(op=op, value='N')} ({_HAN})"
+        return f"try {_TUNED.format(op=op, value=value)} ({_HAN})"
+    name = f"MPIR_CVAR_{op.upper()}_INTRA_ALGORITHM" if library == MPICH else f"I_MPI_ADJUST_{op.upper()}"
+    return f"try {name}={value}" if value else f"try the values of {name}"

@@ -17,9 +17,8 @@ from typing import Any, Literal
 from omb_py.results.compare import tags
 from omb_py.results.statistics import guarded_mean
 from omb_py.results.statistics.dependence import pooled_correlation
-from omb_py.results.statistics.multiple_testing import holm
 from omb_py.results.statistics.order_statistics import INDEPENDENT, count_tail, fewest_launches, median
-from omb_py.results.statistics.sequential import GUIDELINE, evenly, last_answers
+from omb_py.results.statistics.sequential import GUIDELINE, evenly, holm, last_answers
 from omb_py.results.statistics.t_test import ratio_of
 
 Row = Mapping[str, Any]
@@ -40,7 +39,7 @@ Round = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class GuidelineRules:
     """The rules that verdicts follow. They are declared before anything is measured."""
 
     alpha: float = 0.01
@@ -52,7 +51,7 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class GuidelinePair:
     """The times of both sides of one guideline at one size."""
 
     name: str
@@ -72,10 +71,10 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedGuideline:
     """The verdict on one guideline at one size."""
 
-    pair: Pair
+    pair: GuidelinePair
     verdict: Verdict
     left_us: float
     """Geometric mean of the left side over the launches."""
@@ -105,7 +104,7 @@ class Judged:
         return max(0.0, self.left_us - self.right_us)
 
 
-def pairs_of(rows: Iterable[Row]) -> list[Pair]:
+def pairs_of(rows: Iterable[Row]) -> list[GuidelinePair]:
     """Make the pairs of stored rows, in the order in which they first come.
 
     A launch counts if it has both sides. Rows of other families are skipped. Libraries, rank counts and bindings are
@@ -128,7 +127,7 @@ def pairs_of(rows: Iterable[Row]) -> list[Pair]:
         name, text = str(first["benchmark"]), str(first["parameters"].get("guideline", first["benchmark"]))
         limited = sum(bool(row.get("sync_limited")) for row in every) * 2 > len(every)
         wrong = any(row.get("validated") is False for row in every)
-        pairs.append(Pair(name, text, int(first["size_bytes"]), left, right, limited, wrong, first))
+        pairs.append(GuidelinePair(name, text, int(first["size_bytes"]), left, right, limited, wrong, first))
     return pairs
 
 
@@ -148,7 +147,7 @@ def spent(alpha: float, place: Round) -> tuple[float, float]:
     return GUIDELINE.spending(alpha, rounds)[last], evenly(alpha, rounds)[last]
 
 
-def by_round(rows: Iterable[Row]) -> dict[Round, list[Pair]]:
+def by_round(rows: Iterable[Row]) -> dict[Round, list[GuidelinePair]]:
     """Make the pairs of stored rows (:func:`pairs_of`), by the round in which they were measured."""
     by_place: dict[Round, list[Row]] = {}
     for row in rows:
@@ -157,7 +156,7 @@ def by_round(rows: Iterable[Row]) -> dict[Round, list[Pair]]:
     return {place: pairs for place in sorted(by_place) if (pairs := pairs_of(by_place[place]))}
 
 
-def decide(rounds: Mapping[Round, Sequence[Pair]], rules: Rules) -> list[Judged]:
+def decide(rounds: Mapping[Round, Sequence[GuidelinePair]], rules: GuidelineRules) -> list[JudgedGuideline]:
     """Judge every cell by the last round that measured it, and by the launches of that round alone."""
     measured = ((place, {_cell(pair): pair for pair in rounds[place]}) for place in sorted(rounds))
     verdicts = last_answers(
@@ -166,11 +165,11 @@ def decide(rounds: Mapping[Round, Sequence[Pair]], rules: Rules) -> list[Judged]
     return list(verdicts.values())
 
 
-def _cell(pair: Pair) -> tuple[Any, ...]:
+def _cell(pair: GuidelinePair) -> tuple[Any, ...]:
     return pair.name, pair.size_bytes, *(pair.row.get(name) for name in _APART)
 
 
-def judge(pairs: Sequence[Pair], rules: Rules, place: Round = (1, 1)) -> list[Judged]:
+def judge(pairs: Sequence[GuidelinePair], rules: GuidelineRules, place: Round = (1, 1)) -> list[JudgedGuideline]:
     """Judge the pairs of one round, in the order of `pairs`, each with at least one launch.
 
     A verdict needs both: so few launches on the other side of the limit that the median is on this one, and a mean that
@@ -202,7 +201,7 @@ def judge(pairs: Sequence[Pair], rules: Rules, place: Round = (1, 1)) -> list[Ju
         sides, p = (_mean(pair.left_us), _mean(pair.right_us)), (ps[k], adjusted.get(k, 1.0))
         ratio, low, high = _median_interval(values)
         of_cell = (verdict, *sides, ratio, low, high, *p, len(values), beyond[k])
-        verdicts.append(Judged(pair, *of_cell, place[0], correlation))
+        verdicts.append(JudgedGuideline(pair, *of_cell, place[0], correlation))
     return verdicts
 
 

@@ -18,8 +18,6 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from omb_py.results.checks.racks import groups_of
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 Kind = Literal["node", "link"]
@@ -59,7 +57,7 @@ class Effects:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedLinks:
     """The nodes and links of one metric of a sweep that are too slow. Limits and effects are in logs."""
 
     effects: Effects
@@ -203,7 +201,7 @@ def usual_value(launches: Floats, fresh: bool) -> tuple[Floats, float]:
 
 def judge(
     passes: Floats, n: int, delta: float, alpha: float, counts: tuple[int, int] | None = None, fresh: bool = False
-) -> Judged:
+) -> JudgedLinks:
     """Find the nodes and links that are slower than chance explains.
 
     Args:
@@ -232,7 +230,7 @@ def judge(
     shrink = _MEDIAN / math.sqrt(n - 1)
     of_links = [_Spread(deviation.sd * shrink, deviation.freedom) for deviation in (noise, between)]
     node_limit = _limit((*of_links, _Spread(spread(effects.node), n - 1)), delta, alpha, looked[0])
-    return Judged(
+    return JudgedLinks(
         effects,
         float(node_limit),
         float(link_limit),
@@ -289,7 +287,7 @@ def suspects(sweep: Mapping[str, Floats], n: int, alpha: float = ALPHA, fresh: b
     return sorted(slow, key=lambda suspect: -suspect.slower)
 
 
-def _named(judged: Judged, n: int, metric: str) -> list[Suspect]:
+def _named(judged: JudgedLinks, n: int, metric: str) -> list[Suspect]:
     first, second = pair_ends(n)
     nodes = [
         Suspect("node", (int(i),), metric, math.exp(judged.effects.node[i]), math.exp(judged.node_limit))
@@ -376,3 +374,77 @@ def tail(samples: Floats) -> Floats:
     count = max(1, math.ceil(TAIL * samples.shape[-1]))
     slowest: Floats = np.partition(samples, -count, axis=-1)[..., -count:].mean(axis=-1)
     return slowest
+
+
+FEWEST_FOR_GROUPS = 6
+"""With fewer nodes two groups look like slow links."""
+MOST_GROUPS = 16
+"""Most groups that are looked for."""
+MANY_NODES = 256
+"""With more nodes groups are looked for only where the tree is high, since each look at all pairs takes a while."""
+LEAST_GAP = math.log1p(0.03)
+"""Least difference between groups, in logs: what is less does not count as slow either."""
+_SURE = 5.0
+"""Least difference between groups, in standard deviations of the values around the medians of their groups."""
+_AGREE = 0.75
+"""Share of a node's links that must be on the right side, and share of the nodes of which this is asked."""
+
+
+def groups_of(values: Floats, n: int) -> Ints:
+    """Find groups of nodes by average linkage, as many as stand clearly apart.
+
+    Args:
+        values: logs of times by pair, shape (pairs,), in the order of :func:`~omb_py.results.checks.links.pair_ends`.
+        n: number of nodes.
+
+    Returns:
+        The group of each node from 0, shape (n,); all 0 where there are no groups. Every group has two nodes or more: a
+        node that is far from all others is a slow node.
+    """
+    whole = np.zeros(n, np.intp)
+    if n < FEWEST_FOR_GROUPS or np.ptp(values) < LEAST_GAP:
+        return whole
+    tree = scipy.cluster.hierarchy.linkage(values - values.min() + 1.0, "average")
+    if n > MANY_NODES and tree[-1, 2] - 1.0 + values.min() - np.quantile(values, 0.1) < LEAST_GAP:
+        return whole
+    grid = np.zeros((n, n))
+    grid[np.triu_indices(n, 1)] = values
+    grid += grid.T
+    best = whole
+    for count in range(2, min(MOST_GROUPS, n // 2) + 1):
+        cut = scipy.cluster.hierarchy.fcluster(tree, count, "maxclust")
+        groups = _without_single_nodes(cut.astype(np.intp), grid)
+        if groups.max() > best.max() and _stands_apart(groups, grid):
+            best = groups
+    return best
+
+
+def _without_single_nodes(labels: Ints, grid: Floats) -> Ints:
+    """Put nodes that are alone with the group to which their links are the fastest, and number the groups from 0."""
+    names, sizes = np.unique(labels, return_counts=True)
+    kept = names[sizes > 1]
+    if len(kept) < 2:
+        return np.zeros(len(labels), np.intp)
+    groups = np.searchsorted(kept, labels).clip(max=len(kept) - 1)
+    for node in np.flatnonzero(np.isin(labels, names[sizes == 1])):
+        groups[node] = np.argmin([np.median(grid[node, labels == name]) for name in kept])
+    return groups.astype(np.intp)
+
+
+def _stands_apart(groups: Ints, grid: Floats) -> bool:
+    """Say whether links within groups are clearly faster than those between them, seen from most of the nodes."""
+    n = len(groups)
+    same, off = groups[:, None] == groups[None, :], ~np.eye(n, dtype=bool)
+    within, between = grid[same & off], grid[~same]
+    gap = float(np.median(between) - np.median(within))
+    left = np.concatenate([within - np.median(within), between - np.median(between)])
+    if gap < max(LEAST_GAP, _SURE * _SIGMA * float(np.median(np.abs(left)))):
+        return False
+    middle = (np.median(between) + np.median(within)) / 2
+    pairs = [(a, b) for a in range(int(groups.max()) + 1) for b in range(a)]
+    if any(np.median(grid[np.ix_(groups == a, groups == b)]) < middle for a, b in pairs):
+        return False  # a group was divided
+    near = grid < middle
+    inside = (near & same & off).sum(axis=1) / np.maximum(1, (same & off).sum(axis=1))
+    outside = (~near & ~same).sum(axis=1) / (~same).sum(axis=1)
+    return bool(np.mean((inside >= _AGREE) & (outside >= _AGREE)) >= _AGREE)

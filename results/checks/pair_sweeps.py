@@ -9,15 +9,21 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from omb_py.engine.program.pair_schedule import DIRECTIONS
+from omb_py.errors import NEGATIVE, OK
 from omb_py.results.checks import links
 from omb_py.results.compare.tags import LINKS_PART
+from omb_py.results.document import Document, TextTable
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Floats = NDArray[np.float64]
 Row = Mapping[str, Any]
@@ -33,7 +39,7 @@ COLUMNS = ("run_id", "launch_index", "benchmark", "parameters", "metrics", "host
 
 
 @dataclass
-class Table:
+class PairTable:
     """The measurements of a sweep or its repeat: a few numbers for each pair and pass."""
 
     members: tuple[int, ...]
@@ -119,15 +125,15 @@ def _middle(logs: Floats) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class Sweep:
+class PairSweep:
     """A sweep with its verdicts."""
 
     run_id: str
     names: tuple[str, ...]
     """Name of each endpoint: its host, with a number where a host has several."""
-    first: Table
+    first: PairTable
     suspects: tuple[links.Suspect, ...]
-    repeat: Table | None
+    repeat: PairTable | None
     outcomes: Mapping[links.Suspect, links.Suspect | None]
     """Suspect -> the suspect as the repeat measured it, or None where the repeat cleared it."""
 
@@ -168,7 +174,7 @@ def is_row(parameters: Mapping[str, str] | None) -> bool:
     return parameters is not None and all(mark in parameters for mark in MARKS)
 
 
-def sweep_of(rows: Sequence[Row]) -> Sweep:
+def sweep_of(rows: Sequence[Row]) -> PairSweep:
     """Judge a stored sweep again by the usual rules; it has no suspects if its first launch is not complete.
 
     Args:
@@ -188,7 +194,7 @@ def sweep_of(rows: Sequence[Row]) -> Sweep:
         usual = PARTS[0] if int(row["launch_index"]) == first_launch else PARTS[1]
         parts[dict(row.get("tags") or {}).get(PART_TAG, usual)].append(row)
     first, *more = [_table(own) for own in parts.values() if own]
-    plain = Sweep(str(rows[0]["run_id"]), names_of(first.hosts), first, (), None, {})
+    plain = PairSweep(str(rows[0]["run_id"]), names_of(first.hosts), first, (), None, {})
     if not plain.judged or first.members != tuple(range(len(first.members))):
         return plain
     suspects = tuple(links.suspects(first.units, len(first.members), fresh=first.fresh))
@@ -197,7 +203,7 @@ def sweep_of(rows: Sequence[Row]) -> Sweep:
     return replace(plain, suspects=suspects, repeat=repeat, outcomes=outcomes)
 
 
-def _table(rows: Sequence[Row]) -> Table:
+def _table(rows: Sequence[Row]) -> PairTable:
     """Rebuild a table from its stored rows, which are in the order of launches and passes."""
     hosts: dict[int, str] = {}
     turns: dict[tuple[int, str], int] = {}
@@ -206,7 +212,7 @@ def _table(rows: Sequence[Row]) -> Table:
         turns.setdefault(_turn(row), len(turns))
     members = tuple(sorted(hosts))
     shares = list(Counter(launch for launch, _ in turns).values())
-    table = Table(members, shares, hosts=[hosts[rank] for rank in members])
+    table = PairTable(members, shares, hosts=[hosts[rank] for rank in members])
     for row in rows:
         turn, pair = turns[_turn(row)], (_pair(row),)
         samples = _samples(row["samples_us"])
@@ -230,3 +236,131 @@ def _pair(row: Row) -> tuple[int, int]:
 
 def _samples(values: ArrayLike) -> Floats:
     return np.asarray(values, dtype=np.float64).reshape(1, -1)
+
+
+HEADS = ("what", "which", "metric", "state", "times as long", "expected by chance, at most")
+UNITS = {"latency": "us", "tail": "us", "bandwidth": "MB/s"}
+
+
+def subjects(sweep: PairSweep) -> list[dict[str, Any]]:
+    """Make a dict for each node or link that was suspect, confirmed ones first, then the slowest first.
+
+    It has ``kind``, ``name``, ``ends``, ``state``, and ``metrics``: metric -> ``slower`` (times as long, in
+    the repeat where there was one), ``limit``, ``state``.
+    """
+    by_subject: dict[tuple[str, tuple[int, ...]], dict[str, Any]] = {}
+    for suspect in sweep.suspects:
+        state = sweep.state(suspect)
+        latest = sweep.outcomes.get(suspect) or suspect
+        subject = by_subject.setdefault(
+            (suspect.kind, suspect.ends),
+            {
+                "kind": suspect.kind,
+                "name": sweep.name(suspect),
+                "ends": [sweep.names[e] for e in suspect.ends],
+                "state": state,
+                "metrics": {},
+            },
+        )
+        subject["metrics"][suspect.metric] = {"slower": latest.slower, "limit": latest.limit, "state": state}
+        subject["state"] = min(subject["state"], state, key=_ORDER.index)
+    return sorted(
+        by_subject.values(),
+        key=lambda s: (_ORDER.index(s["state"]), -max(m["slower"] for m in s["metrics"].values())),
+    )
+
+
+_ORDER = ("confirmed", "suspect", "cleared")
+
+
+def as_dict(sweep: PairSweep) -> dict[str, Any]:
+    """The whole sweep as JSON can hold it: verdicts, and the values of each pair."""
+    n = len(sweep.names)
+    first, second = links.pair_ends(n)
+    typical = {metric: sweep.first.typical(metric) for metric in METRICS}
+    return {
+        "run_id": sweep.run_id,
+        "nodes": list(sweep.names),
+        "units": UNITS,
+        "median": {metric: float(np.median(values)) for metric, values in typical.items()},
+        "found": subjects(sweep),
+        "pairs": [
+            {"ends": [sweep.names[a], sweep.names[b]], **{metric: float(typical[metric][k]) for metric in METRICS}}
+            for k, (a, b) in enumerate(zip(first.tolist(), second.tolist(), strict=True))
+        ],
+    }
+
+
+def matrix(sweep: PairSweep) -> pd.DataFrame:
+    """Make the frame that :func:`omb_py.dashboards.figures.maps.pairs` draws.
+
+    Returns:
+        A row for each measured direction of a pair: ``source``, ``target``, ``value`` in MB/s, ``unit``.
+    """
+    import pandas as pd
+
+    first, second = links.pair_ends(len(sweep.names))
+    parts = []
+    for direction in DIRECTIONS:
+        source, target = (first, second) if direction == "forward" else (second, first)
+        names = np.array(sweep.names, object)
+        parts.append(
+            pd.DataFrame(
+                {"source": names[source], "target": names[target], "value": sweep.first.rate(direction), "unit": "MB/s"}
+            )
+        )
+    every = pd.concat(parts)
+    return every[every["value"].notna()].reset_index(drop=True)
+
+
+def document_of(sweep: PairSweep) -> Document:
+    """Make the document of a sweep."""
+    by_state: dict[str, list[dict[str, Any]]] = {state: [] for state in _ORDER}
+    for subject in subjects(sweep):
+        by_state[subject["state"]].append(subject)
+    notes = []
+    if by_state["cleared"]:
+        notes.append(f"suspected, not confirmed: {_names(by_state['cleared'])}")
+    if by_state["suspect"]:
+        notes.append(f"suspect, not repeated since others were slower: {_names(by_state['suspect'])}")
+    if sweep.judged and not sweep.first.fresh:
+        notes.append(
+            "one launch: what is slow in this launch only cannot be told from what is slow for good: --launches 5"
+        )
+    rows = [
+        (subject["kind"], subject["name"], metric, values["state"], f"{values['slower']:.3f}", f"{values['limit']:.3f}")
+        for subject in subjects(sweep)
+        for metric, values in subject["metrics"].items()
+    ]
+    return Document(
+        "omb-py links",
+        _headline(sweep, by_state["confirmed"]),
+        NEGATIVE if sweep.confirmed else OK,
+        partial(as_dict, sweep),
+        tables=(TextTable(HEADS, rows, HEADS[:4], spare=HEADS[-1:]),) if rows else (),
+        notes=notes,
+    )
+
+
+def _headline(sweep: PairSweep, confirmed: Sequence[dict[str, Any]]) -> str:
+    pairs = len(sweep.names) * (len(sweep.names) - 1) // 2
+    slow = ", ".join(map(_worded, confirmed)) or "nothing is slow"
+    verdict = slow if sweep.judged else "nothing is judged, since not all were measured"
+    return f"{len(sweep.names)} nodes, {pairs} links: {verdict}"
+
+
+def _names(subjects: Sequence[dict[str, Any]]) -> str:
+    return ", ".join(subject["name"] for subject in subjects)
+
+
+def _worded(subject: dict[str, Any]) -> str:
+    slow = {metric: m["slower"] for metric, m in subject["metrics"].items() if m["state"] == "confirmed"}
+    times = ", ".join(f"{metric} {_times(metric, factor)}" for metric, factor in slow.items())
+    name = subject["name"] if subject["kind"] == "node" else f"link {subject['name']}"
+    return f"{name} is slow ({times})"
+
+
+def _times(metric: str, slower: float) -> str:
+    if metric == "bandwidth":
+        return f"{100 / slower:.0f} %"
+    return f"{slower:.3g} ×" if slower >= 2 else f"+{100 * (slower - 1):.0f} %"

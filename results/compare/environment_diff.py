@@ -38,7 +38,7 @@ _SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class EnvironmentDifference:
     """One fact that the sides do not share."""
 
     what: str
@@ -52,7 +52,7 @@ class Difference:
 
 def differences(
     base: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]], rows: tuple[Any, Any] | None = None
-) -> list[Difference]:
+) -> list[EnvironmentDifference]:
     """List the differences between two sets of launches, the most important first.
 
     Args:
@@ -78,7 +78,7 @@ def differences(
     return sorted(diffs, key=_place)
 
 
-def say(diffs: Sequence[Difference]) -> list[str]:
+def say(diffs: Sequence[EnvironmentDifference]) -> list[str]:
     """Write differences, the most important first, in lines that can be read.
 
     A single one is ``library: NCCL 2.30 → NCCL 2.32, and nothing else``. Several have a line each; variables that begin
@@ -92,8 +92,8 @@ def say(diffs: Sequence[Difference]) -> list[str]:
     return [f"{counted(len(diffs), 'fact')}, and nothing else", *(f"  {line}" for line in lines)]
 
 
-def _lines(diffs: Sequence[Difference]) -> list[str]:
-    alike: dict[tuple[str, str], list[Difference]] = {}
+def _lines(diffs: Sequence[EnvironmentDifference]) -> list[str]:
+    alike: dict[tuple[str, str], list[EnvironmentDifference]] = {}
     for difference in diffs:
         name = difference.what.removeprefix("variable ")
         family, sides = "_".join(name.split("_")[:2]), (difference.base == _NOT_SET, difference.new == _NOT_SET)
@@ -126,7 +126,7 @@ def _facts(provenances: Iterable[Mapping[str, Any]]) -> dict[str, set[str]]:
     return out
 
 
-def _asked(base: Iterable[Mapping[str, Any]], new: Iterable[Mapping[str, Any]]) -> list[Difference]:
+def _asked(base: Iterable[Mapping[str, Any]], new: Iterable[Mapping[str, Any]]) -> list[EnvironmentDifference]:
     """List the variables and options that a comparison set differently on its two sides.
 
     Such a variable may be on no allow-list, so that it is no fact of the environment.
@@ -153,15 +153,15 @@ def _title(name: str) -> str:
     return f"{word} {rest.removeprefix('packages.')}"
 
 
-def _place(difference: Difference) -> tuple[int, str]:
+def _place(difference: EnvironmentDifference) -> tuple[int, str]:
     order = [word for _, word in _TITLES]
     head = difference.what.split()[0]
     return (order.index(head) if head in order else len(order)), difference.what
 
 
-def _difference(fact: str, values: Sequence[set[str]]) -> Difference:
+def _difference(fact: str, values: Sequence[set[str]]) -> EnvironmentDifference:
     none = _NOT_SET if fact.startswith("variable ") else "none"
-    return Difference(fact, *(_text(side) or none for side in values))
+    return EnvironmentDifference(fact, *(_text(side) or none for side in values))
 
 
 def _text(values: set[str]) -> str:
@@ -176,7 +176,7 @@ def _short(value: str) -> str:
     return f"{value[: end if end > 0 else _LONG]} …"
 
 
-def _mapped(base: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]]) -> list[Difference]:
+def _mapped(base: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]]) -> list[EnvironmentDifference]:
     """Find shared objects of the same name but of another build, which versions and variables do not show."""
     sides = [_libraries(base), _libraries(new)]
     names = [n for n in sides[0] if n in sides[1] and len(sides[0][n]) == len(sides[1][n]) == 1]
@@ -184,7 +184,11 @@ def _mapped(base: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]])
     if not changed:
         return []
     shown = ", ".join(changed[:_SHOWN]) + (f" and {len(changed) - _SHOWN} more" if len(changed) > _SHOWN else "")
-    return [Difference(f"loaded libraries of other builds ({shown})", *(_builds(side[changed[0]]) for side in sides))]
+    return [
+        EnvironmentDifference(
+            f"loaded libraries of other builds ({shown})", *(_builds(side[changed[0]]) for side in sides)
+        )
+    ]
 
 
 def _builds(ids: set[str | None]) -> str:

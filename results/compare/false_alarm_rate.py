@@ -12,7 +12,7 @@ import scipy
 
 from omb_py.errors import EnvironmentProblem
 from omb_py.results.compare.match import SIDES
-from omb_py.results.compare.report import AA, COMPARE, Report, as_dict
+from omb_py.results.compare.report import AA, COMPARE, CompareReport, as_dict
 from omb_py.results.json_values import json_text
 from omb_py.results.store.paths import OnSkip, report_files, report_path
 from omb_py.results.store.write import first_line, write_atomically
@@ -51,7 +51,7 @@ def bound(events: int, trials: int) -> float:
     return 1.0 if events >= trials else float(scipy.special.betaincinv(events + 1, trials - events, _BOUND))
 
 
-def keep(report: Report, store: Path) -> Path:
+def keep(report: CompareReport, store: Path) -> Path:
     """Write a report to ``STORE/.reports/RUN.report`` as JSON, whole or not at all.
 
     Raises:

@@ -10,8 +10,8 @@ from typing import Generic, TypeVar
 import numpy as np
 import scipy
 
-from omb_py.results.statistics.sides.combined_rounds import Combined, can_show, combine
-from omb_py.results.statistics.sides.sign_flips import SMALLEST, Array, Flips, alone
+from omb_py.results.statistics.combined_rounds import Combined, can_show, combine
+from omb_py.results.statistics.sign_flips import SMALLEST, Array, Flips, alone
 from omb_py.results.statistics.t_test import Estimate, quantile, rounding
 
 Key = TypeVar("Key", bound=Hashable)
@@ -35,7 +35,7 @@ class Pairs:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class QuestionOutcome:
     """What the launches say of one question. Differences and limits are logs of ratios."""
 
     estimate: Estimate
@@ -68,7 +68,7 @@ class Levels:
     alpha: float
     """Chance of any false direction."""
     same: float
-    """Confidence level of :attr:`Outcome.narrow`."""
+    """Confidence level of :attr:`QuestionOutcome.narrow`."""
     screen: float
     rounds: int
     """Rounds that were declared."""
@@ -91,7 +91,7 @@ class Interleaved(Generic[Key]):
         launches = [[x for pairs in rounds for x in (*pairs.base, *pairs.new)] for rounds in self._rounds]
         self._floors = math.sqrt(2) * np.array([rounding(logs) for logs in launches])
 
-    def outcomes(self) -> dict[Key, Outcome]:
+    def outcomes(self) -> dict[Key, QuestionOutcome]:
         """Judge them."""
         if not self._keys:
             return {}
@@ -103,7 +103,7 @@ class Interleaved(Generic[Key]):
         errors, freedom = flips[0].errors(np.arange(len(self._keys)))
         spreads = errors * np.sqrt(flips[0].counts)
         pooled = [np.array([d for pairs in rounds for d in pairs.differences]) for rounds in self._rounds]
-        outcomes: dict[int, Outcome] = {}
+        outcomes: dict[int, QuestionOutcome] = {}
         counts = np.array(list(map(len, pooled)))
         for count in np.unique(counts):
             places = np.flatnonzero(counts == count)
@@ -134,7 +134,7 @@ class Interleaved(Generic[Key]):
         p: float,
         ends: Sequence[tuple[float, float]],
         strict: float,
-    ) -> Outcome:
+    ) -> QuestionOutcome:
         # sign flips of few pairs have no interval; Student's knows the clock's resolution, where flips may see a point
         whole, of_same = ends
         if not math.isfinite(whole[0]):
@@ -146,7 +146,7 @@ class Interleaved(Generic[Key]):
         if not (whole[0] > 0 if direction > 0 else whole[1] < 0):
             direction = 0  # later rounds took back what an earlier one showed
         number = int(combined.rounds[place])
-        return Outcome(
+        return QuestionOutcome(
             estimate,
             direction,
             whole,

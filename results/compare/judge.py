@@ -13,11 +13,10 @@ from typing import Literal
 
 import numpy as np
 
-from omb_py.results.compare.interleaved import Interleaved, Levels, Outcome, Pairs, limits
-from omb_py.results.statistics.multiple_testing import holm
-from omb_py.results.statistics.sides.bounded_launches import bounded
-from omb_py.results.statistics.sides.measured_apart import FEWEST_NIGHTS, SHARED_NIGHTS, by_night, drift_allowed_for
-from omb_py.results.statistics.sides.sign_flips import fewest_pairs
+from omb_py.results.compare.interleaved import Interleaved, Levels, Pairs, QuestionOutcome, limits
+from omb_py.results.statistics.nights import FEWEST_NIGHTS, SHARED_NIGHTS, by_night, drift_allowed_for
+from omb_py.results.statistics.sequential import holm
+from omb_py.results.statistics.sign_flips import bounded, fewest_pairs
 from omb_py.results.statistics.t_test import detectable, launches_needed, ratio_of, rounding
 
 Verdict = Literal["SLOWER", "FASTER", "SAME", "UNCLEAR", "NOT COMPARABLE"]
@@ -30,7 +29,7 @@ SAME_LEVEL = 0.90
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class CompareRules:
     """The rules that verdicts follow. They are fixed before anything is measured, and printed with the report."""
 
     alpha: float = 0.01
@@ -77,7 +76,7 @@ class Launched:
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class CompareRound:
     """The launches of a cell in one round. Paired: launch k of BASE ran next to launch k of NEW."""
 
     base: tuple[Launched, ...]
@@ -104,7 +103,7 @@ class Answer:
     """Geometric mean over the launches of NEW, in µs."""
     ratio: float
     low: float
-    """Lower end of the interval of the ratio, of this question alone, at :attr:`Rules.level`."""
+    """Lower end of the interval of the ratio, of this question alone, at :attr:`CompareRules.level`."""
     high: float
     """Upper end of it."""
     p: float
@@ -129,7 +128,7 @@ class Answer:
 
 
 @dataclass(slots=True)
-class Judged:
+class JudgedCell:
     """The answers of one cell."""
 
     answers: dict[Question, Answer] = field(default_factory=dict)
@@ -150,7 +149,7 @@ class Judged:
         return any(answer.verdict in ("SLOWER", "FASTER") for answer in self.answers.values())
 
 
-def judge(cells: Sequence[Sequence[Round]], rules: Rules) -> list[Judged]:
+def judge(cells: Sequence[Sequence[CompareRound]], rules: CompareRules) -> list[JudgedCell]:
     """Verdicts on the cells of one report.
 
     Args:
@@ -169,7 +168,7 @@ def judge(cells: Sequence[Sequence[Round]], rules: Rules) -> list[Judged]:
     levels = Levels(alpha, SAME_LEVEL, rules.screen, rules.rounds)
     kinds = {key: QUESTIONS.index(key[1]) for key in turns}
     outcomes = Interleaved(turns, kinds, levels).outcomes() | _apart({key: asked[key] for key in apart}, levels)
-    judged = [Judged() for _ in cells]
+    judged = [JudgedCell() for _ in cells]
     for (i, question), data in asked.items():
         judged[i].answers[question] = _answer(question, data, outcomes[i, question], rules)
     return judged
@@ -183,7 +182,7 @@ class _Asked:
     """One question of one cell, with the numbers of its launches."""
 
     statistic: str
-    rounds: tuple[tuple[Round, tuple[float, ...], tuple[float, ...]], ...]
+    rounds: tuple[tuple[CompareRound, tuple[float, ...], tuple[float, ...]], ...]
     """Each round, and the logs of its launches of BASE and of NEW."""
 
     @property
@@ -216,11 +215,11 @@ class _Asked:
         return [Pairs(tuple(map(str, shared)), *sides)]
 
 
-def _names(measured: Round) -> tuple[str, ...]:
+def _names(measured: CompareRound) -> tuple[str, ...]:
     return measured.pairs or tuple(map(str, range(len(measured.base))))
 
 
-def _asked(rounds: Sequence[Round], question: Question, rules: Rules) -> _Asked:
+def _asked(rounds: Sequence[CompareRound], question: Question, rules: CompareRules) -> _Asked:
     rounds = rounds[: rules.rounds]
     launches = [launch for measured in rounds for launch in (*measured.base, *measured.new)]
     statistic = "median" if _has_medians(rounds) else "mean"
@@ -233,22 +232,22 @@ def _asked(rounds: Sequence[Round], question: Question, rules: Rules) -> _Asked:
     def logs(side: Sequence[Launched]) -> tuple[float, ...]:
         return tuple(math.log(getattr(launch, name)) for launch in side)
 
-    def sides(measured: Round) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    def sides(measured: CompareRound) -> tuple[tuple[float, ...], tuple[float, ...]]:
         both = logs(measured.base), logs(measured.new)
         return bounded(*both) if measured.bounded and measured.paired else both
 
     return _Asked(statistic, tuple((measured, *sides(measured)) for measured in rounds))
 
 
-def _has_medians(rounds: Sequence[Round]) -> bool:
+def _has_medians(rounds: Sequence[CompareRound]) -> bool:
     return all(launch.median_us is not None for measured in rounds for launch in (*measured.base, *measured.new))
 
 
-def _questions(rounds: Sequence[Round]) -> tuple[Question, ...]:
+def _questions(rounds: Sequence[CompareRound]) -> tuple[Question, ...]:
     return QUESTIONS if _has_medians(rounds) else ("median",)
 
 
-def _apart(questions: Mapping[Key, _Asked], levels: Levels) -> dict[Key, Outcome]:
+def _apart(questions: Mapping[Key, _Asked], levels: Levels) -> dict[Key, QuestionOutcome]:
     """Judge questions whose sides were not measured in turn, by their nights."""
     estimates, reasons = {}, {}
     for key, question in questions.items():
@@ -265,7 +264,7 @@ def _apart(questions: Mapping[Key, _Asked], levels: Levels) -> dict[Key, Outcome
     outcomes = {}
     for key, estimate in estimates.items():
         shown = adjusted.get(key, 1.0) <= levels.alpha
-        outcomes[key] = Outcome(
+        outcomes[key] = QuestionOutcome(
             estimate,
             int(np.sign(estimate.difference)) if shown else 0,
             limits(estimate, 1 - levels.alpha),
@@ -284,7 +283,7 @@ APART = "not interleaved"
 """Reason of a verdict on launches that were not made in turn, of too few nights."""
 
 
-def _answer(question: Question, asked: _Asked, outcome: Outcome, rules: Rules) -> Answer:
+def _answer(question: Question, asked: _Asked, outcome: QuestionOutcome, rules: CompareRules) -> Answer:
     estimate, tolerance = outcome.estimate, rules.tolerance(question)
     verdict: Verdict = "UNCLEAR"
     if outcome.direction and outcome.direction * estimate.difference >= tolerance:

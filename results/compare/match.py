@@ -9,10 +9,10 @@ from datetime import datetime
 from typing import Any, Literal
 
 from omb_py.results.compare import tags
-from omb_py.results.compare.judge import Launched, Round
+from omb_py.results.compare.judge import CompareRound, Launched
+from omb_py.results.statistics.combined_rounds import MOST_ROUNDS
 from omb_py.results.statistics.launch_time import FIELD, OURS, statistic_of, time_of
-from omb_py.results.statistics.sides.combined_rounds import MOST_ROUNDS
-from omb_py.results.statistics.sides.measured_apart import days_of
+from omb_py.results.statistics.nights import days_of
 from omb_py.results.store.keys import COMPARED
 
 Row = Mapping[str, Any]
@@ -77,13 +77,13 @@ COLUMNS = tuple(
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class MatchedCell:
     """A cell that both sides have measured."""
 
     base: Row
     """One row of BASE, which names the cell."""
     new: Row
-    rounds: tuple[Round, ...]
+    rounds: tuple[CompareRound, ...]
     statistic: str = "median"
     """``mean`` for imported rows, which have no samples: their printed numbers are compared."""
     limited: bool = False
@@ -104,7 +104,7 @@ class Incomparable:
 class Matched:
     """The cells that two sides share, and those that they do not."""
 
-    cells: list[Cell] = field(default_factory=list)
+    cells: list[MatchedCell] = field(default_factory=list)
     incomparable: list[Incomparable] = field(default_factory=list)
     only: dict[Side, list[Row]] = field(default_factory=lambda: {side: [] for side in SIDES})
     """One row for each cell that only this side has."""
@@ -241,7 +241,7 @@ def _hashable(value: Any) -> Any:
     return value
 
 
-def _cell(base: Sequence[Row], new: Sequence[Row], nights: Mapping[str, float]) -> Cell:
+def _cell(base: Sequence[Row], new: Sequence[Row], nights: Mapping[str, float]) -> MatchedCell:
     statistic = next((known for row in (*base, *new) if (known := statistic_of(row))), "median")
     rounds = []
     for number in sorted({round_of(row) for row in base} & {round_of(row) for row in new}):
@@ -253,7 +253,7 @@ def _cell(base: Sequence[Row], new: Sequence[Row], nights: Mapping[str, float]) 
             ordered = _ordered(launches["BASE"], launches["NEW"], nights, may_pair=_all_ours((*base, *new)))
             rounds.append(replace(ordered, bounded=is_bounded(base[0])))
     limited = any(row.get("sync_limited") for row in (*base, *new))
-    return Cell(base[0], new[0], tuple(rounds), statistic, limited)
+    return MatchedCell(base[0], new[0], tuple(rounds), statistic, limited)
 
 
 def _all_ours(rows: Sequence[Row]) -> bool:
@@ -334,7 +334,7 @@ def from_row(row: Row) -> Launched | None:
 
 def _ordered(
     base: Mapping[Place, _Dated], new: Mapping[Place, _Dated], nights: Mapping[str, float], may_pair: bool
-) -> Round:
+) -> CompareRound:
     """Make a round.
 
     It is paired where the pairs were stored, or if, in order of time, each two successive launches are one of each
@@ -351,12 +351,12 @@ def _ordered(
     pairs = tuple(pair for pair in named[0] if pair and pair in named[1])
     if pairs:
         of_pairs = [tuple(side[pair] for pair in pairs) for side in named]
-        return Round(of_pairs[0], of_pairs[1], paired=True, pairs=pairs)
+        return CompareRound(of_pairs[0], of_pairs[1], paired=True, pairs=pairs)
     values = [tuple(launch.launched for launch in side.values()) for side in sides]
     in_time = sorted([(place, "BASE") for place in base] + [(place, "NEW") for place in new])
     couples = [{side for _, side in in_time[k : k + 2]} for k in range(0, len(in_time), 2)]
     if may_pair and len(base) == len(new) and all(len(couple) == 2 for couple in couples):
         firsts = tuple("-".join(map(str, place)) for place, _ in in_time[::2])
-        return Round(values[0], values[1], paired=True, pairs=firsts)
+        return CompareRound(values[0], values[1], paired=True, pairs=firsts)
     known = [tuple(nights[run] for _, run, _ in side) if nights else () for side in sides]
-    return Round(values[0], values[1], paired=False, nights=(known[0], known[1]))
+    return CompareRound(values[0], values[1], paired=False, nights=(known[0], known[1]))

@@ -11,13 +11,13 @@ from typing import Any
 
 from omb_py.errors import ENVIRONMENT, INCONCLUSIVE, NEGATIVE, OK
 from omb_py.results.compare.cell_names import namer
-from omb_py.results.compare.environment_diff import Difference, differences, say
-from omb_py.results.compare.judge import WORDS, Answer, Judged, Rules, judge
-from omb_py.results.compare.match import SIDES, Cell, Matched, Row, match
-from omb_py.results.compare.select_launches import Launches
+from omb_py.results.compare.environment_diff import EnvironmentDifference, differences, say
+from omb_py.results.compare.judge import WORDS, Answer, CompareRules, JudgedCell, judge
+from omb_py.results.compare.match import SIDES, Matched, MatchedCell, Row, match
+from omb_py.results.compare.select_launches import SideLaunches
 from omb_py.results.document import CaseResult, Document, Outcome, TextTable, numbered
 from omb_py.results.statistics.launch_time import OURS
-from omb_py.results.statistics.sides.measured_apart import FEWEST_NIGHTS
+from omb_py.results.statistics.nights import FEWEST_NIGHTS
 from omb_py.results.store.provenance import is_simulated
 from omb_py.results.units import share_text
 
@@ -44,18 +44,18 @@ _SPARE = ("detectable", "tail ratio", "tail", "launches", "tail verdict")
 
 
 @dataclass(slots=True)
-class Report:
+class CompareReport:
     """The data of a comparison's report."""
 
     kind: str
     """:data:`COMPARE`, or :data:`AA` when a library is compared with itself."""
-    base: Launches
-    new: Launches
+    base: SideLaunches
+    new: SideLaunches
     matched: Matched
-    judged: list[Judged]
+    judged: list[JudgedCell]
     """One entry for each of ``matched.cells``."""
-    rules: Rules
-    differences: list[Difference] = field(default_factory=list)
+    rules: CompareRules
+    differences: list[EnvironmentDifference] = field(default_factory=list)
     run_id: str | None = None
     """Run of a comparison that measured; None when it read stored launches."""
     seed: int | None = None
@@ -88,22 +88,22 @@ class Report:
         return sum(len(judged.answers) for judged in self.judged)
 
 
-def overall(judged: Judged) -> str:
+def overall(judged: JudgedCell) -> str:
     """Reduce both questions to one word: any change, else the verdict on the median, whatever the tail's."""
     verdicts = {answer.verdict for answer in judged.answers.values()}
     changed = next((word for word in ("SLOWER", "FASTER") if word in verdicts), None)
     return changed or (judged.answers["median"].verdict if judged.answers else "UNCLEAR")
 
 
-def report_of(base: Launches, new: Launches, rules: Rules, kind: str = COMPARE) -> Report:
+def report_of(base: SideLaunches, new: SideLaunches, rules: CompareRules, kind: str = COMPARE) -> CompareReport:
     """Compare two sets of launches and collect the data of the report."""
     matched = match(base.rows, new.rows)
     judged = judge([cell.rounds for cell in matched.cells], rules)
     rows = (base.rows[0], new.rows[0]) if base.rows and new.rows else None
-    return Report(kind, base, new, matched, judged, rules, differences(base.provenances, new.provenances, rows))
+    return CompareReport(kind, base, new, matched, judged, rules, differences(base.provenances, new.provenances, rows))
 
 
-def exit_code(report: Report, strict: bool = False) -> int:
+def exit_code(report: CompareReport, strict: bool = False) -> int:
     """Choose the exit code of a comparison.
 
     Returns:
@@ -118,14 +118,14 @@ def exit_code(report: Report, strict: bool = False) -> int:
     return INCONCLUSIVE if strict and (counts["UNCLEAR"] or counts["NOT COMPARABLE"]) else OK
 
 
-def headline(report: Report) -> str:
+def headline(report: CompareReport) -> str:
     """Count verdicts: ``3 slower, 1 faster, 62 same, 6 unclear``. Counts of 0 are left out, except for slower."""
     counts = report.words
     parts = [f"{counts[word]} {word.lower()}" for word in WORDS if counts[word] or word == "SLOWER"]
     return ", ".join(parts)
 
 
-def by_benchmark(report: Report) -> list[str]:
+def by_benchmark(report: CompareReport) -> list[str]:
     """Write a line for each of several benchmarks: ``bcast: 2 slower, 6 same``; no line for a single one."""
     by_name: dict[str, Counter[str]] = {}
     for cell, judged in zip(report.matched.cells, report.judged, strict=True):
@@ -140,7 +140,7 @@ def by_benchmark(report: Report) -> list[str]:
     ]
 
 
-def side_text(side: Launches) -> str:
+def side_text(side: SideLaunches) -> str:
     """Describe a side: ``Open MPI 5.0.11, native, 10 launches (20261121T…)``."""
     rows = side.rows
     libraries = dict.fromkeys(
@@ -151,7 +151,7 @@ def side_text(side: Launches) -> str:
     return ", ".join([*(name.strip() for name in libraries), *bindings, launches]) + f" ({side.word})"
 
 
-def _facts(report: Report) -> list[str]:
+def _facts(report: CompareReport) -> list[str]:
     """Lines before the table: the sides, their differences, and the smallest change that could be detected."""
     lines = [f"{name:<5}{side_text(side)}" for name, side in zip(SIDES, (report.base, report.new), strict=True)]
     first, *others = say(report.differences)
@@ -168,7 +168,7 @@ def _facts(report: Report) -> list[str]:
     return lines
 
 
-def _notes(report: Report) -> list[str]:
+def _notes(report: CompareReport) -> list[str]:
     rules, matched = report.rules, report.matched
     rounds = f" over up to {rules.rounds} rounds" if rules.rounds > 1 else ""
     answers = [answer for judged in report.judged for answer in judged.answers.values()]
@@ -212,7 +212,7 @@ def _notes(report: Report) -> list[str]:
     return [*lines, report.site] if report.site else lines
 
 
-def _undecided(report: Report, strict: bool) -> list[str]:
+def _undecided(report: CompareReport, strict: bool) -> list[str]:
     """Say what the exit code means where no cell has a verdict; a library against itself needs none."""
     decided = set(report.words) - {"UNCLEAR", "NOT COMPARABLE"}
     if report.kind != COMPARE or any(report.words[word] for word in decided):
@@ -224,7 +224,7 @@ def _undecided(report: Report, strict: bool) -> list[str]:
     return [f"nothing was decided: {meaning}"] if code == OK else []
 
 
-def wrong_rows(report: Report) -> int:
+def wrong_rows(report: CompareReport) -> int:
     """Count the rows with wrong bytes."""
     return sum(row.get("validated") is False for side in (report.base, report.new) for row in side.rows)
 
@@ -241,7 +241,7 @@ def percent(ratio: float) -> str:
     return f"{100 * (ratio - 1):.1f} %" if ratio < 2 else f"× {ratio:.1f}"
 
 
-def document_of(report: Report, strict: bool = False) -> Document:
+def document_of(report: CompareReport, strict: bool = False) -> Document:
     """Make the document of a comparison. With `strict`, UNCLEAR and NOT COMPARABLE are not good enough."""
     facts = _facts(report)
     return Document(
@@ -258,7 +258,7 @@ def document_of(report: Report, strict: bool = False) -> Document:
     )
 
 
-def _table(report: Report) -> TextTable:
+def _table(report: CompareReport) -> TextTable:
     """Make the table, one row a cell; the rows of a benchmark stand together."""
     named = report.named
     rows = []
@@ -276,7 +276,7 @@ def _table(report: Report) -> TextTable:
     return TextTable(HEADS, [row for _, row in rows], _LEFT, [benchmark for benchmark, _ in rows], spare=_SPARE)
 
 
-def _answers(judged: Judged) -> tuple[str, ...]:
+def _answers(judged: JudgedCell) -> tuple[str, ...]:
     median, tail = judged.answers.get("median"), judged.answers.get("tail")
     if median is None:
         return ("",) * 4 + ("UNCLEAR",) + ("",) * 3 + ("0", "")
@@ -315,7 +315,7 @@ def _launches(answer: Answer) -> str:
     return f"{count} ({answer.round} rounds)" if answer.round > 1 else count
 
 
-def _cases(report: Report, strict: bool) -> list[CaseResult]:
+def _cases(report: CompareReport, strict: bool) -> list[CaseResult]:
     """Make one test case a cell.
 
     SLOWER is a failure, UNCLEAR is skipped (a failure with `strict`), NOT COMPARABLE is an error.
@@ -347,7 +347,7 @@ def _sentence(answer: Answer) -> str:
     )
 
 
-def as_dict(report: Report) -> dict[str, Any]:
+def as_dict(report: CompareReport) -> dict[str, Any]:
     """The whole report as JSON can hold it."""
     cells = [_cell(cell, judged) for cell, judged in zip(report.matched.cells, report.judged, strict=True)]
     cells += [
@@ -393,7 +393,7 @@ def _identity(row: Row) -> dict[str, Any]:
     return {name: row.get(name) for name in names}
 
 
-def _cell(cell: Cell, judged: Judged) -> dict[str, Any]:
+def _cell(cell: MatchedCell, judged: JudgedCell) -> dict[str, Any]:
     answers: dict[str, Any] = {str(question): _fields(answer) for question, answer in judged.answers.items()}
     return {
         **_identity(cell.base),
@@ -404,6 +404,6 @@ def _cell(cell: Cell, judged: Judged) -> dict[str, Any]:
     }
 
 
-def _fields(value: Rules | Answer) -> dict[str, Any]:
+def _fields(value: CompareRules | Answer) -> dict[str, Any]:
     """Fields by their names in JSON, where a round is called a look."""
     return {_JSON_NAMES.get(name, name): field for name, field in asdict(value).items()}

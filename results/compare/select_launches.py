@@ -19,7 +19,7 @@ _VERSION = "library_version"
 
 
 @dataclass(frozen=True, slots=True)
-class Launches:
+class SideLaunches:
     """One side, read from a store."""
 
     word: str
@@ -33,7 +33,7 @@ class Launches:
         return len({row["launch_id"] for row in self.rows})
 
 
-def read_side(word: str, store: Path, more: Sequence[str] = (), on_skip: OnSkip | None = None) -> Launches:
+def read_side(word: str, store: Path, more: Sequence[str] = (), on_skip: OnSkip | None = None) -> SideLaunches:
     """Read the launches of one side.
 
     Args:
@@ -51,10 +51,10 @@ def read_side(word: str, store: Path, more: Sequence[str] = (), on_skip: OnSkip 
     place, rows = _rows(word, store, on_skip, more)
     if not rows:
         raise UsageError(f"no launch in {str(place)!r} with {word}: {_there(word, place)}")
-    return Launches(word, rows, _provenances(place, rows))
+    return SideLaunches(word, rows, _provenances(place, rows))
 
 
-def read_comparison(word: str, store: Path, on_skip: OnSkip | None = None) -> tuple[Launches, Launches]:
+def read_comparison(word: str, store: Path, on_skip: OnSkip | None = None) -> tuple[SideLaunches, SideLaunches]:
     """Read both sides of a run that was a comparison itself; `on_skip` is as of :func:`read_side`.
 
     Raises:
@@ -71,11 +71,13 @@ def read_comparison(word: str, store: Path, on_skip: OnSkip | None = None) -> tu
         raise UsageError(
             f"{word} is no run of omb-py compare: name two sides, as omb-py compare {word} RUN (omb-py results list)"
         )
-    base, new = (Launches(f"{word} {side}", s, _provenances(place, s)) for side, s in zip(SIDES, sides, strict=True))
+    base, new = (
+        SideLaunches(f"{word} {side}", s, _provenances(place, s)) for side, s in zip(SIDES, sides, strict=True)
+    )
     return base, new
 
 
-def check_apart(base: Launches, new: Launches) -> None:
+def check_apart(base: SideLaunches, new: SideLaunches) -> None:
     """Check that two sides are separate.
 
     Raises:

@@ -3,7 +3,7 @@
 ``guidelines`` and ``accept`` measure in rounds: a question that is open after one round is measured again in the next.
 They differ in the statistic of a launch. How they spend the chance of an error, and which launches count, stands here
 and is derived in docs/statistics.md. Rounds of ``compare`` are combined instead
-(:mod:`omb_py.results.statistics.sides.combined_rounds`).
+(:mod:`omb_py.results.statistics.combined_rounds`).
 
 A criterion of ``accept`` is judged by its *log cost*: the log of a time, or minus the log of a rate, so that more is
 worse and a bound is a limit from above.
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeVar
 
@@ -101,7 +101,7 @@ FEWEST = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class AcceptRule:
     """The rule that verdicts follow. It is fixed before the first launch and printed with the report."""
 
     launches: int = 8
@@ -136,7 +136,7 @@ class Decision:
     """Upper confidence limit of the log cost; PASS when it keeps the bound."""
 
 
-def decide(estimate: Estimate, limit: float, rule: Rule, questions: int = 1) -> Decision:
+def decide(estimate: Estimate, limit: float, rule: AcceptRule, questions: int = 1) -> Decision:
     """Judge one bound by all launches so far.
 
     Args:
@@ -170,8 +170,23 @@ def worst(words: Iterable[Word]) -> Word:
     return next((word for word in WORDS if word in present), "ERROR")
 
 
-def settled(word: Word, rule: Rule) -> Word:
+def settled(word: Word, rule: AcceptRule) -> Word:
     """Turn MARGINAL after the last launch into what the contract says."""
     if word != "MARGINAL" or rule.undecided == "marginal":
         return word
     return "FAIL" if rule.undecided == "fail" else "PASS"
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Adjust p-values by Holm's method, in the order given.
+
+    Reject the hypotheses whose adjusted p-value is at most alpha: the chance of any false rejection is at most alpha.
+    This holds for any dependence between the hypotheses (S. Holm, Scandinavian Journal of Statistics 6, 1979).
+    """
+    order = sorted(range(len(p_values)), key=lambda i: p_values[i])
+    adjusted = [1.0] * len(p_values)
+    largest = 0.0
+    for place, i in enumerate(order):
+        largest = max(largest, min(1.0, (len(order) - place) * p_values[i]))
+        adjusted[i] = largest
+    return adjusted

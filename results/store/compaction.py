@@ -23,7 +23,15 @@ from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.results.store import index as summary_index
 from omb_py.results.store import journal, schema
 from omb_py.results.store.footer import check_whole, hash_in, read_schema, unreadable
-from omb_py.results.store.paths import DATE, Entry, OnSkip, entries, hide_former_files, maintenance, raise_generation
+from omb_py.results.store.paths import (
+    DATE,
+    OnSkip,
+    StoreFile,
+    entries,
+    hide_former_files,
+    maintenance,
+    raise_generation,
+)
 from omb_py.results.store.provenance import MERGED, launches, pack, provenances, why_not
 from omb_py.results.store.read import load_table, to_rows
 from omb_py.results.store.write import (
@@ -63,7 +71,7 @@ class Merged:
 class Source:
     """A file that was read whole, with its inode at that time."""
 
-    entry: Entry
+    entry: StoreFile
     inode: int
     table: pa.Table
     launches: dict[str, dict[str, Any]]
@@ -125,7 +133,9 @@ def tidying(root: Path) -> Iterator[None]:
             raise EnvironmentProblem(f"cannot merge files of {str(root)!r}: {reason(error)}") from error
 
 
-def merge(root: Path, group: Sequence[Entry], on_skip: OnSkip, without: frozenset[str] = frozenset()) -> Merged | None:
+def merge(
+    root: Path, group: Sequence[StoreFile], on_skip: OnSkip, without: frozenset[str] = frozenset()
+) -> Merged | None:
     """Replace files of one day by one merged file. The caller must hold :func:`maintenance`.
 
     Args:
@@ -184,11 +194,11 @@ def _put_back(root: Path) -> None:
         os.unlink(hidden)
 
 
-def _groups(root: Path, last: date) -> Iterator[list[Entry]]:
+def _groups(root: Path, last: date) -> Iterator[list[StoreFile]]:
     """Groups of files to merge. Each is of one day, with no running launch and at least one file that is not merged."""
     listed = entries(root)
     running = {path.stem for path in (root / journal.FOLDER).glob(f"*{journal.SUFFIX}")}
-    folders: dict[Path, list[Entry]] = {}
+    folders: dict[Path, list[StoreFile]] = {}
     for entry in listed:
         day = entry.path.parent.name.removeprefix(f"{DATE}=")
         with contextlib.suppress(ValueError):
@@ -210,7 +220,7 @@ def _groups(root: Path, last: date) -> Iterator[list[Entry]]:
         yield from _bounded(must, rest)
 
 
-def _bounded(must: Sequence[Entry], rest: Sequence[Entry]) -> Iterator[list[Entry]]:
+def _bounded(must: Sequence[StoreFile], rest: Sequence[StoreFile]) -> Iterator[list[StoreFile]]:
     """Split files into groups within :data:`FILES` and :data:`BYTES`; all of `must` are in the first group.
 
     A file that is alone in its group is left as it is: merged alone, it would be merged again with each later launch.
@@ -226,7 +236,7 @@ def _bounded(must: Sequence[Entry], rest: Sequence[Entry]) -> Iterator[list[Entr
         yield group
 
 
-def _planned(group: Sequence[Entry]) -> Merged:
+def _planned(group: Sequence[StoreFile]) -> Merged:
     import pyarrow.parquet as pq
 
     rows = 0
@@ -245,7 +255,7 @@ def _launches(path: Path) -> Iterable[str]:
         return ()
 
 
-def _read(entry: Entry, on_skip: OnSkip) -> Source | None:
+def _read(entry: StoreFile, on_skip: OnSkip) -> Source | None:
     """Read a file whole, with the columns of this version; None when it is gone, replaced or unreadable."""
     import pyarrow as pa
     import pyarrow.parquet as pq

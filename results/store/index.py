@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from omb_py.results.store import schema
 from omb_py.results.store.footer import COLUMNS, columns_schema, layout, read_excerpt, read_schema, unreadable
-from omb_py.results.store.paths import DATE, INDEX, Entry, OnSkip, hide_former_files, wait_for_lock
+from omb_py.results.store.paths import DATE, INDEX, OnSkip, StoreFile, hide_former_files, wait_for_lock
 from omb_py.results.store.provenance import launches, why_not
 from omb_py.results.store.write import first_line, reason
 
@@ -77,7 +77,7 @@ class Index:
     bad: dict[str, str] = field(default_factory=dict)
     """Relative path of each unreadable file -> reason."""
 
-    def missing(self, entries: Iterable[Entry]) -> list[Entry]:
+    def missing(self, entries: Iterable[StoreFile]) -> list[StoreFile]:
         """The files that are new or changed since they were indexed."""
         return [e for e in entries if e.relative not in self.covered and e.relative not in self.bad]
 
@@ -87,7 +87,7 @@ class Index:
         return self.parts[part].files[number][3]
 
 
-def refreshed(root: Path, entries: Sequence[Entry], on_skip: OnSkip) -> Index:
+def refreshed(root: Path, entries: Sequence[StoreFile], on_skip: OnSkip) -> Index:
     """The index of a store, brought up to date where that is possible and saves time.
 
     The caller reads the files that it still does not cover. When the index cannot be written (a read-only store, a full
@@ -164,7 +164,7 @@ def _schema() -> pa.Schema:
     return pa.schema([*columns_schema(), *more])
 
 
-def _known(root: Path, entries: Sequence[Entry]) -> Index:
+def _known(root: Path, entries: Sequence[StoreFile]) -> Index:
     """The index on disk, without files that have changed; of two parts with the same file the later one counts."""
     index = Index(_parts(root / FOLDER))
     now = {entry.relative: (entry.size, entry.changed_ns) for entry in entries}
@@ -194,7 +194,7 @@ def _parts(folder: Path) -> list[Part]:
     return parts
 
 
-def _update(root: Path, index: Index, entries: Sequence[Entry], before: int) -> None:
+def _update(root: Path, index: Index, entries: Sequence[StoreFile], before: int) -> None:
     """Add a part for the files that no part covers and that did not change since `before` (ns); merge small parts."""
     new = [entry for entry in index.missing(entries) if entry.changed_ns < before]
     if len(new) >= _NEW:
@@ -222,9 +222,9 @@ Read = tuple["list[pa.RecordBatch] | None", tuple[str, ...], str]
 """A file's rows without lists of samples, and its launches if it is merged; or None and the reason ("": removed)."""
 
 
-def _rows_of(entries: Sequence[Entry]) -> Iterator[Batch]:
+def _rows_of(entries: Sequence[StoreFile]) -> Iterator[Batch]:
     left = deque(entries)
-    batch: list[Entry] = []
+    batch: list[StoreFile] = []
     contents: list[Read] = []
     rows = 0
     with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
@@ -241,11 +241,11 @@ def _rows_of(entries: Sequence[Entry]) -> Iterator[Batch]:
                 batch, contents, rows = [], [], 0
 
 
-def _taken(entries: deque[Entry], count: int) -> list[Entry]:
+def _taken(entries: deque[StoreFile], count: int) -> list[StoreFile]:
     return [entries.popleft() for _ in range(min(count, len(entries)))]
 
 
-def _joined(entries: Sequence[Entry], contents: Sequence[Read]) -> Batch:
+def _joined(entries: Sequence[StoreFile], contents: Sequence[Read]) -> Batch:
     import numpy as np
     import pyarrow as pa
 
@@ -277,7 +277,7 @@ def _joined(entries: Sequence[Entry], contents: Sequence[Read]) -> Batch:
     return files, bad, pa.table(columns, schema=_schema())
 
 
-def _read_file(entry: Entry) -> Read:
+def _read_file(entry: StoreFile) -> Read:
     import pyarrow.parquet as pq
 
     try:

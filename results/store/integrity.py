@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from omb_py.errors import UsageError
 from omb_py.results.store.footer import hash_in, hash_of
-from omb_py.results.store.paths import DATE, Entry, entries
+from omb_py.results.store.paths import DATE, StoreFile, entries
 from omb_py.results.store.provenance import launches, outdated_launches, why_not
 from omb_py.results.store.write import first_line
 
@@ -59,7 +59,7 @@ def verify(store: str | Path) -> Iterator[Checked]:
             yield verdict
 
 
-def _check(entry: Entry, listed: list[Entry]) -> Checked | None:
+def _check(entry: StoreFile, listed: list[StoreFile]) -> Checked | None:
     """The verdict on a file; None when it was merged or removed meanwhile."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -96,7 +96,7 @@ def _check(entry: Entry, listed: list[Entry]) -> Checked | None:
     return Checked(entry.path, "ok", table.num_rows)
 
 
-def _misplaced(entry: Entry, table: pa.Table, held: dict[str, dict[str, object]]) -> str:
+def _misplaced(entry: StoreFile, table: pa.Table, held: dict[str, dict[str, object]]) -> str:
     """Why a file's name contradicts its rows; empty when it does not."""
     import pyarrow as pa
     import pyarrow.compute as pc

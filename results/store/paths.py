@@ -41,7 +41,7 @@ def pass_over(path: Path, why: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class StoreFile:
     """A file of the store, as the folder lists it; it has not been opened."""
 
     path: Path
@@ -53,7 +53,7 @@ class Entry:
     """Time of the inode's last change. Unlike the time of modification, only the system can set it."""
 
 
-def entries(store: str | Path, on_skip: OnSkip | None = None) -> list[Entry]:
+def entries(store: str | Path, on_skip: OnSkip | None = None) -> list[StoreFile]:
     """The Parquet files of a store, sorted by path. Hidden files and folders do not belong to it.
 
     `on_skip` is called with each folder that cannot be listed.
@@ -172,7 +172,7 @@ def wait_for_lock(handle: int, seconds: float) -> bool:
             time.sleep(0.05)
 
 
-def _below(folder: Path, prefix: str, problems: list[tuple[Path, str]]) -> Iterator[Entry]:
+def _below(folder: Path, prefix: str, problems: list[tuple[Path, str]]) -> Iterator[StoreFile]:
     try:
         with os.scandir(folder) as listed:
             names = [entry for entry in listed if not entry.name.startswith(".")]
@@ -186,6 +186,6 @@ def _below(folder: Path, prefix: str, problems: list[tuple[Path, str]]) -> Itera
                 yield from _below(folder / entry.name, relative + "/", problems)
             elif entry.name.endswith(SUFFIX) and entry.is_file():
                 facts = entry.stat()
-                yield Entry(folder / entry.name, relative, facts.st_size, facts.st_ctime_ns)
+                yield StoreFile(folder / entry.name, relative, facts.st_size, facts.st_ctime_ns)
         except OSError:  # it was removed after the listing
             continue

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.results.store import schema
 from omb_py.results.store.footer import read_schema, unreadable
-from omb_py.results.store.paths import Entry, files
+from omb_py.results.store.paths import StoreFile, files
 from omb_py.results.store.write import LAUNCHES_KEY, PROVENANCE_KEY, PROVENANCES_KEY, VERSION_KEY, first_line
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def launches(metadata: Metadata) -> dict[str, dict[str, Any]]:
     return facts if isinstance(facts, dict) else {}
 
 
-def outdated_launches(listed: Iterable[Entry], held: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
+def outdated_launches(listed: Iterable[StoreFile], held: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
     """Find the launches of merged files that must be read from another file.
 
     A launch's own file is newer than its merged copy. Of two merged files with the same launch, which an interrupted

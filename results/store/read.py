@@ -14,7 +14,7 @@ from omb_py.results.statistics.bandwidth import PURE
 from omb_py.results.store import index as summary_index
 from omb_py.results.store import schema
 from omb_py.results.store.footer import read_schema, unreadable
-from omb_py.results.store.paths import DATE, Entry, OnSkip, entries, files, no_store, pass_over
+from omb_py.results.store.paths import DATE, OnSkip, StoreFile, entries, files, no_store, pass_over
 from omb_py.results.store.provenance import launches, outdated_launches, read_provenance, why_not
 from omb_py.results.store.write import first_line
 
@@ -323,8 +323,8 @@ def _load(
 
 def _indexed(
     root: Path,
-    chosen: Sequence[Entry],
-    listed: Sequence[Entry],
+    chosen: Sequence[StoreFile],
+    listed: Sequence[StoreFile],
     wanted: list[str],
     expression: ds.Expression | None,
     problems: Problems,
@@ -373,8 +373,8 @@ def _indexed(
 
 def _direct(
     root: Path,
-    chosen: Sequence[Entry],
-    listed: Sequence[Entry],
+    chosen: Sequence[StoreFile],
+    listed: Sequence[StoreFile],
     wanted: list[str],
     expression: ds.Expression | None,
     problems: Problems,

@@ -9,12 +9,66 @@ from functools import partial
 from typing import Any
 
 from omb_py.errors import INCONCLUSIVE, NEGATIVE, OK
+from omb_py.results.checks.guidelines import JudgedGuideline
 from omb_py.results.compare.judge import Answer
 from omb_py.results.document import CaseResult, Document, Outcome, TextTable
-from omb_py.results.tune.mended import Mended, as_data
-from omb_py.results.tune.points import Point
-from omb_py.results.tune.rules import DEFAULT, Rule, RuleTable
+from omb_py.results.tune.rules import DEFAULT, Rule, RuleTable, TunePoint
 from omb_py.results.units import counted, share_text, size_text
+
+_WORDS = {"HOLDS": "mended", "VIOLATED": "still violated"}
+
+
+@dataclass(frozen=True, slots=True)
+class Mended:
+    """A guideline at one size that was VIOLATED by default, and its verdict with the files."""
+
+    ranks: int
+    before: JudgedGuideline
+    after: JudgedGuideline | None
+    """None: it could not be measured again."""
+
+    @property
+    def word(self) -> str:
+        """``mended``, ``still violated`` or ``unclear``."""
+        return _WORDS.get(self.after.verdict, "unclear") if self.after else "unclear"
+
+    def __str__(self) -> str:
+        pair = self.before.pair
+        where = f"{pair.text} at {size_text(pair.size_bytes)} on {self.ranks} ranks ({pair.name})"
+        before = f"by default {self.before.verdict}, {self.before.ratio:.2f} of the mock-up's time"
+        after = f"with the files {self.after.verdict}, {self.after.ratio:.2f}" if self.after else "not measured again"
+        return f"{self.word}: {where}: {before}; {after}"
+
+
+def pairs(ranks: int, before: Sequence[JudgedGuideline], after: Sequence[JudgedGuideline]) -> list[Mended]:
+    """The violated ones of the first list, each with its verdict in the second.
+
+    Args:
+        ranks: number of ranks of both.
+        before: verdicts of the library as it is.
+        after: verdicts with the files.
+    """
+    later = {(each.pair.name, each.pair.size_bytes): each for each in after}
+    return [
+        Mended(ranks, each, later.get((each.pair.name, each.pair.size_bytes)))
+        for each in before
+        if each.verdict == "VIOLATED"
+    ]
+
+
+def as_data(mended: Mended) -> dict[str, Any]:
+    """One as JSON can hold it."""
+    pair, after = mended.before.pair, mended.after
+    return {
+        "guideline": pair.name,
+        "text": pair.text,
+        "ranks": mended.ranks,
+        "size_bytes": pair.size_bytes,
+        "word": mended.word,
+        "before": {"verdict": mended.before.verdict, "ratio": mended.before.ratio},
+        "after": {"verdict": after.verdict, "ratio": after.ratio} if after else None,
+    }
+
 
 _RULE_HEADS = ("collective", "ranks", "sizes", "setting", "time", "interval", "variables")
 _CELL_HEADS = (
@@ -28,7 +82,7 @@ _LEFT = ("collective", "of", "sizes", "setting", "variables", "verdict")
 class Proved:
     """The verdict of fresh launches on one size."""
 
-    point: Point
+    point: TunePoint
     size: int
     setting: str
     answer: Answer
@@ -38,7 +92,7 @@ class Proved:
 class Undecided:
     """A size that the budget left open, and what is the fastest there so far."""
 
-    point: Point
+    point: TunePoint
     size: int
     setting: str
     """The fastest so far, which nothing has proved."""
@@ -60,7 +114,7 @@ class Undecided:
 
 
 @dataclass(slots=True)
-class Report:
+class TuneReport:
     """The data of a tuning's report."""
 
     collective: str
@@ -86,7 +140,7 @@ class Report:
     """Files that were written."""
     left_out: Sequence[str] = ()
     """Rules that the library's own file cannot express, each with the reason."""
-    disputed: Sequence[tuple[Point, int]] = ()
+    disputed: Sequence[tuple[TunePoint, int]] = ()
     """A point and a size at which operations or kinds of buffers want different settings, so that nothing is set."""
     workload: str = ""
     """The workload whose collectives were tuned; empty: none."""
@@ -111,14 +165,14 @@ class Report:
         return bool(self.needed)
 
 
-def exit_code(report: Report, strict: bool = False) -> int:
+def exit_code(report: TuneReport, strict: bool = False) -> int:
     """1 if the proof says SLOWER; 4 with `strict` if the budget was too small to decide; else 0."""
     if not report.holds_up:
         return NEGATIVE
     return INCONCLUSIVE if strict and report.marginal else OK
 
 
-def headline(report: Report) -> str:
+def headline(report: TuneReport) -> str:
     """The conclusion in one line."""
     text = _conclusion(report)
     if report.step is None:
@@ -126,7 +180,7 @@ def headline(report: Report) -> str:
     return f"{text}; the step: {report.step.verdict}, {report.step.ratio:.2f} of its time"
 
 
-def _conclusion(report: Report) -> str:
+def _conclusion(report: TuneReport) -> str:
     counts = ", ".join(
         f"{report.words[w]} {w.lower()}" for w in ("SLOWER", "FASTER", "SAME", "UNCLEAR") if report.words[w]
     )
@@ -144,7 +198,7 @@ def _conclusion(report: Report) -> str:
     return f"SAME: {report.collective}: nothing is faster than the default by {share_text(report.margin)}"
 
 
-def document_of(report: Report, strict: bool = False) -> Document:
+def document_of(report: TuneReport, strict: bool = False) -> Document:
     """Make the document of a tuning's report."""
     rules = [_rule_row(rule) for rule in report.table.rules]
     cells = [_cell_row(cell) for cell in report.proved]
@@ -164,7 +218,7 @@ def document_of(report: Report, strict: bool = False) -> Document:
     )
 
 
-def _alike(report: Report) -> set[str]:
+def _alike(report: TuneReport) -> set[str]:
     """Columns that say the same in every row."""
     points = [cell.point for cell in report.proved]
     collectives = {point.benchmark for point in points} | {rule.collective for rule in report.table.rules}
@@ -185,7 +239,7 @@ def _table(
     )
 
 
-def _step_line(report: Report) -> list[str]:
+def _step_line(report: TuneReport) -> list[str]:
     """What the step of a workload gains, in one line."""
     if not report.workload or report.step is None:
         return [f"the step of {report.workload} was not compared: there is no file for it"] if report.workload else []
@@ -196,14 +250,14 @@ def _step_line(report: Report) -> list[str]:
     ]
 
 
-def _measured(report: Report) -> str:
+def _measured(report: TuneReport) -> str:
     return (
         f"{report.table.library}: {report.collective}, {counted(report.candidates, 'candidate')} and the default, "
         f"{counted(report.launches, 'launch')}, {report.share:.0%} of the cells of a full grid"
     )
 
 
-def _notes(report: Report) -> list[str]:
+def _notes(report: TuneReport) -> list[str]:
     notes = [
         f"time: with the setting over the default's, in fresh launches; a rule stands where it is FASTER by "
         f"{share_text(report.margin)} or more"
@@ -258,7 +312,7 @@ def _cell_row(cell: Proved) -> tuple[str, ...]:
     )
 
 
-def _as_dict(report: Report) -> dict[str, Any]:
+def _as_dict(report: TuneReport) -> dict[str, Any]:
     return {
         "run_id": report.run_id,
         "collective": report.collective,
@@ -288,12 +342,12 @@ def _as_dict(report: Report) -> dict[str, Any]:
     }
 
 
-def _as_data(point: Point) -> dict[str, Any]:
+def _as_data(point: TunePoint) -> dict[str, Any]:
     data = asdict(point)
     return {"collective": data.pop("benchmark"), **data}
 
 
-def _cases(report: Report) -> list[CaseResult]:
+def _cases(report: TuneReport) -> list[CaseResult]:
     """One test case a proved size: SLOWER is a failure, UNCLEAR is skipped; an excluded candidate is an error."""
     outcomes: Mapping[str, Outcome] = {"SLOWER": "failure", "UNCLEAR": "skipped"}
     cases = [

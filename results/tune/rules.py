@@ -16,7 +16,7 @@ FORM = 1
 
 
 @dataclass(frozen=True)
-class Setting:
+class LibrarySetting:
     """What the environment of a launch holds for a candidate; without variables it is the library's default."""
 
     name: str
@@ -25,7 +25,7 @@ class Setting:
     """Environment variables and their values, sorted by name."""
 
 
-DEFAULT = Setting(TUNE_DEFAULT)
+DEFAULT = LibrarySetting(TUNE_DEFAULT)
 """The library as it is. It is a candidate too, and wins every tie."""
 
 
@@ -38,7 +38,7 @@ class Rule:
     first_bytes: int
     last_bytes: int | None
     """None: and all larger messages."""
-    setting: Setting
+    setting: LibrarySetting
     ratio: float
     """Time with the setting over the default's, as the geometric mean over the sizes that were measured."""
     low: float
@@ -103,8 +103,44 @@ def _rule(data: Mapping[str, Any]) -> Rule:
         int(data["ranks"]),
         int(data["first_bytes"]),
         None if last is None else int(last),
-        Setting(str(data["setting"]["name"]), tuple(sorted(data["setting"]["variables"].items()))),
+        LibrarySetting(str(data["setting"]["name"]), tuple(sorted(data["setting"]["variables"].items()))),
         float(data["ratio"]),
         float(data["low"]),
         math.inf if high is None else float(high),
     )
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TunePoint:
+    """What a search holds fixed: everything but the size and the setting."""
+
+    benchmark: str
+    ranks: int
+    dtype: str = ""
+    op: str = ""
+    """Reduction; empty where the collective has none."""
+    in_place: bool = False
+
+    @staticmethod
+    def of_row(row: Mapping[str, Any]) -> TunePoint:
+        """The point of a stored row."""
+        return TunePoint(
+            str(row["benchmark"]), int(row["ranks"]), str(row["dtype"]), str(row["op"] or ""), bool(row["in_place"])
+        )
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """Collective and ranks: a library's file distinguishes no more, besides sizes."""
+        return self.benchmark, self.ranks
+
+    @property
+    def variant(self) -> str:
+        """What distinguishes it from the other points of its place, in words.
+
+        >>> Point("allreduce", 4, "int32", "max", True).variant
+        'int32, max, in place'
+        """
+        return ", ".join(filter(None, (self.dtype, self.op, "in place" if self.in_place else "")))
+
+    def __str__(self) -> str:
+        return f"{self.benchmark} on {self.ranks} ranks, {self.variant}"

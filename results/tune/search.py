@@ -12,8 +12,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from omb_py.results.tune.design import Design, Wanted, block_of, first_places
-from omb_py.results.tune.elimination import DEFAULT_CANDIDATE, Standing, stand
+from omb_py.results.tune.elimination import (
+    DEFAULT_CANDIDATE,
+    SearchDesign,
+    Standing,
+    WantedLaunch,
+    block_of,
+    first_places,
+    stand,
+)
 
 
 @dataclass(slots=True)
@@ -31,7 +38,7 @@ class SizeState:
     blocks: int = 0
     """Blocks that measured this size."""
 
-    def done(self, design: Design) -> bool:
+    def done(self, design: SearchDesign) -> bool:
         """Whether nothing more is asked for here."""
         return self.check == len(design.checks) or (
             self.standing is not None and (len(self.left) == 1 or self.standing.settled)
@@ -46,7 +53,7 @@ class Search:
     """All sizes that may be measured, in bytes, ascending."""
     candidates: int
     """Number of candidates with the default, which is number 0."""
-    design: Design
+    design: SearchDesign
     states: dict[int, SizeState] = field(default_factory=dict)
     """Place of a size -> its state, of the sizes that were chosen so far."""
     excluded: set[int] = field(default_factory=set)
@@ -60,7 +67,7 @@ class Search:
         for place in first_places(len(self.sizes), self.design.step):
             self._open(place, range(self.candidates))
 
-    def next_block(self) -> tuple[Wanted, ...]:
+    def next_block(self) -> tuple[WantedLaunch, ...]:
         """The launches of the next block; empty when the search is over."""
         while True:
             places: dict[int, list[int]] = {}
@@ -191,7 +198,7 @@ class Search:
         return sorted(near)
 
 
-def choice(state: SizeState, before: int, design: Design) -> int:
+def choice(state: SizeState, before: int, design: SearchDesign) -> int:
     """The candidate for a size: the default unless another is faster by the margin and a tie, the neighbor's in a tie.
 
     Args:

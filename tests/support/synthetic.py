@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from omb_py.orchestrate.compare.interleaving import Design, conduct
-from omb_py.results.compare.judge import Judged, Launched, Round, Rules, judge
+from omb_py.orchestrate.compare.interleaving import CompareDesign, conduct
+from omb_py.results.compare.judge import CompareRound, CompareRules, JudgedCell, Launched, judge
 from omb_py.results.compare.match import Side
 
 KINDS = ("normal", "t3", "bimodal", "AR 0.3", "AR 0.5", "AR 0.9", "night", "drift", "unequal", "ties")
@@ -101,7 +101,7 @@ class Rates:
     launches: int = 0
     words: Counter[str] = field(default_factory=Counter)
 
-    def count(self, judged: Sequence[Judged], change: Mapping[int, float], launches: int = 0) -> None:
+    def count(self, judged: Sequence[JudgedCell], change: Mapping[int, float], launches: int = 0) -> None:
         """Count one report."""
         self.cells += len(judged)
         self.reports += 1
@@ -131,7 +131,7 @@ def simulate(
     kind: str,
     family: int,
     cells: int,
-    rules: Rules,
+    rules: CompareRules,
     launches: int = 10,
     seed: int = 1,
     change: float = 1.0,
@@ -160,12 +160,12 @@ def simulate(
     for report in range(cells // family):
         rng = np.random.default_rng([seed, KINDS.index(kind), family, report])
         machine = Machine(kind, family, rng, spread=spread, change=slower, shared=shared, tails=tails)
-        conducted = conduct([range(family)], Design(rules, launches, report), machine)
+        conducted = conduct([range(family)], CompareDesign(rules, launches, report), machine)
         rates.count(conducted.judged, slower, len(conducted.order))
     return rates
 
 
-def stored(kind: str, family: int, cells: int, order: str, rules: Rules, seed: int = 1) -> Rates:
+def stored(kind: str, family: int, cells: int, order: str, rules: CompareRules, seed: int = 1) -> Rates:
     """Cells of launches that were made in an order of their own, A against A, as :func:`simulate`.
 
     Args:
@@ -192,6 +192,6 @@ def stored(kind: str, family: int, cells: int, order: str, rules: Rules, seed: i
             paired = interleaved and len(sides[0]) == len(sides[1]) == len(values["B"])
             launches = [tuple(launched for _, launched in side) for side in sides]
             nights = [tuple(night for night, _ in side) for side in sides]
-            judged.append([Round(launches[0], launches[1], paired, nights=(nights[0], nights[1]))])
+            judged.append([CompareRound(launches[0], launches[1], paired, nights=(nights[0], nights[1]))])
         rates.count(judge(judged, rules), {})
     return rates

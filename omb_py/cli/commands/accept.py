@@ -17,7 +17,7 @@ from omb_py.cli.commands.suites import SuiteName, resume_option, suite_options, 
 from omb_py.cli.help import EXIT_CODES, Page, debug_option, tool_option
 from omb_py.cli.option_params import table_option
 from omb_py.cli.output import check_files, report_options, write_report
-from omb_py.cli.param_types import Parsed
+from omb_py.cli.param_types import ParsedType
 from omb_py.cli.suite_options import LINE_ONLY, RANKS, CommandLine, given
 from omb_py.errors import UsageError
 from omb_py.options.request import DEFAULT_STORE
@@ -57,7 +57,7 @@ def command() -> click.Command:
                 "--baseline SIDE",
                 "For criteria with a baseline: a run's id, the beginning of it or last; tag=K=V; "
                 "COLUMN=VALUE; or the folder of a store. (default: the suite's)",
-                Parsed("side", str),
+                ParsedType("side", str),
             ),
             tool_option(
                 heading,
@@ -160,7 +160,7 @@ def show(verdicts: Any, form: str = "table", output: Sequence[Path] = (), strict
     """Print and write the verdicts; the exit code.
 
     Args:
-        verdicts: :class:`omb_py.results.accept.report.Verdicts`.
+        verdicts: :class:`omb_py.results.accept.report.AcceptReport`.
         form: one of :data:`omb_py.cli.output.FORMS`, for stdout.
         output: files, each of a form by its ending.
         strict: the exit code is 4 where a criterion is MARGINAL.

@@ -10,7 +10,7 @@ from omb_py.cli.commands.suites import resume_option
 from omb_py.cli.help import CONTEXT, EXIT_CODES, Page, debug_option, tool_option
 from omb_py.cli.option_params import table_option
 from omb_py.cli.output import report_options
-from omb_py.cli.param_types import Parsed, whole
+from omb_py.cli.param_types import ParsedType, whole
 from omb_py.errors import INCONCLUSIVE
 from omb_py.grammar.values import parse_fraction
 
@@ -43,7 +43,7 @@ def command() -> click.Command:
         "compare",
         params=[
             click.Argument(
-                ["words"], nargs=-1, type=Parsed("word", str), metavar="BASE NEW | BENCHMARK|SUITE [OPTIONS]"
+                ["words"], nargs=-1, type=ParsedType("word", str), metavar="BASE NEW | BENCHMARK|SUITE [OPTIONS]"
             ),
             _several(heading, "--env", "SIDE=PATH", "Virtual environment of a side, as BASE=/opt/v1.", "this one"),
             _several(
@@ -83,7 +83,7 @@ def aa_command() -> click.Command:
     return Page(
         "aa",
         params=[
-            click.Argument(["words"], nargs=-1, type=Parsed("word", str), metavar="BENCHMARK|SUITE [OPTIONS]"),
+            click.Argument(["words"], nargs=-1, type=ParsedType("word", str), metavar="BENCHMARK|SUITE [OPTIONS]"),
             tool_option(
                 "How often",
                 "--reports N",
@@ -110,7 +110,9 @@ def aa_command() -> click.Command:
 
 def _several(heading: str, flag: str, metavar: str, text: str, default: str) -> click.Option:
     flags = f"{flag} {flag.removeprefix('--')}s {metavar}"
-    return tool_option(heading, flags, f"{text} Repeat it. (default: {default})", Parsed("text", str), multiple=True)
+    return tool_option(
+        heading, flags, f"{text} Repeat it. (default: {default})", ParsedType("text", str), multiple=True
+    )
 
 
 def _design() -> list[click.Parameter]:
@@ -136,14 +138,14 @@ def _design() -> list[click.Parameter]:
             heading,
             "--delta P",
             "Smallest change of a median that matters, as 3%. (default: 3%)",
-            Parsed("fraction", parse_fraction),
+            ParsedType("fraction", parse_fraction),
             default=0.03,
         ),
         tool_option(
             heading,
             "--tail-delta P",
             "Smallest change of a tail that matters. (default: 10%)",
-            Parsed("fraction", parse_fraction),
+            ParsedType("fraction", parse_fraction),
             default=0.10,
         ),
         tool_option(

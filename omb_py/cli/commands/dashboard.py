@@ -13,7 +13,7 @@ import click
 
 from omb_py.cli.help import EXIT_CODES, Page, debug_option, tool_option
 from omb_py.cli.option_params import store_is_given, table_option
-from omb_py.cli.param_types import Parsed, whole
+from omb_py.cli.param_types import ParsedType, whole
 from omb_py.dashboards.explorer.app import make
 from omb_py.dashboards.explorer.data import Data
 from omb_py.dashboards.explorer.guard import PARAMETER, is_loopback, new_token
@@ -36,7 +36,7 @@ def command() -> click.Command:
                 "--bind ADDRESS",
                 "Where it listens. The address that is printed holds a token, without which it shows nothing. "
                 "(default: 127.0.0.1)",
-                Parsed("address", str),
+                ParsedType("address", str),
                 default="127.0.0.1",
             ),
             tool_option(

@@ -14,11 +14,11 @@ from omb_py.cli.commands.benchmark import request_of
 from omb_py.cli.help import CONTEXT, EXIT_CODES, Page, tool_option
 from omb_py.cli.option_params import measuring_options
 from omb_py.cli.output import check_files, report_options, write_report
-from omb_py.cli.param_types import Parsed, whole
+from omb_py.cli.param_types import ParsedType, whole
 from omb_py.grammar.values import parse_duration, parse_fraction
 from omb_py.orchestrate.checks.guidelines import DEFAULT_LAUNCHES, DEFAULT_SIZES, GROUPS, check_guidelines
 from omb_py.results.checks.guideline_report import document_of
-from omb_py.results.checks.guidelines import Rules
+from omb_py.results.checks.guidelines import GuidelineRules
 from omb_py.suites.guidelines.patterns import PATTERNS
 
 _SHARED = tuple(
@@ -40,7 +40,7 @@ def command() -> click.Command:
     """``omb-py guidelines``."""
     heading = "How verdicts are made"
     own: list[click.Parameter] = [
-        click.Argument(["words"], nargs=-1, type=Parsed("word", str), metavar="[WHICH]..."),
+        click.Argument(["words"], nargs=-1, type=ParsedType("word", str), metavar="[WHICH]..."),
         tool_option(
             heading,
             "--launches N",
@@ -52,14 +52,14 @@ def command() -> click.Command:
             heading,
             "--delta P",
             "By how much a collective may be slower than its mock-up. (default: 10%)",
-            Parsed("fraction", parse_fraction),
+            ParsedType("fraction", parse_fraction),
             default=0.10,
         ),
         tool_option(
             heading,
             "--alpha P",
             "Chance of any false violation in a report. (default: 1%)",
-            Parsed("fraction", parse_fraction),
+            ParsedType("fraction", parse_fraction),
             default=0.01,
         ),
         tool_option(
@@ -76,7 +76,7 @@ def command() -> click.Command:
             heading,
             "--within TIME",
             "Begin no launch after so long; what is undecided then is UNCLEAR. (default: no limit)",
-            Parsed("time", parse_duration),
+            ParsedType("time", parse_duration),
         ),
         *report_options(),
     ]
@@ -123,7 +123,7 @@ def run_guidelines(
     check_files(output)
     request = request_of(PATTERNS[0].benchmark, given)
     request = replace(request, sizes=request.sizes or DEFAULT_SIZES)
-    rules = Rules(alpha, delta, rounds)
+    rules = GuidelineRules(alpha, delta, rounds)
     report = check_guidelines(request, [text.lower() for text in words], rules, launches, within)
     document = replace(document_of(report), simulated=in_process(request.backends))
     return write_report(document, form, output)

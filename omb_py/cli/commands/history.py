@@ -10,7 +10,7 @@ import click
 
 from omb_py.cli.help import EXIT_CODES, Page, debug_option, tool_option
 from omb_py.cli.option_params import table_option
-from omb_py.cli.param_types import Parsed, whole, word
+from omb_py.cli.param_types import ParsedType, whole, word
 from omb_py.cli.stored_cells import benchmark_name, filters, format_option, skipped, where_option
 from omb_py.errors import OK, UsageError
 from omb_py.grammar.values import parse_fraction, parse_size
@@ -19,7 +19,7 @@ from omb_py.printing.history_text import environment_lines, history_table
 from omb_py.printing.writers.terminal import stdout_console
 from omb_py.results.analysis import series
 from omb_py.results.analysis.history import as_json, enough, history, too_few
-from omb_py.results.analysis.units import KINDS, PLURALS, Kind, kind_of, units_of
+from omb_py.results.analysis.series import KINDS, PLURALS, Kind, kind_of, units_of
 from omb_py.results.statistics.change_points import LEAST
 from omb_py.results.statistics.launch_time import OURS
 from omb_py.results.store.provenance import provenance_of
@@ -39,7 +39,7 @@ def history_command() -> click.Command:
                 what,
                 "-m --message-size size SIZE",
                 "One message size, as 8, 4K, 1MiB. (default: every size by itself)",
-                Parsed("size", parse_size),
+                ParsedType("size", parse_size),
             ),
             tool_option(
                 what,
@@ -65,7 +65,7 @@ def history_command() -> click.Command:
                 "The test",
                 "--delta P",
                 "Smallest change that is told, as 0.03 or 3%. (default: 3%)",
-                Parsed("delta", parse_fraction),
+                ParsedType("delta", parse_fraction),
                 default=0.03,
             ),
             tool_option(

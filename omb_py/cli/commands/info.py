@@ -14,7 +14,7 @@ from omb_py.backends.registry import capabilities_of, default
 from omb_py.cli.app import COMPLETE_VAR, FAMILIES, ROOT
 from omb_py.cli.help import EXIT_CODES, Page, debug_option, tool_option
 from omb_py.cli.option_params import ranks_option, table_option
-from omb_py.cli.param_types import Parsed, whole, word
+from omb_py.cli.param_types import ParsedType, whole, word
 from omb_py.cli.stored_cells import format_option, skipped
 from omb_py.engine.devices import GPU_KINDS
 from omb_py.engine.program.benchmark import Benchmark
@@ -73,7 +73,7 @@ def explain_command() -> click.Command:
                 heading,
                 "-m --message-size size SIZE",
                 "One message size, as 8, 4K, 1MiB. (default: 8, or the benchmark's smallest)",
-                Parsed("size", parse_size),
+                ParsedType("size", parse_size),
             ),
             table_option("window", heading),
             table_option("window_kind", heading, "the benchmark's"),

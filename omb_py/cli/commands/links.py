@@ -16,13 +16,13 @@ from omb_py.cli.commands.benchmark import request_of
 from omb_py.cli.help import EXIT_CODES, Page, debug_option, tool_option
 from omb_py.cli.option_params import measuring_options, ranks_option
 from omb_py.cli.output import HTML, check_files, report_options, write_report
-from omb_py.cli.param_types import Parsed, whole, word
+from omb_py.cli.param_types import ParsedType, whole, word
 from omb_py.engine.program.pair_schedule import KINDS
 from omb_py.grammar.values import parse_size
 from omb_py.options.request import Request
-from omb_py.orchestrate.checks.links import Design, placed, sweep
+from omb_py.orchestrate.checks.links import SweepDesign, placed, sweep
 from omb_py.printing.heat_map import heat_map
-from omb_py.results.checks.links_report import document_of, matrix
+from omb_py.results.checks.pair_sweeps import document_of, matrix
 from omb_py.suites import find
 
 _FORMS = ("table", "json")
@@ -58,8 +58,8 @@ def command() -> click.Command:
 
 
 def _own() -> list[click.Parameter]:
-    heading, usual = "What is measured", Design()
-    size = Parsed("size", parse_size)
+    heading, usual = "What is measured", SweepDesign()
+    size = ParsedType("size", parse_size)
     return [
         tool_option(
             heading,
@@ -158,7 +158,7 @@ def run_links(form: str, graph: str | None, output: Sequence[Path], **given: Any
     """Measure all pairs, judge them and print the findings; the exit code."""
     check_files(output, _FILES, figures=True)
     names = ("small", "large", "iterations", "windows", "window", "passes", "launches", "rounds")
-    design = Design(**{name: given.pop(name) for name in names})
+    design = SweepDesign(**{name: given.pop(name) for name in names})
     request = _request(given)
     result = sweep(request, design)
     document = replace(document_of(result), simulated=in_process(request.backends))

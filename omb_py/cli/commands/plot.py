@@ -9,7 +9,7 @@ import click
 from omb_py.cli.help import EXIT_CODES, Page, debug_option, tool_option
 from omb_py.cli.option_params import table_option
 from omb_py.cli.output import check_files, output_path
-from omb_py.cli.param_types import Parsed, comma_list, word
+from omb_py.cli.param_types import ParsedType, comma_list, word
 from omb_py.cli.stored_cells import benchmark_name, filters, skipped, where_option
 from omb_py.dashboards.base.reading import parse
 from omb_py.errors import ENVIRONMENT, OK, UsageError
@@ -57,7 +57,7 @@ def command() -> click.Command:
                 output,
                 "-o --output FILE",
                 "Write here: .png, .svg or .pdf. (default: BENCHMARK.png)",
-                Parsed("file", output_path),
+                ParsedType("file", output_path),
             ),
             tool_option(
                 output, "--theme THEME", "light or dark. (default: light)", word("theme", THEMES), default="light"

@@ -12,7 +12,7 @@ import click
 from omb_py.cli.help import EXIT_CODES, Page, debug_option, tool_option
 from omb_py.cli.option_params import store_is_given, table_option
 from omb_py.cli.output import output_path, write_file
-from omb_py.cli.param_types import Parsed
+from omb_py.cli.param_types import ParsedType
 from omb_py.dashboards.base.reading import parse
 from omb_py.dashboards.report.build import report
 from omb_py.dashboards.report.html_page import page
@@ -36,7 +36,7 @@ def command() -> click.Command:
                 "Output",
                 "-o --output FILE",
                 f"Write here, all or nothing. (default: {DEFAULT_OUTPUT})",
-                Parsed("file", output_path),
+                ParsedType("file", output_path),
                 default=DEFAULT_OUTPUT,
             ),
             table_option("store", "Store"),

@@ -13,7 +13,7 @@ from omb_py.cli.batch_option import submitting
 from omb_py.cli.commands.benchmark import rank_0_speaks
 from omb_py.cli.help import CONTEXT, EXIT_CODES, GluedOption, Grouped, Page, Verbs, debug_option, tool_option
 from omb_py.cli.option_params import measuring_option
-from omb_py.cli.param_types import Parsed
+from omb_py.cli.param_types import ParsedType
 from omb_py.cli.suite_options import LINE_ONLY, RANKS, RUN_WIDE, CommandLine, given
 from omb_py.errors import OK, OmbError, UsageError
 from omb_py.options.request import DEFAULT_RANKS
@@ -35,7 +35,7 @@ _SHARE = 0.75
 """An option that fewer of the benchmarks take is explained on their pages; pages of suites only name it."""
 
 
-class SuiteName(Parsed):
+class SuiteName(ParsedType):
     """A shipped suite, or a file; completion offers both."""
 
     def __init__(self) -> None:
@@ -143,14 +143,14 @@ def resume_option(text: str = RESUME_HELP) -> click.Option:
         bool,
         heading="Storage",
         metavar="RUN",
-        type=Parsed("run", str),
+        type=ParsedType("run", str),
         help=text,
     )
 
 
 def word_after_resume() -> click.Argument:
     """The run of ``--resume RUN``: an optional value is glued to its option, but people write a blank."""
-    return click.Argument(["run"], required=False, type=Parsed("run", str), metavar="")
+    return click.Argument(["run"], required=False, type=ParsedType("run", str), metavar="")
 
 
 def run_suite_command(

@@ -12,7 +12,7 @@ from omb_py.backends.registry import capabilities_of
 from omb_py.cli.commands.benchmark import run_measuring
 from omb_py.cli.help import EXIT_CODES, Page, tool_option
 from omb_py.cli.option_params import measuring_options
-from omb_py.cli.param_types import Parsed, whole, word
+from omb_py.cli.param_types import ParsedType, whole, word
 from omb_py.errors import UsageError, nearest
 from omb_py.options.request import HOROVOD
 from omb_py.suites import find
@@ -44,7 +44,7 @@ def train_command() -> click.Command:
     """``omb-py train``."""
     what, often = "What is trained", "How often"
     own: list[click.Parameter] = [
-        click.Argument(["model"], type=Parsed("model", _model, tuple(MODELS)), metavar="|".join(MODELS)),
+        click.Argument(["model"], type=ParsedType("model", _model, tuple(MODELS)), metavar="|".join(MODELS)),
         tool_option(
             what,
             "--parallel KIND",
@@ -63,7 +63,7 @@ def train_command() -> click.Command:
             what,
             "--trace FILE",
             "Write a Kineto trace of one step of rank 0, after those that are timed. (default: none)",
-            Parsed("file", _file),
+            ParsedType("file", _file),
         ),
         tool_option(
             often,
@@ -155,11 +155,11 @@ def replay_command() -> click.Command:
             what,
             "--compute TIME",
             "Computing of the step, as 5ms; auto: as long as all calls take one by one. (default: auto)",
-            Parsed("time", str),
+            ParsedType("time", str),
             default="auto",
         ),
         tool_option(
-            what, "--scale F", "All sizes times this, as 1/64. (default: 1)", Parsed("scale", str), default="1"
+            what, "--scale F", "All sizes times this, as 1/64. (default: 1)", ParsedType("scale", str), default="1"
         ),
     ]
     return Page(

@@ -9,7 +9,7 @@ import click
 
 from omb_py.cli.help import EXIT_CODES, Page, debug_option, tool_option
 from omb_py.cli.option_params import ranks_option, table_option
-from omb_py.cli.param_types import Parsed, whole
+from omb_py.cli.param_types import ParsedType, whole
 from omb_py.cli.stored_cells import filters, format_option, where_option
 from omb_py.errors import NEGATIVE, OK, UsageError
 from omb_py.grammar.values import parse_number
@@ -33,7 +33,7 @@ def workloads_command() -> click.Command:
                 "--memory GB",
                 "Whether a rank's memory fits a device of so many GB (10⁹ bytes); exit code 1 if it does not. "
                 "(default: not asked)",
-                Parsed("gigabytes", _gigabytes),
+                ParsedType("gigabytes", _gigabytes),
                 default=None,
             ),
             tool_option(

@@ -12,13 +12,13 @@ from omb_py.engine.program.benchmark import Benchmark
 from omb_py.engine.program.dtypes import OPS, parse_dtype
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.grammar.values import Quantity, one_size, parse_quantity, parse_share, parse_size, parse_sizes
-from omb_py.orchestrate.accept.mockup_requests import mock_up, words_of
+from omb_py.orchestrate.accept.criterion_cells import mock_up, words_of
 from omb_py.orchestrate.suites import toml_values as toml
 from omb_py.orchestrate.suites.suite_file import Suite
-from omb_py.orchestrate.suites.toml_values import Setting, Table, kind
+from omb_py.orchestrate.suites.toml_values import TomlSetting, TomlTable, kind
 from omb_py.results.accept.criteria import METRICS, Criterion, Range, Source
-from omb_py.results.analysis.lower_bounds import lower_bound_us
-from omb_py.results.statistics.sequential import UNDECIDED, Rule, Undecided
+from omb_py.results.analysis.cost_model import lower_bound_us
+from omb_py.results.statistics.sequential import UNDECIDED, AcceptRule, Undecided
 from omb_py.suites import find, names
 
 RULE_KEYS = tuple(
@@ -57,7 +57,7 @@ _MOST_COUNT = 1000
 class Accepting:
     """The table ``[accept]`` of a suite."""
 
-    rule: Rule = field(default_factory=Rule)
+    rule: AcceptRule = field(default_factory=AcceptRule)
     nodes: int | None = None
     """Number of nodes that must take part; None: as many as there are."""
     allow_missing_nodes: bool = False
@@ -72,7 +72,7 @@ def read_accepting(suite: Suite) -> Accepting:
     """Read the table ``[accept]``. Raises UsageError with file, line and key."""
     table = suite.accept
     keys = {} if table is None else table.by_key(RULE_KEYS, OLDER_KEYS)
-    usual, no_words = Rule(), tuple[str, ...]()
+    usual, no_words = AcceptRule(), tuple[str, ...]()
     given = toml.read(keys, "launches", _count, None)
     most = toml.read(keys, "most-launches", _count, max(usual.most, given or 0))
     launches = given or min(usual.launches, most)
@@ -80,7 +80,7 @@ def read_accepting(suite: Suite) -> Accepting:
         raise keys["most-launches"].error(f"{most} is less than launches, {launches}")
     confidence = toml.read(keys, "confidence", lambda s: parse_share(toml.text(s), 0.5, 0.9999), usual.confidence)
     return Accepting(
-        Rule(launches, most, confidence, toml.read(keys, "undecided", _undecided, usual.undecided)),
+        AcceptRule(launches, most, confidence, toml.read(keys, "undecided", _undecided, usual.undecided)),
         toml.read(keys, "nodes", _count, None),
         toml.read(keys, "allow-missing-nodes", toml.flag, False),
         toml.read(keys, "baseline", toml.text, None),
@@ -105,7 +105,7 @@ def read_criteria(suite: Suite) -> list[Criterion]:
     return list(criteria.values())
 
 
-def _criterion(table: Table) -> Criterion:
+def _criterion(table: TomlTable) -> Criterion:
     keys = table.by_key(CRITERION_KEYS)
     for needed in ("id", "benchmark"):
         if needed not in keys:
@@ -163,17 +163,17 @@ def _reach(source: Source) -> tuple[float, ...]:
     return (0.0001, 100.0) if source == "lower bound" else (0.0,)
 
 
-def key_of(setting: Setting) -> str:
+def key_of(setting: TomlSetting) -> str:
     """Return the name of a key of ``[accept]``, also for its former spelling."""
     return OLDER_KEYS.get(setting.key, setting.key)
 
 
-def _undecided(setting: Setting) -> Undecided:
+def _undecided(setting: TomlSetting) -> Undecided:
     word = toml.one_of(setting, UNDECIDED)
     return next(known for known in UNDECIDED if known == word)
 
 
-def _job(setting: Setting) -> tuple[str, ...]:
+def _job(setting: TomlSetting) -> tuple[str, ...]:
     """Split the command line of the background job, and check its benchmark."""
     try:
         words = shlex.split(toml.text(setting))
@@ -186,7 +186,7 @@ def _job(setting: Setting) -> tuple[str, ...]:
     return tuple(words)
 
 
-def _named(word: str, setting: Setting) -> Benchmark:
+def _named(word: str, setting: TomlSetting) -> Benchmark:
     try:
         return find(word)
     except UsageError:
@@ -195,17 +195,17 @@ def _named(word: str, setting: Setting) -> Benchmark:
         raise setting.error(str(problem)) from None
 
 
-def _benchmark(setting: Setting) -> Benchmark:
+def _benchmark(setting: TomlSetting) -> Benchmark:
     return _named(toml.text(setting), setting)
 
 
-def _mock_up(setting: Setting, benchmark: Benchmark) -> tuple[str, str]:
+def _mock_up(setting: TomlSetting, benchmark: Benchmark) -> tuple[str, str]:
     """Return the name of the benchmark that measures the guideline, and its mock-up in words."""
     guideline = mock_up(benchmark.name, toml.text(setting))
     return guideline.name, words_of(guideline)
 
 
-def _sizes(setting: Setting, benchmark: Benchmark) -> tuple[int, ...]:
+def _sizes(setting: TomlSetting, benchmark: Benchmark) -> tuple[int, ...]:
     if benchmark.sizes is None:
         raise setting.error(f"{benchmark.name} has no message size: leave it out")
     is_number = isinstance(setting.value, int) and not isinstance(setting.value, bool)
@@ -213,7 +213,7 @@ def _sizes(setting: Setting, benchmark: Benchmark) -> tuple[int, ...]:
     return parse_sizes(one_size(word), benchmark.sizes.minimum, benchmark.sizes.maximum, benchmark.zero_size)
 
 
-def _ranges(keys: Mapping[str, Setting]) -> dict[int | None, Range]:
+def _ranges(keys: Mapping[str, TomlSetting]) -> dict[int | None, Range]:
     """Read the bounds of a contract by size, and check both ends against each other."""
     none: dict[int | None, Quantity] = {}
     ends = {key: toml.read(keys, key, _quantities, none) for key in ("max", "min") if key in keys}
@@ -233,7 +233,7 @@ def _ranges(keys: Mapping[str, Setting]) -> dict[int | None, Range]:
     return ranges
 
 
-def _quantities(setting: Setting) -> dict[int | None, Quantity]:
+def _quantities(setting: TomlSetting) -> dict[int | None, Quantity]:
     value = setting.value
     if isinstance(value, dict):
         if not value or not all(isinstance(text, str) for text in value.values()):
@@ -249,7 +249,9 @@ def _quantities(setting: Setting) -> dict[int | None, Quantity]:
     return {None: parse_quantity(value)}
 
 
-def _metric(keys: Mapping[str, Setting], benchmark: Benchmark, ranges: Mapping[int | None, Range], table: Table) -> str:
+def _metric(
+    keys: Mapping[str, TomlSetting], benchmark: Benchmark, ranges: Mapping[int | None, Range], table: TomlTable
+) -> str:
     """Return the metric, given or implied by the bound; it must suit the bound and the benchmark."""
     rates = benchmark.metric.unit == "MB/s"
     usual = "bandwidth" if rates else "median"
@@ -283,20 +285,20 @@ def _metric(keys: Mapping[str, Setting], benchmark: Benchmark, ranges: Mapping[i
     return name
 
 
-def _first_text(given: Setting | None) -> str:
+def _first_text(given: TomlSetting | None) -> str:
     value = given.value if given is not None else ""
     return next(iter(value.values())) if isinstance(value, dict) else str(value)
 
 
-def _where(keys: Mapping[str, Setting]) -> dict[str, Any]:
+def _where(keys: Mapping[str, TomlSetting]) -> dict[str, Any]:
     return {column: toml.read(keys, key, _READ[key], "") for key, column in WHERE.items() if key in keys}
 
 
-def _backend(setting: Setting) -> str:
+def _backend(setting: TomlSetting) -> str:
     return toml.one_of(setting, tuple(capabilities_of([toml.text(setting)])))
 
 
-def _binding(setting: Setting) -> str:
+def _binding(setting: TomlSetting) -> str:
     from omb_py.backends.registry import backends
 
     offers = capabilities_of()
@@ -306,11 +308,11 @@ def _binding(setting: Setting) -> str:
     return toml.one_of(setting, tuple(dict.fromkeys(name for offer in offers.values() for name in offer.bindings)))
 
 
-def _count(setting: Setting) -> int:
+def _count(setting: TomlSetting) -> int:
     return toml.whole(setting, 1, _MOST_COUNT)
 
 
-_READ: Mapping[str, Callable[[Setting], Any]] = {
+_READ: Mapping[str, Callable[[TomlSetting], Any]] = {
     "ranks": _count,
     "backend": _backend,
     "binding": _binding,

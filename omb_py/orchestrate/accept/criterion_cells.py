@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
 
+from omb_py.backends.registry import capabilities_of
 from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.program.dtypes import reduction_dtype
-from omb_py.errors import UsageError
-from omb_py.orchestrate.planning.plan import LaunchPlan
+from omb_py.errors import UsageError, nearest
+from omb_py.options.request import Request
+from omb_py.options.table import TABLE
+from omb_py.orchestrate.accept.progress_log import PERFORMANCE, PHASE_TAG, Begun
+from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, check, check_ranks
 from omb_py.orchestrate.planning.skip import Skip
-from omb_py.orchestrate.running.resume import cell_key
+from omb_py.orchestrate.running.resume import NEWEST, cell_key
 from omb_py.orchestrate.running.suite_run import differences
 from omb_py.results.accept.criteria import OPTIONS, Case, Criterion
 from omb_py.results.analysis.cost_model import LARGE, SMALL
+from omb_py.results.compare.report import fields_text
 from omb_py.results.units import size_text
 from omb_py.suites import find
+from omb_py.suites.guidelines.patterns import GUIDELINES, Guideline, lacks
 
 _TELLING = ("ranks", "backend", "binding", "dtype", "op", OPTIONS)
 _OWN_FACTS = ("ranks", "backend", "binding", "type", "op", "message-size")
@@ -123,3 +131,135 @@ def _check(criterion: Criterion, covered: Sequence[Planned], cells: Sequence[Pla
 def _with(criterion: Criterion) -> str:
     options = ", ".join(f"{key} {value}" for key, value in criterion.where.items())
     return f" with {options}" if options else ""
+
+
+def mock_up(benchmark: str, word: str) -> Guideline:
+    """Find the guideline of a benchmark by its mock-up (``reduce + bcast``), its number (``gl5``) or its whole name.
+
+    Raises:
+        UsageError: the benchmark has no guideline, or none of that name; the message has the nearest.
+    """
+    candidates = [g for g in GUIDELINES.values() if g.left == benchmark]
+    if not candidates:
+        known = ", ".join(dict.fromkeys(g.left for g in GUIDELINES.values()))
+        raise UsageError(f"there is no mock-up of {benchmark}: there are some of {known}")
+    plain = " + ".join(part.strip().removeprefix("osu_") for part in word.split("+"))
+    by_word = {name: g for g in candidates for name in (g.name, g.name.partition("_")[0], words_of(g))}
+    if plain not in by_word:
+        raise UsageError(f"no mock-up of {benchmark} is called {word!r}: {nearest(plain, by_word)}")
+    return by_word[plain]
+
+
+def words_of(guideline: Guideline) -> str:
+    """Return the right side of a guideline: ``reduce + bcast``."""
+    return guideline.text.partition(" ≤ ")[2]
+
+
+def with_mock_ups(
+    checked: Sequence[CheckedRequest], criteria: Iterable[Criterion]
+) -> tuple[list[CheckedRequest], list[Skip]]:
+    """Add the requests of the mock-ups that criteria compare with; those that are impossible here are skipped.
+
+    A mock-up is measured wherever the suite measures the criterion's benchmark: on the same ranks and backends, with
+    the criterion's sizes or else those of the benchmark.
+    """
+    mock_ups: dict[str, Request] = {}
+    skips: dict[Skip, None] = {}
+    for criterion in criteria:
+        if not criterion.program:
+            continue
+        guideline = GUIDELINES[criterion.program]
+        for request in (measured.request for measured in checked):
+            if request.benchmark != criterion.benchmark or request.ranks != criterion.where.get("ranks", request.ranks):
+                continue
+            offers = capabilities_of(request.backends)
+            why = [lacks(guideline, offers[b]) for b in request.backends]
+            try:
+                check_ranks(guideline.benchmark, request.ranks or 0)
+            except UsageError as error:
+                why.append(str(error))
+            if reason := next(filter(None, why), ""):
+                skips[Skip(criterion.program, reason)] = None
+                continue
+            sizes = ",".join(map(str, criterion.sizes)) or request.sizes
+            mock = replace(_fitting(request, criterion.program), sizes=sizes)
+            mock_ups.setdefault(repr(replace(mock, part=None)), mock)
+    return [*checked, *map(check, mock_ups.values())], list(skips)
+
+
+def _fitting(request: Request, program: str) -> Request:
+    """Turn a request into one for a guideline's program, without the options that it does not take."""
+    benchmark = GUIDELINES[program].benchmark
+    usual: dict[str, Any] = {field.name: field.default for field in fields(Request)}
+    changed: dict[str, Any] = {o.name: usual[o.name] for o in TABLE if o.lacks and not o.takes(benchmark)}
+    changed |= {"benchmark": program, "cache": None, "process_sync": None}
+    return replace(request, **changed)
+
+
+_MORE = ("min_us", "p999_us", "algbw_gbps", "busbw_gbps", "metrics", "dtype", "op")
+_FACTS = ("ranks", "backend", "binding", "dtype", "op")
+Row = Mapping[str, Any]
+
+
+def baseline_rows(word: str, store: Path, own_run: str | None, begun: Begun | None) -> list[Row]:
+    """Read the rows of a side of ``read_side``, without correctness checks and interference tests.
+
+    Args:
+        word: the side.
+        store: folder in which it is looked for.
+        own_run: the run that is resumed; its rows are left out, because they are what is judged.
+        begun: what that run began with: `word` still means the runs that it meant then.
+
+    Raises:
+        UsageError: the word names no stored launches.
+    """
+    from omb_py.results.compare.select_launches import read_side
+
+    meant = begun.baseline_runs if begun and begun.baseline == word else ()
+    words = meant if word == NEWEST and meant else (word,)
+    return [
+        row
+        for side in words
+        for row in read_side(side, store, _MORE).rows
+        if dict(row["tags"] or {}).get(PHASE_TAG, PERFORMANCE) == PERFORMANCE
+        and row["run_id"] != own_run
+        and (not meant or row["run_id"] in meant)
+    ]
+
+
+def check_baseline(cases: Sequence[Case], rows: Sequence[Row], word: str) -> None:
+    """Raises UsageError where no case can have a verdict, because the baseline has no launch of it, or only one."""
+    asking = [case for case in cases if case.criterion.source == "baseline" and "ranks" in case.facts]
+    if not asking:
+        return
+    launches = [{row["launch_id"] for row in rows if _is(case, row) and not _apart(case, row)} for case in asking]
+    if not any(launches):
+        nearest = _nearest(asking, rows)
+        raise UsageError(f"the baseline {word} has none of the cells that are to be compared with it: {nearest}")
+    if max(map(len, launches)) == 1:
+        raise UsageError(
+            f"the baseline {word} is only one launch of each cell; at least two are needed: measure it with "
+            "--launches 5"
+        )
+
+
+def _is(case: Case, row: Row) -> bool:
+    return row["benchmark"] == case.facts["benchmark"] and int(row["size_bytes"] or 0) == case.size
+
+
+def _apart(case: Case, row: Row) -> list[str]:
+    return [name for name in _FACTS if row.get(name) != case.facts[name]]
+
+
+def _nearest(asking: Sequence[Case], rows: Sequence[Row]) -> str:
+    """Say how the most similar stored cell differs, or else what is stored."""
+    pairs = [(case, row) for case in asking for row in rows if _is(case, row)]
+    if not pairs:
+        known = ", ".join(dict.fromkeys(str(row["benchmark"]) for row in rows)) or "nothing"
+        return f"it has {known}, {'of other sizes' if _shared(asking, rows) else 'not ' + asking[0].criterion.measured}"
+    case, row = min(pairs, key=lambda pair: len(_apart(*pair)))
+    return f"{row['benchmark']}: {fields_text(row, case.facts, _apart(case, row))}"
+
+
+def _shared(asking: Sequence[Case], rows: Sequence[Row]) -> bool:
+    return bool({case.facts["benchmark"] for case in asking} & {row["benchmark"] for row in rows})

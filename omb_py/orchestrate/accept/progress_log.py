@@ -58,7 +58,7 @@ class Begun:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class AcceptOutcome:
     """End of an acceptance, by which a later one knows that it is a repetition."""
 
     suite: str
@@ -71,7 +71,7 @@ class Outcome:
 
 
 @dataclass(slots=True)
-class Log:
+class ProgressLog:
     """Progress log of an acceptance run, with the entries and rows of the run it resumes."""
 
     path: Path | None = None
@@ -103,7 +103,7 @@ class Log:
         """Write the settings of the run."""
         self._write({"begun": asdict(begun)})
 
-    def finish(self, when: str, outcome: Outcome) -> None:
+    def finish(self, when: str, outcome: AcceptOutcome) -> None:
         """Write that all was judged, and how it ended."""
         self._write({"done": when, **asdict(outcome)})
 
@@ -185,7 +185,7 @@ def log_of(store: Path, run_id: str) -> Path:
     return store / FOLDER / f"{run_id}.jsonl"
 
 
-def read_log(store: Path, part: Part, which: str) -> tuple[str, Log] | None:
+def read_log(store: Path, part: Part, which: str) -> tuple[str, ProgressLog] | None:
     """Read the run that is to be resumed: its log and its rows.
 
     Args:
@@ -206,7 +206,7 @@ def read_log(store: Path, part: Part, which: str) -> tuple[str, Log] | None:
     if stored is None:
         return None
     run_id, rows = stored.run_id, stored.rows
-    log = Log(log_of(store, run_id), min(str(row["started_at"]) for row in rows), stored.next_launch)
+    log = ProgressLog(log_of(store, run_id), min(str(row["started_at"]) for row in rows), stored.next_launch)
     for row in rows:
         row["tags"] = dict(row["tags"] or {})
         row["parameters"] = dict(row["parameters"] or {})
@@ -221,7 +221,7 @@ def read_log(store: Path, part: Part, which: str) -> tuple[str, Log] | None:
     return None if log.done and which == NEWEST else (run_id, log)
 
 
-def _take_in(log: Log, lines: Iterable[str]) -> None:
+def _take_in(log: ProgressLog, lines: Iterable[str]) -> None:
     for line in lines:
         entry = _entry(line)
         if entry is None:

@@ -21,19 +21,26 @@ from omb_py.errors import EnvironmentProblem, Interrupted, UsageError
 from omb_py.options.request import SILENT, Request
 from omb_py.options.table import takes
 from omb_py.orchestrate.accept.background_job import other_job
-from omb_py.orchestrate.accept.baselines import baseline_rows, check_baseline
 from omb_py.orchestrate.accept.criteria_file import Accepting, read_accepting, read_criteria
-from omb_py.orchestrate.accept.criterion_cells import cases_of, key_of, missing_cell, needed, planned
-from omb_py.orchestrate.accept.mockup_requests import with_mock_ups
+from omb_py.orchestrate.accept.criterion_cells import (
+    baseline_rows,
+    cases_of,
+    check_baseline,
+    key_of,
+    missing_cell,
+    needed,
+    planned,
+    with_mock_ups,
+)
 from omb_py.orchestrate.accept.node_check import answering
 from omb_py.orchestrate.accept.progress_log import (
     BESIDE,
     CORRECTNESS,
     PERFORMANCE,
     PHASE_TAG,
+    AcceptOutcome,
     Begun,
-    Log,
-    Outcome,
+    ProgressLog,
     Step,
     earlier_acceptances,
     log_of,
@@ -52,8 +59,8 @@ from omb_py.orchestrate.suites.suite_file import Suite
 from omb_py.printing.printers import Kept
 from omb_py.results.accept.criteria import Criterion
 from omb_py.results.accept.judge import (
+    CaseVerdict,
     Evidence,
-    Verdict,
     close,
     correlation_of,
     gains_by_launches,
@@ -62,7 +69,7 @@ from omb_py.results.accept.judge import (
     judge,
     two_sided_of,
 )
-from omb_py.results.accept.report import Checked, Incident, Verdicts
+from omb_py.results.accept.report import AcceptReport, CorrectnessCheck, Incident
 from omb_py.results.compare.report import fields_text
 from omb_py.results.compare.tags import ACCEPT_ROUND
 from omb_py.results.statistics.order_statistics import fewest_launches
@@ -97,7 +104,7 @@ class AcceptRequest:
     """Starter of the background job of an interference test."""
 
 
-def accept(suite: Suite, request: AcceptRequest, store: Path) -> Verdicts:
+def accept(suite: Suite, request: AcceptRequest, store: Path) -> AcceptReport:
     """Measure a suite and judge its criteria; every launch is stored, under one run.
 
     Args:
@@ -150,7 +157,7 @@ class _Acceptance:
         self.skips: list[Skip] = []
         self.evidence = Evidence()
         self.next_index = 0
-        self.log = Log()
+        self.log = ProgressLog()
         self.seen: dict[str, dict[str, None]] = {"hosts": {}, "libraries": {}, "launches": {}, "files": {}}
         self.here: set[str] = set()
         """Nodes of the launches of this session; those of a resumed run may be others."""
@@ -159,7 +166,7 @@ class _Acceptance:
         self.gone: dict[str, str] = {}
         """Nodes that stopped answering during the run -> reason."""
 
-    def verdicts(self) -> Verdicts:
+    def verdicts(self) -> AcceptReport:
         began = time.monotonic()
         requests = self._requests()
         self._check_place(requests)
@@ -172,7 +179,7 @@ class _Acceptance:
         self.run = new_run(first, plan_all(requests), run_id)
         started = self.log.started_at or now()
         rule, store = self.how.rule, str(self.store)
-        out = Verdicts(
+        out = AcceptReport(
             self.suite.name, self.suite.description, self.suite.digest, rule, self.run.run_id, store, started
         )
         out.simulated = any(in_process(r.request.backends) for r in requests)
@@ -215,7 +222,7 @@ class _Acceptance:
         out.seconds = time.monotonic() - began
         out.bounds = digest([asdict(rule), *(asdict(replace(c, at="", text="")) for c in self.criteria)])[:12]
         out.earlier = earlier_acceptances(self.store, self.suite.name, out.hosts, self.run.run_id)
-        self.log.finish(now(), Outcome(self.suite.name, out.bounds, tuple(out.hosts), out.word))
+        self.log.finish(now(), AcceptOutcome(self.suite.name, out.bounds, tuple(out.hosts), out.word))
         if machine is not None:
             ranks = max(plan.ranks for plan in self.plans)
             out.machine = machine_facts(machine, self.run.command.other_cores, ranks)
@@ -281,7 +288,7 @@ class _Acceptance:
                 "launch: leave it out"
             )
 
-    def _without_missing_nodes(self, requests: list[CheckedRequest], out: Verdicts) -> list[CheckedRequest]:
+    def _without_missing_nodes(self, requests: list[CheckedRequest], out: AcceptReport) -> list[CheckedRequest]:
         """Return the requests on the nodes that answer. Raises EnvironmentProblem where all are needed."""
         hosts = requests[0].request.hosts
         if len(hosts) < 2 or all(in_process(r.request.backends) for r in requests):
@@ -410,7 +417,7 @@ class _Acceptance:
             self.seen["libraries"][library] = None
             self.seen["launches"][str(row["launch_id"])] = None
 
-    def _say_moved(self, out: Verdicts) -> None:
+    def _say_moved(self, out: AcceptReport) -> None:
         """Note in the report that a resumed run went on among other nodes than before."""
         before = {host for rows in self.log.rows.values() for row in rows for host in row["hosts"] or ()}
         if before and not self.here <= before:
@@ -418,7 +425,7 @@ class _Acceptance:
                 f"before it was cut off it ran on {', '.join(sorted(before))}, then on {', '.join(sorted(self.here))}"
             )
 
-    def _check_bytes(self, requests: Sequence[CheckedRequest]) -> list[Checked]:
+    def _check_bytes(self, requests: Sequence[CheckedRequest]) -> list[CorrectnessCheck]:
         """Check every byte of every cell that can be checked, in launches of their own."""
         checkable = [(k, r) for k, r in enumerate(requests) if takes(r.benchmark, "validation")]
         short = [
@@ -436,7 +443,7 @@ class _Acceptance:
         lost, self.evidence.missing, self.given_up = self.evidence.missing, missing, given_up
         self._give_up_all()
         self._check_nodes()
-        checks: list[Checked] = []
+        checks: list[CorrectnessCheck] = []
         by_key: dict[str, list[dict[str, Any]]] = {}
         for row in rows:  # a guideline has two rows of a cell, one of each side
             by_key.setdefault(dict(row["tags"])[CELL_TAG], []).append(row)
@@ -451,16 +458,16 @@ class _Acceptance:
             wrong = [row for cell_rows in cells for row in cell_rows if row["validated"] is False]
             if wrong:
                 sizes = ", ".join(f"{row['wrong_bytes']} wrong bytes at {row['size_bytes']} B" for row in wrong)
-                checks.append(Checked(name, "FAIL", sizes))
+                checks.append(CorrectnessCheck(name, "FAIL", sizes))
                 self._give_up(number, f"its results are wrong ({sizes}): times of wrong results mean nothing")
             elif len(cells) < len(keys) or not cells:
                 why = next((lost[key_of(p, c)] for p, c in keys if key_of(p, c) in lost), "not measured")
                 failed = any(s.failed and s.what == sweep_name(keys[0][0], sweep) for s in self.skips)
-                checks.append(Checked(name, "ERROR" if failed else "SKIPPED", why))
+                checks.append(CorrectnessCheck(name, "ERROR" if failed else "SKIPPED", why))
                 if failed:
                     self._give_up(number, why)
             else:
-                checks.append(Checked(name, "PASS", f"every byte of {len(cells)} cells"))
+                checks.append(CorrectnessCheck(name, "PASS", f"every byte of {len(cells)} cells"))
         return checks
 
     def _give_up(self, request: int, reason: str) -> None:
@@ -480,10 +487,10 @@ class _Acceptance:
             "--hosts or the batch system and -n, or let the suite allow-missing-nodes"
         )
 
-    def _judge(self, out: Verdicts) -> list[Verdict]:
+    def _judge(self, out: AcceptReport) -> list[CaseVerdict]:
         """Make launches, round after round, until every case is decided."""
         rule = self.how.rule
-        verdicts: dict[int, Verdict] = {}
+        verdicts: dict[int, CaseVerdict] = {}
         left = list(range(len(self.cases)))
         turn = 0
         for number in range(1, rule.rounds + 1):

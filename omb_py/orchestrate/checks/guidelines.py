@@ -19,8 +19,8 @@ from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, check, 
 from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.run import new_run, start
 from omb_py.printing.printers import Kept
-from omb_py.results.checks.guideline_report import Report, report_of
-from omb_py.results.checks.guidelines import ROUND_TAG, Rules, fewest
+from omb_py.results.checks.guideline_report import GuidelineReport, report_of
+from omb_py.results.checks.guidelines import ROUND_TAG, GuidelineRules, fewest
 from omb_py.results.statistics.sequential import GUIDELINE
 from omb_py.suites.guidelines.patterns import GUIDELINES, MONOTONY, PATTERNS, SPLIT, Guideline, lacks
 
@@ -82,7 +82,7 @@ def able(guidelines: Sequence[Guideline], request: Request) -> tuple[list[Checke
     return fit, skipped
 
 
-def launches_for(cells: int, rules: Rules) -> int:
+def launches_for(cells: int, rules: GuidelineRules) -> int:
     """How many launches the first round has: :data:`DEFAULT_LAUNCHES`, or as many as can show that all cells hold."""
     return max(DEFAULT_LAUNCHES, fewest(rules.alpha, rules.rounds, cells))
 
@@ -90,11 +90,11 @@ def launches_for(cells: int, rules: Rules) -> int:
 def check_guidelines(
     request: Request,
     words: Sequence[str],
-    rules: Rules,
+    rules: GuidelineRules,
     launches: int | None = None,
     within_s: float | None = None,
     where: Where = HERE,
-) -> Report:
+) -> GuidelineReport:
     """Measure guidelines and judge them; every launch is stored, under one run.
 
     Args:
@@ -135,7 +135,7 @@ def check_guidelines(
     run.note(f"{len(fit)} guidelines, {len(plans[0].cells)} cells a launch, {fit[0].request.launches} launches")
     began = time.monotonic()
     until = began + within_s if within_s else None
-    report = Report([], rules)
+    report = GuidelineReport([], rules)
     wanted: set[tuple[str, int]] | None = None
     number = 0
     for round_number in range(1, rules.rounds + 1):

@@ -24,7 +24,7 @@ from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.pair_rows import samples_of
 from omb_py.orchestrate.running.run import finish, new_run, start
 from omb_py.results.checks import links
-from omb_py.results.checks.pair_sweeps import PART_TAG, PARTS, Sweep, Table, names_of
+from omb_py.results.checks.pair_sweeps import PART_TAG, PARTS, PairSweep, PairTable, names_of
 from omb_py.suites.registry import find
 
 ANSWER_S = 15.0
@@ -32,7 +32,7 @@ ANSWER_S = 15.0
 
 
 @dataclass(frozen=True, slots=True)
-class Design:
+class SweepDesign:
     """Measurements between two ranks, and their numbers."""
 
     small: int = 8
@@ -58,7 +58,7 @@ class Design:
         return [range(start, end) for start, end in pairwise(ends)]
 
 
-def sweep(request: Request, design: Design) -> Sweep:
+def sweep(request: Request, design: SweepDesign) -> PairSweep:
     """Measure every pair of `request.ranks` ranks, judge, and measure suspects again.
 
     Args:
@@ -87,7 +87,7 @@ def sweep(request: Request, design: Design) -> Sweep:
             outcomes = links.confirm(suspects, repeat.units, members, fresh=repeat.fresh)
     finally:
         finish(run)
-    return Sweep(run.run_id, names_of(list(first.hosts)), first, suspects, repeat, outcomes)
+    return PairSweep(run.run_id, names_of(list(first.hosts)), first, suspects, repeat, outcomes)
 
 
 def _counted(suspects: Sequence[links.Suspect]) -> str:
@@ -155,7 +155,7 @@ def places(request: Request, per_node: int, environ: Mapping[str, str]) -> tuple
 
 
 def cells_of(
-    request: Request, design: Design, members: tuple[int, ...], seed: int, turns: range | None = None
+    request: Request, design: SweepDesign, members: tuple[int, ...], seed: int, turns: range | None = None
 ) -> tuple[Cell, ...]:
     """Return the cells of a launch: every pass has latency, and bandwidth in both directions, of all pairs.
 
@@ -195,10 +195,10 @@ def cells_of(
     return tuple(cells)
 
 
-def _measured(run: Run, request: Request, design: Design, members: tuple[int, ...], part: str) -> Table:
+def _measured(run: Run, request: Request, design: SweepDesign, members: tuple[int, ...], part: str) -> PairTable:
     """Make the launches of a sweep, or of its repeat. Raises LaunchFailed, with the hosts that do not answer."""
     of_launches = design.turns
-    table = Table(members, [len(turns) for turns in of_launches])
+    table = PairTable(members, [len(turns) for turns in of_launches])
     run.request = replace(run.request, tags={**request.tags, PART_TAG: part})
     run.on_round = partial(_take, table)
     for launch, turns in enumerate(of_launches):
@@ -227,7 +227,7 @@ def _launch(run: Run, request: Request, cells: tuple[Cell, ...], number: int) ->
         raise LaunchFailed(f"no answer from {hosts}: look at {hosts}, or leave it out of --hosts. {error}") from error
 
 
-def _take(table: Table, message: Mapping[str, Any], hosts: Sequence[str]) -> None:
+def _take(table: PairTable, message: Mapping[str, Any], hosts: Sequence[str]) -> None:
     table.hosts, cell, samples = hosts, message["cell"], samples_of(message)
     if cell["benchmark"] == "latency":
         table.latency(int(cell["sweep"]), message["pairs"], samples)

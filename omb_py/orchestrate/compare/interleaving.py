@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from omb_py.results.compare.judge import Judged, Launched, Round, Rules, judge
+from omb_py.results.compare.judge import CompareRound, CompareRules, JudgedCell, Launched, judge
 from omb_py.results.compare.match import SIDES, Side
 
 Launch = Callable[[Side, Sequence[int], int, int], Mapping[int, Launched]]
@@ -21,10 +21,10 @@ Announce = Callable[[int, Sequence[int]], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Design:
+class CompareDesign:
     """The design of a comparison, declared before the first launch."""
 
-    rules: Rules
+    rules: CompareRules
     launches: int
     """Launches of each side in each round."""
     seed: int
@@ -35,8 +35,8 @@ class Design:
 class Conducted:
     """Rounds and verdicts of a comparison."""
 
-    cells: list[list[Round]]
-    judged: list[Judged]
+    cells: list[list[CompareRound]]
+    judged: list[JudgedCell]
     order: list[tuple[Side, int]] = field(default_factory=list)
     """Side and round of each launch, in the order in which they were made."""
 
@@ -63,7 +63,7 @@ def shuffled(cells: Sequence[int], seed: int, pair: int) -> list[int]:
 
 
 def conduct(
-    groups: Sequence[Sequence[int]], design: Design, launch: Launch, announce: Announce | None = None
+    groups: Sequence[Sequence[int]], design: CompareDesign, launch: Launch, announce: Announce | None = None
 ) -> Conducted:
     """Measure both sides in turn and judge, round after round, until no cell may have changed and is unclear.
 
@@ -104,7 +104,7 @@ def conduct(
             if values["BASE"][cell]:
                 base, new = (tuple(values[side][cell]) for side in SIDES)
                 conducted.cells[cell].append(
-                    Round(base, new, paired=True, pairs=tuple(pairs[cell]), bounded=design.rules.bounded)
+                    CompareRound(base, new, paired=True, pairs=tuple(pairs[cell]), bounded=design.rules.bounded)
                 )
         conducted.judged = judge(conducted.cells, design.rules)
         chosen = [cell for cell in chosen if conducted.judged[cell].flagged]

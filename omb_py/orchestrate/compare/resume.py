@@ -28,7 +28,7 @@ _SAME = ("benchmark", "backend", "binding", "dtype", "op")
 
 
 @dataclass(slots=True)
-class Stored:
+class StoredPairs:
     """The launches of a comparison that are in the store, in the order in which they were made."""
 
     waiting: deque[list[Row]] = field(default_factory=deque)
@@ -155,7 +155,7 @@ def check_same(run_id: str, begun: Mapping[str, Any], now: Mapping[str, Any]) ->
             )
 
 
-def stored_launches(store: Path, run_id: str) -> Stored:
+def stored_launches(store: Path, run_id: str) -> StoredPairs:
     """Read the launches of a comparison, after recovering the journals of processes that died.
 
     Raises:
@@ -170,7 +170,7 @@ def stored_launches(store: Path, run_id: str) -> Stored:
         raise UsageError(f"run {run_id} is still running: end it, or begin another comparison without --resume")
     columns = [name for name in schema.NAMES if name not in ("samples_us", "samples_avg_us")]
     rows = to_rows(load_table(store, columns=columns, run_id=run_id))
-    stored = Stored()
+    stored = StoredPairs()
     by_launch: dict[int, list[Row]] = {}
     for row in rows:
         by_launch.setdefault(int(row["launch_index"]), []).append(row)

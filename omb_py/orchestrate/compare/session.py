@@ -13,8 +13,8 @@ from omb_py.backends.registry import in_process
 from omb_py.engine.rank.launcher_variables import joined_environment
 from omb_py.errors import EnvironmentProblem, Interrupted, OmbError, UsageError
 from omb_py.options.request import DEFAULT_RANKS, SILENT, Request
-from omb_py.orchestrate.compare.interleaving import Design, conduct
-from omb_py.orchestrate.compare.resume import Stored, check_same, declare, ended, stored_launches, unfinished
+from omb_py.orchestrate.compare.interleaving import CompareDesign, conduct
+from omb_py.orchestrate.compare.resume import StoredPairs, check_same, declare, ended, stored_launches, unfinished
 from omb_py.orchestrate.launching.machine_state import machine_facts, observe
 from omb_py.orchestrate.launching.rank_environment import Where
 from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, plan_all
@@ -22,7 +22,7 @@ from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.run import new_run, start
 from omb_py.printing.printers import Kept
-from omb_py.results.compare.judge import Launched, Rules
+from omb_py.results.compare.judge import CompareRules, Launched
 from omb_py.results.compare.match import (
     ALPHA_TAG,
     BOUNDED_TAG,
@@ -34,9 +34,9 @@ from omb_py.results.compare.match import (
     Side,
     from_row,
 )
-from omb_py.results.compare.report import AA, COMPARE, Report, report_of
-from omb_py.results.compare.select_launches import Launches
-from omb_py.results.statistics.sides.combined_rounds import can_show
+from omb_py.results.compare.report import AA, COMPARE, CompareReport, report_of
+from omb_py.results.compare.select_launches import SideLaunches
+from omb_py.results.statistics.combined_rounds import can_show
 from omb_py.results.store.keys import digest
 
 DEFAULT_LAUNCHES = 10
@@ -68,7 +68,7 @@ class Measurer:
     """Makes the launches of :func:`omb_py.orchestrate.compare.interleaving.conduct` with real or simulated ranks."""
 
     def __init__(
-        self, sides: Mapping[Side, SideRun], plans: Mapping[Side, Sequence[LaunchPlan]], main: Run, rules: Rules
+        self, sides: Mapping[Side, SideRun], plans: Mapping[Side, Sequence[LaunchPlan]], main: Run, rules: CompareRules
     ) -> None:
         self.sides, self.main, self.rules = sides, main, rules
         self.rows: dict[Side, list[dict[str, Any]]] = {side: [] for side in SIDES}
@@ -85,10 +85,10 @@ class Measurer:
             self.groups.append(list(range(first, first + len(plan.cells))))
             self._at.update({first + k: (number, k) for k in range(len(plan.cells))})
         self._plans = plans
-        self.stored = Stored()
+        self.stored = StoredPairs()
         """Launches of the comparison that is resumed."""
 
-    def resume(self, stored: Stored) -> None:
+    def resume(self, stored: StoredPairs) -> None:
         """Take the results of these launches instead of making them again."""
         self.stored, self.index = stored, stored.next_index
         self.provenances = stored.provenances
@@ -133,7 +133,7 @@ class Measurer:
         request = spec.requests[0]
         of_round = {ROUND_TAG: str(number), ROUNDS_TAG: str(self.rules.rounds), PAIR_TAG: str(pair)}
         of_round |= {BOUNDED_TAG: "1"} if self.rules.bounded else {}
-        of_round |= {ALPHA_TAG: f"{self.rules.alpha:.20f}"} if self.rules.alpha != Rules().alpha else {}
+        of_round |= {ALPHA_TAG: f"{self.rules.alpha:.20f}"} if self.rules.alpha != CompareRules().alpha else {}
         tags = {**request.tags, SIDE_TAG: side, **of_round}
         run = Run(
             self.main.run_id,
@@ -176,9 +176,9 @@ class Measurer:
         if kept.rows and run.files and not self.provenances[side]:
             self.provenances[side].append(read_provenance(run.files[-1]))
 
-    def launches(self, side: Side) -> Launches:
+    def launches(self, side: Side) -> SideLaunches:
         """Return the launches of a side."""
-        return Launches(str(self.sides[side].words or self.main.run_id), self.rows[side], self.provenances[side])
+        return SideLaunches(str(self.sides[side].words or self.main.run_id), self.rows[side], self.provenances[side])
 
 
 @contextlib.contextmanager
@@ -202,12 +202,12 @@ def simulated_in(where: Where, backend: str) -> Iterator[None]:
 
 def compare(
     sides: Mapping[Side, SideRun],
-    rules: Rules,
+    rules: CompareRules,
     launches: int,
     kind: str = COMPARE,
     resume: str | None = None,
     run_id: str | None = None,
-) -> Report:
+) -> CompareReport:
     """Measure both sides in turn and judge them; every launch is stored, under one run.
 
     Args:
@@ -248,7 +248,7 @@ def compare(
     else:
         measurer.resume(stored_launches(store, run.run_id))
         run.note(f"run {run.run_id} is resumed: {len(measurer.stored.waiting)} launches are in the store")
-    design = Design(rules, launches, run.seed)
+    design = CompareDesign(rules, launches, run.seed)
     simulated = all(in_process([plan.backend]) for plan in plans["BASE"])
     machine = None if simulated else observe()
     for line in machine.warnings() if machine else ():
@@ -295,7 +295,11 @@ def compare(
 
 
 def _declared(
-    sides: Mapping[Side, SideRun], plans: Mapping[Side, Sequence[LaunchPlan]], rules: Rules, launches: int, kind: str
+    sides: Mapping[Side, SideRun],
+    plans: Mapping[Side, Sequence[LaunchPlan]],
+    rules: CompareRules,
+    launches: int,
+    kind: str,
 ) -> dict[str, Any]:
     """Return what a resumed comparison must share with its beginning, as plain data."""
     cells = {side: [[asdict(cell) for cell in plan.cells] for plan in plans[side]] for side in SIDES}
@@ -309,7 +313,7 @@ def _declared(
     }
 
 
-def against_itself(checked: Sequence[CheckedRequest], rules: Rules, launches: int) -> Report:
+def against_itself(checked: Sequence[CheckedRequest], rules: CompareRules, launches: int) -> CompareReport:
     """Compare a library with itself (A against A) to measure the false alarms. Raises as :func:`compare`."""
     where = Where()
     return compare({side: SideRun(side, tuple(checked), where, "") for side in SIDES}, rules, launches, AA)

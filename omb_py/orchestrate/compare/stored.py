@@ -7,16 +7,18 @@ from dataclasses import replace
 from pathlib import Path
 
 from omb_py.errors import UsageError
-from omb_py.orchestrate.compare.checks import check_common
-from omb_py.results.compare.judge import Rules
-from omb_py.results.compare.match import alpha_of, is_bounded, rounds_of
-from omb_py.results.compare.report import Report, report_of
+from omb_py.results.compare.cell_names import name
+from omb_py.results.compare.judge import CompareRules
+from omb_py.results.compare.match import PROGRAM, SOURCE, Row, alpha_of, is_bounded, rounds_of
+from omb_py.results.compare.report import CompareReport, fields_text, report_of
 from omb_py.results.compare.select_launches import check_apart, read_comparison, read_side
-from omb_py.results.statistics.sides.combined_rounds import MOST_ROUNDS
+from omb_py.results.repro_command import measuring
+from omb_py.results.statistics.combined_rounds import MOST_ROUNDS
+from omb_py.results.statistics.launch_time import OURS
 from omb_py.results.store.paths import OnSkip
 
 
-def declared_rules(delta: float, tail_delta: float, rounds: int) -> Rules:
+def declared_rules(delta: float, tail_delta: float, rounds: int) -> CompareRules:
     """Declare the rules of a comparison before anything is judged. Raises UsageError on too many rounds.
 
     Args:
@@ -28,10 +30,12 @@ def declared_rules(delta: float, tail_delta: float, rounds: int) -> Rules:
         raise UsageError(
             f"--rounds {rounds}: at most {MOST_ROUNDS}, since every round is one more chance of a false alarm"
         )
-    return Rules(delta=delta, tail_delta=tail_delta, rounds=rounds)
+    return CompareRules(delta=delta, tail_delta=tail_delta, rounds=rounds)
 
 
-def compare_stored(names: Sequence[str], store: Path, rules: Rules, on_skip: OnSkip | None = None) -> Report:
+def compare_stored(
+    names: Sequence[str], store: Path, rules: CompareRules, on_skip: OnSkip | None = None
+) -> CompareReport:
     """Compare stored launches.
 
     Args:
@@ -65,3 +69,64 @@ def compare_stored(names: Sequence[str], store: Path, rules: Rules, on_skip: OnS
     if len(names) == 1:
         report.run_id = base.rows[0]["run_id"]
     return report
+
+
+_LAUNCHES = 10
+
+
+def check_common(report: CompareReport) -> None:
+    """Raises UsageError where no verdict is possible: no cell in common, or a side of a single launch."""
+    matched = report.matched
+    if not matched.cells:
+        raise UsageError(_nothing_in_common(report))
+    for side in (report.base, report.new):
+        if side.count == 1:
+            reason = f"{side.word} is only one launch; compare needs at least two a side"
+            if (tool := _tool(side.rows)) is not None:
+                raise UsageError(
+                    f"{reason}: import the output of more starts of {tool}, each of which is a launch: "
+                    f"omb-py results import FILE… --tag K=V, and compare tag=K=V"
+                )
+            raise UsageError(
+                f"{reason}: {_command(side.rows)}, and compare the runs; or omb-py compare --env BASE=… --env NEW=… "
+                "measures both, interleaved"
+            )
+
+
+def _nothing_in_common(report: CompareReport) -> str:
+    sides = f"{report.base.word} and {report.new.word}"
+    if report.matched.incomparable:
+        pair = report.matched.incomparable[0]
+        tool = _tool([pair.base])
+        again = f"measure {report.new.word} again with {_command([pair.base])}"
+        if tool is not None:
+            again = f"import a file of {tool} for {report.new.word} too: omb-py results import FILE…"
+        if pair.fields == (PROGRAM,):
+            what = "another program of steps or placement"
+            if tool is not None:
+                what = f"another version of {tool}, or with other options"
+            return f"{sides} are not comparable: {name(pair.base)} was measured by {what}: {again}"
+        differences = fields_text(pair.base, pair.new, pair.fields)
+        return f"{sides} are not comparable: {name(pair.base)} was measured with {differences}: {again}"
+    benchmarks = [", ".join(sorted({str(r["benchmark"]) for r in s.rows})) for s in (report.base, report.new)]
+    sizes = [{r["size_bytes"] for r in side.rows} - {None} for side in (report.base, report.new)]
+    if benchmarks[0] == benchmarks[1]:
+        spans = [f"{min(s)} to {max(s)} B" if s else "none" for s in sizes]
+        what = f"{benchmarks[0]} of {spans[0]} against {spans[1]}"
+    else:
+        what = f"{benchmarks[0]} against {benchmarks[1]}"
+    again = f"measure {report.new.word} again with {_command(report.base.rows)}"
+    if (tool := _tool(report.base.rows)) is not None:
+        again = f"import a file of {tool} that has what {report.base.word} has: omb-py results import FILE…"
+    return f"{sides} have no cell in common: {what}: {again}"
+
+
+def _tool(rows: Sequence[Row]) -> str | None:
+    """The tool whose output was imported; None for rows that were measured here."""
+    source = str(rows[0].get(SOURCE) or OURS)
+    return None if source == OURS else source
+
+
+def _command(rows: Sequence[Row]) -> str:
+    # without the binding: it may be what is compared
+    return measuring(rows, _LAUNCHES, binding=False)

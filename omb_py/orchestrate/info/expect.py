@@ -14,7 +14,7 @@ import numpy as np
 from omb_py.engine.devices.nvml import facts
 from omb_py.engine.rank.system_info import node_facts
 from omb_py.results.analysis import peaks
-from omb_py.results.analysis.peaks import Finding, Peak
+from omb_py.results.analysis.peaks import LinkFinding, Peak
 from omb_py.results.units import size_text
 
 COPIED: Final = (64 << 10, 1 << 20, 64 << 20)
@@ -42,7 +42,7 @@ def machine() -> dict[str, Any]:
     return node_facts() | {"gpus": facts()}
 
 
-def expected(node: Mapping[str, Any], copies: Mapping[int, float]) -> list[Finding]:
+def expected(node: Mapping[str, Any], copies: Mapping[int, float]) -> list[LinkFinding]:
     """What a machine should reach.
 
     Args:
@@ -51,16 +51,16 @@ def expected(node: Mapping[str, Any], copies: Mapping[int, float]) -> list[Findi
     """
     findings = list(peaks.links(node))
     if between := peaks.network_peak(node):
-        findings.append(Finding("between nodes, each way", between))
+        findings.append(LinkFinding("between nodes, each way", between))
     if gpus := peaks.gpu_peak(node):
-        findings.append(Finding("between GPUs, each way", gpus))
+        findings.append(LinkFinding("between GPUs, each way", gpus))
     names = [str(gpu["name"]) for gpu in (node.get("gpus") or {}).get("gpus") or ()]
     if len(names) == 8 and (entry := peaks.entry_for("busbw", names[0])):
         link = Peak("what others accept", entry["gbps"], entry["source"])
-        findings.append(Finding("busbw of allreduce, 8 GPUs", link))
+        findings.append(LinkFinding("busbw of allreduce, 8 GPUs", link))
     for size, gbps in copies.items():
         link = Peak("one core", gbps, "measured now; a message through shared memory is copied once or twice")
-        findings.append(Finding(f"copy of {size_text(size)} in memory", link))
+        findings.append(LinkFinding(f"copy of {size_text(size)} in memory", link))
     return findings
 
 
@@ -94,7 +94,7 @@ def reached(rows: Iterable[Mapping[str, Any]]) -> list[Reached]:
     return list(best.values())
 
 
-def as_json(findings: Sequence[Finding], results: Sequence[Reached]) -> dict[str, Any]:
+def as_json(findings: Sequence[LinkFinding], results: Sequence[Reached]) -> dict[str, Any]:
     """Both as plain data; ``published`` has every rate that is not of this machine, with source and date."""
     tables = {
         name: [{**entry, "date": entry["date"].isoformat()} for entry in entries]
@@ -107,7 +107,7 @@ def as_json(findings: Sequence[Finding], results: Sequence[Reached]) -> dict[str
     }
 
 
-def as_text(findings: Sequence[Finding], results: Sequence[Reached], store: Path) -> str:
+def as_text(findings: Sequence[LinkFinding], results: Sequence[Reached], store: Path) -> str:
     """A line for each link with its source, a line below it for what is wrong, then what results reached."""
     width = max((len(finding.what) for finding in findings), default=0)
     lines = []

@@ -11,7 +11,7 @@ from omb_py.orchestrate.planning.plan import LaunchPlan
 from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.progress import duration_text
 from omb_py.orchestrate.suites.suite_file import Suite
-from omb_py.orchestrate.suites.toml_values import Setting, kind
+from omb_py.orchestrate.suites.toml_values import TomlSetting, kind
 from omb_py.results.accept.criteria import METRICS, Criterion
 from omb_py.results.analysis.expected_time import expected_time
 from omb_py.results.units import counted, size_text
@@ -71,7 +71,7 @@ def _launch(launch: LaunchPlan) -> str:
     return f"launch {launch.index + 1}   {where}, {counted(len(launch.cells), 'cell')}: {counts}"
 
 
-def _setting(setting: Setting) -> str:
+def _setting(setting: TomlSetting) -> str:
     # several tags hold together; the values of any other list are alternatives
     return f"{setting.key} {_texts(setting.values, ', ' if setting.key == 'tag' else ' | ')}"
 

@@ -30,7 +30,7 @@ _COLUMNS = ("run_id", "launch_index", "started_at", "validated", "tags")
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class SuiteProgress:
     """Progress of a run, by its rows in the store."""
 
     run_id: str
@@ -68,7 +68,7 @@ def cell_key(launch: LaunchPlan, cell: Cell) -> str:
     return digest([facts, asdict(launch.needs), launch.ranks, launch.turn])[:12]
 
 
-def progress(store: Path, part: Part, which: str) -> Progress | None:
+def progress(store: Path, part: Part, which: str) -> SuiteProgress | None:
     """The progress of the run `which`; None for :data:`NEWEST` where the store has no run of this suite.
 
     Raises:
@@ -79,7 +79,7 @@ def progress(store: Path, part: Part, which: str) -> Progress | None:
         return None
     done = frozenset(key_of(row) for row in stored.rows)
     wrong = frozenset(key_of(row) for row in stored.rows if row["validated"] is False)
-    return Progress(stored.run_id, done, wrong, stored.next_launch)
+    return SuiteProgress(stored.run_id, done, wrong, stored.next_launch)
 
 
 def stored_run(
@@ -130,7 +130,7 @@ def stored_run(
     return StoredRun(run_id, rows)
 
 
-def remaining(launches: Sequence[LaunchPlan], known: Progress) -> list[LaunchPlan]:
+def remaining(launches: Sequence[LaunchPlan], known: SuiteProgress) -> list[LaunchPlan]:
     """The launches with the cells that are not in the store. Their indexes follow those of the stored launches."""
     ended = {cell.sweep for launch in launches for cell in launch.cells if cell_key(launch, cell) in known.wrong}
     left: list[LaunchPlan] = []

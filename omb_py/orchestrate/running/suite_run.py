@@ -28,7 +28,7 @@ from omb_py.orchestrate.planning.plan import LaunchPlan, plan_all
 from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.joined_run import run_joined, started_ranks
-from omb_py.orchestrate.running.resume import Progress, progress, remaining
+from omb_py.orchestrate.running.resume import SuiteProgress, progress, remaining
 from omb_py.orchestrate.running.run import finish, new_run, start, words
 from omb_py.orchestrate.suites.expand import Expanded, Ranks
 
@@ -89,7 +89,7 @@ def _joins(requests: Sequence[Request]) -> bool:
     return requests[0].launcher in ("auto", "none") and not simulated
 
 
-def known_progress(requests: Sequence[Request], resume: str | None) -> Progress | None:
+def known_progress(requests: Sequence[Request], resume: str | None) -> SuiteProgress | None:
     """The progress of the run to resume; None for a new one. Raises UsageError."""
     if resume is None or not requests:
         return None
@@ -103,7 +103,7 @@ def begin(
     requests: Sequence[Request],
     launches: list[LaunchPlan],
     left: list[LaunchPlan],
-    known: Progress | None,
+    known: SuiteProgress | None,
     run_id: str | None = None,
 ) -> Run:
     """Begin a run, or the one that is resumed. Raises EnvironmentProblem when results cannot be stored."""
@@ -117,7 +117,7 @@ def begin(
     return run
 
 
-def code_of(run: Run, skips: Sequence[Skip], known: Progress | None) -> int:
+def code_of(run: Run, skips: Sequence[Skip], known: SuiteProgress | None) -> int:
     """Exit code of a suite that has ended. Raises EnvironmentProblem when nothing could be measured."""
     if run.failed:
         return NEGATIVE

@@ -14,9 +14,9 @@ from omb_py.options.request import DEFAULT_RANKS, Part, Request
 from omb_py.orchestrate.planning.backend_selection import narrowed
 from omb_py.orchestrate.planning.plan import CheckedRequest, check, check_fits, check_ranks
 from omb_py.orchestrate.planning.skip import Skip
-from omb_py.orchestrate.suites.option_values import Chosen, Key, Values, Vocabulary, choose
-from omb_py.orchestrate.suites.suite_file import Entry, Named, Suite, read_suite
-from omb_py.orchestrate.suites.toml_values import Setting, unknown_key
+from omb_py.orchestrate.suites.option_values import Chosen, OptionKey, Values, Vocabulary, choose
+from omb_py.orchestrate.suites.suite_file import Named, Suite, SuiteEntry, read_suite
+from omb_py.orchestrate.suites.toml_values import TomlSetting, unknown_key
 from omb_py.suites import find, names
 
 
@@ -113,7 +113,7 @@ class _Expansion:
 
     def _check_shared(self, benchmarks: Sequence[Benchmark]) -> None:
         """Raise UsageError where a default or an option of the command line applies to no benchmark of the suite."""
-        every: dict[str, Key] = {}
+        every: dict[str, OptionKey] = {}
         for benchmark in benchmarks:
             for name, key in self.words.keys(benchmark).items():
                 every[name] = key if name not in every or key.fits else every[name]
@@ -126,7 +126,7 @@ class _Expansion:
             if name in every and not every[name].fits:
                 raise UsageError(f"no benchmark of suite {self.suite.name} takes --{name}: leave it out")
 
-    def _requests(self, entry: Entry, benchmark: Benchmark) -> Iterator[tuple[CheckedRequest, Mapping[str, str]]]:
+    def _requests(self, entry: SuiteEntry, benchmark: Benchmark) -> Iterator[tuple[CheckedRequest, Mapping[str, str]]]:
         """Yield the requests of one benchmark of an entry with the texts of their options; skip what is impossible."""
         keys = self.words.keys(benchmark)
         counts = list(self._counts(entry, benchmark))
@@ -153,7 +153,7 @@ class _Expansion:
                     continue
                 yield checked.changed(ranks=count, part=part), {"ranks": str(count), **texts}
 
-    def _counts(self, entry: Entry, benchmark: Benchmark) -> Iterator[int]:
+    def _counts(self, entry: SuiteEntry, benchmark: Benchmark) -> Iterator[int]:
         """Yield the numbers of ranks for a benchmark; those that it does not admit are skipped.
 
         A number that stands in the entry itself must be admitted: it is a mistake in the file otherwise.
@@ -174,7 +174,7 @@ class _Expansion:
                 continue
             yield count
 
-    def _alternatives(self, entry: Entry, keys: Mapping[str, Key]) -> list[list[Chosen]]:
+    def _alternatives(self, entry: SuiteEntry, keys: Mapping[str, OptionKey]) -> list[list[Chosen]]:
         """List the values of each key; entries override the command line, which overrides the suite's defaults."""
         values: dict[str, list[Chosen]] = {}
         for setting in self.suite.defaults:
@@ -188,7 +188,7 @@ class _Expansion:
         return list(values.values())
 
     def _blame(
-        self, error: UsageError, combination: Sequence[Chosen], entry: Entry, benchmark: Benchmark
+        self, error: UsageError, combination: Sequence[Chosen], entry: SuiteEntry, benchmark: Benchmark
     ) -> UsageError:
         """Give the error the line of the key that is refused on its own, else the line of the entry."""
         for chosen in reversed(combination):
@@ -202,7 +202,7 @@ class _Expansion:
         return entry.error(f"{benchmark.name}: {error}")
 
 
-def _key(setting: Setting, keys: Mapping[str, Key], scopes: Sequence[str]) -> Key:
+def _key(setting: TomlSetting, keys: Mapping[str, OptionKey], scopes: Sequence[str]) -> OptionKey:
     """Look up the key of a setting. Raises UsageError where it does not exist, or is not allowed at this place."""
     key = keys.get(setting.key)
     if key is None:

@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.errors import UsageError
 from omb_py.options.request import Request
-from omb_py.orchestrate.suites.toml_values import Setting, kind
+from omb_py.orchestrate.suites.toml_values import TomlSetting, kind
 
 Values = Mapping[str, Any]
 """Key -> value as the command line's parser returns it; None means not given."""
@@ -22,7 +22,7 @@ _WANTED = "expected a text, a number or a list of them"
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class OptionKey:
     """An option of the command line that a suite may give."""
 
     name: str
@@ -44,7 +44,7 @@ class Key:
 class Vocabulary(Protocol):
     """The part of the command line that suites need."""
 
-    def keys(self, benchmark: Benchmark) -> Mapping[str, Key]:
+    def keys(self, benchmark: Benchmark) -> Mapping[str, OptionKey]:
         """Return the options of a benchmark by name."""
 
     def request(self, benchmark: Benchmark, values: Values) -> Request:
@@ -58,11 +58,11 @@ class Chosen:
     key: str
     value: Any
     text: str
-    at: Setting | None = None
+    at: TomlSetting | None = None
     """The place in the file; None if the value was given on the command line."""
 
 
-def choose(setting: Setting, key: Key) -> list[Chosen]:
+def choose(setting: TomlSetting, key: OptionKey) -> list[Chosen]:
     """Read the values of a setting with the command line's parser; a list gives alternatives.
 
     Raises:
@@ -87,7 +87,7 @@ def choose(setting: Setting, key: Key) -> list[Chosen]:
     return chosen
 
 
-def _read(setting: Setting, key: Key, value: Any) -> Any:
+def _read(setting: TomlSetting, key: OptionKey, value: Any) -> Any:
     if isinstance(value, bool):
         if key.bare is None:
             raise setting.error(f"{_WANTED}, got {kind(value)}")

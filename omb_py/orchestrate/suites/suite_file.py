@@ -16,7 +16,7 @@ from omb_py.errors import UsageError
 from omb_py.orchestrate.suites import toml_values as toml
 from omb_py.orchestrate.suites.toml_lines import Path as Place
 from omb_py.orchestrate.suites.toml_lines import key_lines
-from omb_py.orchestrate.suites.toml_values import Located, Setting, Table, kind, unknown_key
+from omb_py.orchestrate.suites.toml_values import Located, TomlSetting, TomlTable, kind, unknown_key
 from omb_py.results.store.keys import digest
 
 DEFAULTS = "defaults"
@@ -36,11 +36,11 @@ class Named:
     """A benchmark of an entry."""
 
     name: str
-    at: Setting
+    at: TomlSetting
 
 
 @dataclass(frozen=True, slots=True)
-class Entry(Located):
+class SuiteEntry(Located):
     """Benchmarks × options × numbers of ranks."""
 
     number: int
@@ -50,8 +50,8 @@ class Entry(Located):
     benchmarks: tuple[Named, ...]
     ranks: tuple[Ranks, ...]
     """``()`` means those of the defaults."""
-    ranks_at: Setting | None
-    options: tuple[Setting, ...]
+    ranks_at: TomlSetting | None
+    options: tuple[TomlSetting, ...]
 
     @property
     def where(self) -> str:
@@ -66,15 +66,15 @@ class Suite:
     name: str
     description: str
     file: str
-    defaults: tuple[Setting, ...]
+    defaults: tuple[TomlSetting, ...]
     ranks: tuple[Ranks, ...]
     """Ranks of entries that give none; ``()`` means what ``-n`` or the launcher gives."""
-    entries: tuple[Entry, ...]
+    entries: tuple[SuiteEntry, ...]
     digest: str
     """Hash of what is measured; the description and the criteria are not in it."""
-    accept: Table | None = None
+    accept: TomlTable | None = None
     """Rules for verdicts (:mod:`omb_py.orchestrate.accept.criteria_file`)."""
-    criteria: tuple[Table, ...] = ()
+    criteria: tuple[TomlTable, ...] = ()
     """Criteria that ``omb-py accept`` judges; ``omb-py run`` ignores them."""
 
 
@@ -148,19 +148,19 @@ class _Reader:
             self._tables(CRITERION),
         )
 
-    def _entries(self) -> tuple[Table, ...]:
+    def _entries(self) -> tuple[TomlTable, ...]:
         tables = self.data.get(ENTRY)
         if not isinstance(tables, list) or not tables or not all(isinstance(table, dict) for table in tables):
             raise self._top(ENTRY).error(f"expected at least one table [[{ENTRY}]], got {kind(tables)}")
         return self._tables(ENTRY)
 
-    def _tables(self, key: str) -> tuple[Table, ...]:
+    def _tables(self, key: str) -> tuple[TomlTable, ...]:
         tables = self.data.get(key, [])
         if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
             raise self._top(key).error(f"expected tables [[{key}]], got {kind(tables)}")
         return tuple(self._table((key, n), table, f"[{key} {n + 1}]") for n, table in enumerate(tables))
 
-    def _only_table(self, key: str) -> Table | None:
+    def _only_table(self, key: str) -> TomlTable | None:
         table = self.data.get(key)
         if table is None:
             return None
@@ -168,20 +168,22 @@ class _Reader:
             raise self._top(key).error(f"expected a table [{key}], got {kind(table)}")
         return self._table((key,), table, f"[{key}]")
 
-    def _table(self, place: Place, table: Mapping[str, Any], shown: str) -> Table:
-        settings = (Setting(key, value, self.file, self._line((*place, key)), shown) for key, value in table.items())
-        return Table(shown, self.file, self._line(place), tuple(settings))
+    def _table(self, place: Place, table: Mapping[str, Any], shown: str) -> TomlTable:
+        settings = (
+            TomlSetting(key, value, self.file, self._line((*place, key)), shown) for key, value in table.items()
+        )
+        return TomlTable(shown, self.file, self._line(place), tuple(settings))
 
-    def _entry(self, number: int, table: Table) -> Entry:
+    def _entry(self, number: int, table: TomlTable) -> SuiteEntry:
         named = {setting.key: setting for setting in table.settings}
         if "benchmarks" not in named:
             raise table.error("no key 'benchmarks': expected a list of names")
         at = named.get("ranks")
         options = tuple(setting for setting in table.settings if setting.key not in ("benchmarks", "ranks"))
         benchmarks = self._benchmarks((ENTRY, number - 1, "benchmarks"), named["benchmarks"])
-        return Entry(number, self.file, table.line, benchmarks, _ranks(at) if at else (), at, options)
+        return SuiteEntry(number, self.file, table.line, benchmarks, _ranks(at) if at else (), at, options)
 
-    def _benchmarks(self, place: Place, setting: Setting) -> tuple[Named, ...]:
+    def _benchmarks(self, place: Place, setting: TomlSetting) -> tuple[Named, ...]:
         names = setting.value
         if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
             raise setting.error(f'expected a list of names, as ["latency", "bw"], got {kind(names)}')
@@ -194,15 +196,15 @@ class _Reader:
             benchmarks[short] = Named(short, at)
         return tuple(benchmarks.values())
 
-    def _top(self, key: str) -> Setting:
+    def _top(self, key: str) -> TomlSetting:
         """Return a key at the top of the file; its value is None if the key is missing."""
-        return Setting(key, self.data.get(key), self.file, self._line((key,)), "")
+        return TomlSetting(key, self.data.get(key), self.file, self._line((key,)), "")
 
     def _line(self, place: Place) -> int:
         return self.lines.get(place, 1)
 
 
-def _ranks(setting: Setting) -> tuple[Ranks, ...]:
+def _ranks(setting: TomlSetting) -> tuple[Ranks, ...]:
     values = setting.values
     for value in values:
         if isinstance(value, bool) or not (value == MOST or (isinstance(value, int) and value >= 1)):

@@ -34,7 +34,7 @@ class Located:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting(Located):
+class TomlSetting(Located):
     """A key of the file and its value."""
 
     key: str
@@ -57,21 +57,21 @@ class Setting(Located):
 
 
 @dataclass(frozen=True, slots=True)
-class Table(Located):
+class TomlTable(Located):
     """A table of the file, with its settings in the order of the file."""
 
     place: str
     """``[accept]`` or ``[criterion 2]``."""
     file: str
     line: int
-    settings: tuple[Setting, ...]
+    settings: tuple[TomlSetting, ...]
 
     @property
     def where(self) -> str:
         """``[criterion 2]``."""
         return self.place
 
-    def by_key(self, known: Iterable[str], older: Mapping[str, str] | None = None) -> dict[str, Setting]:
+    def by_key(self, known: Iterable[str], older: Mapping[str, str] | None = None) -> dict[str, TomlSetting]:
         """Return the settings by key.
 
         Args:
@@ -81,7 +81,7 @@ class Table(Located):
         Raises:
             LocatedError: a key is unknown (the message has the nearest), or is there in both spellings.
         """
-        settings: dict[str, Setting] = {}
+        settings: dict[str, TomlSetting] = {}
         for setting in self.settings:
             key = (older or {}).get(setting.key, setting.key)
             if key not in known:
@@ -92,7 +92,7 @@ class Table(Located):
         return settings
 
 
-def read(settings: Mapping[str, Setting], key: str, reader: Callable[[Setting], T], default: T) -> T:
+def read(settings: Mapping[str, TomlSetting], key: str, reader: Callable[[TomlSetting], T], default: T) -> T:
     """Read the value of a key, or return `default` if the key is not given.
 
     Raises:
@@ -108,7 +108,7 @@ def read(settings: Mapping[str, Setting], key: str, reader: Callable[[Setting], 
         raise settings[key].error(str(error)) from None
 
 
-def text(setting: Setting) -> str:
+def text(setting: TomlSetting) -> str:
     """Read a text that is not blank, and strip it. Raises LocatedError."""
     if setting.value is None:
         raise setting.error("missing; it is required")
@@ -117,7 +117,7 @@ def text(setting: Setting) -> str:
     return setting.value.strip()
 
 
-def identifier(setting: Setting) -> str:
+def identifier(setting: TomlSetting) -> str:
     """Read a name of letters, digits and ``. _ + -`` that begins with a letter or digit. Raises LocatedError."""
     name = text(setting)
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]*", name):
@@ -125,7 +125,7 @@ def identifier(setting: Setting) -> str:
     return name
 
 
-def one_of(setting: Setting, words: tuple[str, ...]) -> str:
+def one_of(setting: TomlSetting, words: tuple[str, ...]) -> str:
     """Read one of some words. Raises LocatedError with the nearest."""
     word = text(setting)
     if word not in words:
@@ -133,7 +133,7 @@ def one_of(setting: Setting, words: tuple[str, ...]) -> str:
     return word
 
 
-def whole(setting: Setting, least: int, most: int) -> int:
+def whole(setting: TomlSetting, least: int, most: int) -> int:
     """Read a whole number from `least` to `most`. Raises LocatedError."""
     value = setting.value
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
@@ -141,7 +141,7 @@ def whole(setting: Setting, least: int, most: int) -> int:
     return value
 
 
-def flag(setting: Setting) -> bool:
+def flag(setting: TomlSetting) -> bool:
     """Read true or false. Raises LocatedError."""
     if not isinstance(setting.value, bool):
         raise setting.error(f"expected true or false, got {kind(setting.value)}")

@@ -8,8 +8,8 @@ from itertools import product
 
 from omb_py.backends.knobs import Knob, LibraryKnobs
 from omb_py.errors import UsageError, nearest
-from omb_py.orchestrate.tune.selection import check_collective, chooses, mentioned, of_collective
-from omb_py.results.tune.rules import Setting
+from omb_py.orchestrate.tune.knobs import check_collective, chooses, mentioned, of_collective
+from omb_py.results.tune.rules import DEFAULT, LibrarySetting
 
 _DEFAULTS = frozenset({"ignore", "auto", "sched_auto", "mpir", "default", "0"})
 """Values that leave the choice to the library."""
@@ -37,7 +37,7 @@ def parse_knob(text: str) -> tuple[str, tuple[str, ...]]:
     return name, words
 
 
-def candidates(library: LibraryKnobs, collective: str, chosen: Chosen | None = None) -> tuple[Setting, ...]:
+def candidates(library: LibraryKnobs, collective: str, chosen: Chosen | None = None) -> tuple[LibrarySetting, ...]:
     """The settings to try, without the library's default.
 
     Args:
@@ -73,7 +73,7 @@ def candidates(library: LibraryKnobs, collective: str, chosen: Chosen | None = N
                 settings.append(_setting(library, collective, parts))
     device = next((k for k in of_collective(library, collective) if k.name.endswith("_DEVICE_COLLECTIVE")), None)
     if device and not named:
-        settings.append(Setting("mpir", ((device.variable, "0"),)))
+        settings.append(LibrarySetting("mpir", ((device.variable, "0"),)))
     return tuple({setting.variables: setting for setting in settings}.values())
 
 
@@ -113,7 +113,7 @@ def _words(knob: Knob) -> tuple[str, ...]:
     return tuple(c.word for c in knob.choices if c.word not in _DEFAULTS and c.word not in _ON_DEVICES)
 
 
-def _combined(algorithms: Sequence[tuple[Knob, str]], others: Mapping[Knob, Sequence[str]]) -> Iterable[Setting]:
+def _combined(algorithms: Sequence[tuple[Knob, str]], others: Mapping[Knob, Sequence[str]]) -> Iterable[LibrarySetting]:
     """Of NCCL: each algorithm with each protocol, and each value of the other knobs."""
     by_knob: dict[Knob, list[str]] = {}
     for knob, word in algorithms:
@@ -122,16 +122,16 @@ def _combined(algorithms: Sequence[tuple[Knob, str]], others: Mapping[Knob, Sequ
     for values in product(*pools.values()):
         parts = list(zip(pools, values, strict=True))
         named = [word if chooses(knob) else f"{_short(knob)}={word}" for knob, word in parts]
-        yield Setting(" ".join(named), tuple(sorted((knob.variable, word) for knob, word in parts)))
+        yield LibrarySetting(" ".join(named), tuple(sorted((knob.variable, word) for knob, word in parts)))
 
 
-def _setting(library: LibraryKnobs, collective: str, parts: Sequence[tuple[Knob, str]]) -> Setting:
+def _setting(library: LibraryKnobs, collective: str, parts: Sequence[tuple[Knob, str]]) -> LibrarySetting:
     variables = {knob.variable: word for knob, word in parts}
     names = [word if chooses(knob) else f"{_short(knob, collective)}={word}" for knob, word in parts]
     for knob, _ in parts:
         for name, value in _needed(library, collective, knob).items():
             variables.setdefault(name, value)
-    return Setting(" ".join(names), tuple(sorted(variables.items())))
+    return LibrarySetting(" ".join(names), tuple(sorted(variables.items())))
 
 
 def _short(knob: Knob, collective: str = "") -> str:
@@ -166,3 +166,46 @@ def _lowered(library: LibraryKnobs, component: str) -> dict[str, str]:
         for name, knob in priorities.items()
         if name in _WHOLE_COLLECTIVES and name != component and int(knob.value) > own
     }
+
+
+_FORM = "--candidate takes NAME=VARIABLE=VALUE[,VARIABLE=VALUE…], as ring=OMPI_MCA_coll_tuned_allreduce_algorithm=4"
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def parse_candidate(text: str) -> LibrarySetting:
+    """Read one candidate.
+
+    Raises:
+        UsageError: it has another form, a variable is given twice, or it is called as the default is.
+
+    >>> parse_candidate("ring 8K=A_ALGORITHM=4,A_SEGSIZE=8192").variables
+    (('A_ALGORITHM', '4'), ('A_SEGSIZE', '8192'))
+    """
+    name, equals, rest = (part.strip() for part in text.partition("="))
+    if not name or not equals or not rest:
+        raise UsageError(f"{_FORM}, not {text!r}")
+    if name == DEFAULT.name:
+        raise UsageError(f"{text!r}: the library as it is is called {name!r}, and is a candidate already")
+    variables: dict[str, str] = {}
+    for part in rest.split(","):
+        variable, equals, value = (word.strip() for word in part.partition("="))
+        if not equals or not _VARIABLE.fullmatch(variable):
+            raise UsageError(f"{_FORM}: {part!r} is no VARIABLE=VALUE")
+        if variable in variables:
+            raise UsageError(f"{text!r}: {variable} is given twice")
+        variables[variable] = value
+    return LibrarySetting(name, tuple(sorted(variables.items())))
+
+
+def distinct(settings: Sequence[LibrarySetting]) -> tuple[LibrarySetting, ...]:
+    """Check that no two candidates share a name or set the same. Raises UsageError."""
+    names: dict[str, LibrarySetting] = {}
+    values: dict[tuple[tuple[str, str], ...], str] = {}
+    for setting in settings:
+        if setting.name in names:
+            raise UsageError(f"candidate {setting.name!r} is given twice")
+        if setting.variables in values:
+            raise UsageError(f"candidates {values[setting.variables]!r} and {setting.name!r} set the same")
+        names[setting.name] = setting
+        values[setting.variables] = setting.name
+    return tuple(settings)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import platform
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -14,15 +15,13 @@ from omb_py.backends.knobs import LibraryKnobs
 from omb_py.errors import EnvironmentProblem
 from omb_py.orchestrate.launching.rank_environment import Where
 from omb_py.orchestrate.running.progress import duration_text
-from omb_py.orchestrate.tune.groups import Group
-from omb_py.orchestrate.tune.launches import Launcher, where_of
-from omb_py.orchestrate.tune.library_files import files_of
+from omb_py.orchestrate.tune.launches import TuneLauncher, where_of
 from omb_py.orchestrate.tune.proof import Proof, pairs_of
-from omb_py.orchestrate.tune.searching import Searching
+from omb_py.orchestrate.tune.searching import Group, Searching
 from omb_py.results.store.write import reason, write_atomically
-from omb_py.results.tune.library_files import LibraryFiles
-from omb_py.results.tune.report import Proved, Report, Undecided
-from omb_py.results.tune.rules import DEFAULT, RuleTable, Setting, to_json
+from omb_py.results.tune.library_files import LibraryFacts, LibraryFiles, write_rules
+from omb_py.results.tune.report import Proved, TuneReport, Undecided
+from omb_py.results.tune.rules import DEFAULT, LibrarySetting, RuleTable, to_json
 
 TABLE_FILE = "rules.json"
 FULL_LAUNCHES = 10
@@ -31,7 +30,9 @@ UNPROVEN = "unproven"
 """Folder of the files that the proof is about."""
 
 
-def report_of(groups: Sequence[Group], proof: Proof, launcher: Launcher, command: str, workload: str = "") -> Report:
+def report_of(
+    groups: Sequence[Group], proof: Proof, launcher: TuneLauncher, command: str, workload: str = ""
+) -> TuneReport:
     """The report, without files.
 
     Args:
@@ -50,7 +51,7 @@ def report_of(groups: Sequence[Group], proof: Proof, launcher: Launcher, command
         if searcher.stopped
         for place in searcher.search.open_places
     ]
-    return Report(
+    return TuneReport(
         ", ".join(dict.fromkeys(searcher.point.benchmark for searcher in searching)),
         RuleTable(_library(launcher), rules, _who(launcher, command)),
         [cell for group in groups for cell in _proved(group, proof)],
@@ -85,7 +86,7 @@ def _excluded(searching: Sequence[Searching]) -> dict[str, str]:
     }
 
 
-def proposal(groups: Sequence[Group], launcher: Launcher, command: str) -> RuleTable:
+def proposal(groups: Sequence[Group], launcher: TuneLauncher, command: str) -> RuleTable:
     """The rules that the search proposes, not proved: their ratio is 1."""
     rules = tuple(rule for group in groups for rule in group.proposed())
     return RuleTable(_library(launcher), rules, _who(launcher, command))
@@ -101,7 +102,7 @@ def _proved(group: Group, proof: Proof) -> list[Proved]:
     ]
 
 
-def _needed(groups: Sequence[Group], proof: Proof, launcher: Launcher) -> str:
+def _needed(groups: Sequence[Group], proof: Proof, launcher: TuneLauncher) -> str:
     """What it would take to decide what the budget has left open; empty where nothing is."""
     searching = [searcher for group in groups for searcher in group.searches]
     more = sum(searcher.search.most_left() for searcher in searching if searcher.stopped)
@@ -114,12 +115,12 @@ def _needed(groups: Sequence[Group], proof: Proof, launcher: Launcher) -> str:
     )
 
 
-def _library(launcher: Launcher) -> str:
+def _library(launcher: TuneLauncher) -> str:
     row = next(iter(launcher.rows), {})
     return f"{row.get('library') or ''} {row.get('library_version') or ''}".strip() or "unknown"
 
 
-def _who(launcher: Launcher, command: str) -> tuple[tuple[str, str], ...]:
+def _who(launcher: TuneLauncher, command: str) -> tuple[tuple[str, str], ...]:
     row = next(iter(launcher.rows), {})
     hosts = ", ".join(dict.fromkeys(row.get("hosts") or [platform.node()]))
     now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -135,7 +136,7 @@ def unproven_files(table: RuleTable, library: LibraryKnobs, folder: Path) -> Lib
     return files
 
 
-def write_files(report: Report, folder: Path, library: LibraryKnobs | None) -> Where | None:
+def write_files(report: TuneReport, folder: Path, library: LibraryKnobs | None) -> Where | None:
     """Write the files of a report that holds up under their final names, and add them to it.
 
     Args:
@@ -164,7 +165,7 @@ def write_files(report: Report, folder: Path, library: LibraryKnobs | None) -> W
         report.files = [str(folder / name) for name in texts]
     if not report.marginal:
         shutil.rmtree(folder / UNPROVEN, ignore_errors=True)
-    return where_of(Setting("files", variables)) if variables else None
+    return where_of(LibrarySetting("files", variables)) if variables else None
 
 
 def _write(folder: Path, texts: Mapping[str, str]) -> None:
@@ -174,3 +175,31 @@ def _write(folder: Path, texts: Mapping[str, str]) -> None:
             write_atomically(folder / name, text.encode())
     except OSError as error:
         raise EnvironmentProblem(f"cannot write {str(folder)!r}: {reason(error)}") from error
+
+
+_COMPOSITION = re.compile(r"^MPIR_CVAR_(\w+)_COMPOSITION$")
+_MPI_LAYER = "NM only"
+"""MPICH's word for a composition that passes the whole collective on to its MPI layer."""
+
+
+def facts_of(library: LibraryKnobs) -> LibraryFacts:
+    """What the writers of files must know of a library."""
+    numbers = {
+        knob.variable: {choice.word: choice.meaning for choice in knob.choices}
+        for knob in library.knobs
+        if knob.variable and all(choice.meaning.lstrip("-").isdigit() for choice in knob.choices)
+    }
+    compositions = {
+        match[1].lower(): choice.word
+        for knob in library.knobs
+        if (match := _COMPOSITION.match(knob.name))
+        for choice in knob.choices
+        if choice.meaning.startswith(_MPI_LAYER)
+    }
+    values = {knob.variable: knob.value for knob in library.knobs if knob.variable}
+    return LibraryFacts(library.library or library.backend, numbers, values, library.trees, compositions)
+
+
+def files_of(table: RuleTable, library: LibraryKnobs, folder: Path) -> LibraryFiles:
+    """The files by which a library uses the rules of a table; `folder` is where they will stand."""
+    return write_rules(table, facts_of(library), folder.absolute())

@@ -4,23 +4,91 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
-from omb_py.errors import Interrupted, OmbError
+from omb_py.errors import Interrupted, OmbError, UsageError
 from omb_py.options.table import takes
+from omb_py.orchestrate.compare.resume import declare
 from omb_py.orchestrate.compare.session import simulated_in
 from omb_py.orchestrate.launching.rank_environment import Where
 from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan
 from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.run import start
-from omb_py.orchestrate.tune.stored_launches import Stored, text_of
 from omb_py.printing.printers import Kept
 from omb_py.results.compare.tags import TUNE_BLOCK, TUNE_SETTING
 from omb_py.results.statistics.launch_time import time_of
-from omb_py.results.tune.points import Point
-from omb_py.results.tune.rules import Setting
+from omb_py.results.tune.rules import LibrarySetting, TunePoint
+
+ENDING = ".tuning"
+Row = dict[str, Any]
+Key = tuple[TunePoint, int, str]
+"""Point, block and name of the setting of a launch."""
+
+
+@dataclass(slots=True)
+class StoredTuning:
+    """The launches of a tuning that are in the store, and the candidates that failed in it."""
+
+    design: dict[str, Any]
+    """What it was declared with; ``failed`` has what was excluded so far."""
+    launches: dict[Key, list[list[Row]]] = field(default_factory=dict)
+    """Rows of each launch; a launch that was cut off may have been made again."""
+    next_index: int = 0
+
+    @property
+    def failed(self) -> dict[str, str]:
+        """``POINT:BLOCK:SETTING`` of the launch at which a candidate was excluded -> why."""
+        known: dict[str, str] = self.design.setdefault("failed", {})
+        return known
+
+    def take(self, key: Key, sizes: Sequence[int]) -> list[Row] | None:
+        """The rows of a launch, in the order of `sizes`; None where no launch in the store has them all."""
+        for rows in reversed(self.launches.get(key, [])):
+            by_size = {int(row["size_bytes"] or 0): row for row in rows}
+            if set(sizes) <= set(by_size):
+                return [by_size[size] for size in sizes]
+        return None
+
+    def fail(self, key: Key, why: str, store: Path, run_id: str) -> None:
+        """Keep why a candidate was excluded. Raises EnvironmentProblem where it cannot be written."""
+        self.failed[text_of(key)] = why
+        declare(store, run_id, self.design, ENDING)
+
+
+def text_of(key: Key) -> str:
+    """A launch as one word."""
+    return ":".join(map(str, key))
+
+
+def stored_rows(store: Path, run_id: str, design: Mapping[str, Any]) -> StoredTuning:
+    """Read the launches of a tuning, after recovering the journals of processes that died.
+
+    Raises:
+        UsageError: the tuning is still running.
+    """
+    from omb_py.results.store import schema
+    from omb_py.results.store.read import load_table, to_rows
+    from omb_py.results.store.recovery import recover
+
+    if any(journal.state == "running" and journal.launch_id.startswith(f"{run_id}-") for journal in recover(store)):
+        raise UsageError(f"run {run_id} is still running: end it, or begin another tuning without --resume")
+    stored = StoredTuning(dict(design))
+    columns = [name for name in schema.NAMES if name not in ("samples_us", "samples_avg_us")]
+    by_launch: dict[int, list[Row]] = {}
+    for row in to_rows(load_table(store, columns=columns, run_id=run_id)):
+        by_launch.setdefault(int(row["launch_index"]), []).append(row)
+    for index in sorted(by_launch):
+        rows = by_launch[index]
+        tags = dict(rows[0]["tags"] or {})
+        if TUNE_BLOCK in tags:
+            key = (TunePoint.of_row(rows[0]), int(tags[TUNE_BLOCK]), tags[TUNE_SETTING])
+            stored.launches.setdefault(key, []).append(rows)
+    stored.next_index = max(by_launch, default=-1) + 1
+    return stored
+
 
 TRIAL = -1
 """Number of the block of the first launch, which shows whether the library works at all."""
@@ -30,7 +98,7 @@ class CandidateFailed(Exception):
     """A launch failed, or computed wrong results; the text says what happened."""
 
 
-def where_of(setting: Setting) -> Where:
+def where_of(setting: LibrarySetting) -> Where:
     """The environment of a candidate's ranks, with the facts for the provenance."""
     variables = dict(setting.variables)
     return Where(
@@ -38,20 +106,20 @@ def where_of(setting: Setting) -> Where:
     )
 
 
-def point_of(checked: CheckedRequest, plan: LaunchPlan) -> Point:
+def point_of(checked: CheckedRequest, plan: LaunchPlan) -> TunePoint:
     """The point of a launch whose cells differ in size alone."""
     cell = plan.cells[0]
-    return Point(
+    return TunePoint(
         cell.benchmark, plan.ranks, cell.dtype, cell.op if takes(checked.benchmark, "op") else "", cell.in_place
     )
 
 
 @dataclass(slots=True)
-class Launcher:
+class TuneLauncher:
     """Makes the launches of one tuning, or takes them from the store."""
 
     run: Run
-    stored: Stored
+    stored: StoredTuning
     clock: Callable[[], float] = time.monotonic
     index: int = 0
     launches: int = 0
@@ -64,7 +132,7 @@ class Launcher:
     """Time of that first launch."""
     rows: list[dict[str, Any]] = field(default_factory=list)
     """One row of each launch that has some."""
-    _checked: set[tuple[Point, str, int]] = field(default_factory=set)
+    _checked: set[tuple[TunePoint, str, int]] = field(default_factory=set)
     """Point, setting and size whose bytes were checked."""
 
     @property
@@ -80,7 +148,7 @@ class Launcher:
         return self.budget_s - (self.clock() - self.began if self.began is not None else 0.0)
 
     def __call__(
-        self, checked: CheckedRequest, plan: LaunchPlan, setting: Setting, block: int, sizes: Sequence[int]
+        self, checked: CheckedRequest, plan: LaunchPlan, setting: LibrarySetting, block: int, sizes: Sequence[int]
     ) -> dict[int, float]:
         """Launch a candidate, or take its launch from the store.
 
@@ -103,7 +171,7 @@ class Launcher:
         return {size: median for size, median in times.items() if median}
 
     def rows_of(
-        self, checked: CheckedRequest, plan: LaunchPlan, setting: Setting, block: int, sizes: Sequence[int]
+        self, checked: CheckedRequest, plan: LaunchPlan, setting: LibrarySetting, block: int, sizes: Sequence[int]
     ) -> list[dict[str, Any]]:
         """The rows of a launch, in the order of `sizes`; arguments and errors are those of a call."""
         point = point_of(checked, plan)
@@ -121,7 +189,7 @@ class Launcher:
         return rows
 
     def _launch(
-        self, checked: CheckedRequest, plan: LaunchPlan, setting: Setting, block: int, sizes: Sequence[int]
+        self, checked: CheckedRequest, plan: LaunchPlan, setting: LibrarySetting, block: int, sizes: Sequence[int]
     ) -> list[dict[str, Any]]:
         by_size = {cell.size: cell for cell in plan.cells}
         may, point = takes(checked.benchmark, "validation"), point_of(checked, plan)

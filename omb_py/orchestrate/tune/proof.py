@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from omb_py.errors import UsageError
+from omb_py.errors import Interrupted, OmbError, UsageError
+from omb_py.options.request import Request
+from omb_py.orchestrate.checks.guidelines import check_guidelines
 from omb_py.orchestrate.compare.resume import unfinished
 from omb_py.orchestrate.compare.session import SideRun, compare
 from omb_py.orchestrate.compare.stored import compare_stored
 from omb_py.orchestrate.launching.rank_environment import HERE, Where
 from omb_py.orchestrate.planning.plan import CheckedRequest
 from omb_py.orchestrate.running.collector import Run
-from omb_py.orchestrate.tune.groups import Group
-from omb_py.orchestrate.tune.launches import where_of
-from omb_py.results.compare.judge import Answer, Rules
+from omb_py.orchestrate.tune.launches import TuneLauncher, where_of
+from omb_py.orchestrate.tune.searching import Group
+from omb_py.results.checks.guideline_report import GuidelineReport
+from omb_py.results.checks.guidelines import GuidelineRules
+from omb_py.results.compare.judge import Answer, CompareRules
 from omb_py.results.compare.match import Side
-from omb_py.results.compare.report import Report
+from omb_py.results.compare.report import CompareReport
 from omb_py.results.compare.tags import TUNE_DEFAULT, TUNE_PROOF
-from omb_py.results.statistics.sides.combined_rounds import SPENDING
-from omb_py.results.statistics.sides.sign_flips import fewest_pairs
+from omb_py.results.statistics.combined_rounds import SPENDING
+from omb_py.results.statistics.sign_flips import fewest_pairs
 from omb_py.results.store.keys import digest
-from omb_py.results.tune.design import SCREEN, Design, pairs_for
+from omb_py.results.tune.elimination import SCREEN, SearchDesign, pairs_for
 from omb_py.results.tune.library_files import LibraryFiles
-from omb_py.results.tune.points import Point
-from omb_py.results.tune.rules import Setting
+from omb_py.results.tune.report import Mended, pairs
+from omb_py.results.tune.rules import LibrarySetting, Rule, TunePoint
+from omb_py.suites.guidelines.patterns import GUIDELINES
 
 ROUNDS = 3
 """Most rounds of the proof."""
@@ -39,18 +45,18 @@ ALPHA = 0.01
 class Proof:
     """What fresh launches said."""
 
-    answers: dict[tuple[Point, int], Answer] = field(default_factory=dict)
+    answers: dict[tuple[TunePoint, int], Answer] = field(default_factory=dict)
     """Point and size in bytes -> the verdict on the median."""
     step: Answer | None = None
     """The verdict on the step of a workload, with the file; None where none was tuned, or none could be compared."""
     files: LibraryFiles | None = None
     """The library's files that were proved; None where settings were proved one by one."""
-    reports: list[Report] = field(default_factory=list)
+    reports: list[CompareReport] = field(default_factory=list)
     """The comparisons that it consists of."""
     missing_s: float = 0.0
     """Seconds that the budget lacked for it."""
 
-    def take(self, report: Report) -> None:
+    def take(self, report: CompareReport) -> None:
         """Add the verdicts of a comparison."""
         self.reports.append(report)
         for cell, judged in zip(report.matched.cells, report.judged, strict=True):
@@ -58,12 +64,12 @@ class Proof:
             if answer and cell.base["benchmark"] == STEP:
                 self.step = answer
             elif answer:
-                self.answers[Point.of_row(cell.base), int(cell.base["size_bytes"] or 0)] = answer
+                self.answers[TunePoint.of_row(cell.base), int(cell.base["size_bytes"] or 0)] = answer
 
 
-def rules_of(design: Design, parts: int) -> Rules:
+def rules_of(design: SearchDesign, parts: int) -> CompareRules:
     """The rules of one of several comparisons that together err with :data:`ALPHA`."""
-    return Rules(alpha=ALPHA / parts, delta=design.margin, screen=SCREEN, rounds=ROUNDS, bounded=True)
+    return CompareRules(alpha=ALPHA / parts, delta=design.margin, screen=SCREEN, rounds=ROUNDS, bounded=True)
 
 
 def pairs_of(groups: Sequence[Group]) -> int:
@@ -71,7 +77,7 @@ def pairs_of(groups: Sequence[Group]) -> int:
     return pairs_for([gain for group in groups for searcher in group.searches for gain in searcher.search.gains()])
 
 
-def _enough(pairs: int, rules: Rules) -> int:
+def _enough(pairs: int, rules: CompareRules) -> int:
     """As many pairs, or more: so many that the first round can show something."""
     return max(pairs, fewest_pairs(SPENDING[rules.rounds - 1][0] * rules.alpha))
 
@@ -98,7 +104,7 @@ def prove_files(
     ]
     checked += [step] if step else []
     run.note("proof: the default against the files, in fresh launches")
-    where = where_of(Setting("files", files.variables))
+    where = where_of(LibrarySetting("files", files.variables))
     proof = Proof(files=files)
     rules = rules_of(searching[0].search.design, 1)
     proof.take(compared(checked, where, "files", rules, pairs_of(groups), run, store))
@@ -117,7 +123,7 @@ def prove_settings(groups: Sequence[Group], step: CheckedRequest | None, run: Ru
     Raises:
         OmbError: as :func:`omb_py.orchestrate.compare.session.compare`.
     """
-    parts: dict[Setting, list[CheckedRequest]] = {}
+    parts: dict[LibrarySetting, list[CheckedRequest]] = {}
     for group in groups:
         for candidate in dict.fromkeys(segment.candidate for segment in group.segments()):
             wanted = {
@@ -154,8 +160,8 @@ def sizes_text(sizes: Sequence[int]) -> str:
 
 
 def compared(
-    checked: Sequence[CheckedRequest], where: Where, name: str, rules: Rules, pairs: int, run: Run, store: Path
-) -> Report:
+    checked: Sequence[CheckedRequest], where: Where, name: str, rules: CompareRules, pairs: int, run: Run, store: Path
+) -> CompareReport:
     """Compare the default with another environment, or finish or read the comparison where it was begun before.
 
     Args:
@@ -189,3 +195,62 @@ def _begun(store: Path, run_id: str) -> bool:
         return unfinished(store, run_id) is not None
     except UsageError:
         return False
+
+
+def mended(
+    rules: Sequence[Rule], sizes: Iterable[tuple[str, int, int]], request: Request, tuned: Where, launcher: TuneLauncher
+) -> list[Mended]:
+    """Check the guidelines of tuned collectives at their tuned sizes, by default and, where violated, with the files.
+
+    Args:
+        rules: the rules that were proved.
+        sizes: collective, ranks and bytes of each size that was proved.
+        request: options of the launches.
+        tuned: the environment with the files.
+        launcher: knows the budget, and says what is done.
+
+    Returns:
+        The violated ones, each with its verdict under the files. A check that fails is left out, with a note.
+
+    Raises:
+        Interrupted: the user pressed Ctrl-C.
+    """
+    lines: list[Mended] = []
+    for collective, ranks in dict.fromkeys((rule.collective, rule.ranks) for rule in rules):
+        own = [rule for rule in rules if (rule.collective, rule.ranks) == (collective, ranks)]
+        of_rules = sorted({s for c, n, s in sizes if (c, n) == (collective, ranks) and any(r.holds(s) for r in own)})
+        names = [guideline.name for guideline in GUIDELINES.values() if guideline.left == collective]
+        if not names or not of_rules:
+            continue
+        try:
+            lines += _of_collective(replace(request, ranks=ranks), names, of_rules, tuned, launcher)
+        except Interrupted:
+            raise
+        except OmbError as error:
+            launcher.run.note(f"guidelines of {collective} on {ranks} ranks were not checked: {error}")
+    return lines
+
+
+def _of_collective(
+    request: Request, names: Sequence[str], sizes: Sequence[int], tuned: Where, launcher: TuneLauncher
+) -> list[Mended]:
+    before = _checked(request, names, sizes, HERE, launcher)
+    violated = [each for each in before.judged if each.verdict == "VIOLATED"] if before else []
+    if not violated:
+        return []
+    names = list(dict.fromkeys(each.pair.name for each in violated))
+    after = _checked(request, names, sorted({each.pair.size_bytes for each in violated}), tuned, launcher)
+    return pairs(request.ranks or 0, violated, after.judged if after else [])
+
+
+def _checked(
+    request: Request, names: Sequence[str], sizes: Sequence[int], where: Where, launcher: TuneLauncher
+) -> GuidelineReport | None:
+    """The verdicts in one environment; None where the budget is spent."""
+    if launcher.left_s <= 0:
+        launcher.run.note("the budget is spent: guidelines were not checked (omb-py guidelines)")
+        return None
+    within = launcher.left_s if math.isfinite(launcher.left_s) else None
+    plain = replace(request, op=None, in_place=False, dtypes=(), workload=None, validate=False)
+    wanted = replace(plain, sizes=sizes_text(sizes))
+    return check_guidelines(wanted, names, GuidelineRules(), within_s=within, where=where)

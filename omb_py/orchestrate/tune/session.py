@@ -19,31 +19,27 @@ from omb_py.orchestrate.compare.resume import check_same, declare, ended, unfini
 from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, plan_all
 from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.run import new_run
-from omb_py.orchestrate.tune.conclusion import proposal, report_of, unproven_files, write_files
-from omb_py.orchestrate.tune.groups import Group, groups_of
-from omb_py.orchestrate.tune.guidelines import mended
-from omb_py.orchestrate.tune.launches import TRIAL, CandidateFailed, Launcher
-from omb_py.orchestrate.tune.library_files import files_of
-from omb_py.orchestrate.tune.proof import Proof, pairs_of, prove_files, prove_settings
-from omb_py.orchestrate.tune.searching import Searching, search_all
-from omb_py.orchestrate.tune.stored_launches import ENDING, Stored, stored_rows
+from omb_py.orchestrate.tune.conclusion import files_of, proposal, report_of, unproven_files, write_files
+from omb_py.orchestrate.tune.launches import ENDING, TRIAL, CandidateFailed, StoredTuning, TuneLauncher, stored_rows
+from omb_py.orchestrate.tune.proof import Proof, mended, pairs_of, prove_files, prove_settings
+from omb_py.orchestrate.tune.searching import Group, Searching, groups_of, search_all
 from omb_py.orchestrate.tune.workload import computes_as_long_as_it_calls, held_compute
 from omb_py.results.compare.false_alarm_rate import keep
 from omb_py.results.store.keys import digest
-from omb_py.results.tune.design import Design
-from omb_py.results.tune.report import Report
-from omb_py.results.tune.rules import DEFAULT, Setting
+from omb_py.results.tune.elimination import SearchDesign
+from omb_py.results.tune.report import TuneReport
+from omb_py.results.tune.rules import DEFAULT, LibrarySetting
 
 FEW_SIZES = 8
 """So many sizes of a workload's step are all measured."""
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PointCandidates:
     """One point of the grid."""
 
     checked: CheckedRequest
-    settings: tuple[Setting, ...]
+    settings: tuple[LibrarySetting, ...]
     """Its candidates, without the default."""
 
 
@@ -51,9 +47,9 @@ class Part:
 class TuneRequest:
     """What is to be tuned."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[PointCandidates, ...]
     """One for each point: each number of ranks, operation and kind of buffers."""
-    design: Design
+    design: SearchDesign
     folder: Path
     """Where the files are written."""
     library: LibraryKnobs | None = None
@@ -70,7 +66,7 @@ class TuneRequest:
     """The step of the workload whose collectives are tuned, which is compared too; None: no workload."""
 
 
-def tune(request: TuneRequest, clock: Callable[[], float] = time.monotonic) -> Report:
+def tune(request: TuneRequest, clock: Callable[[], float] = time.monotonic) -> TuneReport:
     """Find the fastest setting of each size, prove it, and write the files that the library reads.
 
     Args:
@@ -87,7 +83,7 @@ def tune(request: TuneRequest, clock: Callable[[], float] = time.monotonic) -> R
     store = checked[0].request.store
     assert store is not None  # _tunable has refused others
     stored, run = _begin(request, checked, plans, store)
-    launcher = Launcher(run, stored, clock, stored.next_index, budget_s=request.budget_s)
+    launcher = TuneLauncher(run, stored, clock, stored.next_index, budget_s=request.budget_s)
     searching = [
         Searching.of(each, plan, (DEFAULT, *part.settings), _design(request, run.seed, plan))
         for each, plan, part in zip(checked, plans, request.parts, strict=True)
@@ -139,7 +135,7 @@ def _silent(checked: CheckedRequest) -> CheckedRequest:
     return checked.changed(format=SILENT, launches=1, ranks=ranks, part=None, validate=False)
 
 
-def _design(request: TuneRequest, seed: int, plan: LaunchPlan) -> Design:
+def _design(request: TuneRequest, seed: int, plan: LaunchPlan) -> SearchDesign:
     """The design of a search: of the few sizes that a step calls, all are first sizes."""
     few = request.step is not None and len(plan.cells) <= FEW_SIZES
     return replace(request.design, seed=seed, step=1 if few else request.design.step)
@@ -155,7 +151,7 @@ def _one_launch(checked: CheckedRequest) -> LaunchPlan:
 
 def _begin(
     request: TuneRequest, checked: Sequence[CheckedRequest], plans: Sequence[LaunchPlan], store: Path
-) -> tuple[Stored, Run]:
+) -> tuple[StoredTuning, Run]:
     """Declare a new tuning, or find the one to resume; its stored launches, and its run."""
     declared: dict[str, Any] = {
         "settings": [
@@ -171,7 +167,7 @@ def _begin(
         run = new_run(first, list(plans))
         design = {**declared, "seed": run.seed, "failed": {}}
         declare(store, run.run_id, design, ENDING)
-        return Stored(design), run
+        return StoredTuning(design), run
     run_id, design = earlier
     check_same(run_id, design, declared)
     stored = stored_rows(store, run_id, design)
@@ -180,12 +176,12 @@ def _begin(
     return stored, run
 
 
-def _trial(launcher: Launcher, searcher: Searching) -> None:
+def _trial(launcher: TuneLauncher, searcher: Searching) -> None:
     """Launch the library as it is once: what fails here is no candidate's fault."""
     launcher(searcher.checked, searcher.plan, DEFAULT, TRIAL, searcher.search.sizes[:1])
 
 
-def _step(step: CheckedRequest | None, launcher: Launcher) -> CheckedRequest | None:
+def _step(step: CheckedRequest | None, launcher: TuneLauncher) -> CheckedRequest | None:
     """The step as it will be compared: its computing takes as long on both sides, however long its calls take."""
     if step is None:
         return None
@@ -200,7 +196,7 @@ def _step(step: CheckedRequest | None, launcher: Launcher) -> CheckedRequest | N
     return step.changed(workload=held)
 
 
-def _sayable(groups: Sequence[Group], request: TuneRequest, launcher: Launcher) -> list[Group]:
+def _sayable(groups: Sequence[Group], request: TuneRequest, launcher: TuneLauncher) -> list[Group]:
     """The groups as the library's files can say them: what knows no sizes there gets one setting for all of a step's.
 
     Of MPI's non-blocking collectives, variables choose the algorithm, for all sizes.
@@ -213,7 +209,7 @@ def _sayable(groups: Sequence[Group], request: TuneRequest, launcher: Launcher) 
 
 
 def _proved(
-    request: TuneRequest, groups: Sequence[Group], step: CheckedRequest | None, launcher: Launcher, store: Path
+    request: TuneRequest, groups: Sequence[Group], step: CheckedRequest | None, launcher: TuneLauncher, store: Path
 ) -> Proof:
     """Prove what was found, if the budget has the time of the proof's first round."""
     if not any(group.segments() for group in groups):

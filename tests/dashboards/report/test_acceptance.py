@@ -11,7 +11,7 @@ from omb_py.dashboards.report.acceptance import acceptance_page, board, shortene
 from omb_py.dashboards.report.html_page import plotly_script
 from omb_py.orchestrate.accept.session import AcceptRequest, accept
 from omb_py.orchestrate.suites.suite_file import parse_suite
-from omb_py.results.accept.report import Verdicts
+from omb_py.results.accept.report import AcceptReport
 from tests.support.accepting import ENTRY, HEAD, criterion
 
 PARTS = tuple(
@@ -23,7 +23,7 @@ PARTS = tuple(
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> Verdicts:
+def found(tmp_path_factory: pytest.TempPathFactory) -> AcceptReport:
     text = HEAD.replace("iterations = 5", 'iterations = 5\nmock = "launch=0.1"') + ENTRY
     text += criterion('benchmark = "latency"\nmessage-size = "8"\nmax = "1 us"\ntext = "<script>alert(1)</script>"')
     text += criterion('benchmark = "allreduce"\nmax = "0.1 us"', "missed")
@@ -31,7 +31,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Verdicts:
     return accept(parse_suite(text, "f.toml"), asked, tmp_path_factory.mktemp("store"))
 
 
-def test_every_part_is_there(found: Verdicts) -> None:
+def test_every_part_is_there(found: AcceptReport) -> None:
     page = acceptance_page(found)
     assert [page.index(f'<main id="{name}">') for name in PARTS] == sorted(
         page.index(f'<main id="{name}">') for name in PARTS
@@ -46,14 +46,14 @@ def test_every_part_is_there(found: Verdicts) -> None:
         assert digest in own and Path(path).name in own
 
 
-def test_every_launch_is_shown(found: Verdicts) -> None:
+def test_every_launch_is_shown(found: AcceptReport) -> None:
     page = acceptance_page(found)
     undecided = next(verdict for verdict in found.verdicts if verdict.word == "MARGINAL")
     assert len(undecided.values) == 24 and "round 2: MARGINAL" in page and "round 3: MARGINAL" in page
     assert all(launch in page for launch, _ in undecided.values)
 
 
-def test_the_board_is_a_valid_figure(found: Verdicts) -> None:
+def test_the_board_is_a_valid_figure(found: AcceptReport) -> None:
     view = board(found)
     assert {trace.name for trace in view.figure.data} == {"fail", "marginal"} and len(view.rows) == 3
     assert shortened("a" * 30 + ", 1 KiB, 4 ranks") == "aaaaaaaaa…, 1 KiB, 4 ranks" and shortened("short") == "short"
@@ -64,7 +64,7 @@ def test_the_board_is_a_valid_figure(found: Verdicts) -> None:
     assert any("right of 1 for what has a lower one" in note for note in view.notes), "which side of 1 is good"
 
 
-def test_a_page_without_anything_measured(found: Verdicts, tmp_path: Path) -> None:
-    empty = Verdicts("mine", "d", "abc", found.rule, "none", found.store, found.started_at)
+def test_a_page_without_anything_measured(found: AcceptReport, tmp_path: Path) -> None:
+    empty = AcceptReport("mine", "d", "abc", found.rule, "none", found.store, found.started_at)
     page = acceptance_page(empty)
     assert all(f'<main id="{name}">' in page for name in PARTS)

@@ -12,15 +12,15 @@ from omb_py.dashboards.report.build import report
 from omb_py.dashboards.report.html_page import page
 from omb_py.dashboards.views import comparisons
 from omb_py.results.compare.false_alarm_rate import keep
-from omb_py.results.compare.judge import Rules
-from omb_py.results.compare.report import AA, Report, headline, report_of
+from omb_py.results.compare.judge import CompareRules
+from omb_py.results.compare.report import AA, CompareReport, headline, report_of
 from omb_py.results.compare.select_launches import read_side
 from tests.dashboards.stores import write
 
 
-def compared(store: Path, kind: str = "compare", run: str = "r1") -> Report:
+def compared(store: Path, kind: str = "compare", run: str = "r1") -> CompareReport:
     sides = [read_side(f"library={name}", store) for name in ("MPICH", "Open MPI")]
-    made = report_of(sides[0], sides[1], Rules(), kind)
+    made = report_of(sides[0], sides[1], CompareRules(), kind)
     made.run_id = run
     keep(made, store)
     return made

@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from scipy.special import betaincinv
 
-from omb_py.results.accept.decision import Launches, Nights
+from omb_py.results.accept.decision import LaunchBound, NightBound
 from omb_py.results.statistics.dependence import pooled_correlation
 from omb_py.results.statistics.order_statistics import median
-from omb_py.results.statistics.sequential import Rule, Word
+from omb_py.results.statistics.sequential import AcceptRule, Word
 from tests.lab.error_rates.launch_effects import (
     DRIFT,
     EFFECTS,
@@ -37,7 +37,7 @@ FAMILIES: Mapping[int, int] = {1: 4000, 10: 400, QUESTIONS: 400, 1000: 20}
 """Verdicts of a report -> reports that are drawn."""
 OTHER_MODE = 10
 """Spreads of nights from the usual ones to a night of which a verdict is right: it takes twice or half as long."""
-_FIRST = (Rule().launches - 1) / 2
+_FIRST = (AcceptRule().launches - 1) / 2
 CONTRACTS: Mapping[str, Draw] = {
     **EFFECTS,
     "50 % twice as slow": halves,
@@ -55,7 +55,7 @@ NIGHTLY: Mapping[int, int] = {1: 1000, 40: 100, 1000: 10}
 """Cells of a report -> reports that are drawn."""
 
 
-def words_of(report: Sequence[Sequence[float]], rule: Rule) -> list[Word]:
+def words_of(report: Sequence[Sequence[float]], rule: AcceptRule) -> list[Word]:
     """The words of criteria with limit 0 whose launches come round after round.
 
     Args:
@@ -72,28 +72,28 @@ def words_of(report: Sequence[Sequence[float]], rule: Rule) -> list[Word]:
             measured[k] = tuple(cost for cost in launches if not math.isnan(cost))
             looks[k] = (*looks[k], len(measured[k]))
         correlation = pooled_correlation(measured)
-        two_sided = sum(Launches(costs, 0.0, math.exp).has_two_sides for costs in measured)
+        two_sided = sum(LaunchBound(costs, 0.0, math.exp).has_two_sides for costs in measured)
         for k in left:
-            question = Launches(measured[k], 0.0, math.exp, correlation, two_sided)
+            question = LaunchBound(measured[k], 0.0, math.exp, correlation, two_sided)
             words[k] = question.answer(rule, len(report), looks[k]).decision.word
     return words
 
 
 def passed(draw: Draw, questions: int, reports: int, seed: int = 1) -> int:
     """Criteria with PASS whose median is their bound, of reports of so many criteria."""
-    rng, rule = np.random.default_rng(seed), Rule()
+    rng, rule = np.random.default_rng(seed), AcceptRule()
     return sum(words_of(draw(rng, questions, rule.most).tolist(), rule).count("PASS") for _ in range(reports))
 
 
 def failed(draw: Draw, questions: int, reports: int, seed: int = 1) -> int:
     """Reports with any FAIL of so many criteria, each with its median at its bound."""
-    rng, rule = np.random.default_rng([seed, questions]), Rule()
+    rng, rule = np.random.default_rng([seed, questions]), AcceptRule()
     return sum("FAIL" in words_of(draw(rng, questions, rule.most).tolist(), rule) for _ in range(reports))
 
 
 def share_passed(shift: float, draw: Draw, reports: int) -> tuple[int, int]:
     """Criteria that end in PASS, and in FAIL, of so many reports of :data:`QUESTIONS` that are so far from the bound."""
-    rng, rule = np.random.default_rng(2), Rule()
+    rng, rule = np.random.default_rng(2), AcceptRule()
     words = [
         word for _ in range(reports) for word in words_of((draw(rng, QUESTIONS, rule.most) + shift).tolist(), rule)
     ]
@@ -108,7 +108,7 @@ def nightly(
     Cells of which tonight is of the other mode are not counted. `spread`: how much nights differ, where `draw` makes
     them normal.
     """
-    rng, rule = np.random.default_rng(3), Rule()
+    rng, rule = np.random.default_rng(3), AcceptRule()
     any_fail = passes = counted = 0
     for _ in range(reports):
         words: list[Word] = []
@@ -116,7 +116,7 @@ def nightly(
         launches = level + rng.normal(0, 0.02, (nights + 1, cells, 5))
         for cell in np.flatnonzero(abs(level[-1, :, 0]) < OTHER_MODE * spread):
             medians = [median(launches[night, cell].tolist()) for night in range(nights + 1)]
-            question = Nights(tuple(medians[:-1]), medians[-1] + slower, math.log1p(0.10), math.exp)
+            question = NightBound(tuple(medians[:-1]), medians[-1] + slower, math.log1p(0.10), math.exp)
             words.append(question.answer(rule, cells, (5,)).decision.word)
         any_fail += "FAIL" in words
         passes += words.count("PASS")

@@ -14,16 +14,16 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from omb_py.results.compare.judge import Launched, Round, Rules, judge
+from omb_py.results.compare.judge import CompareRound, CompareRules, Launched, judge
 from tests.support.synthetic import KINDS, SHARED, Rates, lower, simulate, stored, upper
 
 ALPHA = 0.01
 REPORTS = {1: 500, 10: 120, 60: 30, 500: 4}
 """Cells of a report -> reports of each kind. A cell is two questions."""
 POWER_REPORTS = {1: 200, 10: 40, 60: 12, 500: 2}
-ANY = Rules(delta=1e-9, tail_delta=1e-9, rounds=3)
+ANY = CompareRules(delta=1e-9, tail_delta=1e-9, rounds=3)
 """Rules by which any change counts, however small: what is shown by chance is then not hidden by the tolerance."""
-ANY_ONCE = Rules(delta=1e-9, tail_delta=1e-9)
+ANY_ONCE = CompareRules(delta=1e-9, tail_delta=1e-9)
 ORDERS = {
     "in turn by hand, BASE NEW NEW BASE": "BNNB" * 5,
     "a night of each side": "B" * 10 + " " + "N" * 10,
@@ -53,7 +53,7 @@ def interleaved(kind: str, family: int) -> Rates:
 def power(change: float, family: int, rounds: int, changed: float, launches: int = 10) -> Rates:
     """NEW slower in a share of the cells, at a launch spread of 2 %."""
     cells = POWER_REPORTS[family] * family
-    return simulate("normal", family, cells, Rules(rounds=rounds), launches, change=change, changed=changed)
+    return simulate("normal", family, cells, CompareRules(rounds=rounds), launches, change=change, changed=changed)
 
 
 @pytest.mark.bench
@@ -189,9 +189,9 @@ def _cpu() -> float:
     cells = []
     for _ in range(500):
         sides = [tuple(Launched(x, x, 2 * x) for x in side) for side in rng.lognormal(0, 0.02, (2, 20)).tolist()]
-        cells.append([Round(sides[0], sides[1], paired=True)])
+        cells.append([CompareRound(sides[0], sides[1], paired=True)])
     begun = time.process_time()
-    judge(cells, Rules())
+    judge(cells, CompareRules())
     return time.process_time() - begun
 
 

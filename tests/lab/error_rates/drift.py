@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.signal import lfilter
 
 from omb_py.results.analysis.drift import rise
-from omb_py.results.statistics.sequential import Rule, decide
+from omb_py.results.statistics.sequential import AcceptRule, decide
 
 Floats = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, int], Floats]
@@ -66,7 +66,7 @@ def rates(
     draw, words = np.random.default_rng(seed), []
     for _ in range(reports):
         passes = [lfilter([1], [1, -correlation], KINDS[kind](draw, n + 100))[100:].tolist() for n in launches]
-        words.append(decide(rise(passes), 0.0, Rule(1, 1)).word)
+        words.append(decide(rise(passes), 0.0, AcceptRule(1, 1)).word)
     return words.count("FAIL") / reports, words.count("PASS") / reports
 
 

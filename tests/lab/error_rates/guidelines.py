@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from omb_py.orchestrate.checks.guidelines import launches_for
-from omb_py.results.checks.guidelines import Pair, Rules, judge
+from omb_py.results.checks.guidelines import GuidelinePair, GuidelineRules, judge
 from omb_py.results.statistics.sequential import GUIDELINE
 from tests.lab.error_rates.accept import rate
 from tests.lab.error_rates.launch_effects import EFFECTS, Draw, bimodal, halves
@@ -30,14 +30,14 @@ KINDS: Mapping[str, Draw] = {
 
 def rounds_of(cells: int) -> list[int]:
     """Fresh launches of each round, as many as ``omb-py guidelines`` makes of so many cells."""
-    rules = Rules()
+    rules = GuidelineRules()
     first = launches_for(cells, rules)
     return [first * GUIDELINE.batches(number) for number in range(1, rules.rounds + 1)]
 
 
 def false_words(draw: Draw, cells: int, reports: int) -> tuple[int, int]:
     """Reports with any HOLDS, and with any VIOLATED, in any round, where the median of every ratio is at the limit."""
-    rng, rules, rounds = np.random.default_rng(6), Rules(), rounds_of(cells)
+    rng, rules, rounds = np.random.default_rng(6), GuidelineRules(), rounds_of(cells)
     holds = violated = 0
     for _ in range(reports):
         words: set[str] = set()
@@ -51,7 +51,7 @@ def false_words(draw: Draw, cells: int, reports: int) -> tuple[int, int]:
 
 def words_at(draw: Draw, ratio: float, reports: int, cells: int = 10) -> tuple[int, int]:
     """Cells that HOLD and that are VIOLATED after all rounds, in reports of ten cells with this median ratio."""
-    rng, rules, rounds = np.random.default_rng(7), Rules(), rounds_of(cells)
+    rng, rules, rounds = np.random.default_rng(7), GuidelineRules(), rounds_of(cells)
     holds = violated = 0
     for _ in range(reports):
         left = cells
@@ -64,9 +64,9 @@ def words_at(draw: Draw, ratio: float, reports: int, cells: int = 10) -> tuple[i
     return holds, violated
 
 
-def _pairs(logs: np.ndarray) -> list[Pair]:
+def _pairs(logs: np.ndarray) -> list[GuidelinePair]:
     left = [tuple(x for x in row if not math.isnan(x)) for row in np.exp(logs).tolist()]
-    return [Pair(f"gl{k}", "", 8, row, (1.0,) * len(row)) for k, row in enumerate(left)]
+    return [GuidelinePair(f"gl{k}", "", 8, row, (1.0,) * len(row)) for k, row in enumerate(left)]
 
 
 def few() -> None:

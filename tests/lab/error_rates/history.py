@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omb_py.results.analysis.history import history
-from omb_py.results.analysis.series import SIDE, Point, Series
-from omb_py.results.analysis.units import Kind
+from omb_py.results.analysis.series import SIDE, Kind, Series, SeriesPoint
 
 Floats = NDArray[np.float64]
 START = datetime(2026, 1, 1, 2, tzinfo=UTC)
@@ -139,7 +138,7 @@ def series_of(logs: Floats, step: float = 0.0) -> Series:
         for launch, value in enumerate(of_night[~np.isnan(of_night)]):
             run = f"r{night}-{launch}"
             started = START + timedelta(days=night, minutes=5 * launch)
-            points.append(Point(run, f"{run}-0", started.isoformat(), "5.0.9", "e", float(value) + rise))
+            points.append(SeriesPoint(run, f"{run}-0", started.isoformat(), "5.0.9", "e", float(value) + rise))
     facts = {"benchmark": "allreduce", "backend": "mpi", "library": "Open MPI", "statistic": "median", SIDE: None}
     return Series(facts, (8,), tuple(points))
 

@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from omb_py.results.compare.judge import Round, Rules, judge
+from omb_py.results.compare.judge import CompareRound, CompareRules, judge
 from omb_py.results.compare.match import match
 from omb_py.results.compare.select_launches import read_comparison
 from omb_py.results.store.runs import runs as runs_of
@@ -37,17 +37,17 @@ message-size = "1:128K"
 """
 CELLS_A_REPORT, LAUNCHES = 2, 8
 """Eight pairs are the fewest that can show a change at 1 % in one round."""
-USUAL, ANY = Rules(), Rules(delta=1e-9, tail_delta=1e-9)
+USUAL, ANY = CompareRules(), CompareRules(delta=1e-9, tail_delta=1e-9)
 """The rules of compare for one round, and rules by which any change counts, however small."""
 
 
-def reports(cells: Sequence[Sequence[Round]]) -> list[Sequence[Sequence[Round]]]:
+def reports(cells: Sequence[Sequence[CompareRound]]) -> list[Sequence[Sequence[CompareRound]]]:
     """Deal cells into reports: the first beside the one half way through the list, and so on."""
     apart = len(cells) // CELLS_A_REPORT
     return [cells[place : apart * CELLS_A_REPORT : apart] for place in range(apart)]
 
 
-def alarms(cells: Sequence[Sequence[Round]], rules: Rules) -> int:
+def alarms(cells: Sequence[Sequence[CompareRound]], rules: CompareRules) -> int:
     """Reports with any SLOWER or FASTER."""
     return sum(any(judged.alarm for judged in judge(report, rules)) for report in reports(cells))
 

@@ -18,8 +18,8 @@ from pathlib import Path
 
 from omb_py.options.request import Request
 from omb_py.orchestrate.checks.guidelines import check_guidelines
-from omb_py.results.checks.guideline_report import Report, headline, measured_text, title
-from omb_py.results.checks.guidelines import Rules
+from omb_py.results.checks.guideline_report import GuidelineReport, headline, measured_text, title
+from omb_py.results.checks.guidelines import GuidelineRules
 
 Cell = tuple[str, int]
 FEW = 0.1
@@ -44,12 +44,12 @@ class Compared:
         return bool(self.everywhere) and not self.contradicted and len(self.undecided) <= max(1, FEW * every)
 
 
-def verdicts(report: Report) -> dict[Cell, str]:
+def verdicts(report: GuidelineReport) -> dict[Cell, str]:
     """Guideline and size -> verdict."""
     return {(one.pair.name, one.pair.size_bytes): one.verdict for one in report.judged}
 
 
-def compared(reports: Sequence[Report]) -> Compared:
+def compared(reports: Sequence[GuidelineReport]) -> Compared:
     """The cells that any report calls violated, sorted by what the others say."""
     every = [verdicts(report) for report in reports]
     words = {cell: {found.get(cell, "UNCLEAR") for found in every} for found in every for cell in found}
@@ -61,7 +61,7 @@ def compared(reports: Sequence[Report]) -> Compared:
     )
 
 
-def lines(cells: Sequence[Cell], reports: Sequence[Report]) -> list[str]:
+def lines(cells: Sequence[Cell], reports: Sequence[GuidelineReport]) -> list[str]:
     """A line a cell: what each report says of it, with its ratio and interval."""
     told = []
     for cell in cells:
@@ -98,7 +98,7 @@ def main() -> int:
     reports = []
     for number in range(given.repeats):
         began = time.monotonic()
-        rules, within = Rules(rounds=given.rounds), given.minutes * 60 / given.repeats
+        rules, within = GuidelineRules(rounds=given.rounds), given.minutes * 60 / given.repeats
         report = check_guidelines(request, given.which, rules, given.launches, within)
         took = f"{time.monotonic() - began:.0f} s"
         print(f"{number + 1}: {measured_text(report)}, {took}: {headline(report)}", flush=True)

@@ -35,11 +35,11 @@ from omb_py.orchestrate.launching.rank_environment import HERE
 from omb_py.orchestrate.planning.plan import check
 from omb_py.orchestrate.tune.candidates import candidates
 from omb_py.orchestrate.tune.conclusion import unproven_files
+from omb_py.orchestrate.tune.knobs import library_of
 from omb_py.orchestrate.tune.launches import where_of
 from omb_py.orchestrate.tune.proof import rules_of, sizes_text
-from omb_py.orchestrate.tune.selection import library_of
-from omb_py.results.tune.design import MOST_PAIRS, Design
-from omb_py.results.tune.rules import Rule, RuleTable, Setting
+from omb_py.results.tune.elimination import MOST_PAIRS, SearchDesign
+from omb_py.results.tune.rules import LibrarySetting, Rule, RuleTable
 from omb_py.results.units import size_text
 
 OMB_PY = (sys.executable, "-m", "omb_py")
@@ -83,15 +83,17 @@ def measured_words(words: Sequence[str], sizes: Sequence[int]) -> list[str]:
     return [*kept, "-m", sizes_text(sizes)]
 
 
-def tuned_setting(folder: Path, report: dict[str, Any]) -> Setting:
+def tuned_setting(folder: Path, report: dict[str, Any]) -> LibrarySetting:
     """The variables of ``tuned.env``, or those of the one rule where there is no such file."""
     environment = folder / "tuned.env"
     if environment.exists():
         lines = environment.read_text().splitlines()
         exports = [shlex.split(line)[1] for line in lines if line.startswith("export ")]
-        return Setting("files", tuple((name, value) for name, _, value in (line.partition("=") for line in exports)))
+        return LibrarySetting(
+            "files", tuple((name, value) for name, _, value in (line.partition("=") for line in exports))
+        )
     setting = report["rules"][0]["setting"]
-    return Setting(setting["name"], tuple((name, value) for name, value in setting["variables"]))
+    return LibrarySetting(setting["name"], tuple((name, value) for name, value in setting["variables"]))
 
 
 def report_of(words: Sequence[str], path: Path, store: Path) -> dict[str, Any]:
@@ -135,11 +137,13 @@ def planted_proofs(
     files = unproven_files(RuleTable(library.title, (rule,)), library, folder)
     said: dict[int, list[Verdict]] = defaultdict(list)
     print(f"{library.title}: planted {algorithm} from {size_text(first_bytes)}", flush=True)
-    repeat(words, Setting("files", files.variables), folder / "store", repeats, said)
+    repeat(words, LibrarySetting("files", files.variables), folder / "store", repeats, said)
     return said
 
 
-def repeat(words: Sequence[str], setting: Setting, store: Path, repeats: int, said: dict[int, list[Verdict]]) -> None:
+def repeat(
+    words: Sequence[str], setting: LibrarySetting, store: Path, repeats: int, said: dict[int, list[Verdict]]
+) -> None:
     """Prove a setting so many times, each time in fresh launches, and add the verdicts of each size."""
     for number in range(1, repeats + 1):
         for size, verdict in proved_again(words, setting, store, 1000 + number).items():
@@ -147,11 +151,11 @@ def repeat(words: Sequence[str], setting: Setting, store: Path, repeats: int, sa
             print(f"repeat {number}, {size_text(size)}: {verdict}", flush=True)
 
 
-def proved_again(words: Sequence[str], setting: Setting, store: Path, seed: int) -> dict[int, Verdict]:
+def proved_again(words: Sequence[str], setting: LibrarySetting, store: Path, seed: int) -> dict[int, Verdict]:
     """Compare the default with a setting in fresh launches, by the rules of a tuning's proof; size -> verdict."""
     checked = (check(request_of_line(words)).changed(store=store, seed=seed, quiet=True),)
     sides = (SideRun("BASE", checked, HERE, ""), SideRun("NEW", checked, where_of(setting), setting.name))
-    report = compare({side.side: side for side in sides}, rules_of(Design(), 1), MOST_PAIRS)
+    report = compare({side.side: side for side in sides}, rules_of(SearchDesign(), 1), MOST_PAIRS)
     return {
         int(cell.base["size_bytes"]): Verdict(answer.verdict, answer.ratio, answer.low, answer.high)
         for cell, judged in zip(report.matched.cells, report.judged, strict=True)

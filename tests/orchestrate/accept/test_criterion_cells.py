@@ -7,8 +7,7 @@ import pytest
 from omb_py.cli.suite_options import CommandLine
 from omb_py.errors import UsageError
 from omb_py.orchestrate.accept.criteria_file import read_criteria
-from omb_py.orchestrate.accept.criterion_cells import cases_of, needed, planned
-from omb_py.orchestrate.accept.mockup_requests import with_mock_ups
+from omb_py.orchestrate.accept.criterion_cells import cases_of, needed, planned, with_mock_ups
 from omb_py.orchestrate.planning.plan import plan_all
 from omb_py.orchestrate.suites.expand import Ranks, expand
 from omb_py.orchestrate.suites.suite_file import parse_suite

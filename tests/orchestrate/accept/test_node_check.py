@@ -13,7 +13,7 @@ from omb_py.orchestrate.accept import node_check
 from omb_py.orchestrate.accept.session import AcceptRequest, accept
 from omb_py.orchestrate.planning.plan import plan
 from omb_py.orchestrate.suites.suite_file import parse_suite
-from omb_py.results.accept.report import Verdicts
+from omb_py.results.accept.report import AcceptReport
 from tests.support.accepting import criterion
 
 TEXT = 'name = "mine"\ndescription = "d"\n[defaults]\niterations = 5\n[[entry]]\nbenchmarks = ["allreduce"]\n'
@@ -35,7 +35,7 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     return seen
 
 
-def accepted(text: str, store: Path, hosts: str, monkeypatch: pytest.MonkeyPatch) -> Verdicts:
+def accepted(text: str, store: Path, hosts: str, monkeypatch: pytest.MonkeyPatch) -> AcceptReport:
     def nothing(run: Any, launches: Any, skips: Any, tell: Any) -> int:
         assert {r.hosts for launch in launches for r in launch.requests} == {("n1", "n2", "n4")}
         assert {launch.ranks for launch in launches} == {6}

@@ -13,14 +13,14 @@ import pytest
 from omb_py.cli.suite_options import CommandLine
 from omb_py.errors import Interrupted, UsageError
 from omb_py.orchestrate.accept import session as module
-from omb_py.orchestrate.accept.progress_log import FOLDER, Log
+from omb_py.orchestrate.accept.progress_log import FOLDER, ProgressLog
 from omb_py.orchestrate.accept.session import AcceptRequest, accept
 from omb_py.orchestrate.planning import backend_selection
 from omb_py.orchestrate.running.suite_run import run_suite
 from omb_py.orchestrate.suites.expand import expand
 from omb_py.orchestrate.suites.suite_file import parse_suite
 from omb_py.results import load
-from omb_py.results.accept.report import Verdicts
+from omb_py.results.accept.report import AcceptReport
 from tests.support.accepting import ENTRY, HEAD, criterion
 
 MOCK = 'iterations = 5\nmock = "launch=0.05"'
@@ -32,7 +32,7 @@ TEXT += criterion('benchmark = "latency"\nmessage-size = "8"\nmax = "1 us"') + c
 
 def accepted(
     store: Path, text: str = TEXT, resume: str | None = None, mock: str = "", values: Any = None, **more: Any
-) -> Verdicts:
+) -> AcceptReport:
     values = {"seed": 1, "quiet": True, **({"mock": mock} if mock else {}), **(values or {})}
     asked = AcceptRequest(CommandLine(), values, quiet=True, resume=resume, **more)
     return accept(parse_suite(text, "f.toml"), asked, store)
@@ -60,7 +60,7 @@ def cut_off(monkeypatch: pytest.MonkeyPatch, after: int, within: int = 0) -> Ite
             yield
 
 
-def facts(found: Verdicts) -> list[Any]:
+def facts(found: AcceptReport) -> list[Any]:
     return [(v.case.name, v.word, v.measured, [value for _, value in v.values], v.rounds) for v in found.verdicts]
 
 
@@ -197,7 +197,7 @@ def test_the_line_at_which_it_was_cut_off_is_passed_over(tmp_path: Path, monkeyp
 def test_a_line_that_was_cut_off_does_not_swallow_the_next(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_text('{"ended": ["perf')
-    log = Log(path)
+    log = ProgressLog(path)
     log.end(("perf", 0))
     log.end(("perf", 1))
     torn, *whole = path.read_text().splitlines()

@@ -19,19 +19,19 @@ from omb_py.orchestrate.running import collector
 from omb_py.orchestrate.suites.suite_file import parse_suite
 from omb_py.printing.writers import to_junit
 from omb_py.results import load
-from omb_py.results.accept.report import Verdicts, document_of, exit_code
+from omb_py.results.accept.report import AcceptReport, document_of, exit_code
 from tests.support.accepting import ENTRY, HEAD, criterion
 from tests.support.jenkins import violations
 
 LAX = criterion('benchmark = "latency"\nmax = "5 us"')
 
 
-def accepted(text: str, store: Path, ranks: int | None = None, **more: Any) -> Verdicts:
+def accepted(text: str, store: Path, ranks: int | None = None, **more: Any) -> AcceptReport:
     values = {"quiet": True, **more.pop("values", {})}
     return accept(parse_suite(text, "f.toml"), AcceptRequest(CommandLine(), values, ranks, quiet=True, **more), store)
 
 
-def words(found: Verdicts) -> dict[str, str]:
+def words(found: AcceptReport) -> dict[str, str]:
     return {verdict.case.name: verdict.word for verdict in found.verdicts}
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from omb_py.orchestrate.compare.interleaving import Design, conduct, shuffled, sides_of
-from omb_py.results.compare.judge import Launched, Rules
+from omb_py.orchestrate.compare.interleaving import CompareDesign, conduct, shuffled, sides_of
+from omb_py.results.compare.judge import CompareRules, Launched
 from omb_py.results.compare.match import Side
 from tests.support.synthetic import KINDS, simulate, upper
 
@@ -31,7 +31,7 @@ class Script:
 
 def test_the_order_within_each_pair_is_drawn_by_the_seed() -> None:
     script = Script()
-    conduct([[0]], Design(Rules(), 40, 1), script)
+    conduct([[0]], CompareDesign(CompareRules(), 40, 1), script)
     sides = [side for side, _, _ in script.asked]
     assert script.pairs == [k // 2 for k in range(80)]
     assert [tuple(sides[k : k + 2]) for k in range(0, 80, 2)] == [sides_of(1, pair) for pair in range(40)]
@@ -44,7 +44,7 @@ def test_the_order_within_each_pair_is_drawn_by_the_seed() -> None:
 
 def test_cells_are_shuffled_alike_for_both_of_a_pair_and_anew_for_each() -> None:
     script = Script()
-    conduct([range(20)], Design(Rules(), 3, 7), script)
+    conduct([range(20)], CompareDesign(CompareRules(), 3, 7), script)
     orders = [cells for _, cells, _ in script.asked]
     assert orders[0] == orders[1] and orders[2] == orders[3] and orders[0] != orders[2]
     assert all(sorted(cells) == list(range(20)) for cells in orders)
@@ -53,7 +53,7 @@ def test_cells_are_shuffled_alike_for_both_of_a_pair_and_anew_for_each() -> None
 
 def test_cells_of_other_needs_have_launches_of_their_own_side_next_to_side() -> None:
     script = Script()
-    conduct([[0, 1], [2]], Design(Rules(), 1, 1), script)
+    conduct([[0, 1], [2]], CompareDesign(CompareRules(), 1, 1), script)
     assert [(side, sorted(cells)) for side, cells, _ in script.asked] == [
         ("BASE", [0, 1]),
         ("NEW", [0, 1]),
@@ -64,7 +64,9 @@ def test_cells_of_other_needs_have_launches_of_their_own_side_next_to_side() -> 
 
 def test_flagged_cells_alone_are_measured_again_and_a_change_is_then_said() -> None:
     script, told = Script({1: 1.2}), []
-    found = conduct([range(3)], Design(Rules(rounds=3), 9, 1), script, lambda n, cells: told.append((n, list(cells))))
+    found = conduct(
+        [range(3)], CompareDesign(CompareRules(rounds=3), 9, 1), script, lambda n, cells: told.append((n, list(cells)))
+    )
     assert told == [(1, [0, 1, 2]), (2, [1])]
     assert [one.verdict for one in found.judged] == ["SAME", "SLOWER", "SAME"]
     assert found.judged[1].answers["median"].launches == (18, 18), "both rounds count"
@@ -75,13 +77,13 @@ def test_flagged_cells_alone_are_measured_again_and_a_change_is_then_said() -> N
 
 def test_pairs_are_numbered_on_in_the_next_round() -> None:
     script = Script({0: 1.2})
-    found = conduct([[0]], Design(Rules(rounds=2), 6, 1), script)
+    found = conduct([[0]], CompareDesign(CompareRules(rounds=2), 6, 1), script)
     assert script.pairs == [k // 2 for k in range(24)]
     assert [measured.pairs for measured in found.cells[0]] == [tuple("012345"), ("6", "7", "8", "9", "10", "11")]
 
 
 def test_a_cell_that_no_launch_has_is_no_look() -> None:
-    found = conduct([range(2)], Design(Rules(), 2, 1), Script(missing={0}))
+    found = conduct([range(2)], CompareDesign(CompareRules(), 2, 1), Script(missing={0}))
     assert found.cells[0] == [] and found.judged[0].answers == {}
     assert found.judged[1].verdict == "SAME"
 
@@ -92,21 +94,23 @@ def test_half_a_pair_is_left_out() -> None:
             found = super().__call__(side, cells, number, pair)
             return {} if len(self.asked) == 2 else found
 
-    found = conduct([[0]], Design(Rules(), 3, 1), Half())
+    found = conduct([[0]], CompareDesign(CompareRules(), 3, 1), Half())
     assert len(found.cells[0][0].base) == len(found.cells[0][0].new) == 2
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_against_a_is_silent(kind: str) -> None:
     # make bench-compare counts thousands of reports
-    rates = [simulate(kind, family, 40, Rules(rounds=rounds), seed=11) for family in (1, 20) for rounds in (1, 3)]
+    rates = [
+        simulate(kind, family, 40, CompareRules(rounds=rounds), seed=11) for family in (1, 20) for rounds in (1, 3)
+    ]
     assert sum(one.alarms for one in rates) <= 2
 
 
 def test_ten_percent_are_found_at_a_spread_of_two() -> None:
     for family in (1, 20):
         for rounds in (1, 3):
-            rates = simulate("normal", family, 40, Rules(rounds=rounds), seed=5, change=1.10)
+            rates = simulate("normal", family, 40, CompareRules(rounds=rounds), seed=5, change=1.10)
             assert rates.found >= 36, (family, rounds)
 
 
@@ -135,7 +139,8 @@ class Rhythm(Script):
 )
 def test_what_the_machine_does_by_itself_is_no_change(factor: Callable[[int], float]) -> None:
     alarms = sum(
-        conduct([[0]], Design(Rules(rounds=3), 10, seed), Rhythm(factor)).judged[0].alarm for seed in range(40)
+        conduct([[0]], CompareDesign(CompareRules(rounds=3), 10, seed), Rhythm(factor)).judged[0].alarm
+        for seed in range(40)
     )
     assert alarms <= 1
 

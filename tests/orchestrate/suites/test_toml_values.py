@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from omb_py.errors import UsageError
 from omb_py.grammar.values import parse_share
 from omb_py.orchestrate.suites import toml_values as toml
-from omb_py.orchestrate.suites.toml_values import LocatedError, Setting, Table, kind
+from omb_py.orchestrate.suites.toml_values import LocatedError, TomlSetting, TomlTable, kind
 
 
-def setting(value: object, key: str = "width", place: str = "[entry 2]") -> Setting:
-    return Setting(key, value, "f.toml", 7, place)
+def setting(value: object, key: str = "width", place: str = "[entry 2]") -> TomlSetting:
+    return TomlSetting(key, value, "f.toml", 7, place)
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def setting(value: object, key: str = "width", place: str = "[entry 2]") -> Sett
         (lambda s: toml.one_of(s, ("ring", "tree")), "tree", "tree"),
     ],
 )
-def test_values(reader: Callable[[Setting], object], value: object, read: object) -> None:
+def test_values(reader: Callable[[TomlSetting], object], value: object, read: object) -> None:
     assert reader(setting(value)) == read
 
 
@@ -45,7 +45,7 @@ def test_values(reader: Callable[[Setting], object], value: object, read: object
         (lambda s: toml.one_of(s, ("ring", "tree")), "rng", "'rng' is unknown: did you mean ring?"),
     ],
 )
-def test_bad_values(reader: Callable[[Setting], object], value: object, says: str) -> None:
+def test_bad_values(reader: Callable[[TomlSetting], object], value: object, says: str) -> None:
     with pytest.raises(LocatedError) as caught:
         reader(setting(value))
     assert str(caught.value) == f"f.toml:7: [entry 2] key 'width': {says}"
@@ -56,7 +56,7 @@ def test_a_key_at_the_top_of_the_file() -> None:
 
 
 def test_keys_of_a_table() -> None:
-    table = Table("[accept]", "f.toml", 6, (setting(1), setting(2, "height")))
+    table = TomlTable("[accept]", "f.toml", 6, (setting(1), setting(2, "height")))
     assert table.by_key(("height", "width"))["height"].value == 2
     with pytest.raises(LocatedError, match=r"key 'height': there is no such key: did you mean weight\?"):
         table.by_key(("width", "weight"))
@@ -100,7 +100,7 @@ READERS = (toml.text, toml.identifier, toml.flag, lambda s: toml.whole(s, 0, 9),
 
 
 @given(VALUES, st.sampled_from(READERS))
-def test_any_value_is_read_or_refused_in_one_line(value: object, reader: Callable[[Setting], object]) -> None:
+def test_any_value_is_read_or_refused_in_one_line(value: object, reader: Callable[[TomlSetting], object]) -> None:
     try:
         reader(setting(value))
     except UsageError as error:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from omb_py.errors import EnvironmentProblem, Interrupted
-from omb_py.orchestrate.tune import guidelines
+from omb_py.orchestrate.tune import proof
 
 from .conftest import Tuned
 
@@ -43,7 +43,7 @@ def test_guidelines_can_be_left_out_and_a_check_that_fails_loses_nothing(
     def refused(*arguments: object, **named: object) -> None:
         raise EnvironmentProblem("no launcher")
 
-    monkeypatch.setattr(guidelines, "check_guidelines", refused)
+    monkeypatch.setattr(proof, "check_guidelines", refused)
     code, report, err = tune_line(f"{LINE} {planted}")
     assert (code, len(report["rules"]), report["guidelines"]) == (0, 1, [])
     assert "guidelines of allreduce on 2 ranks were not checked: no launcher" in err
@@ -58,7 +58,7 @@ def test_the_files_are_written_before_guidelines_are_checked(
     def interrupted(*arguments: object, **named: object) -> None:
         raise Interrupted("interrupted")
 
-    monkeypatch.setattr(guidelines, "check_guidelines", interrupted)
+    monkeypatch.setattr(proof, "check_guidelines", interrupted)
     code, _, err = tune_line(f"{LINE} {planted}")
     assert (code, (tmp_path / "tuned" / "rules.json").exists()) == (130, True)
     assert "while guidelines were checked" in err and "--resume=" in err

@@ -10,8 +10,8 @@ import pytest
 
 from omb_py.backends.mpi.tools.knobs import library_knobs
 from omb_py.orchestrate.tune.candidates import candidates
-from omb_py.orchestrate.tune.library_files import facts_of, files_of
-from omb_py.results.tune.rules import Rule, RuleTable, Setting
+from omb_py.orchestrate.tune.conclusion import facts_of, files_of
+from omb_py.results.tune.rules import LibrarySetting, Rule, RuleTable
 from tests.support.machines.mpi import start
 from tests.support.planted_knobs import mpich, open_mpi
 
@@ -46,7 +46,7 @@ def test_a_planted_rule_is_obeyed_at_its_sizes_alone(ranks: int, tmp_path: Path)
     assert tuned == {**steps(ranks, ()), 1024: as_ring[1024], 4096: as_ring[4096], 65536: as_doubling[65536]}
 
 
-def planted(setting: Setting, ranks: int, first: int, last: int | None) -> Rule:
+def planted(setting: LibrarySetting, ranks: int, first: int, last: int | None) -> Rule:
     return Rule("allreduce", ranks, first, last, setting, 0.8, 0.75, 0.85)
 
 

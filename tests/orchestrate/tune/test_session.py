@@ -17,7 +17,7 @@ from omb_py.orchestrate.compare.stored import compare_stored
 from omb_py.orchestrate.running import run as running
 from omb_py.orchestrate.tune import launches
 from omb_py.results.compare.false_alarm_rate import kept
-from omb_py.results.compare.judge import Rules
+from omb_py.results.compare.judge import CompareRules
 from omb_py.results.tune.rules import from_json
 
 VARIABLE = "MOCK_COLL_ALGORITHM"
@@ -74,7 +74,7 @@ def test_a_planted_crossover_becomes_a_rule_that_is_proved(whole: dict[str, Any]
 def test_compare_shows_the_proof_again_with_the_same_verdicts(whole: dict[str, Any]) -> None:
     (run,) = whole["proofs"]
     store = Path(whole["files"][0]).parents[1] / "s"
-    report = compare_stored([run], store, Rules())
+    report = compare_stored([run], store, CompareRules())
     assert report.rules.bounded
     (kept_report,) = kept(store)
     assert kept_report["run_id"] == run and kept_report["verdicts"]["FASTER"] == len(whole["proof"])
@@ -91,7 +91,7 @@ def test_each_of_several_proofs_is_shown_again_with_its_part_of_the_error_rate(t
     _, report, _ = tune("ring flat", f"{TREE_AND_RING},algorithm=flat:1us:4ns", "-m 64,64K")
     assert len(report["proofs"]) == 2
     for run in report["proofs"]:
-        again = compare_stored([run], tmp_path / "s", Rules())
+        again = compare_stored([run], tmp_path / "s", CompareRules())
         (judged,) = again.judged
         size = again.matched.cells[0].base["size_bytes"]
         proved = next(cell for cell in report["proof"] if cell["size_bytes"] == size)

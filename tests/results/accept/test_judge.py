@@ -16,10 +16,10 @@ from omb_py.results.accept.judge import (
     judge,
     two_sided_of,
 )
-from omb_py.results.statistics.sequential import Rule
+from omb_py.results.statistics.sequential import AcceptRule
 from tests.support.accepting import add, case, evidence, row
 
-RULE = Rule()
+RULE = AcceptRule()
 ONES = [1.0] * 8
 FOURFOLD = [10.0, 20.0, 40.0, 10.0, 20.0, 40.0, 10.0, 20.0]
 
@@ -228,9 +228,9 @@ def test_drift_is_over_the_passes_of_a_launch() -> None:
     made, found = case("drift", share=0.05), Evidence()
     for passed in range(20):
         found.add("c", 0, row(10.0 * 1.01**passed))
-    said = judge(made, found, Rule(1, 1), 1)
+    said = judge(made, found, AcceptRule(1, 1), 1)
     assert said.word == "FAIL" and said.measured == pytest.approx(1.01**19)
-    assert "too few" in judge(made, evidence(1.0), Rule(1, 1), 1).note
+    assert "too few" in judge(made, evidence(1.0), AcceptRule(1, 1), 1).note
 
 
 def test_rounds_are_kept_and_the_contract_has_the_last_word() -> None:
@@ -240,7 +240,7 @@ def test_rounds_are_kept_and_the_contract_has_the_last_word() -> None:
         found.add("c", turn, row(median, turn))
     second = judge(case(), found, RULE, 1, first)
     assert [one.launches for one in second.rounds] == [3, 6] and second.launches == 6 and gains_by_launches(second)
-    ruled = close(second, Rule(undecided="fail"))
+    ruled = close(second, AcceptRule(undecided="fail"))
     assert ruled.word == "FAIL" and ruled.by_rule and not close(second, RULE).by_rule
 
 
@@ -248,7 +248,7 @@ def test_a_launch_that_takes_ten_times_as_long_does_not_hide_that_all_are_too_sl
     """A plain t limit of these is 9 us: the one slow launch makes the spread."""
     slow = [11.0, 11.1, 10.9, 11.2, 11.0, 10.8, 11.1, 11.0] * 2
     slow[5] = 110.0
-    assert judge(case(), evidence(*slow), Rule(16, 16), 33).word == "FAIL"
+    assert judge(case(), evidence(*slow), AcceptRule(16, 16), 33).word == "FAIL"
 
 
 def test_launches_that_are_all_alike_have_no_spread_that_could_carry_many_verdicts() -> None:
@@ -267,10 +267,10 @@ def test_half_of_the_launches_slow_is_no_fail_among_many_verdicts() -> None:
 
 
 def test_a_verdict_says_how_many_launches_are_beyond_the_bound() -> None:
-    good = judge(case(), evidence(*[9.0] * 15, 20.0), Rule(16, 16), 1)
+    good = judge(case(), evidence(*[9.0] * 15, 20.0), AcceptRule(16, 16), 1)
     assert good.word == "PASS" and good.beyond == 1 and good.share_at_most == pytest.approx(0.2640, abs=1e-4)
     assert good.evidence == "median within the bound, 95% sure; 1 of 16 launches beyond (at most 26 % are)"
-    bad = judge(case(), evidence(*[11.0] * 13, 9.0, 9.0, 9.0), Rule(16, 16), 1)
+    bad = judge(case(), evidence(*[11.0] * 13, 9.0, 9.0, 9.0), AcceptRule(16, 16), 1)
     assert bad.word == "MARGINAL" and bad.missing == "about 20 launches would decide"
     half = judge(case(), evidence(*[9.0, 11.0] * 4), RULE, 1)
     assert half.missing == "no number of launches decides: half of them are beyond the bound"

@@ -9,32 +9,32 @@ import junitparser
 import pytest
 
 from omb_py.printing.writers import to_json, to_junit, to_markdown
-from omb_py.results.accept.judge import Verdict, close, judge
+from omb_py.results.accept.judge import CaseVerdict, close, judge
 from omb_py.results.accept.report import (
     HEADS,
-    Checked,
+    AcceptReport,
+    CorrectnessCheck,
     Earlier,
     Incident,
-    Verdicts,
     document_of,
     exit_code,
     headline,
     note,
 )
-from omb_py.results.statistics.sequential import Rule
+from omb_py.results.statistics.sequential import AcceptRule
 from tests.support.accepting import case, evidence
 from tests.support.jenkins import violations
 
 
-def verdict(*medians: float) -> Verdict:
-    return judge(case(), evidence(*medians), Rule(), 1)
+def verdict(*medians: float) -> CaseVerdict:
+    return judge(case(), evidence(*medians), AcceptRule(), 1)
 
 
 GOOD, BAD, OPEN, LOST = verdict(*[8.0] * 8), verdict(*[12.0] * 8), verdict(9.0, 11.0), verdict()
 
 
-def verdicts(*found: Verdict, **more: object) -> Verdicts:
-    made = Verdicts("mine", "d", "abc", Rule(), "run", "store", "2026-01-01T00:00:00+00:00")
+def verdicts(*found: CaseVerdict, **more: object) -> AcceptReport:
+    made = AcceptReport("mine", "d", "abc", AcceptRule(), "run", "store", "2026-01-01T00:00:00+00:00")
     made.verdicts, made.hosts = list(found), ["n1", "n2"]
     for name, value in more.items():
         setattr(made, name, value)
@@ -49,13 +49,13 @@ def verdicts(*found: Verdict, **more: object) -> Verdicts:
         (verdicts(GOOD, LOST), "ERROR", 3, 3),
         (verdicts(BAD, LOST, OPEN), "FAIL", 1, 1),
         (verdicts(), "ERROR", 3, 3),
-        (verdicts(GOOD, checked=[Checked("bcast", "FAIL", "8 wrong bytes")]), "FAIL", 1, 1),
-        (verdicts(GOOD, checked=[Checked("bcast", "SKIPPED", "no such function")]), "PASS", 0, 0),
+        (verdicts(GOOD, checked=[CorrectnessCheck("bcast", "FAIL", "8 wrong bytes")]), "FAIL", 1, 1),
+        (verdicts(GOOD, checked=[CorrectnessCheck("bcast", "SKIPPED", "no such function")]), "PASS", 0, 0),
         (verdicts(GOOD, incidents=[Incident("bcast", "rank 1 died", failed=True)]), "ERROR", 3, 3),
         (verdicts(GOOD, incidents=[Incident("bcast", "no such function", failed=False)]), "PASS", 0, 0),
     ],
 )
-def test_one_word_and_the_exit_code(found: Verdicts, word: str, code: int, strict: int) -> None:
+def test_one_word_and_the_exit_code(found: AcceptReport, word: str, code: int, strict: int) -> None:
     assert found.word == word and exit_code(found) == code and exit_code(found, strict=True) == strict
 
 
@@ -75,7 +75,7 @@ def test_texts() -> None:
 def test_a_fail_by_the_suites_rule_says_why() -> None:
     """A number inside its bound that fails is a riddle without the reason."""
     launches = [9.0, 9.0, 9.0, 9.0, 9.0, 11.0, 9.0, 9.0]
-    ruled = close(judge(case(), evidence(*launches), Rule(), 1), Rule(undecided="fail"))
+    ruled = close(judge(case(), evidence(*launches), AcceptRule(), 1), AcceptRule(undecided="fail"))
     assert ruled.word == "FAIL" and ruled.measured == pytest.approx(9.0)
     assert note(ruled) == (
         "undecided after 8 launches, which the suite counts as FAIL; 1 of 8 launches beyond; "
@@ -118,7 +118,7 @@ ALL = verdicts(
     BAD,
     OPEN,
     LOST,
-    checked=[Checked("bcast", "FAIL", "8 wrong bytes"), Checked("bw", "SKIPPED", "no | pipes")],
+    checked=[CorrectnessCheck("bcast", "FAIL", "8 wrong bytes"), CorrectnessCheck("bw", "SKIPPED", "no | pipes")],
     incidents=[Incident("barrier", "not here", failed=False), Incident("bcast", "rank 1 died", failed=True)],
 )
 

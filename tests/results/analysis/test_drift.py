@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from omb_py.results.analysis.drift import drift, rise
-from omb_py.results.statistics.sequential import Rule, decide
+from omb_py.results.statistics.sequential import AcceptRule, decide
 from tests.lab.error_rates.drift import rates
 
 
@@ -20,7 +20,7 @@ def test_a_straight_line_is_known_exactly() -> None:
 
 def test_too_few_passes_say_nothing() -> None:
     found, _ = drift([[1.0, 2.0]])
-    assert found.freedom == 0 and decide(found, 1.0, Rule(1, 1)).word == "MARGINAL"
+    assert found.freedom == 0 and decide(found, 1.0, AcceptRule(1, 1)).word == "MARGINAL"
 
 
 def test_launches_are_averaged() -> None:
@@ -58,5 +58,5 @@ def test_a_drift_is_still_found() -> None:
     draw, found = np.random.default_rng(4), 0
     for _ in range(100):
         passes = draw.normal(0, 0.02, 30) + np.linspace(0, 0.1, 30)
-        found += decide(rise([passes.tolist()]), 0.05, Rule(1, 1)).word == "FAIL"
+        found += decide(rise([passes.tolist()]), 0.05, AcceptRule(1, 1)).word == "FAIL"
     assert found >= 90

@@ -10,7 +10,7 @@ from scipy import stats
 
 from omb_py.errors import UsageError
 from omb_py.results.analysis.history import enough, history
-from omb_py.results.analysis.series import SIDE, Point, Series, series, side_of
+from omb_py.results.analysis.series import SIDE, Series, SeriesPoint, series, side_of
 from omb_py.results.statistics.change_points import ALPHA
 from tests.lab.error_rates.history import CASES, rate, series_of
 from tests.support.rings import few_quick
@@ -64,7 +64,7 @@ def test_the_sides_of_a_comparison_are_series_apart(make_row) -> None:
     assert sorted(str(part.facts[SIDE]) for part in parts) == ["BASE", "NEW", "None"]
     sizes = {part.facts[SIDE]: [round(np.exp(point.log_time), 6) for point in part.points] for part in parts}
     assert sizes["BASE"] == [1.0] * 6 and sizes["NEW"] == [2.0] * 6 and len(sizes[None]) == 12
-    assert all(isinstance(point, Point) for part in parts for point in part.points)
+    assert all(isinstance(point, SeriesPoint) for part in parts for point in part.points)
 
 
 def test_the_side_of_a_comparison_is_read_from_tags_as_text_too() -> None:

@@ -44,7 +44,7 @@ def test_a_step_without_calls_has_no_times() -> None:
 
 @given(st.floats(0.1, 100), st.floats(1e-6, 1), st.integers(4, 4096))
 def test_an_affine_cost_is_met_between_sizes(alpha: float, beta: float, size: int) -> None:
-    sweep = p.Sweep.of({1 << k: alpha + beta * (1 << k) for k in range(2, 13)})
+    sweep = p.SizeSweep.of({1 << k: alpha + beta * (1 << k) for k in range(2, 13)})
     assert sweep.time_us(size) == pytest.approx(alpha + beta * size)
     assert sweep.time_us(2 * 4096) == pytest.approx(alpha + beta * 2 * 4096, rel=0.05), (
         "outside of the sizes by the fit"
@@ -52,5 +52,5 @@ def test_an_affine_cost_is_met_between_sizes(alpha: float, beta: float, size: in
 
 
 def test_a_jump_of_the_protocol_stays_where_it_is() -> None:
-    sweep = p.Sweep.of({1 << k: (5.0 if k < 8 else 50.0) for k in range(2, 16)})
+    sweep = p.SizeSweep.of({1 << k: (5.0 if k < 8 else 50.0) for k in range(2, 16)})
     assert sweep.time_us(100) == 5.0 and sweep.time_us(300) == 50.0

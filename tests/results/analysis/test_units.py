@@ -5,15 +5,14 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.results.analysis.series import Point
-from omb_py.results.analysis.units import KINDS, kind_of, units_of
+from omb_py.results.analysis.series import KINDS, SeriesPoint, kind_of, units_of
 
 START = datetime(2026, 11, 1, 22, tzinfo=UTC)
 
 
-def launch(number: int, hours: float, run: str, version: str = "5", log_time: float = 0.0) -> Point:
+def launch(number: int, hours: float, run: str, version: str = "5", log_time: float = 0.0) -> SeriesPoint:
     started = (START + timedelta(hours=hours)).isoformat()
-    return Point(run, f"{run}-{number}", started, version, "e", log_time)
+    return SeriesPoint(run, f"{run}-{number}", started, version, "e", log_time)
 
 
 pauses = st.lists(st.tuples(st.floats(0, 30), st.booleans(), st.sampled_from("45")), max_size=30)

@@ -9,8 +9,17 @@ import numpy as np
 import pytest
 
 from omb_py.cli import main
-from omb_py.results.checks.links_report import as_dict, document_of, matrix
-from omb_py.results.checks.pair_sweeps import COLUMNS, PART_TAG, PARTS, is_row, names_of, sweep_of
+from omb_py.results.checks.pair_sweeps import (
+    COLUMNS,
+    PART_TAG,
+    PARTS,
+    as_dict,
+    document_of,
+    is_row,
+    matrix,
+    names_of,
+    sweep_of,
+)
 from omb_py.results.store.read import load
 
 QUICK = "links --backend mock -n 6 --passes 3 -i 10 --windows 2 -W 2 --seed 1 --quiet"

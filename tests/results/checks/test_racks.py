@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from omb_py.results.checks.links import column_of, judge, pair_ends, suspects, take_apart
-from omb_py.results.checks.racks import groups_of
+from omb_py.results.checks.links import column_of, groups_of, judge, pair_ends, suspects, take_apart
 
 Floats = NDArray[np.float64]
 

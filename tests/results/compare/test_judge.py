@@ -8,14 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omb_py.results.compare.judge import Judged, Launched, Round, Rules, judge
+from omb_py.results.compare.judge import CompareRound, CompareRules, JudgedCell, Launched, judge
 from omb_py.results.compare.match import from_row
 from omb_py.results.statistics.summary import summarise
 
 RNG = np.random.default_rng(4)
 
 
-def measured(ratio: float = 1.0, tail: float = 1.0, n: int = 10, spread: float = 0.01, p99: bool = True) -> Round:
+def measured(
+    ratio: float = 1.0, tail: float = 1.0, n: int = 10, spread: float = 0.01, p99: bool = True
+) -> CompareRound:
     """Launches whose logs have exactly this mean difference and some spread."""
     noise = spread * (np.arange(n) - (n - 1) / 2) / max(1, n - 1)
     base, new = [], []
@@ -23,11 +25,11 @@ def measured(ratio: float = 1.0, tail: float = 1.0, n: int = 10, spread: float =
         a, b = 10.0 * math.exp(noise[k]), 10.0 * ratio * math.exp(-noise[k])
         base.append(Launched(a, 1.1 * a, 2 * a if p99 else None))
         new.append(Launched(b, 1.1 * b * tail, 2 * b * tail if p99 else None))
-    return Round(tuple(base), tuple(new), paired=True)
+    return CompareRound(tuple(base), tuple(new), paired=True)
 
 
-def one(rounds: list[Round], rules: Rules | None = None) -> Judged:
-    return judge([rounds], rules or Rules())[0]
+def one(rounds: list[CompareRound], rules: CompareRules | None = None) -> JudgedCell:
+    return judge([rounds], rules or CompareRules())[0]
 
 
 def test_a_change_of_the_median() -> None:
@@ -67,7 +69,7 @@ def test_a_tail_of_more_samples_is_no_change(counts: tuple[int, int]) -> None:
         return from_row(row) or pytest.fail("no time")
 
     sides = [tuple(launch(samples) for _ in range(20)) for samples in counts]
-    answer = one([Round(sides[0], sides[1], paired=True)], Rules(tail_delta=1e-9)).answers["tail"]
+    answer = one([CompareRound(sides[0], sides[1], paired=True)], CompareRules(tail_delta=1e-9)).answers["tail"]
     assert answer.verdict in ("SAME", "UNCLEAR")
     assert answer.statistic == ("p99" if counts[0] == counts[1] else "mean")
 
@@ -94,18 +96,18 @@ def test_one_launch_is_unclear() -> None:
 def test_a_family_needs_more_evidence_than_one_cell() -> None:
     doubtful = measured(1.05, spread=0.05)
     assert one([doubtful]).verdict == "SLOWER"
-    among = judge([[doubtful], *[[measured()]] * 200], Rules())
+    among = judge([[doubtful], *[[measured()]] * 200], CompareRules())
     assert among[0].verdict == "UNCLEAR"
     assert among[0].answers["median"].adjusted > one([doubtful]).answers["median"].adjusted
     assert not any(judged.alarm for judged in among[1:])
 
 
-def noisy(seed: int, ratio: float = 1.0, n: int = 10, spread: float = 0.02, night: float = 0.0) -> Round:
+def noisy(seed: int, ratio: float = 1.0, n: int = 10, spread: float = 0.02, night: float = 0.0) -> CompareRound:
     """Launches of both sides with independent noise, and a night of their own where they are not paired."""
     rng = np.random.default_rng(seed)
     base, new = 10 * np.exp(spread * rng.standard_normal((2, n)))
     new = new * ratio
-    return Round(
+    return CompareRound(
         tuple(Launched(x, x, 2 * x) for x in base.tolist()),
         tuple(Launched(x, x, 2 * x) for x in new.tolist()),
         paired=not night,
@@ -114,16 +116,16 @@ def noisy(seed: int, ratio: float = 1.0, n: int = 10, spread: float = 0.02, nigh
 
 
 def test_what_one_round_shows_needs_no_other() -> None:
-    found = one([measured(1.1)], Rules(rounds=3))
+    found = one([measured(1.1)], CompareRules(rounds=3))
     assert found.verdict == "SLOWER" and not found.flagged
-    assert not one([measured()], Rules(rounds=3)).flagged
-    doubtful = one([measured(1.1, spread=0.18)], Rules(rounds=3))
+    assert not one([measured()], CompareRules(rounds=3)).flagged
+    doubtful = one([measured(1.1, spread=0.18)], CompareRules(rounds=3))
     assert doubtful.verdict == "UNCLEAR" and doubtful.flagged
 
 
 def test_two_rounds_show_what_neither_shows_alone() -> None:
     # the launches of an earlier round used to be discarded: only the last round was judged
-    rules = Rules(rounds=3)
+    rules = CompareRules(rounds=3)
     first, second = noisy(32, 1.035), noisy(35, 1.035)
     alone = [one([measured_], rules) for measured_ in (first, second)]
     assert [judged.verdict for judged in alone] == ["UNCLEAR", "UNCLEAR"]
@@ -136,34 +138,34 @@ def test_two_rounds_show_what_neither_shows_alone() -> None:
 
 def test_both_questions_of_a_row_are_of_the_same_rounds() -> None:
     # the tail was flagged: the median of the row used to be that of round 1
-    found = one([measured(1.0, tail=1.3, spread=0.4), measured(1.0, tail=1.3)], Rules(rounds=3))
+    found = one([measured(1.0, tail=1.3, spread=0.4), measured(1.0, tail=1.3)], CompareRules(rounds=3))
     assert [answer.round for answer in found.answers.values()] == [2, 2]
     assert {answer.launches for answer in found.answers.values()} == {(20, 20)}
-    mixed = one([measured(p99=True), measured(p99=False)], Rules(rounds=2)).answers["tail"]
+    mixed = one([measured(p99=True), measured(p99=False)], CompareRules(rounds=2)).answers["tail"]
     assert mixed.statistic == "mean", "one statistic for all rounds"
 
 
 def test_after_the_last_round_nothing_is_flagged() -> None:
     doubtful = measured(1.1, spread=0.4)
     for rounds in (1, 2, 3):
-        found = one([doubtful, measured(1.0, spread=0.4), doubtful][:rounds], Rules(rounds=rounds))
+        found = one([doubtful, measured(1.0, spread=0.4), doubtful][:rounds], CompareRules(rounds=rounds))
         assert found.verdict == "UNCLEAR" and not found.flagged, rounds
 
 
 def test_too_few_pairs_are_unclear_however_large_the_change() -> None:
     # medians in steps of 5 %: two equal pairs have no spread, and used to be certain
     for n, rounds, verdict in ((2, 1, "UNCLEAR"), (7, 1, "UNCLEAR"), (8, 1, "SLOWER")):
-        answer = one([measured(1.05, n=n, spread=0.0)], Rules(rounds=rounds)).answers["median"]
+        answer = one([measured(1.05, n=n, spread=0.0)], CompareRules(rounds=rounds)).answers["median"]
         assert answer.verdict == verdict and answer.p == 2 / 2**n, n
         assert answer.needed == (8 if verdict == "UNCLEAR" else None)
-    assert not one([measured(1.05, n=4)], Rules(rounds=3)).flagged, "no later round could show it either"
-    assert one([measured(1.2, n=5, spread=0.1)], Rules(rounds=3)).flagged
+    assert not one([measured(1.05, n=4)], CompareRules(rounds=3)).flagged, "no later round could show it either"
+    assert one([measured(1.2, n=5, spread=0.1)], CompareRules(rounds=3)).flagged
 
 
 def test_the_clock_s_steps_are_a_spread() -> None:
     # both sides have the same two values: they used to have no spread, and to be the same for certain
     launches = tuple(Launched(x, x) for x in (10.0, 10.5))
-    answer = one([Round(launches, launches, paired=True)]).answers["median"]
+    answer = one([CompareRound(launches, launches, paired=True)]).answers["median"]
     assert answer.verdict == "UNCLEAR" and answer.p == 1
     assert answer.low < 0.95 and answer.high > 1.05
 
@@ -190,7 +192,7 @@ class TestNotInterleaved:
         unknown = one([replace(noisy(1, 1.2, night=2.0), nights=((), ()))]).answers["median"]
         assert (unknown.verdict, unknown.reason) == ("UNCLEAR", "not interleaved")
 
-    def nights(self, days: tuple[range, range], effect: float, ratio: float = 1.0) -> Round:
+    def nights(self, days: tuple[range, range], effect: float, ratio: float = 1.0) -> CompareRound:
         rng = np.random.default_rng(5)
         of_night = effect * rng.standard_normal(100)
         sides = []
@@ -199,7 +201,7 @@ class TestNotInterleaved:
             values = 10 * np.exp(np.array(logs) + (math.log(ratio) if side else 0))
             sides.append((tuple(Launched(x, x) for x in values.tolist()), tuple(float(d) for d in own for _ in "abc")))
         (base, base_nights), (new, new_nights) = sides
-        return Round(base, new, paired=False, nights=(base_nights, new_nights))
+        return CompareRound(base, new, paired=False, nights=(base_nights, new_nights))
 
     def test_several_nights_of_each_are_compared_by_night(self) -> None:
         apart = (range(8), range(8, 16))
@@ -215,21 +217,21 @@ class TestNotInterleaved:
         assert one([self.nights((range(7), range(7)), 0.2, 1.1)]).verdict == "UNCLEAR"
 
     def test_interleaved_cells_and_others_share_the_error(self) -> None:
-        judged = judge([[measured(1.1)], [self.nights((range(8), range(8, 16)), 0.02, 1.3)]], Rules())
+        judged = judge([[measured(1.1)], [self.nights((range(8), range(8, 16)), 0.02, 1.3)]], CompareRules())
         assert [cell.answers["median"].alpha for cell in judged] == [pytest.approx(0.005)] * 2
         assert [cell.verdict for cell in judged] == ["SLOWER", "SLOWER"]
 
 
 def test_a_cell_without_launches_has_no_answer() -> None:
-    assert judge([[], [measured(1.1)]], Rules())[0].answers == {}
+    assert judge([[], [measured(1.1)]], CompareRules())[0].answers == {}
 
 
 @settings(max_examples=40)
 @given(st.floats(0.5, 2.0), st.floats(0.0, 0.5), st.integers(2, 12), st.integers(1, 3))
 def test_exchanging_the_sides_exchanges_slower_and_faster(ratio: float, spread: float, n: int, rounds: int) -> None:
     some = measured(ratio, n=n, spread=spread)
-    turned = Round(some.new, some.base, paired=True)
-    rules = Rules(rounds=rounds)
+    turned = CompareRound(some.new, some.base, paired=True)
+    rules = CompareRules(rounds=rounds)
     opposite = {"SLOWER": "FASTER", "FASTER": "SLOWER"}
     for question in ("median", "tail"):
         there = one([some] * rounds, rules).answers[question]

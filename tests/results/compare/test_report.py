@@ -12,20 +12,20 @@ import pytest
 from omb_py.printing.writers import to_json, to_junit, to_markdown
 from omb_py.results.compare import report as r
 from omb_py.results.compare.false_alarm_rate import SiteRate, bound, keep, site_rate
-from omb_py.results.compare.judge import Rules
-from omb_py.results.compare.select_launches import Launches
+from omb_py.results.compare.judge import CompareRules
+from omb_py.results.compare.select_launches import SideLaunches
 from omb_py.results.store.keys import comparability_key
 
 Row = dict[str, Any]
 
 
 @pytest.fixture
-def side(make_row: Callable[..., Row]) -> Callable[..., Launches]:
+def side(make_row: Callable[..., Row]) -> Callable[..., SideLaunches]:
     """Interleaved launches whose median has a factor and a small spread."""
 
     def make(
         which: str, factor: float = 1.0, launches: int = 8, sizes: tuple[int, ...] = (8,), **more: Any
-    ) -> Launches:
+    ) -> SideLaunches:
         rows = []
         for k in range(launches):
             at = 2 * k + (which == "NEW")
@@ -50,37 +50,37 @@ def side(make_row: Callable[..., Row]) -> Callable[..., Launches]:
                 )
                 row["comparability_key"] = comparability_key(row, "p")
                 rows.append(row)
-        return Launches(which, rows, [])
+        return SideLaunches(which, rows, [])
 
     return make
 
 
-def test_words_and_exit_codes(side: Callable[..., Launches]) -> None:
-    slower = r.report_of(side("BASE"), side("NEW", 1.1), Rules())
+def test_words_and_exit_codes(side: Callable[..., SideLaunches]) -> None:
+    slower = r.report_of(side("BASE"), side("NEW", 1.1), CompareRules())
     assert r.exit_code(slower) == 1 and r.headline(slower) == "1 slower"
-    faster = r.report_of(side("BASE", 1.1), side("NEW"), Rules())
+    faster = r.report_of(side("BASE", 1.1), side("NEW"), CompareRules())
     assert r.exit_code(faster) == 0 and r.headline(faster) == "0 slower, 1 faster"
-    same = r.report_of(side("BASE"), side("NEW"), Rules())
+    same = r.report_of(side("BASE"), side("NEW"), CompareRules())
     assert r.exit_code(same, strict=True) == 0 and r.headline(same) == "0 slower, 1 same"
-    other = r.report_of(side("BASE"), side("NEW", ranks=4), Rules())
+    other = r.report_of(side("BASE"), side("NEW", ranks=4), CompareRules())
     assert r.exit_code(other) == 0 and r.exit_code(other, strict=True) == 4
     assert "not comparable: allreduce 8 B: ranks 2 against 4" in r.document_of(other).notes
     # only where no cell has a verdict; a library against itself needs none
     assert r.document_of(other).notes[-1].startswith("nothing was decided: exit code 0 says only")
-    itself = r.report_of(side("BASE"), side("NEW", ranks=4), Rules(), r.AA)
+    itself = r.report_of(side("BASE"), side("NEW", ranks=4), CompareRules(), r.AA)
     for decided in (slower, faster, same, itself):
         assert not any("nothing was decided" in note for note in r.document_of(decided).notes)
 
 
-def test_rows_that_did_not_validate_are_a_negative_verdict(side: Callable[..., Launches]) -> None:
-    wrong = r.report_of(side("BASE"), side("NEW", validated=False), Rules())
+def test_rows_that_did_not_validate_are_a_negative_verdict(side: Callable[..., SideLaunches]) -> None:
+    wrong = r.report_of(side("BASE"), side("NEW", validated=False), CompareRules())
     assert r.exit_code(wrong) == 1
     assert "8 rows did not validate: their times are those of wrong results" in r.document_of(wrong).notes
 
 
-def test_cells_of_one_side_are_named(side: Callable[..., Launches]) -> None:
+def test_cells_of_one_side_are_named(side: Callable[..., SideLaunches]) -> None:
     sizes = (8, 1024, 1536, 1 << 20, 1 << 21, 1 << 22)
-    told = r.document_of(r.report_of(side("BASE", sizes=sizes), side("NEW"), Rules())).notes
+    told = r.document_of(r.report_of(side("BASE", sizes=sizes), side("NEW"), CompareRules())).notes
     assert "only in BASE: allreduce 1 KiB, allreduce 1536 B, allreduce 1 MiB, allreduce 2 MiB and 1 more" in told
 
 
@@ -88,48 +88,48 @@ def test_percent() -> None:
     assert [r.percent(x) for x in (1.034, 2.5, 50.0, math.inf)] == ["3.4 %", "× 2.5", "over × 10", "-"]
 
 
-def test_json_has_no_number_that_is_none(side: Callable[..., Launches]) -> None:
-    single = r.report_of(side("BASE", launches=1), side("NEW", launches=1), Rules())
+def test_json_has_no_number_that_is_none(side: Callable[..., SideLaunches]) -> None:
+    single = r.report_of(side("BASE", launches=1), side("NEW", launches=1), CompareRules())
     (cell,) = json.loads(to_json(r.document_of(single)))["cells"]
     assert cell["median"]["high"] is None and cell["median"]["detectable"] is None
     assert cell["verdict"] == "UNCLEAR"
 
 
-def test_json_keeps_the_names_that_scripts_read(side: Callable[..., Launches]) -> None:
-    report = r.report_of(side("BASE"), side("NEW"), Rules())
+def test_json_keeps_the_names_that_scripts_read(side: Callable[..., SideLaunches]) -> None:
+    report = r.report_of(side("BASE"), side("NEW"), CompareRules())
     whole = json.loads(to_json(r.document_of(report)))
     assert list(whole["rules"]) == ["alpha", "delta", "tail_delta", "screen", "power", "looks", "bounded"]
     assert whole["cells"][0]["median"]["look"] == 1 and "round" not in whole["cells"][0]["median"]
 
 
-def test_columns_and_groups_of_the_table(side: Callable[..., Launches]) -> None:
+def test_columns_and_groups_of_the_table(side: Callable[..., SideLaunches]) -> None:
     base = side("BASE", sizes=(8, 64))
     new = side("NEW", 1.1, sizes=(8, 64), sync_limited=True)
-    (table,) = r.document_of(r.report_of(base, new, Rules())).tables
+    (table,) = r.document_of(r.report_of(base, new, CompareRules())).tables
     assert [(row[0], row[4], row[6]) for row in table.rows] == [
         ("allreduce 8 B*", "1.104", "SLOWER"),
         ("allreduce 64 B*", "1.104", "SLOWER"),
     ]
     assert list(table.groups) == ["allreduce"] * 2
-    (other,) = r.document_of(r.report_of(side("BASE"), side("NEW", ranks=4), Rules())).tables
+    (other,) = r.document_of(r.report_of(side("BASE"), side("NEW", ranks=4), CompareRules())).tables
     assert [[text for text in row if text] for row in other.rows] == [["allreduce 8 B", "NOT COMPARABLE"]]
 
 
-def test_markdown_is_a_table_whatever_a_library_is_called(side: Callable[..., Launches]) -> None:
-    lines = to_markdown(r.document_of(r.report_of(side("BASE"), side("NEW", 1.1), Rules()))).splitlines()
+def test_markdown_is_a_table_whatever_a_library_is_called(side: Callable[..., SideLaunches]) -> None:
+    lines = to_markdown(r.document_of(r.report_of(side("BASE"), side("NEW", 1.1), CompareRules()))).splitlines()
     assert lines[0] == "**1 slower**"
     assert "- BASE MPI\\|X 1, native, 8 launches (BASE)" in lines
     rows = [line for line in lines if line.startswith("|")]
     assert len({line.count("|") for line in rows}) == 1 and len(rows) == 3
 
 
-def test_junit_under_strict(side: Callable[..., Launches]) -> None:
-    unclear = r.report_of(side("BASE", launches=2), side("NEW", 1.02, launches=2, ranks=2), Rules())
+def test_junit_under_strict(side: Callable[..., SideLaunches]) -> None:
+    unclear = r.report_of(side("BASE", launches=2), side("NEW", 1.02, launches=2, ranks=2), CompareRules())
     assert r.headline(unclear) == "0 slower, 1 unclear"
     for strict, tag in ((False, "skipped"), (True, "failure")):
         (case,) = ElementTree.fromstring(to_junit(r.document_of(unclear, strict))).iter("testcase")
         assert [child.tag for child in case] == [tag]
-    other = r.report_of(side("BASE"), side("NEW", ranks=4), Rules())
+    other = r.report_of(side("BASE"), side("NEW", ranks=4), CompareRules())
     (case,) = ElementTree.fromstring(to_junit(r.document_of(other))).iter("testcase")
     assert [child.get("message") for child in case] == ["NOT COMPARABLE: ranks 2 against 4"]
 
@@ -139,9 +139,9 @@ class TestSite:
         assert site_rate(tmp_path) == SiteRate()
         assert "never measured" in SiteRate().sentence()
 
-    def test_counts_reports_of_a_against_a_only(self, side: Callable[..., Launches], tmp_path: Path) -> None:
+    def test_counts_reports_of_a_against_a_only(self, side: Callable[..., SideLaunches], tmp_path: Path) -> None:
         for number, (kind, factor) in enumerate(((r.AA, 1.0), (r.AA, 1.1), (r.COMPARE, 1.1))):
-            report = r.report_of(side("BASE", sizes=(8, 64)), side("NEW", factor, sizes=(8, 64)), Rules(), kind)
+            report = r.report_of(side("BASE", sizes=(8, 64)), side("NEW", factor, sizes=(8, 64)), CompareRules(), kind)
             report.run_id = f"run{number}"
             keep(report, tmp_path)
         assert site_rate(tmp_path) == SiteRate(reports=2, alarmed=1, cells=4, alarms=2)

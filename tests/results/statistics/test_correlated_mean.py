@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from omb_py.results.statistics.correlated_mean import FARTHEST, mean_quantile, mean_tail
+from omb_py.results.statistics.guarded_mean import FARTHEST, mean_quantile, mean_tail
 from tests.lab.error_rates.launch_effects import autoregressive
 
 LAUNCHES = st.integers(2, 60)

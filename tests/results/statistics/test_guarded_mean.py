@@ -9,8 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from omb_py.results.statistics.correlated_mean import mean_tail
-from omb_py.results.statistics.guarded_mean import CLIPPED, CORRELATION, distance
+from omb_py.results.statistics.guarded_mean import CLIPPED, CORRELATION, distance, mean_tail
 
 LOGS = st.lists(st.floats(-3, 3).map(lambda x: round(x, 6)), min_size=4, max_size=20)
 CHANCES = st.floats(1e-6, 0.4)

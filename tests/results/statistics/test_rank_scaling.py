@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from omb_py.errors import UsageError
-from omb_py.results.analysis.lower_bounds import lower_bound_us
+from omb_py.results.analysis.cost_model import lower_bound_us
 from omb_py.results.statistics.bandwidth import FORMULAS
 from omb_py.results.statistics.rank_scaling import predict
 

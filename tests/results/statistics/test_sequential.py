@@ -15,7 +15,7 @@ from omb_py.results.checks.guidelines import spent
 from omb_py.results.statistics.sequential import (
     ACCEPTANCE,
     GUIDELINE,
-    Rule,
+    AcceptRule,
     Scheme,
     decide,
     evenly,
@@ -36,7 +36,7 @@ def of(logs: list[float]) -> Estimate:
 
 @given(LOGS, LIMITS, st.integers(1, 50))
 def test_a_word_says_where_the_limits_are(logs: list[float], limit: float, questions: int) -> None:
-    found = decide(of(logs), limit, Rule(), questions)
+    found = decide(of(logs), limit, AcceptRule(), questions)
     assert found.optimistic <= found.pessimistic
     assert (found.word == "PASS") == (found.pessimistic <= limit)
     assert (found.word == "FAIL") == (found.optimistic > limit)
@@ -45,7 +45,7 @@ def test_a_word_says_where_the_limits_are(logs: list[float], limit: float, quest
 @given(LOGS, LIMITS, LIMITS)
 def test_a_laxer_bound_is_never_worse(logs: list[float], one: float, other: float) -> None:
     strict, lax = sorted((one, other))
-    words = [decide(of(logs), limit, Rule()).word for limit in (lax, strict)]
+    words = [decide(of(logs), limit, AcceptRule()).word for limit in (lax, strict)]
     assert ORDER[words[0]] <= ORDER[words[1]]
 
 
@@ -53,31 +53,31 @@ def test_a_laxer_bound_is_never_worse(logs: list[float], one: float, other: floa
 def test_the_order_of_launches_is_nothing(logs: list[float], limit: float, random: object) -> None:
     mixed = list(logs)
     random.shuffle(mixed)  # type: ignore[attr-defined]
-    one, other = (decide(of(values), limit, Rule()) for values in (logs, mixed))
+    one, other = (decide(of(values), limit, AcceptRule()) for values in (logs, mixed))
     assert one.pessimistic == pytest.approx(other.pessimistic, abs=1e-9)
 
 
 @given(LOGS, LIMITS, st.integers(2, 50))
 def test_more_questions_make_a_fail_rarer_and_a_pass_no_easier(logs: list[float], limit: float, many: int) -> None:
-    alone, among = (decide(of(logs), limit, Rule(), questions) for questions in (1, many))
+    alone, among = (decide(of(logs), limit, AcceptRule(), questions) for questions in (1, many))
     assert among.pessimistic == alone.pessimistic and among.optimistic <= alone.optimistic
 
 
 def test_one_launch_decides_nothing() -> None:
-    assert decide(of([-100.0]), 0.0, Rule()).word == "MARGINAL"
-    assert decide(of([100.0]), 0.0, Rule()).word == "MARGINAL"
+    assert decide(of([-100.0]), 0.0, AcceptRule()).word == "MARGINAL"
+    assert decide(of([100.0]), 0.0, AcceptRule()).word == "MARGINAL"
 
 
 def test_never_the_best_of_several() -> None:
     """One good launch among bad ones saves nothing."""
     bad = [math.log(12.0)] * 8
-    assert decide(of(bad), math.log(10.0), Rule()).word == "FAIL"
-    assert decide(of([*bad, math.log(5.0)]), math.log(10.0), Rule()).word != "PASS"
+    assert decide(of(bad), math.log(10.0), AcceptRule()).word == "FAIL"
+    assert decide(of([*bad, math.log(5.0)]), math.log(10.0), AcceptRule()).word != "PASS"
 
 
 def test_rounds_share_the_error() -> None:
-    assert Rule(3, 9).rounds == 3 and Rule(3, 10).rounds == 4 and Rule(1, 1).rounds == 1
-    assert Rule(3, 9, 0.97).spent == pytest.approx(0.01)
+    assert AcceptRule(3, 9).rounds == 3 and AcceptRule(3, 10).rounds == 4 and AcceptRule(1, 1).rounds == 1
+    assert AcceptRule(3, 9, 0.97).spent == pytest.approx(0.01)
 
 
 @given(st.floats(1e-4, 0.5), st.integers(1, 5))
@@ -86,7 +86,7 @@ def test_what_is_spent_is_what_the_page_says(alpha: float, rounds: int) -> None:
     fresh = (alpha,) if rounds == 1 else (0.0, *[alpha / (rounds - 1)] * (rounds - 1))
     for number in range(1, rounds + 1):
         assert spent(alpha, (number, rounds)) == (fresh[number - 1], alpha / rounds)
-    assert Rule(2, 2 * rounds, 1 - alpha).spent == (1 - (1 - alpha)) / rounds
+    assert AcceptRule(2, 2 * rounds, 1 - alpha).spent == (1 - (1 - alpha)) / rounds
 
 
 @given(st.sampled_from([GUIDELINE, ACCEPTANCE]), st.floats(1e-4, 0.5), st.integers(1, 3))
@@ -121,7 +121,7 @@ def test_the_last_round_that_judged_a_question_answers_it() -> None:
 
 @given(st.lists(st.floats(-5, 5), min_size=2, max_size=9), LIMITS)
 def test_limits_and_p_values_of_scipy_say_the_same(logs: list[float], limit: float) -> None:
-    rule, estimate = Rule(), of(logs)
+    rule, estimate = AcceptRule(), of(logs)
     assume(estimate.error > 1e-3)  # rounding
     decision = decide(estimate, limit, rule)
     above, below = (stats.ttest_1samp(logs, limit, alternative=side).pvalue for side in ("greater", "less"))
@@ -132,12 +132,12 @@ def test_limits_and_p_values_of_scipy_say_the_same(logs: list[float], limit: flo
 
 def test_worst_and_settled() -> None:
     assert worst(["PASS", "ERROR", "FAIL"]) == "FAIL" and worst(["PASS", "PASS"]) == "PASS"
-    assert settled("MARGINAL", Rule(undecided="fail")) == "FAIL"
-    assert settled("MARGINAL", Rule(undecided="pass")) == "PASS"
-    assert settled("MARGINAL", Rule()) == "MARGINAL" and settled("ERROR", Rule(undecided="pass")) == "ERROR"
+    assert settled("MARGINAL", AcceptRule(undecided="fail")) == "FAIL"
+    assert settled("MARGINAL", AcceptRule(undecided="pass")) == "PASS"
+    assert settled("MARGINAL", AcceptRule()) == "MARGINAL" and settled("ERROR", AcceptRule(undecided="pass")) == "ERROR"
 
 
-def said(values: np.ndarray, rule: Rule, limit: float, questions: int = 1) -> str:
+def said(values: np.ndarray, rule: AcceptRule, limit: float, questions: int = 1) -> str:
     """The word of a criterion whose launches come round after round."""
     for number in range(1, rule.rounds + 1):
         word = decide(of(list(values[: number * rule.launches])), limit, rule, questions).word
@@ -148,7 +148,7 @@ def said(values: np.ndarray, rule: Rule, limit: float, questions: int = 1) -> st
 
 def test_how_often_it_is_wrong_and_how_often_it_finds() -> None:
     """A machine right at its bound passes, or fails, in at most 5 % of cases; one that is well apart is told."""
-    draw, rule, limit = np.random.default_rng(7), Rule(3, 9), 0.0
+    draw, rule, limit = np.random.default_rng(7), AcceptRule(3, 9), 0.0
     logs = draw.normal(0.0, 0.02, (1000, 9))
     at_the_bound = [said(one, rule, limit) for one in logs]
     assert at_the_bound.count("PASS") <= 0.05 * 1000 and at_the_bound.count("FAIL") <= 0.05 * 1000
@@ -158,6 +158,6 @@ def test_how_often_it_is_wrong_and_how_often_it_finds() -> None:
 
 def test_a_good_machine_with_many_criteria() -> None:
     """All of 20 right at their bounds: any FAIL in 5 % of reports, or three deviations more."""
-    draw, rule = np.random.default_rng(8), Rule(3, 9)
+    draw, rule = np.random.default_rng(8), AcceptRule(3, 9)
     reports = [[said(one, rule, 0.0, 20) for one in draw.normal(0.0, 0.02, (20, 9))] for _ in range(150)]
     assert sum("FAIL" in words for words in reports) <= 0.05 * 150 + 3 * math.sqrt(150 * 0.05 * 0.95)

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from omb_py.results.compare.judge import Answer
-from omb_py.results.tune.agreement import Proposal, agreed, disputed, everywhere, summed_up
-from omb_py.results.tune.segments import segments
+from omb_py.results.tune.segments import Proposal, agreed, disputed, everywhere, segments, summed_up
 
 SIZES = (8, 16, 32, 64, 128)
 FASTER = Answer("FASTER", "median", 2.0, 1.0, 0.5, 0.4, 0.6, 0.001, 0.01, 0.01, 1, (10, 10), True, 0.05, None)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from omb_py.results.tune.library_files import LibraryFacts, LibraryFiles, write_rules
-from omb_py.results.tune.rules import Rule, RuleTable, Setting
+from omb_py.results.tune.rules import LibrarySetting, Rule, RuleTable
 
 FOLDER = PurePosixPath("/site/tuned files")
 WHO = (("hosts", "n1, n2"), ("time", "2026-11-23T06:00:00+00:00"), ("command", "omb-py tune allreduce\n-n 4"))
@@ -29,7 +29,9 @@ MPICH = LibraryFacts(
 )
 
 
-def rule(setting: Setting, first: int = 0, last: int | None = None, collective: str = "allreduce", n: int = 4) -> Rule:
+def rule(
+    setting: LibrarySetting, first: int = 0, last: int | None = None, collective: str = "allreduce", n: int = 4
+) -> Rule:
     return Rule(collective, n, first, last, setting, 0.8, 0.75, 0.85)
 
 
@@ -37,17 +39,17 @@ def files(facts: LibraryFacts, *rules: Rule) -> LibraryFiles:
     return write_rules(RuleTable(f"{facts.family} 5", rules, WHO), facts, FOLDER)
 
 
-def tuned(word: str, collective: str = "allreduce", **more: str) -> Setting:
+def tuned(word: str, collective: str = "allreduce", **more: str) -> LibrarySetting:
     name = ALGORITHM.format(collective)
     parameters = {f"{name}_{key}": value for key, value in more.items()}
     variables = {name: word, "OMPI_MCA_coll_tuned_use_dynamic_rules": "1", **parameters}
-    return Setting(word, tuple(sorted(variables.items())))
+    return LibrarySetting(word, tuple(sorted(variables.items())))
 
 
-def layer(word: str = "", **more: str) -> Setting:
+def layer(word: str = "", **more: str) -> LibrarySetting:
     variables = {"MPIR_CVAR_ALLREDUCE_DEVICE_COLLECTIVE": "0", **more}
     variables |= {"MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM": word} if word else {}
-    return Setting(word or "mpir", tuple(sorted(variables.items())))
+    return LibrarySetting(word or "mpir", tuple(sorted(variables.items())))
 
 
 def numbers(text: str) -> list[list[int]]:
@@ -141,7 +143,11 @@ def test_mpichs_selection_is_what_is_built_in_but_for_the_rules(
 @pytest.mark.parametrize(
     ("planted", "facts", "why"),
     [
-        (rule(Setting("x", (("MPIR_CVAR_ALLREDUCE_COMPOSITION", "1"),))), MPICH, "algorithms of the MPI layer alone"),
+        (
+            rule(LibrarySetting("x", (("MPIR_CVAR_ALLREDUCE_COMPOSITION", "1"),))),
+            MPICH,
+            "algorithms of the MPI layer alone",
+        ),
         (rule(layer("nb")), MPICH, "the files cannot name nb"),
         (rule(layer("ring", MPIR_CVAR_OTHER="1")), MPICH, "the files cannot set MPIR_CVAR_OTHER"),
         (rule(layer("ring")), LibraryFacts("MPICH"), "this library has no selection in JSON"),
@@ -156,23 +162,26 @@ def test_what_mpichs_files_cannot_say_is_left_out_by_name(planted: Rule, facts: 
 @pytest.mark.parametrize(
     ("facts", "setting"),
     [
-        (OPEN_MPI, Setting("ring", (("OMPI_MCA_coll_libnbc_iallreduce_algorithm", "ring"),))),
-        (MPICH, Setting("tsp_ring", (("MPIR_CVAR_IALLREDUCE_INTRA_ALGORITHM", "tsp_ring"),))),
+        (OPEN_MPI, LibrarySetting("ring", (("OMPI_MCA_coll_libnbc_iallreduce_algorithm", "ring"),))),
+        (MPICH, LibrarySetting("tsp_ring", (("MPIR_CVAR_IALLREDUCE_INTRA_ALGORITHM", "tsp_ring"),))),
     ],
 )
-def test_variables_set_a_rule_for_every_size_that_no_file_can_say(facts: LibraryFacts, setting: Setting) -> None:
+def test_variables_set_a_rule_for_every_size_that_no_file_can_say(facts: LibraryFacts, setting: LibrarySetting) -> None:
     whole = rule(setting, collective="iallreduce")
     written = files(facts, whole, replace(whole, ranks=8))
     assert (written.variables, written.left_out) == (setting.variables, ())
     assert set(written.texts) == {"tuned.env", "tuned.lua"}
-    for other in (replace(whole, ranks=8, last_bytes=64), replace(whole, ranks=8, setting=Setting("x", (("Y", "1"),)))):
+    for other in (
+        replace(whole, ranks=8, last_bytes=64),
+        replace(whole, ranks=8, setting=LibrarySetting("x", (("Y", "1"),))),
+    ):
         assert len(files(facts, whole, other).left_out) == 2, "a variable holds for any size and any number of ranks"
     beside = files(OPEN_MPI, whole, rule(tuned("ring"), 0, 4096))
     assert set(setting.variables) < set(beside.variables) and "openmpi-rules.conf" in beside.texts
 
 
 def test_intels_variable_has_sizes_in_it_and_its_own_choice_wherever_there_is_no_rule() -> None:
-    eighth, second = (Setting(n, (("I_MPI_ADJUST_ALLREDUCE", n),)) for n in "82")
+    eighth, second = (LibrarySetting(n, (("I_MPI_ADJUST_ALLREDUCE", n),)) for n in "82")
     written = files(
         LibraryFacts("Intel MPI"), rule(eighth, 64, 4096), rule(second, 8192), rule(layer("ring"), 5000, 6000)
     )
@@ -184,18 +193,20 @@ def test_intels_variable_has_sizes_in_it_and_its_own_choice_wherever_there_is_no
 
 def test_intels_variable_holds_for_one_number_of_ranks() -> None:
     """Intel MPI 2021.18 obeys no size where ranks are given: the last entry then holds for every size."""
-    eighth = Setting("8", (("I_MPI_ADJUST_ALLREDUCE", "8"),))
+    eighth = LibrarySetting("8", (("I_MPI_ADJUST_ALLREDUCE", "8"),))
     written = files(LibraryFacts("Intel MPI"), rule(eighth, 0, 4096), rule(eighth, 0, 64, n=8))
     assert (written.texts, written.variables, len(written.left_out)) == ({}, (), 2)
     assert "both sizes and ranks" in written.left_out_lines[0]
 
 
 def test_a_library_that_reads_no_sizes_gets_variables() -> None:
-    one = Setting("ring ll", (("NCCL_ALGO", "ring"), ("NCCL_PROTO", "ll")))
+    one = LibrarySetting("ring ll", (("NCCL_ALGO", "ring"), ("NCCL_PROTO", "ll")))
     written = files(LibraryFacts("NCCL or RCCL"), rule(one, 0, 64), rule(one, n=8))
     assert written.variables == one.variables and set(written.texts) == {"tuned.env", "tuned.lua"}
     assert written.texts["tuned.env"].endswith("export NCCL_ALGO=ring\nexport NCCL_PROTO=ll\n")
-    two = files(LibraryFacts("NCCL or RCCL"), rule(one, 0, 64), rule(Setting("tree", (("NCCL_ALGO", "tree"),)), 65))
+    two = files(
+        LibraryFacts("NCCL or RCCL"), rule(one, 0, 64), rule(LibrarySetting("tree", (("NCCL_ALGO", "tree"),)), 65)
+    )
     assert set(two.texts) == {"tuned-ring-ll.env", "tuned-tree.env"} and two.variables == ()
     assert "65 B on" in two.texts["tuned-tree.env"] and "65 B on" not in two.texts["tuned-ring-ll.env"]
 

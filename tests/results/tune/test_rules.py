@@ -8,9 +8,9 @@ import math
 import pytest
 
 from omb_py.errors import UsageError
-from omb_py.results.tune.rules import DEFAULT, Rule, RuleTable, Setting, from_json, to_json
+from omb_py.results.tune.rules import DEFAULT, LibrarySetting, Rule, RuleTable, from_json, to_json
 
-RING = Setting("ring segsize=8192", (("A_ALGORITHM", "4"), ("A_SEGSIZE", "8192")))
+RING = LibrarySetting("ring segsize=8192", (("A_ALGORITHM", "4"), ("A_SEGSIZE", "8192")))
 TABLE = RuleTable(
     "Open MPI 5.0.9",
     (

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from omb_py.results.tune.design import FEWEST_PAIRS, MOST_PAIRS, Design, block_of, first_places, pairs_for
+from omb_py.results.tune.elimination import FEWEST_PAIRS, MOST_PAIRS, SearchDesign, block_of, first_places, pairs_for
 from omb_py.results.tune.search import Search
 from tests.support.machines.planted import (
     SIZES,
@@ -19,10 +19,10 @@ from tests.support.machines.planted import (
     worst_loss,
 )
 
-DESIGN = Design(seed=3)
+DESIGN = SearchDesign(seed=3)
 
 
-def searched(library: Planted, design: Design = DESIGN, sizes: tuple[int, ...] = SIZES) -> Search:
+def searched(library: Planted, design: SearchDesign = DESIGN, sizes: tuple[int, ...] = SIZES) -> Search:
     """A search to its end."""
     search, machine = Search(sizes, len(library.alphas), design), Machine(library, design.seed)
     while block := search.next_block():

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from omb_py.orchestrate.compare.interleaving import Design as ProofDesign
+from omb_py.orchestrate.compare.interleaving import CompareDesign as ProofDesign
 from omb_py.orchestrate.compare.interleaving import conduct
 from omb_py.orchestrate.tune.proof import rules_of
 from omb_py.results.compare.judge import Answer, Launched
 from omb_py.results.compare.match import Side
-from omb_py.results.tune.design import Design, pairs_for
+from omb_py.results.tune.elimination import SearchDesign, pairs_for
 from omb_py.results.tune.search import Search
-from omb_py.results.tune.segments import Segment, proved, segments
+from omb_py.results.tune.segments import SizeRange, proved, segments
 from tests.support.synthetic import Machine as EffectsOf
 
 SIZES = tuple(1 << k for k in range(3, 23))
@@ -96,7 +96,7 @@ class Tuned:
 
     chosen: tuple[int, ...]
     """The candidate of each of :data:`SIZES`."""
-    rules: list[Segment]
+    rules: list[SizeRange]
     share: float
     """Launches times sizes that were spent, of those of the full grid."""
     launches: int
@@ -127,10 +127,10 @@ class Machine:
         return {s: math.log(library.time(candidate, s)) + shared + float(e) for s, e in zip(sizes, own, strict=True)}
 
 
-def tune(library: Planted, seed: int, design: Design | None = None) -> Tuned:
+def tune(library: Planted, seed: int, design: SearchDesign | None = None) -> Tuned:
     """Search, then prove in fresh launches, as ``omb-py tune`` does."""
     machine = Machine(library, seed)
-    search = Search(SIZES, len(library.alphas), design or Design(seed=seed))
+    search = Search(SIZES, len(library.alphas), design or SearchDesign(seed=seed))
     while block := search.next_block():
         results: dict[int, dict[int, float]] = {}
         for wanted in block:
@@ -145,7 +145,7 @@ def tune(library: Planted, seed: int, design: Design | None = None) -> Tuned:
     return Tuned(chosen, rules, (search.spent + cells) / full, machine.launches, answers)
 
 
-def _prove(machine: Machine, found: Sequence[Segment], seed: int, pairs: int) -> tuple[dict[int, Answer], int]:
+def _prove(machine: Machine, found: Sequence[SizeRange], seed: int, pairs: int) -> tuple[dict[int, Answer], int]:
     """Compare the default with the chosen settings; the answers by place, and the cells that were measured."""
     cells = [(place, one.candidate) for one in found for place in one.places]
     spent = 0
@@ -167,7 +167,7 @@ def _prove(machine: Machine, found: Sequence[Segment], seed: int, pairs: int) ->
 
     if not cells:
         return {}, 0
-    conducted = conduct([range(len(cells))], ProofDesign(rules_of(Design(), 1), pairs, seed), launch)
+    conducted = conduct([range(len(cells))], ProofDesign(rules_of(SearchDesign(), 1), pairs, seed), launch)
     return {cells[k][0]: judged.answers["median"] for k, judged in enumerate(conducted.judged)}, spent
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from omb_py.cli.help import tool_option
-from omb_py.cli.param_types import Parsed
+from omb_py.cli.param_types import ParsedType
 from omb_py.errors import OK, UsageError
 from omb_py.grammar.values import parse_tags
 from omb_py.options.request import DEFAULT_STORE
@@ -38,33 +38,33 @@ def import_params() -> list[click.Parameter]:
     """Arguments and options of the verb."""
     known = "What is known"
     return [
-        click.Argument(["sources"], nargs=-1, required=True, type=Parsed("file", str), metavar="FILE..."),
+        click.Argument(["sources"], nargs=-1, required=True, type=ParsedType("file", str), metavar="FILE..."),
         tool_option(
             known,
             "--benchmark NAME",
             "What a table measures that does not say it. (default: from the title, the command line in the "
             "log, the file's name)",
-            Parsed("benchmark", str),
+            ParsedType("benchmark", str),
         ),
         tool_option(
             known,
             "--set values COLUMN=VALUE",
             "A column that the file leaves null, as library, library_version, ranks; repeat it. (default: none)",
-            Parsed("value", str),
+            ParsedType("value", str),
             multiple=True,
         ),
         tool_option(
             known,
             "--tag tags K=V",
             "Stored with every row; repeat it. (default: none)",
-            Parsed("tag", str),
+            ParsedType("tag", str),
             multiple=True,
         ),
         tool_option(
             known,
             "--started-at TIME",
             "When it was measured, as 2026-11-21T12:00. (default: what the file says, else when it was last written)",
-            Parsed("time", _moment),
+            ParsedType("time", _moment),
         ),
         tool_option("Storage", "--again", "Replace an earlier import of the same content. (default: leave it)"),
     ]

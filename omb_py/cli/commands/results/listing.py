@@ -16,7 +16,7 @@ from omb_py.cli.commands.results.importing import IMPORT_EXAMPLES, IMPORT_HELP, 
 from omb_py.cli.help import CONTEXT, EXIT_CODES, Page, Verbs, debug_option, tool_option
 from omb_py.cli.option_params import table_option
 from omb_py.cli.output import form_option, output_path, write_file
-from omb_py.cli.param_types import Parsed
+from omb_py.cli.param_types import ParsedType
 from omb_py.cli.stored_cells import filters, skipped, where_option
 from omb_py.errors import OK, EnvironmentProblem
 from omb_py.options.request import DEFAULT_STORE
@@ -32,7 +32,7 @@ ALL = "all"
 """In place of a run's id, this word means every run of the store."""
 
 
-class RunId(Parsed):
+class RunId(ParsedType):
     """A run's id, the beginning of it, or ``last``; completion offers those of the store, the newest first."""
 
     def __init__(self) -> None:
@@ -82,7 +82,7 @@ def group() -> click.Command:
                     "Output",
                     "-o --output FILE",
                     "Write here, all or nothing. (default: stdout)",
-                    Parsed("file", output_path),
+                    ParsedType("file", output_path),
                 ),
                 where_option("What is exported"),
             ),

@@ -12,8 +12,7 @@ from omb_py.cli.help import EXIT_CODES, Page, debug_option, tool_option
 from omb_py.cli.output import check_files, report_options, write_report
 from omb_py.cli.param_types import word
 from omb_py.errors import UsageError
-from omb_py.orchestrate.tune.listing import listing, performance_variables
-from omb_py.orchestrate.tune.selection import collectives, library_of
+from omb_py.orchestrate.tune.knobs import collectives, library_of, listing, performance_variables
 
 _FORMS = ("table", "json", "markdown")
 _FILES = (".json", ".md")

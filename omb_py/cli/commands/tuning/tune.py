@@ -11,23 +11,22 @@ from typing import Any
 import click
 
 from omb_py.cli.commands.suites import resume_option
-from omb_py.cli.commands.tuning.tune_request import Grid, parts_of
+from omb_py.cli.commands.tuning.tune_request import TuneGrid, parts_of
 from omb_py.cli.help import CONTEXT, EXIT_CODES, GluedOption, Page, debug_option, tool_option
 from omb_py.cli.option_params import table_option
 from omb_py.cli.output import check_files, report_options, write_report
-from omb_py.cli.param_types import Parsed, whole
+from omb_py.cli.param_types import ParsedType, whole
 from omb_py.engine.program.dtypes import OPS
 from omb_py.errors import INCONCLUSIVE
 from omb_py.grammar.values import parse_duration, parse_fraction, parse_whole
 from omb_py.options.request import DEFAULT_RANKS
 from omb_py.options.table import one_of
-from omb_py.orchestrate.tune.candidates import parse_knob
-from omb_py.orchestrate.tune.given import parse_candidate
+from omb_py.orchestrate.tune.candidates import parse_candidate, parse_knob
 from omb_py.orchestrate.tune.session import TuneRequest, tune
 from omb_py.results.store.redact import redact_words
-from omb_py.results.tune.design import Design
+from omb_py.results.tune.elimination import SearchDesign
 from omb_py.results.tune.report import document_of
-from omb_py.results.tune.rules import Setting
+from omb_py.results.tune.rules import LibrarySetting
 
 _CODES = (
     ("0", "settings that are faster were proved, or nothing is faster than the default"),
@@ -53,19 +52,19 @@ def command() -> click.Command:
     return Page(
         "tune",
         params=[
-            click.Argument(["words"], nargs=-1, type=Parsed("word", str), metavar="[COLLECTIVE] [OPTIONS]"),
+            click.Argument(["words"], nargs=-1, type=ParsedType("word", str), metavar="[COLLECTIVE] [OPTIONS]"),
             tool_option(
                 candidates,
                 "-n --ranks N[,N…]",
                 f"Number of ranks, or several: each has rules of its own. (default: {DEFAULT_RANKS})",
-                Parsed("ranks", _ranks),
+                ParsedType("ranks", _ranks),
                 default=str(DEFAULT_RANKS),
             ),
             tool_option(
                 candidates,
                 "--op ops OP[,OP…]",
                 "Reductions: each is tuned, and a rule is the fastest for all of them. (default: sum)",
-                Parsed("operation", _operations),
+                ParsedType("operation", _operations),
                 default=(),
             ),
             GluedOption(
@@ -74,7 +73,7 @@ def command() -> click.Command:
                 _BOTH.__eq__,
                 heading=candidates,
                 metavar=_BOTH,
-                type=Parsed("buffers", _in_place),
+                type=ParsedType("buffers", _in_place),
                 default=(),
                 help=f"Use MPI_IN_PLACE; {_BOTH}: tune with it and without, and a rule is the fastest for both. "
                 "(default: without)",
@@ -84,7 +83,7 @@ def command() -> click.Command:
                 "--workload NAME[:KEY=VALUE,…]",
                 "Tune the collectives that a step of this workload calls, instead of one collective, and compare the "
                 "step itself. omb-py workloads lists them. (default: none)",
-                Parsed("workload", str),
+                ParsedType("workload", str),
                 default="",
             ),
             tool_option(
@@ -92,7 +91,7 @@ def command() -> click.Command:
                 "--candidate candidates NAME=VAR=VALUE[,VAR=VALUE…]",
                 "A setting to try, by environment variables, in place of the library's algorithms. Repeat it. "
                 "(default: none)",
-                Parsed("candidate", parse_candidate),
+                ParsedType("candidate", parse_candidate),
                 multiple=True,
             ),
             tool_option(
@@ -100,20 +99,20 @@ def command() -> click.Command:
                 "--knob knobs NAME=VALUE[,VALUE…]",
                 "Values of a knob to try, with each algorithm; those of an algorithm replace all of them. "
                 "omb-py knobs COLLECTIVE lists them. Repeat it. (default: every algorithm)",
-                Parsed("knob", parse_knob),
+                ParsedType("knob", parse_knob),
                 multiple=True,
             ),
             tool_option(
                 judging,
                 "--budget TIME",
                 "Begin no launch after so long, as 20m; what is open then is MARGINAL. (default: no limit)",
-                Parsed("time", parse_duration),
+                ParsedType("time", parse_duration),
             ),
             tool_option(
                 judging,
                 "--delta P",
                 "A setting must be faster than the default by so much. (default: 3%)",
-                Parsed("fraction", parse_fraction),
+                ParsedType("fraction", parse_fraction),
                 default=0.03,
             ),
             tool_option(judging, "--strict", "Exit code 4 where the budget was too small to decide. (default: off)"),
@@ -133,7 +132,7 @@ def command() -> click.Command:
                 "Output",
                 "--folder DIR",
                 "Where the files are written that the proof allows. (default: tuned)",
-                Parsed("folder", Path),
+                ParsedType("folder", Path),
                 default="tuned",
             ),
             *report_options(),
@@ -181,7 +180,7 @@ def run_tune(
     ops: tuple[str, ...],
     in_place: tuple[bool, ...],
     workload: str,
-    candidates: Sequence[Setting],
+    candidates: Sequence[LibrarySetting],
     knobs: Sequence[tuple[str, tuple[str, ...]]],
     budget: float | None,
     delta: float,
@@ -195,9 +194,9 @@ def run_tune(
 ) -> int:
     """Tune a collective; the exit code."""
     check_files(output)
-    points, step = Grid(words, ranks, ops, in_place, workload).points(given)
+    points, step = TuneGrid(words, ranks, ops, in_place, workload).points(given)
     parts, library = parts_of(points, candidates, dict(knobs))
-    design, line = Design(margin=delta), f"omb-py {_line()}"
+    design, line = SearchDesign(margin=delta), f"omb-py {_line()}"
     request = TuneRequest(parts, design, folder, library, budget, resume, line, not no_guidelines, step)
     return write_report(document_of(tune(request), strict), form, output)
 

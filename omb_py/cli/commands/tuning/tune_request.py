@@ -12,20 +12,19 @@ from omb_py.cli.commands.benchmark import request_of_line
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.options.request import DEFAULT_STORE, Request
 from omb_py.orchestrate.planning.plan import CheckedRequest, check
-from omb_py.orchestrate.tune.candidates import candidates
-from omb_py.orchestrate.tune.given import distinct
+from omb_py.orchestrate.tune.candidates import candidates, distinct
+from omb_py.orchestrate.tune.knobs import library_of
 from omb_py.orchestrate.tune.proof import STEP
-from omb_py.orchestrate.tune.selection import library_of
-from omb_py.orchestrate.tune.session import Part
+from omb_py.orchestrate.tune.session import PointCandidates
 from omb_py.orchestrate.tune.workload import requests_of, step_of
-from omb_py.results.tune.rules import Setting
+from omb_py.results.tune.rules import LibrarySetting
 from omb_py.suites import find, names
 
 _UNSTORED = "a tuning stores its launches: leave --no-store out"
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class TuneGrid:
     """What the words of the command line name."""
 
     words: Sequence[str]
@@ -67,8 +66,8 @@ def _stored(request: Request, given: Mapping[str, Any]) -> Request:
 
 
 def parts_of(
-    points: Sequence[CheckedRequest], given: Sequence[Setting], knobs: Mapping[str, Sequence[str]]
-) -> tuple[tuple[Part, ...], LibraryKnobs | None]:
+    points: Sequence[CheckedRequest], given: Sequence[LibrarySetting], knobs: Mapping[str, Sequence[str]]
+) -> tuple[tuple[PointCandidates, ...], LibraryKnobs | None]:
     """The points with their candidates, and what can be set in the library.
 
     Args:
@@ -84,9 +83,11 @@ def parts_of(
         library = library_of(points[0].request.backends[0])
     except EnvironmentProblem as problem:
         if given and not knobs:
-            return tuple(Part(point, distinct(given)) for point in points), None
+            return tuple(PointCandidates(point, distinct(given)) for point in points), None
         raise EnvironmentProblem(f"{problem}: or name settings to try: --candidate NAME=VARIABLE=VALUE") from None
     if given and not knobs:
-        return tuple(Part(point, distinct(given)) for point in points), library
+        return tuple(PointCandidates(point, distinct(given)) for point in points), library
     of_each = {name: candidates(library, name, knobs) for name in {point.benchmark.name for point in points}}
-    return tuple(Part(point, distinct([*given, *of_each[point.benchmark.name]])) for point in points), library
+    return tuple(
+        PointCandidates(point, distinct([*given, *of_each[point.benchmark.name]])) for point in points
+    ), library

@@ -15,7 +15,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from omb_py.results.statistics.sides.sign_flips import Array, Flips, Indices, share_above
+from omb_py.results.statistics.sign_flips import Array, Flips, Indices, share_above
 
 SPENDING: tuple[tuple[float, ...], ...] = ((1.0,), (0.2, 0.8), (0.2, 0.4, 0.4))
 """Shares of the chance of an error that the rounds may spend, for one, two and three rounds."""

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from omb_py.results.statistics.sides.sign_flips import (
+from omb_py.results.statistics.sign_flips import (
     ENUMERATED,
     PATTERNS,
     Flips,

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from omb_py.results.compare.judge import Launched, Round, Rules, judge
-from omb_py.results.statistics.sides.bounded_launches import bounded, spread
+from omb_py.results.compare.judge import CompareRound, CompareRules, Launched, judge
+from omb_py.results.statistics.sign_flips import bounded, spread
 
 
 def test_names_of_the_sides_change_nothing() -> None:
@@ -47,6 +47,6 @@ def test_a_gain_of_a_tenth_is_seen_through_slow_launches(bound: bool, verdict: s
     base[[3, 11]] += math.log(1.5)
     new[[5, 6, 17]] += math.log(1.5)
     sides = [tuple(Launched(math.exp(log), math.exp(log)) for log in side) for side in (base, new)]
-    measured = Round(sides[0], sides[1], paired=True, bounded=bound)
-    (judged,) = judge([[measured]], Rules())
+    measured = CompareRound(sides[0], sides[1], paired=True, bounded=bound)
+    (judged,) = judge([[measured]], CompareRules())
     assert judged.answers["median"].verdict == verdict

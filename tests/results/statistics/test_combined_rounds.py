@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from omb_py.results.statistics.sides.combined_rounds import MOST_ROUNDS, SPENDING, boundaries, can_show, combine
-from omb_py.results.statistics.sides.sign_flips import Flips
+from omb_py.results.statistics.combined_rounds import MOST_ROUNDS, SPENDING, boundaries, can_show, combine
+from omb_py.results.statistics.sign_flips import Flips
 
 
 def flips(differences: np.ndarray) -> Flips:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from omb_py.results.statistics.sides.measured_apart import FEWEST_NIGHTS, by_night, days_of, drift_allowed_for
+from omb_py.results.statistics.nights import FEWEST_NIGHTS, by_night, days_of, drift_allowed_for
 from omb_py.results.statistics.t_test import Estimate, rounding
 
 

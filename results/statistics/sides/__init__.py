@@ -1,1 +1,0 @@
-"""Two sides of launches: interleaved, in rounds, or in nights of their own."""
