@@ -2,8 +2,9 @@
 
 A benchmark is a :class:`Benchmark` whose ``program`` makes a :class:`Program` of `steps` (:mod:`steps
 <omb_py.engine.program.steps>`, one-sided ones in `rma`); its entry-point group is ``omb_py.benchmarks``. A backend is a
-:class:`Backend`; its group is ``omb_py.backends``. A :class:`TextReader` or :class:`WholeReader` reads another tool's
-files into rows, a :class:`View` is one figure of the report.
+:class:`Backend`; its group is ``omb_py.backends``. A :class:`Launcher` starts ranks; its group is
+``omb_py.launchers``. A :class:`TextReader` or :class:`WholeReader` reads another tool's files into rows, a
+:class:`View` is one figure of the report.
 
 Importing this module loads nothing heavy, since every command reads the names of benchmarks.
 """
@@ -33,6 +34,7 @@ from omb_py.engine.program.language import (
 )
 from omb_py.engine.session import BaseRunner, BaseSession, Runner, Session, StepFailed
 from omb_py.errors import EnvironmentProblem, LaunchFailed, OmbError, UsageError
+from omb_py.launchers.launcher import BatchSystem, LaunchCommand, Launcher, RankRequest, RankVariables
 from omb_py.results.dialects.reading import BadTable, Context, Line, Parsed, Problem, Table, TextReader, WholeReader
 from omb_py.suites.shared import (
     BANDWIDTH_COUNTS,
@@ -53,6 +55,7 @@ from omb_py.suites.shared import (
 
 if TYPE_CHECKING:
     from omb_py.engine.python_loop.loop import Objects, compile_stage, index_of
+    from omb_py.launchers.machine import LaunchMachine
 
 __all__ = [
     "BANDWIDTH_COUNTS",
@@ -71,6 +74,7 @@ __all__ = [
     "BadTable",
     "BaseRunner",
     "BaseSession",
+    "BatchSystem",
     "Benchmark",
     "Blocks",
     "Buffer",
@@ -81,7 +85,10 @@ __all__ = [
     "Counts",
     "EnvironmentProblem",
     "Lap",
+    "LaunchCommand",
     "LaunchFailed",
+    "LaunchMachine",
+    "Launcher",
     "Line",
     "Metric",
     "Needs",
@@ -91,7 +98,9 @@ __all__ = [
     "Parsed",
     "Problem",
     "Program",
+    "RankRequest",
     "RankRule",
+    "RankVariables",
     "Region",
     "Repeat",
     "RequestSlot",
@@ -126,4 +135,8 @@ def __getattr__(name: str) -> Any:
         from omb_py.engine.python_loop import loop
 
         return getattr(loop, name)
+    if name == "LaunchMachine":  # for annotations
+        from omb_py.launchers.machine import LaunchMachine
+
+        return LaunchMachine
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

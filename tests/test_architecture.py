@@ -16,8 +16,8 @@ OUTSIDE = ("omb_py", "suites", "results", "dashboards")
 BACKENDS = {path.parent.name for path in (ROOT / "backends").glob("*/__init__.py")}
 EXCEPTIONS = {
     "omb_py/api.py": "typed parameters for users: the default backend, and the options that ours own",
-    "omb_py/engine/rank/launcher_variables.py": "whether a launcher with these variables starts MPI",
-    "omb_py/orchestrate/launching/launchers.py": "srun's own option --mpi",
+    "omb_py/launchers/srun.py": "srun's own option --mpi",
+    "omb_py/launchers/torchrun.py": "the extra that installs PyTorch",
     "omb_py/orchestrate/running/resume.py": "part of the keys of cells in stored runs",
     "suites/training/parallel.py": "process groups of PyTorch, by PyTorch's names for them",
     "suites/training/settings.py": "process groups of PyTorch, by PyTorch's names for them",

@@ -27,12 +27,13 @@ RESULTS = (
 ASKED = ("Request", "Side")
 ERRORS = ("EnvironmentProblem", "Interrupted", "LaunchFailed", "OmbError", "UsageError")
 PLUGIN = (
-    "BANDWIDTH_COUNTS COLLECTIVE_COUNTS COLLECTIVE_SIZES EVEN EXACTLY_TWO LATENCY_COUNTS ONE_WAY PER_CALL "
-    "POWER_OF_TWO PT2PT_SIZES REDUCTION_SIZES TWO_OR_MORE Backend BadTable BaseRunner BaseSession Benchmark "
-    "Blocks Buffer Capabilities Cell Check Context Counts EnvironmentProblem Lap LaunchFailed Line Metric Needs "
-    "Objects OmbError OwnOption Parsed Problem Program RankRule Region Repeat RequestSlot Requests Result Runner "
-    "Session Sizes Stage Step StepFailed Table TextReader UsageError View WholeReader World body compile_stage "
-    "index_of message_bytes request_count rma steps usable window_bytes"
+    "BANDWIDTH_COUNTS Backend BadTable BaseRunner BaseSession BatchSystem Benchmark Blocks Buffer "
+    "COLLECTIVE_COUNTS COLLECTIVE_SIZES Capabilities Cell Check Context Counts EVEN EXACTLY_TWO "
+    "EnvironmentProblem LATENCY_COUNTS Lap LaunchCommand LaunchFailed LaunchMachine Launcher Line Metric Needs "
+    "ONE_WAY Objects OmbError OwnOption PER_CALL POWER_OF_TWO PT2PT_SIZES Parsed Problem Program REDUCTION_SIZES "
+    "RankRequest RankRule RankVariables Region Repeat RequestSlot Requests Result Runner Session Sizes Stage Step "
+    "StepFailed TWO_OR_MORE Table TextReader UsageError View WholeReader World body compile_stage index_of "
+    "message_bytes request_count rma steps usable window_bytes"
 ).split()
 NOT_OF_RUN = {
     "benchmark": "the first argument",

@@ -22,8 +22,9 @@ from typing import Any, Final
 
 from omb_py.engine.rank import scratch
 from omb_py.engine.rank.handshake import Stranger, new_secret
-from omb_py.engine.rank.launcher_variables import TORCHRUN, environment_rank, on_one_host
+from omb_py.engine.rank.launcher_variables import environment_rank, on_one_host
 from omb_py.errors import EnvironmentProblem
+from omb_py.launchers.torchrun import TORCHRUN
 
 Place = Mapping[str, Any]
 """Where the store is: ``folder``, or ``host``, ``port`` and ``secret``."""

@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from omb_py.backends.child import MARK, answer_of
-from omb_py.backends.mpi_library import INTEL, MPICH, OPEN_MPI
 from omb_py.engine.devices import GPU_KINDS
+from omb_py.launchers.mpiexec_family import INTEL, MPICH, OPEN_MPI
 
 VARIABLE: Final = "OMB_PY_GPU_AWARE"
 """1: the library takes device buffers; 0: it does not."""

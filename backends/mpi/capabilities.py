@@ -9,12 +9,13 @@ from typing import Final
 
 from omb_py.backends.capabilities import Capabilities, Check, usable
 from omb_py.backends.knobs import LibraryKnobs
-from omb_py.backends.mpi_library import find_mpiexec, mpi_library
 from omb_py.engine.devices import GPU_KINDS, KINDS, SIMULATED
 from omb_py.engine.measuring.process_sync import ADDED
 from omb_py.engine.program.benchmark import Benchmark, Cell
 from omb_py.engine.program.buffers import BUFFERS, OBJECT, ON_DEVICE
 from omb_py.errors import EnvironmentProblem
+from omb_py.launchers.mpi_library import mpi_library
+from omb_py.launchers.mpiexec import find_mpiexec
 
 _TEXT_CHARACTERS = 200
 

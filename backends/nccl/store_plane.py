@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from omb_py.engine.rank import plain_values
 from omb_py.engine.rank.control_plane import JOINING_S, Star
-from omb_py.engine.rank.launcher_variables import TORCHRUN
 from omb_py.engine.rank.link import TOKEN_VARIABLE
 from omb_py.errors import EnvironmentProblem
+from omb_py.launchers.torchrun import TORCHRUN
 
 PIECE: Final = 4 << 20
 """Bytes of a value that one key holds: PyTorch's store takes no more than 8 MiB."""

@@ -13,7 +13,8 @@ import click
 from omb_py.cli.help import RAW, Page, tool_option
 from omb_py.cli.param_types import ParsedType, whole, word
 from omb_py.errors import UsageError
-from omb_py.orchestrate.launching.batch_job import SCHEDULERS, Batch, code_of, script_of, submit
+from omb_py.launchers.launcher import BatchRequest
+from omb_py.orchestrate.launching.batch_job import SCHEDULERS, code_of, script_of, submit
 
 _HEADING = "As a batch job"
 _FOLDER = Path("omb-jobs")
@@ -36,7 +37,9 @@ def submitting(page: Page, check: Callable[[dict[str, Any]], None]) -> Page:
         if job["submit"] is None and not job["print_script"]:
             alone = next((n for n in ("nodes", "array", "subset", "submit_args") if job[n] not in (None, ())), None)
             if alone is not None:
-                raise UsageError(f"--{alone.replace('_', '-')} is for a batch job: add --submit slurm")
+                raise UsageError(
+                    f"--{alone.replace('_', '-')} is for a batch job: add --submit {next(iter(SCHEDULERS))}"
+                )
             return inner(**values)
         check(values)
         return _submit(page, own, values, job)
@@ -53,7 +56,7 @@ def _options() -> list[click.Option]:
             "--submit NAME",
             f"Write the batch script of this command line, submit it, wait, and collect: "
             f"{', '.join(SCHEDULERS)}. (default: run here)",
-            word("scheduler", SCHEDULERS),
+            word("scheduler", tuple(SCHEDULERS)),
         ),
         tool_option(_HEADING, "--print-script", "Print the script instead of submitting it. (default: off)"),
         tool_option(_HEADING, "--nodes N", "Nodes of a job. (default: the scheduler's)", whole("nodes", 1)),
@@ -100,7 +103,7 @@ def _submit(page: Page, own: Sequence[click.Option], values: dict[str, Any], job
             f"--nodes {nodes} with -n {ranks}: {nodes - ranks} nodes would have no rank, and Slurm would give {ranks} "
             f"without a word: -n {nodes} or more, or --nodes {ranks}"
         )
-    batch = Batch(
+    batch = BatchRequest(
         words,
         (Path.cwd() / _FOLDER),
         nodes,
@@ -108,6 +111,7 @@ def _submit(page: Page, own: Sequence[click.Option], values: dict[str, Any], job
         array=job["array"] or 1,
         subsets=job["subset"],
         extra=job["submit_args"] or (),
+        scheduler=job["submit"] or next(iter(SCHEDULERS)),
     )
     if job["print_script"]:
         click.echo(script_of(batch), nl=False)

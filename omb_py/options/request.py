@@ -28,8 +28,6 @@ GRAPHS = ("tty", "png", "pdf")
 """Values of ``--graph``."""
 SILENT = "none"
 """The form of the Python API: nothing on stdout."""
-LAUNCHERS = ("auto", "mpiexec", "srun", "flux", "torchrun", "none")
-"""Values of ``--launcher``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +75,7 @@ class Request:
     hosts: tuple[str, ...] = ()
     """Hosts to start ranks on; ``()``: this one, or what the batch system gave."""
     launcher: str = "auto"
-    """One of :data:`LAUNCHERS`."""
+    """One of :data:`omb_py.launchers.registry.CHOICES`, or a launcher of another package."""
     launcher_args: tuple[str, ...] = ()
     """Words passed to the launcher as they are."""
     sizes: str | None = None

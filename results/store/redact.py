@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from omb_py.engine.rank import launcher_variables
+from omb_py.launchers import registry as launchers
 
 REDACTED = "<redacted>"
 
 PREFIXES: tuple[str, ...] = (
-    *launcher_variables.PREFIXES,
+    *launchers.PREFIXES,
     *(
         "MPICH_ MPIR_CVAR_ UCX_ UCC_ HCOLL_ SHARP_ FI_ CXI_ NCCL_ RCCL_ "
         "CUDA_ HIP_ HSA_ ROCR_ GLOO_ TORCH_NCCL_ OMP_ KMP_ GOMP_ MALLOC_"

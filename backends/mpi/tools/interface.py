@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from omb_py.backends.mpi_library import OPEN_MPI
 from omb_py.errors import EnvironmentProblem
+from omb_py.launchers.mpiexec_family import OPEN_MPI
 
 VERBOSITIES: Final = tuple(
     f"{whom} {how}" for whom in ("user", "tuner", "developer") for how in ("basic", "detail", "all")

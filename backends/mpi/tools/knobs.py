@@ -11,7 +11,8 @@ from typing import Any, Final
 from omb_py.backends.child import answer_of
 from omb_py.backends.knobs import Choice, Knob, LibraryKnobs, PerformanceVariable
 from omb_py.backends.mpi.tools.intel import adjust_knobs, read_tags
-from omb_py.backends.mpi_library import INTEL, MPICH, OPEN_MPI, mpi_library
+from omb_py.launchers.mpi_library import mpi_library
+from omb_py.launchers.mpiexec_family import INTEL, MPICH, OPEN_MPI
 
 _CHILD_S: Final = 60.0
 _HOW: Final = "MPI_T"

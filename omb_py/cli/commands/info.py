@@ -24,7 +24,7 @@ from omb_py.grammar.values import parse_size
 from omb_py.options.request import DEFAULT_STORE, Request
 from omb_py.orchestrate.info import catalogue, doctor, explain_devices, gpu_doctor
 from omb_py.orchestrate.info.explain import explain
-from omb_py.orchestrate.launching.launchers import command_for
+from omb_py.orchestrate.launching.launch_command import command_for
 from omb_py.orchestrate.planning.plan import check
 from omb_py.results.store.paths import is_store
 from omb_py.suites import find, names

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omb_py.engine.rank.handshake import Stranger
-from omb_py.engine.rank.launcher_variables import TORCHRUN
 from omb_py.engine.rank.link import TOKEN_VARIABLE
 from omb_py.engine.rank.secret_socket import Gate, Line, reach
 from omb_py.errors import EnvironmentProblem
+from omb_py.launchers.torchrun import TORCHRUN
 
 PORT_VARIABLE: Final = "OMB_PY_PORT"
 """Port of rank 0; by default the one after MASTER_PORT, which belongs to torchrun."""

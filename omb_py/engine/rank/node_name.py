@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import socket
 from collections.abc import Callable, Sequence
+
+from omb_py.launchers.launcher import host_and_slots
 
 
 def is_own_address(name: str) -> bool:
@@ -24,18 +25,8 @@ def is_own_address(name: str) -> bool:
     return False
 
 
-def host_and_slots(entry: str) -> tuple[str, int | None]:
-    """The host of an entry of ``--hosts``, and its slots; None where it has none, as an address of IPv6.
-
-    >>> host_and_slots("n1:4"), host_and_slots("n1"), host_and_slots("fd00::1")
-    (('n1', 4), ('n1', None), ('fd00::1', None))
-    """
-    host, _, slots = entry.partition(":")
-    return (host, int(slots)) if re.fullmatch("[0-9]+", slots) else (entry, None)
-
-
 def node_name(names: Sequence[str], is_own: Callable[[str], bool] = is_own_address) -> str:
-    """That of `names` which stands for this node; its host name where none does, or where several could.
+    """Return the entry of `names` that refers to this node; its host name where none does, or where several could.
 
     The host name decides before addresses do, since asking for those can take seconds. But several nodes may have the
     same host name, as containers and cloned images have: an address tells them apart.
@@ -46,7 +37,7 @@ def node_name(names: Sequence[str], is_own: Callable[[str], bool] = is_own_addre
     """
     own = socket.gethostname()
     hosts = list(dict.fromkeys(host_and_slots(name)[0] for name in names))
-    for form in (str.lower, _short):
+    for form in (str.lower, _shorten):
         same = [host for host in hosts if form(host) == form(own)]
         if len(same) == 1:
             return same[0]
@@ -57,7 +48,7 @@ def node_name(names: Sequence[str], is_own: Callable[[str], bool] = is_own_addre
     return same[0] if len(same) == 1 else own
 
 
-def _short(name: str) -> str:
+def _shorten(name: str) -> str:
     """A host name without its domain; an address as it is."""
     label = name.lower().partition(".")[0]
     return name if label.isdigit() else label

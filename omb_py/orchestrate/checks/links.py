@@ -16,8 +16,8 @@ from omb_py.backends.registry import capabilities, capabilities_of, in_process
 from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.program.pair_schedule import DIRECTIONS, Schedule, parse_schedule
 from omb_py.engine.rank.launcher_variables import joined_environment
-from omb_py.engine.rank.node_name import host_and_slots
 from omb_py.errors import EnvironmentProblem, LaunchFailed, UsageError
+from omb_py.launchers.launcher import host_and_slots
 from omb_py.options.request import SILENT, Request
 from omb_py.orchestrate.planning.plan import LaunchPlan, bindings_of, check
 from omb_py.orchestrate.running.collector import Run
@@ -238,7 +238,7 @@ def _take(table: PairTable, message: Mapping[str, Any], hosts: Sequence[str]) ->
 
 def silent_hosts(request: Request) -> list[str]:
     """Return the hosts on which nothing can be started; each is tried by itself."""
-    from omb_py.orchestrate.launching.launchers import command_for
+    from omb_py.orchestrate.launching.launch_command import command_for
 
     def answers(host: str) -> bool:
         try:

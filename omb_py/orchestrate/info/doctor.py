@@ -14,11 +14,14 @@ from typing import Any, Literal
 
 from omb_py import __version__
 from omb_py.backends.capabilities import Capabilities
-from omb_py.backends.mpi_library import find_mpiexec, mpi_library
-from omb_py.engine.rank.launcher_variables import OPEN_MPI_ROOT, SLURM, joined_environment
+from omb_py.engine.rank.launcher_variables import joined_environment
 from omb_py.errors import EnvironmentProblem
+from omb_py.launchers.mpi_library import mpi_library
+from omb_py.launchers.mpiexec import find_mpiexec
+from omb_py.launchers.open_mpi import OPEN_MPI_ROOT
+from omb_py.launchers.srun import SLURM
 from omb_py.orchestrate.info.catalogue import Place
-from omb_py.orchestrate.launching.launchers import launcher_report
+from omb_py.orchestrate.launching.launch_command import report_launchers
 from omb_py.orchestrate.launching.machine_state import BUSY_SHARE, STEADY_GOVERNORS, MachineState, observe
 from omb_py.orchestrate.planning.validation import GPUS, device_problem
 
@@ -60,7 +63,7 @@ def report(
         Finding("omb-py", "ok", f"{__version__} in {Path(__file__).resolve().parents[2]}"),
         *(finding for known in inspected for finding in backend(known)),
         *checks(inspected),
-        *launchers(launcher_report(), _mpiexec()),
+        *launchers(report_launchers(), _mpiexec()),
         *others(where, [known.name for known in inspected]),
         *root_variables(inspected, os.geteuid(), environ),
         launcher_around(environ),

@@ -7,16 +7,9 @@ from typing import Final
 
 from omb_py.engine.devices import nvml
 from omb_py.engine.devices.gpu import count_gpus
-from omb_py.engine.rank.launcher_variables import (
-    LAUNCHERS,
-    Joined,
-    first_set,
-    joined_environment,
-    local_rank,
-    local_rank_variable,
-)
+from omb_py.engine.rank.launcher_variables import Joined, joined_environment, local_rank, local_rank_variable
 from omb_py.errors import EnvironmentProblem, UsageError
-from omb_py.orchestrate.launching.launchers import LaunchCommand
+from omb_py.launchers.launcher import LaunchCommand, first_set
 from omb_py.orchestrate.supervision.rank_state import numbers
 
 VISIBLE: Final[Mapping[str, tuple[str, ...]]] = {
@@ -90,8 +83,8 @@ def before_launch(command: LaunchCommand, hosts: Sequence[str], ranks: int, devi
     Raises:
         UsageError: the hosts hold fewer ranks.
     """
-    variable = next((x.local_rank[0] for x in LAUNCHERS if x.name.startswith(_launcher(command.name))), "LOCAL_RANK")
-    lines = [f"launch line   {_shown(command)}", f"local rank    by {variable} of {command.name}"]
+    line = " ".join((command.words[0].rpartition("/")[2], *command.words[1:]))
+    lines = [f"launch line   {line}", f"local rank    by {command.local_rank_variable} of {command.name}"]
     first = 0
     for host, count in _on_hosts(hosts, ranks):
         members = range(first, first + count)
@@ -101,16 +94,6 @@ def before_launch(command: LaunchCommand, hosts: Sequence[str], ranks: int, devi
         first += count
     lines.append("Where the launcher shows each rank one GPU, that is device 0 for it; UUIDs tell them apart.")
     return "\n".join(lines)
-
-
-def _shown(command: LaunchCommand) -> str:
-    return " ".join((command.words[0].rpartition("/")[2], *command.words[1:]))
-
-
-def _launcher(name: str) -> str:
-    """The launcher in the table of variables for a name that a command has: ``mpiexec (MPICH 5.0.2)``."""
-    known = {"mpiexec (Open MPI": "mpiexec (Open MPI", "srun": "srun", "flux run": "flux run", "torchrun": "torchrun"}
-    return next((entry for beginning, entry in known.items() if name.startswith(beginning)), "mpiexec (hydra)")
 
 
 def _on_hosts(hosts: Sequence[str], ranks: int) -> list[tuple[str, int]]:

@@ -14,41 +14,17 @@ from pathlib import Path
 
 import omb_py
 from omb_py.errors import ENVIRONMENT, INCONCLUSIVE, INTERRUPTED, NEGATIVE, OK, USAGE, EnvironmentProblem, Interrupted
+from omb_py.launchers.launcher import BatchRequest, BatchSystem
+from omb_py.launchers.registry import BATCH_SYSTEMS
 
-SCHEDULERS = ("slurm",)
+SCHEDULERS = {system.submit_name: system for system in BATCH_SYSTEMS if system.submit_name}
+"""The batch systems to which jobs can be submitted, by the values of ``--submit``."""
 _WORST = (INTERRUPTED, ENVIRONMENT, USAGE, NEGATIVE, INCONCLUSIVE, OK)
 """Exit codes from worst to best: several jobs end with the worst. Any other code counts as ENVIRONMENT."""
 _FILES = ("--output", "-o")
 """Options that name a file, of which each of several jobs needs one of its own."""
-_TASK = '"${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}"'
-"""Shell text for the name of a job or of a task of an array: ``41``, ``41_0``."""
 _SHARED_S = 5.0
 """Seconds to wait until a shared file system shows the files of a job."""
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """A request to the scheduler."""
-
-    words: tuple[str, ...]
-    """The command line, without ``omb-py``."""
-    folder: Path
-    """Folder for the script and the jobs' output; the jobs themselves run in the current folder."""
-    nodes: int | None = None
-    """Nodes of each job."""
-    ranks: int | None = None
-    """Tasks of each job."""
-    array: int = 1
-    """Number of equal jobs, which share no node while they run."""
-    subsets: tuple[str, ...] = ()
-    """Node lists; each gets a job."""
-    extra: tuple[str, ...] = ()
-    """The user's own arguments for sbatch."""
-
-    @property
-    def several(self) -> bool:
-        """Whether there is more than one job."""
-        return self.array > 1 or len(self.subsets) > 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,42 +42,31 @@ class Done:
     """Tasks that left no exit code."""
 
 
-def script_of(batch: Batch, environ: Mapping[str, str] = os.environ) -> str:
-    """The text of the script. The nodes of a subset are not in it: they stand on sbatch's command line."""
-    options = {
-        "job-name": f"omb-py-{batch.words[0]}",
-        "nodes": batch.nodes,
-        "ntasks": batch.ranks,
-        "array": f"0-{batch.array - 1}" if batch.array > 1 else None,
-        "output": _pattern(batch.folder, "%A_%a.out" if batch.array > 1 else "%j.out"),
-    }
-    lines = ["#!/bin/bash", *(f"#SBATCH --{name}={value}" for name, value in options.items() if value is not None)]
-    if batch.array > 1 or batch.subsets:
-        lines.append("#SBATCH --exclusive")
+def script_of(request: BatchRequest, environ: Mapping[str, str] = os.environ) -> str:
+    """The text of the script. The nodes of a subset are not in it: they stand on the command line that submits it."""
+    system = SCHEDULERS[request.scheduler]
+    lines = ["#!/bin/bash", *system.directives(request)]
     lines += ["", "set -u", f"cd {shlex.quote(str(Path.cwd()))} || exit 3"]
-    if batch.several:
-        lines.append('part="$SLURM_JOB_ID"')
+    if request.several:
+        lines.append(f'part="{system.job_shell}"')
     if len(omb_py.__path__) > 1:  # a checkout, which need not be installed
         path = os.pathsep.join(
             filter(None, [str(Path(omb_py.__file__).resolve().parent.parent), environ.get("PYTHONPATH")])
         )
         lines.append(f"export PYTHONPATH={shlex.quote(path)}")
-    code = f"{shlex.quote(str(batch.folder))}/{_TASK}.code"
+    code = f"{shlex.quote(str(request.folder))}/{system.task_shell}.code"
     # no shell stands between the scheduler's signals and omb-py
-    return "\n".join([*lines, f"exec {shlex.quote(sys.executable)} -m omb_py.cli.batch_main {code} {_line(batch)}", ""])
+    return "\n".join(
+        [*lines, f"exec {shlex.quote(sys.executable)} -m omb_py.cli.batch_main {code} {_line(request)}", ""]
+    )
 
 
-def _pattern(folder: Path, name: str) -> str:
-    """The file of a directive. Slurm expands ``%j`` in it, and reads quotes as a shell does."""
-    return shlex.quote(f"{str(folder).replace('%', '%%')}/{name}")
-
-
-def _line(batch: Batch) -> str:
+def _line(request: BatchRequest) -> str:
     """The command line for a shell. Each of several jobs writes a file of its own: ``report-$part.xml``."""
     quoted, file = [], False
-    for word in batch.words:
+    for word in request.words:
         flag, equals, value = word.partition("=")
-        if batch.several and (file or (flag in _FILES and equals)):
+        if request.several and (file or (flag in _FILES and equals)):
             path = Path(word if file else value)
             stem, ending = (shlex.quote(text) for text in (str(path.with_suffix("")), path.suffix))
             quoted.append(("" if file else f"{flag}=") + f'{stem}-"$part"{ending}')
@@ -116,15 +81,16 @@ class Jobs:
     """Jobs that were submitted and not collected yet."""
 
     environ: Mapping[str, str]
+    system: BatchSystem
     running: list[tuple[str, str, subprocess.Popen[str]]] = field(default_factory=list)
-    """(job number, nodes, the sbatch process that waits for its end)."""
+    """(job number, nodes, the process that waits for its end)."""
 
     def cancel(self) -> None:
-        """End all jobs, and the sbatch processes that wait for them."""
+        """End all jobs, and the processes that wait for them."""
         if self.running:
             with contextlib.suppress(OSError, subprocess.TimeoutExpired):
                 subprocess.run(
-                    ["scancel", *(job for job, _, _ in self.running)],
+                    self.system.cancel_command([job for job, _, _ in self.running]),
                     env=dict(self.environ),
                     timeout=20,
                     check=False,
@@ -135,37 +101,37 @@ class Jobs:
             waiting.kill()
             waiting.wait()
             for pipe in (waiting.stdout, waiting.stderr):
-                if pipe is not None:  # not read to its end: a child of sbatch may hold it
+                if pipe is not None:  # not read to its end: a child of it may hold it
                     pipe.close()
 
 
-def submit(batch: Batch, note: Callable[[str], None], environ: Mapping[str, str] = os.environ) -> list[Done]:
+def submit(request: BatchRequest, note: Callable[[str], None], environ: Mapping[str, str] = os.environ) -> list[Done]:
     """Write the script, submit it once for each subset, and wait until all jobs have ended.
 
     Args:
-        batch: the request to the scheduler.
+        request: the request to the scheduler.
         note: called with a line for each job that is submitted or has ended.
-        environ: environment of sbatch.
+        environ: environment of the scheduler's commands.
 
     Raises:
-        EnvironmentProblem: sbatch is missing or refuses; jobs that were submitted before are cancelled.
+        EnvironmentProblem: the scheduler is missing or refuses; jobs that were submitted before are cancelled.
         Interrupted: Ctrl-C; all jobs are cancelled.
     """
-    script = batch.folder / "job.sh"
+    script = request.folder / "job.sh"
     try:
-        batch.folder.mkdir(parents=True, exist_ok=True)
-        script.write_text(script_of(batch, environ))
+        request.folder.mkdir(parents=True, exist_ok=True)
+        script.write_text(script_of(request, environ))
     except OSError as error:
         raise EnvironmentProblem(f"cannot write {script}: {error.strerror}") from error
-    jobs, done = Jobs(environ), []
+    jobs, done = Jobs(environ, SCHEDULERS[request.scheduler]), []
     try:
-        for where in batch.subsets or ("",):
-            jobs.running.append(_submitted(batch, script, where, environ))
+        for where in request.subsets or ("",):
+            jobs.running.append(_submit_one(request, script, where, environ))
             note(f"submitted job {jobs.running[-1][0]}{f' on {where}' if where else ''}: {script}")
         while jobs.running:
             for entry in [entry for entry in jobs.running if entry[2].poll() is not None]:
                 jobs.running.remove(entry)
-                done.append(_ended(batch, *entry))
+                done.append(_collect(request, *entry))
                 killed = "".join(
                     f"; {name} left no exit code: it was killed, by a signal, a limit or a node's failure"
                     for name in done[-1].silent
@@ -179,10 +145,11 @@ def submit(batch: Batch, note: Callable[[str], None], environ: Mapping[str, str]
     return done
 
 
-def _submitted(
-    batch: Batch, script: Path, where: str, environ: Mapping[str, str]
+def _submit_one(
+    request: BatchRequest, script: Path, where: str, environ: Mapping[str, str]
 ) -> tuple[str, str, subprocess.Popen[str]]:
-    words = ["sbatch", "--wait", "--parsable", *([f"--nodelist={where}"] if where else []), *batch.extra, str(script)]
+    system = SCHEDULERS[request.scheduler]
+    words = system.submit_command(request, script, where)
     try:
         waiting = subprocess.Popen(
             words,
@@ -193,7 +160,7 @@ def _submitted(
             text=True,
         )
     except OSError as error:
-        raise EnvironmentProblem(f"sbatch: {error.strerror}: submit where Slurm is, or --print-script") from None
+        raise EnvironmentProblem(f"{words[0]}: {error.strerror}: {system.submit_fix}") from None
     assert waiting.stdout is not None
     job = waiting.stdout.readline().strip().split(";")[0]
     if not job:
@@ -203,11 +170,11 @@ def _submitted(
     return job, where, waiting
 
 
-def _ended(batch: Batch, job: str, where: str, waiting: subprocess.Popen[str]) -> Done:
+def _collect(request: BatchRequest, job: str, where: str, waiting: subprocess.Popen[str]) -> Done:
     waiting.communicate()
-    names = [f"{job}_{number}" for number in range(batch.array)] if batch.array > 1 else [job]
-    codes = {path.stem: _code(path) for path in _there(batch.folder, [f"{name}.code" for name in names])}
-    files = tuple(_there(batch.folder, [f"{name}.out" for name in names]))
+    names = [f"{job}_{number}" for number in range(request.array)] if request.array > 1 else [job]
+    codes = {path.stem: _code(path) for path in _wait_for(request.folder, [f"{name}.code" for name in names])}
+    files = tuple(_wait_for(request.folder, [f"{name}.out" for name in names]))
     silent = tuple(name for name in names if name not in codes)
     worst = min((codes.get(name, ENVIRONMENT) for name in names), key=_WORST.index)
     return Done(job, where, worst, files, silent)
@@ -218,7 +185,7 @@ def _code(path: Path) -> int:
     return int(text) if text.isdigit() and int(text) in _WORST else ENVIRONMENT
 
 
-def _there(folder: Path, names: Sequence[str]) -> Iterator[Path]:
+def _wait_for(folder: Path, names: Sequence[str]) -> Iterator[Path]:
     """The files of these names, waited for: a shared file system may show them a moment late."""
     deadline = time.monotonic() + _SHARED_S
     for name in names:

@@ -80,7 +80,7 @@ def observe(
         system: the mounted sys file system.
         wait: sleeps for a number of seconds.
     """
-    from omb_py.orchestrate.launching.core_binding import processors
+    from omb_py.launchers.core_binding import processors
 
     usable = len(os.sched_getaffinity(0))
     cores = os.cpu_count() or usable

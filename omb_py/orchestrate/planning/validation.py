@@ -16,8 +16,8 @@ from omb_py.engine.measuring.async_timing import BATCHED
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.engine.program.buffers import ON_DEVICE, TORCH_PIP
 from omb_py.engine.program.dtypes import parse_dtype
-from omb_py.engine.rank.launcher_variables import BATCH_SYSTEMS
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
+from omb_py.launchers.registry import BATCH_LAUNCHERS, BATCH_SYSTEMS
 from omb_py.options.request import NCCL_TESTS, Request
 from omb_py.options.table import check_words, one_of
 from omb_py.suites import find
@@ -26,7 +26,6 @@ GPUS = {"cuda": ("NVIDIA", ("/dev/nvidia0", "/dev/nvidiactl", "/dev/dxg")), "roc
 """Device -> (maker, files that exist when its driver is loaded)."""
 DEVICES = KINDS
 HOST_MEMORY = "cpu"
-BATCH_LAUNCHERS = frozenset(system.launcher for system in BATCH_SYSTEMS if system.launcher)
 
 
 def lacking(backend: str, benchmark: Benchmark) -> tuple[str, str]:

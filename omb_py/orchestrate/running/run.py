@@ -19,9 +19,9 @@ from omb_py.engine.rank.launcher_variables import Joined, joined_environment
 from omb_py.engine.rank.lifetime import let_rank_0_speak
 from omb_py.engine.rank.link import LocalLink
 from omb_py.errors import NEGATIVE, OK, EnvironmentProblem, LaunchFailed, NotBegun, OmbError
+from omb_py.launchers.registry import job_around
 from omb_py.options.request import Request
-from omb_py.orchestrate.launching.allocation import allocation, ranks_for
-from omb_py.orchestrate.launching.launchers import command_for, context_of
+from omb_py.orchestrate.launching.launch_command import command_for, machine_of, ranks_for
 from omb_py.orchestrate.launching.machine_state import OtherWork
 from omb_py.orchestrate.planning.backend_selection import in_place_alone, narrowed, reachable
 from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, plan_all
@@ -38,8 +38,6 @@ from omb_py.results.store.write import check_writable
 
 ATTEMPTS = 3
 """Attempts at a launch that does not begin, before the error is raised."""
-REMOTE_PARENTS = ("srun", "flux")
-"""Launchers whose ranks are children of a service of the node; in an allocation, those of any launcher may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +82,7 @@ def run_checked(checked: CheckedRequest) -> RunOutcome:
         return run_joined([checked], joined, checked.skips)
     checked = reachable(checked)
     if checked.request.ranks is None and not in_process(checked.request.backends):
-        checked = checked.changed(ranks=ranks_for(checked.benchmark, allocation(os.environ)))
+        checked = checked.changed(ranks=ranks_for(checked.benchmark, job_around(os.environ)))
     request, skips = checked.request, checked.skips
     plans = plan_all([checked])
     notes = (
@@ -231,13 +229,13 @@ def _start(run: Run, launch: LaunchPlan, failed: Sequence[str]) -> None:
         bind=offer.bound,
         needs_mpi=offer.needs_mpi,
         gpus="none" if launch.needs.device not in GPU_KINDS else "shared" if launch.needs.share_device else "own",
-        context=context_of(run.where),
+        machine=machine_of(run.where),
     )
     for line in command.notes:
         run.note_once(line)
     facts = {"launcher": command.name, "command": list(command.words), **run.where.facts, **_attempts(failed)}
     collector = Collector(run, launch, facts)
-    if command.local and command.name not in REMOTE_PARENTS and allocation(os.environ) is None:
+    if command.local and job_around(os.environ) is None:
         collector.others = OtherWork()
     supervise(
         collector,

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from omb_py.backends.registry import in_process
 from omb_py.engine.program.benchmark import Cell
-from omb_py.engine.rank.launcher_variables import TASKS, joined_environment
+from omb_py.engine.rank.launcher_variables import joined_environment
 from omb_py.errors import (
     ENVIRONMENT,
     NEGATIVE,
@@ -21,9 +21,9 @@ from omb_py.errors import (
     OmbError,
     UsageError,
 )
+from omb_py.launchers.core_binding import processors
+from omb_py.launchers.registry import TASKS, job_around
 from omb_py.options.request import DEFAULT_RANKS, Request
-from omb_py.orchestrate.launching.allocation import allocation
-from omb_py.orchestrate.launching.core_binding import processors
 from omb_py.orchestrate.planning.plan import LaunchPlan, plan_all
 from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.collector import Run
@@ -45,7 +45,7 @@ def ranks_here(given: int | None, environ: Mapping[str, str] = os.environ) -> Ra
     if given is not None:
         return Ranks(given, given, given=True)
     most = next((int(environ[name]) for name in TASKS if environ.get(name, "").isdigit()), None)
-    if (job := allocation(environ)) is not None:
+    if (job := job_around(environ)) is not None:
         most = job.ranks
     if most is None:
         most = len(processors().cores)

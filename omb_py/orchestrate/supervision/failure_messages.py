@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from omb_py.launchers.registry import launcher_titled
 from omb_py.orchestrate.supervision import launcher_output
 from omb_py.orchestrate.supervision.rank_state import RankState, behind, doing, names, numbers, position
 
-_WITHOUT_PLUGIN = "--launcher mpiexec starts ranks in this allocation without Slurm's MPI plugin"
 _DOCTOR = "omb-py doctor says what this machine can launch"
 _REACH = "check the names of the hosts, and that ssh HOST true works from here to each without a password"
 _RAISE_IT = "or raise --timeout if one step may take that long"
@@ -80,7 +80,8 @@ def launcher_ended(launcher: str, status: int, states: Sequence[RankState], rank
     parts = (launcher_output.first_report("\n".join(lines)), launcher_output.last_words(lines))
     words = "; it said: " + "; ".join(part for part in parts if part) if any(parts) else ""
     if len(states) < ranks:
-        todo = _WITHOUT_PLUGIN if launcher == "srun" else _DOCTOR
+        titled = launcher_titled(launcher)
+        todo = (titled.start_fix if titled else "") or _DOCTOR
         todo = _REACH if launcher_output.unreached(lines) else todo
         return f"the launcher {launcher} {how} when {present} had reported{words}. What to do: {todo}"
     state = min(states, key=position)
@@ -136,11 +137,9 @@ def apart(states: Sequence[RankState], ranks: int, launcher: str) -> str:
 
 def join_hint(launcher: str) -> str:
     """Why processes of a launcher see no common world, and what to do."""
-    if launcher == "srun":
-        return (
-            "srun and the MPI library do not use the same protocol. What to do: srun --mpi=pmi2 for MPICH and Intel "
-            "MPI, srun --mpi=pmix for Open MPI (srun --mpi=list shows what this Slurm has)"
-        )
+    titled = launcher_titled(launcher)
+    if titled and titled.join_fix:
+        return titled.join_fix
     return (
         f"the launcher ({launcher}) and the MPI library do not belong together. What to do: use the mpiexec of the MPI "
         "library that mpi4py loads (omb-py doctor names both)"

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
 from omb_py.engine.rank.link import Message
-from omb_py.engine.rank.node_name import host_and_slots
+from omb_py.launchers.launcher import host_and_slots
 
 _FIRST_LINE_LIMIT = 4096
 """Bytes that a peer may send before it has proven that it knows the secret."""

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from omb_py.engine.rank.node_name import host_and_slots, is_own_address, node_name
+from omb_py.engine.rank.node_name import is_own_address, node_name
+from omb_py.launchers.launcher import host_and_slots
 
 
 def nobody(_name: str) -> bool:

@@ -26,8 +26,8 @@ from typing import Any
 from rich.console import Console
 
 import omb_py
-from omb_py.backends.mpi_library import mpi_library
 from omb_py.engine.program.buffers import ON_DEVICE
+from omb_py.launchers.mpi_library import mpi_library
 from omb_py.printing.tables import results_table
 from tests.lab.gpu.parts import COLLECTIVES, RANKS, Part, absent, arrays, parts, suite_text
 from tests.support.machines.mpi import ROOT, environment

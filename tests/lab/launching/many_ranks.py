@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from omb_py.engine.rank.link import AGENTS_VARIABLE
-from omb_py.orchestrate.launching.launchers import command_for
+from omb_py.orchestrate.launching.launch_command import command_for
 from omb_py.orchestrate.supervision.supervisor import Handlers, Supervisor
 from tests.lab.computing import beside
 from tests.support.machines.mpi import YIELD, environment

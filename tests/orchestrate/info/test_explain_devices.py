@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from omb_py.backends.mpi_library import MPICH, OPEN_MPI
 from omb_py.cli import main
 from omb_py.engine.devices import chosen, nvml
 from omb_py.engine.rank.launcher_variables import local_rank
 from omb_py.errors import EnvironmentProblem, UsageError
+from omb_py.launchers.mpiexec_family import MPICH, OPEN_MPI
 from omb_py.orchestrate.info.explain_devices import before_launch, here, of_rank
-from omb_py.orchestrate.launching.launchers import command_for
-from tests.backends.test_mpi_library import program
-from tests.orchestrate.launching.test_launchers import context
+from omb_py.orchestrate.launching.launch_command import command_for
+from tests.launchers.test_launchers import context
+from tests.launchers.test_mpiexec import program
 from tests.support.machines.gpu_launches import EACH, LAUNCHES, NODES, RANKS, GpuLaunch
 from tests.support.machines.nvml import StandInNvml, joined_by_switches
 
@@ -52,7 +52,7 @@ def test_our_own_launch_lines(
 ) -> None:
     program(tmp_path / name, "")
     machine = context(tmp_path, vendor, **around)
-    command = command_for(name, WORDS, RANKS, hosts=NODES, bind=False, gpus="own", context=machine)
+    command = command_for(name, WORDS, RANKS, hosts=NODES, bind=False, gpus="own", machine=machine)
     line, by, *ranks, last = before_launch(command, NODES, RANKS, "cuda", EACH).splitlines()
     assert line.startswith(f"launch line   {beginning}") and by.startswith(f"local rank    by {variable} of ")
     assert ranks == [
@@ -68,13 +68,13 @@ def test_our_own_launch_lines(
 )
 def test_flux_gives_gpus_to_those_alone_that_ask(gpus: Any, extra: tuple[str, ...], word: str, tmp_path: Path) -> None:
     program(tmp_path / "flux", "")
-    command = command_for("flux", WORDS, 2, gpus=gpus, extra=extra, context=context(tmp_path, MPICH))
+    command = command_for("flux", WORDS, 2, gpus=gpus, extra=extra, machine=context(tmp_path, MPICH))
     ours = [one for one in command.words if one in ("-g1", "-ogpu-affinity=off")]
     assert ours == ([word] if word else [])
 
 
 def test_hosts_are_filled_one_after_the_other(tmp_path: Path) -> None:
-    command = command_for("mpiexec", WORDS, 6, context=context(tmp_path, MPICH))
+    command = command_for("mpiexec", WORDS, 6, machine=context(tmp_path, MPICH))
     text = before_launch(command, ("a:4", "b:1", "c"), 6, "rocm", 2)
     assert "ranks 0-3     on a: rocm:0 to rocm:1, by local rank; they share 2 GPUs: exit 3 without --share" in text
     assert "rank 4        on b: rocm:0\n" in text and "rank 5        on c: rocm:0\n" in text

@@ -11,8 +11,9 @@ import pytest
 
 from omb_py.cli import main
 from omb_py.errors import EnvironmentProblem
-from omb_py.orchestrate.launching.batch_job import Batch, Done, code_of, script_of, submit
-from tests.backends.test_mpi_library import program
+from omb_py.launchers.launcher import BatchRequest
+from omb_py.orchestrate.launching.batch_job import Done, code_of, script_of, submit
+from tests.launchers.test_mpiexec import program
 
 SBATCH = """\
 for last; do :; done
@@ -27,8 +28,8 @@ SLURM_JOB_ID=$job bash "$last" > "{jobs}/$job.out" 2>&1
 NAME = '"${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}"'
 
 
-def batch(folder: Path, *words: str, **more: object) -> Batch:
-    return Batch(words or ("run", "quick"), folder / "jobs", **more)  # type: ignore[arg-type]
+def batch(folder: Path, *words: str, **more: object) -> BatchRequest:
+    return BatchRequest(words or ("run", "quick"), folder / "jobs", **more)  # type: ignore[arg-type]
 
 
 def test_a_script_says_what_was_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

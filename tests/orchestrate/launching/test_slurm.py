@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from omb_py.backends.mpi_library import MPICH, mpi_library
+from omb_py.launchers.mpi_library import mpi_library
+from omb_py.launchers.mpiexec_family import MPICH
 from omb_py.results import load
 from tests.support.machines import slurm
 from tests.support.machines.slurm import Slurm

@@ -10,8 +10,8 @@ import pytest
 
 from omb_py.engine.program.steps import base
 from omb_py.errors import EnvironmentProblem, LaunchFailed, UsageError
+from omb_py.launchers.launcher import LaunchCommand
 from omb_py.options.request import Request
-from omb_py.orchestrate.launching.launchers import LaunchCommand
 from omb_py.orchestrate.running.run import execute_run
 from omb_py.results import load, recover
 from omb_py.results.store.keys import environment_facts

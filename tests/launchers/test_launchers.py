@@ -14,13 +14,17 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.backends.mpi_library import INTEL, MPICH, OPEN_MPI, MPILibrary
 from omb_py.errors import EnvironmentProblem, Interrupted, LaunchFailed, UsageError
-from omb_py.orchestrate.launching.core_binding import Processors
-from omb_py.orchestrate.launching.launchers import Context, LaunchCommand, command_for, launcher_report, srun_type
+from omb_py.launchers.core_binding import Processors
+from omb_py.launchers.launcher import LaunchCommand
+from omb_py.launchers.machine import LaunchMachine
+from omb_py.launchers.mpi_library import MPILibrary
+from omb_py.launchers.mpiexec_family import INTEL, MPICH, OPEN_MPI
+from omb_py.launchers.srun import srun_type
+from omb_py.orchestrate.launching.launch_command import command_for, report_launchers
 from omb_py.orchestrate.supervision import processes
 from omb_py.orchestrate.supervision.supervisor import Handlers, Outcome, Supervisor
-from tests.backends.test_mpi_library import SAYS, program
+from tests.launchers.test_mpiexec import SAYS, program
 
 VERSIONS = {MPICH: "5.0.2", OPEN_MPI: "5.0.11", INTEL: "2021.16.0"}
 TWO = Processors(((0,), (1,)))
@@ -28,11 +32,11 @@ PROGRAM = ["python", "rank.py"]
 """What is started."""
 
 
-def context(folder: Path, vendor: str, root: bool = False, here: Processors = TWO, **environ: str) -> Context:
+def context(folder: Path, vendor: str, root: bool = False, here: Processors = TWO, **environ: str) -> LaunchMachine:
     """A machine with one MPI library and its launcher."""
     program(folder / "mpiexec", SAYS[vendor])
     library = MPILibrary(vendor, VERSIONS[vendor], path=str(folder / "lib/libmpi.so"))
-    return Context({"PATH": str(folder), **environ}, str(folder / "python"), here, lambda python: library, root)
+    return LaunchMachine({"PATH": str(folder), **environ}, str(folder / "python"), here, lambda python: library, root)
 
 
 def options(command: LaunchCommand) -> str:
@@ -52,7 +56,7 @@ def options(command: LaunchCommand) -> str:
     ],
 )
 def test_ranks_get_a_core_each_where_there_are_enough(tmp_path: Path, vendor: str, ranks: int, expected: str) -> None:
-    command = command_for("mpiexec", PROGRAM, ranks, context=context(tmp_path, vendor))
+    command = command_for("mpiexec", PROGRAM, ranks, machine=context(tmp_path, vendor))
     assert options(command).split(" -x ")[0] == expected
     assert command.words[0] == str(tmp_path / "mpiexec")
     assert command.name.startswith(f"mpiexec ({vendor} ")
@@ -71,9 +75,9 @@ def test_ranks_get_a_core_each_where_there_are_enough(tmp_path: Path, vendor: st
     ],
 )
 def test_intel_is_told_by_variables(tmp_path: Path, here: Processors, expected: dict[str, str]) -> None:
-    command = command_for("mpiexec", PROGRAM, 2, context=context(tmp_path, INTEL, here=here))
+    command = command_for("mpiexec", PROGRAM, 2, machine=context(tmp_path, INTEL, here=here))
     assert {name: value for name, value in command.environ.items() if name.startswith("I_MPI")} == expected
-    mine = command_for("mpiexec", PROGRAM, 2, context=context(tmp_path, INTEL, here=here, I_MPI_PIN_CELL="unit"))
+    mine = command_for("mpiexec", PROGRAM, 2, machine=context(tmp_path, INTEL, here=here, I_MPI_PIN_CELL="unit"))
     assert "I_MPI_PIN" not in mine.environ, "the user's own pinning stays alone"
 
 
@@ -86,9 +90,9 @@ def test_intel_is_told_by_variables(tmp_path: Path, here: Processors, expected: 
 )
 def test_masks_and_hardware_threads(tmp_path: Path, vendor: str, mask: str, threads: str) -> None:
     masked = context(tmp_path, vendor, here=Processors(((4,), (6,)), restricted=True))
-    assert mask in options(command_for("mpiexec", PROGRAM, 2, context=masked))
+    assert mask in options(command_for("mpiexec", PROGRAM, 2, machine=masked))
     one_core = context(tmp_path, vendor, here=Processors(((0, 1),)))
-    command = command_for("mpiexec", PROGRAM, 2, context=one_core)
+    command = command_for("mpiexec", PROGRAM, 2, machine=one_core)
     assert threads in options(command)
     assert not command.oversubscribed and "hardware threads" in command.notes[0]
 
@@ -98,18 +102,18 @@ def test_masks_and_hardware_threads(tmp_path: Path, vendor: str, mask: str, thre
     [(MPICH, "-hosts a:2,b:2"), (OPEN_MPI, "--host a:2,b:2"), (INTEL, "-hosts a:2,b:2")],
 )
 def test_hosts_get_the_slots_that_the_ranks_need(tmp_path: Path, vendor: str, hosts: str) -> None:
-    command = command_for("mpiexec", PROGRAM, 3, hosts=["a", "b"], context=context(tmp_path, vendor))
+    command = command_for("mpiexec", PROGRAM, 3, hosts=["a", "b"], machine=context(tmp_path, vendor))
     assert hosts in options(command)
     assert not command.local
     assert command.notes == (), "how many cores other nodes have is not known here"
-    own = command_for("mpiexec", PROGRAM, 3, hosts=["a:1", "b:2"], context=context(tmp_path, vendor))
+    own = command_for("mpiexec", PROGRAM, 3, hosts=["a:1", "b:2"], machine=context(tmp_path, vendor))
     assert "a:1,b:2" in options(own)
-    assert command_for("mpiexec", PROGRAM, 2, hosts=["localhost"], context=context(tmp_path, vendor)).local
+    assert command_for("mpiexec", PROGRAM, 2, hosts=["localhost"], machine=context(tmp_path, vendor)).local
 
 
 def test_open_mpi_must_be_told_what_to_pass_on(tmp_path: Path) -> None:
     there = context(tmp_path, OPEN_MPI, PYTHONPATH="/p", MINE="1")
-    words = command_for("mpiexec", PROGRAM, 2, pass_names=["MINE", "NOT_SET"], context=there).words
+    words = command_for("mpiexec", PROGRAM, 2, pass_names=["MINE", "NOT_SET"], machine=there).words
     passed = {words[k + 1] for k, word in enumerate(words) if word == "-x"}
     assert passed == {
         "OMB_PY_CONTROL",
@@ -127,7 +131,7 @@ def test_open_mpi_passes_to_other_nodes_what_decides_how_ranks_communicate(tmp_p
     there = context(tmp_path, OPEN_MPI, **dict.fromkeys([*decides, *others], "1"))
 
     def passed(host: str) -> list[str]:
-        words = command_for("mpiexec", PROGRAM, 2, hosts=[host], context=there).words
+        words = command_for("mpiexec", PROGRAM, 2, hosts=[host], machine=there).words
         return [words[k + 1] for k, word in enumerate(words) if word == "-x"]
 
     assert passed("localhost") == ["OMB_PY_CONTROL", "OMB_PY_TOKEN", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"]
@@ -138,60 +142,60 @@ def test_an_older_open_mpi_has_other_words(tmp_path: Path) -> None:
     program(tmp_path / "mpiexec", "mpirun (Open MPI) 4.1.4")
     library = MPILibrary(OPEN_MPI, "4.1.4")
     here = Processors(((4,), (6,)), restricted=True)
-    there = Context({"PATH": str(tmp_path)}, str(tmp_path / "python"), here, lambda python: library, False)
-    assert "--cpu-set 4,6 --bind-to core" in options(command_for("mpiexec", PROGRAM, 2, context=there))
+    there = LaunchMachine({"PATH": str(tmp_path)}, str(tmp_path / "python"), here, lambda python: library, False)
+    assert "--cpu-set 4,6 --bind-to core" in options(command_for("mpiexec", PROGRAM, 2, machine=there))
 
 
 @pytest.mark.parametrize("one", [{}, {"OMPI_ALLOW_RUN_AS_ROOT": "1"}, {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}])
 def test_open_mpi_as_root_names_both_variables(tmp_path: Path, one: dict[str, str]) -> None:
     with pytest.raises(EnvironmentProblem) as caught:
-        command_for("mpiexec", PROGRAM, 2, context=context(tmp_path, OPEN_MPI, root=True, **one))
+        command_for("mpiexec", PROGRAM, 2, machine=context(tmp_path, OPEN_MPI, root=True, **one))
     assert "OMPI_ALLOW_RUN_AS_ROOT=1" in str(caught.value)
     assert "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1" in str(caught.value)
     both = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    assert command_for("mpiexec", PROGRAM, 2, context=context(tmp_path, OPEN_MPI, root=True, **both)).words
-    assert command_for("mpiexec", PROGRAM, 2, context=context(tmp_path, MPICH, root=True)).words
+    assert command_for("mpiexec", PROGRAM, 2, machine=context(tmp_path, OPEN_MPI, root=True, **both)).words
+    assert command_for("mpiexec", PROGRAM, 2, machine=context(tmp_path, MPICH, root=True)).words
 
 
 def test_libraries_inside_ranks_use_one_thread_unless_told(tmp_path: Path) -> None:
-    environ = command_for("mpiexec", PROGRAM, 2, context=context(tmp_path, MPICH, OMP_NUM_THREADS="3")).environ
+    environ = command_for("mpiexec", PROGRAM, 2, machine=context(tmp_path, MPICH, OMP_NUM_THREADS="3")).environ
     assert (environ["OMP_NUM_THREADS"], environ["OPENBLAS_NUM_THREADS"]) == ("3", "1")
 
 
 @pytest.mark.parametrize("vendor", [MPICH, OPEN_MPI])
 def test_the_users_own_arguments_win(tmp_path: Path, vendor: str) -> None:
     there = context(tmp_path, vendor)
-    command = command_for("mpiexec", PROGRAM, 4, extra=["--bind-to", "socket"], context=there)
+    command = command_for("mpiexec", PROGRAM, 4, extra=["--bind-to", "socket"], machine=there)
     assert options(command).count("bind-to") == 1
     assert options(command).endswith("--bind-to socket")
     assert command.oversubscribed
-    assert not command_for("mpiexec", PROGRAM, 2, extra=["-f", "file"], context=there).local
-    assert "none" in options(command_for("mpiexec", PROGRAM, 2, bind=False, context=there))
+    assert not command_for("mpiexec", PROGRAM, 2, extra=["-f", "file"], machine=there).local
+    assert "none" in options(command_for("mpiexec", PROGRAM, 2, bind=False, machine=there))
 
 
 def test_a_batch_system_may_spread_the_ranks(tmp_path: Path) -> None:
-    assert not command_for("mpiexec", PROGRAM, 2, context=context(tmp_path, MPICH, PBS_NODEFILE="/x")).local
+    assert not command_for("mpiexec", PROGRAM, 2, machine=context(tmp_path, MPICH, PBS_NODEFILE="/x")).local
 
 
 def test_mpiexec_gets_the_nodes_of_pbs(tmp_path: Path) -> None:
     file = tmp_path / "nodes"
     file.write_text("n1\nn1\nn2\nn2\n")
     there = context(tmp_path, MPICH, PBS_JOBID="4.pbs", PBS_NODEFILE=str(file))
-    command = command_for("auto", PROGRAM, 4, context=there)
+    command = command_for("auto", PROGRAM, 4, machine=there)
     assert "-hosts n1:2,n2:2" in options(command) and not command.local
-    assert "-hosts n3:4" in options(command_for("mpiexec", PROGRAM, 4, hosts=["n3"], context=there))
-    assert "-hosts" not in options(command_for("mpiexec", PROGRAM, 4, extra=["-f", "mine"], context=there))
+    assert "-hosts n3:4" in options(command_for("mpiexec", PROGRAM, 4, hosts=["n3"], machine=there))
+    assert "-hosts" not in options(command_for("mpiexec", PROGRAM, 4, extra=["-f", "mine"], machine=there))
 
 
 @pytest.mark.parametrize(("vendor", "more"), [(MPICH, ""), (OPEN_MPI, " -opmi=pmix")])
 def test_auto_is_flux_inside_an_instance(tmp_path: Path, vendor: str, more: str) -> None:
     inside = context(tmp_path, vendor, FLUX_URI="local:///run/flux/local")
-    assert command_for("auto", PROGRAM, 2, context=inside).name.startswith("mpiexec"), "no flux there"
+    assert command_for("auto", PROGRAM, 2, machine=inside).name.startswith("mpiexec"), "no flux there"
     program(tmp_path / "flux", "")
-    command = command_for("auto", PROGRAM, 2, context=inside)
+    command = command_for("auto", PROGRAM, 2, machine=inside)
     assert command.name == "flux run" and not command.local
     assert options(command) == f"run -n 2 -ocpu-affinity=per-task{more}"
-    named = command_for("flux", PROGRAM, 4, hosts=["a", "b:2"], bind=False, context=inside)
+    named = command_for("flux", PROGRAM, 4, hosts=["a", "b:2"], bind=False, machine=inside)
     assert options(named) == f"run -n 4 -N 2 --requires=host:a,b -ocpu-affinity=off{more}"
 
 
@@ -202,19 +206,19 @@ OFFERS = "MPI plugin types are...\n\tnone\n\tpmi2\n\tpmix\nspecific pmix plugin 
 
 def test_auto_is_srun_inside_an_allocation_and_mpiexec_elsewhere(tmp_path: Path) -> None:
     inside = context(tmp_path, MPICH, SLURM_JOB_ID="7")
-    assert command_for("auto", PROGRAM, 2, context=inside).name.startswith("mpiexec"), "no srun there"
+    assert command_for("auto", PROGRAM, 2, machine=inside).name.startswith("mpiexec"), "no srun there"
     program(tmp_path / "srun", OFFERS)
     program(tmp_path / "cat", "")
     (tmp_path / "cat").unlink()
     inside = dataclasses.replace(inside, environ={**inside.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"})
-    command = command_for("auto", PROGRAM, 2, hosts=["a", "b"], context=inside)
+    command = command_for("auto", PROGRAM, 2, hosts=["a", "b"], machine=inside)
     assert command.name == "srun"
     assert options(command) == (
         "-n 2 --kill-on-bad-exit=1 --export=ALL --input=none -N 2 -w a,b --cpu-bind=cores --mpi=pmi2"
     )
     assert not command.local
     outside = dataclasses.replace(inside, environ={"PATH": inside.environ["PATH"]})
-    assert command_for("auto", PROGRAM, 2, context=outside).name.startswith("mpiexec")
+    assert command_for("auto", PROGRAM, 2, machine=outside).name.startswith("mpiexec")
 
 
 @pytest.mark.parametrize("launcher", ["srun", "flux"])
@@ -223,31 +227,31 @@ def test_slots_that_a_batch_system_would_not_keep_are_refused(tmp_path: Path, la
     there = context(tmp_path, MPICH)
     for hosts in (["n1:3", "n2:1"], ["n1:4", "n2:4"], ["n1:2"]):
         with pytest.raises(UsageError, match=r"takes no slots in --hosts: .*--launcher mpiexec"):
-            command_for(launcher, PROGRAM, 4, hosts=hosts, context=there)
+            command_for(launcher, PROGRAM, 4, hosts=hosts, machine=there)
     for hosts in (["n1:2", "n2:2"], ["n1", "n2"], ["n1:8"]):
-        assert command_for(launcher, PROGRAM, 4, hosts=hosts, context=there)
+        assert command_for(launcher, PROGRAM, 4, hosts=hosts, machine=there)
     with pytest.raises(UsageError, match=r"takes no address of IPv6 in --hosts, as fd00::1: give the node's name"):
-        command_for(launcher, PROGRAM, 2, hosts=["n1", "fd00::1"], context=there)
+        command_for(launcher, PROGRAM, 2, hosts=["n1", "fd00::1"], machine=there)
 
 
 def test_the_users_own_placement_by_srun_wins_over_slots(tmp_path: Path) -> None:
     program(tmp_path / "srun", "")
     there = context(tmp_path, MPICH)
     own = ["--ntasks-per-node=3"]
-    command = command_for("srun", PROGRAM, 4, hosts=["n1:3", "n2:1"], extra=own, context=there)
+    command = command_for("srun", PROGRAM, 4, hosts=["n1:3", "n2:1"], extra=own, machine=there)
     assert "-w n1,n2" in options(command)
 
 
 def test_an_address_of_ipv6_has_no_slots(tmp_path: Path) -> None:
-    command = command_for("mpiexec", PROGRAM, 2, hosts=["fd00::1", "n2"], context=context(tmp_path, MPICH))
+    command = command_for("mpiexec", PROGRAM, 2, hosts=["fd00::1", "n2"], machine=context(tmp_path, MPICH))
     assert "-hosts fd00::1,n2:1" in options(command)
-    assert command_for("mpiexec", PROGRAM, 2, hosts=["::1"], context=context(tmp_path, MPICH)).local
+    assert command_for("mpiexec", PROGRAM, 2, hosts=["::1"], machine=context(tmp_path, MPICH)).local
 
 
 @pytest.mark.parametrize(("step", "more"), [("0", True), ("4294967291", False), ("", False)])
 def test_srun_inside_a_step_shares_its_cores(tmp_path: Path, step: str, more: bool) -> None:
     program(tmp_path / "srun", "")
-    command = command_for("srun", PROGRAM, 2, context=context(tmp_path, MPICH, SLURM_STEP_ID=step))
+    command = command_for("srun", PROGRAM, 2, machine=context(tmp_path, MPICH, SLURM_STEP_ID=step))
     assert ("--overlap" in command.words) is more
 
 
@@ -262,11 +266,11 @@ def test_sruns_mpi_type_is_the_users_if_given(tmp_path: Path) -> None:
     program(tmp_path / "srun", OFFERS)
     there = context(tmp_path, OPEN_MPI, SLURM_JOB_ID="7", SLURM_PTY_PORT="1")
     there = dataclasses.replace(there, environ={**there.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"})
-    assert options(command_for("srun", PROGRAM, 2, context=there)).endswith("--overlap --cpu-bind=cores --mpi=pmix")
-    own = command_for("srun", PROGRAM, 2, extra=["--mpi=pmix_v4", "--cpu-bind=none"], context=there)
+    assert options(command_for("srun", PROGRAM, 2, machine=there)).endswith("--overlap --cpu-bind=cores --mpi=pmix")
+    own = command_for("srun", PROGRAM, 2, extra=["--mpi=pmix_v4", "--cpu-bind=none"], machine=there)
     assert options(own).endswith("--overlap --mpi=pmix_v4 --cpu-bind=none")
     program(tmp_path / "srun", "MPI plugin types are...\n\tnone\n\tpmi2\n")
-    assert "no --mpi type for Open MPI" in command_for("srun", PROGRAM, 2, context=there).notes[0]
+    assert "no --mpi type for Open MPI" in command_for("srun", PROGRAM, 2, machine=there).notes[0]
 
 
 @pytest.mark.parametrize(
@@ -289,52 +293,52 @@ def test_which_type_of_srun_fits_which_library(vendor: str, offered: list[str], 
 
 def test_no_launcher_is_for_one_rank(tmp_path: Path) -> None:
     there = context(tmp_path, MPICH)
-    assert command_for("none", PROGRAM, 1, context=there).words == tuple(PROGRAM)
+    assert command_for("none", PROGRAM, 1, machine=there).words == tuple(PROGRAM)
     with pytest.raises(UsageError, match="starts 1 rank, not 2"):
-        command_for("none", PROGRAM, 2, context=there)
+        command_for("none", PROGRAM, 2, machine=there)
 
 
 def test_torchrun_starts_any_command_on_this_machine(tmp_path: Path) -> None:
     there = context(tmp_path, MPICH)
     program(tmp_path / "python", "", status=1)
     with pytest.raises(EnvironmentProblem, match="torchrun not found: pip install"):
-        command_for("torchrun", PROGRAM, 2, context=there)
+        command_for("torchrun", PROGRAM, 2, machine=there)
     program(tmp_path / "python", "")
-    command = command_for("torchrun", PROGRAM, 2, context=there)
+    command = command_for("torchrun", PROGRAM, 2, machine=there)
     assert options(command) == "-m torch.distributed.run --standalone --nproc-per-node=2 --max-restarts=0 --no-python"
     with pytest.raises(UsageError, match="this machine only"):
-        command_for("torchrun", PROGRAM, 2, hosts=["a"], context=there)
+        command_for("torchrun", PROGRAM, 2, hosts=["a"], machine=there)
 
 
 def test_ranks_without_mpi_are_started_by_torchrun_where_mpi_cannot(tmp_path: Path) -> None:
     program(tmp_path / "python", "")
     there = context(tmp_path, MPICH)
     bare = dataclasses.replace(
-        there, ask=lambda python: MPILibrary(reason="mpi4py finds no MPI library", fix="install")
+        there, find_library=lambda python: MPILibrary(reason="mpi4py finds no MPI library", fix="install")
     )
     root = context(tmp_path, OPEN_MPI, root=True)
     for machine in (bare, root):
-        assert command_for("auto", PROGRAM, 2, needs_mpi=False, context=machine).name == "torchrun"
+        assert command_for("auto", PROGRAM, 2, needs_mpi=False, machine=machine).name == "torchrun"
         with pytest.raises(EnvironmentProblem):
-            command_for("auto", PROGRAM, 2, context=machine)
+            command_for("auto", PROGRAM, 2, machine=machine)
         with pytest.raises(EnvironmentProblem):  # asked for, so not replaced by another
-            command_for("mpiexec", PROGRAM, 2, needs_mpi=False, context=machine)
+            command_for("mpiexec", PROGRAM, 2, needs_mpi=False, machine=machine)
         with pytest.raises(EnvironmentProblem):  # torchrun has no host list
-            command_for("auto", PROGRAM, 2, hosts=["a"], needs_mpi=False, context=machine)
+            command_for("auto", PROGRAM, 2, hosts=["a"], needs_mpi=False, machine=machine)
     program(tmp_path / "mpiexec", SAYS[MPICH])
-    assert command_for("auto", PROGRAM, 2, needs_mpi=False, context=there).name.startswith("mpiexec")
+    assert command_for("auto", PROGRAM, 2, needs_mpi=False, machine=there).name.startswith("mpiexec")
 
 
 def test_an_unknown_launcher_gets_the_nearest(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="did you mean mpiexec"):
-        command_for("mpiexce", PROGRAM, 2, context=context(tmp_path, MPICH))
+        command_for("mpiexce", PROGRAM, 2, machine=context(tmp_path, MPICH))
     with pytest.raises(EnvironmentProblem, match="srun not found"):
-        command_for("srun", PROGRAM, 2, context=context(tmp_path, MPICH))
+        command_for("srun", PROGRAM, 2, machine=context(tmp_path, MPICH))
 
 
 def test_the_report_for_doctor_says_why_not(tmp_path: Path) -> None:
     program(tmp_path / "python", "", status=1)
-    report = launcher_report(context(tmp_path, OPEN_MPI, root=True))
+    report = report_launchers(context(tmp_path, OPEN_MPI, root=True))
     assert list(report) == ["mpiexec", "srun", "flux", "torchrun", "none"]
     assert "as root" in report["mpiexec"] and "not found" in report["srun"] and report["none"] == ""
 
@@ -398,12 +402,12 @@ class Real:
         self.notes: list[str] = []
         self.shared: list[str] = []
 
-    def context(self) -> Context:
+    def context(self) -> LaunchMachine:
         root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-        return Context({**os.environ, **root})
+        return LaunchMachine({**os.environ, **root})
 
     def command(self, mode: str, ranks: int) -> LaunchCommand:
-        return command_for("mpiexec", [sys.executable, str(self.script), mode], ranks, context=self.context())
+        return command_for("mpiexec", [sys.executable, str(self.script), mode], ranks, machine=self.context())
 
     def run(self, mode: str, ranks: int = 2, timeout: float = 20.0, command: list[str] | None = None) -> Outcome:
         built = self.command(mode, ranks)

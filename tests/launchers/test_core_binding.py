@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.orchestrate.launching.core_binding import (
+from omb_py.launchers.core_binding import (
     Placement,
     Processors,
     bound_by_user,

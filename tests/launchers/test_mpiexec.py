@@ -6,19 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.backends.mpi_library import (
-    INTEL,
-    MPICH,
-    OPEN_MPI,
-    Mpiexec,
-    MPILibrary,
-    find_mpiexec,
-    matches,
-    mpi_library,
-    whose,
-)
 from omb_py.distribution import pip_install
 from omb_py.errors import EnvironmentProblem
+from omb_py.launchers.mpi_library import MPILibrary, mpi_library
+from omb_py.launchers.mpiexec import find_mpiexec, matches, parse_mpiexec_version
+from omb_py.launchers.mpiexec_family import INTEL, MPICH, OPEN_MPI, Mpiexec
 
 HYDRA = "HYDRA build details:\n    Version:                                 5.0.2\n    Release Date: x\n"
 SAYS = {
@@ -46,7 +38,7 @@ def program(file: Path, text: str, status: int = 0) -> Path:
     ],
 )
 def test_a_launcher_says_whose_it_is(text: str, owner: tuple[str, str]) -> None:
-    assert whose(text) == owner
+    assert parse_mpiexec_version(text) == owner
 
 
 @pytest.mark.parametrize("layout", ["lib/libmpi.so.12", "lib/python3.11/site-packages/mpich/lib/libmpi.so.12"])

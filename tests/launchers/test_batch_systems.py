@@ -9,15 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.errors import EnvironmentProblem
-from omb_py.orchestrate.launching.allocation import (
-    Allocation,
-    allocation,
-    expand_counts,
-    expand_hosts,
-    flux_resources,
-    nodefile,
-    ranks_for,
-)
+from omb_py.launchers.batch_systems import count_slots
+from omb_py.launchers.flux import parse_resources
+from omb_py.launchers.launcher import Allocation, expand_hosts
+from omb_py.launchers.registry import job_around
+from omb_py.launchers.srun import expand_counts
+from omb_py.orchestrate.launching.launch_command import ranks_for
 from omb_py.suites import find
 
 SLURM_BATCH = {
@@ -57,18 +54,18 @@ FLUX_BATCH = {
 
 
 def test_slurm() -> None:
-    found = allocation(SLURM_BATCH)
+    found = job_around(SLURM_BATCH)
     assert found == Allocation(
         "Slurm", "814", (("node01", 4), ("node02", 4), ("node03", 4), ("node04", 4), ("node7", 1))
     )
     assert found.ranks == 17 and found.hosts[:2] == ("node01:4", "node02:4")
-    shell = allocation(SLURM_SALLOC)
+    shell = job_around(SLURM_SALLOC)
     assert shell is not None and shell.nodes == (("n1", 2),) and not shell.asked
 
 
 def test_a_shell_step_on_one_node_of_a_job() -> None:
     """After ``salloc -N5``, ``srun -N1 --pty bash``: the number of tasks is the step's, the nodes are the job's."""
-    job = allocation({**SLURM_BATCH, "SLURM_TASKS_PER_NODE": "1", "SLURM_NTASKS": "1"})
+    job = job_around({**SLURM_BATCH, "SLURM_TASKS_PER_NODE": "1", "SLURM_NTASKS": "1"})
     assert job is not None and job.hosts == ("node01:8", "node02:8", "node03:8", "node04:8", "node7:2")
     assert not job.asked, "the task that was asked for is the shell"
 
@@ -76,7 +73,7 @@ def test_a_shell_step_on_one_node_of_a_job() -> None:
 def test_pbs(tmp_path: Path) -> None:
     file = tmp_path / "4711.pbs01"
     file.write_text(PBS_NODEFILE)
-    found = allocation({**PBS_PRO, "PBS_NODEFILE": str(file)})
+    found = job_around({**PBS_PRO, "PBS_NODEFILE": str(file)})
     assert found == Allocation("PBS", "4711.pbs01", (("r1i0n0.ib0", 2), ("r1i0n3.ib0", 2)))
     assert found.ranks == 4
 
@@ -88,14 +85,14 @@ def test_flux() -> None:
         asked.append(words)
         return "corona[171-172] 2 96\ncorona9 1 24\n"
 
-    found = allocation(FLUX_BATCH, ask)
+    found = job_around(FLUX_BATCH, ask)
     assert found == Allocation("Flux", "fA7b2", (("corona171", 48), ("corona172", 48), ("corona9", 24)), asked=False)
     assert asked[0][:3] == ("flux", "resource", "list")
 
 
 def test_outside() -> None:
-    assert allocation({}) is None
-    assert allocation({"SLURM_JOB_ID": "1"}) is None, "no node is named"
+    assert job_around({}) is None
+    assert job_around({"SLURM_JOB_ID": "1"}) is None, "no node is named"
 
 
 @pytest.mark.parametrize(
@@ -111,19 +108,19 @@ def test_outside() -> None:
 )
 def test_what_cannot_be_read(environ: dict[str, str], says: str) -> None:
     with pytest.raises(EnvironmentProblem, match=says):
-        allocation(environ)
+        job_around(environ)
 
 
 @pytest.mark.parametrize("text", ["", "corona1 x 4", "corona1 0 4", "corona1 2"])
 def test_a_flux_that_says_something_else(text: str) -> None:
     with pytest.raises(EnvironmentProblem, match="flux resource list"):
-        flux_resources(text, "f1")
+        parse_resources(text, "f1")
 
 
 def test_a_flux_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(EnvironmentProblem, match="does not answer"):
         monkeypatch.setenv("PATH", "/nowhere")
-        allocation(FLUX_BATCH)
+        job_around(FLUX_BATCH)
 
 
 @given(st.integers(0, 300), st.integers(0, 40), st.integers(1, 4))
@@ -146,12 +143,12 @@ def test_no_text_is_a_traceback(text: str) -> None:
             assert read(text, "X")
         except EnvironmentProblem as problem:
             assert "\n" not in str(problem) or "\n" in text
-    assert all(slots > 0 for _, slots in nodefile(text))
+    assert all(slots > 0 for _, slots in count_slots(text))
 
 
 def test_ranks_are_those_that_were_asked_for() -> None:
-    found = allocation(SLURM_BATCH)
+    found = job_around(SLURM_BATCH)
     assert ranks_for(find("allreduce"), found) == 17
     assert ranks_for(find("latency"), found) is None, "it needs exactly 2"
-    assert ranks_for(find("allreduce"), allocation(SLURM_SALLOC)) is None, "cores were allocated, no tasks"
+    assert ranks_for(find("allreduce"), job_around(SLURM_SALLOC)) is None, "cores were allocated, no tasks"
     assert ranks_for(find("allreduce"), None) is None

@@ -12,7 +12,7 @@ from typing import Literal
 Policy = Literal["core", "hwthread", "list", "none", "default"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Processors:
     """The logical processors that this process may use, grouped by core."""
 
@@ -26,7 +26,7 @@ class Processors:
         return sum(len(core) for core in self.cores)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Placement:
     """How ranks are bound to processors."""
 

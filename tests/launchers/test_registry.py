@@ -1,0 +1,66 @@
+"""A launcher of another package: it is found by its name alone, and its ranks know their place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+from omb_py.engine.rank.launcher_variables import Joined, joined_environment, local_rank
+from omb_py.errors import EnvironmentProblem, UsageError
+from omb_py.launchers import registry
+from omb_py.launchers.launcher import LaunchCommand, Launcher, RankRequest, RankVariables
+from omb_py.launchers.machine import LaunchMachine
+from omb_py.launchers.mpiexec_family import MPICH
+from omb_py.launchers.registry import check_launcher_name, installed
+from omb_py.orchestrate.launching.launch_command import command_for
+from tests.launchers.test_launchers import context, program
+
+
+class Prun(Launcher):
+    """A launcher as another package has it."""
+
+    def missing(self, machine: LaunchMachine) -> str:
+        return "" if machine.which("prun") else "prun not found in PATH: load its module"
+
+    def command(self, ranks: RankRequest, machine: LaunchMachine) -> LaunchCommand:
+        words = ("prun", "-n", str(ranks.count), *ranks.extra, *ranks.program)
+        return LaunchCommand("prun", words, machine.rank_environ(), local=False)
+
+
+PLACE = RankVariables("prun", rank=("PRUN_RANK",), size=("PRUN_SIZE",), local_rank=("PRUN_LOCAL_RANK",))
+LAUNCHER = Prun("prun", "the launcher of our cluster", (PLACE,))
+
+
+@pytest.fixture(autouse=True)
+def packages(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    entries = [
+        EntryPoint("prun", f"{__name__}:LAUNCHER", registry.ENTRY_POINTS),
+        EntryPoint("gone", "no_such_package:LAUNCHER", registry.ENTRY_POINTS),
+    ]
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: entries)
+    installed.cache_clear()
+    yield
+    installed.cache_clear()
+
+
+def test_it_starts_ranks_that_know_their_place(tmp_path: Path) -> None:
+    machine = context(tmp_path, MPICH, PMI_RANK="0")
+    with pytest.raises(EnvironmentProblem, match="prun not found"):
+        command_for(check_launcher_name("PRUN"), ["x"], 2, machine=machine)
+    program(tmp_path / "prun", "")
+    command = command_for("prun", ["x"], 2, machine=machine)
+    assert command.words == ("prun", "-n", "2", "x")
+    rank = {**command.environ, "PRUN_RANK": "3", "PRUN_SIZE": "4", "PRUN_LOCAL_RANK": "1"}
+    assert joined_environment(rank) == Joined("prun", 3, 4, 1) and local_rank(rank) == 1
+    del rank[registry.NAME_VARIABLE]
+    assert joined_environment(rank) == Joined("mpiexec (hydra)", 0, None, None)
+
+
+def test_one_that_cannot_be_loaded_says_why(tmp_path: Path) -> None:
+    with pytest.raises(EnvironmentProblem, match=r"launcher gone cannot be loaded \(ModuleNotFoundError: .*repair"):
+        command_for("gone", ["x"], 2, machine=context(tmp_path, MPICH))
+    with pytest.raises(UsageError, match="unknown launcher 'prnu': did you mean prun"):
+        check_launcher_name("prnu")
