@@ -17,6 +17,7 @@ from omb_py.options.request import DEFAULT_RANKS, Request
 from omb_py.options.table import takes
 from omb_py.orchestrate.planning.plan import plan
 from omb_py.suites import BENCHMARKS, find
+from tests.support.kinds import one_of_each
 
 OPTIONS = tuple(
     (
@@ -99,7 +100,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         assert page(line, capsys) == f"{version_line()}\n"
 
 
-@pytest.mark.parametrize("name", list(BENCHMARKS))
+@pytest.mark.parametrize("name", one_of_each(BENCHMARKS))
 def test_every_option_is_there(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """All options of a measuring command, less those that the benchmark does not take."""
     text = page(f"{name} --help", capsys)
@@ -112,7 +113,7 @@ def test_every_option_is_there(name: str, capsys: pytest.CaptureFixture[str]) ->
         assert not line.startswith("  omb-py") or line.startswith(f"  omb-py {name} ")
 
 
-@pytest.mark.parametrize("name", list(BENCHMARKS))
+@pytest.mark.parametrize("name", one_of_each(BENCHMARKS))
 def test_defaults_are_those_of_a_request(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     benchmark, request = find(name), Request(name)
     ranks = next(n for n in (DEFAULT_RANKS, 4, 8) if benchmark.ranks.admits(n))
@@ -155,7 +156,7 @@ def test_defaults_are_those_of_a_request(name: str, capsys: pytest.CaptureFixtur
         assert default_of(option, text) == "off" and not field
 
 
-@pytest.mark.parametrize("name", list(BENCHMARKS))
+@pytest.mark.parametrize("name", one_of_each(BENCHMARKS))
 def test_examples_parse(name: str, captured: list[Request], capsys: pytest.CaptureFixture[str]) -> None:
     """Each example of a page can be run as it stands."""
     text = page(f"{name} --help", capsys).partition("Examples:\n")[2].partition("\n\n")[0]

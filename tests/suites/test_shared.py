@@ -10,6 +10,7 @@ from omb_py.suites.imb import exchanges, random_pairs, stencils, threads, window
 from omb_py.suites.imb.threads import IN_THREADS
 from omb_py.suites.registry import BENCHMARKS
 from omb_py.suites.shared import PER_CALL, message_bytes
+from tests.support.kinds import one_of_each
 from tests.support.machines.simulated import cell, measured
 
 MIB = 1 << 20
@@ -41,14 +42,12 @@ def omb_sizes() -> list[tuple[str, int, int, tuple[int, int], tuple[int, int]]]:
     return rows
 
 
-@pytest.mark.parametrize(("name", "smallest", "largest", "small", "large"), omb_sizes())
-def test_sizes_and_counts_are_omb_s(
-    name: str, smallest: int, largest: int, small: tuple[int, int], large: tuple[int, int]
-) -> None:
-    benchmark = BENCHMARKS[name]
-    assert benchmark.sizes is not None
-    assert (benchmark.sizes.minimum, benchmark.sizes.maximum) == (smallest, largest)
-    assert [benchmark.counts.of(size) for size in (1, 8192, 8193, largest)] == [small, small, large, large]
+def test_sizes_and_counts_are_omb_s() -> None:
+    for name, smallest, largest, small, large in omb_sizes():
+        benchmark = BENCHMARKS[name]
+        assert benchmark.sizes is not None, name
+        assert (benchmark.sizes.minimum, benchmark.sizes.maximum) == (smallest, largest), name
+        assert [benchmark.counts.of(size) for size in (1, 8192, 8193, largest)] == [small, small, large, large], name
 
 
 def test_a_barrier_has_no_size_and_small_counts() -> None:
@@ -56,7 +55,7 @@ def test_a_barrier_has_no_size_and_small_counts() -> None:
     assert BENCHMARKS["barrier"].counts.of(0) == (1000, 100)
 
 
-@pytest.mark.parametrize("name", [name for name in BENCHMARKS if name not in IMB])
+@pytest.mark.parametrize("name", one_of_each(set(BENCHMARKS) - IMB))
 def test_the_rank_rule_is_what_it_says(name: str) -> None:
     rule = BENCHMARKS[name].ranks
     admitted = [n for n in range(1, 6) if rule.admits(n)]
@@ -72,12 +71,12 @@ def test_the_rank_rule_is_what_it_says(name: str) -> None:
         assert (rule.text, admitted) == ("2 ranks or more", [2, 3, 4, 5])
 
 
-@pytest.mark.parametrize("name", BENCHMARKS)
-def test_the_type_is_omb_s(name: str) -> None:
-    assert BENCHMARKS[name].dtype == ("int32" if kind_of(name) in REDUCTIONS else "char")
+def test_the_type_is_omb_s() -> None:
+    expected = {name: "int32" if kind_of(name) in REDUCTIONS else "char" for name in BENCHMARKS}
+    assert {name: benchmark.dtype for name, benchmark in BENCHMARKS.items()} == expected
 
 
-@pytest.mark.parametrize("name", BENCHMARKS)
+@pytest.mark.parametrize("name", one_of_each(BENCHMARKS))
 def test_only_what_has_data_can_be_validated_and_typed(name: str) -> None:
     benchmark = BENCHMARKS[name]
     options = benchmark.options
@@ -132,7 +131,11 @@ class TestPrinted:
     # a sample of an exchange holds three steps or more, of which each takes a time of the series; that of a host none
     @pytest.mark.parametrize(
         "name",
-        [n for n, b in BENCHMARKS.items() if b.metric is PER_CALL and b.family != "host" and n not in EXCHANGES],
+        [
+            name
+            for name in one_of_each(BENCHMARKS)
+            if BENCHMARKS[name].metric is PER_CALL and BENCHMARKS[name].family != "host" and name not in EXCHANGES
+        ],
     )
     def test_collectives_are_the_mean_over_ranks_of_their_means(self, name: str) -> None:
         done = measured(name, 3, "series=1us/3us:10us/30us:4us/4us", iterations=2)
@@ -147,17 +150,18 @@ def test_a_message_is_as_many_whole_elements_as_fit(size: int, dtype: str, whole
 
 
 @pytest.mark.parametrize(
-    "name", [n for n, b in BENCHMARKS.items() if b.sizes and b.ranks.admits(2) and not b.ranks.over_nodes]
+    "name",
+    one_of_each(n for n, b in BENCHMARKS.items() if b.sizes and b.ranks.admits(2) and not b.ranks.over_nodes),
 )
-@pytest.mark.parametrize("distinct", [False, True])
-def test_odd_sizes_move_whole_elements_within_their_buffers(name: str, distinct: bool) -> None:
-    what = cell(name, 13, dtype="int32", distinct=distinct)
-    program = BENCHMARKS[name].program(World(1, 2), what)
-    sizes = {buffer.name: buffer.nbytes for buffer in program.buffers}
-    for node, k in walk(program.stages[0].variants[0]):
-        for operand in node.operands.values() if isinstance(node, Step) else ():
-            if isinstance(operand, Region):
-                region = operand.at(k)
-                assert region.nbytes in (0, 1, 4, 8, 12, 24) and region.offset + region.nbytes <= sizes[region.buffer]
+def test_odd_sizes_move_whole_elements_within_their_buffers(name: str) -> None:
+    for distinct in (False, True):
+        program = BENCHMARKS[name].program(World(1, 2), cell(name, 13, dtype="int32", distinct=distinct))
+        sizes = {buffer.name: buffer.nbytes for buffer in program.buffers}
+        for node, k in walk(program.stages[0].variants[0]):
+            for operand in node.operands.values() if isinstance(node, Step) else ():
+                if isinstance(operand, Region):
+                    region = operand.at(k)
+                    assert region.nbytes in (0, 1, 4, 8, 12, 24)
+                    assert region.offset + region.nbytes <= sizes[region.buffer]
     done = measured(name, 2, size=13, dtype="int32", validate=True)
     assert done.validated is True

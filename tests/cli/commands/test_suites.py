@@ -16,6 +16,7 @@ from omb_py.options.table import takes
 from omb_py.results import load
 from omb_py.suites import BENCHMARKS, find
 from omb_py.suites.shipped import shipped
+from tests.support.kinds import one_of_each
 
 SUITE = """\
 name = "mine"
@@ -37,7 +38,7 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return file
 
 
-@pytest.mark.parametrize("name", list(BENCHMARKS))
+@pytest.mark.parametrize("name", one_of_each(BENCHMARKS))
 def test_every_option_is_a_key(name: str) -> None:
     """What a command takes a suite takes, less what belongs to the line; nothing is listed twice."""
     keys = CommandLine().keys(find(name))

@@ -17,6 +17,7 @@ from omb_py.errors import UsageError
 from omb_py.options.request import Request
 from omb_py.orchestrate.planning.plan import check, plan
 from omb_py.suites.registry import BENCHMARKS
+from tests.support.kinds import one_of_each
 from tests.support.machines.simulated import cell, measured
 
 TAKES = [name for name, b in BENCHMARKS.items() if "ddt" in b.options and not b.ranks.over_nodes]
@@ -80,7 +81,7 @@ def test_without_it_programs_are_as_they_were() -> None:
         assert "@" not in str(made)
 
 
-@pytest.mark.parametrize("name", TAKES)
+@pytest.mark.parametrize("name", one_of_each(TAKES))
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_exactly_what_travels_is_checked(name: str, layout: str) -> None:
     done = measured(name, 2, size=64, dtype="int32", ddt=layout, validate=True, iterations=2)

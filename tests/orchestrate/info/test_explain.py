@@ -12,6 +12,7 @@ from omb_py.engine.program.language import Host, Lap, Program, Region, Repeat, R
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.orchestrate.info.explain import explain
 from omb_py.suites import BENCHMARKS, find
+from tests.support.kinds import one_of_each
 
 LATENCY = """\
 latency: one-way time of a blocking ping-pong (OMB's osu_latency)
@@ -51,7 +52,7 @@ def test_a_window() -> None:
     assert "64 messages in flight (default)" in explain(find("bw"), 2)
 
 
-@pytest.mark.parametrize("name", list(BENCHMARKS))
+@pytest.mark.parametrize("name", one_of_each(BENCHMARKS))
 def test_every_benchmark(name: str) -> None:
     """Each has a timed line, its formula, its counts and its rank rule, in lines that fit a terminal."""
     benchmark = find(name)

@@ -16,6 +16,7 @@ from omb_py.options.table import takes
 from omb_py.orchestrate.planning import plan as planning
 from omb_py.orchestrate.planning.plan import check, plan, plan_all
 from omb_py.suites import BENCHMARKS, find
+from tests.support.kinds import one_of_each
 
 ONE_LINE = r"^[^\n]+$"
 
@@ -26,7 +27,7 @@ def refusal(**fields: Any) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("name", list(BENCHMARKS))
+@pytest.mark.parametrize("name", one_of_each(BENCHMARKS))
 def test_defaults_are_ombs(name: str) -> None:
     """One launch; sizes double over the benchmark's range; counts switch above 8192 bytes."""
     benchmark = find(name)

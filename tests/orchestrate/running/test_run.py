@@ -16,6 +16,7 @@ from omb_py.orchestrate.running.run import execute_run
 from omb_py.results import load, recover
 from omb_py.results.store.keys import environment_facts
 from omb_py.suites import BENCHMARKS
+from tests.support.kinds import one_of_each
 from tests.support.machines.nvml import StandInGpu, StandInNvml, joined_by_switches
 
 
@@ -96,7 +97,7 @@ _RECEIVING = [n for n, b in BENCHMARKS.items() if "validation" in b.options and 
 """Benchmarks to whose ranks bytes arrive, so that one can be spoiled on its way."""
 
 
-@pytest.mark.parametrize("benchmark_name", _RECEIVING)
+@pytest.mark.parametrize("benchmark_name", one_of_each(_RECEIVING))
 def test_a_wrong_byte_fails_the_row_and_ends_the_sweep(
     benchmark_name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -18,7 +18,7 @@ from omb_py.testing.faults import Fault, slowed
 from tests.support.machines.simulated import cell, checked, measured
 
 IN_PARTS = [name for name in GUIDELINES if name.startswith("gl24")]
-CASES = [(name, ranks) for name in GUIDELINES for ranks in ((4, 6, 10) if name in IN_PARTS else (2, 3, 5))]
+CASES = [(name, ranks) for name in GUIDELINES for ranks in ((6,) if name in IN_PARTS else (3,))]
 
 
 @pytest.mark.parametrize(("name", "ranks"), CASES)

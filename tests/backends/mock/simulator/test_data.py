@@ -46,9 +46,11 @@ def got(runner: MockRunner, buffer: str, dtype: str) -> Any:
 
 DEFINED = [(op, d) for op in REDUCTIONS for d in DTYPES if op in OPS_OF[DTYPES[d].kind]]
 """Bitwise and logical reductions are defined for integers only, order for real numbers only."""
+KINDS = ("int8", "uint32", "bfloat16", "float64", "complex64")
+"""A type of each kind, and the one that NumPy lacks."""
 
 
-@pytest.mark.parametrize(("op", "dtype"), DEFINED)
+@pytest.mark.parametrize(("op", "dtype"), [each for each in DEFINED if each[0] == "sum" or each[1] in KINDS])
 def test_allreduce(op: str, dtype: str) -> None:
     kind = np.dtype(DTYPES[dtype].numpy)
     n = COUNT * kind.itemsize
@@ -94,7 +96,7 @@ def test_allreduce_in_place_and_with_a_rest() -> None:
         assert runner.memory(rank, "send")[8:].tolist() == [rank, rank]
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", KINDS)
 @pytest.mark.parametrize("root", range(RANKS))
 def test_bcast(root: int, dtype: str) -> None:
     n = COUNT * DTYPES[dtype].itemsize
@@ -105,7 +107,7 @@ def test_bcast(root: int, dtype: str) -> None:
     assert got(runner, "send", dtype).tolist() == [sent[root].tolist()] * RANKS
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", KINDS)
 def test_allgather(dtype: str) -> None:
     n = COUNT * DTYPES[dtype].itemsize
     step = steps.allgather(Region("send", 0, n), Region("recv", 0, n * RANKS), dtype)
@@ -116,7 +118,7 @@ def test_allgather(dtype: str) -> None:
     assert got(runner, "recv", dtype).tolist() == [sent.ravel().tolist()] * RANKS
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", KINDS)
 def test_alltoall(dtype: str) -> None:
     n = COUNT * DTYPES[dtype].itemsize * RANKS
     runner = collective(steps.alltoall(Region("send", 0, n), Region("recv", 0, n), dtype), n, n)
