@@ -4,7 +4,6 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-LINT := $(CURDIR)/$(VENV)/bin
 CONSTRAINTS ?=
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --progress-bar off $(CONSTRAINTS)
 # which packages are fetched, without the rest of what pip prints
@@ -90,9 +89,8 @@ docs: $(VENV)/.docs
 lint: $(VENV)/.test
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .
 	$(BIN)/codespell
-	rm -rf build/lint build/lib && $(BIN)/python -m pip --disable-pip-version-check -q install --no-deps --target build/lint .
-	cd build/lint && PYTHONPATH=. $(LINT)/mypy --config-file ../../pyproject.toml -p omb_py
-	cd build/lint && PYTHONPATH=. $(LINT)/lint-imports --config ../../pyproject.toml --no-cache
+	$(BIN)/mypy -p omb_py
+	$(BIN)/lint-imports --no-cache
 
 # kills, stops and starves processes of real runs of both libraries, and counts rows, files and processes; Linux, as root
 MOMENTS ?= 200

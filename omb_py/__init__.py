@@ -7,7 +7,6 @@ everything else is private.
 from __future__ import annotations
 
 from importlib import import_module as _import_module
-from pathlib import Path as _Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -58,11 +57,6 @@ __all__ = [
 ]
 
 __version__ = "0.1.0"
-
-# In a checkout the folders stand side by side; an installed omb-py has them inside (docs/architecture.md).
-_ROOT = _Path(__file__).resolve().parent.parent
-if (_ROOT / "pyproject.toml").is_file() and not (_ROOT / "omb_py" / "backends").exists():
-    __path__.append(str(_ROOT))
 
 # Modules of the names that are not in api: importing omb_py loads none of them.
 _HOME = {

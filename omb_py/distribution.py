@@ -12,9 +12,14 @@ DISTRIBUTION: Final = "omb-bench"
 _ROOT: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
+def checkout() -> str | None:
+    """The folder of the checkout that omb-py runs from; None where it is installed."""
+    return _ROOT if os.path.isfile(os.path.join(_ROOT, "pyproject.toml")) else None
+
+
 def pip_install(extra: str) -> str:
     """The command that adds an extra: to the checkout where omb-py runs from one, else from PyPI."""
-    if not os.path.isfile(os.path.join(_ROOT, "pyproject.toml")):
+    if checkout() is None:
         return f"pip install '{DISTRIBUTION}[{extra}]'"
     try:
         here = os.path.samefile(os.curdir, _ROOT)

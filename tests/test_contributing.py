@@ -74,7 +74,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the source with all examples applied, in the order of the page."""
     root = tmp_path_factory.mktemp("checkout")
     for folder in FOLDERS:
-        shutil.copytree(ROOT / folder, root / folder)
+        shutil.copytree(ROOT / folder, root / folder, symlinks=True)
     shutil.copy2(ROOT / "pyproject.toml", root)
     for example in EXAMPLES:
         for language, content in example.blocks:

@@ -31,6 +31,13 @@ def folders() -> set[str]:
     return found
 
 
+def test_an_editor_finds_the_folders_inside_the_package() -> None:
+    """Static tools import nothing, so in a checkout links stand where an installation has the folders."""
+    for top in SIDE_BY_SIDE:
+        link = ROOT / "omb_py" / top
+        assert not link.exists() or link.resolve() == (ROOT / top).resolve()
+
+
 def test_what_is_installed_is_what_is_in_the_folders() -> None:
     assert set(PROJECT["tool"]["setuptools"]["packages"]) == folders()
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import omb_py
-from omb_py.distribution import DISTRIBUTION
+from omb_py.distribution import DISTRIBUTION, checkout
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.orchestrate.compare.pip_environments import Note, check_requirement, environment_for
 from omb_py.orchestrate.launching.rank_environment import HERE, Where
@@ -162,10 +162,9 @@ def _of_venv(side: Side, text: str, ours: Mapping[str, str]) -> tuple[str, dict[
         "VIRTUAL_ENV": str(python.parent.parent),
         "PATH": os.pathsep.join([str(python.parent), ours.get("PATH", os.defpath)]),
     }
-    if len(omb_py.__path__) > 1:
-        # a checkout: both sides measure with its code, whatever they have installed
-        checkout = str(Path(omb_py.__file__).resolve().parent.parent)
-        variables["PYTHONPATH"] = os.pathsep.join(filter(None, [checkout, ours.get("PYTHONPATH", "")]))
+    if source := checkout():
+        # both sides measure with its code, whatever they have installed
+        variables["PYTHONPATH"] = os.pathsep.join(filter(None, [source, ours.get("PYTHONPATH", "")]))
     return str(python), variables
 
 

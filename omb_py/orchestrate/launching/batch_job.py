@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import omb_py
+from omb_py.distribution import checkout
 from omb_py.errors import ENVIRONMENT, INCONCLUSIVE, INTERRUPTED, NEGATIVE, OK, USAGE, EnvironmentProblem, Interrupted
 from omb_py.launchers.launcher import BatchRequest, BatchSystem
 from omb_py.launchers.registry import BATCH_SYSTEMS
@@ -49,10 +49,8 @@ def script_of(request: BatchRequest, environ: Mapping[str, str] = os.environ) ->
     lines += ["", "set -u", f"cd {shlex.quote(str(Path.cwd()))} || exit 3"]
     if request.several:
         lines.append(f'part="{system.job_shell}"')
-    if len(omb_py.__path__) > 1:  # a checkout, which need not be installed
-        path = os.pathsep.join(
-            filter(None, [str(Path(omb_py.__file__).resolve().parent.parent), environ.get("PYTHONPATH")])
-        )
+    if source := checkout():  # it need not be installed
+        path = os.pathsep.join(filter(None, [source, environ.get("PYTHONPATH")]))
         lines.append(f"export PYTHONPATH={shlex.quote(path)}")
     code = f"{shlex.quote(str(request.folder))}/{system.task_shell}.code"
     # no shell stands between the scheduler's signals and omb-py

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import omb_py
+from omb_py.distribution import checkout
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.orchestrate.compare.side_environments import SideSpec, parse_sides, where_of
 from omb_py.orchestrate.launching.launch_command import machine_of
@@ -67,8 +68,7 @@ def test_an_environment_has_its_python_its_path_and_this_code(tmp_path: Path) ->
         assert where.python == str(v1 / "bin" / "python")
         assert told["PATH"] == f"{v1 / 'bin'}:/bin" and told["VIRTUAL_ENV"] == str(v1)
         assert "PYTHONHOME" not in told
-        checkout = Path(omb_py.__file__).resolve().parent.parent
-        assert told.get("PYTHONPATH") == (str(checkout) if len(omb_py.__path__) > 1 else None)
+        assert told.get("PYTHONPATH") == checkout()
 
 
 def test_an_environment_that_is_none(tmp_path: Path) -> None:
