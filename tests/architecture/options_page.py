@@ -55,8 +55,7 @@ def measuring_tables() -> str:
             row = [spelled, escaped(help_of(option)), escaped(default_of(option))]
             headings.setdefault(option.heading, []).append(row)
     return "\n\n".join(
-        f"### {heading}\n{table(('option', 'meaning', 'default'), rows)}"
-        for heading, rows in headings.items()
+        f"### {heading}\n{table(('option', 'meaning', 'default'), rows)}" for heading, rows in headings.items()
     )
 
 
