@@ -144,9 +144,7 @@ AVOIDED = {
 }
 """Word of the column "not" that has no other meaning in the documents -> what it looks like there."""
 EXCEPTIONS = {
-    ("docs/accept.md", "`beside`"): "the old key, which stays valid, and the value of a stored tag",
     ("docs/one-sided.md", "transport"): "a word of UCX",
-    ("docs/security.md", "database"): "of known weaknesses",
 }
 """(file, text) that may stay -> why."""
 

@@ -38,7 +38,7 @@ PATTERN = re.compile("|".join(f"(?P<w{n}>{words})" for n, words in enumerate(PRI
 
 
 def documents() -> Iterator[Path]:
-    """What users read. Decisions, transcripts and the changelog keep the words of their day."""
+    """What users read. Decisions and the changelog keep the words of their day."""
     yield ROOT / "README.md"
     yield from (ROOT / "docs").glob("*.md")
     yield from (ROOT / "docs" / "workloads").glob("*.md")

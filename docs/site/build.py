@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
 OF_ROOT = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
-OF_ROOT |= {"SECURITY.md": "report-a-weakness.md"}
+OF_ROOT |= {"SECURITY.md": "report-a-weakness.md", "changes/README.md": "news-fragments.md"}
 """Page in the root -> its name in the site."""
 MADE = {"api.md": "reference/api.md", "plugin.md": "reference/plugin.md"}
 """Page of this folder -> its name in the site."""
