@@ -4,15 +4,9 @@ from __future__ import annotations
 
 import re
 
-<<<<<<< HEAD
-import pytest
-
 from omb_py.results.dialects.omb.titles import TITLES
-=======
-from omb_py.results.formats.osu_titles import TITLES
 from omb_py.suites.registry import BENCHMARKS
 from tests.architecture.graph import ROOT
->>>>>>> 8f32e025 (Write the changelog of 0.1.0, and take news fragments)
 from tests.backends.mpi import test_calls
 from tests.support import conformance
 
