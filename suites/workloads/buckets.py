@@ -41,7 +41,7 @@ def ddp(sizes: Sequence[int], layout: str, first: int = DDP_FIRST_BYTES, cap: in
         layout: ``first``: one bucket for all, as in the first iteration; ``rebuilt``: as in all others, filled in the
             order in which gradients become ready, assumed to be the reverse order of definition; ``unused``: as in all
             iterations with find_unused_parameters, filled in the order of definition and reduced from the last
-            (decision 0024).
+            (docs/workloads/data-parallel.md).
         first: limit of the first bucket that is filled, in bytes.
         cap: limit of the others.
 
