@@ -62,8 +62,8 @@ class OwnOption:
     """Text -> the number of calls that a sample makes at once."""
     marks: tuple[str, ...] = ()
     """Marks that a runner sets for these settings; rows that differ in one are not comparable."""
-    like_nccl_tests: Callable[[str], str] = lambda text: text
-    """Text -> the text with which a row is measured as nccl-tests measure it."""
+    measured_as: Callable[[str, str], str] = lambda form, text: text
+    """(value of ``--format``, text) -> the text with which rows are measured as that tool measures them."""
     on_nodes: Callable[[str, int], str] = lambda text, nodes: text
     """(text, number of nodes of the ranks) -> the text with that number."""
 

@@ -3,7 +3,8 @@
 A benchmark is a :class:`Benchmark` whose ``program`` makes a :class:`Program` of `steps` (:mod:`steps
 <omb_py.engine.program.steps>`, one-sided ones in `rma`); its entry-point group is ``omb_py.benchmarks``. A backend is a
 :class:`Backend`; its group is ``omb_py.backends``. A :class:`Launcher` starts ranks; its group is
-``omb_py.launchers``. A :class:`TextReader` or :class:`WholeReader` reads another tool's files into rows, a
+``omb_py.launchers``. A :class:`TextReader` or :class:`WholeReader` reads another tool's files into rows; its
+group is ``omb_py.readers``. A :class:`Dialect` is a tool with all that omb-py knows of it. A
 :class:`View` is one figure of the report.
 
 Importing this module loads nothing heavy, since every command reads the names of benchmarks.
@@ -83,6 +84,7 @@ __all__ = [
     "Check",
     "Context",
     "Counts",
+    "Dialect",
     "EnvironmentProblem",
     "Lap",
     "LaunchCommand",

@@ -9,7 +9,7 @@ from typing import Final
 from omb_py.backends.capabilities import FROM_ANYONE, SCAN, Capabilities, Check, OwnOption, usable
 from omb_py.backends.gloo.capabilities import fitted as in_place_alone
 from omb_py.backends.nccl.knobs import library_knobs
-from omb_py.backends.nccl.options import KEYS, canonical_text, changed, like_nccl_tests, settings_of
+from omb_py.backends.nccl.options import KEYS, canonical_text, changed, measured_as, settings_of
 from omb_py.engine.devices import GPU_KINDS, SIMULATED
 from omb_py.engine.measuring.async_timing import Multiplicity
 from omb_py.engine.measuring.process_sync import ADDED
@@ -166,7 +166,7 @@ CAPABILITIES: Final = Capabilities(
         lacks=lacks_settings,
         multiplicity=multiplicity,
         marks=tuple(f"nccl_{key}" for key in KEYS),
-        like_nccl_tests=like_nccl_tests,
+        measured_as=measured_as,
     ),
     inspect=inspect,
     checks=checks,

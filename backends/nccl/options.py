@@ -114,13 +114,13 @@ def changed(settings: Settings) -> dict[str, str]:
     return {f.name: str(v) for f in fields(settings) if (v := getattr(settings, f.name)) != f.default}
 
 
-def like_nccl_tests(text: str) -> str:
-    """The same settings with the method of nccl-tests, as a canonical text.
+def measured_as(tool: str, text: str) -> str:
+    """The same settings with the method of a tool that has one of its own, as a canonical text.
 
-    >>> like_nccl_tests("max_ctas=4")
+    >>> measured_as("nccl-tests", "max_ctas=4")
     'max_ctas=4,method=nccl-tests'
     """
-    return _text_of(replace(settings_of(text), method="nccl-tests"))
+    return _text_of(replace(settings_of(text), method=tool)) if tool in METHODS else text
 
 
 def canonical_text(text: str) -> str:

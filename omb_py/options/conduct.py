@@ -17,7 +17,8 @@ from omb_py.grammar.values import (
 from omb_py.options.backend_options import backend_options
 from omb_py.options.option import Defaults, Option, under
 from omb_py.options.readers import VALIDATION_LOG, Reader, human, parse_folder, parse_validation, whole, word
-from omb_py.options.request import DEFAULT_STORE, FORMATS, GRAPHS, HOROVOD, SILENT
+from omb_py.options.request import DEFAULT_STORE, FORMATS, GRAPHS, SILENT
+from omb_py.results.dialects.registry import OF_TRAININGS
 
 BARE_PERCENTILES = ",".join(map(str, DEFAULT_PERCENTILES))
 
@@ -203,7 +204,7 @@ OUTPUT = under(
         word("format", FORMATS),
         default=lambda d: f"{d.request.format}; table with several backends or bindings",
         scope="line",
-        also=(SILENT, HOROVOD),
+        also=(SILENT, OF_TRAININGS.name),
     ),
     Option(
         "graph",

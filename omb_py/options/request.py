@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from omb_py.backends.registry import default
+from omb_py.results.dialects.registry import USUAL, printed_names
 
 DEFAULT_RANKS = 2
 """Ranks that omb-py starts when ``-n`` is not given and no launcher started it."""
@@ -14,16 +15,8 @@ DEFAULT_STORE = Path("omb-results")
 """Folder of the Parquet files, relative to the current folder."""
 DEFAULT_TIMEOUT_S = 60.0
 """Seconds without any progress of a rank after which a run is ended."""
-FORMATS = ("osu", "nccl-tests", "imb", "imb-multi", "table", "csv", "json")
+FORMATS = (*printed_names(), "table", "csv", "json")
 """Values of ``--format``."""
-NCCL_TESTS = "nccl-tests"
-"""The text of nccl-tests, which implies their method."""
-IMB = "imb"
-"""The text of the Intel MPI Benchmarks."""
-IMB_MULTI = "imb-multi"
-"""The same with a line for each group of ``--groups``."""
-HOROVOD = "horovod"
-"""The text of Horovod's synthetic benchmark; only trainings have it."""
 GRAPHS = ("tty", "png", "pdf")
 """Values of ``--graph``."""
 SILENT = "none"
@@ -168,7 +161,7 @@ class Request:
     """Begin with an MPI session instead of MPI_Init."""
     thread_level: str | None = None
     """MPI thread level to ask for; None: what benchmark and binding need."""
-    format: str = "osu"
+    format: str = USUAL.name
     """Form of the results on stdout, one of :data:`FORMATS` or :data:`SILENT`."""
     graph: str | None = None
     """Draw the results too, one of :data:`GRAPHS`."""

@@ -12,18 +12,12 @@ from omb_py.errors import UsageError
 from omb_py.printing.openmetrics import to_openmetrics
 from omb_py.printing.pytest_benchmark import to_benchmark_json
 from omb_py.results.caveats import caveat_text
-from omb_py.results.dialects.imb.groups import to_imb_multi
-from omb_py.results.dialects.imb.text import to_imb
-from omb_py.results.dialects.nccl.text import to_nccl
-from omb_py.results.dialects.omb.text import closing, text_of
-from omb_py.results.dialects.omb.windows import Windows, is_varied
+from omb_py.results.dialects.dialect import Provenance, Row
+from omb_py.results.dialects.registry import DIALECTS
 from omb_py.results.json_values import plain
 from omb_py.results.store import schema
 from omb_py.results.throttling import throttled_text
 
-Row = Mapping[str, Any]
-Provenance = Callable[[str], Mapping[str, Any]]
-"""Launch -> its facts."""
 Writer = Callable[[Sequence[Row], Provenance], str]
 
 CAVEATS = "caveats"
@@ -54,44 +48,6 @@ def to_json(rows: Iterable[Row]) -> str:
     return "[" + ",\n".join(objects) + "]\n"
 
 
-def to_osu(rows: Sequence[Row], percentiles: Sequence[float] = (), full: bool = False) -> str:
-    """The rows as OMB would have printed them, with a table for each launch, library, binding and benchmark.
-
-    Args:
-        rows: rows of the store.
-        percentiles: percentiles to print, 0 to 100.
-        full: whether to print Min, Max and Iterations too.
-
-    A table has a Validation column when any of its rows was validated. A benchmark that OMB does not have gets a table
-    in the same style.
-    """
-    out: list[str] = []
-    for table in _tables(rows):
-        checked = any(row.get("validated") is not None for row in table)
-        if is_varied(table[0]):
-            windows = Windows(checked)
-            out += [*map(windows.row, table), windows.end()]
-            continue
-        text = text_of(table[0], full, checked, percentiles)
-        dtype: str | None = None
-        for index, row in enumerate(table):
-            if index == 0 or row.get("dtype") != dtype:
-                dtype = row.get("dtype")
-                out.append(text.header(dtype, first=index == 0))
-            out.append(text.row(row))
-            if row.get("validated") is False:
-                out.append(text.failure(row, (row.get("parameters") or {}).get("program", "omb-py")))
-        out.append(closing(text, table))
-    return "".join(out)
-
-
-def _to_nccl(rows: Sequence[Row], provenance: Provenance) -> str:
-    text = to_nccl(rows, provenance)
-    if rows and not text:
-        raise UsageError("none of these rows is of a collective that nccl-tests has")
-    return text
-
-
 def _of_rows(write: Callable[[Sequence[Row]], str]) -> Writer:
     """A writer that needs no facts of the launches."""
     return lambda rows, provenance: write(rows)
@@ -100,10 +56,7 @@ def _of_rows(write: Callable[[Sequence[Row]], str]) -> Writer:
 FORMATS: Mapping[str, Writer] = {
     "csv": _of_rows(to_csv),
     "json": _of_rows(to_json),
-    "osu": _of_rows(to_osu),
-    "nccl-tests": _to_nccl,
-    "imb": _of_rows(to_imb),
-    "imb-multi": _of_rows(to_imb_multi),
+    **{dialect.name: dialect.export for dialect in DIALECTS if dialect.name and dialect.exports},
     "pytest-benchmark": _of_rows(to_benchmark_json),
     "openmetrics": _of_rows(to_openmetrics),
 }
@@ -130,23 +83,3 @@ def _csv_cell(value: Any) -> Any:
     if isinstance(value, (list, dict)):
         return json.dumps(value, sort_keys=True)
     return value
-
-
-_ONE_TABLE = tuple(
-    (
-        "launch_id benchmark backend library_version binding device buffer op window root process_sync cache "
-        "threads datatype_layout in_place"
-    ).split()
-)
-"""Rows that are equal in these columns share a table."""
-
-
-def _tables(rows: Sequence[Row]) -> list[list[Row]]:
-    """The rows of each table, in order of first appearance."""
-    grouped: dict[tuple[Any, ...], list[Row]] = {}
-    for row in rows:
-        options = tuple(sorted((row.get("parameters") or {}).items()))
-        alike = (name for name in _ONE_TABLE if name != "window" or not is_varied(row))
-        key = (*(row.get(name) for name in alike), options)
-        grouped.setdefault(key, []).append(row)
-    return list(grouped.values())

@@ -1,22 +1,20 @@
-"""Results on stdout: OMB's text row by row, or a table, CSV or JSON at the end."""
+"""Results on stdout: a tool's text row by row, or a table, CSV or JSON at the end."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from omb_py.backends.registry import capabilities
-from omb_py.options.request import HOROVOD, IMB, IMB_MULTI, NCCL_TESTS, Request
+from omb_py.options.request import SILENT, Request
+from omb_py.results.dialects.dialect import Dialect, Row, TextOptions
+from omb_py.results.dialects.registry import PLAIN, dialect_of
 
-if TYPE_CHECKING:
-    from omb_py.results.dialects.omb.windows import Windows
-
-Row = Mapping[str, Any]
+SizesOf = Callable[[Request], Sequence[int]]
 
 
 class Printer(Protocol):
@@ -47,175 +45,43 @@ class Kept(Printer):
         """Do nothing: no output is pending."""
 
 
-class Osu(Printer):
-    """OMB's text. Each row is printed at once; each type, request and launch gets a header of its own."""
+class RowByRow(Printer):
+    """The text of a tool, printed as cells are finished."""
 
-    def __init__(self, request: Request) -> None:
-        self.request = request
-        self._last: tuple[Any, ...] | None = None
-        self._windows: Windows | None = None
-        self._rows: list[Row] = []
-        """The rows of the table that is being printed."""
-
-    def row(self, row: Row, request: Request | None = None) -> None:
-        """Print the row, after its header if it is the first of a table."""
-        from omb_py.results.dialects.omb.text import text_of
-        from omb_py.results.dialects.omb.windows import Windows, is_varied
-
-        request = request or self.request
-        varies = request.part.varies if request.part else {}
-        options = tuple(sorted((row.get("parameters") or {}).items()))
-        table = (row["launch_id"], row["backend"], row["binding"], row["benchmark"], id(request), options)
-        if is_varied(row):
-            if self._last is None or self._last[:-1] != table:
-                self.close()
-            self._windows = self._windows or Windows(row["validated"] is not None)
-            self._last = (*table, None)
-            self._print(self._windows.row(row))
-            return
-        text = text_of(row, request.full, row["validated"] is not None, request.percentiles)
-        if not capabilities(row["backend"]).omb_text:
-            varies = {"backend": row["backend"], "library": f"{row['library']} {row['library_version']}", **varies}
-        if varies:
-            line = f"# {' '.join(f'[ {key}: {value} ]' for key, value in varies.items())}"
-            text = replace(text, details=(*text.details, line))
-        if self._last is None or self._last[:-1] != table:
-            self.close()
-            self._print(text.header(row["dtype"], first=True))
-        elif self._last[-1] != row["dtype"]:
-            self._print(text.header(row["dtype"], first=False))
-        self._last = (*table, row["dtype"])
-        self._rows.append(row)
-        self._print(text.row(row))
-        if row["validated"] is False:
-            self._print(text.failure(row, f"omb-py {row['benchmark']}"))
-
-    def close(self) -> None:
-        """Print what OMB prints after the last row of a benchmark, or the second table of a sweep over windows."""
-        from omb_py.results.dialects.omb.text import closing, text_of
-
-        if self._windows is not None:
-            self._print(self._windows.end())
-            self._windows = None
-        if self._rows:
-            checked = self._rows[-1]["validated"] is not None
-            end = closing(text_of(self._rows[-1], False, checked, ()), self._rows)
-            if end:
-                self._print(end)
-        self._rows.clear()
-
-    @staticmethod
-    def _print(text: str) -> None:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-
-
-class NcclTests(Printer):
-    """The text of nccl-tests: a line when both its halves are there. Raises on rows that were measured otherwise."""
-
-    def __init__(self) -> None:
-        self._rows: list[Row] = []
-        self._waiting: Row | None = None
-        self._begun = False
-        self._remarks = ""
-        """The comment above the rows that are being printed."""
-        self._facts: Mapping[str, Any] = {}
+    def __init__(self, dialect: Dialect, request: Request, sizes_of: SizesOf) -> None:
+        self._text = dialect.transcript()
+        self._request, self._sizes_of = request, sizes_of
+        self._options: dict[tuple[int, str], TextOptions] = {}
+        """(id of a request, backend) -> what the text depends on."""
 
     def launch(self, facts: Mapping[str, Any]) -> None:
-        """Keep what the head of the table says of the devices."""
-        self._facts = facts
+        """Hand the facts on."""
+        self._text.launch(facts)
 
     def row(self, row: Row, request: Request | None = None) -> None:
-        """Keep the out-of-place row, and print it together with the in-place row."""
-        from omb_py.results.dialects.nccl.text import check, devices, header, line, remarks, starting
+        """Print what can be printed now. Raises UsageError where the tool has no such row."""
+        _write(self._text.row(row, self._options_of(row, request)))
 
-        check(row)
-        if (above := remarks(row)) != self._remarks:
-            self._flush()
-            sys.stdout.write(above)
-            self._remarks = above
-        if not self._begun:
-            sys.stdout.write(starting(row["benchmark"]) + devices(self._facts, row) + header())
-            self._begun = True
-        self._rows.append(row)
-        if self._waiting is not None and row["in_place"] and _same(row, self._waiting):
-            sys.stdout.write(line(self._waiting, row))
-            self._waiting = None
-        else:
-            self._flush()
-            self._waiting = row
-        sys.stdout.flush()
-
-    def _flush(self) -> None:
-        from omb_py.results.dialects.nccl.text import line
-
-        if self._waiting is not None:
-            alone = (None, self._waiting) if self._waiting["in_place"] else (self._waiting, None)
-            sys.stdout.write(line(*alone))
-            self._waiting = None
+    def _options_of(self, row: Row, request: Request | None) -> TextOptions:
+        asked = request or self._request
+        key = id(asked), row["backend"]
+        if key not in self._options:
+            facts = dict(asked.part.varies) if asked.part else {}
+            if not capabilities(row["backend"]).omb_text:
+                facts = {"backend": row["backend"], "library": f"{row['library']} {row['library_version']}", **facts}
+            sizes = self._sizes_of(request) if request else ()
+            self._options[key] = TextOptions(asked.full, asked.percentiles, sizes, facts, id(asked))
+        return self._options[key]
 
     def close(self) -> None:
-        """Print the last line and the sums."""
-        from omb_py.results.dialects.nccl.text import concluded, footer
-
-        self._flush()
-        if self._rows:
-            sys.stdout.write(footer(self._rows) + concluded(self._rows[-1]["benchmark"]))
-            sys.stdout.flush()
-        self._rows.clear()
+        """Print the end of the text."""
+        _write(self._text.end())
 
 
-class Imb(Printer):
-    """The text of IMB: a header for each launch, a table for each benchmark; with a line for each group if asked."""
-
-    def __init__(self, each_group: bool = False) -> None:
-        self._each_group = each_group
-        self._launch: tuple[Any, ...] | None = None
-        self._table: tuple[Any, ...] | None = None
-        self._closing = ""
-        """The text after the launch's last table."""
-
-    def row(self, row: Row, request: Request | None = None) -> None:
-        """Print the row, after header and title where it is the first. Raises UsageError where IMB has no such one."""
-        from omb_py.results.dialects.imb import groups, text
-        from omb_py.results.dialects.imb.text import Header, bytes_of, closing, form_of, table_of
-
-        table = groups if self._each_group else text
-        form = form_of(row)
-        launch = (row["launch_id"], form.part)
-        if launch != self._launch:
-            self.close()
-            low, high = (bytes_of(row, size) for size in _sizes(row, request))
-            command = " ".join(["omb-py", *sys.argv[1:]])
-            header = Header(form, (form.name,), (low, high), row, command, datetime.now())
-            sys.stdout.write(header.text())
-            self._launch, self._closing = launch, closing(form)
-        if table_of(row) != self._table:
-            sys.stdout.write(table.title(row))
-            self._table = table_of(row)
-        sys.stdout.write(table.line(row))
+def _write(text: str) -> None:
+    if text:
+        sys.stdout.write(text)
         sys.stdout.flush()
-
-    def close(self) -> None:
-        """Print the last line of a launch."""
-        if self._launch is not None:
-            sys.stdout.write(self._closing)
-            sys.stdout.flush()
-        self._launch = self._table = None
-
-
-def _sizes(row: Row, request: Request | None) -> tuple[int, int]:
-    """Smallest and largest message of a request; of the row alone where nothing is known of it."""
-    from omb_py.orchestrate.planning.plan import sizes_of
-    from omb_py.suites import find
-
-    sizes = sizes_of(find(row["benchmark"]), request.sizes) if request else ()
-    sizes = sizes or (row["size_bytes"] or 0,)
-    return min(sizes), max(sizes)
-
-
-def _same(row: Row, other: Row) -> bool:
-    return all(row[name] == other[name] for name in ("launch_id", "benchmark", "binding", "dtype", "size_bytes"))
 
 
 class AtEnd(Printer):
@@ -254,20 +120,6 @@ class AtEnd(Printer):
             return
         sys.stdout.write(to_csv(self.rows) if self.form == "csv" else to_json(self.rows))
         sys.stdout.flush()
-
-
-class Horovod(Printer):
-    """The text of Horovod's synthetic benchmark for trainings."""
-
-    def row(self, row: Row, request: Request | None = None) -> None:
-        """Print the whole text of a training."""
-        from omb_py.results.dialects.horovod import horovod_text
-
-        sys.stdout.write(horovod_text(row))
-        sys.stdout.flush()
-
-    def close(self) -> None:
-        """Do nothing: no output is pending."""
 
 
 class Drawn(Printer):
@@ -359,29 +211,28 @@ class Silent(Printer):
         """Do nothing."""
 
 
-def printer_of(request: Request, tables: int) -> Printer:
-    """The printer of a request. A table replaces OMB's text when backends, bindings or devices stand side by side."""
-    if request.format == "none":
+def printer_of(request: Request, tables: int, sizes_of: SizesOf) -> Printer:
+    """The printer of a request.
+
+    Args:
+        request: the request.
+        tables: backends, bindings and devices that stand side by side; a table replaces the usual text of several.
+        sizes_of: request -> its message sizes in bytes.
+    """
+    if request.format == SILENT:
         return Silent()
-    printer = _printer(request, tables)
-    if request.launches > 1 and request.format in ("osu", "table"):
-        printer = OverLaunches(printer)
-    if request.predict:
-        from omb_py.orchestrate.workloads.prediction import Foretold
+    dialect = dialect_of(request.format)
+    beside = dialect.usual and tables > 1
+    printer: Printer
+    if dialect is PLAIN or beside:
+        printer = AtEnd("table" if beside else request.format)
+    else:
+        printer = RowByRow(dialect, request, sizes_of)
+    return OverLaunches(printer) if request.launches > 1 and (dialect.usual or request.format == "table") else printer
 
-        printer = Foretold(printer, request)
-    if not request.graph:
+
+def drawn(printer: Printer, graph: str | None) -> Printer:
+    """The printer, which draws too where a request asks for it (``--graph``)."""
+    if not graph or isinstance(printer, Silent):
         return printer
-    return Drawn(printer) if request.graph == "tty" else Pictured(printer, request.graph)
-
-
-def _printer(request: Request, tables: int) -> Printer:
-    if request.format == NCCL_TESTS:
-        return NcclTests()
-    if request.format in (IMB, IMB_MULTI):
-        return Imb(each_group=request.format == IMB_MULTI)
-    if request.format == HOROVOD:
-        return Horovod()
-    if request.format == "osu" and tables == 1:
-        return Osu(request)
-    return AtEnd("table" if request.format == "osu" else request.format)
+    return Drawn(printer) if graph == "tty" else Pictured(printer, graph)

@@ -1,11 +1,39 @@
-"""The text of Horovod's pytorch_synthetic_benchmark for a training, and the share of communication in its steps."""
+"""Horovod's pytorch_synthetic_benchmark: the text of a training, and the share of communication in its steps."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
+from omb_py.results.dialects.dialect import Dialect, Row, TextOptions, Transcript
+
+
+class Horovod(Dialect):
+    """The text of Horovod's synthetic benchmark; only trainings have it."""
+
+    name = "horovod"
+    title = "Horovod"
+    for_all = exports = False
+
+    def transcript(self) -> Transcript:
+        """The whole text of a training at once."""
+        return HorovodTranscript()
+
+
+class HorovodTranscript:
+    """The texts of trainings."""
+
+    def launch(self, facts: Mapping[str, Any]) -> None:
+        """Nothing is printed of a launch."""
+
+    def row(self, row: Row, options: TextOptions) -> str:
+        """The text of a training."""
+        return horovod_text(row)
+
+    def end(self) -> str:
+        """Nothing: no output is pending."""
+        return ""
+
 
 SPREAD = 1.96
 """Horovod prints this many standard deviations of the iterations' rates."""
@@ -19,21 +47,25 @@ def rates(samples_us: Sequence[float], steps: int, batch: int) -> list[float]:
     >>> rates([1e6, 3e6, 5e5, 5e5], 2, 4)
     [2.0, 8.0]
     """
+    import numpy as np
+
     times = np.asarray(samples_us, np.float64).reshape(-1, steps).sum(axis=1)
     return [float(rate) for rate in batch * steps / times * 1e6]
 
 
-def settings_of(row: Mapping[str, Any]) -> dict[str, str]:
+def settings_of(row: Row) -> dict[str, str]:
     """The trained ``model`` and its settings, by name."""
     model, _, rest = dict(row["parameters"])["workload"].partition(":")
     return {"model": model, **dict(pair.split("=", 1) for pair in rest.split(",") if pair)}
 
 
-def horovod_text(row: Mapping[str, Any]) -> str:
+def horovod_text(row: Row) -> str:
     """The lines of a row of benchmark ``train``, each with a line end.
 
     The time of a step is that of the slowest rank. The lines about communication and validation are omb-py's own.
     """
+    import numpy as np
+
     settings, metrics, ranks = settings_of(row), dict(row["metrics"]), int(row["ranks"])
     device = "CPU" if row["device"] == "cpu" else "GPU"
     sample, batch = SAMPLES.get(settings["model"], "img"), int(settings["batch"])
@@ -55,7 +87,7 @@ def horovod_text(row: Mapping[str, Any]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def communication(row: Mapping[str, Any]) -> str:
+def communication(row: Row) -> str:
     """The line about communication: the share of a step beyond the same step on one rank alone, in per cent."""
     metrics = dict(row["metrics"])
     step, exposed, half = float(row["mean_us"]), metrics["exposed_us"], metrics["exposed_half_us"]

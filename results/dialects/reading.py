@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from omb_py.results.store.redact import redact_text
 
@@ -98,6 +98,7 @@ class Context:
     """Lines before this part of the file; they may hold the command."""
 
 
+@runtime_checkable
 class TextReader(Protocol):
     """Reader of a text format whose tables may stand anywhere in a log."""
 
@@ -130,6 +131,7 @@ def feed(reading: Reading, lines: Sequence[Line]) -> Parsed:
     return reading.parsed
 
 
+@runtime_checkable
 class WholeReader(Protocol):
     """Reader of a format that takes up a whole file."""
 

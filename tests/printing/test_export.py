@@ -8,7 +8,8 @@ import math
 import pytest
 
 from omb_py.errors import UsageError
-from omb_py.printing.export import CSV_COLUMNS, export, to_csv, to_json, to_osu
+from omb_py.printing.export import CSV_COLUMNS, export, to_csv, to_json
+from omb_py.results.dialects.omb.transcript import to_osu
 from omb_py.results.store import schema
 from omb_py.results.store.read import load
 from omb_py.results.store.write import write_launch

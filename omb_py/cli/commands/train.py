@@ -14,14 +14,14 @@ from omb_py.cli.help import EXIT_CODES, Page, tool_option
 from omb_py.cli.option_params import measuring_options
 from omb_py.cli.param_types import ParsedType, whole, word
 from omb_py.errors import UsageError, nearest
-from omb_py.options.request import HOROVOD
+from omb_py.results.dialects.registry import OF_TRAININGS
 from omb_py.suites import find
 from omb_py.suites.training.benchmark import ITERATIONS, TRAIN, WARMUP
 from omb_py.suites.training.settings import BACKENDS, MODELS, PARALLEL, parse_training, text_of
 from omb_py.suites.workloads.families import parse_workload
 from omb_py.suites.workloads.traces.replay import travelling
 
-FORMS = (HOROVOD, "table", "csv", "json")
+FORMS = (OF_TRAININGS.name, "table", "csv", "json")
 _SHARED = tuple(
     "ranks hosts launcher launcher_args time_limit launches timeout quiet store no_store tags debug".split()
 )
@@ -83,9 +83,9 @@ def train_command() -> click.Command:
         tool_option(
             "Output",
             "--format FORM",
-            f"{', '.join(FORMS)}. (default: {HOROVOD})",
+            f"{', '.join(FORMS)}. (default: {OF_TRAININGS.name})",
             word("format", FORMS),
-            default=HOROVOD,
+            default=OF_TRAININGS.name,
         ),
     ]
     shared = [param for param in measuring_options(TRAIN) if param.name in _SHARED]

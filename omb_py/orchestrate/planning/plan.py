@@ -26,33 +26,20 @@ from omb_py.grammar.rank_groups import groups_of_ranks, needs_hosts
 from omb_py.grammar.traffic import check_traffic
 from omb_py.grammar.values import parse_iterations, parse_sizes
 from omb_py.options.measured import VARIED_WINDOWS
-from omb_py.options.request import DEFAULT_RANKS, IMB, IMB_MULTI, NCCL_TESTS, Request
+from omb_py.options.request import DEFAULT_RANKS, Request
 from omb_py.options.table import cell_fields, check_ranges, check_taken, takes
 from omb_py.orchestrate.planning.memory_checks import check_cache, check_object_size, check_objects
 from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.planning.validation import HOST_MEMORY, check_choices, check_pvars
-from omb_py.results.dialects.imb import groups as imb_groups
-from omb_py.results.dialects.imb.text import form_of
+from omb_py.results.dialects.registry import dialect_of
 from omb_py.suites import find
 
 _DEFAULT_LEVEL = {"mpi4py": "multiple"}
 """Thread levels that a binding asks for by itself; others ask for what the benchmark needs."""
 
 
-NCCL_TESTS_TYPE = "float32"
-"""The element type where none is given."""
-NCCL_TESTS_BYTES = 32 << 20
-"""Bytes of the whole operation where no size is given: its ``-b`` and ``-e``."""
-NCCL_TESTS_BLOCK = 16
-"""A rank's block is cut to a multiple of so many bytes (``GetCollByteCount`` in nccl-tests' ``src/*.cu``)."""
-_OF_BLOCKS = ("all_gather", "reduce_scatter", "alltoall", "gather", "scatter", "hypercube")
-"""Operations, by their formula, whose blocks nccl-tests cut."""
-NCCL_TESTS_SAMPLES, NCCL_TESTS_WARMUP = "1", 1
-"""One sample of :data:`~omb_py.engine.measuring.async_timing.BATCH` calls after one of warm-up."""
-
-
 _OF_THE_RUN = frozenset({"ranks", "part", "format", "launches", "graph", "quiet", "seed", "tags", "store"})
-"""Request fields on which no check and no cell depends. The formats of nccl-tests and IMB are exceptions."""
+"""Request fields on which no check and no cell depends; a format where its dialect asks for nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +70,8 @@ class CheckedRequest:
             UsageError, EnvironmentProblem: as :func:`check`, where it is checked again.
         """
         request = replace(self.request, **fields)
-        formats = {self.request.format, request.format}
-        if fields.keys() <= _OF_THE_RUN and (len(formats) == 1 or not formats & {NCCL_TESTS, IMB}):
+        forms = {self.request.format, request.format}
+        if fields.keys() <= _OF_THE_RUN and (len(forms) == 1 or not any(dialect_of(form).asks for form in forms)):
             return replace(self, request=request)
         return check(request)
 
@@ -136,11 +123,8 @@ def check_options(request: Request, benchmark: Benchmark, offers: Mapping[str, C
     """Check the options of a request against the benchmark, their ranges, and each other. Raises UsageError."""
     check_taken(request, benchmark)
     check_ranges(request)
-    if request.format in (IMB, IMB_MULTI):
-        sync = request.sync or dict(benchmark.defaults).get("sync", "flush")
-        form = form_of({"benchmark": benchmark.name, "unit": benchmark.metric.unit, "parameters": {"sync": sync}})
-        if request.format == IMB_MULTI:
-            imb_groups.check(benchmark.name, form, bool(request.groups))
+    sync = request.sync or dict(benchmark.defaults).get("sync", "flush")
+    dialect_of(request.format).check(benchmark.name, benchmark.metric.unit, sync, bool(request.groups))
     if request.ddt and (request.in_place or request.imbalance):
         what = "-l/--in-place" if request.in_place else "--imbalance"
         raise UsageError(f"-D/--ddt does not go together with {what}: leave one of them out")
@@ -308,8 +292,8 @@ def sizes_of(benchmark: Benchmark, text: str | None) -> tuple[int, ...]:
 
 
 def _dtypes(request: Request, benchmark: Benchmark) -> list[str]:
-    alike = request.format == NCCL_TESTS and "type" in benchmark.options
-    return [parse_dtype(word) for word in request.dtypes] or [NCCL_TESTS_TYPE if alike else benchmark.dtype]
+    usual = dialect_of(request.format).dtype if "type" in benchmark.options else ""
+    return [parse_dtype(word) for word in request.dtypes] or [usual or benchmark.dtype]
 
 
 def common_cells(request: Request, benchmark: Benchmark) -> tuple[Cell, ...]:
@@ -345,19 +329,18 @@ def cells_on(
 
 
 def _settings_of(request: Request, backend: str, binding: str, option: OwnOption | None) -> str:
-    """The text of a backend's own option, with what the method of nccl-tests asks of a binding that can do it."""
+    """The text of a backend's own option, with what the dialect's method asks of a binding that can do it."""
     if option is None or option.run_wide:
         return ""
     text = request.settings.get(backend, "")
-    alike = option.like_nccl_tests(text) if request.format == NCCL_TESTS else text
+    alike = option.measured_as(request.format, text)
     return text if option.lacks(binding, alike) else alike
 
 
 def _cells(request: Request, benchmark: Benchmark) -> Iterator[Cell]:
-    counts = parse_iterations(str(request.iterations))
+    dialect = dialect_of(request.format)
+    counts = parse_iterations((request.iterations == "auto" and dialect.samples) or str(request.iterations))
     fields = cell_fields(request)
-    if request.format == NCCL_TESTS:
-        counts = parse_iterations(NCCL_TESTS_SAMPLES if request.iterations == "auto" else str(request.iterations))
     for dtype in _dtypes(request, benchmark):
         for size in benchmark.sizes_for(dtype, _sizes(request, benchmark)):
             if request.buffer == OBJECT:
@@ -380,27 +363,14 @@ def _cells(request: Request, benchmark: Benchmark) -> Iterator[Cell]:
                 continue  # OMB's count is size // itemsize, and it skips a count of 0
             for window in VARIED_WINDOWS if request.vary_window else (cell.window,):
                 yield replace(cell, window=window)
-            if request.format == NCCL_TESTS and has_in_place(benchmark):
+            if dialect.has_both_placements(benchmark):
                 yield replace(cell, in_place=True)
 
 
 def _sizes(request: Request, benchmark: Benchmark) -> tuple[int, ...]:
-    """The message sizes of a request; in the form of nccl-tests with its default, cut as it does."""
-    if request.format != NCCL_TESTS or not benchmark.sizes:
-        return sizes_of(benchmark, request.sizes)
-    ranks = request.ranks or DEFAULT_RANKS
-    default = (NCCL_TESTS_BYTES // max(1, benchmark.bytes_total(1, ranks)),)
-    sizes: tuple[int, ...] = default if request.sizes is None else sizes_of(benchmark, request.sizes)
-    if benchmark.bandwidth not in _OF_BLOCKS:
-        return sizes
-    unit = NCCL_TESTS_BLOCK * (ranks if benchmark.bandwidth == "reduce_scatter" else 1)
-    cut = tuple(dict.fromkeys(size // unit * unit for size in sizes if size >= unit))
-    if not cut:
-        raise UsageError(
-            f"--format nccl-tests: {benchmark.name} has blocks of {NCCL_TESTS_BLOCK} B or more a rank there: -m "
-            f"{unit}, or --format table"
-        )
-    return cut
+    """The message sizes of a request, as its dialect measures them."""
+    ranks, usual = request.ranks or DEFAULT_RANKS, request.sizes is None
+    return dialect_of(request.format).sizes(benchmark, sizes_of(benchmark, request.sizes), ranks, usual)
 
 
 def timing_of(request: Request, benchmark: Benchmark, backend: str, device: str) -> dict[str, Any]:
@@ -411,7 +381,7 @@ def timing_of(request: Request, benchmark: Benchmark, backend: str, device: str)
         raise UsageError(f"{benchmark.name} computes nothing beside its call, so it takes no -r/--cuda-target")
     if not capabilities(backend).asynchronous:
         return {"staging": request.staging, "placement": request.placement, "filler": request.filler}
-    mode = request.timing or ("pipelined" if request.format == NCCL_TESTS else "isolated")
+    mode = request.timing or dialect_of(request.format).timing or "isolated"
     if mode != "isolated" and benchmark.family != "collective":
         raise UsageError(f"--timing {mode} is for blocking collectives, not for {benchmark.name}: leave it out")
     batch = (request.batch or BATCH) if mode in BATCHED else 1
@@ -419,14 +389,8 @@ def timing_of(request: Request, benchmark: Benchmark, backend: str, device: str)
 
 
 def _warmup(request: Request, usual: int) -> int:
-    if request.warmup is not None:
-        return request.warmup
-    return NCCL_TESTS_WARMUP if request.format == NCCL_TESTS else usual
-
-
-def has_in_place(benchmark: Benchmark) -> bool:
-    """Whether a benchmark also has the in-place half of a row of nccl-tests."""
-    return "in_place" in benchmark.options and benchmark.bandwidth not in ("alltoall", None)
+    counts = (request.warmup, dialect_of(request.format).warmup, usual)
+    return next(count for count in counts if count is not None)
 
 
 def _elements(benchmark: Benchmark, cell: Cell) -> int:

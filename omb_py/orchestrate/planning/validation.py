@@ -18,8 +18,10 @@ from omb_py.engine.program.buffers import ON_DEVICE, TORCH_PIP
 from omb_py.engine.program.dtypes import parse_dtype
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.launchers.registry import BATCH_LAUNCHERS, BATCH_SYSTEMS
-from omb_py.options.request import NCCL_TESTS, Request
+from omb_py.options.request import Request
 from omb_py.options.table import check_words, one_of
+from omb_py.results.dialects.dialect import Dialect
+from omb_py.results.dialects.registry import dialect_of
 from omb_py.suites import find
 
 GPUS = {"cuda": ("NVIDIA", ("/dev/nvidia0", "/dev/nvidiactl", "/dev/dxg")), "rocm": ("AMD", ("/dev/kfd",))}
@@ -69,16 +71,17 @@ def check_device(request: Request, offers: Mapping[str, Capabilities]) -> None:
             if HOST_MEMORY not in offers[backend].devices:
                 fix = f"a machine with one, or --backend {default()} --device {HOST_MEMORY}"
             raise EnvironmentProblem(f"--device {device}: {reason}: {fix}")
+    dialect = dialect_of(request.format)
     asynchronous = all(offers[backend].asynchronous for backend in request.backends)
     instead = " or ".join(name for name, offer in offers.items() if offer.asynchronous)
     if request.timing is not None and not asynchronous:
         raise UsageError(
             f"--timing is for calls that return before they are done: leave it out, or --backend {instead}"
         )
-    if request.batch is not None and request.timing not in BATCHED and request.format != NCCL_TESTS:
+    if request.batch is not None and (request.timing or dialect.timing) not in BATCHED:
         raise UsageError(f"--batch is for --timing {', '.join(sorted(BATCHED))}: leave it out")
-    if request.format == NCCL_TESTS:
-        _check_nccl_tests(request, offers, asynchronous, instead)
+    if dialect.timing:
+        _check_timing(request, dialect, offers, asynchronous, instead)
     for name, text in request.settings.items():
         _check_settings(request, name, text)
     for option, is_given in (("--energy", request.energy), ("--counters", request.counters)):
@@ -118,18 +121,23 @@ def check_launching(request: Request, offers: Mapping[str, Capabilities]) -> Non
             )
 
 
-def _check_nccl_tests(request: Request, offers: Mapping[str, Capabilities], asynchronous: bool, instead: str) -> None:
+def _check_timing(
+    request: Request, dialect: Dialect, offers: Mapping[str, Capabilities], asynchronous: bool, instead: str
+) -> None:
+    tool = dialect.title
     if not asynchronous:
         raise UsageError(
-            f"--format nccl-tests is the text of rows measured as nccl-tests do: --backend {instead}, or table"
+            f"--format {dialect.name} is the text of rows measured as {tool} do: --backend {instead}, or table"
         )
-    if request.timing not in (None, "pipelined"):
-        raise UsageError(f"--format nccl-tests times pipelined, as nccl-tests do, not {request.timing}: leave one out")
+    if request.timing not in (None, dialect.timing):
+        raise UsageError(
+            f"--format {dialect.name} times {dialect.timing}, as {tool} do, not {request.timing}: leave one out"
+        )
     for backend in request.backends:
         for binding in offers[backend].in_place_bindings.intersection(request.bindings):
             other = next(name for name in offers[backend].bindings if name not in offers[backend].in_place_bindings)
             raise UsageError(
-                f"binding {binding} has no out-of-place allreduce, so no rows of nccl-tests: --binding {other}"
+                f"binding {binding} has no out-of-place allreduce, so no rows of {tool}: --binding {other}"
             )
 
 

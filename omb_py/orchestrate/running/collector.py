@@ -35,7 +35,7 @@ OF_ROWS: Final = (
     "numpy.ma",
     "omb_py.engine.measuring.statistics",
     "omb_py.results.dialects.omb.text",
-    "omb_py.results.dialects.omb.windows",
+    "omb_py.results.dialects.omb.transcript",
 )
 """What rows load. It is loaded before the ranks start: the 15 ms that it takes beside the second cell are a rank's
 where each core has one."""

@@ -20,21 +20,22 @@ from omb_py.engine.rank.lifetime import let_rank_0_speak
 from omb_py.engine.rank.link import LocalLink
 from omb_py.errors import NEGATIVE, OK, EnvironmentProblem, LaunchFailed, NotBegun, OmbError
 from omb_py.launchers.registry import job_around
-from omb_py.options.request import Request
+from omb_py.options.request import SILENT, Request
 from omb_py.orchestrate.launching.launch_command import command_for, machine_of, ranks_for
 from omb_py.orchestrate.launching.machine_state import OtherWork
 from omb_py.orchestrate.planning.backend_selection import in_place_alone, narrowed, reachable
-from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, plan_all
+from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, plan_all, sizes_of
 from omb_py.orchestrate.planning.validation import HOST_MEMORY
 from omb_py.orchestrate.running.collector import Collector, CommandState, Run, tool_facts
 from omb_py.orchestrate.running.progress import progress_for
 from omb_py.orchestrate.running.rank_process import Position, run_cells
 from omb_py.orchestrate.supervision.failure_messages import join_hint
 from omb_py.orchestrate.supervision.supervisor import Handlers, Supervisor
-from omb_py.printing.printers import printer_of
+from omb_py.printing.printers import Printer, drawn, printer_of
 from omb_py.results.store.journal import RunLock
 from omb_py.results.store.paths import hide_former_files
 from omb_py.results.store.write import check_writable
+from omb_py.suites import find as find_benchmark
 
 ATTEMPTS = 3
 """Attempts at a launch that does not begin, before the error is raised."""
@@ -143,7 +144,16 @@ def new_run(request: Request, plans: list[LaunchPlan], run_id: str | None = None
     note = _quiet if request.quiet else partial(_to_stderr, command)
     run_id = run_id or f"{started}-{secrets.token_hex(3)}"
     held = RunLock(request.store, run_id) if request.store is not None else None
-    return Run(run_id, seed, request, printer_of(request, tables), tool_facts(), note=note, command=command, lock=held)
+    return Run(run_id, seed, request, _printer(request, tables), tool_facts(), note=note, command=command, lock=held)
+
+
+def _printer(request: Request, tables: int) -> Printer:
+    printer = printer_of(request, tables, lambda asked: sizes_of(find_benchmark(asked.benchmark), asked.sizes))
+    if request.predict and request.format != SILENT:
+        from omb_py.orchestrate.workloads.prediction import Foretold
+
+        printer = Foretold(printer, request)
+    return drawn(printer, request.graph)
 
 
 def finish(run: Run) -> None:

@@ -1,1 +1,55 @@
-"""The text of the Intel MPI Benchmarks: their names for our benchmarks, and their tables."""
+"""The Intel MPI Benchmarks, with a line for all groups of ranks or with one for each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from omb_py.errors import UsageError
+from omb_py.results.dialects.dialect import USUAL_OPTIONS, Dialect, Provenance, Row, TextOptions, Transcript
+from omb_py.results.dialects.reading import TextReader
+
+
+class Imb(Dialect):
+    """The text of IMB 2021.11; with ``--groups`` that of ``-multi 0``."""
+
+    name = "imb"
+    title = "Intel MPI Benchmarks"
+    asks = True
+    each_group = False
+
+    def check(self, benchmark: str, unit: str, sync: str, groups: bool) -> None:
+        """Raise UsageError where IMB has no such benchmark, or nothing of each group."""
+        from omb_py.results.dialects.imb.text import why_refused
+
+        form = {"benchmark": benchmark, "unit": unit, "parameters": {"sync": sync}}
+        if why := why_refused(form, self.each_group, groups):
+            raise UsageError(why)
+
+    def transcript(self) -> Transcript:
+        """A header for each launch and program, a table for each benchmark."""
+        from omb_py.results.dialects.imb.text import ImbTranscript
+
+        return ImbTranscript(self.each_group)
+
+    def export(self, rows: Sequence[Row], provenance: Provenance, options: TextOptions = USUAL_OPTIONS) -> str:
+        """The tables of stored rows."""
+        from omb_py.results.dialects.imb.text import to_imb
+
+        return to_imb(rows, self.each_group)
+
+    def readers(self) -> Sequence[TextReader]:
+        """The reader of its text."""
+        from omb_py.results.dialects.imb.reader import ImbText
+
+        return (ImbText(),)
+
+
+class ImbMulti(Imb):
+    """The text of ``-multi 1``."""
+
+    name = "imb-multi"
+    each_group = True
+
+    def readers(self) -> Sequence[TextReader]:
+        """None: it is read as IMB's text."""
+        return ()

@@ -8,7 +8,8 @@ count: :mod:`omb_py.results.dialects.imb.names`). The header says that omb-py me
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
@@ -17,10 +18,9 @@ from omb_py import __version__
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.errors import UsageError
 from omb_py.grammar.graphs import dims_create
-from omb_py.grammar.rank_groups import groups_of_row
+from omb_py.grammar.rank_groups import by_group, groups_of_row
+from omb_py.results.dialects.dialect import Row, TextOptions
 from omb_py.results.dialects.imb.names import FORMS, Form, counts_a_block
-
-Row = Mapping[str, Any]
 
 CLOSING: Final = "\n\n# All processes entering MPI_Finalize\n\n"
 WIDTH = 13
@@ -44,18 +44,35 @@ def closing(form: Form) -> str:
     return "\n" if form.part == "MT" else CLOSING
 
 
-def form_of(row: Row) -> Form:
-    """The form of a row in IMB. Raises UsageError where IMB has no such benchmark, or not with these options."""
+def why_refused(row: Row, each_group: bool = False, groups: bool = False, otherwise: str = "table") -> str:
+    """Return why IMB has no text of a row; empty where it has one.
+
+    Args:
+        row: the row; of a request that is only planned, benchmark, unit and parameters.
+        each_group: whether each group of ranks has a line (``-multi 1``).
+        groups: whether there are groups of which the row says nothing.
+        otherwise: the form to recommend.
+    """
     name = str(row["benchmark"])
-    form = FORMS.get(name)
-    if form is None or row.get("unit") not in ("us", "MB/s"):
-        raise UsageError(f"{name}: IMB has no such benchmark: --format table")
-    parameters = row.get("parameters") or {}
-    sync = parameters.get("sync", "flush")
-    if sync == "flush_local" and form.name.startswith("Unidir"):
+    if name not in FORMS or row.get("unit") not in ("us", "MB/s"):
+        return f"{name}: IMB has no such benchmark: --format {otherwise}"
+    sync = (row.get("parameters") or {}).get("sync", "flush")
+    if sync not in ("flush", "flush_local"):
+        return f"{name} -s {sync}: IMB has passive targets only: use -s flush, or --format {otherwise}"
+    if each_group and not (groups or groups_of_row(row)):
+        return f"{name}: --format imb-multi has a line for each group: add --groups, or use --format imb"
+    if each_group and FORMS[name].layout.endswith("overlap"):
+        return f"{name}: the overlap of each group is not kept: use --format imb"
+    return ""
+
+
+def form_of(row: Row, each_group: bool = False) -> Form:
+    """The form of a row in IMB. Raises UsageError where IMB has no such benchmark, or not with these options."""
+    if why := why_refused(row, each_group):
+        raise UsageError(why)
+    form, parameters = FORMS[str(row["benchmark"])], row.get("parameters") or {}
+    if parameters.get("sync") == "flush_local" and form.name.startswith("Unidir"):
         form = replace(form, name=f"{form.name.removeprefix('Unidir_').capitalize()}_local")
-    elif sync not in ("flush", "flush_local"):
-        raise UsageError(f"{name} -s {sync}: IMB has passive targets only: use -s flush, or --format table")
     if form.mode and (row.get("window") or 1) > 1:
         form = replace(form, mode="AGGREGATE")
     if groups_of_row(row):
@@ -123,9 +140,9 @@ class Header:
 def title(row: Row, each_group: bool = False) -> str:
     """The lines before the rows of a table, with the names of its columns.
 
-    `each_group` adds the column of the group's number, as ``-multi 1`` does.
+    `each_group` adds the column of the group's number, as ``-multi 1`` does. Raises UsageError as :func:`form_of`.
     """
-    form = form_of(row)
+    form = form_of(row, each_group)
     columns = _columns(form, row)
     if each_group:
         columns = ["Group", *_columns(FORMS[str(row["benchmark"])], row)]
@@ -169,16 +186,15 @@ def line(row: Row) -> str:
     return "".join(cells) + "\n"
 
 
-def to_imb(
-    rows: Iterable[Row],
-    title: Callable[[Row], str] = title,
-    line: Callable[[Row], str] = line,
-    form_of: Callable[[Row], Form] = form_of,
-) -> str:
+def to_imb(rows: Iterable[Row], each_group: bool = False) -> str:
     """Rows of the store as IMB would print them: a header for each launch and program, a table for each benchmark.
 
-    Rows of benchmarks that IMB does not have are left out. `title` and `line` write the head and a row of a table,
-    `form_of` raises UsageError for a row that is left out.
+    Rows of benchmarks that IMB does not have are left out; so are those of all ranks together and of an overlap, where
+    each group has a line.
+
+    Args:
+        rows: rows of the store.
+        each_group: whether each group of ranks has a line (``-multi 1``).
 
     Raises:
         UsageError: there are rows, and IMB has none of their benchmarks.
@@ -186,16 +202,14 @@ def to_imb(
     launches: dict[tuple[Any, ...], dict[tuple[Any, ...], list[Row]]] = {}
     refused = ""
     for row in rows:
-        try:
-            form = form_of(row)
-        except UsageError as error:
-            refused = str(error)
+        if why := why_refused(row, each_group, otherwise="csv"):
+            refused = why
             continue
-        tables = launches.setdefault((row.get("launch_id"), form.part), {})
+        tables = launches.setdefault((row.get("launch_id"), FORMS[str(row["benchmark"])].part), {})
         tables.setdefault(table_of(row), []).append(row)
     if refused and not launches:
-        raise UsageError(f"none of these rows has a text of IMB: {refused.replace('--format table', '--format csv')}")
-    return "".join(_launch(list(tables.values()), title, line) for tables in launches.values())
+        raise UsageError(f"none of these rows has a text of IMB: {refused}")
+    return "".join(_launch(list(tables.values()), each_group) for tables in launches.values())
 
 
 def table_of(row: Row) -> tuple[Any, ...]:
@@ -206,14 +220,67 @@ def table_of(row: Row) -> tuple[Any, ...]:
     return (*(row.get(name) for name in (*shared, *options)), tuple(sorted(parameters.items())))
 
 
-def _launch(tables: Sequence[Sequence[Row]], title: Callable[[Row], str], line: Callable[[Row], str]) -> str:
+def _launch(tables: Sequence[Sequence[Row]], each_group: bool) -> str:
     first = tables[0][0]
     sizes = [bytes_of(row, int(row.get("size_bytes") or 0)) for rows in tables for row in rows]
     names = tuple(dict.fromkeys(form_of(rows[0]).name for rows in tables))
     started = datetime.fromisoformat(str(first["started_at"])) if first.get("started_at") else datetime.now()
     header = Header(form_of(first), names, (min(sizes), max(sizes)), first, "omb-py results export", started)
-    body = "".join(title(rows[0]) + "".join(map(line, rows)) for rows in tables)
+    write = lines_of_groups if each_group else line
+    body = "".join(title(rows[0], each_group) + "".join(map(write, rows)) for rows in tables)
     return header.text() + body + closing(header.form)
+
+
+class ImbTranscript:
+    """The text of IMB, row by row: a header for each launch and program, a table for each benchmark."""
+
+    def __init__(self, each_group: bool = False) -> None:
+        self._each_group = each_group
+        self._launch: tuple[Any, ...] | None = None
+        self._table: tuple[Any, ...] | None = None
+        self._closing = ""
+        """The text after the launch's last table."""
+
+    def launch(self, facts: Mapping[str, Any]) -> None:
+        """Nothing is printed of a launch."""
+
+    def row(self, row: Row, options: TextOptions) -> str:
+        """A line, after header and title where it is the first. Raises UsageError where IMB has no such row."""
+        form, text = form_of(row), ""
+        launch = (row["launch_id"], form.part)
+        if launch != self._launch:
+            sizes = options.sizes or (row["size_bytes"] or 0,)
+            low, high = (bytes_of(row, size) for size in (min(sizes), max(sizes)))
+            command = " ".join(["omb-py", *sys.argv[1:]])
+            text = self.end() + Header(form, (form.name,), (low, high), row, command, datetime.now()).text()
+            self._launch, self._closing = launch, closing(form)
+        if table_of(row) != self._table:
+            text += title(row, self._each_group)
+            self._table = table_of(row)
+        return text + (lines_of_groups(row) if self._each_group else line(row))
+
+    def end(self) -> str:
+        """The last line of a launch."""
+        text = "" if self._launch is None else self._closing
+        self._launch = self._table = None
+        return text
+
+
+def lines_of_groups(row: Row) -> str:
+    """A blank line, and a line of the cell for each group of ranks, with the group's defects (``-multi 1``)."""
+    groups, metrics = groups_of_row(row), row.get("metrics") or {}
+    parameters = {name: value for name, value in row["parameters"].items() if name != "groups"}
+    text = "\n"
+    for number, (group, means) in enumerate(zip(groups, by_group(row["rank_mean_us"], groups), strict=True)):
+        alone = {
+            "rank_mean_us": means,
+            "value": sum(means) / len(means),
+            "wrong_bytes": metrics.get(f"group_{number}_wrong_bytes"),
+            "ranks": len(group),
+            "parameters": parameters,
+        }
+        text += f"{number:>{WIDTH}d}{line({**row, **alone})}"
+    return text
 
 
 def _columns(form: Form, row: Row) -> list[str]:

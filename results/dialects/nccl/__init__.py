@@ -1,1 +1,85 @@
-"""The text and JSON of nccl-tests and rccl-tests, printed and read."""
+"""nccl-tests and rccl-tests, which time batches of calls on devices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from omb_py.errors import UsageError
+from omb_py.results.dialects.dialect import USUAL_OPTIONS, Dialect, Provenance, Row, TextOptions, Transcript
+from omb_py.results.dialects.reading import TextReader, WholeReader
+
+if TYPE_CHECKING:
+    from omb_py.engine.program.benchmark import Benchmark
+
+TOTAL_BYTES = 32 << 20
+"""Bytes of the whole operation where no size is given: its ``-b`` and ``-e``."""
+BLOCK_BYTES = 16
+"""A rank's block is cut to a multiple of so many bytes (``GetCollByteCount`` in nccl-tests' ``src/*.cu``)."""
+_OF_BLOCKS = ("all_gather", "reduce_scatter", "alltoall", "gather", "scatter", "hypercube")
+"""Operations, by their formula, whose blocks nccl-tests cut."""
+
+
+class NcclTests(Dialect):
+    """nccl-tests: one sample of a batch of calls after one of warm-up."""
+
+    name = title = "nccl-tests"
+    asks = True
+    dtype = "float32"
+    samples = "1"
+    warmup = 1
+    timing = "pipelined"
+
+    def sizes(self, benchmark: Benchmark, given: Sequence[int], ranks: int, usual: bool) -> tuple[int, ...]:
+        """The sizes, or nccl-tests' default, cut as it does."""
+        if not benchmark.sizes:
+            return tuple(given)
+        sizes = (TOTAL_BYTES // max(1, benchmark.bytes_total(1, ranks)),) if usual else tuple(given)
+        if benchmark.bandwidth not in _OF_BLOCKS:
+            return sizes
+        unit = BLOCK_BYTES * (ranks if benchmark.bandwidth == "reduce_scatter" else 1)
+        cut = tuple(dict.fromkeys(size // unit * unit for size in sizes if size >= unit))
+        if not cut:
+            raise UsageError(
+                f"--format {self.name}: {benchmark.name} has blocks of {BLOCK_BYTES} B or more a rank there: -m "
+                f"{unit}, or --format table"
+            )
+        return cut
+
+    def has_both_placements(self, benchmark: Benchmark) -> bool:
+        """Whether the benchmark can work in place too."""
+        return "in_place" in benchmark.options and benchmark.bandwidth not in ("alltoall", None)
+
+    def transcript(self) -> Transcript:
+        """A line for both placements."""
+        from omb_py.results.dialects.nccl.text import NcclTranscript
+
+        return NcclTranscript()
+
+    def export(self, rows: Sequence[Row], provenance: Provenance, options: TextOptions = USUAL_OPTIONS) -> str:
+        """The tables of stored rows, with the devices of their launches."""
+        from omb_py.results.dialects.nccl.text import to_nccl
+
+        text = to_nccl(rows, provenance)
+        if rows and not text:
+            raise UsageError(f"none of these rows is of a collective that {self.title} has")
+        return text
+
+    def readers(self) -> Sequence[TextReader | WholeReader]:
+        """The readers of its text and its JSON."""
+        from omb_py.results.dialects.nccl.json_reader import NcclJson
+        from omb_py.results.dialects.nccl.reader import NcclText
+
+        return (NcclText(), NcclJson())
+
+
+class RcclTests(Dialect):
+    """rccl-tests, whose text is that of nccl-tests; its files are read alone."""
+
+    title = "rccl-tests"
+
+    def readers(self) -> Sequence[WholeReader]:
+        """The readers of its JSON and its CSV."""
+        from omb_py.results.dialects.nccl.rccl import RcclCsv, RcclJson
+
+        return (RcclJson(), RcclCsv())

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.errors import UsageError
 from omb_py.grammar.rank_groups import groups_of_row
 from omb_py.results.caveats import caveat_line, caveats
-
-Row = Mapping[str, Any]
+from omb_py.results.dialects.dialect import Row, TextOptions
 
 TYPES: Final[Mapping[str, str]] = {
     "char": "int8",
@@ -54,8 +52,6 @@ BENCHMARKS: Final[Mapping[str, str]] = {
 """nccl-tests' collectives -> our benchmarks."""
 NO_ROOT: Final = -1
 UNKNOWN: Final = "N/A"
-WORDS: Final = ("size", "count", "type", "redop", "root", *("time", "algbw", "busbw", "#wrong") * 2)
-"""The columns of a line."""
 
 _SCATTERED: Final = ("reduce_scatter", "reduce_scatter_block")
 _NAMES = {benchmark: collective for collective, benchmark in BENCHMARKS.items()}
@@ -63,7 +59,9 @@ _NAMES["reduce_scatter_block"] = "reduce_scatter"
 _OWN = "omb-py"
 _ONE_TABLE = ("benchmark", "launch_id", "library_version", "binding", "device", "buffer", "process_sync", "cache")
 """Rows that are equal in these columns share a table."""
-_HEADER = (
+_BOTH_HALVES = ("launch_id", "benchmark", "binding", "dtype", "size_bytes")
+"""Columns in which the halves of a line are equal."""
+HEADER: Final = (
     "#\n"
     f"#{'out-of-place':>74}{'in-place':>31}          \n"
     "#       size         count      type   redop    root     time   algbw   busbw  #wrong"
@@ -71,6 +69,7 @@ _HEADER = (
     "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)"
     "             (us)  (GB/s)  (GB/s)         \n"
 )
+"""The head of a table: two lines of names and one of units."""
 
 
 def itemsize(dtype: str | None) -> int | None:
@@ -92,11 +91,6 @@ def check(row: Row) -> None:
         )
     if row["dtype"] not in (*TYPES, *_OLDER):
         raise UsageError(f"{name}: nccl-tests have no type {row['dtype']}: --format table")
-
-
-def header() -> str:
-    """The head of a table: two lines of names and one of units."""
-    return _HEADER
 
 
 def line(outside: Row | None, inside: Row | None) -> str:
@@ -208,7 +202,7 @@ def remarks(row: Row) -> str:
 def _table(benchmark: str, places: str, lines: Sequence[Mapping[bool, Row]]) -> str:
     body = "".join(line(halves.get(False), halves.get(True)) for halves in lines)
     end = footer([row for halves in lines for row in halves.values()])
-    return starting(benchmark) + places + _HEADER + body + end + concluded(benchmark)
+    return starting(benchmark) + places + HEADER + body + end + concluded(benchmark)
 
 
 def _first(table: Mapping[tuple[Any, ...], Mapping[bool, Row]]) -> Row:
@@ -255,24 +249,49 @@ def _half(row: Row | None) -> str:
     return f"  {words[0]}  {words[1]}  {words[2]}  {UNKNOWN if wrong is None else f'{wrong:g}':>6}"
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A line that was read."""
+class NcclTranscript:
+    """The text of nccl-tests: a line when both its halves are there. Raises on rows that were measured otherwise."""
 
-    size: int
-    count: int
-    type: str
-    redop: str
-    root: int
-    out_of_place: tuple[float | None, ...]
-    """Time in µs, algbw and busbw in GB/s, wrong elements; None for N/A."""
-    in_place: tuple[float | None, ...]
+    def __init__(self) -> None:
+        self._rows: list[Row] = []
+        self._waiting: Row | None = None
+        self._begun = False
+        self._remarks = ""
+        """The comment above the rows that are being printed."""
+        self._facts: Mapping[str, Any] = {}
 
+    def launch(self, facts: Mapping[str, Any]) -> None:
+        """Keep what the head of the table says of the devices."""
+        self._facts = facts
 
-def parse(text: str) -> Line:
-    """Read a line of nccl-tests or of :func:`line`. Raises ValueError when it does not have thirteen words."""
-    words = text.split()
-    if len(words) != len(WORDS):
-        raise ValueError(f"{len(words)} words, nccl-tests print {len(WORDS)}: {text.rstrip()!r}")
-    halves = [None if word == UNKNOWN else float(word) for word in words[5:]]
-    return Line(int(words[0]), int(words[1]), words[2], words[3], int(words[4]), tuple(halves[:4]), tuple(halves[4:]))
+    def row(self, row: Row, options: TextOptions) -> str:
+        """Nothing of an out-of-place row until the in-place row is there, or another one."""
+        check(row)
+        text = ""
+        if (above := remarks(row)) != self._remarks:
+            text, self._remarks = self._flush() + above, above
+        if not self._begun:
+            text += starting(row["benchmark"]) + devices(self._facts, row) + HEADER
+        self._begun = True
+        self._rows.append(row)
+        other, self._waiting = self._waiting, None
+        if other is not None and row["in_place"] and all(row[name] == other[name] for name in _BOTH_HALVES):
+            return text + line(other, row)
+        self._waiting = other
+        text += self._flush()
+        self._waiting = row
+        return text
+
+    def _flush(self) -> str:
+        row, self._waiting = self._waiting, None
+        if row is None:
+            return ""
+        return line(None, row) if row["in_place"] else line(row, None)
+
+    def end(self) -> str:
+        """The last line and the sums."""
+        text = self._flush()
+        if self._rows:
+            text += footer(self._rows) + concluded(self._rows[-1]["benchmark"])
+        self._rows = []
+        return text

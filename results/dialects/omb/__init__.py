@@ -1,1 +1,46 @@
-"""The text of OMB: its tables, printed and read."""
+"""OMB's C programs: ``osu_latency`` and its like. OMB-Py prints almost the same, and has a reader of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from omb_py.results.dialects.dialect import USUAL_OPTIONS, Dialect, Provenance, Row, TextOptions, Transcript
+from omb_py.results.dialects.reading import TextReader
+
+
+class Omb(Dialect):
+    """OMB: the text of omb-py's own results too."""
+
+    name = "osu"
+    title = "OMB"
+    usual = True
+
+    def transcript(self) -> Transcript:
+        """OMB's tables, row by row."""
+        from omb_py.results.dialects.omb.transcript import OmbTranscript
+
+        return OmbTranscript()
+
+    def export(self, rows: Sequence[Row], provenance: Provenance, options: TextOptions = USUAL_OPTIONS) -> str:
+        """OMB's tables of stored rows."""
+        from omb_py.results.dialects.omb.transcript import to_osu
+
+        return to_osu(rows, options.percentiles, options.full)
+
+    def readers(self) -> Sequence[TextReader]:
+        """The reader of OMB 5.3 to 8.0."""
+        from omb_py.results.dialects.omb.reader import OsuReader
+
+        return (OsuReader(),)
+
+
+class OmbPy(Dialect):
+    """OMB-Py, whose text is read alone."""
+
+    title = "OMB-Py"
+
+    def readers(self) -> Sequence[TextReader]:
+        """The reader of its text."""
+        from omb_py.results.dialects.ombpy import OmbPyText
+
+        return (OmbPyText(),)

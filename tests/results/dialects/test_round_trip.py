@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omb_py.errors import UsageError
-from omb_py.printing.export import to_osu
 from omb_py.results.dialects.omb.titles import TITLES, family
+from omb_py.results.dialects.omb.transcript import to_osu
 from omb_py.results.dialects.parse import parse
 from omb_py.results.dialects.reading import Context, Parsed
 from omb_py.results.store.schema import blank_row

@@ -10,7 +10,7 @@ from omb_py.engine.program.steps import barrier, irecv, isend, recv, send, waita
 from omb_py.options.measured import VARIED_WINDOWS
 from omb_py.options.request import Request
 from omb_py.orchestrate.planning.plan import plan
-from omb_py.results.dialects.omb.windows import WINDOWS
+from omb_py.results.dialects.omb.transcript import WINDOWS
 from omb_py.suites.registry import BENCHMARKS
 from tests.support.machines.simulated import cell, measured
 

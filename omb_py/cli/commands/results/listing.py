@@ -20,9 +20,11 @@ from omb_py.cli.param_types import ParsedType
 from omb_py.cli.stored_cells import filters, skipped, where_option
 from omb_py.errors import OK, EnvironmentProblem
 from omb_py.options.request import DEFAULT_STORE
-from omb_py.printing.export import FORMATS, export, to_osu
+from omb_py.printing.export import FORMATS, export
 from omb_py.printing.printers import AtEnd
 from omb_py.results.compare.tags import COMPARE_SIDE, telling
+from omb_py.results.dialects.dialect import TextOptions
+from omb_py.results.dialects.registry import USUAL
 from omb_py.results.store.provenance import provenance_of
 from omb_py.results.store.read import load_table, to_rows
 from omb_py.results.store.recovery import recover
@@ -155,9 +157,10 @@ def run_list(form: str, store: Path | None) -> int:
 def run_show(run: str, form: str, full: bool, percentiles: tuple[float, ...] | None, store: Path | None) -> int:
     """Print the rows of a run."""
     rows = show(_store(store), run, on_skip=skipped)
-    if form == "osu":
+    if form == USUAL.name:
+        options = TextOptions(full, percentiles or ())
         for head, of_launch in launches_of(rows):
-            click.echo(f"{head}{to_osu(of_launch, percentiles or (), full)}", nl=False)
+            click.echo(f"{head}{USUAL.export(of_launch, lambda launch: {}, options)}", nl=False)
         return OK
     printer = AtEnd(form)
     for row in rows:

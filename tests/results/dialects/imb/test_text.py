@@ -11,10 +11,8 @@ import pytest
 
 from omb_py.cli import main
 from omb_py.errors import UsageError
-from omb_py.results.dialects.imb import groups
-from omb_py.results.dialects.imb.groups import to_imb_multi
 from omb_py.results.dialects.imb.names import FORMS
-from omb_py.results.dialects.imb.text import CLOSING, Header, form_of, line, title, to_imb
+from omb_py.results.dialects.imb.text import CLOSING, Header, form_of, line, lines_of_groups, title, to_imb
 from omb_py.results.dialects.parse import parse
 from omb_py.results.dialects.reading import Context
 from omb_py.suites.registry import BENCHMARKS
@@ -239,7 +237,7 @@ def test_a_line_for_each_group_is_that_of_multi_1_to_the_character() -> None:
     assert [(row["parameters"]["groups"], row["ranks"], row["benchmark"]) for row in together.rows] == [
         ("2", 2, "latency")
     ] * 3, "the text of -multi 0"
-    text = to_imb_multi(rows)
+    text = to_imb(rows, each_group=True)
     assert text[text.index("\n#----", text.index("List of Benchmarks")) :] == printed("multi") + CLOSING
     (table,) = parse(text.encode(), Context()).tables
     assert [(row["parameters"]["group"], row["ranks"], row["size_bytes"], row["value"]) for row in table.rows] == [
@@ -250,12 +248,12 @@ def test_a_line_for_each_group_is_that_of_multi_1_to_the_character() -> None:
 def test_each_group_has_the_ranks_that_it_has() -> None:
     """Groups by the remainder: the means of ranks 0 and 2 are those of the first."""
     row = grouped(benchmark="sendrecv_call", parameters={"groups": "mod:2"}, rank_mean_us=[1.0, 10.0, 3.0, 20.0])
-    assert [words.split()[3:6] for words in groups.line(row).splitlines()[1:]] == [
+    assert [words.split()[3:6] for words in lines_of_groups(row).splitlines()[1:]] == [
         ["1.00", "3.00", "2.00"],
         ["10.00", "20.00", "15.00"],
     ]
     rate = grouped(benchmark="uniband", unit="MB/s", window=10, rank_mean_us=[10.0, 20.0])
-    assert [words.split()[3:] for words in groups.line(rate).splitlines()[1:]] == [
+    assert [words.split()[3:] for words in lines_of_groups(rate).splitlines()[1:]] == [
         ["1000.00", "1000000"],
         ["500.00", "500000"],
     ]
@@ -264,23 +262,24 @@ def test_each_group_has_the_ranks_that_it_has() -> None:
 def test_each_group_has_its_own_defects() -> None:
     row = grouped(benchmark="latency", rank_mean_us=[4.0, 6.0], validated=False, wrong_bytes=5)
     by_group = {**row, "metrics": {"group_0_wrong_bytes": 0.0, "group_1_wrong_bytes": 5.0}}
-    assert [words.split()[-1] for words in groups.line(by_group).splitlines()[1:]] == ["0.00", "5.00"]
-    assert [words.split()[-1] for words in groups.line(row).splitlines()[1:]] == ["5.00", "5.00"], "of an older row"
+    assert [words.split()[-1] for words in lines_of_groups(by_group).splitlines()[1:]] == ["0.00", "5.00"]
     assert line(by_group).split()[-1] == "5.00"
 
 
 def test_rows_of_all_ranks_are_left_out_of_an_export_by_group() -> None:
     mixed = [grouped(benchmark="latency", size_bytes=8, rank_mean_us=[1.0, 2.0]), {**ROW, "launch_id": "other"}]
-    assert to_imb_multi(mixed) == to_imb_multi(mixed[:1]) and "2.00" in to_imb_multi(mixed)
+    assert to_imb(mixed, each_group=True) == to_imb(mixed[:1], each_group=True) and "2.00" in to_imb(
+        mixed, each_group=True
+    )
     with pytest.raises(UsageError, match="none of these rows has a text of IMB: exchange: --format imb-multi has"):
-        to_imb_multi(mixed[1:])
+        to_imb(mixed[1:], each_group=True)
 
 
 def test_what_has_no_line_for_each_group_is_refused() -> None:
     with pytest.raises(UsageError, match="exchange: --format imb-multi has a line for each group: add --groups"):
-        groups.title(ROW)
+        title(ROW, each_group=True)
     with pytest.raises(UsageError, match="ibcast: the overlap of each group is not kept: use --format imb"):
-        groups.title(grouped(benchmark="ibcast"))
+        title(grouped(benchmark="ibcast"), each_group=True)
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from omb_py.printing.export import to_osu
 from omb_py.results.dialects.omb.titles import TITLES, family
+from omb_py.results.dialects.omb.transcript import to_osu
 from omb_py.results.dialects.parse import parse
 from omb_py.results.dialects.reading import BadTable, Context, Parsed, decimal, number
 from omb_py.results.dialects.storing import Options, store_bytes

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from omb_py.printing.export import to_osu
-from omb_py.results.dialects.omb.windows import WINDOWS, Windows
+from omb_py.results.dialects.omb.transcript import WINDOWS, Windows, to_osu
 
 BANDWIDTHS = (0.11, 0.26, 0.50, 0.77, 1.46, 2.00, 2.88, 3.09)
 RATES = "110000.00   260000.00   500000.00   770000.00  1460000.00  2000000.00  2880000.00  3090000.00"

@@ -1,0 +1,127 @@
+"""A dialect: one tool whose text omb-py prints and whose files it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+if TYPE_CHECKING:
+    from omb_py.engine.program.benchmark import Benchmark
+    from omb_py.results.dialects.reading import TextReader, WholeReader
+
+Row = Mapping[str, Any]
+Provenance = Callable[[str], Mapping[str, Any]]
+"""Launch -> its facts."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextOptions:
+    """Options of a request on which the text of its rows depends."""
+
+    full: bool = False
+    """Whether to print minimum, maximum and iterations too."""
+    percentiles: Sequence[float] = ()
+    sizes: Sequence[int] = ()
+    """The message sizes in bytes; empty where they are not known."""
+    facts: Mapping[str, str] = field(default_factory=dict)
+    """What distinguishes this table from others, printed above it."""
+    sweep: int = 0
+    """Number of the request: another request begins another table."""
+
+
+USUAL_OPTIONS = TextOptions()
+
+
+class Transcript(Protocol):
+    """The text of rows that become known one after the other."""
+
+    def launch(self, facts: Mapping[str, Any]) -> None:
+        """Take the facts of a launch before its first row."""
+
+    def row(self, row: Row, options: TextOptions) -> str:
+        """Return the text to print now that a cell is finished. Raises UsageError for a row that has no such text."""
+
+    def end(self) -> str:
+        """Return the text after the last row."""
+
+
+class Dialect:
+    """One tool: its names, what a request in its text implies, its printer of rows and its readers of files.
+
+    The planner, the options and the command line ask these objects, and name none of them. A tool overrides what it
+    has; all else is as omb-py does it. This one has a reader alone::
+
+        class NetPipe(Dialect):
+            title = "NetPIPE"
+
+            def readers(self):
+                return (NetpipeText(),)
+    """
+
+    name: ClassVar[str] = ""
+    """Value of ``--format``; empty: rows cannot be printed in this text."""
+    title: ClassVar[str] = ""
+    """Name of the tool, for people."""
+    for_all: ClassVar[bool] = True
+    """Whether ``--format`` offers it for every benchmark; False: a command has it of its own."""
+    exports: ClassVar[bool] = True
+    """Whether stored rows can be exported in this text."""
+    usual: ClassVar[bool] = False
+    """The text of a request that asks for none; a table replaces it where backends or devices stand side by side."""
+    asks: ClassVar[bool] = False
+    """Whether requests in its text are checked or measured otherwise than those in a table."""
+    dtype: ClassVar[str] = ""
+    """Element type of a request that gives none; empty: the benchmark's."""
+    samples: ClassVar[str] = ""
+    """Iterations in place of ``auto``; empty: as many as the benchmark or the precision asks for."""
+    warmup: ClassVar[int | None] = None
+    """Warm-up iterations; None: the benchmark's."""
+    timing: ClassVar[str] = ""
+    """The only timing whose rows it can show, which is that of its requests; empty: any."""
+
+    def check(self, benchmark: str, unit: str, sync: str, groups: bool) -> None:
+        """Raise UsageError where the tool has no such benchmark, or not with these options.
+
+        Args:
+            benchmark: our name.
+            unit: unit of the printed value.
+            sync: what completes a one-sided operation.
+            groups: whether several groups of ranks run at once.
+        """
+
+    def sizes(self, benchmark: Benchmark, given: Sequence[int], ranks: int, usual: bool) -> tuple[int, ...]:
+        """Return the message sizes in bytes that are measured. Raises UsageError where none is left.
+
+        Args:
+            benchmark: the benchmark.
+            given: the sizes of the request, or the benchmark's own.
+            ranks: the number of ranks.
+            usual: whether the request gives no sizes.
+        """
+        return tuple(given)
+
+    def has_both_placements(self, benchmark: Benchmark) -> bool:
+        """Whether a row of the tool has times out of place and in place."""
+        return False
+
+    def transcript(self) -> Transcript:
+        """Begin the text of rows that are being measured. Raises NotImplementedError where it prints none."""
+        raise NotImplementedError(f"{self.title} has no text that could be printed")
+
+    def export(self, rows: Sequence[Row], provenance: Provenance, options: TextOptions = USUAL_OPTIONS) -> str:
+        """Return the text of stored rows; those that the tool cannot show are left out.
+
+        Args:
+            rows: rows of the store.
+            provenance: the facts of a launch.
+            options: what the text depends on, as far as the tool has it.
+
+        Raises:
+            UsageError: there are rows, and the tool can show none of them.
+        """
+        raise NotImplementedError(f"{self.title} has no text that could be exported")
+
+    def readers(self) -> Sequence[TextReader | WholeReader]:
+        """Return the readers of the tool's files."""
+        return ()

@@ -1,0 +1,66 @@
+"""All dialects, and the readers of installed packages (entry-point group ``omb_py.readers``)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+from omb_py.results.dialects.dialect import Dialect
+from omb_py.results.dialects.horovod import Horovod
+from omb_py.results.dialects.imb import Imb, ImbMulti
+from omb_py.results.dialects.nccl import NcclTests, RcclTests
+from omb_py.results.dialects.omb import Omb, OmbPy
+from omb_py.results.dialects.reading import TextReader, WholeReader
+
+ENTRY_POINTS = "omb_py.readers"
+DIALECTS: tuple[Dialect, ...] = (
+    Omb(),
+    OmbPy(),
+    NcclTests(),
+    RcclTests(),
+    Imb(),
+    ImbMulti(),
+    Horovod(),
+)
+PLAIN = Dialect()
+"""The dialect of forms that are no tool's text: tables, CSV, JSON."""
+USUAL = next(dialect for dialect in DIALECTS if dialect.usual)
+"""The dialect of a request that asks for none."""
+OF_TRAININGS = next(dialect for dialect in DIALECTS if dialect.name and not dialect.for_all)
+"""The dialect that only trainings have."""
+BROKEN: dict[str, str] = {}
+"""Name of each third-party reader that could not be loaded -> the reason."""
+
+
+def dialect_of(form: str) -> Dialect:
+    """The dialect of a value of ``--format``; :data:`PLAIN` where it is no tool's text."""
+    return next((dialect for dialect in DIALECTS if dialect.name == form), PLAIN)
+
+
+def printed_names() -> tuple[str, ...]:
+    """The dialects in which every benchmark can be printed, as values of ``--format``."""
+    return tuple(dialect.name for dialect in DIALECTS if dialect.name and dialect.for_all)
+
+
+@cache
+def readers() -> tuple[TextReader | WholeReader, ...]:
+    """All readers, those of text first: ours, and those of installed packages."""
+    own = [reader for dialect in DIALECTS for reader in dialect.readers()]
+    return tuple(sorted([*own, *_third_party()], key=lambda reader: isinstance(reader, WholeReader)))
+
+
+def _third_party() -> Sequence[TextReader | WholeReader]:
+    from importlib.metadata import entry_points  # slow to import, and needed for files of other tools only
+
+    loaded: list[TextReader | WholeReader] = []
+    for entry in entry_points(group=ENTRY_POINTS):
+        try:
+            reader = entry.load()
+        except Exception as error:  # a broken plug-in must not break the tool
+            BROKEN[entry.name] = f"{type(error).__name__}: {error}"
+            continue
+        if isinstance(reader, (TextReader, WholeReader)):
+            loaded.append(reader)
+        else:
+            BROKEN[entry.name] = f"{entry.value} is no reader but of type {type(reader).__name__}"
+    return loaded
