@@ -36,6 +36,7 @@ from omb_py.engine.program.language import (
 from omb_py.engine.session import BaseRunner, BaseSession, Runner, Session, StepFailed
 from omb_py.errors import EnvironmentProblem, LaunchFailed, OmbError, UsageError
 from omb_py.launchers.launcher import BatchSystem, LaunchCommand, Launcher, RankRequest, RankVariables
+from omb_py.results.dialects.dialect import Dialect
 from omb_py.results.dialects.reading import BadTable, Context, Line, Parsed, Problem, Table, TextReader, WholeReader
 from omb_py.suites.shared import (
     BANDWIDTH_COUNTS,
