@@ -28,7 +28,7 @@ ASKED = ("Request", "Side")
 ERRORS = ("EnvironmentProblem", "Interrupted", "LaunchFailed", "OmbError", "UsageError")
 PLUGIN = (
     "BANDWIDTH_COUNTS Backend BadTable BaseRunner BaseSession BatchSystem Benchmark Blocks Buffer "
-    "COLLECTIVE_COUNTS COLLECTIVE_SIZES Capabilities Cell Check Context Counts EVEN EXACTLY_TWO "
+    "COLLECTIVE_COUNTS COLLECTIVE_SIZES Capabilities Cell Check Context Counts Dialect EVEN EXACTLY_TWO "
     "EnvironmentProblem LATENCY_COUNTS Lap LaunchCommand LaunchFailed LaunchMachine Launcher Line Metric Needs "
     "ONE_WAY Objects OmbError OwnOption PER_CALL POWER_OF_TWO PT2PT_SIZES Parsed Problem Program REDUCTION_SIZES "
     "RankRequest RankRule RankVariables Region Repeat RequestSlot Requests Result Runner Session Sizes Stage Step "
