@@ -3,9 +3,9 @@
 A benchmark is a :class:`Benchmark` whose ``program`` makes a :class:`Program` of `steps` (:mod:`steps
 <omb_py.engine.program.steps>`, one-sided ones in `rma`); its entry-point group is ``omb_py.benchmarks``. A backend is a
 :class:`Backend`; its group is ``omb_py.backends``. A :class:`Launcher` starts ranks; its group is
-``omb_py.launchers``. A :class:`TextReader` or :class:`WholeReader` reads another tool's files into rows; its
-group is ``omb_py.readers``. A :class:`Dialect` is a tool with all that omb-py knows of it. A
-:class:`View` is one figure of the report.
+``omb_py.launchers``. A :class:`DeviceKind` is a device that holds buffers; its group is ``omb_py.devices``. A
+:class:`TextReader` or :class:`WholeReader` reads another tool's files into rows; its group is ``omb_py.readers``. A
+:class:`Dialect` is a tool with all that omb-py knows of it. A :class:`View` is one figure of the report.
 
 Importing this module loads nothing heavy, since every command reads the names of benchmarks.
 """
@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from omb_py.backends.capabilities import Backend, Capabilities, Check, OwnOption, usable
 from omb_py.dashboards.base.view import View
+from omb_py.engine.devices import Device
+from omb_py.engine.devices.kind import DeviceKind, GpuKind, MpiSupport
 from omb_py.engine.program import rma, steps
 from omb_py.engine.program.benchmark import Benchmark, Cell, Counts, Metric, Needs, RankRule, Sizes, World
 from omb_py.engine.program.language import (
@@ -85,8 +87,11 @@ __all__ = [
     "Check",
     "Context",
     "Counts",
+    "Device",
+    "DeviceKind",
     "Dialect",
     "EnvironmentProblem",
+    "GpuKind",
     "Lap",
     "LaunchCommand",
     "LaunchFailed",
@@ -94,6 +99,7 @@ __all__ = [
     "Launcher",
     "Line",
     "Metric",
+    "MpiSupport",
     "Needs",
     "Objects",
     "OmbError",

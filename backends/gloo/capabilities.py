@@ -10,7 +10,7 @@ from typing import Final
 from omb_py.backends.capabilities import FROM_ANYONE, SCAN, SCATTER_FROM_ONE_PLACE, Capabilities, operations, usable
 from omb_py.backends.gloo.knobs import library_knobs
 from omb_py.distribution import pip_install
-from omb_py.engine.devices import GPU_KINDS, KINDS, SIMULATED
+from omb_py.engine.devices.registry import GPU_KINDS, EveryKind, find_kind
 from omb_py.engine.program.benchmark import Benchmark, Cell
 from omb_py.engine.program.buffers import ON_DEVICE, TORCH_PIP
 from omb_py.engine.program.dtypes import DTYPES
@@ -43,8 +43,6 @@ def inspect(declared: Capabilities) -> Capabilities:
     """Look for PyTorch by its metadata; whether it was built with Gloo shows when ranks start."""
     from importlib.metadata import PackageNotFoundError, version  # slow to import, as what follows
 
-    from omb_py.engine.devices.gpu import no_gpu
-
     reason, number = missing(), ""
     if not reason:
         try:
@@ -58,7 +56,7 @@ def inspect(declared: Capabilities) -> Capabilities:
         library=LIBRARY,
         version=number,
         bindings={BINDING: reason},
-        devices={"cpu": "", **{kind: no_gpu(kind) for kind in GPU_KINDS}},
+        devices={"cpu": "", **{kind: find_kind(kind).problem() for kind in GPU_KINDS}},
         facts={"interfaces": ", ".join(interfaces())},
     )
 
@@ -137,7 +135,7 @@ def refuses(benchmark: Benchmark, cell: Cell) -> str:
 CAPABILITIES: Final = Capabilities(
     "gloo",
     bindings=usable(BINDING),
-    devices=usable(*KINDS, SIMULATED),
+    devices=EveryKind(),
     buffers=BUFFERS,
     device_buffers=ON_DEVICE,
     title="Gloo",

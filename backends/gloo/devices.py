@@ -14,11 +14,12 @@ from typing import Any, Final
 import torch
 
 from omb_py.backends.gloo.runner import GlooRunner
-from omb_py.engine.devices import GPU_KINDS, Device, synchronise
+from omb_py.engine.devices import Device, synchronise
 from omb_py.engine.devices.arrays import PlainArray
 from omb_py.engine.devices.buffers import DeviceBuffers, OnDevice, Renderer
 from omb_py.engine.devices.filler import on_device
 from omb_py.engine.devices.memory import DeviceMemory
+from omb_py.engine.devices.registry import find_kind
 from omb_py.engine.devices.staging import spoiled
 from omb_py.engine.program.benchmark import Cell, World
 from omb_py.engine.program.language import Body, Node, Program, Repeat, Step, each_body, walk
@@ -33,11 +34,12 @@ _WITHOUT: Final = frozenset({"barrier", "test", "compute", "matmul", "flip", "sp
 
 def check_torch(device: Device) -> None:
     """Let PyTorch use this device and stream. Raises EnvironmentProblem when its build does not know the GPU."""
-    if device.kind not in GPU_KINDS:
+    build = find_kind(device.kind).torch_version
+    if not build:
         return
-    built = {"cuda": torch.version.cuda, "rocm": torch.version.hip}[device.kind]
+    built = getattr(torch.version, build)
     if not built or not torch.cuda.is_available():
-        build = f"is built for {'CUDA ' + built if device.kind == 'cuda' else 'HIP ' + built}" if built else "is not"
+        build = f"is built for {build.upper()} {built}" if built else "is not"
         raise EnvironmentProblem(
             f"--device {device.kind}: this PyTorch ({torch.__version__}, which {build}) sees no such GPU: pip install "
             f"torch=={torch.__version__.partition('+')[0]} with the GPU's libraries (pytorch.org says from where), or "
@@ -57,7 +59,7 @@ def by_torch(program: Program, kind: str) -> bool:
         for node, _ in walk(body)
         if isinstance(node, Step)
     }
-    return kind in GPU_KINDS and not ops & POINT_TO_POINT
+    return bool(find_kind(kind).torch_version) and not ops & POINT_TO_POINT
 
 
 def waited(program: Program) -> Program:

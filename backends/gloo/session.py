@@ -17,7 +17,8 @@ from omb_py.backends.gloo.capabilities import FIX, LIBRARY, interfaces
 from omb_py.backends.gloo.errors import first_line, peers_speak_first
 from omb_py.backends.gloo.rendezvous import WORKING, place, store
 from omb_py.backends.mpi.skew import measured_skew
-from omb_py.engine.devices import Device, open_device
+from omb_py.engine.devices import Device
+from omb_py.engine.devices.registry import open_device
 from omb_py.engine.measuring.host_memory import HostMemory
 from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.program.groups import Group, groups_of

@@ -15,14 +15,12 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from omb_py.backends.child import MARK, answer_of
-from omb_py.engine.devices import GPU_KINDS
+from omb_py.engine.devices.kind import MpiSupport
+from omb_py.engine.devices.registry import SIMULATED, find_kind
 from omb_py.launchers.mpiexec_family import INTEL, MPICH, OPEN_MPI
 
 VARIABLE: Final = "OMB_PY_GPU_AWARE"
 """1: the library takes device buffers; 0: it does not."""
-_QUERIES: Final = {"cuda": "MPIX_Query_cuda_support", "rocm": "MPIX_Query_rocm_support"}
-_MPICH_KINDS: Final = {"cuda": 0, "rocm": 2}
-"""MPIX_GPU_SUPPORT_CUDA and _HIP (mpi.h of MPICH)."""
 _VENDOR_VARIABLES: Final = ("MPICH_GPU_SUPPORT_ENABLED", "I_MPI_OFFLOAD", "MV2_USE_CUDA", "MV2_USE_ROCM")
 _CHILD_S: Final = 60.0
 
@@ -41,7 +39,8 @@ class Support:
 
 def fix_for(vendor: str, device: str) -> str:
     """The remedy by which a library of this vendor takes buffers of a device, in its own terms."""
-    with_ = {"cuda": "--with-cuda", "rocm": "--with-rocm" if vendor == OPEN_MPI else "--with-hip"}.get(device, "")
+    support = find_kind(device).mpi_support
+    with_ = support.configure.get(vendor, support.configure[""]) if support else ""
     words = {
         OPEN_MPI: f"an Open MPI configured {with_} --with-ucx (the PyPI wheel is not), run with OMPI_MCA_pml=ucx",
         MPICH: f"an MPICH configured {with_} (the PyPI wheel is not), run with MPIR_CVAR_ENABLE_GPU=1; Cray's: "
@@ -64,12 +63,13 @@ def declared(mpi: Any, vendor: str, device: str, environ: Mapping[str, str] = os
     no = Support(False, "", f"{vendor} does not take buffers on {device}", fix_for(vendor, device))
     if environ.get(VARIABLE) in ("0", "1"):
         return Support(True, VARIABLE) if environ[VARIABLE] == "1" else _because(no, f"{VARIABLE}=0")
-    if device not in GPU_KINDS:
-        return _because(no, "no library knows the simulated device")
+    support = find_kind(device).mpi_support
+    if support is None:
+        return _because(no, f"no library knows {'the simulated device' if device == SIMULATED else device}")
     kinds = _alloc_kinds(mpi)
     if device in kinds:
         return Support(True, "mpi_memory_alloc_kinds")
-    answer = _query(mpi, device)
+    answer = _query(mpi, support)
     if answer is not None:
         return Support(True, "the library's query function") if answer else _because(no, "its query function says no")
     named = next((name for name in _VENDOR_VARIABLES if environ.get(name) == "1"), "")
@@ -90,21 +90,21 @@ def _alloc_kinds(mpi: Any) -> list[str]:
     return [kind.partition(":")[0] for kind in str(kinds).split(",")]
 
 
-def _query(mpi: Any, device: str) -> bool | None:
+def _query(mpi: Any, kind: MpiSupport) -> bool | None:
     """The answer of the library's own function; None where it has none."""
     library = ctypes.CDLL(mpi.__file__)
     if hasattr(library, "MPIX_GPU_query_support"):
         supported = ctypes.c_int(0)
-        if library.MPIX_GPU_query_support(_MPICH_KINDS[device], ctypes.byref(supported)) == 0:
+        if library.MPIX_GPU_query_support(kind.mpich_number, ctypes.byref(supported)) == 0:
             return bool(supported.value)
-    if hasattr(library, _QUERIES[device]):
-        return bool(getattr(library, _QUERIES[device])())
+    if hasattr(library, kind.query):
+        return bool(getattr(library, kind.query)())
     return None
 
 
 def confirmed(device: str, support: Support, timeout: float = _CHILD_S) -> Support:
     """Test a positive answer: a child process with its own MPI world sends itself a message in device memory."""
-    if not support.aware or support.how == VARIABLE or device not in GPU_KINDS:
+    if not support.aware or support.how == VARIABLE or find_kind(device).mpi_support is None:
         return support
     answer = _child(device, "message", timeout)
     if answer.get("moved"):
@@ -128,8 +128,8 @@ def _child(device: str, question: str, timeout: float) -> dict[str, Any]:
 
 def _message(mpi: Any, device: str) -> bool:
     """Pass a message to this rank itself, from device memory to device memory."""
-    from omb_py.engine.devices import open_device
     from omb_py.engine.devices.memory import DeviceMemory
+    from omb_py.engine.devices.registry import open_device
 
     memory, nbytes = DeviceMemory(open_device(device, 0)), 1 << 16
     for name in ("send", "recv"):

@@ -9,7 +9,7 @@ from typing import Final
 
 from omb_py.backends.capabilities import Capabilities, Check, usable
 from omb_py.backends.knobs import LibraryKnobs
-from omb_py.engine.devices import GPU_KINDS, KINDS, SIMULATED
+from omb_py.engine.devices.registry import GPU_KINDS, EveryKind, find_kind
 from omb_py.engine.measuring.process_sync import ADDED
 from omb_py.engine.program.benchmark import Benchmark, Cell
 from omb_py.engine.program.buffers import BUFFERS, OBJECT, ON_DEVICE
@@ -22,10 +22,9 @@ _TEXT_CHARACTERS = 200
 
 def inspect(declared: Capabilities) -> Capabilities:
     """Fill in the MPI library that mpi4py loads here, and its mpiexec."""
-    from omb_py.engine.devices.gpu import no_gpu
 
     library = mpi_library()
-    devices = {"cpu": "", **{kind: no_gpu(kind) for kind in GPU_KINDS}}
+    devices = {"cpu": "", **{kind: find_kind(kind).problem() for kind in GPU_KINDS}}
     if not library.available:
         bindings = dict.fromkeys(declared.bindings, library.reason)
         return replace(declared, reason=library.reason, fix=library.fix, bindings=bindings, devices=devices)
@@ -70,7 +69,7 @@ def refuses(benchmark: Benchmark, cell: Cell) -> str:
 CAPABILITIES: Final = Capabilities(
     "mpi",
     bindings=usable("native", "mpi4py"),
-    devices=usable(*KINDS, SIMULATED),
+    devices=EveryKind(),
     buffers=BUFFERS,
     device_buffers=ON_DEVICE,
     priority=0,

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from omb_py.backends import mpi_values
 from omb_py.backends.mpi.runners import BoundRunner, NativeRunner
 from omb_py.backends.mpi.start import allow_forks, initialise, initialise_session, vendor
-from omb_py.engine.devices import Device, open_device
+from omb_py.engine.devices import Device
+from omb_py.engine.devices.registry import open_device
 from omb_py.engine.measuring.host_memory import HostMemory
 from omb_py.engine.measuring.process_sync import START, START_BYTES
 from omb_py.engine.program.benchmark import Cell

@@ -10,7 +10,7 @@ from omb_py.backends.capabilities import FROM_ANYONE, SCAN, Capabilities, Check,
 from omb_py.backends.gloo.capabilities import fitted as in_place_alone
 from omb_py.backends.nccl.knobs import library_knobs
 from omb_py.backends.nccl.options import KEYS, canonical_text, changed, measured_as, settings_of
-from omb_py.engine.devices import GPU_KINDS, SIMULATED
+from omb_py.engine.devices.registry import GPU_KINDS, SIMULATED
 from omb_py.engine.measuring.async_timing import Multiplicity
 from omb_py.engine.measuring.process_sync import ADDED
 from omb_py.engine.program.benchmark import Benchmark, Cell

@@ -18,8 +18,8 @@ from typing import Any, Final
 
 from omb_py.backends.capabilities import Capabilities, Check
 from omb_py.backends.nccl.capabilities import BINDINGS, missing
-from omb_py.engine.devices import SIMULATED
-from omb_py.engine.devices.gpu import driver_version, no_gpu
+from omb_py.engine.devices.gpu import driver_version
+from omb_py.engine.devices.registry import SIMULATED, find_kind
 from omb_py.errors import EnvironmentProblem
 
 VARIABLE: Final = "OMB_PY_NCCL"
@@ -343,7 +343,7 @@ def report(declared: Capabilities) -> Capabilities:
         else:
             devices[device] = f"no {'NCCL' if device == 'cuda' else 'RCCL'} library ({reasons[-1]})"
             continue
-        devices[device] = no_gpu(device)
+        devices[device] = find_kind(device).problem()
         number = version_of(answer["version"])
         version, name = version or ".".join(map(str, number)), name or ("RCCL" if device == "rocm" else "NCCL")
         facts[_FACT.format(device)] = str(answer.get("file", path))

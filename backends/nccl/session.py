@@ -32,9 +32,9 @@ from omb_py.backends.nccl.options import Settings, changed, settings_of
 from omb_py.backends.nccl.plane import plane
 from omb_py.backends.nccl.runner import NcclRunner, Runner
 from omb_py.backends.nccl.split import everybodys
-from omb_py.engine.devices import open_device
 from omb_py.engine.devices.filler import on_device
 from omb_py.engine.devices.gpu import driver_version
+from omb_py.engine.devices.registry import open_device
 from omb_py.engine.devices.sharing import crowd, places_of
 from omb_py.engine.devices.staging import spoiled
 from omb_py.engine.measuring.async_timing import captured

@@ -50,7 +50,16 @@ LAUNCHERS: Final[tuple[Launcher, ...]] = (
 NAMED: Final[Mapping[str, Launcher]] = {launcher.name: launcher for launcher in LAUNCHERS if launcher.name}
 """Our launchers by the values of ``--launcher``."""
 AUTO: Final = "auto"
-CHOICES: Final = (AUTO, *NAMED)
+
+
+class _Choices(tuple[str, ...]):
+    """The values of ``--launcher``. Those of other packages are looked up when they are named."""
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or name in installed()
+
+
+CHOICES: Final = _Choices((AUTO, *NAMED))
 BATCH_SYSTEMS: Final = tuple(launcher.batch for launcher in LAUNCHERS if launcher.batch)
 BATCH_LAUNCHERS: Final = frozenset(name for name, launcher in NAMED.items() if launcher.batch)
 """Launchers that may start ranks on other nodes without being told so."""
@@ -85,7 +94,7 @@ def installed() -> Mapping[str, Launcher]:
             reason = "" if isinstance(loaded, Launcher) and loaded.name == entry.name else f"{entry.value} is none"
         except Exception as error:  # a broken package must not break the tool
             loaded, reason = None, f"{type(error).__name__}: {error}"
-        if entry.name not in CHOICES:
+        if entry.name not in NAMED:
             launchers[entry.name] = _BrokenLauncher(entry.name, reason) if reason else loaded
     return launchers
 
@@ -103,14 +112,6 @@ def find_launcher(name: str) -> Launcher:
     if launcher is None:
         raise UsageError(f"unknown launcher {name!r}: {nearest(name, [*CHOICES, *installed()])}")
     return launcher
-
-
-def check_launcher_name(text: str) -> str:
-    """The value of ``--launcher`` in lower case. Raises UsageError."""
-    name = text.strip().lower()
-    if name != AUTO:
-        find_launcher(name)
-    return name
 
 
 def rank_variables(environ: Environment) -> tuple[RankVariables, ...]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from omb_py.engine.devices import KINDS as DEVICES
+from omb_py.engine.devices.registry import KINDS as DEVICES
 from omb_py.engine.program.buffers import BUFFERS, OBJECTS, ON_DEVICE
 from omb_py.launchers.registry import CHOICES as LAUNCHERS
-from omb_py.launchers.registry import check_launcher_name
 from omb_py.options.measured import moves_data
 from omb_py.options.option import Option, under
 from omb_py.options.readers import Reader, comma_list, joined, parse_launcher_words, whole, word
@@ -86,7 +85,7 @@ PLACED = under(
         "--launcher",
         f"What starts the ranks: {', '.join(LAUNCHERS)}.",
         "NAME",
-        Reader("launcher", check_launcher_name, LAUNCHERS),
+        word("launcher", LAUNCHERS),
         scope="run",
     ),
     Option(

@@ -10,7 +10,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from omb_py.engine.devices import GPU_KINDS
+from omb_py.engine.devices.registry import GPU_KINDS
 from omb_py.engine.measuring.energy import ENOUGH_S
 from omb_py.printing.counted_text import of_library, of_network
 from omb_py.results.analysis.crossover import marks

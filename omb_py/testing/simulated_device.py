@@ -18,8 +18,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from omb_py.engine.devices import chosen
 from omb_py.engine.devices.callbacks import Callbacks, store
+from omb_py.engine.devices.kind import DeviceKind
 from omb_py.engine.native.matmul import multiply_at
 from omb_py.errors import EnvironmentProblem
 
@@ -123,11 +123,6 @@ class Stream:
             with self._changed:
                 self._running = False
                 self._changed.notify_all()
-
-
-def open_device(kind: str, rank: int) -> SimulatedDevice:
-    """The device of a local rank. Raises EnvironmentProblem where :data:`DEVICES_VARIABLE` says that there is none."""
-    return SimulatedDevice(chosen(rank, int(os.environ.get(DEVICES_VARIABLE, "8")), kind))
 
 
 class SimulatedDevice:
@@ -345,3 +340,16 @@ def _of(handles: dict[int, Captured], handle: int, pop: bool = False) -> Capture
 
 def _store(address: int, value: int, kind: Any = ctypes.c_int64) -> None:
     kind.from_address(address).value = value
+
+
+class SimulatedKind(DeviceKind):
+    """As many devices as :data:`DEVICES_VARIABLE` says."""
+
+    def count(self) -> int:
+        return int(os.environ.get(DEVICES_VARIABLE, "8"))
+
+    def open(self, index: int) -> SimulatedDevice:
+        return SimulatedDevice(index)
+
+
+KIND: Final = SimulatedKind("sim", plain_arrays=True)

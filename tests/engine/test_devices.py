@@ -14,9 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.engine.devices import FUNCTIONS, GPU_KINDS, OTHER_STREAM, arrays, chosen, gpu, open_device
+from omb_py.engine.devices import FUNCTIONS, OTHER_STREAM, arrays, cuda, gpu, rocm
 from omb_py.engine.devices.buffers import DeviceBuffers
-from omb_py.engine.devices.gpu import OWN, SYMBOLS, Gpu, count_gpus
+from omb_py.engine.devices.gpu import OWN, Gpu
+from omb_py.engine.devices.kind import GpuKind, choose_device
 from omb_py.engine.devices.memory import DeviceMemory
 from omb_py.engine.devices.sharing import crowd, refuse_sharing
 from omb_py.engine.program.buffers import ON_DEVICE
@@ -174,9 +175,9 @@ class TestMemory:
 
 @given(st.integers(0, 100), st.integers(1, 16))
 def test_ranks_take_the_devices_that_they_see_in_turn(rank: int, count: int) -> None:
-    assert chosen(rank, count, "cuda") == rank % count
+    assert choose_device(rank, count, "cuda") == rank % count
     with pytest.raises(EnvironmentProblem, match="no such device is visible to local rank"):
-        chosen(rank, 0, "cuda")
+        choose_device(rank, 0, "cuda")
 
 
 def places(*devices: str) -> list[dict[str, Any]]:
@@ -205,26 +206,15 @@ def test_the_map_tells_devices_apart_that_ranks_number_alike() -> None:
     assert device_map(places("n0:17", "n0:65")) == "rank → device: 0 → n0 cuda:0 17, 1 → n0 cuda:0 65 (a GPU)"
 
 
-def test_the_host_does_everything_at_once() -> None:
-    host = open_device("cpu", 0)
-    there, mine = host.allocate(4), np.zeros(4, np.uint8)
-    host.call("fill", there, 6, 4, 0)
-    host.call("copy_out", mine.ctypes.data, there, 4, 0)
-    assert (mine == 6).all()
-    with pytest.raises(EnvironmentProblem, match="has no launch"):
-        host.function("launch")
-    host.close()
-
-
 def test_every_kind_of_gpu_has_every_function() -> None:
-    for kind in GPU_KINDS:
-        assert {*SYMBOLS[kind], *OWN} == set(FUNCTIONS)
+    for kind in (cuda.KIND, rocm.KIND):
+        assert {*kind.symbols, *OWN} == set(FUNCTIONS)
 
 
-@pytest.mark.parametrize(("kind", "numbers"), [("cuda", {13: 1, 36: 2}), ("rocm", {5: 1, 60: 2})])
-def test_clocks_are_asked_for_by_the_numbers_of_the_makers_own_library(kind: str, numbers: dict[int, int]) -> None:
+@pytest.mark.parametrize(("kind", "numbers"), [(cuda.KIND, {13: 1, 36: 2}), (rocm.KIND, {5: 1, 60: 2})])
+def test_clocks_are_asked_for_by_the_numbers_of_the_makers_own_library(kind: GpuKind, numbers: dict[int, int]) -> None:
     gpu = object.__new__(Gpu)
-    gpu.kind, gpu.index = kind, 0
+    gpu._maker, gpu.index = kind, 0
     gpu._runtime = SimpleNamespace(deviceGetAttribute=lambda number, index: numbers[number])
     assert gpu.clocks() == {"clock": 1, "memory_clock": 2}
     numbers.clear()  # as newer drivers drop attributes
@@ -235,10 +225,10 @@ def test_without_a_driver_it_is_said_what_is_missing() -> None:
     from pathlib import Path
 
     if Path("/dev/nvidiactl").exists():
-        assert count_gpus("cuda") >= 1
+        assert cuda.KIND.count() >= 1
     else:
         with pytest.raises(EnvironmentProblem, match="--device cuda"):
-            count_gpus("cuda")
+            cuda.KIND.count()
 
 
 @pytest.mark.parametrize("managed", [False, True])
@@ -273,7 +263,7 @@ def test_a_gpu_is_told_by_its_uuid_which_mig_instances_do_not_share(code: int | 
 
     driver = {"cuDeviceGet": get} | ({"cuDeviceGetUuid_v2": ask} if code is not None else {})
     gpu = Gpu.__new__(Gpu)
-    gpu.kind, gpu.index = "cuda", 3
+    gpu._maker, gpu.index = cuda.KIND, 3
     gpu._driver, gpu._runtime = SimpleNamespace(**driver), SimpleNamespace(deviceGetPCIBusId=lambda index: "0:1")
     assert gpu.identity() == identity
 
@@ -281,15 +271,15 @@ def test_a_gpu_is_told_by_its_uuid_which_mig_instances_do_not_share(code: int | 
 @pytest.mark.parametrize(
     ("kind", "nbytes", "failed", "address"),
     [
-        ("rocm", 4, 0, 0x5000),
-        ("rocm", 4, 1, 0x9000),  # a GPU without such memory
-        ("rocm", 4, None, 0x9000),  # a driver without the function
-        ("rocm", 16, 0, 0x9000),
-        ("cuda", 4, 0, 0x9000),
+        (rocm.KIND, 4, 0, 0x5000),
+        (rocm.KIND, 4, 1, 0x9000),  # a GPU without such memory
+        (rocm.KIND, 4, None, 0x9000),  # a driver without the function
+        (rocm.KIND, 16, 0, 0x9000),
+        (cuda.KIND, 4, 0, 0x9000),
     ],
 )
 def test_the_word_that_holds_a_stream_back_is_of_the_kind_that_hip_wants(
-    kind: str, nbytes: int, failed: int | None, address: int
+    kind: GpuKind, nbytes: int, failed: int | None, address: int
 ) -> None:
     freed: list[str] = []
 
@@ -299,7 +289,7 @@ def test_the_word_that_holds_a_stream_back_is_of_the_kind_that_hip_wants(
         return failed or 0
 
     gpu = Gpu.__new__(Gpu)
-    gpu.kind, gpu.name, gpu._mapped = kind, "a GPU", set()
+    gpu._maker, gpu.name, gpu._mapped = kind, "a GPU", set()
     gpu._driver = SimpleNamespace(**({} if failed is None else {"hipExtMallocWithFlags": signal}))  # type: ignore[assignment]
     gpu._runtime = SimpleNamespace(
         hostAlloc=lambda size, flags: 0x9000,
@@ -313,7 +303,7 @@ def test_the_word_that_holds_a_stream_back_is_of_the_kind_that_hip_wants(
 
 def test_cupy_is_what_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu, "import_module", lambda name: f"the package {name}")
-    assert gpu.load_cupy("cuda") == "the package cupy"
+    assert gpu.load_cupy(cuda.KIND) == "the package cupy"
 
 
 def test_there_is_one_other_stream() -> None:

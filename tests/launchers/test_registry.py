@@ -14,7 +14,8 @@ from omb_py.launchers import registry
 from omb_py.launchers.launcher import LaunchCommand, Launcher, RankRequest, RankVariables
 from omb_py.launchers.machine import LaunchMachine
 from omb_py.launchers.mpiexec_family import MPICH
-from omb_py.launchers.registry import check_launcher_name, installed
+from omb_py.launchers.registry import installed
+from omb_py.options.readers import word
 from omb_py.orchestrate.launching.launch_command import command_for
 from tests.launchers.test_launchers import context, program
 
@@ -49,7 +50,7 @@ def packages(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_it_starts_ranks_that_know_their_place(tmp_path: Path) -> None:
     machine = context(tmp_path, MPICH, PMI_RANK="0")
     with pytest.raises(EnvironmentProblem, match="prun not found"):
-        command_for(check_launcher_name("PRUN"), ["x"], 2, machine=machine)
+        command_for(word("launcher", registry.CHOICES).parse("PRUN"), ["x"], 2, machine=machine)
     program(tmp_path / "prun", "")
     command = command_for("prun", ["x"], 2, machine=machine)
     assert command.words == ("prun", "-n", "2", "x")
@@ -63,4 +64,4 @@ def test_one_that_cannot_be_loaded_says_why(tmp_path: Path) -> None:
     with pytest.raises(EnvironmentProblem, match=r"launcher gone cannot be loaded \(ModuleNotFoundError: .*repair"):
         command_for("gone", ["x"], 2, machine=context(tmp_path, MPICH))
     with pytest.raises(UsageError, match="unknown launcher 'prnu': did you mean prun"):
-        check_launcher_name("prnu")
+        command_for("prnu", ["x"], 2, machine=context(tmp_path, MPICH))

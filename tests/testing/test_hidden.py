@@ -7,7 +7,7 @@ import re
 import pytest
 
 from omb_py.cli import main
-from omb_py.engine.devices import KINDS, SIMULATED, open_device
+from omb_py.engine.devices.registry import KINDS, SIMULATED, open_device
 from omb_py.errors import EnvironmentProblem
 from omb_py.testing.simulated_device import DEVICES_VARIABLE
 from tests.support.machines.mpi import ROOT

@@ -23,8 +23,8 @@ from omb_py.backends.nccl.communicators import environment_of
 from omb_py.backends.nccl.library import version_of
 from omb_py.backends.nccl.options import changed
 from omb_py.backends.nccl.python_bindings.bound import Binding, Statements
-from omb_py.engine.devices import SIMULATED
 from omb_py.engine.devices.arrays import PlainArray
+from omb_py.engine.devices.registry import SIMULATED
 from omb_py.engine.measuring.host_memory import HostMemory
 from omb_py.engine.program.language import Blocks, Body, Node, Program, Region, Repeat, Stage, Step, walk
 from omb_py.engine.python_loop.loop import Names

@@ -16,7 +16,7 @@ from omb_py.cli.help import EXIT_CODES, Page, debug_option, tool_option
 from omb_py.cli.option_params import ranks_option, table_option
 from omb_py.cli.param_types import ParsedType, whole, word
 from omb_py.cli.stored_cells import format_option, skipped
-from omb_py.engine.devices import GPU_KINDS
+from omb_py.engine.devices.registry import GPU_KINDS
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.engine.rank.launcher_variables import joined_environment
 from omb_py.errors import ENVIRONMENT, NEGATIVE, OK, EnvironmentProblem, UsageError

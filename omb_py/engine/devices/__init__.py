@@ -1,4 +1,4 @@
-"""Devices on which buffers live: one small interface over host memory and NVIDIA and AMD GPUs.
+"""Devices on which buffers live: one small interface over GPUs. A kind of device is one file (:mod:`.registry`).
 
 Streams, events and graphs are handles (int64), and the operations of a loop on them are C functions at addresses
 (:meth:`Device.function`), so that generated code calls them as it calls the communication library.
@@ -7,24 +7,9 @@ Streams, events and graphs are handles (int64), and the operations of a loop on 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
 from typing import Any, Final, Protocol
 
 from omb_py.engine.program.language import Step
-from omb_py.errors import EnvironmentProblem
-
-GPU_KINDS: Final = ("cuda", "rocm")
-KINDS: Final = ("cpu", *GPU_KINDS)
-"""Devices that help and errors name."""
-SIMULATED: Final = "sim"
-"""The device of tests: ``--device`` takes it, and nothing names it."""
-_MODULES: Final[Mapping[str, str]] = {
-    "cpu": "omb_py.engine.devices.cpu",
-    "cuda": "omb_py.engine.devices.gpu",
-    "rocm": "omb_py.engine.devices.gpu",
-    SIMULATED: "omb_py.testing.simulated_device",
-}
-"""Kind of a device -> the module whose ``open_device(kind, rank)`` opens it, loaded when one is opened."""
 
 FUNCTIONS: Final[Mapping[str, str]] = {
     "synchronise": "stream",
@@ -62,15 +47,12 @@ SYNCHRONISES: Final[Mapping[str, str]] = {
     "wait": "a non-blocking call that is waited for is done",
     "barrier": "all ranks have come before anything follows",
     "body": "nothing is left over from an iteration",
-    "read": "bytes have come from the device before the host reads them",
-    "handed over": "bytes have gone to the device before the host writes others",
-    "free": "nothing uses memory that is given back",
     "settled": "managed memory is where it is wanted before the next iteration begins",
     "filler": "the device has computed as long as it should",
     "copied out": "staged: bytes have come before MPI sends them",
     "copied in": "staged: bytes have gone before MPI receives others, and before the sample ends",
 }
-"""Every place where omb-py waits for a device, and why. A test leaves each out in turn and finds it missing."""
+"""Every step that waits for a device, and why. A test leaves each out in turn and finds it missing."""
 
 
 def synchronise(why: str) -> Step:
@@ -133,26 +115,3 @@ class Device(Protocol):
 
     def close(self) -> None:
         """Free streams and events."""
-
-
-def open_device(kind: str, rank: int) -> Device:
-    """The device of the rank with number `rank` on its machine: ranks take the devices that they see in turn.
-
-    Whether several have the same one is known when all have opened theirs (:mod:`omb_py.engine.devices.sharing`).
-
-    Args:
-        kind: one of :data:`KINDS`, or :data:`SIMULATED`.
-        rank: the local rank.
-
-    Raises:
-        EnvironmentProblem: there is no such device.
-    """
-    device: Device = import_module(_MODULES[kind]).open_device(kind, rank)
-    return device
-
-
-def chosen(rank: int, count: int, kind: str) -> int:
-    """Number of the device of a local rank. Raises EnvironmentProblem (see :func:`open_device`)."""
-    if count < 1:
-        raise EnvironmentProblem(f"--device {kind}: no such device is visible to local rank {rank}: use --device cpu")
-    return rank % count

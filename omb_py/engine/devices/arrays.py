@@ -11,7 +11,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from omb_py.engine.devices import SIMULATED, Device
+from omb_py.engine.devices import Device
+from omb_py.engine.devices.registry import find_kind
 from omb_py.errors import EnvironmentProblem
 
 _PIP: Final = {
@@ -66,7 +67,7 @@ def array(kind: str, device: Device, nbytes: int) -> Any:
     Raises:
         EnvironmentProblem: the package is missing, does not know the device, or there is not enough memory.
     """
-    if device.kind == SIMULATED:
+    if find_kind(device.kind).plain_arrays:
         return PlainArray(device.allocate(nbytes), nbytes)
     try:
         memory = _MAKERS[kind](nbytes, device.index)

@@ -11,8 +11,9 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Final
 
-from omb_py.engine.devices import FUNCTIONS, chosen
+from omb_py.engine.devices import FUNCTIONS, cuda
 from omb_py.engine.devices.callbacks import Callbacks, store
+from omb_py.engine.devices.kind import GpuKind
 from omb_py.engine.program.steps import MATMUL
 from omb_py.errors import EnvironmentProblem
 
@@ -20,50 +21,6 @@ SPIN: Final = "spin"
 STORE: Final = "store"
 OWN: Final = (SPIN, MATMUL, STORE)
 """Functions that the driver does not have: a kernel of ours, CuPy's product (cuBLAS, hipBLAS), a store by the host."""
-LIBRARIES: Final[Mapping[str, tuple[str, ...]]] = {
-    "cuda": ("libcuda.so.1",),
-    "rocm": ("libamdhip64.so", "libamdhip64.so.7", "libamdhip64.so.6"),
-}
-SYMBOLS: Final[Mapping[str, Mapping[str, str]]] = {
-    "cuda": {
-        "synchronise": "cuStreamSynchronize",
-        "copy_in": "cuMemcpyHtoDAsync_v2",
-        "copy_out": "cuMemcpyDtoHAsync_v2",
-        "fill": "cuMemsetD8Async",
-        "record": "cuEventRecord",
-        "begin_capture": "cuStreamBeginCapture_v2",
-        "end_capture": "cuStreamEndCapture",
-        "instantiate": "cuGraphInstantiateWithFlags",
-        "launch": "cuGraphLaunch",
-        "destroy_graph": "cuGraphDestroy",
-        "destroy_executable": "cuGraphExecDestroy",
-        "wait_value": "cuStreamWaitValue32_v2",
-        "launch_host": "cuLaunchHostFunc",
-        "prefetch": "cuMemPrefetchAsync",
-    },
-    "rocm": {
-        "synchronise": "hipStreamSynchronize",
-        "copy_in": "hipMemcpyHtoDAsync",
-        "copy_out": "hipMemcpyDtoHAsync",
-        "fill": "hipMemsetAsync",
-        "record": "hipEventRecord",
-        "begin_capture": "hipStreamBeginCapture",
-        "end_capture": "hipStreamEndCapture",
-        "instantiate": "hipGraphInstantiateWithFlags",
-        "launch": "hipGraphLaunch",
-        "destroy_graph": "hipGraphDestroy",
-        "destroy_executable": "hipGraphExecDestroy",
-        "wait_value": "hipStreamWaitValue32",
-        "launch_host": "hipLaunchHostFunc",
-        "prefetch": "hipMemPrefetchAsync",
-    },
-}
-"""Our names -> the driver's. Their operands are in the same order (:data:`~omb_py.engine.devices.FUNCTIONS`)."""
-_TICKS: Final = {
-    "cuda": """
-__device__ long long now() { long long t; asm volatile("mov.u64 %0, %globaltimer;" : "=l"(t)); return t; }""",
-    "rocm": "__device__ long long now() { return wall_clock64() * 10; }",  # it counts 100 MHz
-}
 _SPIN: Final = """
 extern "C" __global__ void spin(long long ns, float *keep) {
     long long until = now() + ns;
@@ -82,37 +39,27 @@ _SIGNAL_MEMORY: Final = 2
 """hipMallocSignalMemory, for hipExtMallocWithFlags."""
 _SIGNAL_BYTES: Final = 8
 """The only size that such memory has."""
-_UUID: Final = {
-    "cuda": ("cuDeviceGet", "cuDeviceGetUuid_v2"),  # the second form gives a MIG instance its own
-    "rocm": ("hipDeviceGet", "hipDeviceGetUuid"),
-}
-_PACKAGES: Final = {"cuda": "pip install cupy-cuda13x (or cupy-cuda12x)", "rocm": "pip install cupy-rocm-7-0"}
-_CLOCKS: Final[Mapping[str, Mapping[str, int]]] = {
-    "cuda": {"clock": 13, "memory_clock": 36},
-    "rocm": {"clock": 5, "memory_clock": 60},
-}
-"""Numbers of cudaDeviceAttr and of hipDeviceAttribute_t (ROCm 6.1 and later), whose values are in kHz."""
 _NON_BLOCKING: Final = 1
 
 
-def load_cupy(kind: str) -> Any:
+def load_cupy(kind: GpuKind) -> Any:
     """CuPy, which is optional. Raises EnvironmentProblem with the line that installs it."""
     try:
         return import_module("cupy")
     except ImportError as error:
-        raise EnvironmentProblem(f"--device {kind} needs CuPy ({error}): {_PACKAGES[kind]}") from None
+        raise EnvironmentProblem(f"--device {kind.name} needs CuPy ({error}): {kind.package}") from None
 
 
-def load_driver(kind: str) -> ctypes.CDLL:
+def load_driver(kind: GpuKind) -> ctypes.CDLL:
     """The driver's library. Raises EnvironmentProblem where there is none."""
     reasons = []
-    for name in LIBRARIES[kind]:
+    for name in kind.libraries:
         try:
             return ctypes.CDLL(name)
         except OSError as error:
             reasons.append(str(error))
     raise EnvironmentProblem(
-        f"--device {kind}: the GPU's driver is missing ({reasons[0]}): install it, or --device cpu"
+        f"--device {kind.name}: the GPU's driver is missing ({reasons[0]}): install it, or --device cpu"
     )
 
 
@@ -120,13 +67,13 @@ def driver_version() -> int:
     """The CUDA that NVIDIA's driver takes, as 12080 for 12.8; 0 where it does not say."""
     number = ctypes.c_int()
     try:
-        ctypes.CDLL(LIBRARIES["cuda"][0]).cuDriverGetVersion(ctypes.byref(number))
+        ctypes.CDLL(cuda.KIND.libraries[0]).cuDriverGetVersion(ctypes.byref(number))
     except (OSError, AttributeError):
         return 0
     return number.value
 
 
-def count_gpus(kind: str) -> int:
+def count_gpus(kind: GpuKind) -> int:
     """Visible GPUs. Raises EnvironmentProblem: no driver, no CuPy, or a CuPy for another CUDA."""
     load_driver(kind)
     runtime = load_cupy(kind).cuda.runtime
@@ -134,37 +81,23 @@ def count_gpus(kind: str) -> int:
         return int(runtime.getDeviceCount())
     except Exception as error:  # CuPy's own class: no device, or a driver older than its CUDA
         raise EnvironmentProblem(
-            f"--device {kind}: CuPy finds no usable GPU ({error}): check the driver with nvidia-smi or rocm-smi; "
-            f"a driver for another CUDA needs the other package: {_PACKAGES[kind]}"
+            f"--device {kind.name}: CuPy finds no usable GPU ({error}): check the driver with nvidia-smi or rocm-smi; "
+            f"a driver for another CUDA needs the other package: {kind.package}"
         ) from None
-
-
-def no_gpu(kind: str) -> str:
-    """Why no GPU of a kind can be used; empty where one can."""
-    try:
-        return "" if count_gpus(kind) else f"no {kind} GPU is visible"
-    except EnvironmentProblem as problem:
-        return str(problem)
-
-
-def open_device(kind: str, rank: int) -> Gpu:
-    """The GPU of a local rank. Raises EnvironmentProblem where none is visible."""
-    return Gpu(kind, chosen(rank, count_gpus(kind), kind))
 
 
 class Gpu:
     """A GPU, made current for this process."""
 
-    def __init__(self, kind: str, index: int) -> None:
-        self.kind, self.index = kind, index
+    def __init__(self, kind: GpuKind, index: int) -> None:
+        self.kind, self.index, self._maker = kind.name, index, kind
         self._driver = load_driver(kind)
         self._runtime = load_cupy(kind).cuda.runtime
         self._runtime.setDevice(index)
         properties = self._runtime.getDeviceProperties(index)
         name = properties["name"]
         self.name = name.decode() if isinstance(name, bytes) else str(name)
-        nvidia = kind == "cuda" and "major" in properties
-        self.capability = (int(properties["major"]), int(properties["minor"])) if nvidia else None
+        self.capability = kind.capability(properties)
         """Compute capability; None for GPUs of other makers."""
         self._streams: list[int] = []
         self._events: list[int] = []
@@ -203,7 +136,7 @@ class Gpu:
         """A word of the kind that hipStreamWaitValue32 is documented for; 0 for more, on CUDA, where there is none."""
         address = ctypes.c_void_p()
         try:
-            allocate = self._driver.hipExtMallocWithFlags if self.kind == "rocm" else None
+            allocate = getattr(self._driver, self._maker.signal_function) if self._maker.signal_function else None
         except AttributeError:  # older than the function
             return 0
         if allocate is None or nbytes > _SIGNAL_BYTES:
@@ -243,7 +176,7 @@ class Gpu:
     def clocks(self) -> Mapping[str, int]:
         """Clock rates in kHz."""
         rates = {}
-        for name, number in _CLOCKS[self.kind].items():
+        for name, number in self._maker.clock_numbers.items():
             try:
                 rates[name] = int(self._runtime.deviceGetAttribute(number, self.index))
             except Exception:  # newer drivers drop attributes
@@ -255,7 +188,7 @@ class Gpu:
         return self._uuid() or str(self._runtime.deviceGetPCIBusId(self.index))
 
     def _uuid(self) -> str:
-        get, ask = _UUID[self.kind]
+        get, ask = self._maker.uuid_functions
         device, uuid = ctypes.c_int(), (ctypes.c_ubyte * 16)()
         try:
             failed = getattr(self._driver, get)(ctypes.byref(device), self.index)
@@ -278,8 +211,8 @@ class Gpu:
         return self._callbacks[name]
 
     def _spinner(self) -> Callable[[int, int], None]:
-        cupy = load_cupy(self.kind)
-        kernel = cupy.RawKernel(_TICKS[self.kind] + _SPIN, SPIN)
+        cupy = load_cupy(self._maker)
+        kernel = cupy.RawKernel(self._maker.now + _SPIN, SPIN)
         keep = cupy.zeros(1, cupy.float32)
         blocks = int(self._runtime.getDeviceProperties(self.index)["multiProcessorCount"])
         kernel.compile()
@@ -291,7 +224,7 @@ class Gpu:
         return spin
 
     def _multiplier(self) -> Callable[..., None]:
-        cupy = load_cupy(self.kind)
+        cupy = load_cupy(self._maker)
 
         @cache
         def matrix(address: int, rows: int, side: int) -> Any:
@@ -306,10 +239,10 @@ class Gpu:
 
     def _function(self, name: str) -> Any:
         try:
-            return getattr(self._driver, SYMBOLS[self.kind][name])
+            return getattr(self._driver, self._maker.symbols[name])
         except AttributeError:
             raise EnvironmentProblem(
-                f"this driver has no {SYMBOLS[self.kind][name]}: a newer driver, or another --timing"
+                f"this driver has no {self._maker.symbols[name]}: a newer driver, or another --timing"
             ) from None
 
     def call(self, name: str, *operands: int) -> None:
@@ -321,16 +254,11 @@ class Gpu:
         kinds = [ctypes.c_int64] * len(FUNCTIONS[name].split())
         code = int(function(*(kind(value) for kind, value in zip(kinds, operands, strict=True))))
         if code:
-            raise EnvironmentProblem(f"{self.name}: {SYMBOLS[self.kind][name]} failed: {self.error_text(code)}")
+            raise EnvironmentProblem(f"{self.name}: {self._maker.symbols[name]} failed: {self.error_text(code)}")
 
     def error_text(self, code: int) -> str:
         """The driver's text of a code."""
-        if self.kind == "rocm":
-            self._driver.hipGetErrorString.restype = ctypes.c_char_p
-            return (self._driver.hipGetErrorString(code) or b"").decode()
-        text = ctypes.c_char_p()
-        self._driver.cuGetErrorString(code, ctypes.byref(text))
-        return (text.value or b"unknown error").decode()
+        return self._maker.error_text(self._driver, code)
 
     def attach(self, library: Any) -> None:
         """The library knows GPUs by itself."""

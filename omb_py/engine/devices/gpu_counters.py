@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from omb_py.engine.devices import nvml
+from omb_py.engine.devices.registry import find_kind
 from omb_py.errors import EnvironmentProblem
 
 AMD_FIX: Final = "install the package amdsmi of your ROCm (pip install /opt/rocm/share/amd_smi)"
@@ -66,14 +67,14 @@ def opened(device: str, identity: str) -> Iterator[GpuCounter]:
     Raises:
         EnvironmentProblem: it cannot be counted; why, and what to do.
     """
-    with _nvidia(identity) if device.startswith("cuda") else _amd(identity) as counter:
+    with find_kind(device.partition(":")[0]).counter(identity) as counter:
         if counter.read().energy_uj is None:
             raise EnvironmentProblem("this GPU has no energy counter: Volta or later, MI200 or later")
         yield counter
 
 
 @contextmanager
-def _nvidia(identity: str) -> Iterator[GpuCounter]:
+def count_nvidia(identity: str) -> Iterator[GpuCounter]:
     with nvml.opened() as library:
         uuid = nvml.uuid_text(identity)
         handle = nvml.ask(library, "nvmlDeviceGetHandleByUUID", uuid)
@@ -118,7 +119,7 @@ def load_amd() -> Any:
 
 
 @contextmanager
-def _amd(identity: str) -> Iterator[GpuCounter]:
+def count_amd(identity: str) -> Iterator[GpuCounter]:
     library = load_amd()
     try:
         library.amdsmi_init()

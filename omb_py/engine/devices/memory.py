@@ -41,7 +41,7 @@ class DeviceMemory:
             address, size = self._places[name]
             if size >= nbytes:
                 return
-            self._synchronise("free")
+            self._synchronise()
             # forgotten first: if there is no memory for the larger buffer, the old one is gone as well
             del self._places[name]
             self._lent.pop(name, None)
@@ -83,7 +83,7 @@ class DeviceMemory:
             self.device.call(
                 "copy_out", missing.ctypes.data, self.address(name) + fresh, missing.nbytes, self.device.stream
             )
-            self._synchronise("read")
+            self._synchronise()
             self._lent[name] = nbytes
         return mirror
 
@@ -93,11 +93,10 @@ class DeviceMemory:
             mirror = self.host.address(name)
             self.device.call("copy_in", self.address(name), mirror, nbytes, self.device.stream)
         if self._lent:
-            self._synchronise("handed over")
+            self._synchronise()
         self._lent.clear()
 
-    def _synchronise(self, why: str) -> None:
-        """Wait for the stream; `why` is one of :data:`omb_py.engine.devices.SYNCHRONISES`."""
+    def _synchronise(self) -> None:
         self.device.call("synchronise", self.device.stream)
 
     def close(self) -> None:

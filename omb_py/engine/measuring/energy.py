@@ -16,8 +16,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from omb_py.engine.devices import GPU_KINDS, gpu_counters, nvml
+from omb_py.engine.devices import gpu_counters, nvml
 from omb_py.engine.devices.gpu_counters import GpuCounter, Reading
+from omb_py.engine.devices.registry import is_gpu
 from omb_py.engine.rank.system_info import throttle_count
 from omb_py.engine.session import Session
 from omb_py.errors import EnvironmentProblem
@@ -174,4 +175,4 @@ def uncounted(session: Session) -> str:
 def _first_of_its_gpu(places: Sequence[Any], rank: int) -> bool:
     place = places[rank]
     alike = [other["rank"] for other in places if all(other[key] == place[key] for key in ("host", "identity"))]
-    return str(place["device"]).partition(":")[0] in GPU_KINDS and alike[0] == rank
+    return is_gpu(str(place["device"]).partition(":")[0]) and alike[0] == rank

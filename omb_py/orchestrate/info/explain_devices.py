@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
 
-from omb_py.engine.devices import nvml
-from omb_py.engine.devices.gpu import count_gpus
+from omb_py.engine.devices.registry import find_kind
 from omb_py.engine.rank.launcher_variables import Joined, joined_environment, local_rank, local_rank_variable
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.launchers.launcher import LaunchCommand, first_set
 from omb_py.orchestrate.supervision.rank_state import numbers
 
-VISIBLE: Final[Mapping[str, tuple[str, ...]]] = {
-    "cuda": ("CUDA_VISIBLE_DEVICES",),
-    "rocm": ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"),
-}
-"""Variables that hide GPUs; the first that is set counts."""
-
 
 def here(device: str, environ: Mapping[str, str]) -> int:
     """The GPUs of this machine. Raises EnvironmentProblem where they cannot be counted."""
     try:
-        return len(nvml.inventory().gpus) if device == "cuda" else count_gpus(device)
+        return find_kind(device).count_all()
     except EnvironmentProblem:
-        if first_set(environ, VISIBLE[device]):
+        if first_set(environ, find_kind(device).visible):
             return 0  # it names those of this rank
         raise EnvironmentProblem("the GPUs of this machine cannot be counted: say how many with --gpus N") from None
 
@@ -54,7 +46,7 @@ def _rank(joined: Joined) -> str:
 
 def _seen(environ: Mapping[str, str], device: str, gpus: int, local: int) -> str:
     """How many GPUs a process sees, and the one that it opens."""
-    variable = next((name for name in VISIBLE[device] if environ.get(name) is not None), "")
+    variable = next((name for name in find_kind(device).visible if environ.get(name) is not None), "")
     if not variable:
         if not gpus:
             raise EnvironmentProblem(f"--device {device}: there is no GPU here: --gpus N says how many there will be")

@@ -8,8 +8,8 @@ from typing import Final
 
 from omb_py.backends.capabilities import Capabilities
 from omb_py.engine.devices import nvml
-from omb_py.engine.devices.gpu import no_gpu
 from omb_py.engine.devices.nvml import GpuFacts, Inventory, PairFacts
+from omb_py.engine.devices.registry import find_kind
 from omb_py.engine.rank.system_info import infiniband
 from omb_py.errors import EnvironmentProblem
 from omb_py.orchestrate.info.doctor import Finding, Status, backend, checks
@@ -46,7 +46,7 @@ def report(
     """
     lines, closed = machine(system, environ)
     users = [known for known in inspected if known.available and known.devices.get(DEVICE) == ""]
-    cupy = no_gpu(DEVICE)
+    cupy = find_kind(DEVICE).problem()
     opens = _no("CuPy", cupy) if cupy else Finding("CuPy", "ok", "opens the GPUs")
     able = sorted((known for known in inspected if DEVICE in known.devices), key=lambda known: not known.asynchronous)
     libraries = [line for known in able for line in of_backend(known, cupy)]

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from omb_py.backends.capabilities import Capabilities
 from omb_py.backends.registry import capabilities, default, own_options
-from omb_py.engine.devices import KINDS, SIMULATED
 from omb_py.engine.devices.filler import FILLERS
 from omb_py.engine.devices.placement import PLACES
+from omb_py.engine.devices.registry import GPU_KINDS, HOST, SIMULATED, find_kind, is_gpu
 from omb_py.engine.measuring.async_timing import BATCHED
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.engine.program.buffers import ON_DEVICE, TORCH_PIP
@@ -24,10 +24,8 @@ from omb_py.results.dialects.dialect import Dialect
 from omb_py.results.dialects.registry import dialect_of
 from omb_py.suites import find
 
-GPUS = {"cuda": ("NVIDIA", ("/dev/nvidia0", "/dev/nvidiactl", "/dev/dxg")), "rocm": ("AMD", ("/dev/kfd",))}
-"""Device -> (maker, files that exist when its driver is loaded)."""
-DEVICES = KINDS
-HOST_MEMORY = "cpu"
+GPUS = GPU_KINDS
+HOST_MEMORY = HOST
 
 
 def lacking(backend: str, benchmark: Benchmark) -> tuple[str, str]:
@@ -38,7 +36,7 @@ def lacking(backend: str, benchmark: Benchmark) -> tuple[str, str]:
 
 def gpu_here(device: str, exists: Callable[[Path], bool] = Path.exists) -> bool:
     """Whether the driver for GPUs of this kind is loaded on this machine."""
-    return any(exists(Path(name)) for name in GPUS[device][1])
+    return find_kind(device).has_driver(exists)
 
 
 def ranks_may_be_elsewhere(request: Request, environ: Mapping[str, str] = os.environ) -> bool:
@@ -49,9 +47,9 @@ def ranks_may_be_elsewhere(request: Request, environ: Mapping[str, str] = os.env
 
 def device_problem(device: str, backend: str) -> tuple[str, str]:
     """(reason, fix) why a backend cannot use buffers on a GPU of this kind in this version."""
-    maker, files = GPUS[device]
+    kind = find_kind(device)
     if not gpu_here(device):
-        return f"no {maker} GPU found here ({files[0]} is missing)", "use --device cpu"
+        return f"no {kind.maker} GPU found here ({kind.driver_files[0]} is missing)", "use --device cpu"
     return f"backend {backend} has no device buffers in this version of omb-py", "use --device cpu"
 
 
@@ -66,7 +64,7 @@ def check_device(request: Request, offers: Mapping[str, Capabilities]) -> None:
         if device not in offers[backend].devices:
             kinds = " or ".join(kind for kind in offers[backend].devices if kind != SIMULATED)
             raise EnvironmentProblem(f"backend {backend} has no buffers on {device}: use --device {kinds}")
-        if device in GPUS and not gpu_here(device) and not ranks_may_be_elsewhere(request):
+        if is_gpu(device) and not gpu_here(device) and not ranks_may_be_elsewhere(request):
             reason, fix = device_problem(device, backend)
             if HOST_MEMORY not in offers[backend].devices:
                 fix = f"a machine with one, or --backend {default()} --device {HOST_MEMORY}"
@@ -92,8 +90,10 @@ def check_device(request: Request, offers: Mapping[str, Capabilities]) -> None:
         raise UsageError("--share-device is for ranks on devices: leave it out")
     if on_device and request.buffer not in ("numpy", *ON_DEVICE):
         raise UsageError(f"--buffer {request.buffer} lies on the host: leave it out with --device {on_device[0]}")
-    if request.buffer == "numba" and "rocm" in on_device:
-        raise UsageError("--buffer numba is for NVIDIA GPUs: cupy or torch with --device rocm")
+    for kind in map(find_kind, on_device):
+        if request.buffer in ON_DEVICE and request.buffer not in kind.arrays:
+            instead = " or ".join(kind.arrays)
+            raise UsageError(f"--buffer {request.buffer} is for NVIDIA GPUs: {instead} with --device {kind.name}")
     if not on_device and request.filler != FILLERS[0]:
         raise UsageError(f"-r {request.filler} computes on a device: add --device, or leave it out")
     if request.placement:
@@ -234,8 +234,7 @@ def check_choices(request: Request, offers: Mapping[str, Capabilities]) -> None:
         if why := offers[backend].missing():
             raise EnvironmentProblem(f"backend {backend}: {why}")
     for device in request.devices:
-        if device != SIMULATED:
-            one_of("device", device, DEVICES)
+        find_kind(device)
     if len(set(request.devices)) < len(request.devices):
         raise UsageError(f"device list {request.device} has one twice")
     check_device(request, offers)

@@ -15,6 +15,7 @@ from itertools import count, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from omb_py.engine.devices.registry import find_kind
 from omb_py.engine.rank.start_times import StartTimes, process_start_ns
 from omb_py.errors import EnvironmentProblem, OmbError, UsageError
 
@@ -285,10 +286,9 @@ def launch_facts(session: Session, spec: Mapping[str, Any]) -> dict[str, Any]:
     on_node = numbers_on_node(hosts)
     ranks = [rank_facts(rank, on_node[rank]) for rank in session.local]
     nodes = [node_facts()] if any(on_node[rank] == 0 for rank in session.local) else []
-    if nodes and any(str(place["device"]).startswith("cuda") for place in session.places):
-        from omb_py.engine.devices.nvml import facts
-
-        nodes[0]["gpus"] = facts()
+    for kind in sorted({str(place["device"]).partition(":")[0] for place in session.places}) if nodes else ():
+        if (gpus := find_kind(kind).machine_facts()) is not None:
+            nodes[0]["gpus"] = gpus
     for node in nodes:  # kernel parameters may hold secrets, as variables may
         node["kernel_command_line"] = redact_text(node["kernel_command_line"] or "")
     gathered = session.gather((ranks, nodes))

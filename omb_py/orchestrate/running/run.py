@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from omb_py.backends.registry import capabilities, capabilities_of, find, in_process
-from omb_py.engine.devices import GPU_KINDS
+from omb_py.engine.devices.registry import is_gpu
 from omb_py.engine.rank.launcher_variables import Joined, joined_environment
 from omb_py.engine.rank.lifetime import let_rank_0_speak
 from omb_py.engine.rank.link import LocalLink
@@ -238,7 +238,7 @@ def _start(run: Run, launch: LaunchPlan, failed: Sequence[str]) -> None:
         pass_names=(*offer.pass_names, *run.where.names),
         bind=offer.bound,
         needs_mpi=offer.needs_mpi,
-        gpus="none" if launch.needs.device not in GPU_KINDS else "shared" if launch.needs.share_device else "own",
+        gpus="none" if not is_gpu(launch.needs.device) else "shared" if launch.needs.share_device else "own",
         machine=machine_of(run.where),
     )
     for line in command.notes:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from omb_py import __version__
+from omb_py.engine.devices.registry import HOST
 from omb_py.engine.program.dtypes import DTYPES, reduction_dtype
 from omb_py.engine.program.rma import ACTIVE, SYNCS, WINDOWS
 from omb_py.errors import UsageError, nearest
@@ -284,8 +285,9 @@ class OsuText:
         return [omb_percentile(samples, p) for p in self.percentiles]
 
 
-ACCEL = {"cuda": "-CUDA", "rocm": "-ROCM", "sim": "-SIM"}
-"""Device -> accelerator in OMB's title; the simulated device is omb-py's own."""
+def accelerator_of(device: object) -> str:
+    """The accelerator in OMB's title; that of the host is empty."""
+    return f"-{device.upper()}" if isinstance(device, str) and device not in ("", HOST) else ""
 
 
 def text_of(row: Mapping[str, Any], full: bool, validation: bool, percentiles: Sequence[float]) -> OsuText:
@@ -308,7 +310,7 @@ def text_of(row: Mapping[str, Any], full: bool, validation: bool, percentiles: S
         rates=parameters.get("print_rate") != "0",
         layout=layout,
         transmit="transmit_size" in (row.get("metrics") or {}),
-        accel=parameters.get("accelerator") or ACCEL.get(str(row.get("device")), ""),
+        accel=parameters.get("accelerator") or accelerator_of(row.get("device")),
         dialect=dialect(row.get("text_dialect")),
         library=str(library) if row.get("backend") == "nccl" else MPI,
     )

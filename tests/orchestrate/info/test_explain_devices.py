@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from omb_py.cli import main
-from omb_py.engine.devices import chosen, nvml
+from omb_py.engine.devices import nvml
+from omb_py.engine.devices.kind import choose_device
 from omb_py.engine.rank.launcher_variables import local_rank
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.launchers.mpiexec_family import MPICH, OPEN_MPI
@@ -41,7 +42,7 @@ def test_what_is_explained_is_what_the_session_does(launch: GpuLaunch) -> None:
     for rank, environ in enumerate(launch.environments()):
         line = of_rank(environ, "cuda", EACH)
         visible = len(environ.get("CUDA_VISIBLE_DEVICES", ",".join("01234567")).split(","))
-        index = chosen(local_rank(environ), visible, "cuda")
+        index = choose_device(local_rank(environ), visible, "cuda")
         assert line.startswith(f"rank {rank} of {RANKS}: local rank {rank % EACH} by ")
         assert f"→ cuda:{index}" in line
 

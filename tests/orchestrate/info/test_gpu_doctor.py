@@ -10,7 +10,7 @@ import pytest
 
 from omb_py.backends.capabilities import Capabilities, Check, usable
 from omb_py.cli import main
-from omb_py.engine.devices import nvml
+from omb_py.engine.devices import cuda, nvml
 from omb_py.errors import EnvironmentProblem
 from omb_py.orchestrate.info import catalogue, gpu_doctor
 from omb_py.orchestrate.info.doctor import Finding
@@ -38,7 +38,7 @@ MOCK = Capabilities("mock", simulated=True)
 def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A machine with a driver, and CuPy on it; what it has else goes into the folder in place of /sys."""
     monkeypatch.setattr(gpu_doctor, "gpu_here", lambda device: True)
-    monkeypatch.setattr(gpu_doctor, "no_gpu", lambda device: "")
+    monkeypatch.setattr(cuda.CudaKind, "problem", lambda kind: "")
     return tmp_path
 
 
@@ -150,7 +150,7 @@ def test_on_a_machine_without_it_every_line_says_what_to_mend(
     monkeypatch.setattr(gpu_doctor, "gpu_here", lambda device: missing != "driver")
     monkeypatch.setattr(catalogue, "inspected", lambda: [MPI])
     no_cupy = "--device cuda needs CuPy (no module): pip install cupy-cuda13x (or cupy-cuda12x)"
-    monkeypatch.setattr(gpu_doctor, "no_gpu", lambda device: no_cupy)
+    monkeypatch.setattr(cuda.CudaKind, "problem", lambda kind: no_cupy)
     assert main("doctor --device cuda --format json".split()) == 3
     shown = json.loads(capsys.readouterr().out)
     lines = {line["subject"]: line for line in shown["findings"]}

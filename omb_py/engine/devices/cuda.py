@@ -1,0 +1,72 @@
+"""NVIDIA GPUs."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Final
+
+from omb_py.engine.devices.kind import GpuKind, MpiSupport
+
+if TYPE_CHECKING:
+    from omb_py.engine.devices.gpu_counters import GpuCounter
+
+
+class CudaKind(GpuKind):
+    """CUDA's driver; NVML counts and describes."""
+
+    def count_all(self) -> int:
+        from omb_py.engine.devices import nvml
+
+        return len(nvml.inventory().gpus)
+
+    def counter(self, identity: str) -> AbstractContextManager[GpuCounter]:
+        from omb_py.engine.devices.gpu_counters import count_nvidia
+
+        return count_nvidia(identity)
+
+    def machine_facts(self) -> Mapping[str, Any]:
+        from omb_py.engine.devices import nvml
+
+        return nvml.facts()
+
+    def capability(self, properties: Mapping[str, Any]) -> tuple[int, int] | None:
+        return (int(properties["major"]), int(properties["minor"])) if "major" in properties else None
+
+    def error_text(self, driver: ctypes.CDLL, code: int) -> str:
+        text = ctypes.c_char_p()
+        driver.cuGetErrorString(code, ctypes.byref(text))
+        return (text.value or b"unknown error").decode()
+
+
+KIND: Final = CudaKind(
+    "cuda",
+    maker="NVIDIA",
+    driver_files=("/dev/nvidia0", "/dev/nvidiactl", "/dev/dxg"),
+    visible=("CUDA_VISIBLE_DEVICES",),
+    mpi_support=MpiSupport("MPIX_Query_cuda_support", 0, {"": "--with-cuda"}),
+    torch_version="cuda",
+    libraries=("libcuda.so.1",),
+    symbols={
+        "synchronise": "cuStreamSynchronize",
+        "copy_in": "cuMemcpyHtoDAsync_v2",
+        "copy_out": "cuMemcpyDtoHAsync_v2",
+        "fill": "cuMemsetD8Async",
+        "record": "cuEventRecord",
+        "begin_capture": "cuStreamBeginCapture_v2",
+        "end_capture": "cuStreamEndCapture",
+        "instantiate": "cuGraphInstantiateWithFlags",
+        "launch": "cuGraphLaunch",
+        "destroy_graph": "cuGraphDestroy",
+        "destroy_executable": "cuGraphExecDestroy",
+        "wait_value": "cuStreamWaitValue32_v2",
+        "launch_host": "cuLaunchHostFunc",
+        "prefetch": "cuMemPrefetchAsync",
+    },
+    now="""
+__device__ long long now() { long long t; asm volatile("mov.u64 %0, %globaltimer;" : "=l"(t)); return t; }""",
+    uuid_functions=("cuDeviceGet", "cuDeviceGetUuid_v2"),  # the second form gives a MIG instance its own
+    package="pip install cupy-cuda13x (or cupy-cuda12x)",
+    clock_numbers={"clock": 13, "memory_clock": 36},  # of cudaDeviceAttr
+)

@@ -1,0 +1,75 @@
+"""A kind of device of another package: one file, which MPI measures with copies through the host."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from omb_py.engine.devices.kind import DeviceKind
+from omb_py.engine.devices.registry import GPU_KINDS, KINDS, EveryKind, find_kind
+from omb_py.errors import EnvironmentProblem, UsageError
+from tests.support.machines.mpi import environment
+
+XPU = """
+from omb_py.plugin import Device, DeviceKind
+from omb_py.testing.simulated_device import SimulatedDevice
+
+
+class XpuDevice(SimulatedDevice):
+    kind = "xpu"
+
+
+class Xpu(DeviceKind):
+    def count(self) -> int:
+        return 2
+
+    def open(self, index: int) -> Device:
+        return XpuDevice(index)
+
+
+KIND = Xpu("xpu", maker="Intel", driver_files=("/dev/null",), visible=("ZE_AFFINITY_MASK",))
+"""
+
+
+@pytest.fixture
+def packages(tmp_path: Path) -> Path:
+    (tmp_path / "omb_xpu.py").write_text(XPU)
+    info = tmp_path / "omb_xpu-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: omb-xpu\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[omb_py.devices]\nxpu = omb_xpu:KIND\nbroken = omb_xpu:GONE\n")
+    return tmp_path
+
+
+@pytest.fixture
+def installed(packages: Path, monkeypatch: pytest.MonkeyPatch) -> DeviceKind:
+    monkeypatch.syspath_prepend(packages)
+    return find_kind.__wrapped__("xpu")
+
+
+def test_it_is_found_by_its_name_alone(installed: DeviceKind) -> None:
+    assert installed.is_gpu and installed.has_driver() and installed.problem() == ""
+    assert "xpu" not in (*KINDS, *GPU_KINDS, *EveryKind()) and "xpu" in EveryKind() and "xpu" not in EveryKind("xpu")
+    with pytest.raises(EnvironmentProblem, match="--device broken cannot be loaded"):
+        find_kind("broken")
+    with pytest.raises(UsageError, match="unknown device 'xpy': did you mean xpu"):
+        find_kind("xpy")
+    find_kind.cache_clear()
+
+
+@pytest.mark.mpi
+def test_mpi_measures_on_it(packages: Path, tmp_path: Path) -> None:
+    words = "latency -d xpu -n 2 -m 8:8 -i 5 -x 1 -c --no-store".split()
+    done = subprocess.run(
+        [sys.executable, "-m", "omb_py", *words],
+        env=environment(PYTHONPATH=f"{packages}:{environment()['PYTHONPATH']}"),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "# OSU MPI-XPU Latency Test" in done.stdout and "Pass" in done.stdout
+    assert "xpu:0" in done.stderr
