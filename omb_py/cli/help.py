@@ -32,24 +32,14 @@ ENVIRONMENT = (("OMB_PY_STORE", "folder of the results, unless --store is given"
 class Grouped(click.Option):
     """An option that stands under a heading of the help page.
 
-    `older` are former spellings, which stay valid and are not shown. `brief`: a page only names the option.
+    `brief`: a page only names the option.
     """
 
     brief = False
 
     def __init__(self, decls: Sequence[str], heading: str = "Other options", **more: Any) -> None:
-        self.older: tuple[str, ...] = tuple(more.pop("older", ()))
         super().__init__(decls, **more)
         self.heading = heading
-
-    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
-        """Register the option under all its spellings."""
-        shown = self.opts
-        self.opts = [*shown, *self.older]
-        try:
-            super().add_to_parser(parser, ctx)
-        finally:
-            self.opts = shown
 
 
 def tool_option(

@@ -273,12 +273,14 @@ def observed(steps: Sequence[Row]) -> dict[str, Observed]:
 
 
 def _times_of(metrics: Mapping[str, float]) -> dict[str, float]:
-    """Times of one launch; the means where it was stored before there were medians."""
-    names = [name for name in metrics if name.startswith(f"{SERIAL}.") and not name.endswith(MEDIAN)]
-    times = {name.removeprefix(f"{SERIAL}."): metrics.get(f"{name}{MEDIAN}", metrics[name]) for name in names}
-    medians = bool(names) and f"{names[0]}{MEDIAN}" in metrics
-    whole = sum(times.values()) if medians else metrics.get(f"{SERIAL}_us")
-    return times if whole is None else {**times, ALL: whole}
+    """The medians of one launch, and their sum."""
+    ends = f"{SERIAL}.", MEDIAN
+    times = {
+        name.removeprefix(ends[0]).removesuffix(ends[1]): time
+        for name, time in metrics.items()
+        if name.startswith(ends[0]) and name.endswith(ends[1])
+    }
+    return {**times, ALL: sum(times.values())} if times else {}
 
 
 def beside(prediction: Predicted, times: Mapping[str, Observed]) -> list[PredictionLine]:

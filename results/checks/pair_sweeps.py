@@ -179,7 +179,7 @@ def sweep_of(rows: Sequence[Row]) -> PairSweep:
 
     Args:
         rows: all rows of one run, with :data:`COLUMNS`; ``parameters`` and ``metrics`` as mappings. Their tag says
-            which launches are the sweep and which the repeat; without it the first launch is the sweep.
+            which launches are the sweep and which the repeat.
 
     Raises:
         ValueError: there is no row.
@@ -187,12 +187,9 @@ def sweep_of(rows: Sequence[Row]) -> PairSweep:
     if not rows:
         raise ValueError("a sweep without rows")
     ordered = sorted(rows, key=lambda row: (int(row["launch_index"]), int(row["parameters"]["pass"])))
-    first_launch = int(ordered[0]["launch_index"])
     parts: dict[str, list[Row]] = {part: [] for part in PARTS}
     for row in ordered:
-        # before launches were tagged a sweep had one
-        usual = PARTS[0] if int(row["launch_index"]) == first_launch else PARTS[1]
-        parts[dict(row.get("tags") or {}).get(PART_TAG, usual)].append(row)
+        parts[dict(row["tags"])[PART_TAG]].append(row)
     first, *more = [_table(own) for own in parts.values() if own]
     plain = PairSweep(str(rows[0]["run_id"]), names_of(first.hosts), first, (), None, {})
     if not plain.judged or first.members != tuple(range(len(first.members))):

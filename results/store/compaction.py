@@ -28,7 +28,6 @@ from omb_py.results.store.paths import (
     OnSkip,
     StoreFile,
     entries,
-    hide_former_files,
     maintenance,
     raise_generation,
 )
@@ -127,7 +126,6 @@ def tidying(root: Path) -> Iterator[None]:
     with maintenance(root):
         try:
             _put_back(root)
-            hide_former_files(root)
             yield
         except OSError as error:
             raise EnvironmentProblem(f"cannot merge files of {str(root)!r}: {reason(error)}") from error

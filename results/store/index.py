@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from omb_py.results.store import schema
 from omb_py.results.store.footer import COLUMNS, columns_schema, layout, read_excerpt, read_schema, unreadable
-from omb_py.results.store.paths import DATE, INDEX, OnSkip, StoreFile, hide_former_files, wait_for_lock
+from omb_py.results.store.paths import DATE, INDEX, OnSkip, StoreFile, wait_for_lock
 from omb_py.results.store.provenance import launches, why_not
 from omb_py.results.store.write import first_line, reason
 
@@ -103,7 +103,6 @@ def refreshed(root: Path, entries: Sequence[StoreFile], on_skip: OnSkip) -> Inde
             if wait_for_lock(handle, _PATIENCE_S):
                 os.utime(handle)
                 index = _known(root, entries)  # another process may have updated it meanwhile
-                hide_former_files(root)
                 _update(root, index, entries, before=os.fstat(handle).st_mtime_ns - _YOUNG_NS)
                 index = _known(root, entries)
         finally:

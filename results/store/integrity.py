@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from omb_py.results.store.write import first_line
 if TYPE_CHECKING:
     import pyarrow as pa
 
-State = Literal["ok", "no hash", "changed", "unreadable", "foreign", "misplaced", "double"]
+State = Literal["ok", "changed", "unreadable", "foreign", "misplaced", "double"]
 
 BAD: tuple[State, ...] = ("changed", "unreadable", "misplaced")
 """States that make the check fail."""
@@ -37,7 +36,6 @@ def verify(store: str | Path) -> Iterator[Checked]:
     """Read every file of a store whole, and yield a verdict on each.
 
     - ``ok``: all bytes are those that were written.
-    - ``no hash``: an older version without hashes wrote it; it can be read.
     - ``changed``: bytes differ from those that were written.
     - ``unreadable``: it is not a Parquet file, or a newer omb-py wrote it.
     - ``foreign``: omb-py did not write it.
@@ -75,8 +73,9 @@ def _check(entry: StoreFile, listed: list[StoreFile]) -> Checked | None:
             if why:
                 foreign = why == "not written by omb-py"
                 return Checked(entry.path, "foreign" if foreign else "unreadable", file.metadata.num_rows, why)
-            # without a hash only reading every column shows whether the file is whole
-            table = file.read(None if carried is None else ["launch_id", "started_at"])
+            if carried is None:
+                return Checked(entry.path, "changed", file.metadata.num_rows, "it has no hash")
+            table = file.read(["launch_id", "started_at"])
         held = launches(file_schema.metadata)
         wrong = _misplaced(entry, table, held or {entry.path.stem: {}})
         if wrong:
@@ -90,9 +89,6 @@ def _check(entry: StoreFile, listed: list[StoreFile]) -> Checked | None:
         names = elsewhere[entry.relative]
         note = f"{len(names)} of its launches count elsewhere: {names[0]}"
         return Checked(entry.path, "double", table.num_rows, note)
-    if carried is None:
-        version = json.loads((file_schema.metadata or {})[b"omb_py.schema_version"])
-        return Checked(entry.path, "no hash", table.num_rows, f"schema version {version}; all of it can be read")
     return Checked(entry.path, "ok", table.num_rows)
 
 

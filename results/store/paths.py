@@ -25,8 +25,6 @@ INDEX = ".index"
 """Folder of the summary index (:mod:`omb_py.results.store.index`)."""
 REPORTS, _REPORT = ".reports", ".report"
 """Folder and suffix of comparison reports, which are JSON."""
-_FORMER_REPORTS, _FORMER_REPORT = "reports", ".json"
-"""Both until 0.1. Whoever read the whole folder as Parquet met these reports and the index's parts too."""
 _GENERATION = ".generation"
 _LOCK = ".maintenance"
 _LISTINGS = 20
@@ -97,32 +95,8 @@ def report_path(store: Path, run_id: str) -> Path:
 
 
 def report_files(store: Path) -> list[Path]:
-    """The reports of a store, sorted by run; also those that an older omb-py wrote."""
-    former = _former_reports(store)
-    return sorted([*former, *(store / REPORTS).glob(f"*{_REPORT}")], key=lambda path: path.stem)
-
-
-def hide_former_files(store: Path) -> None:
-    """Move and remove what an older omb-py left where other programs read it as rows.
-
-    Reports move to where new ones are; parts of the index go, since they can be made again. What cannot be moved or
-    removed stays: a report is still read there.
-    """
-    for path in _former_reports(store):
-        target = report_path(store, path.stem)
-        with contextlib.suppress(OSError):
-            target.parent.mkdir(exist_ok=True)
-            os.link(path, target)  # unlike a renaming, it never replaces a report
-            path.unlink()
-    with contextlib.suppress(OSError):
-        (store / _FORMER_REPORTS).rmdir()  # fails where anything else is in it
-    for path in (store / INDEX).glob(f"*{SUFFIX}"):
-        with contextlib.suppress(OSError):
-            path.unlink()
-
-
-def _former_reports(store: Path) -> list[Path]:
-    return list((store / _FORMER_REPORTS).glob(f"*{_FORMER_REPORT}"))
+    """The reports of a store, sorted by run."""
+    return sorted((store / REPORTS).glob(f"*{_REPORT}"))
 
 
 def generation(root: Path) -> int:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omb_py.errors import UsageError, nearest
-from omb_py.results.statistics.bandwidth import PURE
 from omb_py.results.store import index as summary_index
 from omb_py.results.store import schema
 from omb_py.results.store.footer import read_schema, unreadable
@@ -38,9 +37,6 @@ __all__ = [
 ]
 
 TAGS = "tags"
-_BANDWIDTHS = ("algbw_gbps", "busbw_gbps", "bw_formula")
-_OVERLAPPED = "non-blocking"
-_REPAIRED_BY = ("family", "bw_formula", "algbw_gbps", "busbw_gbps", "value", "metrics")
 _ATTEMPTS = 5
 """A reading is repeated at most this often while files are being merged."""
 _FEW_FILES = 64
@@ -151,8 +147,7 @@ def load_table(
     for attempt in range(_ATTEMPTS):
         problems: Problems = {}
         try:
-            missing = _lacking(root, wanted, expression, days)
-            table = _load(root, [*wanted, *(missing or ())], expression, days, problems)
+            table = _load(root, wanted, expression, days, problems)
             break
         except _Vanished as gone:
             if attempt == _ATTEMPTS - 1:
@@ -160,46 +155,7 @@ def load_table(
     skip = _warn if on_skip is None else on_skip
     for path, why in sorted(problems.items()):
         skip(path, why)
-    return table if missing is None else _of_communication(table).select(wanted)
-
-
-def _lacking(
-    root: Path, wanted: Sequence[str], expression: ds.Expression | None, days: frozenset[str] | None
-) -> list[str] | None:
-    """The further columns that :func:`_of_communication` needs; None where no row is of the old definition."""
-    import pyarrow.compute as pc
-    import pyarrow.dataset as ds
-
-    if not any(name in _BANDWIDTHS for name in wanted):
-        return None
-    outdated = (ds.field("family") == _OVERLAPPED) & ds.field("bw_formula").is_valid()
-    outdated = outdated if expression is None else outdated & expression
-    formulas = _load(root, ["bw_formula"], outdated, days, {})["bw_formula"]
-    if pc.all(pc.ends_with(formulas, PURE), min_count=0).as_py():
-        return None
-    return [name for name in _REPAIRED_BY if name not in wanted]
-
-
-def _of_communication(table: pa.Table) -> pa.Table:
-    """The bandwidths of non-blocking collectives by today's definition: from the time of call and wait alone.
-
-    Rows were once written with the bandwidths of *overall*, which holds the computing beside the call. The mean of
-    call and wait alone is among their metrics, so no number is lost; without it they have no bandwidth.
-    """
-    import pyarrow.compute as pc
-
-    formula = table["bw_formula"]
-    outdated = pc.and_(pc.equal(table["family"], _OVERLAPPED), pc.invert(pc.ends_with(formula, PURE)))
-    outdated = pc.fill_null(outdated, False)
-    pure = pc.map_lookup(table["metrics"], "pure", "first")
-    longer = pc.if_else(pc.greater(pure, 0.0), pc.divide(table["value"], pure), None)
-    known = pc.is_valid(longer)
-    for name in ("algbw_gbps", "busbw_gbps"):
-        scaled = pc.if_else(outdated, pc.multiply(table[name], longer), table[name])
-        table = table.set_column(table.schema.get_field_index(name), name, scaled)
-    renamed = pc.if_else(known, pc.binary_join_element_wise(formula, PURE, ""), None)
-    position = table.schema.get_field_index("bw_formula")
-    return table.set_column(position, "bw_formula", pc.if_else(outdated, renamed, formula))
+    return table
 
 
 def _column(name: str) -> schema.Column:

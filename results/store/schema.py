@@ -16,8 +16,8 @@ from omb_py.results.store.row import REQUIRED, Row
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SCHEMA_VERSION = 2
-"""Version of the columns; files of every older version stay readable. Version 2 added `parameters`."""
+SCHEMA_VERSION = 1
+"""Version of the columns. A file of a newer version is refused."""
 
 Kind = Literal["string", "int32", "int64", "float64", "bool", "time", "floats", "strings", "numbers", "texts"]
 """``time``: timestamp in µs, UTC; ``floats``: list of float32; ``strings``: list of string; ``numbers``: map of
@@ -152,7 +152,7 @@ def arrow_schema() -> pa.Schema:
 
 
 def fitted(table: pa.Table, target: pa.Schema) -> pa.Table:
-    """The table with exactly the columns of `target`; those that it lacks, as files of older versions do, are null."""
+    """The table with exactly the columns of `target`; those that it lacks are null."""
     import pyarrow as pa
 
     present = dict(zip(table.column_names, table.columns, strict=True))

@@ -32,7 +32,7 @@ def cell() -> Callable[..., dict[str, Any]]:
             "launch_id": f"r-{launch}",
             "launch_index": launch,
             "started_at": pd.Timestamp("2026-11-20T10:00:00", tz="UTC") + pd.Timedelta(hours=launch),
-            "schema_version": 2,
+            "schema_version": 1,
             "source": "omb-py",
             "benchmark": "allreduce",
             "family": "collective",

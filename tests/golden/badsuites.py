@@ -43,7 +43,7 @@ _FILES = {
     "efficiency of latency": _GOOD + _CRITERION + 'efficiency = "25%"\n',
     "drift without a soak": _GOOD + _CRITERION + 'drift = "5%"\n',
     "interference of nothing": _GOOD + _CRITERION + 'interference = "5%"\n',
-    "beside nonsense": '[accept]\nbeside = "latency -n 2 --backend mock --nonsense"\n',
+    "beside nonsense": '[accept]\nbackground-job = "latency -n 2 --backend mock --nonsense"\n',
     "bad undecided": '[accept]\nundecided = "maybe"\n',
     "bad confidence": '[accept]\nconfidence = "150%"\n',
     "most below launches": "[accept]\nlaunches = 5\nmost-launches = 3\n",

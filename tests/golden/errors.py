@@ -184,7 +184,7 @@ _LINES = {
         compare --option NEW:bindng=mpi4py latency
         compare allreduce --backend mock -n 2
         compare --set NEW:A=b allreduce --backend mock --launches 1
-        compare --set NEW:A=b allreduce --backend mock --looks 4
+        compare --set NEW:A=b allreduce --backend mock --rounds 4
         compare --set NEW:A=b allreduce --backend mock --no-store
         compare --set NEW:A=b allreduce --backend mock --output a.txt
         compare --option NEW:message-size=8:8 allreduce --backend mock -n 2 -m 8:64

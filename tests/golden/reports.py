@@ -77,7 +77,7 @@ def _compare_words(place: Place) -> str:
     one = "allreduce --backend mock -n 2 -m 8:8 -i 20 -x 1 --store s"
     return place.shown(
         f"{_sides(NOISE, f'{NOISE},nodes=1')} {one}",
-        f"{_sides(wide, f'alpha=1.1us,{wide}')} {one} --strict --looks 1",
+        f"{_sides(wide, f'alpha=1.1us,{wide}')} {one} --strict --rounds 1",
         f"{_sides(NOISE, f'{NOISE},nodes=1')} --option NEW:in-place {one} --strict --quiet",
         f"{_sides(NOISE, 'die=1')} {one}",
         f"{_sides(NOISE, f'spike=0.03:10,{NOISE}')} allreduce --backend mock -n 2 -m 8:8 -i 300 -x 1 --store s --quiet",
@@ -86,7 +86,7 @@ def _compare_words(place: Place) -> str:
 
 def _compare_suite(place: Place) -> str:
     place.write("sweep.toml", SWEEP)
-    line = f"{_sides(NOISE, f'alpha=1.2us,{NOISE}')} sweep.toml --looks 1 --store s --quiet"
+    line = f"{_sides(NOISE, f'alpha=1.2us,{NOISE}')} sweep.toml --rounds 1 --store s --quiet"
     return place.shown(*(f"{line} --format {form}" for form in ("table", "markdown", "junit")))
 
 
@@ -222,8 +222,8 @@ def _guidelines(place: Place) -> str:
     line = "guidelines {} --backend mock -n 4 -m 8:64:8 -i 4 -x 1 --launches 11 --seed 3 --mock noise=0.02 --store s"
     return place.shown(
         *(f"{line.format('gl5 gl9')} --format {form}" for form in FORMS),
-        line.format("patterns").replace("8:64:8", "8:8") + " --quiet --looks 1",
-        line.format("monotony split") + " --quiet --looks 1",
+        line.format("patterns").replace("8:64:8", "8:8") + " --quiet --rounds 1",
+        line.format("monotony split") + " --quiet --rounds 1",
     )
 
 

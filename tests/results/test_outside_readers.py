@@ -10,11 +10,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from omb_py.results.compare.false_alarm_rate import kept, site_rate
 from omb_py.results.store import index
 from omb_py.results.store.compaction import compact
 from omb_py.results.store.journal import Journal
-from omb_py.results.store.paths import hide_former_files, report_path
+from omb_py.results.store.paths import report_path
 from omb_py.results.store.read import load
 from omb_py.results.store.write import write_launch
 
@@ -95,35 +94,3 @@ def test_only_rows_have_the_names_of_rows(store) -> None:
     assert [path for path in store.rglob("*") if path.name.endswith(".json")] == []
     days = {path.parent.name for path in store.rglob("*.parquet")}
     assert days == {"date=2026-11-20", "date=2026-11-21"}
-
-
-class TestStoreOfAnOlderVersion:
-    @pytest.fixture
-    def older(self, store) -> Path:
-        """The same store with the names that reports and index had."""
-        (store / "reports").mkdir()
-        report_path(store, "r").rename(store / "reports" / "r.json")
-        for part in (store / ".index").glob("*.part"):
-            part.rename(part.with_suffix(".parquet"))
-        return store
-
-    def test_its_reports_are_read_where_they_are(self, older) -> None:
-        assert [report["verdicts"] for report in kept(older)] == [REPORT["verdicts"]]
-        assert site_rate(older).alarms == 1
-
-    @pytest.mark.parametrize("reader", READERS)
-    def test_tidying_makes_it_readable_for_others(self, reader, older) -> None:
-        compact(older, timedelta(days=30), now=datetime(2026, 11, 21, 12, tzinfo=UTC))
-        assert sorted(READERS[reader](older)) == ROWS
-        assert site_rate(older).alarms == 1 and not (older / "reports").exists()
-
-    def test_reading_replaces_its_index(self, older) -> None:
-        load(older, columns=["value"])
-        assert list((older / ".index").glob("*.part")) and not list((older / ".index").glob("*.parquet"))
-
-    def test_no_report_is_replaced_and_no_other_file_moved(self, older) -> None:
-        report_path(older, "r").write_text("newer")
-        (older / "reports" / "notes.txt").write_text("mine")
-        hide_former_files(older)
-        assert report_path(older, "r").read_text() == "newer"
-        assert sorted(path.name for path in (older / "reports").iterdir()) == ["notes.txt", "r.json"]

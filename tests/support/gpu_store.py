@@ -56,7 +56,7 @@ def _row(benchmark: str, backend: str, library: str, version: str, gpus: int, si
     bandwidth = size / time / 1e3
     row = blank_row() | {
         "launch_index": 0,
-        "schema_version": 2,
+        "schema_version": 1,
         "source": "omb-py",
         "benchmark": benchmark,
         "family": "collective",

@@ -138,7 +138,7 @@ def made_up(
         share = np.where(late, LATE_SHARE * share / share[late].sum(), (1 - LATE_SHARE) * share / share[~late].sum())
     row = blank_row() | {
         "launch_index": 0,
-        "schema_version": 2,
+        "schema_version": 1,
         "source": "omb-py",
         "benchmark": name,
         "family": "collective",

@@ -108,12 +108,8 @@ def check_job(suite: Suite, words: Sequence[str]) -> None:
     try:
         request_of_line(words)
     except (click.UsageError, UsageError) as error:
-        from omb_py.orchestrate.accept.criteria_file import key_of
-
         message = usage_line(error, words) if isinstance(error, click.UsageError) else str(error)
-        settings = suite.accept.settings if suite.accept else ()
-        spelling = next(setting.key for setting in settings if key_of(setting) == "background-job")
-        raise UsageError(f"{suite.file}: [accept] key {spelling!r}: {message}") from None
+        raise UsageError(f"{suite.file}: [accept] key 'background-job': {message}") from None
 
 
 def _here(param: click.Parameter) -> bool:

@@ -131,7 +131,6 @@ def _design() -> list[click.Parameter]:
             "Rounds, 1 to 3: cells that are unclear but may have changed are measured again, and the launches of "
             f"all rounds decide. (default: {_ROUNDS}; of stored sides 1)",
             whole("rounds", 1),
-            older=["--looks"],
             default=_ROUNDS,
         ),
         tool_option(

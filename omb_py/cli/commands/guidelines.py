@@ -69,7 +69,6 @@ def command() -> click.Command:
             "first, then twice as many, which alone decide: at most N rounds. 1: the first launches decide. "
             "(default: 3)",
             whole("rounds", 1),
-            older=["--looks"],
             default=3,
         ),
         tool_option(

@@ -24,8 +24,6 @@ from omb_py.suites import find, names
 RULE_KEYS = tuple(
     "launches most-launches confidence undecided nodes allow-missing-nodes baseline background-job".split()
 )
-OLDER_KEYS = {"beside": "background-job"}
-"""Former spelling of a key -> its name; files may keep the former spelling."""
 SHARES: Mapping[str, Source] = {
     "baseline": "baseline",
     "efficiency": "lower bound",
@@ -71,7 +69,7 @@ class Accepting:
 def read_accepting(suite: Suite) -> Accepting:
     """Read the table ``[accept]``. Raises UsageError with file, line and key."""
     table = suite.accept
-    keys = {} if table is None else table.by_key(RULE_KEYS, OLDER_KEYS)
+    keys = {} if table is None else table.by_key(RULE_KEYS)
     usual, no_words = AcceptRule(), tuple[str, ...]()
     given = toml.read(keys, "launches", _count, None)
     most = toml.read(keys, "most-launches", _count, max(usual.most, given or 0))
@@ -161,11 +159,6 @@ def _criterion(table: TomlTable) -> Criterion:
 def _reach(source: Source) -> tuple[float, ...]:
     """Return the least and the largest share that a source allows."""
     return (0.0001, 100.0) if source == "lower bound" else (0.0,)
-
-
-def key_of(setting: TomlSetting) -> str:
-    """Return the name of a key of ``[accept]``, also for its former spelling."""
-    return OLDER_KEYS.get(setting.key, setting.key)
 
 
 def _undecided(setting: TomlSetting) -> Undecided:

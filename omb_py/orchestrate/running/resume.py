@@ -24,8 +24,6 @@ ACCEPTED = tag_names.ACCEPT_PHASE
 """Tag of the rows of ``omb-py accept``, which resumes in its own way."""
 NEWEST = "last"
 """Stands for a run's id: the newest run of the same suite, or a new one where there is none."""
-_SETTINGS_KEY = "nccl"
-"""Name of a cell's settings in the keys of stored runs: only NCCL had settings when the first ones were made."""
 _COLUMNS = ("run_id", "launch_index", "started_at", "validated", "tags")
 
 
@@ -64,7 +62,6 @@ def suite_tags(part: Part) -> dict[str, str]:
 def cell_key(launch: LaunchPlan, cell: Cell) -> str:
     """The key of a cell within its run: the same cell of the same repetition has the same key in any launch."""
     facts = {**asdict(cell), "sweep": None}
-    facts[_SETTINGS_KEY] = facts.pop("settings")
     return digest([facts, asdict(launch.needs), launch.ranks, launch.turn])[:12]
 
 

@@ -33,7 +33,6 @@ from omb_py.orchestrate.supervision.failure_messages import join_hint
 from omb_py.orchestrate.supervision.supervisor import Handlers, Supervisor
 from omb_py.printing.printers import Printer, drawn, printer_of
 from omb_py.results.store.journal import RunLock
-from omb_py.results.store.paths import hide_former_files
 from omb_py.results.store.write import check_writable
 from omb_py.suites import find as find_benchmark
 
@@ -133,7 +132,6 @@ def new_run(request: Request, plans: list[LaunchPlan], run_id: str | None = None
     """
     if request.store is not None:
         check_writable(request.store)
-        hide_former_files(request.store)
     started = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     seed = request.seed if request.seed is not None else drawn_seed()
     sides: dict[str, set[tuple[str, str, str]]] = {}

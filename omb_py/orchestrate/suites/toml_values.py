@@ -71,25 +71,12 @@ class TomlTable(Located):
         """``[criterion 2]``."""
         return self.place
 
-    def by_key(self, known: Iterable[str], older: Mapping[str, str] | None = None) -> dict[str, TomlSetting]:
-        """Return the settings by key.
-
-        Args:
-            known: the keys that the table may have.
-            older: former spelling of a key -> its name; former spellings stay valid.
-
-        Raises:
-            LocatedError: a key is unknown (the message has the nearest), or is there in both spellings.
-        """
-        settings: dict[str, TomlSetting] = {}
+    def by_key(self, known: Iterable[str]) -> dict[str, TomlSetting]:
+        """Return the settings by key. Raises LocatedError, with the nearest key, where one is not among `known`."""
         for setting in self.settings:
-            key = (older or {}).get(setting.key, setting.key)
-            if key not in known:
+            if setting.key not in known:
                 raise setting.error(unknown_key(setting.key, known))
-            if key in settings:
-                raise setting.error(f"is {settings[key].key!r} already: leave one out")
-            settings[key] = setting
-        return settings
+        return {setting.key: setting for setting in self.settings}
 
 
 def read(settings: Mapping[str, TomlSetting], key: str, reader: Callable[[TomlSetting], T], default: T) -> T:

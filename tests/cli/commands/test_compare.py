@@ -45,14 +45,6 @@ def refused(run, line: str, *more: str) -> str:  # type: ignore[no-untyped-def]
     return str(err.removeprefix("omb-py: error: ").rstrip())
 
 
-def test_the_former_spelling_of_rounds_stays_valid(run, capsys: pytest.CaptureFixture[str]) -> None:  # type: ignore[no-untyped-def]
-    assert refused(run, f"compare --set NEW:A=b {SMALL} --looks 4").startswith("--rounds 4: at most 3")
-    assert refused(run, f"compare --set NEW:A=b {SMALL} --rounds 4").startswith("--rounds 4: at most 3")
-    for command in ("compare", "aa", "guidelines"):
-        code, out, _ = run(f"{command} --help")
-        assert code == 0 and "--rounds" in out and "--looks" not in out
-
-
 def test_a_planted_change_is_found(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     code, out, err = run(f"{sides(new=f'alpha=1.1us,{NOISE}')} {SMALL}")
     assert code == 1

@@ -108,10 +108,9 @@ def test_a_bad_criterion(lines: str, said: str) -> None:
         ('undecided = "maybe"', "'maybe' is unknown: valid: fail, marginal, pass"),
         ("allow-missing-nodes = 1", "expected true or false"),
         ('background-job = "alltoal -n 2"', "did you mean alltoall?"),
-        ('background-job = "latency"\nbeside = "alltoall"', "key 'beside': is 'background-job' already"),
         ('background = "alltoall"', "did you mean background-job?"),
-        ('beside = "alltoal -n 2"', "did you mean alltoall?"),
-        ('beside = "alltoall \'"', "not a command line"),
+        ('background-job = "alltoal -n 3"', "did you mean alltoall?"),
+        ('background-job = "alltoall \'"', "not a command line"),
         ("nodes = 0", "from 1"),
     ],
 )
@@ -164,10 +163,9 @@ def test_any_table_is_read_or_refused_in_one_line(made: dict[str, object], rule:
         assert str(error).startswith("f.toml:") and "\n" not in str(error)
 
 
-def test_the_former_spelling_of_a_key_stays_valid() -> None:
-    older, newer = (f'{BODY}[accept]\n{key} = "alltoall -n 2"\n' for key in ("beside", "background-job"))
-    jobs = [read_accepting(parse_suite(text, "f.toml")).background_job for text in (older, newer)]
-    assert jobs == [("alltoall", "-n", "2")] * 2
+def test_the_background_job_is_a_command_line() -> None:
+    text = f'{BODY}[accept]\nbackground-job = "alltoall -n 2"\n'
+    assert read_accepting(parse_suite(text, "f.toml")).background_job == ("alltoall", "-n", "2")
 
 
 @pytest.mark.parametrize(

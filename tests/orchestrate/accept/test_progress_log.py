@@ -164,7 +164,12 @@ def test_what_failed_before_is_not_tried_again(tmp_path: Path, monkeypatch: pyte
     assert lost and {v.word for v in lost} == {"ERROR"}
 
 
-BESIDE = HEAD + ENTRY + criterion('benchmark = "latency"\ninterference = "5%"') + '[accept]\nbeside = "alltoall -n 2"\n'
+BESIDE = (
+    HEAD
+    + ENTRY
+    + criterion('benchmark = "latency"\ninterference = "5%"')
+    + '[accept]\nbackground-job = "alltoall -n 2"\n'
+)
 
 
 @contextlib.contextmanager

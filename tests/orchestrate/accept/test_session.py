@@ -212,7 +212,7 @@ BESIDE = HEAD + ENTRY + criterion('benchmark = "latency"\ninterference = "5%"')
 
 
 def test_interference_takes_turns(tmp_path: Path) -> None:
-    text = BESIDE + '[accept]\nbeside = "alltoall -n 2"\n'
+    text = BESIDE + '[accept]\nbackground-job = "alltoall -n 2"\n'
     found = accepted(text, tmp_path, job=job)
     assert set(words(found).values()) == {"PASS"} and found.beside == "alltoall -n 2"
     frame = load(tmp_path).drop_duplicates("launch_id").sort_values("launch_index")
@@ -223,7 +223,7 @@ def test_interference_takes_turns(tmp_path: Path) -> None:
 
 
 def test_without_the_other_job_it_was_no_test(tmp_path: Path) -> None:
-    found = accepted(BESIDE + '[accept]\nbeside = "alltoall -n 2"\n', tmp_path, job=dying)
+    found = accepted(BESIDE + '[accept]\nbackground-job = "alltoall -n 2"\n', tmp_path, job=dying)
     assert set(words(found).values()) == {"ERROR"} and exit_code(found) == 3
     assert "the other job did not run all the time: exit code 3" in found.incidents[0].reason
     with pytest.raises(UsageError, match="needs another job: write background-job"):

@@ -84,6 +84,6 @@ def test_a_suite(counts: Counter[str], tmp_path: Path) -> None:
 
 def test_a_comparison(counts: Counter[str], tmp_path: Path) -> None:
     """Each side is a request of its own."""
-    line = f"aa allreduce --backend mock -m 8:8 -i 5 --launches 2 --looks 1 --store {tmp_path} --quiet"
+    line = f"aa allreduce --backend mock -m 8:8 -i 5 --launches 2 --rounds 1 --store {tmp_path} --quiet"
     assert main([*line.split()]) in (0, 1, 4)
     assert counts == {"check_options": 1, "_cells": 1}

@@ -198,7 +198,7 @@ class TestFailures:
             from omb_py.errors import EnvironmentProblem
             from omb_py.results.store import schema
             from omb_py.results.store.journal import Journal
-            row = {**schema.blank_row(), "run_id": "r1", "launch_id": "r1-0", "launch_index": 0, "schema_version": 2,
+            row = {**schema.blank_row(), "run_id": "r1", "launch_id": "r1-0", "launch_index": 0, "schema_version": 1,
                    "started_at": "2026-11-21T12:00:00+00:00", "source": "omb-py", "benchmark": "bw", "backend": "mock",
                    "metric": "latency", "unit": "us"}
             journal = Journal(sys.argv[1], "r1-0", {})

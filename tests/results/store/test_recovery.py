@@ -31,7 +31,7 @@ WRITER = """
     print("started", flush=True)
     for size in range(cells):
         journal.append({**schema.blank_row(), "run_id": "r1", "launch_id": "r1-0", "launch_index": 0,
-            "schema_version": 2, "started_at": "2026-11-21T12:00:00+00:00", "source": "omb-py", "benchmark": "bw",
+            "schema_version": 1, "started_at": "2026-11-21T12:00:00+00:00", "source": "omb-py", "benchmark": "bw",
             "backend": "mock", "metric": "latency", "unit": "us", "size_bytes": size, "samples_us": [1.0] * 1000})
         print(size, flush=True)
     if end == "finish":
@@ -140,7 +140,7 @@ def test_a_journal_without_a_header_is_named_and_left(tmp_path, make_row, conten
 
 def test_a_journal_of_a_newer_version_is_left(tmp_path, make_row) -> None:
     path = dead_journal(tmp_path, [make_row()])
-    path.write_bytes(path.read_bytes().replace(b'"schema_version":2', b'"schema_version":3', 1))
+    path.write_bytes(path.read_bytes().replace(b'"schema_version":1', b'"schema_version":2', 1))
     [result] = recover(tmp_path)
     assert (result.state, result.note) == ("unreadable", "written by a newer omb-py: recover with that one")
     assert path.exists()

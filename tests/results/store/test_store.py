@@ -90,7 +90,7 @@ class TestWriteLaunch:
         packed = {path.partition(".")[0] for path, column in columns.items() if column.compression == "ZSTD"}
         assert packed == {*schema.NAMES} - {*schema.SCALARS}  # lists and maps; of numbers a launch has too few
         assert "RLE_DICTIONARY" in columns["benchmark"].encodings
-        assert meta.metadata[b"omb_py.schema_version"] == b"2"
+        assert meta.metadata[b"omb_py.schema_version"] == b"1"
         assert columns["size_bytes"].statistics.max == 4
 
     def test_the_day_is_the_day_in_utc(self, tmp_path, make_row) -> None:
@@ -289,10 +289,10 @@ class TestDamagedFiles:
         assert self.skipped(store) == (4, {"foreign.parquet": "not written by omb-py"})
 
     def test_a_newer_schema(self, store, make_row) -> None:
-        self.rewrite(store, make_row, {b"omb_py.schema_version": b"3"})
+        self.rewrite(store, make_row, {b"omb_py.schema_version": b"2"})
         rows, found = self.skipped(store)
         assert rows == 4
-        assert found == {"x-0.parquet": "its schema version is 3, this omb-py knows up to 2: update omb-py"}
+        assert found == {"x-0.parquet": "its schema version is 2, this omb-py knows up to 1: update omb-py"}
 
     def test_a_schema_version_that_is_no_number(self, store, make_row) -> None:
         self.rewrite(store, make_row, {b"omb_py.schema_version": b"new"})
@@ -302,7 +302,7 @@ class TestDamagedFiles:
         self.rewrite(store, make_row, None, lambda t: t.set_column(0, "run_id", pa.array([7])))
         assert self.skipped(store) == (4, {"x-0.parquet": "column run_id is int64, not string"})
 
-    def test_columns_of_an_older_schema_become_null(self, store, make_row) -> None:
+    def test_columns_that_a_file_lacks_become_null(self, store, make_row) -> None:
         self.rewrite(store, make_row, None, lambda t: t.drop_columns(["tags", "validated"]).append_column("z", [[1]]))
         frame = load(store, run_id="x")
         assert len(frame) == 1

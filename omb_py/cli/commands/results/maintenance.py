@@ -102,7 +102,7 @@ def run_verify(store: Path | None) -> int:
     for check in verify(place):
         counted[check.state] = counted.get(check.state, 0) + 1
         rows += check.rows
-        if check.state not in ("ok", "no hash"):
+        if check.state != "ok":
             click.echo(f"{check.state}: {check.path}: {check.note}")
     total = sum(counted.values())
     states = ", ".join(f"{number} {state}" for state, number in sorted(counted.items()))
