@@ -1,7 +1,7 @@
-"""One test over every backend × binding × benchmark × type × buffer: right bytes, sane samples.
+"""One test over every backend × benchmark, with each binding, type and buffer: right bytes, sane samples.
 
 The simulated backend runs in this process. Real MPI is launched once for 2, 3 and 4 ranks; a launch runs all
-combinations and reports what was wrong with each.
+combinations and reports what was wrong with each. In the quick tests it takes one benchmark of each kind.
 """
 
 from __future__ import annotations
@@ -11,63 +11,54 @@ from functools import cache
 import pytest
 
 from omb_py.backends.registry import find
+from omb_py.suites.registry import BENCHMARKS
 from tests.support import conformance
-from tests.support.conformance import Combination, combinations
 from tests.support.machines.mpi import report
 
-FEW, MORE = (2,), (3, 4)
-"""Numbers of ranks on real MPI: in every run of the tests, and in the long one."""
-
-
-MPI = [pytest.mark.mpi]
+QUICK = (
+    *("latency", "mbw_mr", "latency_mt", "partitioned_latency", "bw_persistent", "allreduce", "scatterv", "ialltoallw"),
+    *("reduce_scatter_block_persistent", "neighbor_allgatherv", "put_latency", "get_acc_latency", "cas_latency"),
+    *("corandom", "exchange_put", "sendrecv_replace", "comm_split"),
+)
+"""A benchmark of each kind of call. The other quick launches take more of them, with one type."""
+OTHERS = sorted(set(BENCHMARKS) - set(QUICK))
 
 
 @cache
-def launched(ranks: int) -> dict[str, list[str]] | AssertionError:
-    """What one launch of real MPI said: combination -> complaints. A failed launch is not tried again."""
+def launched(ranks: int, quick: bool) -> dict[str, list[str]] | AssertionError:
+    """What one launch of real MPI said: benchmark -> complaints. A failed launch is not tried again."""
+    names = list(QUICK) if quick else list(BENCHMARKS) if ranks > 2 else OTHERS
     try:
-        found: dict[str, list[str]] = report("tests.support.conformance", ranks)
+        complaints: dict[str, list[str]] = report("tests.support.conformance", ranks, names)
     except AssertionError as error:
         return error
-    return found
+    return complaints
 
 
-def on_mpi(what: Combination, rank_counts: tuple[int, ...]) -> list[str]:
-    found = []
-    for ranks in rank_counts:
-        told = launched(ranks)
-        if isinstance(told, AssertionError):
-            raise told
-        found += told[str(what)]
-    return found
+def complaints_on_mpi(name: str, ranks: int, quick: bool) -> list[str]:
+    complaints = launched(ranks, quick)
+    if isinstance(complaints, AssertionError):
+        raise complaints
+    return complaints[name]
 
 
-def on_mock(what: Combination, rank_counts: tuple[int, ...]) -> list[str]:
-    return [
-        text
-        for ranks in rank_counts
-        for text in conformance.check(find("mock").connect({"ranks": ranks}), "mock", what, crowded=ranks != 3)
-    ]
+@pytest.mark.mpi
+@pytest.mark.each_library
+@pytest.mark.parametrize("name", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)])
+def test_two_ranks_of_mpi_move_every_byte(name: str) -> None:
+    assert complaints_on_mpi(name, 2, name in QUICK) == []
 
 
-@pytest.mark.parametrize(
-    ("backend", "rank_counts", "what"),
-    [
-        *(pytest.param("mock", FEW, what, id=f"mock-{what}") for what in combinations(("native",))),
-        *(
-            pytest.param("mock", (*MORE, 5), what, id=f"mock-more-{what}", marks=pytest.mark.slow)
-            for what in combinations(("native",))
-        ),
-        *(
-            pytest.param("mpi", ranks, what, id=f"mpi-{ranks[0]}-{what}", marks=[*MPI, ring])
-            for ranks, ring in ((FEW, pytest.mark.each_library), (MORE, pytest.mark.slow))
-            for what in combinations(("native", "mpi4py"))
-        ),
-    ],
-)
-def test_every_byte_is_right_and_every_sample_sane(
-    backend: str, rank_counts: tuple[int, ...], what: Combination, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.slow
+@pytest.mark.mpi
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_more_ranks_of_mpi_move_every_byte(name: str) -> None:
+    assert complaints_on_mpi(name, 3, False) + complaints_on_mpi(name, 4, False) == []
+
+
+@pytest.mark.parametrize("ranks", [2, *(pytest.param(ranks, marks=pytest.mark.slow) for ranks in (3, 4, 5))])
+def test_simulated_ranks_move_every_byte(ranks: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("omb_py.engine.measuring.validate.ITERATIONS", 3)  # here as on real ranks
-    found = (on_mpi if backend == "mpi" else on_mock)(what, rank_counts)
-    assert found == []
+    session = find("mock").connect({"ranks": ranks})
+    complaints = {name: conformance.check(session, "mock", "native", name, crowded=ranks != 3) for name in BENCHMARKS}
+    assert {name: texts for name, texts in complaints.items() if texts} == {}

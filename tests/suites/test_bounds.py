@@ -13,7 +13,7 @@ from omb_py.engine.program.steps import gatherv, send
 from omb_py.suites.guidelines import patterns
 from omb_py.suites.registry import BENCHMARKS
 from tests.support.bounds import outside
-from tests.support.conformance import Combination, cells
+from tests.support.conformance import cells
 from tests.support.kinds import one_of_each
 
 RANKS = (1, 2, 3, 4, 5, 8)
@@ -24,7 +24,7 @@ def programs(benchmark: Benchmark, ranks: int) -> list[Program]:
     if benchmark.ranks.over_nodes and ranks % 2:
         return []  # two nodes with as many ranks
     found = []
-    tried = list(cells("mock", Combination("native", benchmark.name), ranks))
+    tried = list(cells("mock", "native", benchmark.name, ranks))
     if benchmark.family == "one-sided":
         tried += [replace(cell, window_kind=kind) for cell in tried[:1] for kind in WINDOWS]
     for cell in tried:

@@ -1,6 +1,6 @@
 """What every backend must do: each benchmark with each type, buffer and size, validated. Shared by all backends.
 
-As a program it is one rank of an MPI launch: ``python -m tests.support.conformance FILE``.
+As a program it is one rank of an MPI launch: ``python -m tests.support.conformance FILE NAMES``.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,24 +49,6 @@ NOT_OF_MPI = tuple(name for name, dtype in DTYPES.items() if dtype.kind == "fp8"
 """NCCL has them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Combination:
-    """What one test looks at, with every type, buffer, size and option."""
-
-    binding: str
-    benchmark: str
-
-    def __str__(self) -> str:
-        return f"{self.binding}-{self.benchmark}"
-
-
-def combinations(bindings: Sequence[str]) -> Iterator[Combination]:
-    """All of them."""
-    for binding in bindings:
-        for name in BENCHMARKS:
-            yield Combination(binding, name)
-
-
 def _turns(dtype: str, sizes: Sequence[int], backend: str, binding: str) -> Sequence[int]:
     """The sizes at which a binding tries a type. On real MPI, where a cell takes its time, the two share them.
 
@@ -77,18 +59,18 @@ def _turns(dtype: str, sizes: Sequence[int], backend: str, binding: str) -> Sequ
     return sizes[(list(DTYPES).index(dtype) + (binding == "native")) % 2 :: 2]
 
 
-def cells(backend: str, what: Combination, ranks: int, crowded: bool = False) -> Iterator[Cell]:
-    """The cells of a combination on so many ranks; none where the benchmark does not admit them.
+def cells(backend: str, binding: str, name: str, ranks: int, crowded: bool = False) -> Iterator[Cell]:
+    """The cells of a benchmark with a binding on so many ranks; none where the benchmark does not admit them.
 
     With `crowded` ranks that spin wait milliseconds for each other: one cell, and one for each option, is all.
     """
-    benchmark = BENCHMARKS[what.benchmark]
+    benchmark = BENCHMARKS[name]
     if not benchmark.ranks.admits(ranks):
         return
     (size,) = benchmark.sizes_for(benchmark.dtype, (24,))
     usual = benchmark.cell(
         backend,
-        what.binding,
+        binding,
         size,
         window=3,
         iterations=2 if crowded else ITERATIONS,
@@ -106,14 +88,14 @@ def cells(backend: str, what: Combination, ranks: int, crowded: bool = False) ->
         threads = benchmark.needs.thread_level == "multiple" and backend != "mock"  # more than cores: slow
         # a forked process sends as any other
         whole = benchmark.family in ("pt2pt", "collective") and not threads and not benchmark.needs.fork
-        whole = whole and what.benchmark not in _SAME_OPERANDS
+        whole = whole and name not in _SAME_OPERANDS
         dtypes = (DTYPES if whole else FEW_DTYPES) if "type" in benchmark.options else (usual.dtype,)
         for dtype in dtypes:
             sizes = benchmark.sizes_for(dtype, SIZES if whole else FEW_SIZES)
-            for nbytes in _turns(dtype, sizes, backend, what.binding):
+            for nbytes in _turns(dtype, sizes, backend, binding):
                 for buffer in BUFFERS if dtype in (FEW_DTYPES if whole else ("int32",)) else BUFFERS[:1]:
                     tried.append(replace(usual, dtype=dtype, size=nbytes, buffer=buffer))
-            if what.benchmark == "allreduce":
+            if name == "allreduce":
                 ops = OPS_OF[DTYPES[reduction_dtype(dtype)].kind]
                 tried += [replace(usual, dtype=dtype, op=op) for op in ops]
     yield from (cell for cell in tried if not (benchmark.refuses and benchmark.refuses(cell)))
@@ -151,12 +133,12 @@ def complaints(session: Any, cell: Cell) -> list[str]:
     return [f"{cell.size} B {cell.dtype} {cell.buffer} {odd} on {session.size} ranks: {text}" for text in wrong]
 
 
-def check(session: Any, backend: str, what: Combination, crowded: bool = False) -> list[str]:
-    """What is wrong with a combination; on rank 0."""
-    over_nodes = BENCHMARKS[what.benchmark].ranks.over_nodes
+def check(session: Any, backend: str, binding: str, name: str, crowded: bool = False) -> list[str]:
+    """What is wrong with a benchmark in a binding; on rank 0."""
+    over_nodes = BENCHMARKS[name].ranks.over_nodes
     if over_nodes and not over_nodes(session.hosts):
         return []  # tests/suites/pt2pt/test_congestion.py has nodes
-    tried = cells(backend, what, session.size, crowded)
+    tried = cells(backend, binding, name, session.size, crowded)
     if session.library != "mock":
         lacking = NOT_OF_MPI if session.library == "MPICH" else (*NOT_OF_MPI, *NOT_EVERYWHERE)
         tried = (cell for cell in tried if cell.dtype not in lacking)
@@ -164,13 +146,16 @@ def check(session: Any, backend: str, what: Combination, crowded: bool = False) 
 
 
 def main() -> None:
-    """One rank: check everything, rank 0 writes combination -> complaints."""
+    """One rank: check the named benchmarks with both bindings, rank 0 writes benchmark -> complaints."""
     session = find_backend("mpi").connect({"thread_level": "multiple"})
     crowded = session.size > len(os.sched_getaffinity(0))
     validate.ITERATIONS = 2 if crowded else 3
-    found = {str(what): check(session, "mpi", what, crowded) for what in combinations(("native", "mpi4py"))}
+    complaints = {
+        name: [text for binding in ("native", "mpi4py") for text in check(session, "mpi", binding, name, crowded)]
+        for name in json.loads(sys.argv[2])
+    }
     if 0 in session.local:
-        Path(sys.argv[1]).write_text(json.dumps(found))
+        Path(sys.argv[1]).write_text(json.dumps(complaints))
     session.close()
 
 

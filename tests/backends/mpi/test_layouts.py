@@ -4,14 +4,27 @@ from __future__ import annotations
 
 import pytest
 
+from omb_py.suites.registry import BENCHMARKS
+from tests.support.kinds import one_of_each
 from tests.support.machines.mpi import report
 
 pytestmark = [pytest.mark.mpi, pytest.mark.each_library]
 
 
-@pytest.mark.parametrize(("ranks", "least"), [(2, 180), pytest.param(3, 40, marks=pytest.mark.slow)])
-def test_exactly_what_the_layout_says_travels(ranks: int, least: int) -> None:
-    told = report("tests.support.sessions.layouts", ranks)
+TAKES = [name for name, benchmark in BENCHMARKS.items() if "ddt" in benchmark.options]
+
+
+@pytest.mark.parametrize(
+    ("ranks", "names"),
+    [
+        (2, one_of_each(TAKES)),
+        pytest.param(2, TAKES, marks=pytest.mark.slow),
+        pytest.param(3, TAKES, marks=pytest.mark.slow),
+    ],
+    ids=["quick", "all", "three ranks"],
+)
+def test_exactly_what_the_layout_says_travels(ranks: int, names: list[str]) -> None:
+    told = report("tests.support.sessions.layouts", ranks, names)
     assert told["wrong"] == []
-    assert told["checked"] >= least
+    assert told["checked"] >= len(names)
     assert told["flipped"][0] is False and told["flipped"][1] > 0

@@ -123,7 +123,7 @@ def right(done: dict[str, Any], way: str, cell: Cell) -> bool:
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize(("aware", "way"), [("0", "staged"), ("1", "direct")])
+@pytest.mark.parametrize(("aware", "way"), [("0", "staged"), pytest.param("1", "direct", marks=pytest.mark.slow)])
 def test_every_byte_is_right_and_the_way_is_said(aware: str, way: str) -> None:
     for cell, both in zip(ALL, _measured(aware), strict=True):
         assert all(right(done, way, cell) and done["wrong"] is not None for done in both), (cell, both)

@@ -1,4 +1,4 @@
-"""OMB's text from real MPI: every benchmark, both bindings, all checked, on two ranks.
+"""OMB's text from real MPI, all checked, on two ranks: one benchmark of each kind, and all of them with mpi4py.
 
 A suite runs them all: what needs the same launch shares one. tests/backends/test_conformance.py has more ranks.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Collection
 from functools import cache
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from omb_py import __version__
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.results.dialects.omb.titles import TITLES
 from omb_py.suites import BENCHMARKS
+from tests.support.kinds import one_of_each
 from tests.support.machines.mpi import ROOT, environment
 from tests.support.patience import PATIENCE_S
 
@@ -45,10 +47,13 @@ def title_of(benchmark: Benchmark) -> str:
     return TITLES[name].line() if name in TITLES else f"# omb-py {name} Test v{__version__}"
 
 
-def suite() -> str:
-    """A suite of all of them: two sizes where there are sizes, every byte checked where there are bytes."""
+QUICK = one_of_each(b.name for b in WANTED)
+
+
+def suite(names: Collection[str]) -> str:
+    """A suite of some benchmarks: two sizes where there are sizes, every byte checked where there are bytes."""
     groups: dict[tuple[bool, bool], list[str]] = {}
-    for benchmark in WANTED:
+    for benchmark in (b for b in WANTED if b.name in names):
         groups.setdefault((benchmark.sizes is not None, "validation" in benchmark.options), []).append(benchmark.name)
     text = f'name = "text"\ndescription = "all"\n\n[defaults]\niterations = "5"\nwarmup = "1"\nranks = {RANKS}\n'
     for (sized, checked), names in groups.items():
@@ -62,7 +67,7 @@ def suite() -> str:
 def tables(binding: str, folder: Path) -> dict[str, list[list[str]]]:
     """Title -> the lines that follow it, for each table of that title (alltoallw's over neighbors has the same)."""
     folder.mkdir(exist_ok=True)
-    (folder / "all.toml").write_text(suite())
+    (folder / "all.toml").write_text(suite(QUICK if binding == "native" else [b.name for b in WANTED]))
     done = run(folder, "run", str(folder / "all.toml"), "--binding", binding)
     assert done.returncode == 0, done.stderr
     found: dict[str, list[list[str]]] = {}
@@ -75,13 +80,19 @@ def tables(binding: str, folder: Path) -> dict[str, list[list[str]]]:
     return found
 
 
-@pytest.mark.parametrize("binding", ["native", pytest.param("mpi4py", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", [b.name for b in WANTED])
+@pytest.mark.parametrize(
+    ("name", "binding"),
+    [
+        *((name, "native") for name in QUICK),
+        *(pytest.param(b.name, "mpi4py", marks=pytest.mark.slow) for b in WANTED),
+    ],
+)
 def test_every_table_is_printed_and_every_byte_right(
     name: str, binding: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     found, benchmark = tables(binding, tmp_path_factory.getbasetemp() / binding), BENCHMARKS[name]
-    same = [b for b in WANTED if title_of(b) == title_of(benchmark)]
+    here = [b for b in WANTED if binding == "mpi4py" or b.name in QUICK]
+    same = [b for b in here if title_of(b) == title_of(benchmark)]
     assert len(found[title_of(benchmark)]) == len(same)
     lines = found[title_of(benchmark)][same.index(benchmark)]
     rows = [line for line in lines if re.match(r"\s*\d+(\.\d\d)?\s", f"{line} ")]

@@ -1,4 +1,4 @@
-"""One rank of a launch that checks derived datatypes: ``python -m tests.support.sessions.layouts FILE``."""
+"""One rank of a launch that checks derived datatypes: ``python -m tests.support.sessions.layouts FILE NAMES``."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ LAYOUTS = ("cont", "vect:8:3", "indx:1+2,4+1")
 
 
 def main() -> None:
-    """Every benchmark that takes -D, on two ranks with both bindings; rank 0 writes what was wrong."""
+    """The named benchmarks, which take -D, with both bindings; rank 0 writes what was wrong."""
     from omb_py.backends.registry import find
 
     session = find("mpi").connect({"thread_level": "multiple"})
     wrong, checked = [], 0
-    for name, benchmark in BENCHMARKS.items():
+    for name in json.loads(sys.argv[2]):
+        benchmark = BENCHMARKS[name]
         over_nodes = benchmark.ranks.over_nodes
-        if "ddt" not in benchmark.options or not benchmark.ranks.admits(session.size):
+        if not benchmark.ranks.admits(session.size):
             continue
         if over_nodes and not over_nodes(session.hosts):
             continue

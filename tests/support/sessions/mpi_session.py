@@ -19,6 +19,7 @@ from omb_py.engine.program.language import Buffer, Host, Lap, Program, Region, R
 from omb_py.engine.session import StepFailed
 from omb_py.suites.registry import BENCHMARKS, find
 from tests.support import served as first_come
+from tests.support.kinds import one_of_each
 
 CELL = Cell("allreduce", "mpi", "native", 1024, dtype="int32", iterations=6, auto=False, warmup=1)
 
@@ -120,7 +121,7 @@ def spoiled(ranks: int) -> list[str]:
     """The benchmarks in which a byte is inverted: this session's library was not asked for calls from threads."""
     kinds = [b for b in BENCHMARKS.values() if checkable(b) and b.ranks.admits(ranks) and not b.ranks.over_nodes]
     alone = [b.name for b in kinds if b.needs.thread_level != "multiple"]
-    return [name for name in alone if ranks == 2 or name in ON_MORE_RANKS]
+    return one_of_each(alone) if ranks == 2 else [name for name in alone if name in ON_MORE_RANKS]
 
 
 def corrupted(session: Any, binding: str) -> Any:
