@@ -1,6 +1,6 @@
 """The timed loop of a training: steps over all ranks alternate with steps of the same model without communication.
 
-Loads PyTorch. The reasons are in docs/decisions/0026-share-of-communication.md.
+Loads PyTorch. The reasons are in docs/workloads/training.md.
 """
 
 from __future__ import annotations

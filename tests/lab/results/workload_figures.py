@@ -92,7 +92,7 @@ def draw(store: Path, family: str, out: Path) -> bool:
     return False
 
 
-HOW = "`python -m tests.lab.results.workload_figures` measured and drew it, here on two virtual cores."
+HOW = "Drawn by `python -m tests.lab.results.workload_figures` on two cores."
 
 
 def shown(page: Path, family: str, title: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from omb_py.suites.workloads.families import parse_workload
 from tests.support.workload_bytes.published import PUBLISHED, Published
 
-FILE = Path(__file__).parents[3] / "docs" / "workloads" / "bytes.md"
+FILE = Path(__file__).parents[2] / "lab" / "evidence" / "workload_bytes.md"
 
 HEAD = """# Bytes of every workload
 
