@@ -43,20 +43,18 @@ def default_of(option: Option) -> str:
     """The default of the help page. Where it depends on the benchmark, that of most."""
     texts = Counter(option.default_text(defaults_of(benchmark)) for benchmark in takers(option))
     most = texts.most_common(1)[0][0]
-    return most if len(texts) == 1 else f"the benchmark's, mostly {most}"
+    return most if len(texts) == 1 else f"mostly {most}"
 
 
-def measuring_tables() -> str:
-    """A table for each heading of a benchmark's help page."""
-    headings: dict[str, list[list[str]]] = {}
+def option_lists() -> str:
+    """A list for each heading of a benchmark's help page."""
+    headings: dict[str, list[str]] = {}
     for option in TABLE:
         if not option.hidden and f"--{option.long}" not in _OWN:
-            spelled = code([*option.flags.split()], option.metavar)
-            row = [spelled, escaped(help_of(option)), escaped(default_of(option))]
-            headings.setdefault(option.heading, []).append(row)
-    return "\n\n".join(
-        f"### {heading}\n{table(('option', 'meaning', 'default'), rows)}" for heading, rows in headings.items()
-    )
+            default = "" if (text := default_of(option)) in {"off", "none"} else f" Default: {text}."
+            line = f"- {code([*option.flags.split()], option.metavar)}: {help_of(option)}{default}"
+            headings.setdefault(option.heading, []).append(line)
+    return "\n\n".join("\n".join((f"### {heading}\n", *lines)) for heading, lines in headings.items())
 
 
 def commands(ctx: click.Context | None = None) -> Iterator[tuple[str, click.Command]]:
@@ -70,23 +68,22 @@ def commands(ctx: click.Context | None = None) -> Iterator[tuple[str, click.Comm
             yield name, command
 
 
-def tool_table() -> str:
+def tool_list() -> str:
     """A line for each command: what it does, and the names of its own options."""
     shared = {f"--{option.long}" for option in TABLE}
-    rows = []
+    lines = []
     for name, command in commands():
         params = [p for p in command.params if isinstance(p, click.Option) and not p.hidden]
         own = [code([p.opts[-1]], p.metavar or "") for p in params if not {*p.opts} & {*_OWN, *shared}]
         about, _, _ = (command.help or "").partition("\n\n")
-        rows.append((f"`omb-py {name}`", escaped(re.split(r"(?<=[.?]) ", about)[0]), ", ".join(own)))
-    return table(("command", "what it does", "options of its own"), rows)
+        lines.append(f"- `omb-py {name}`: {' '.join([re.split(r'(?<=[.?]) ', about)[0], ', '.join(own)]).strip()}")
+    return "\n".join(lines)
 
 
 def code(flags: Sequence[str], metavar: str) -> str:
-    """``-m``, ``--message-size SIZES`` in code spans, for a cell of a table."""
+    """``-m``, ``--message-size SIZES`` in code spans."""
     *others, last = flags
-    value = f" {metavar}" if metavar else ""
-    return ", ".join(f"`{text}`" for text in [*others, last + value.replace("|", "\\|")])
+    return ", ".join(f"`{text}`" for text in [*others, f"{last} {metavar}".strip()])
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -99,8 +96,8 @@ def parts() -> Mapping[str, str]:
     """The parts of the page that are made, by the name in their markers."""
     variables = [(f"`{name}`", escaped(meaning)) for name, meaning in ENVIRONMENT]
     return {
-        "options of benchmarks": measuring_tables(),
-        "options of commands": tool_table(),
+        "options of benchmarks": option_lists(),
+        "options of commands": tool_list(),
         "variables": table(("variable", "use"), variables),
     }
 
