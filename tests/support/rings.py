@@ -1,4 +1,4 @@
-"""Which tests ``make test`` leaves to ``make test-rest`` (docs/decisions/0044-tiers-of-tests.md)."""
+"""Which tests ``make test`` leaves to ``make test-rest`` (docs/testing.md)."""
 
 from __future__ import annotations
 
