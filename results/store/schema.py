@@ -160,8 +160,6 @@ def fitted(table: pa.Table, target: pa.Schema) -> pa.Table:
     return pa.table(columns, schema=target)
 
 
-def markdown_table() -> str:
-    """The table of docs/store.md."""
-    lines = ["| column | type | null | meaning |", "|---|---|---|---|"]
-    lines += [f"| `{c.name}` | {c.arrow} | {'no' if c.required else 'yes'} | {c.doc} |" for c in COLUMNS]
-    return "\n".join(lines) + "\n"
+def markdown_list() -> str:
+    """The columns as docs/store.md lists them; a type with ``?`` may be null."""
+    return "".join(f"- `{c.name}` ({c.arrow}{'' if c.required else '?'}): {c.doc}\n" for c in COLUMNS)

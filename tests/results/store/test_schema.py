@@ -99,7 +99,7 @@ def test_columns_are_the_documented_ones_in_order() -> None:
 
 
 def test_the_table_in_the_docs_is_made_from_the_declaration() -> None:
-    assert schema.markdown_table() in DOCS.read_text(encoding="utf-8")
+    assert schema.markdown_list() in DOCS.read_text(encoding="utf-8")
 
 
 def test_the_arrow_schema_has_the_declared_types() -> None:
