@@ -8,7 +8,6 @@ from omb_py.results.dialects.omb.titles import TITLES
 from omb_py.suites.registry import BENCHMARKS
 from tests.architecture.graph import ROOT
 from tests.backends.mpi import test_calls
-from tests.support import conformance
 
 PAGE = (ROOT / "docs" / "coverage.md").read_text(encoding="utf-8")
 
@@ -20,7 +19,5 @@ def test_the_page_names_every_benchmark() -> None:
     assert set(re.findall(r"`(\w+)`", only_here)) == set(BENCHMARKS) - set(TITLES)
 
 
-def test_every_benchmark_of_omb_is_checked_on_real_ranks() -> None:
-    tried = {what.benchmark for what in conformance.combinations(("native", "mpi4py"))}
-    assert set(TITLES) <= tried
+def test_the_calls_of_every_benchmark_of_omb_are_expected() -> None:
     assert {n for n in TITLES if n not in test_calls.EXPECTED} == {"init", "hello", "bw_fan_in", "bw_fan_out"}
