@@ -22,7 +22,9 @@ if ROOT not in sys.path:  # so that tests.support is found also where pytest is 
 from tests.support.machines.leftovers import MARK, end, processes_marked  # noqa: E402
 
 # A loaded machine is not a failure, and a test that failed yesterday must fail today.
-settings.register_profile("omb-py", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "omb-py", max_examples=50, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("omb-py")
 
 os.environ[MARK] = uuid.uuid4().hex

@@ -299,6 +299,7 @@ def test_buffers_of_that_method_come_from_the_library(
         device.close()
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.mpi
 def test_rows_say_how_nccl_tests_would_have_measured() -> None:

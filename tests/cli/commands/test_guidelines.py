@@ -23,6 +23,7 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]):  # type: ignore[no-
     return call
 
 
+@pytest.mark.slow
 def test_what_holds(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     code, out, err = run(
         f"{SMALL} -c --tag a=1 --output {tmp_path}/g.xml --output {tmp_path}/g.json -o {tmp_path}/g.html"

@@ -264,6 +264,7 @@ def test_every_address_needs_the_token(
     assert client.get(f"/?token={token}", headers=local).status_code == 302
 
 
+@pytest.mark.slow
 def test_more_ranks_on_one_node_are_a_series(tmp_path: Path, frame) -> None:
     """On one node the ranks on a node grow with the ranks."""
     more = frame.assign(ranks=8, ranks_per_node=8, run_id="r8", median_us=frame["median_us"] * 3)

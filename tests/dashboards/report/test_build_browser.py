@@ -151,6 +151,7 @@ def test_enter_on_the_legend_isolates(opened) -> None:
 PAPER = "return document.querySelector('.plot')._fullLayout.paper_bgcolor"
 
 
+@pytest.mark.slow
 def test_dark(opened) -> None:
     opened.execute_script("document.getElementById('theme').click()")
     until(lambda: opened.execute_script(PAPER), "#15191e")

@@ -47,6 +47,7 @@ def test_a_benchmark_has_one_figure_for_all_numbers_of_ranks(made: Report) -> No
         assert "one launch of a side has no known spread, so none is called the fastest" in view.title
 
 
+@pytest.mark.slow
 def test_a_line_of_the_table_draws_its_figures(made: Report, tmp_path: Path) -> None:
     (table,) = [view for view in made.tabs["Cell"].views if view.kind == "overview"]
     assert len(table.rows) == LAUNCHES * len(wide_store.BENCHMARKS)

@@ -43,6 +43,7 @@ def test_few_launches_and_one_quiet_day_and_one_run_are_no_history(cell) -> None
     assert fits.histories(frame, lambda launch: {}, 6) == []
 
 
+@pytest.mark.slow
 def test_histories_are_chosen_by_change_and_go_through_the_versions(cell, tmp_path: Path) -> None:
     """One benchmark has twice as many launches and never moves; the other steps at an upgrade."""
     noise = [0.002, -0.001, 0.003, -0.002, 0.001, -0.003]

@@ -36,6 +36,7 @@ def shown(store: Path, kind: str) -> Any:
     return view
 
 
+@pytest.mark.slow
 def test_a_tuned_store_has_a_map_of_winners(tuned: Path) -> None:
     view = shown(tuned, "winners")
     assert view.title == "allreduce, mock 1.0: another setting is the fastest at 2 of 4 sizes"

@@ -26,6 +26,7 @@ def test_every_pair_meets_once_and_nobody_twice_in_a_round(count: int) -> None:
     assert met == list(combinations(range(count), 2))
 
 
+@pytest.mark.slow
 def test_a_thousand_nodes_meet_in_1023_rounds() -> None:
     rounds = list(circle(1024))
     assert len(rounds) == 1023

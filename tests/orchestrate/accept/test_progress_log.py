@@ -64,6 +64,7 @@ def facts(found: AcceptReport) -> list[Any]:
     return [(v.case.name, v.word, v.measured, [value for _, value in v.values], v.rounds) for v in found.verdicts]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [pytest.param(1, marks=pytest.mark.slow), 2, pytest.param(4, marks=pytest.mark.slow)])
 def test_it_goes_on_where_it_was(after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = accepted(tmp_path / "whole")
@@ -154,6 +155,7 @@ def test_a_run_that_goes_on_is_no_baseline_of_itself(
         accepted(tmp_path, BASELINE, baseline=first.run_id, resume=again.run_id)
 
 
+@pytest.mark.slow
 def test_what_failed_before_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ranks that hung: not measured until they do not hang, and the incident is shown."""
     with cut_off(monkeypatch, 2):
@@ -191,6 +193,7 @@ def test_an_interference_test_that_was_cut_off_is_made_again(tmp_path: Path, mon
     assert beside["launch_id"].nunique() == 9 and all(len(v.values) == 8 for v in again.verdicts)
 
 
+@pytest.mark.slow
 def test_the_line_at_which_it_was_cut_off_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with cut_off(monkeypatch, 2):
         accepted(tmp_path)

@@ -167,6 +167,7 @@ def test_a_whole_acceptance_that_is_repeated_is_recorded(tmp_path: Path) -> None
     assert [one.run_id for one in again.earlier] == [first.run_id], "judging a run again is no repetition"
 
 
+@pytest.mark.slow
 def test_a_baseline_that_is_not_there_or_measured_otherwise(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"f\.toml:9: criterion a needs a baseline: --baseline RUN"):
         accepted(BASELINE, tmp_path)

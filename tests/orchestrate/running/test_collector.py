@@ -7,6 +7,8 @@ import sys
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
+
 from omb_py.orchestrate.running.collector import Collector
 
 
@@ -52,6 +54,7 @@ sys.exit(main("allreduce --backend mock -m 8,16 -i 5 --no-store".split()))
 """
 
 
+@pytest.mark.slow
 def test_the_first_row_loads_nothing_beside_the_second_cell() -> None:
     """Where each core has a rank, what the parent computes while the next cell is measured is in its samples."""
     done = subprocess.run([sys.executable, "-c", CELLS], capture_output=True, text=True, check=True)

@@ -39,6 +39,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Any:
     return sweep
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("benchmark", "ranks"), [("latency", 2), ("allreduce", 2), ("allreduce", 4), ("alltoall", 2), ("alltoall", 4)]
 )

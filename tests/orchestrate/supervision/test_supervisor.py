@@ -276,6 +276,7 @@ def test_ranks_of_a_foreign_launcher_are_told_the_exit_code() -> None:
     assert isinstance(result[0], UsageError)
 
 
+@pytest.mark.slow
 def test_a_thousand_ranks_connect() -> None:
     ranks = 1024
     processes.allow_files(2 * ranks + 200)

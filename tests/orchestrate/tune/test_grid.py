@@ -23,6 +23,7 @@ def test_a_rule_is_for_all_operations_and_kinds_of_buffers(tune_line: Tuned) -> 
     assert report["disputed"] == []
 
 
+@pytest.mark.slow
 def test_what_fails_at_one_point_stays_in_at_the_others(tune_line: Tuned) -> None:
     more = "--candidate typo=MOCK_COLL_ALGORITHM=typo"
     code, report, err = tune_line(f"allreduce -n 2,4 -m 64K:64K {SMALL} {MOCK} {more}")

@@ -37,6 +37,7 @@ def test_a_violated_guideline_that_is_mended_is_named(tune_line: Tuned, planted:
     assert {each["word"] for each in report["guidelines"]} <= {"mended", "still violated", "unclear"}
 
 
+@pytest.mark.slow
 def test_guidelines_can_be_left_out_and_a_check_that_fails_loses_nothing(
     tune_line: Tuned, planted: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

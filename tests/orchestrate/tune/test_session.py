@@ -124,6 +124,7 @@ def test_a_library_that_fails_as_it_is_cannot_be_tuned(tune: Run) -> None:
     assert "the library as it is cannot be tuned: rank 3" in err
 
 
+@pytest.mark.slow
 def test_a_budget_that_is_too_small_is_marginal_and_resumed_to_the_same_end(tune: Run, whole: dict[str, Any]) -> None:
     code, report, _ = tune(more="--budget 1ms --strict")
     assert (code, report["rules"]) == (4, [])

@@ -51,6 +51,7 @@ def test_a_step_calls_the_non_blocking_form() -> None:
     assert request.request.sizes == ",".join(map(str, each.sizes))
 
 
+@pytest.mark.slow
 def test_the_step_gains_what_its_collectives_gain(tune_line: Tuned, library: None) -> None:
     code, report, err = tune_line(f"--workload {DDP} -n 2 -i 5 -x 0 {MOCK}")
     assert code == 0, err

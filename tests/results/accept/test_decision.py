@@ -22,6 +22,7 @@ def test_a_median_at_the_bound_rarely_passes(kind: str) -> None:
     assert passed(CONTRACTS[kind], QUESTIONS, 12) <= most(12 * QUESTIONS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_many_medians_at_their_bounds_rarely_fail(kind: str) -> None:
     assert failed(CONTRACTS[kind], QUESTIONS, 30) <= most(30)

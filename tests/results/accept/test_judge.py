@@ -282,6 +282,7 @@ def test_a_launch_that_died_is_said() -> None:
     assert "not every launch measured it: rank 1 died" in judge(case(), found, RULE, 1).note
 
 
+@pytest.mark.slow
 @given(st.lists(st.floats(0.01, 1e6), min_size=1, max_size=9), st.floats(0.01, 1e6))
 def test_all_launches_are_shown(medians: list[float], bound: float) -> None:
     said = judge(case(ranges={None: Range(high=bound)}), evidence(*medians), RULE, 1)

@@ -27,6 +27,7 @@ def test_false_changes_are_as_rare_as_said(case) -> None:
     assert round(count * rate(case, count)) <= stats.binom.ppf(0.999, count, ALPHA)
 
 
+@pytest.mark.slow
 def test_a_change_of_ten_percent_over_nights_is_found() -> None:
     case = next(case for case in CASES if case.step == 0.1)
     assert rate(case, 40) >= 0.9

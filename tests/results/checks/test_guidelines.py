@@ -85,6 +85,7 @@ def test_a_mode_of_some_launches_moves_no_verdict(share: float, factor: float) -
     assert wrong <= stats.binom.ppf(0.999, 40, 0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", [2.0, 0.5])
 def test_two_modes_nearly_as_frequent_mislead_a_mean_and_not_the_count(factor: float) -> None:
     """One cell a report, 45 of 100 launches of the other mode: by the mean alone a third of the reports would err."""
@@ -94,6 +95,7 @@ def test_two_modes_nearly_as_frequent_mislead_a_mean_and_not_the_count(factor: f
     assert wrong <= stats.binom.ppf(0.999, 300, 0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", [2.0, 0.5])
 def test_many_cells_of_two_modes_have_as_few_false_words_as_one(factor: float) -> None:
     """The count alone knows of two modes, so it has to be corrected for twenty cells: one report in fifty may err."""
@@ -158,6 +160,7 @@ def test_the_interval_is_that_of_a_median(logs: list[float]) -> None:
     assert math.isfinite(said.high) == (len(logs) >= 5), "2 · ½⁵ is the first that leaves 90 %"
 
 
+@pytest.mark.slow
 def test_a_family_at_the_limit_is_seldom_called_violated() -> None:
     """Ratios of exactly 1 + delta, forty at once: some report in a hundred may call one."""
     alarms = 0

@@ -113,6 +113,7 @@ def test_a_repeat_clears_what_was_only_there_once() -> None:
     assert said[real] is not None and said[real].slower == pytest.approx(1.5, rel=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fleet", "wanted"),
     [
@@ -163,6 +164,7 @@ def test_links_that_differ_for_good_are_rarely_suspects(n: int) -> None:
     assert sum(map(bool, links_of)) <= 6  # 3 are meant
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "sweeps"), [(64, 8), pytest.param(64, 60, marks=pytest.mark.slow), LARGE])
 def test_a_node_6_percent_slow_is_found(n: int, sweeps: int) -> None:
     for seed in range(sweeps):
@@ -170,6 +172,7 @@ def test_a_node_6_percent_slow_is_found(n: int, sweeps: int) -> None:
         assert ("node", (n // 3,)) in {(one.kind, one.ends) for one in found}, seed
 
 
+@pytest.mark.slow
 def test_memory_and_time_go_with_the_number_of_pairs() -> None:
     import time
     import tracemalloc

@@ -23,6 +23,7 @@ def test_of_independent_launches_it_is_students_t(quotient: float, launches: int
     assert mean_tail(quotient, launches, 0.0) == pytest.approx(known, rel=1e-4 if quotient < 0.1 else 1e-9, abs=1e-300)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rho", [0.5, 0.9])
 @pytest.mark.parametrize("launches", [4, 12, 24])
 def test_of_an_autoregressive_process_it_is_what_is_counted(rho: float, launches: int) -> None:
@@ -34,6 +35,7 @@ def test_of_an_autoregressive_process_it_is_what_is_counted(rho: float, launches
         assert low <= counted <= high, (chance, counted)
 
 
+@pytest.mark.slow
 @given(st.floats(1e-4, 1e3), LAUNCHES, CORRELATIONS)
 def test_both_sides_are_alike_and_more_is_rarer(quotient: float, launches: int, rho: float) -> None:
     tail = mean_tail(quotient, launches, rho)
@@ -42,12 +44,14 @@ def test_both_sides_are_alike_and_more_is_rarer(quotient: float, launches: int, 
     assert mean_tail(0.0, launches, rho) == pytest.approx(0.5)
 
 
+@pytest.mark.slow
 @given(st.floats(1e-9, 0.49), st.integers(3, 60), CORRELATIONS)
 def test_the_quantile_is_where_the_tail_is(chance: float, launches: int, rho: float) -> None:
     quotient = mean_quantile(chance, launches, rho)
     assert quotient == pytest.approx(FARTHEST) or mean_tail(quotient, launches, rho) == pytest.approx(chance, rel=1e-5)
 
 
+@pytest.mark.slow
 @given(st.floats(0.01, 100), st.integers(3, 60), st.floats(0.0, 0.9))
 def test_launches_that_resemble_each_other_more_are_less_sure(quotient: float, launches: int, rho: float) -> None:
     assert mean_tail(quotient, launches, rho + 0.05) >= mean_tail(quotient, launches, rho) * (1 - 1e-9)

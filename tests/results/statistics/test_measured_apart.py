@@ -53,6 +53,7 @@ def test_a_steady_drift_is_no_change_and_a_step_is_one() -> None:
     assert stepped.p < 0.001 and stepped.difference == pytest.approx(0.1, abs=0.03)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["normal", "heavy", "bimodal", "night", "drift", "unequal"])
 def test_false_alarms_are_as_many_as_promised(what: str) -> None:
     rng = np.random.default_rng(7)

@@ -129,6 +129,7 @@ def test_a_coin_needs_one_launch(alpha: float) -> None:
     assert fewest_launches(alpha) == fewest_launches(alpha, 0.5) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("correlation", [0.5, 0.6, 0.7, 0.8, 0.9])
 def test_the_chain_has_as_many_launches_on_one_side_as_an_autoregressive_process(correlation: float) -> None:
     launches = autoregressive(correlation)(np.random.default_rng(8), 60_000, 24)

@@ -117,6 +117,7 @@ def test_answers_without_opening_the_files(store, monkeypatch) -> None:
     pd.testing.assert_frame_equal(load(store, **QUERIES[2]), wanted)
 
 
+@pytest.mark.slow
 def test_notices_new_changed_and_removed_files(store, add, monkeypatch) -> None:
     load(store, columns=["value"])
     add(20)
@@ -232,6 +233,7 @@ def test_waits_for_another_that_is_indexing(store, monkeypatch) -> None:
     assert parts(store) == []
 
 
+@pytest.mark.slow
 def test_a_batch_is_bounded_by_its_rows(store, monkeypatch) -> None:
     def held() -> int:
         return pq.read_metadata(parts(store)[0]).num_row_groups

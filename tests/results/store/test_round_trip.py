@@ -97,6 +97,7 @@ def test_metadata_are_in_a_file_once(make_row: Any, merged: bool) -> None:
     assert data.count(b"x" * 30_000) == 1
 
 
+@pytest.mark.slow
 @given(launches)
 @settings(max_examples=25)
 def test_rows_through_the_journal_into_parquet(launch: list[dict[str, Any]]) -> None:

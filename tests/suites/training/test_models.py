@@ -19,6 +19,7 @@ SMALL = {"mlp": "mlp:batch=2", "resnet50": "resnet50:batch=2,image=64", "gpt2": 
 FIRST, CAP = buckets.DDP_FIRST_BYTES, buckets.DDP_CAP_BYTES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHAPES)
 def test_parameters_are_the_published_ones_in_their_order(name: str) -> None:
     from omb_py.suites.training.models import build
@@ -92,6 +93,7 @@ def reduced(net: Any, batch: tuple[Any, Any], iterations: int, unused: bool) -> 
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", few_quick(sorted(SHAPES, reverse=True)))
 def test_a_hook_in_torchs_ddp_sees_the_buckets_of_the_workload(name: str, group: Any) -> None:

@@ -91,6 +91,7 @@ def test_a_wrong_byte_is_found(name: str) -> None:
     assert done.wrong_bytes > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ranks", [64, pytest.param(1024, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", FAMILIES)
 def test_many_ranks(name: str, ranks: int) -> None:

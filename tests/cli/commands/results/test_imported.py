@@ -81,6 +81,7 @@ def nights(run: Run, factor: float = 1.0, **more: str) -> str:
     return "compare tag=side=a tag=side=b"
 
 
+@pytest.mark.slow
 def test_logs_of_several_nights_that_differ_in_nothing_are_the_same(run: Run) -> None:
     code, out, _ = run(nights(run))
     assert code == 0 and "0 slower" in out and f"{len(SIZES)} same" in out
@@ -148,6 +149,7 @@ def test_the_launches_of_one_file_are_in_its_order(run: Run) -> None:
     assert [level["launches"] for level in found["levels"]] == [12, 12], "the tenth launch is behind the second"
 
 
+@pytest.mark.slow
 def test_medians_of_ours_are_a_series_of_their_own(run: Run) -> None:
     put(run, "a.log", omb(12, 1))
     assert run("latency --backend mock -n 2 -m 1:16:4 -i 20 --launches 11 --quiet")[0] == 0
