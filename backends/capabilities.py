@@ -69,10 +69,36 @@ class OwnOption:
 
 
 @dataclass(frozen=True, slots=True)
-class Capabilities:
-    """The abilities of a backend; :meth:`here` adds what this machine lacks.
+class RankStart:
+    """How the ranks of a backend are started."""
 
-    Functions that say why something cannot be done return an empty text where it can. Such a text ends with a colon
+    needs_mpi: bool = True
+    """An MPI launcher starts them; else torchrun does as well."""
+    bound: bool = True
+    """Each rank gets a core of its own; not where a rank has a thread that moves its data."""
+    pass_names: tuple[str, ...] = ()
+    """Environment variables that ranks on other nodes need."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """What was found of a backend on this machine."""
+
+    reason: str = ""
+    """Why it cannot be used here at all."""
+    fix: str = ""
+    """The remedy: a package to install, a variable to set."""
+    library: str = ""
+    version: str = ""
+    facts: Mapping[str, str] = field(default_factory=dict)
+    """Facts for ``doctor``: the path of the library, the launcher that belongs to it."""
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """The abilities of a backend; :meth:`here` adds what this machine lacks. A backend overrides methods as it needs.
+
+    Methods that say why something cannot be done return an empty text where it can. Such a text ends with a colon
     and what to do instead.
     """
 
@@ -102,27 +128,12 @@ class Capabilities:
     """Feature that a guideline or a workload needs -> why this backend lacks it."""
     refused: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Field of a request -> value -> the error of a request that has it."""
-    lacks: Callable[[Benchmark], str] = lambda benchmark: ""
-    """Why it cannot do a benchmark, beyond `steps`."""
-    refuses: Callable[[Benchmark, Cell], str] = lambda benchmark, cell: ""
-    """Why it cannot do a benchmark with these options, beyond `dtypes` and `ops`."""
-    fitted: Callable[[Benchmark, Cell], Cell] = lambda benchmark, cell: cell
-    """The cell as the backend does it, where it has one form of an operation alone."""
-    missing: Callable[[], str] = lambda: ""
-    """Why it cannot be used on this machine, as far as it shows without starting a process."""
-    unbound: Callable[[str, str], str] = lambda binding, device: ""
-    """Why a binding cannot be used with buffers on a device."""
 
     in_process: bool = False
     """All ranks live in the calling process: no launcher starts them."""
     simulated: bool = False
     """Times are computed, not measured."""
-    needs_mpi: bool = True
-    """An MPI launcher starts its ranks; else torchrun does as well."""
-    bound: bool = True
-    """Each rank gets a core of its own; not where a rank has a thread that moves its data."""
-    pass_names: tuple[str, ...] = ()
-    """Environment variables that ranks on other nodes need."""
+    start: RankStart = RankStart()
 
     asynchronous: bool = False
     """Calls return before they are done: ``--timing`` chooses what is timed, and all buffers are on the device."""
@@ -138,33 +149,53 @@ class Capabilities:
     """C OMB measures over it as well, so the default text is OMB's to the character."""
     option: OwnOption | None = None
 
-    reason: str = ""
-    """Why it cannot be used here at all."""
-    fix: str = ""
-    """The remedy: a package to install, a variable to set."""
-    library: str = ""
-    version: str = ""
-    facts: Mapping[str, str] = field(default_factory=dict)
-    """Facts for ``doctor``: the path of the library, the launcher that belongs to it."""
-    inspect: Callable[[Capabilities], Capabilities] = lambda declared: declared
-    """Fill in reasons, library and facts; may start a child process that loads the library."""
-    checks: Callable[[Capabilities], Sequence[Check]] = lambda inspected: ()
-    """Further lines for ``doctor``, which may take a while."""
-    knobs: Callable[[], LibraryKnobs] | None = None
-    """What can be set in its library here; may start a child process that loads it. None: it has no library."""
+    inspection: Inspection = Inspection()
+    """What :meth:`here` found on this machine."""
+
+    def lacks(self, benchmark: Benchmark) -> str:
+        """Why it cannot do a benchmark, beyond `steps`."""
+        return ""
+
+    def refuses(self, benchmark: Benchmark, cell: Cell) -> str:
+        """Why it cannot do a benchmark with these options, beyond `dtypes` and `ops`."""
+        return ""
+
+    def fitted(self, benchmark: Benchmark, cell: Cell) -> Cell:
+        """The cell as the backend does it, where it has one form of an operation alone."""
+        return cell
+
+    def missing(self) -> str:
+        """Why it cannot be used on this machine, as far as it shows without starting a process."""
+        return ""
+
+    def unbound(self, binding: str, device: str) -> str:
+        """Why a binding cannot be used with buffers on a device."""
+        return ""
+
+    def inspect(self) -> Capabilities:
+        """The same with reasons, library and facts; may start a child process that loads the library."""
+        return self
+
+    def checks(self) -> Sequence[Check]:
+        """Further lines for ``doctor`` about a backend that was inspected, which may take a while."""
+        return ()
+
+    def knobs(self) -> LibraryKnobs | None:
+        """What can be set in its library here; may start a child process that loads it. None: it has no library."""
+        return None
 
     @property
     def available(self) -> bool:
         """Whether it can be used here."""
-        return not self.reason
+        return not self.inspection.reason
 
     def here(self) -> Capabilities:
         """The same with what this machine lacks. Never raises."""
         try:
-            return self.inspect(self)
+            return self.inspect()
         except Exception as error:  # one broken backend must not hide what the others say
             reason = f"its inspection failed: {type(error).__name__}: {error}"
-            return replace(self, reason=reason, fix="report this")
+            return replace(self, inspection=Inspection(reason, "report this"))
 
     def why_not(self, benchmark: Benchmark) -> str:
         """Why it cannot do a benchmark, with what to do."""

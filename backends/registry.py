@@ -12,10 +12,11 @@ from pkgutil import iter_modules
 from typing import Any, NoReturn
 
 from omb_py import backends as package
-from omb_py.backends.capabilities import Backend, Capabilities, OwnOption
+from omb_py.backends.capabilities import Backend, Capabilities, Inspection, OwnOption
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 
 ENTRY_POINTS = "omb_py.backends"
+_REPAIR = "repair or remove the package that provides it"
 UNKNOWN = Capabilities("")
 """Assumed capabilities of a backend that is not installed, as those of stored rows."""
 
@@ -90,6 +91,9 @@ def _broken(name: str, reason: str) -> Backend:
     def connect(spec: Mapping[str, Any]) -> NoReturn:
         raise EnvironmentProblem(f"backend {name} cannot be loaded: {reason}")
 
-    fix = "repair or remove the package that provides it"
-    missing = f"its package cannot be loaded ({reason}): {fix}"
-    return Backend(Capabilities(name, reason=reason, fix=fix, missing=lambda: missing), connect)
+    return Backend(_BrokenPackage(name, inspection=Inspection(reason, _REPAIR)), connect)
+
+
+class _BrokenPackage(Capabilities):
+    def missing(self) -> str:
+        return f"its package cannot be loaded ({self.inspection.reason}): {_REPAIR}"

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from omb_py.backends.capabilities import Backend, Capabilities, Check, OwnOption, usable
+from omb_py.backends.capabilities import Backend, Capabilities, Check, Inspection, OwnOption, RankStart, usable
 from omb_py.dashboards.base.view import View
 from omb_py.engine.devices import Device
 from omb_py.engine.devices.kind import DeviceKind, GpuKind, MpiSupport
@@ -92,6 +92,7 @@ __all__ = [
     "Dialect",
     "EnvironmentProblem",
     "GpuKind",
+    "Inspection",
     "Lap",
     "LaunchCommand",
     "LaunchFailed",
@@ -109,6 +110,7 @@ __all__ = [
     "Program",
     "RankRequest",
     "RankRule",
+    "RankStart",
     "RankVariables",
     "Region",
     "Repeat",

@@ -206,7 +206,7 @@ def refuses(cell: Cell) -> str:
 
 
 def _has_ranks_of_mpi(known: Capabilities) -> bool:
-    return known.needs_mpi and not known.in_process
+    return known.start.needs_mpi and not known.in_process
 
 
 def fits(cell: Cell, ranks: int) -> None:

@@ -7,8 +7,18 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Final
 
-from omb_py.backends.capabilities import FROM_ANYONE, SCAN, SCATTER_FROM_ONE_PLACE, Capabilities, operations, usable
+from omb_py.backends.capabilities import (
+    FROM_ANYONE,
+    SCAN,
+    SCATTER_FROM_ONE_PLACE,
+    Capabilities,
+    Inspection,
+    RankStart,
+    operations,
+    usable,
+)
 from omb_py.backends.gloo.knobs import library_knobs
+from omb_py.backends.knobs import LibraryKnobs
 from omb_py.distribution import pip_install
 from omb_py.engine.devices.registry import GPU_KINDS, EveryKind, find_kind
 from omb_py.engine.program.benchmark import Benchmark, Cell
@@ -36,34 +46,6 @@ STEPS: Final = (
     | set("send recv isend irecv wait waitall test compute matmul flip".split())
 )
 FIX: Final = f"{pip_install('gloo')}, or without CUDA's libraries: {TORCH_PIP}"
-_INSTEAD: Final = "use --backend mpi"
-
-
-def inspect(declared: Capabilities) -> Capabilities:
-    """Look for PyTorch by its metadata; whether it was built with Gloo shows when ranks start."""
-    from importlib.metadata import PackageNotFoundError, version  # slow to import, as what follows
-
-    reason, number = missing(), ""
-    if not reason:
-        try:
-            number = version("torch")
-        except PackageNotFoundError:  # a build without metadata
-            number = "of unknown version"
-    return replace(
-        declared,
-        reason=reason,
-        fix=FIX if reason else "",
-        library=LIBRARY,
-        version=number,
-        bindings={BINDING: reason},
-        devices={"cpu": "", **{kind: find_kind(kind).problem() for kind in GPU_KINDS}},
-        facts={"interfaces": ", ".join(interfaces())},
-    )
-
-
-def missing() -> str:
-    """Why Gloo cannot be used here; empty when it can."""
-    return "" if find_spec("torch") else "Gloo comes with PyTorch, which is not installed"
 
 
 def interfaces() -> list[str]:
@@ -74,12 +56,6 @@ def interfaces() -> list[str]:
         return [name for _, name in socket.if_nameindex()]
     except OSError:
         return []
-
-
-def lacks(benchmark: Benchmark) -> str:
-    """Why Gloo cannot do a benchmark, with what to do; empty when it can."""
-    why = _lacking(benchmark)
-    return f"{why}: {_INSTEAD}" if why else ""
 
 
 @cache
@@ -114,25 +90,63 @@ def _reduces_in_place(benchmark: Benchmark) -> bool:
     return any(base(op) in IN_PLACE_ALONE for op, _ in operations(benchmark)) and "in_place" in benchmark.options
 
 
-def fitted(benchmark: Benchmark, cell: Cell) -> Cell:
-    """The cell as Gloo does it: allreduce and reduce have their in-place form alone."""
+class GlooCapabilities(Capabilities):
+    """Whether PyTorch was built with Gloo shows when ranks start."""
+
+    def inspect(self) -> Capabilities:
+        """Look for PyTorch by its metadata."""
+        from importlib.metadata import PackageNotFoundError, version  # slow to import, as what follows
+
+        reason, number = _no_torch(), ""
+        if not reason:
+            try:
+                number = version("torch")
+            except PackageNotFoundError:  # a build without metadata
+                number = "of unknown version"
+        facts = {"interfaces": ", ".join(interfaces())}
+        return replace(
+            self,
+            bindings={BINDING: reason},
+            devices={"cpu": "", **{kind: find_kind(kind).problem() for kind in GPU_KINDS}},
+            inspection=Inspection(reason, FIX if reason else "", LIBRARY, number, facts),
+        )
+
+    def missing(self) -> str:
+        return f"{why}: {FIX}" if (why := _no_torch()) else ""
+
+    def knobs(self) -> LibraryKnobs:
+        return library_knobs()
+
+    def lacks(self, benchmark: Benchmark) -> str:
+        why = _lacking(benchmark)
+        return f"{why}: use --backend mpi" if why else ""
+
+    def fitted(self, benchmark: Benchmark, cell: Cell) -> Cell:
+        """Allreduce and reduce have their in-place form alone."""
+        return fit_in_place(benchmark, cell)
+
+    def refuses(self, benchmark: Benchmark, cell: Cell) -> str:
+        if cell.ddt:
+            return "Gloo has no derived datatypes: leave out -D"
+        if cell.op == "avg" and DTYPES[cell.dtype].kind == "integer" and "op" in benchmark.options:
+            return "Gloo averages floats alone: -T float32, or --op sum"
+        if cell.in_place and "alltoall" in benchmark.name:
+            return "Gloo's alltoall is not defined in place: leave out -l"
+        if cell.process_sync == "roundtime":
+            return "--process-sync roundtime needs the clocks of the mpi backend: use barrier or dissemination"
+        return ""
+
+
+def _no_torch() -> str:
+    return "" if find_spec("torch") else "Gloo comes with PyTorch, which is not installed"
+
+
+def fit_in_place(benchmark: Benchmark, cell: Cell) -> Cell:
+    """The cell as torch.distributed does it."""
     return replace(cell, in_place=True) if _reduces_in_place(benchmark) else cell
 
 
-def refuses(benchmark: Benchmark, cell: Cell) -> str:
-    """Why Gloo cannot do a benchmark with these options, with what to do; empty when it can."""
-    if cell.ddt:
-        return "Gloo has no derived datatypes: leave out -D"
-    if cell.op == "avg" and DTYPES[cell.dtype].kind == "integer" and "op" in benchmark.options:
-        return "Gloo averages floats alone: -T float32, or --op sum"
-    if cell.in_place and "alltoall" in benchmark.name:
-        return "Gloo's alltoall is not defined in place: leave out -l"
-    if cell.process_sync == "roundtime":
-        return "--process-sync roundtime needs the clocks of the mpi backend: use barrier or dissemination"
-    return ""
-
-
-CAPABILITIES: Final = Capabilities(
+CAPABILITIES: Final = GlooCapabilities(
     "gloo",
     bindings=usable(BINDING),
     devices=EveryKind(),
@@ -147,15 +161,7 @@ CAPABILITIES: Final = Capabilities(
         FROM_ANYONE: "a server that answers whoever comes first needs MPI_ANY_SOURCE (mode=async answers in order)",
         SCATTER_FROM_ONE_PLACE: "Gloo's alltoall cannot send one block to all from one place",
     },
-    lacks=lacks,
-    refuses=refuses,
-    fitted=fitted,
-    missing=lambda: f"{why}: {FIX}" if (why := missing()) else "",
-    needs_mpi=False,
-    bound=False,
-    pass_names=("GLOO_SOCKET_IFNAME",),
+    start=RankStart(needs_mpi=False, bound=False, pass_names=("GLOO_SOCKET_IFNAME",)),
     in_place_bindings=frozenset({BINDING}),
     process_group=True,
-    inspect=inspect,
-    knobs=library_knobs,
 )

@@ -5,20 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from omb_py.backends.capabilities import Capabilities, OwnOption
+from omb_py.backends.capabilities import Capabilities, Inspection, OwnOption
 
 
-def inspect(declared: Capabilities) -> Capabilities:
-    """The declared capabilities with the library's name and version. The simulation works on every machine."""
-    facts = {"what it is": "a simulation of all ranks in one process; nothing is measured"}
-    return replace(declared, library="mock", version="1.0", facts=facts)
+class MockCapabilities(Capabilities):
+    """The simulation works on every machine."""
+
+    def inspect(self) -> Capabilities:
+        facts = {"what it is": "a simulation of all ranks in one process; nothing is measured"}
+        return replace(self, inspection=Inspection(library="mock", version="1.0", facts=facts))
 
 
 def _on_nodes(text: str, nodes: int) -> str:
     return text if "nodes=" in text else ",".join(filter(None, (text, f"nodes={nodes}")))
 
 
-CAPABILITIES: Final = Capabilities(
+CAPABILITIES: Final = MockCapabilities(
     "mock",
     buffers=("numpy", "bytearray", "array"),
     priority=90,
@@ -38,5 +40,4 @@ CAPABILITIES: Final = Capabilities(
         run_wide=True,
         on_nodes=_on_nodes,
     ),
-    inspect=inspect,
 )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from omb_py.backends.capabilities import Capabilities, Check, usable
+from omb_py.backends.capabilities import Capabilities, Check, Inspection, usable
 from omb_py.backends.knobs import LibraryKnobs
 from omb_py.engine.devices.registry import GPU_KINDS, EveryKind, find_kind
 from omb_py.engine.measuring.process_sync import ADDED
@@ -20,53 +20,52 @@ from omb_py.launchers.mpiexec import find_mpiexec
 _TEXT_CHARACTERS = 200
 
 
-def inspect(declared: Capabilities) -> Capabilities:
-    """Fill in the MPI library that mpi4py loads here, and its mpiexec."""
+class MpiCapabilities(Capabilities):
+    """Asks the library in child processes."""
 
-    library = mpi_library()
-    devices = {"cpu": "", **{kind: find_kind(kind).problem() for kind in GPU_KINDS}}
-    if not library.available:
-        bindings = dict.fromkeys(declared.bindings, library.reason)
-        return replace(declared, reason=library.reason, fix=library.fix, bindings=bindings, devices=devices)
-    text = " ".join(library.text.split())[:_TEXT_CHARACTERS]
-    facts = {"library text": text, "libmpi": library.path, "mpi4py": library.mpi4py}
-    try:
-        mpiexec = find_mpiexec(library, os.environ)
-        facts["mpiexec"] = f"{mpiexec.path} ({mpiexec.vendor} {mpiexec.version})"
-    except EnvironmentProblem as problem:
-        facts["mpiexec"] = str(problem)
-    return replace(declared, library=library.vendor, version=library.version, devices=devices, facts=facts)
+    def inspect(self) -> Capabilities:
+        """Fill in the MPI library that mpi4py loads here, and its mpiexec."""
+        library = mpi_library()
+        devices = {"cpu": "", **{kind: find_kind(kind).problem() for kind in GPU_KINDS}}
+        if not library.available:
+            bindings = dict.fromkeys(self.bindings, library.reason)
+            return replace(self, bindings=bindings, devices=devices, inspection=Inspection(library.reason, library.fix))
+        text = " ".join(library.text.split())[:_TEXT_CHARACTERS]
+        facts = {"library text": text, "libmpi": library.path, "mpi4py": library.mpi4py}
+        try:
+            mpiexec = find_mpiexec(library, os.environ)
+            facts["mpiexec"] = f"{mpiexec.path} ({mpiexec.vendor} {mpiexec.version})"
+        except EnvironmentProblem as problem:
+            facts["mpiexec"] = str(problem)
+        inspection = Inspection(library=library.vendor, version=library.version, facts=facts)
+        return replace(self, devices=devices, inspection=inspection)
+
+    def checks(self) -> Sequence[Check]:
+        """Whether the library takes the buffers of each kind of GPU."""
+        from omb_py.backends.mpi.aware import report
+
+        lines = []
+        for device in GPU_KINDS:
+            support = report(device)
+            yes = f"{self.inspection.library} takes buffers on {device} ({support.how})"
+            text = yes if support.aware else support.reason
+            lines.append(Check(f"  MPI on {device}", support.aware, text, support.fix, device))
+        return lines
+
+    def knobs(self) -> LibraryKnobs:
+        from omb_py.backends.mpi.tools.knobs import library_knobs
+
+        return library_knobs()
+
+    def refuses(self, benchmark: Benchmark, cell: Cell) -> str:
+        if cell.buffer == OBJECT and cell.process_sync in ADDED:
+            return f"--process-sync {cell.process_sync} sends no Python objects: take barrier or none"
+        if cell.device != "cpu" and cell.process_sync == "roundtime":
+            return "--process-sync roundtime needs buffers on the host: take barrier or dissemination"
+        return ""
 
 
-def checks(inspected: Capabilities) -> Sequence[Check]:
-    """Whether the library takes the buffers of each kind of GPU; asked in child processes."""
-    from omb_py.backends.mpi.aware import report
-
-    lines = []
-    for device in GPU_KINDS:
-        support = report(device)
-        text = f"{inspected.library} takes buffers on {device} ({support.how})" if support.aware else support.reason
-        lines.append(Check(f"  MPI on {device}", support.aware, text, support.fix, device))
-    return lines
-
-
-def knobs() -> LibraryKnobs:
-    """What can be set in the MPI library; asked in a child process."""
-    from omb_py.backends.mpi.tools.knobs import library_knobs
-
-    return library_knobs()
-
-
-def refuses(benchmark: Benchmark, cell: Cell) -> str:
-    """Why MPI cannot measure a cell; empty where it can."""
-    if cell.buffer == OBJECT and cell.process_sync in ADDED:
-        return f"--process-sync {cell.process_sync} sends no Python objects: take barrier or none"
-    if cell.device != "cpu" and cell.process_sync == "roundtime":
-        return "--process-sync roundtime needs buffers on the host: take barrier or dissemination"
-    return ""
-
-
-CAPABILITIES: Final = Capabilities(
+CAPABILITIES: Final = MpiCapabilities(
     "mpi",
     bindings=usable("native", "mpi4py"),
     devices=EveryKind(),
@@ -75,8 +74,4 @@ CAPABILITIES: Final = Capabilities(
     priority=0,
     mpi_sessions=True,
     omb_text=True,
-    inspect=inspect,
-    checks=checks,
-    knobs=knobs,
-    refuses=refuses,
 )

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import Final
 
-from omb_py.backends.capabilities import FROM_ANYONE, SCAN, Capabilities, Check, OwnOption, usable
-from omb_py.backends.gloo.capabilities import fitted as in_place_alone
+from omb_py.backends.capabilities import FROM_ANYONE, SCAN, Capabilities, Check, OwnOption, RankStart, usable
+from omb_py.backends.gloo.capabilities import fit_in_place
+from omb_py.backends.knobs import LibraryKnobs
 from omb_py.backends.nccl.knobs import library_knobs
 from omb_py.backends.nccl.options import KEYS, canonical_text, changed, measured_as, settings_of
 from omb_py.engine.devices.registry import GPU_KINDS, SIMULATED
@@ -101,43 +102,48 @@ def lacks_groups(binding: str, text: str) -> str:
     return f"{key} of --nccl is for one communicator of all ranks: leave it out, or the groups" if key else ""
 
 
-def fitted(benchmark: Benchmark, cell: Cell) -> Cell:
-    """The cell as its binding does it: torch.distributed has allreduce and reduce in place alone."""
-    return in_place_alone(benchmark, cell) if cell.binding == "torch" else cell
-
-
-def refuses(benchmark: Benchmark, cell: Cell) -> str:
-    """Why a binding cannot do a benchmark with these options, with what to do; empty when it can."""
-    if cell.groups and (why := lacks_groups(cell.binding, cell.settings)):
-        return why
-    reduces = "op" in benchmark.options
-    if reduces and cell.op == "mulsum" and cell.binding != NATIVE:
-        return f"binding {cell.binding} makes no reduction mulsum here: --binding {NATIVE}"
-    dtype = reduction_dtype(cell.dtype) if reduces else cell.dtype
-    return lacks_type(cell.binding, dtype)
-
-
 def multiplicity(text: str) -> Multiplicity:
     """The number of calls that a sample makes at once."""
     settings = settings_of(text)
     return Multiplicity(settings.communicators, settings.aggregate, "--nccl")
 
 
-def inspect(declared: Capabilities) -> Capabilities:
-    """Fill in the library of this machine, without loading it into this process."""
-    from omb_py.backends.nccl.library import report
+class NcclCapabilities(Capabilities):
+    """Bindings differ in what they have."""
 
-    return report(declared)
+    def fitted(self, benchmark: Benchmark, cell: Cell) -> Cell:
+        """torch.distributed has allreduce and reduce in place alone."""
+        return fit_in_place(benchmark, cell) if cell.binding == "torch" else cell
+
+    def refuses(self, benchmark: Benchmark, cell: Cell) -> str:
+        if cell.groups and (why := lacks_groups(cell.binding, cell.settings)):
+            return why
+        reduces = "op" in benchmark.options
+        if reduces and cell.op == "mulsum" and cell.binding != NATIVE:
+            return f"binding {cell.binding} makes no reduction mulsum here: --binding {NATIVE}"
+        dtype = reduction_dtype(cell.dtype) if reduces else cell.dtype
+        return lacks_type(cell.binding, dtype)
+
+    def unbound(self, binding: str, device: str) -> str:
+        return missing(binding, device)
+
+    def inspect(self) -> Capabilities:
+        """Fill in the library of this machine, without loading it into this process."""
+        from omb_py.backends.nccl.library import report
+
+        return report(self)
+
+    def checks(self) -> Sequence[Check]:
+        """Whether the library is for a CUDA that the driver takes."""
+        from omb_py.backends.nccl.library import driver_check
+
+        return driver_check(self)
+
+    def knobs(self) -> LibraryKnobs:
+        return library_knobs()
 
 
-def checks(inspected: Capabilities) -> Sequence[Check]:
-    """Whether the library is for a CUDA that the driver takes."""
-    from omb_py.backends.nccl.library import driver_check
-
-    return driver_check(inspected)
-
-
-CAPABILITIES: Final = Capabilities(
+CAPABILITIES: Final = NcclCapabilities(
     "nccl",
     bindings=usable(*BINDINGS),
     devices=usable(*GPU_KINDS, SIMULATED),
@@ -148,16 +154,12 @@ CAPABILITIES: Final = Capabilities(
         FROM_ANYONE: "a server that answers whoever comes first needs MPI_ANY_SOURCE (mode=async answers in order)",
     },
     refused={"process_sync": {word: f"backend nccl takes no --process-sync {word}: barrier or none" for word in ADDED}},
-    refuses=refuses,
-    fitted=fitted,
-    unbound=missing,
-    needs_mpi=False,
-    bound=False,  # NCCL's threads inherit the mask: its proxy would share a core with a rank that spins
+    # NCCL's threads inherit the mask: its proxy would share a core with a rank that spins
+    start=RankStart(needs_mpi=False, bound=False),
     asynchronous=True,
     in_place_bindings=frozenset({"torch"}),
     in_place_at_rank=True,
     omb_text=True,
-    knobs=library_knobs,
     option=OwnOption(
         "K=V,…",
         f"With --backend nccl: {', '.join(KEYS)} (docs/nccl.md).",
@@ -168,6 +170,4 @@ CAPABILITIES: Final = Capabilities(
         marks=tuple(f"nccl_{key}" for key in KEYS),
         measured_as=measured_as,
     ),
-    inspect=inspect,
-    checks=checks,
 )

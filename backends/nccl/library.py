@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from omb_py.backends.capabilities import Capabilities, Check
+from omb_py.backends.capabilities import Capabilities, Check, Inspection
 from omb_py.backends.nccl.capabilities import BINDINGS, missing
 from omb_py.engine.devices.gpu import driver_version
 from omb_py.engine.devices.registry import SIMULATED, find_kind
@@ -353,20 +353,13 @@ def report(declared: Capabilities) -> Capabilities:
     fix = "" if usable else _INSTALL["cuda"] if not version else "a machine with a GPU and CuPy, or --device cpu"
     bindings = {binding: missing(binding, "cuda") or reason for binding in BINDINGS}
     return replace(
-        declared,
-        reason=reason,
-        fix=fix,
-        library=name,
-        version=version,
-        bindings=bindings,
-        devices=devices,
-        facts=facts,
+        declared, bindings=bindings, devices=devices, inspection=Inspection(reason, fix, name, version, facts)
     )
 
 
 def driver_check(inspected: Capabilities) -> list[Check]:
     """Whether the library that was found is built for a CUDA that the driver takes; no line where either is unknown."""
-    path = inspected.facts.get(_FACT.format("cuda"), "")
+    path = inspected.inspection.facts.get(_FACT.format("cuda"), "")
     built, driver = built_for(path) if path else None, driver_version()
     if not built or not driver:
         return []

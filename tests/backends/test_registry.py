@@ -81,7 +81,7 @@ class TestOtherPackages:
         broken = registry.find(name)
         said = broken.capabilities.here()
         assert (said.name, said.available) == (name, False)
-        assert said.fix
+        assert said.inspection.fix
         with pytest.raises(EnvironmentProblem, match=f"backend {name} cannot be loaded: {reason}"):
             broken.connect({})
 
@@ -102,7 +102,7 @@ def test_finding_ours_searches_no_installed_packages_and_loads_no_library() -> N
 def test_a_probe_says_what_it_offers(name: str) -> None:
     said = registry.find(name).capabilities.here()
     assert said.name == name
-    assert said.available and not said.reason and said.library and said.version
+    assert said.available and said.inspection.library and said.inspection.version
     assert said.devices["cpu"] == "" and "native" in said.bindings
     assert {"numpy", "bytearray", "array"} <= set(said.buffers)
 

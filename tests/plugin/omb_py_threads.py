@@ -14,6 +14,7 @@ from omb_py.plugin import (
     BaseRunner,
     BaseSession,
     Capabilities,
+    Inspection,
     Objects,
     OwnOption,
     compile_stage,
@@ -29,9 +30,7 @@ CAPABILITIES = Capabilities(
     dtypes=("char", "int32", "float32"),
     refused={"cache": {"rotate": "backend threads copies through queues, so it takes no --cache rotate: leave it out"}},
     in_process=True,
-    library="queue.SimpleQueue",
-    version="1.0",
-    facts={"what it is": "threads of one process"},
+    inspection=Inspection(library="queue.SimpleQueue", version="1.0", facts={"what it is": "threads of one process"}),
     option=OwnOption("MICROSECONDS", "Time that a message takes longer.", "0", run_wide=True),
 )
 

@@ -179,7 +179,7 @@ def _where(
 ) -> str:
     capabilities = capabilities_of()[backend]
     words = ["omb-py", benchmark.name, "--backend", backend, "--device", device]
-    bind, needs_mpi = capabilities.bound, capabilities.needs_mpi
+    bind, needs_mpi = capabilities.start.bound, capabilities.start.needs_mpi
     command = command_for(launcher, words, ranks, hosts=hosts, bind=bind, needs_mpi=needs_mpi, gpus="own")
     each = gpus or explain_devices.here(device, os.environ)
     return f"\n\n{explain_devices.before_launch(command, hosts, ranks, device, each)}"

@@ -67,10 +67,10 @@ def places(inspected: Iterable[Capabilities]) -> list[Place]:
 
 def _place(backend: Capabilities, binding: str, device: str, reason: str, fix: str = "") -> Place:
     own = backend.bindings.get(binding, "")
-    if not backend.available and own not in ("", backend.reason):
+    if not backend.available and own not in ("", backend.inspection.reason):
         return Place(backend.name, binding, device, own)  # the binding lacks its package too, which comes first
     if not backend.available:
-        return Place(backend.name, binding, device, backend.reason, backend.fix)
+        return Place(backend.name, binding, device, backend.inspection.reason, backend.inspection.fix)
     return Place(backend.name, binding, device, reason, fix)
 
 

@@ -108,12 +108,16 @@ def backend(inspected: Capabilities) -> list[Finding]:
     """Report a backend: library, facts and bindings."""
     name = f"backend {inspected.name}"
     if not inspected.available:
-        own = [(binding, why) for binding, why in inspected.bindings.items() if why not in ("", inspected.reason)]
+        own = [
+            (binding, why)
+            for binding, why in inspected.bindings.items()
+            if why not in ("", inspected.inspection.reason)
+        ]
         missing = [Finding(f"  binding {binding}", "no", why) for binding, why in own]
-        return [Finding(name, "no", inspected.reason, inspected.fix), *missing]
-    library = " ".join(part for part in (inspected.library, inspected.version) if part)
+        return [Finding(name, "no", inspected.inspection.reason, inspected.inspection.fix), *missing]
+    library = " ".join(part for part in (inspected.inspection.library, inspected.inspection.version) if part)
     findings = [Finding(name, "ok", library)]
-    findings += [Finding(f"  {fact}", "ok", value) for fact, value in inspected.facts.items()]
+    findings += [Finding(f"  {fact}", "ok", value) for fact, value in inspected.inspection.facts.items()]
     for binding, why in inspected.bindings.items():
         findings.append(Finding(f"  binding {binding}", "no" if why else "ok", why or "usable"))
     return findings
@@ -126,7 +130,7 @@ def checks(inspected: Sequence[Capabilities], device: str = "") -> list[Finding]
         inspected: capabilities of the backends.
         device: leave out checks of other kinds of devices; empty: all checks.
     """
-    every = (check for backend in inspected if backend.available for check in backend.checks(backend))
+    every = (check for backend in inspected if backend.available for check in backend.checks())
     lines = (check for check in every if not device or check.device in ("", device))
     return [Finding(line.subject, "ok" if line.passed else "no", line.text, line.fix) for line in lines]
 
@@ -173,7 +177,7 @@ def others(where: Sequence[Place], probed: Sequence[str]) -> list[Finding]:
 
 def root_variables(inspected: Iterable[Capabilities], user: int, environ: Mapping[str, str]) -> list[Finding]:
     """Report whether Open MPI may run as root: its mpiexec refuses unless two variables allow it."""
-    if user != 0 or not any("open mpi" in known.library.lower() for known in inspected):
+    if user != 0 or not any("open mpi" in known.inspection.library.lower() for known in inspected):
         return []
     missing = [name for name in OPEN_MPI_ROOT if environ.get(name) != "1"]
     if not missing:

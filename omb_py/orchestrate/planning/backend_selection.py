@@ -122,7 +122,7 @@ def _alone(request: Request, backend: str, device: str, offers: Mapping[str, Cap
 def _check_there(backend: str) -> None:
     inspected = capabilities(backend).here()
     if not inspected.available:
-        raise EnvironmentProblem(": ".join(filter(None, (inspected.reason, inspected.fix))))
+        raise EnvironmentProblem(": ".join(filter(None, (inspected.inspection.reason, inspected.inspection.fix))))
 
 
 def in_place_alone(request: Request, offers: Mapping[str, Capabilities]) -> list[str]:

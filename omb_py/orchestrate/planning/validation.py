@@ -149,8 +149,7 @@ def check_pvars(request: Request, offers: Mapping[str, Capabilities]) -> None:
         EnvironmentProblem: a library counts nothing.
     """
     for backend in request.backends if request.pvars else ():
-        knobs = offers[backend].knobs
-        library = knobs() if knobs else None
+        library = offers[backend].knobs()
         if library is None or not library.pvars:
             title = library.title if library else f"backend {backend}"
             raise EnvironmentProblem(f"{title} counts nothing that can be read: leave --pvar out, or use Open MPI")

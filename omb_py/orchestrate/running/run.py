@@ -233,9 +233,9 @@ def _start(run: Run, launch: LaunchPlan, failed: Sequence[str]) -> None:
         launch.ranks,
         hosts=request.hosts,
         extra=request.launcher_args,
-        pass_names=(*offer.pass_names, *run.where.names),
-        bind=offer.bound,
-        needs_mpi=offer.needs_mpi,
+        pass_names=(*offer.start.pass_names, *run.where.names),
+        bind=offer.start.bound,
+        needs_mpi=offer.start.needs_mpi,
         gpus="none" if not is_gpu(launch.needs.device) else "shared" if launch.needs.share_device else "own",
         machine=machine_of(run.where),
     )

@@ -88,9 +88,9 @@ def library_of(backend: str) -> LibraryKnobs:
         EnvironmentProblem: there is nothing to set; the message names what is missing.
     """
     capabilities = find(backend).capabilities
-    if capabilities.knobs is None:
-        raise EnvironmentProblem(f"backend {backend} has no library, so no knobs: use --backend mpi, nccl or gloo")
     library = capabilities.knobs()
+    if library is None:
+        raise EnvironmentProblem(f"backend {backend} has no library, so no knobs: use --backend mpi, nccl or gloo")
     if library.reason:
         raise EnvironmentProblem(f"{library.reason}. What to do: {library.fix}")
     return library

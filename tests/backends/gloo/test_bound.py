@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from omb_py.backends.gloo.capabilities import fitted
+from omb_py.backends.gloo.capabilities import CAPABILITIES
 from omb_py.engine.measuring.host_memory import HostMemory
 from omb_py.engine.program.benchmark import World
 from omb_py.engine.python_loop.loop import compile_stage
@@ -24,7 +24,7 @@ def source(name: str, rank: int = 0, stage: int = 0, **more: Any) -> list[str]:
 
     kind = BENCHMARKS[name]
     (size,) = kind.sizes_for(kind.dtype, (64,))
-    program = kind.program(World(rank, 2), fitted(kind, kind.cell("gloo", "torch", size, **more)))
+    program = kind.program(World(rank, 2), CAPABILITIES.fitted(kind, kind.cell("gloo", "torch", size, **more)))
     memory = HostMemory("numpy")
     for buffer in program.buffers:
         memory.reserve(buffer.name, buffer.nbytes)

@@ -53,7 +53,7 @@ def test_the_page_names_each_of_them() -> None:
 
 
 def test_what_it_has() -> None:
-    assert {name for name, kind in BENCHMARKS.items() if not capabilities.lacks(kind)} == HAS
+    assert {name for name, kind in BENCHMARKS.items() if not capabilities.CAPABILITIES.lacks(kind)} == HAS
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_what_it_has() -> None:
     ],
 )
 def test_why_it_has_not_the_others(name: str, why: str) -> None:
-    lack = capabilities.lacks(BENCHMARKS[name])
+    lack = capabilities.CAPABILITIES.lacks(BENCHMARKS[name])
     assert why in lack and lack.endswith(": use --backend mpi")
 
 
@@ -95,21 +95,21 @@ def cell(name: str, **more: object) -> Cell:
 )
 def test_options_that_it_refuses(name: str, more: dict[str, object], why: str) -> None:
     assert why in capabilities.CAPABILITIES.why_refused(BENCHMARKS[name], cell(name, **more))
-    assert capabilities.refuses(BENCHMARKS[name], cell(name)) == ""
+    assert capabilities.CAPABILITIES.refuses(BENCHMARKS[name], cell(name)) == ""
 
 
 def test_allreduce_and_reduce_are_in_place() -> None:
     for name in ("allreduce", "iallreduce", "reduce", "ireduce"):
-        assert capabilities.fitted(BENCHMARKS[name], cell(name)).in_place, name
+        assert capabilities.CAPABILITIES.fitted(BENCHMARKS[name], cell(name)).in_place, name
     for name in ("bcast", "allgather", "reduce_scatter"):
-        assert capabilities.fitted(BENCHMARKS[name], cell(name)) == cell(name), name
+        assert capabilities.CAPABILITIES.fitted(BENCHMARKS[name], cell(name)) == cell(name), name
 
 
 def test_a_missing_torch_is_said_with_the_line_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(capabilities, "find_spec", lambda name: None)
     probe = find("gloo").capabilities.here()
-    assert not probe.available and "PyTorch, which is not installed" in probe.reason
-    assert probe.fix.startswith(pip_install("gloo"))
+    assert not probe.available and "PyTorch, which is not installed" in probe.inspection.reason
+    assert probe.inspection.fix.startswith(pip_install("gloo"))
     with pytest.raises(
         EnvironmentProblem, match="^backend gloo: Gloo comes with PyTorch.*: " + re.escape(pip_install("gloo"))
     ):

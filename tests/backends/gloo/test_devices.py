@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from omb_py.backends.gloo.capabilities import fitted, lacks
+from omb_py.backends.gloo.capabilities import CAPABILITIES
 from omb_py.engine.measuring.host_memory import HostMemory
 from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.language import Lap, Program, Step, walk
@@ -16,7 +16,7 @@ from omb_py.suites.registry import BENCHMARKS
 from tests.support.optional import needs_torch
 
 pytestmark = needs_torch
-HERE = [b for b in BENCHMARKS.values() if not (lacks(b) or b.once or b.ranks.over_nodes)]
+HERE = [b for b in BENCHMARKS.values() if not (CAPABILITIES.lacks(b) or b.once or b.ranks.over_nodes)]
 
 
 COLLECTIVES = [b for b in HERE if b.family != "pt2pt" and b.name not in ("sendrecv", "hypercube")]
@@ -24,7 +24,7 @@ COLLECTIVES = [b for b in HERE if b.family != "pt2pt" and b.name not in ("sendre
 
 def program(name: str) -> Program:
     benchmark = BENCHMARKS[name]
-    return benchmark.program(World(0, 2), fitted(benchmark, benchmark.cell("gloo", "torch", 64, window=3)))
+    return benchmark.program(World(0, 2), CAPABILITIES.fitted(benchmark, benchmark.cell("gloo", "torch", 64, window=3)))
 
 
 @pytest.mark.parametrize("name", [b.name for b in HERE])

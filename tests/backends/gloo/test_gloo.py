@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from omb_py.backends.gloo.capabilities import lacks
+from omb_py.backends.gloo.capabilities import CAPABILITIES
 from omb_py.engine.measuring.validate import checkable
 from omb_py.suites.registry import BENCHMARKS
 from tests.orchestrate.supervision.faultlab import Run
@@ -77,7 +77,7 @@ def test_under_torchrun_no_mpi_is_loaded() -> None:
 def test_every_byte_of_every_benchmark_is_right(launch: tuple[str, int]) -> None:
     right = told(*launch)["right"]
     here = [b for b in BENCHMARKS.values() if b.ranks.admits(launch[1]) and not b.ranks.over_nodes]
-    assert set(right) == {b.name for b in here if not lacks(b)}
+    assert set(right) == {b.name for b in here if not CAPABILITIES.lacks(b)}
     assert len(right) >= 24
     assert {name: wrong for name, wrong in right.items() if wrong} == {}
 

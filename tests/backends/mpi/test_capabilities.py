@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from omb_py.backends.mpi.capabilities import refuses
+from omb_py.backends.mpi.capabilities import CAPABILITIES
 from omb_py.suites.registry import find
 
 ALLREDUCE = find("allreduce")
@@ -22,5 +22,5 @@ ALLREDUCE = find("allreduce")
     ],
 )
 def test_a_synchronisation_that_its_buffers_do_not_have_is_refused(fields: dict[str, str], says: str) -> None:
-    why = refuses(ALLREDUCE, ALLREDUCE.cell("mpi", "native", 8, **fields))
+    why = CAPABILITIES.refuses(ALLREDUCE, ALLREDUCE.cell("mpi", "native", 8, **fields))
     assert why.endswith(says) and bool(why) == bool(says)

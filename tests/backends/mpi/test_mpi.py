@@ -99,7 +99,7 @@ def test_a_server_answers_whoever_comes_first(binding: str) -> None:
 @pytest.mark.parametrize("binding", BINDINGS)
 def test_a_graph_is_made_anew_by_all_ranks_and_may_have_ranks_that_only_receive(binding: str) -> None:
     """The launch would not end if only the ranks with other edges made the second graph."""
-    checked = 9 if binding == "native" or find("mpi").capabilities.here().library == "MPICH" else 6
+    checked = 9 if binding == "native" or find("mpi").capabilities.here().inspection.library == "MPICH" else 6
     assert told(3)[f"neighbors {binding}"] == [[[True, 0]] * checked] * 3
 
 

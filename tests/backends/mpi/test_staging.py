@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from omb_py.backends.gloo.capabilities import lacks, refuses
+from omb_py.backends.gloo.capabilities import CAPABILITIES
 from omb_py.backends.mpi import aware
 from omb_py.backends.mpi.aware import Support, confirmed, declared, fix_for
 from omb_py.engine.devices.staging import staged
@@ -110,7 +110,7 @@ def refused_by_gloo(cell: Cell) -> str:
     """Why Gloo does not do a cell; empty where it does."""
     kind = find(cell["benchmark"])
     made = kind.cell("gloo", "torch", cell.get("size", 0), **{n: v for n, v in cell.items() if n not in OURS})
-    return lacks(kind) or refuses(kind, made)
+    return CAPABILITIES.lacks(kind) or CAPABILITIES.refuses(kind, made)
 
 
 def right(done: dict[str, Any], way: str, cell: Cell) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from omb_py.backends.capabilities import Capabilities
+from omb_py.backends.capabilities import Capabilities, Inspection
 from omb_py.backends.nccl import capabilities
 from omb_py.backends.nccl.calls import CALLS
 from omb_py.backends.nccl.capabilities import BINDINGS, lacks_type, missing
@@ -34,6 +34,7 @@ from omb_py.orchestrate.planning.plan import plan
 from omb_py.suites.registry import BENCHMARKS
 from tests.backends.nccl.test_nccl import COLLECTIVES, NOT_IN_PLACE, Cell, fails, load_standin
 from tests.support.c_library import COMPILER
+from tests.support.capabilities import with_methods
 from tests.support.machines.mpi import ROOT
 from tests.support.machines.standin import report
 
@@ -253,9 +254,8 @@ def test_text_of_nccl_tests_implies_their_memory_where_a_binding_has_it() -> Non
 
 def _here() -> Any:
     """The offer of a machine with all packages."""
-    from dataclasses import replace
 
-    return replace(capabilities_of()["nccl"], unbound=lambda binding, device: "")
+    return with_methods(capabilities_of()["nccl"], unbound=lambda self, binding, device: "")
 
 
 def test_the_stand_ins_are_on_no_path_but_that_of_their_ranks() -> None:
@@ -266,7 +266,7 @@ def test_the_stand_ins_are_on_no_path_but_that_of_their_ranks() -> None:
 def test_list_and_doctor_say_which_package_is_missing() -> None:
     needs = "binding cupy needs CuPy, which is not installed: pip install cupy"
     found = Capabilities(
-        "nccl", reason="no library", fix="install it", bindings={"native": "no library", "cupy": needs}
+        "nccl", bindings={"native": "no library", "cupy": needs}, inspection=Inspection("no library", "install it")
     )
     by_binding = {place.binding: place for place in places([found]) if place.device == "cuda"}
     assert (by_binding["cupy"].reason, by_binding["native"].reason) == (needs, "no library")

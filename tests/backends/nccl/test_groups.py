@@ -17,6 +17,7 @@ from omb_py.options.request import Request
 from omb_py.orchestrate.planning.plan import plan
 from omb_py.suites.registry import find
 from tests.backends.nccl.test_nccl import COLLECTIVES, load_standin, needs_compiler
+from tests.support.capabilities import with_methods
 from tests.support.machines.standin import report
 
 Cell = dict[str, Any]
@@ -127,7 +128,7 @@ def test_what_has_no_groups(more: dict[str, str], why: str) -> None:
 
 
 def test_groups_on_a_device_are_for_nccl_alone() -> None:
-    offers = {name: replace(offer, missing=lambda: "") for name, offer in capabilities_of().items()}
+    offers = {name: with_methods(offer, missing=lambda self: "") for name, offer in capabilities_of().items()}
     nccl = Request("allreduce", backends=("nccl",), device="sim", groups="2x2", sizes="64:64")
     (launch,) = plan(nccl, 4, offers)
     assert [cell.groups for cell in launch.cells] == ["2x2"]

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from omb_py.backends.capabilities import Inspection
 from omb_py.backends.nccl import library
 from omb_py.backends.nccl.calls import check_types
 from omb_py.backends.nccl.capabilities import CAPABILITIES
@@ -25,7 +26,7 @@ def test_doctor_compares_the_library_with_the_driver(
     file = tmp_path / "libnccl.so.2"
     file.write_bytes(b"\0NCCL version 2.28.9+cuda13.0\0")
     monkeypatch.setattr(library, "driver_version", lambda: driver)
-    lines = library.driver_check(replace(CAPABILITIES, facts={"library for cuda": str(file)}))
+    lines = library.driver_check(replace(CAPABILITIES, inspection=Inspection(facts={"library for cuda": str(file)})))
     assert [(line.passed, text in line.text, line.device) for line in lines] == (
         [(passed, True, "cuda")] if driver else []
     )

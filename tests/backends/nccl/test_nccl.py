@@ -278,7 +278,7 @@ def test_without_any_mpi_torchrun_starts_the_ranks_unbound() -> None:
 
 
 def test_a_rank_has_no_core_of_its_own_which_its_threads_would_share() -> None:
-    assert (CAPABILITIES.needs_mpi, CAPABILITIES.bound) == (False, False)
+    assert (CAPABILITIES.start.needs_mpi, CAPABILITIES.start.bound) == (False, False)
 
 
 @pytest.mark.slow
@@ -361,7 +361,7 @@ def test_the_library_is_looked_for_where_the_variable_says(tmp_path: Path) -> No
 def test_the_probe_says_what_is_missing() -> None:
     found = CAPABILITIES.here()
     if not found.available:
-        assert found.reason and found.fix
+        assert found.inspection.reason and found.inspection.fix
     assert set(found.devices) == {"cpu", "cuda", "rocm"}
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from omb_py.backends import registry
-from omb_py.backends.capabilities import Backend, Capabilities, usable
+from omb_py.backends.capabilities import Backend, Capabilities, Inspection, usable
 from omb_py.cli import main
 from omb_py.orchestrate.info import expect
 from omb_py.suites import BENCHMARKS, find
@@ -23,9 +23,11 @@ def fake(capabilities: Capabilities) -> Backend:
     return Backend(capabilities, lambda spec: pytest.fail("nothing is measured here"))
 
 
-REAL = fake(Capabilities("mpi", bindings=usable("native", "mpi4py"), library="MPICH", version="5.0"))
-GONE = fake(Capabilities("mpi", reason="no MPI library found", fix="pip install 'omb-bench[mpich]'"))
-MOCK = fake(Capabilities("mock", simulated=True, library="mock", version="1"))
+REAL = fake(
+    Capabilities("mpi", bindings=usable("native", "mpi4py"), inspection=Inspection(library="MPICH", version="5.0"))
+)
+GONE = fake(Capabilities("mpi", inspection=Inspection("no MPI library found", "pip install 'omb-bench[mpich]'")))
+MOCK = fake(Capabilities("mock", simulated=True, inspection=Inspection(library="mock", version="1")))
 
 
 @pytest.fixture

@@ -8,12 +8,13 @@ import re
 import pytest
 
 from omb_py.backends import registry
-from omb_py.backends.capabilities import Backend, Capabilities
+from omb_py.backends.capabilities import Backend, Capabilities, Inspection
 from omb_py.cli.app import FAMILIES as TITLES
 from omb_py.orchestrate.info import catalogue
 from omb_py.orchestrate.info.catalogue import Place, as_json, as_text, places
 from omb_py.orchestrate.planning import validation
 from omb_py.suites import BENCHMARKS
+from tests.support.capabilities import with_methods
 
 MPI = Capabilities("mpi", bindings={"native": "", "mpi4py": "mpi4py is too old"}, devices={"cpu": ""})
 MOCK = Capabilities("mock")
@@ -38,7 +39,7 @@ def test_places() -> None:
 
 
 def test_an_unavailable_backend_says_why_everywhere() -> None:
-    where = places([Capabilities("mpi", reason="no MPI library", fix="pip install mpich")])
+    where = places([Capabilities("mpi", inspection=Inspection("no MPI library", "pip install mpich"))])
     mine = [p for p in where if p.backend == "mpi"]
     assert len(mine) == 3
     assert {(p.reason, p.fix) for p in mine} == {("no MPI library", "pip install mpich")}
@@ -106,7 +107,9 @@ def test_text() -> None:
 
 
 def test_without_any_backend_the_text_says_so() -> None:
-    lines = as_text(BENCHES, places([Capabilities("mpi", reason="no library", fix="install one")]), {}, {}).splitlines()
+    lines = as_text(
+        BENCHES, places([Capabilities("mpi", inspection=Inspection("no library", "install one"))]), {}, {}
+    ).splitlines()
     assert lines[0] == "Nothing runs here." and "  mpi/native: no library: install one" in lines
 
 
@@ -114,9 +117,9 @@ def test_an_inspection_that_fails_hides_nothing(monkeypatch: pytest.MonkeyPatch)
     def broken(declared: Capabilities) -> Capabilities:
         raise RuntimeError("boom")
 
-    both = (Capabilities("bad", inspect=broken), MOCK)
+    both = (with_methods(Capabilities("bad"), inspect=broken), MOCK)
     known = {one.name: Backend(one, lambda spec: pytest.fail()) for one in both}
     monkeypatch.setattr(registry, "backends", lambda: known)
     bad, good = catalogue.inspected()
-    assert not bad.available and "RuntimeError: boom" in bad.reason
+    assert not bad.available and "RuntimeError: boom" in bad.inspection.reason
     assert good is MOCK

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.backends.capabilities import Capabilities, Check
+from omb_py.backends.capabilities import Capabilities, Check, Inspection
 from omb_py.orchestrate.info import doctor
 from omb_py.orchestrate.info.catalogue import Place
 from omb_py.orchestrate.info.doctor import Finding
@@ -16,13 +16,11 @@ from omb_py.orchestrate.planning import validation
 
 OPEN_MPI = Capabilities(
     "mpi",
-    library="Open MPI",
-    version="5.0",
     bindings={"native": "", "mpi4py": "too old"},
-    facts={"mpiexec": "/x/mpiexec"},
+    inspection=Inspection(library="Open MPI", version="5.0", facts={"mpiexec": "/x/mpiexec"}),
 )
-MOCK = Capabilities("mock", simulated=True, library="mock", version="1.0")
-GONE = Capabilities("mpi", bindings={}, reason="no MPI library", fix="pip install mpich")
+MOCK = Capabilities("mock", simulated=True, inspection=Inspection(library="mock", version="1.0"))
+GONE = Capabilities("mpi", bindings={}, inspection=Inspection("no MPI library", "pip install mpich"))
 
 
 def test_backends() -> None:
@@ -35,11 +33,13 @@ def test_backends() -> None:
 
 
 def test_what_a_backend_checks_further() -> None:
-    def checks(inspected: Capabilities) -> list[Check]:
-        return [Check("  fast path", inspected.version == "2", f"version {inspected.version}", "install version 2")]
+    class Ucx(Capabilities):
+        def checks(self) -> list[Check]:
+            version = self.inspection.version
+            return [Check("  fast path", version == "2", f"version {version}", "install version 2")]
 
-    old, new = (Capabilities("ucx", library="UCX", version=version, checks=checks) for version in "12")
-    assert doctor.checks([old, new, replace(new, reason="gone")]) == [
+    old, new = (Ucx("ucx", inspection=Inspection(library="UCX", version=version)) for version in "12")
+    assert doctor.checks([old, new, replace(new, inspection=Inspection("gone"))]) == [
         Finding("  fast path", "no", "version 1", "install version 2"),
         Finding("  fast path", "ok", "version 2", "install version 2"),
     ]

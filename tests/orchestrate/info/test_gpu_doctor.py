@@ -8,28 +8,27 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.backends.capabilities import Capabilities, Check, usable
+from omb_py.backends.capabilities import Capabilities, Check, Inspection, usable
 from omb_py.cli import main
 from omb_py.engine.devices import cuda, nvml
 from omb_py.errors import EnvironmentProblem
 from omb_py.orchestrate.info import catalogue, gpu_doctor
 from omb_py.orchestrate.info.doctor import Finding
+from tests.support.capabilities import with_methods
 from tests.support.machines.nvml import StandInGpu, StandInNvml, joined_by_switches
 
-NCCL = Capabilities(
-    "nccl",
-    devices={"cpu": "NCCL moves device memory: --device cuda", "cuda": ""},
-    asynchronous=True,
-    library="NCCL",
-    version="2.28.9",
-    checks=lambda inspected: [Check("  rings", True, "as they should be", device="rocm")],
+NCCL = with_methods(
+    Capabilities(
+        "nccl",
+        devices={"cpu": "NCCL moves device memory: --device cuda", "cuda": ""},
+        asynchronous=True,
+        inspection=Inspection(library="NCCL", version="2.28.9"),
+    ),
+    checks=lambda self: [Check("  rings", True, "as they should be", device="rocm")],
 )
-MPI = Capabilities(
-    "mpi",
-    devices=usable("cpu", "cuda"),
-    library="MPICH",
-    version="5.0",
-    checks=lambda inspected: [Check("  MPI on cuda", False, "no device buffers", "another build", "cuda")],
+MPI = with_methods(
+    Capabilities("mpi", devices=usable("cpu", "cuda"), inspection=Inspection(library="MPICH", version="5.0")),
+    checks=lambda self: [Check("  MPI on cuda", False, "no device buffers", "another build", "cuda")],
 )
 MOCK = Capabilities("mock", simulated=True)
 

@@ -20,8 +20,9 @@ from omb_py.orchestrate.planning.plan import LaunchPlan, plan
 from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running import run as running
 from omb_py.orchestrate.running.run import execute_run
+from tests.support.capabilities import with_methods
 
-THERE = {**capabilities_of(), "gloo": replace(capabilities_of()["gloo"], missing=lambda: "")}
+THERE = {**capabilities_of(), "gloo": with_methods(capabilities_of()["gloo"], missing=lambda self: "")}
 """Where PyTorch is installed."""
 
 
@@ -51,7 +52,7 @@ def test_what_cannot_run_is_left_out_with_its_reason() -> None:
 def test_a_missing_library_leaves_the_others() -> None:
     gone = {
         **capabilities_of(),
-        "gloo": replace(capabilities_of()["gloo"], missing=lambda: "no PyTorch: pip install it"),
+        "gloo": with_methods(capabilities_of()["gloo"], missing=lambda self: "no PyTorch: pip install it"),
     }
     left, skips = narrowed(request("allreduce", "gloo", "mock"), gone)
     assert (left.backends, skips) == (("mock",), [Skip("gloo", "no PyTorch: pip install it")])
@@ -132,7 +133,7 @@ def test_a_launch_that_cannot_start_leaves_the_others(
             raise EnvironmentProblem("no mpiexec found")
         start(run, launch)
 
-    there = replace(registry.ours()["mpi"].capabilities, inspect=lambda declared: declared)
+    there = with_methods(registry.ours()["mpi"].capabilities, inspect=lambda self: self)
     mpi = replace(registry.ours()["mpi"], capabilities=there)
     known = {**registry.ours(), "mpi": mpi}
     monkeypatch.setattr(registry, "ours", lambda: known)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from omb_py.backends.capabilities import Capabilities
+from omb_py.backends.capabilities import Capabilities, Inspection
 from omb_py.cli import main
 from omb_py.options.request import Request
 from omb_py.orchestrate.planning import backend_selection, plan
@@ -66,7 +66,7 @@ def test_several_backends_and_devices(counts: Counter[str], monkeypatch: pytest.
     """One side is left out when the request is checked, another when its backend is asked."""
 
     def here(declared: Capabilities) -> Capabilities:
-        return replace(declared, reason="no mpiexec") if declared.name == "mpi" else declared
+        return replace(declared, inspection=Inspection("no mpiexec")) if declared.name == "mpi" else declared
 
     monkeypatch.setattr(Capabilities, "here", here)
     command = "put_latency --backend mpi,nccl,mock --device cpu,sim -m 8:16 -i 5 --no-store --quiet"

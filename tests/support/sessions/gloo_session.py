@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from omb_py.backends.gloo.capabilities import CAPABILITIES, OPS, TYPES, fitted, lacks
+from omb_py.backends.gloo.capabilities import CAPABILITIES, OPS, TYPES
 from omb_py.backends.mpi import skew
 from omb_py.backends.registry import find as find_backend
 from omb_py.engine.measuring import validate
@@ -42,7 +42,9 @@ SYNCS = ("dissemination", "none")
 
 def able(ranks: int) -> list[Benchmark]:
     """The benchmarks that Gloo has, on so many ranks of one host."""
-    return [b for b in BENCHMARKS.values() if not lacks(b) and b.ranks.admits(ranks) and not b.ranks.over_nodes]
+    return [
+        b for b in BENCHMARKS.values() if not CAPABILITIES.lacks(b) and b.ranks.admits(ranks) and not b.ranks.over_nodes
+    ]
 
 
 def cells(kind: Benchmark, ranks: int, few: bool) -> Iterator[Cell]:
@@ -64,7 +66,7 @@ def cells(kind: Benchmark, ranks: int, few: bool) -> Iterator[Cell]:
             tried += [replace(usual, dtype=dtype, op=op) for op in (*known, "avg") if op in OPS]
     for cell in tried:
         if not (CAPABILITIES.why_refused(kind, cell) or (kind.refuses and kind.refuses(cell))):
-            yield fitted(kind, cell)
+            yield CAPABILITIES.fitted(kind, cell)
 
 
 def right(session: Any) -> dict[str, list[str]]:
@@ -86,7 +88,7 @@ def corrupted(session: Any) -> dict[str, list[Any]]:
         (size,) = kind.sizes_for(kind.dtype, (256,))
         cell = kind.cell("gloo", "torch", size, iterations=2, auto=False, warmup=0, window=2, validate=True)
         spoiled = with_fault(kind, parse_fault(f"flip:{session.size - 1}"))
-        done = measure(session, spoiled, fitted(kind, cell))
+        done = measure(session, spoiled, CAPABILITIES.fitted(kind, cell))
         found[kind.name] = [done.validated, done.wrong_bytes]
     return found
 
@@ -108,7 +110,7 @@ def turning(session: Any) -> dict[str, Any]:
         kind = BENCHMARKS[name]
         cell = kind.cell("gloo", "torch", 256, iterations=4, auto=False, warmup=1, validate=True)
         few = replace(kind, program=lambda w, c, of=kind.program: rotated(of(w, c), 4096, 6))
-        done = measure(session, few, fitted(kind, cell))
+        done = measure(session, few, CAPABILITIES.fitted(kind, cell))
         found[name] = [done.validated, done.wrong_bytes]
     return found
 

@@ -44,9 +44,9 @@ def test_the_algorithm_of_an_allreduce_can_be_set_and_read_back(
 
 
 def test_the_backend_hands_them_on(library: LibraryKnobs) -> None:
-    inspected = find("mpi").capabilities
-    assert inspected.knobs is not None
-    assert [knob.name for knob in inspected.knobs().knobs] == [knob.name for knob in library.knobs]
+    knobs = find("mpi").capabilities.knobs()
+    assert knobs is not None
+    assert [knob.name for knob in knobs.knobs] == [knob.name for knob in library.knobs]
 
 
 def test_what_is_built_into_mpich_is_json(library: LibraryKnobs) -> None:
