@@ -75,8 +75,8 @@ def tool_list() -> str:
     for name, command in commands():
         params = [p for p in command.params if isinstance(p, click.Option) and not p.hidden]
         own = [code([p.opts[-1]], p.metavar or "") for p in params if not {*p.opts} & {*_OWN, *shared}]
-        about, _, _ = (command.help or "").partition("\n\n")
-        lines.append(f"- `omb-py {name}`: {' '.join([re.split(r'(?<=[.?]) ', about)[0], ', '.join(own)]).strip()}")
+        about = TOOLS[name].summary if name in TOOLS else re.split(r"(?<=[.:?])\s", command.help or "")[0].rstrip(".:")
+        lines.append(f"- `omb-py {name}`: {about}{f' ({', '.join(own)})' if own else ''}")
     return "\n".join(lines)
 
 
