@@ -76,7 +76,8 @@ def tool_list() -> str:
         params = [p for p in command.params if isinstance(p, click.Option) and not p.hidden]
         own = [code([p.opts[-1]], p.metavar or "") for p in params if not {*p.opts} & {*_OWN, *shared}]
         about = TOOLS[name].summary if name in TOOLS else re.split(r"(?<=[.:?])\s", command.help or "")[0].rstrip(".:")
-        lines.append(f"- `omb-py {name}`: {about}{f' ({', '.join(own)})' if own else ''}")
+        options = f" ({', '.join(own)})" if own else ""
+        lines.append(f"- `omb-py {name}`: {about}{options}")
     return "\n".join(lines)
 
 
