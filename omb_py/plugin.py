@@ -5,7 +5,8 @@ A benchmark is a :class:`Benchmark` whose ``program`` makes a :class:`Program` o
 :class:`Backend`; its group is ``omb_py.backends``. A :class:`Launcher` starts ranks; its group is
 ``omb_py.launchers``. A :class:`DeviceKind` is a device that holds buffers; its group is ``omb_py.devices``. A
 :class:`TextReader` or :class:`WholeReader` reads another tool's files into rows; its group is ``omb_py.readers``. A
-:class:`Dialect` is a tool with all that omb-py knows of it. A :class:`View` is one figure of the report.
+:class:`Dialect` is a tool with all that omb-py knows of it. A :class:`ViewEntry` is a view of
+report and explorer; its group is ``omb_py.views``.
 
 Importing this module loads nothing heavy, since every command reads the names of benchmarks.
 """
@@ -15,7 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from omb_py.backends.capabilities import Backend, Capabilities, Check, Inspection, OwnOption, RankStart, usable
-from omb_py.dashboards.base.view import View
+from omb_py.dashboards.base.view import InReport, Shown, View, ViewEntry, table
 from omb_py.engine.devices import Device
 from omb_py.engine.devices.kind import DeviceKind, GpuKind, MpiSupport
 from omb_py.engine.program import rma, steps
@@ -92,6 +93,7 @@ __all__ = [
     "Dialect",
     "EnvironmentProblem",
     "GpuKind",
+    "InReport",
     "Inspection",
     "Lap",
     "LaunchCommand",
@@ -119,6 +121,7 @@ __all__ = [
     "Result",
     "Runner",
     "Session",
+    "Shown",
     "Sizes",
     "Stage",
     "Step",
@@ -127,6 +130,7 @@ __all__ = [
     "TextReader",
     "UsageError",
     "View",
+    "ViewEntry",
     "WholeReader",
     "World",
     "body",
@@ -136,6 +140,7 @@ __all__ = [
     "request_count",
     "rma",
     "steps",
+    "table",
     "usable",
     "window_bytes",
 ]

@@ -1,4 +1,4 @@
-"""A real package of somebody else, installed beside omb-py, adds a benchmark and a backend (docs/extending.md)."""
+"""A real package of somebody else, beside omb-py adds a benchmark, a backend and a view (docs/extending.md)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def ring(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the installed package, built from a copy so that nothing is left behind in the tree."""
     folder = tmp_path_factory.mktemp("site")
     source = tmp_path_factory.mktemp("source")
-    for name in ("pyproject.toml", "omb_py_ring.py", "omb_py_threads.py"):
+    for name in ("pyproject.toml", "omb_py_counts.py", "omb_py_ring.py", "omb_py_threads.py"):
         (source / name).write_bytes((ROOT / "tests" / "plugin" / name).read_bytes())
     words = ["install", "-q", "--disable-pip-version-check", "--no-deps", "--no-build-isolation", "--target", folder]
     done = subprocess.run([sys.executable, "-m", "pip", *map(str, words), str(source)], capture_output=True, text=True)
@@ -57,6 +57,13 @@ def test_it_is_measured_and_checked_on_the_simulation(ring: Path) -> None:
     assert head == "# Size       Avg Latency(us)        Validation"
     assert [(row.split()[0], row.split()[-1]) for row in rows] == [("1", "Pass"), ("8", "Pass"), ("64", "Pass")]
     assert "# omb-py ring Test v" in done.stdout
+
+
+def test_its_view_stands_in_the_report_and_a_broken_one_is_named(ring: Path) -> None:
+    omb_py(ring, "ring", "--backend", "mock", "-n", "2", "-m", "8:8", "-i", "30", "--store", "counted")
+    done = omb_py(ring, "report", "counted", "-o", "counted.html")
+    assert done.returncode == 0 and "<h3>ring: 30 samples</h3>" in (ring / "counted.html").read_text()
+    assert "omb-py: view broken cannot be loaded: AttributeError: " in done.stderr
 
 
 def test_its_backend_measures_and_checks_every_byte(ring: Path) -> None:

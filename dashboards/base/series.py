@@ -106,6 +106,42 @@ class Line:
         return Line(self.label, self.cells[self.cells["size_bytes"].fillna(0) >= least], self.known, self)
 
 
+class Panel:
+    """Cells that belong on one axis, and what figures say of them."""
+
+    def __init__(self, rows: pd.DataFrame, name: str = "", lines: Sequence[Line] | None = None) -> None:
+        """Name the prepared rows of one panel, by default after their benchmark; `lines` where they are known."""
+        self.rows = rows
+        self.name = name or str(rows["benchmark"].iloc[0])
+        if lines is not None:
+            self.__dict__["lines"] = lines
+
+    @cached_property
+    def lines(self) -> Sequence[Line]:
+        """The series of the panel."""
+        return lines(self.rows)
+
+    @property
+    def caption(self) -> str:
+        """:func:`caption` of its rows."""
+        return caption(self.rows)
+
+    @property
+    def statistic(self) -> str:
+        """:func:`statistic` of its rows."""
+        return statistic(self.rows)
+
+    @property
+    def sizes(self) -> list[int]:
+        """Its message sizes in bytes, in order."""
+        return sizes(self.rows)
+
+    @property
+    def sized(self) -> bool:
+        """Whether it has messages of a size, as barriers have not."""
+        return any(self.sizes)
+
+
 def prepared(frame: pd.DataFrame) -> pd.DataFrame:
     """A copy whose maps are text (``K=V, K2=V2``), so that rows can be grouped by every column.
 
@@ -225,8 +261,8 @@ def map_text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def panels(frame: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Rows that belong on one axis, at most :data:`MOST_LINES` lines each, with the words that name them.
+def panels(frame: pd.DataFrame) -> Iterator[Panel]:
+    """Rows that belong on one axis, at most :data:`MOST_LINES` lines each.
 
     Numbers of ranks are always apart: what is fastest among them is no finding. Scaling over them is another view.
     """
@@ -234,15 +270,13 @@ def panels(frame: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
         yield from _split(str(rows["benchmark"].iloc[0]), rows, _SPLIT_BY, varying(rows), apart=1)
 
 
-def _split(
-    name: str, rows: pd.DataFrame, by: Sequence[str], names: Sequence[str], apart: int = 0
-) -> Iterator[tuple[str, pd.DataFrame]]:
+def _split(name: str, rows: pd.DataFrame, by: Sequence[str], names: Sequence[str], apart: int = 0) -> Iterator[Panel]:
     """Panels by the first of the columns that differ; by the first `apart` of them in any case.
 
     `names` are those that differ.
     """
     if (apart < 1 and _count(rows, names) <= MOST_LINES) or not by:
-        yield name, rows
+        yield Panel(rows, name)
         return
     column, rest = by[0], by[1:]
     if column not in names:

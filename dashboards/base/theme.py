@@ -13,9 +13,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from omb_py.dashboards.base import theme
 from omb_py.results.units import size_text
 
+Trace = dict[str, Any]
+"""A trace as Plotly takes it."""
+Layout = dict[str, Any]
+"""A layout of Plotly, or a part of one: an axis, a shape, a line."""
 COLOURS = ("#0072B2", "#D55E00", "#00875F", "#B8578D", "#A66F00", "#7B61C9")
 DASHES = ("solid", "dash", "dashdot", "longdash", "longdashdot", "12px,3px,3px,3px,3px,3px")
 """Of series. :data:`TAIL` and :data:`BOUND` are no series and look like none of them."""
@@ -90,38 +93,68 @@ def colour(index: int) -> str:
     return COLOURS[index % len(COLOURS)]
 
 
-def line(index: int) -> dict[str, Any]:
+def line(index: int) -> Layout:
     """Line of a series. Dashes move on faster than colours come round, so that no two of 36 series are alike."""
     return {"color": colour(index), "dash": DASHES[(index + index // len(COLOURS)) % len(DASHES)], "width": 2}
 
 
-def marker(index: int) -> dict[str, Any]:
+def marker(index: int) -> Layout:
     """Marker of a series."""
     return {"symbol": MARKERS[index % len(MARKERS)], "size": 7, "color": colour(index)}
 
 
-def series(index: int, name: str, x: Sequence[Any], y: Sequence[Any], hover: str, **more: Any) -> dict[str, Any]:
-    """A trace with the line and the marker of its series.
+def scatter(mode: str, x: Sequence[Any], y: Sequence[Any], name: str, **more: Any) -> Trace:
+    """A trace of markers, lines or both (Plotly's ``mode``); `more` are further properties of it."""
+    return {"type": "scatter", "mode": mode, "x": x, "y": y, "name": name, **more}
 
-    Args:
-        index: of the series in its figure.
-        name: of the series.
-        x: places on the axis.
-        y: values; None is a gap.
-        hover: template of what is said of a point; the name of the series follows it.
-        more: further properties of the trace.
-    """
-    return {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "name": name,
-        "x": x,
-        "y": y,
-        "line": line(index),
-        "marker": marker(index),
-        "hovertemplate": f"{hover}<extra>%{{fullData.name}}</extra>",
-        **more,
-    }
+
+def heatmap(x: Sequence[Any], y: Sequence[Any], z: Sequence[Sequence[Any]], gap: int = 0, **more: Any) -> Trace:
+    """A map without a colour bar, its cells `gap` pixels apart."""
+    return {"type": "heatmap", "x": x, "y": y, "z": z, "xgap": gap, "ygap": gap, "showscale": False, **more}
+
+
+def diverging(middle: float, reach: float, bar: Layout, hover: str) -> Trace:
+    """A map in two colours about a middle, without its places and values; `bar` is its colour bar."""
+    scale = {"zmin": middle - reach, "zmax": middle + reach, "colorscale": [list(step) for step in DIVERGING]}
+    return {"type": "heatmap", **scale, "colorbar": bar, "hovertemplate": hover}
+
+
+def series(index: int, name: str, x: Sequence[Any], y: Sequence[Any], hover: str, **more: Any) -> Trace:
+    """A trace with the line and the marker of series `index`; `hover` is the template of what is said of a point."""
+    look = {"line": line(index), "marker": marker(index), "hovertemplate": f"{hover}<extra>%{{fullData.name}}</extra>"}
+    return scatter("lines+markers", x, y, name, **look, **more)
+
+
+def band(index: int, name: str, x: Sequence[Any], low: Sequence[Any], high: Sequence[Any], **more: Any) -> Trace:
+    """The range of a series, filled with its colour."""
+    look = {"fill": "toself", "fillcolor": faint(colour(index)), "line": {"width": 0}}
+    around = [*x, *reversed(x)], [*low, *reversed(high)]
+    return scatter("lines", *around, name, **look, hoverinfo="skip", showlegend=False, **more)
+
+
+def lower_bound(x: Sequence[Any], y: Sequence[Any]) -> Trace:
+    """The line of a lower bound in µs."""
+    look = {"color": GREY, "dash": BOUND, "width": 1.5}
+    hover = "at least %{y:.4g} µs<extra>lower bound</extra>"
+    return scatter("lines", x, y, "lower bound", line=look, hovertemplate=hover)
+
+
+def error_bars(values: Sequence[float | None], low: Iterable[Any], high: Iterable[Any], width: float) -> Layout:
+    """The bars from `low` to `high` around some values; none where one of them is null."""
+
+    def lengths(longer: Iterable[float | None], shorter: Iterable[float | None]) -> list[float | None]:
+        return [None if a is None or b is None else a - b for a, b in zip(longer, shorter, strict=True)]
+
+    ends = {"array": lengths(numbers(high), values), "arrayminus": lengths(values, numbers(low))}
+    return {"type": "data", "symmetric": False, "thickness": width, **ends}
+
+
+def line_at(at: float | str, axis: str = "x", **look: Any) -> Layout:
+    """A grey line through the whole figure at a place on an axis."""
+    other = "y" if axis == "x" else "x"
+    ends = {f"{axis}0": at, f"{axis}1": at, f"{other}0": 0, f"{other}1": 1}
+    line = {"width": 1, "color": GREY, **look}
+    return {"type": "line", f"{axis}ref": axis, f"{other}ref": "paper", **ends, "line": line}
 
 
 def faint(hex_colour: str, alpha: float = 0.18) -> str:
@@ -158,80 +191,72 @@ def sizes_on_axis(sizes: Sequence[int]) -> dict[int, float]:
     return {size: float(size) if size > 0 else gutter for size in sizes}
 
 
-def size_axis(sizes: Iterable[int], title: str = "message size") -> dict[str, Any]:
+def ticks(values: Iterable[Any], texts: Iterable[str]) -> Layout:
+    """An axis with these ticks."""
+    return {"tickmode": "array", "tickvals": list(values), "ticktext": list(texts)}
+
+
+def thinned(axis: Mapping[str, Any], most: int = 10) -> Layout:
+    """The ticks of an axis, at most so many of them; of an axis without ticks nothing."""
+    names = [name for name in ("tickvals", "ticktext") if name in axis]
+    return {name: axis[name][:: -(-len(axis[name]) // most) or 1] for name in names}
+
+
+def category_axis(title: str = "", **more: Any) -> Layout:
+    """An axis of names, without a grid; `more` are further properties of it."""
+    return {"type": "category", **({"title": {"text": title}} if title else {}), "showgrid": False, **more}
+
+
+def size_axis(sizes: Iterable[int], title: str = "message size") -> Layout:
     """A logarithmic axis with IEC ticks at most six of them; 0 B has a gutter of its own."""
     places = sizes_on_axis(sorted(set(sizes)))
     positive = [size for size in places if size > 0]
-    ticks: list[tuple[float, str]] = [(places[0], "0 B")] if 0 in places else []
+    known: list[tuple[float, str]] = [(places[0], "0 B")] if 0 in places else []
     if positive:
         low, high = math.floor(math.log2(min(positive))), math.ceil(math.log2(max(positive)))
         step = next(s for s in (1, 2, 4, 6, 10, 20, 60) if (high - low) / s <= 4.5)
-        ticks += [
-            (2.0**power, size_text(2**power)) for power in range(low - low % step, high + 1, step) if power >= low
-        ]
+        powers = [power for power in range(low - low % step, high + 1, step) if power >= low]
+        known += [(2.0**power, size_text(2**power)) for power in powers]
     span = [math.log10(v) for v in (min(places.values()), max(places.values()))] if places else [0.0, 1.0]
     pad = max(0.04 * (span[1] - span[0]), 0.08)
+    ends = [span[0] - pad, span[1] + pad]
     return {
         "type": "log",
         "title": {"text": title},
-        "range": [span[0] - pad, span[1] + pad],
-        "tickmode": "array",
-        "tickvals": [t for t, _ in ticks],
-        "ticktext": [t for _, t in ticks],
+        "range": ends,
+        **ticks([t for t, _ in known], [t for _, t in known]),
     }
 
 
-def thinned(axis: Mapping[str, Any], most: int = 10) -> dict[str, Any]:
-    """The ticks of an axis, at most so many of them."""
-    step = -(-len(axis["tickvals"]) // most) or 1
-    return {"tickvals": axis["tickvals"][::step], "ticktext": axis["ticktext"][::step]}
-
-
-def count_axis(counts: Iterable[int], title: str) -> dict[str, Any]:
+def count_axis(counts: Iterable[int], title: str) -> Layout:
     """A logarithmic axis whose ticks are the counts themselves (ranks, GPUs)."""
     values = sorted(set(counts))
-    return {
-        "type": "log",
-        "title": {"text": title},
-        "tickmode": "array",
-        "tickvals": values,
-        "ticktext": [str(v) for v in values],
-    }
+    return {"type": "log", "title": {"text": title}, **ticks(values, map(str, values))}
 
 
-def value_axis(title: str, log: bool = True, values: Iterable[Any] = ()) -> dict[str, Any]:
+def value_axis(title: str, log: bool = True, values: Iterable[Any] = ()) -> Layout:
     """The axis of what was measured; the unit belongs into the title.
 
     With `values` a logarithmic axis gets ticks that are written out, at 1, 2, 5 or at powers of ten.
     """
-    axis: dict[str, Any] = {"title": {"text": title}, "exponentformat": "none", "separatethousands": True}
+    axis: Layout = {"title": {"text": title}, "exponentformat": "none", "separatethousands": True}
     if not log:
         return {**axis, "rangemode": "tozero"}
-    known = [v for v in numbers(values) if v is not None and v > 0]
-    if not known:
+    positive = [v for v in numbers(values) if v is not None and v > 0]
+    if not positive:
         return {**axis, "type": "log", "dtick": 1}
-    low, high = math.log10(min(known)), math.log10(max(known))
+    low, high = math.log10(min(positive)), math.log10(max(positive))
     pad = max(0.05 * (high - low), 0.04)
     digits = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8) if high - low < 0.5 else (1, 2, 5) if high - low < 2.2 else (1,)
     every = max(1, math.ceil((high - low) / 7))
-    ticks = [
-        d * 10.0**p
-        for p in range(math.floor(low) - 1, math.ceil(high) + 1)
-        for d in digits
-        if p % every == 0 and low - pad <= math.log10(d * 10.0**p) <= high + pad
-    ]
-    if len(ticks) < 3 or high - low + 2 * pad < math.log10(NARROW):
-        ticks = _even(10 ** (low - pad), 10 ** (high + pad))
-    long = title.endswith(MICROSECONDS) and max(known) >= LONG_US
-    return {
-        **axis,
-        **({"title": {"text": title.removesuffix(MICROSECONDS)}} if long else {}),
-        "type": "log",
-        "range": [low - pad, high + pad],
-        "tickmode": "array",
-        "tickvals": ticks,
-        "ticktext": [duration(t) if long else _digits(t, ticks) for t in ticks],
-    }
+    powers = [p for p in range(math.floor(low) - 1, math.ceil(high) + 1) if p % every == 0]
+    places = [d * 10.0**p for p in powers for d in digits if low - pad <= math.log10(d * 10.0**p) <= high + pad]
+    if len(places) < 3 or high - low + 2 * pad < math.log10(NARROW):
+        places = _even(10 ** (low - pad), 10 ** (high + pad))
+    long = title.endswith(MICROSECONDS) and max(positive) >= LONG_US
+    axis |= {"title": {"text": title.removesuffix(MICROSECONDS)}} if long else {}
+    texts = [duration(t) if long else _digits(t, places) for t in places]
+    return {**axis, "type": "log", "range": [low - pad, high + pad], **ticks(places, texts)}
 
 
 MICROSECONDS = " (µs)"
@@ -244,12 +269,11 @@ MOST_EVEN = 6
 
 def _even(low: float, high: float) -> list[float]:
     """Three to six round numbers at even distances between two positive ends."""
-    step = 10.0 ** math.floor(math.log10(high - low))
-    ways = [step * part for part in (2, 1, 0.5, 0.25, 0.2, 0.1, 0.05)]
-    for way in ways:
-        ticks = [n * way for n in range(math.ceil(low / way - 1e-9), math.floor(high / way + 1e-9) + 1)]
-        if 3 <= len(ticks) <= MOST_EVEN:
-            return ticks
+    for share in (2, 1, 0.5, 0.25, 0.2, 0.1, 0.05):
+        step = 10.0 ** math.floor(math.log10(high - low)) * share
+        places = [n * step for n in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
+        if 3 <= len(places) <= MOST_EVEN:
+            return places
     return [low, high]
 
 
@@ -284,41 +308,21 @@ def drawn(data: Iterable[Mapping[str, Any]], axis: str = "y") -> list[Any]:
     return [v for trace in data for name in names for v in trace.get(name) or () if not isinstance(v, str)]
 
 
-def layout(**more: Any) -> dict[str, Any]:
+def layout(**more: Any) -> Layout:
     """A layout with the settings of all figures: the legend is below; a click on an entry isolates it, a double click
     toggles it."""
-    base = {
-        "margin": {"l": 64, "r": 16, "t": 16, "b": 52},
-        "height": 380,
-        "hovermode": "closest",
-        "separators": ". ",
-        "legend": {
-            "orientation": "h",
-            "x": 0,
-            "xanchor": "left",
-            "y": -0.22,
-            "yanchor": "top",
-            "itemclick": "toggleothers",
-            "itemdoubleclick": "toggle",
-            "groupclick": "togglegroup",
-        },
-    }
+    legend = {"orientation": "h", "x": 0, "xanchor": "left", "y": -0.22, "yanchor": "top", "groupclick": "togglegroup"}
+    legend |= {"itemclick": "toggleothers", "itemdoubleclick": "toggle"}
+    margin = {"l": 64, "r": 16, "t": 16, "b": 52}
+    base = {"margin": margin, "height": 380, "hovermode": "closest", "separators": ". ", "legend": legend}
     return {**base, **more}
 
 
-def template(theme: str) -> dict[str, Any]:
+def template(theme: str) -> Layout:
     """Plotly template ``light`` or ``dark``. Raises KeyError on another name."""
     ink = _INK[theme]
-    axis = {
-        "gridcolor": ink["grid"],
-        "linecolor": ink["line"],
-        "zerolinecolor": ink["grid"],
-        "automargin": True,
-        "ticks": "outside",
-        "tickcolor": ink["line"],
-        "showline": True,
-        "title": {"standoff": 8},
-    }
+    lines = {"gridcolor": ink["grid"], "linecolor": ink["line"], "zerolinecolor": ink["grid"], "tickcolor": ink["line"]}
+    axis = {**lines, "automargin": True, "ticks": "outside", "showline": True, "title": {"standoff": 8}}
     return {
         "layout": {
             "paper_bgcolor": ink["paper"],
@@ -359,7 +363,7 @@ def sparkline(values: Sequence[float], mark: int | None = None) -> str:
         for at, value in enumerate(drawn)
     ]
     split = len(points) if mark is None else max(1, min(len(points), mark // step))
-    lines = _polyline(points[: split + 1], theme.GREY) + _polyline(points[split:], theme.VERDICT_COLOURS["SLOWER"])
+    lines = _polyline(points[: split + 1], GREY) + _polyline(points[split:], VERDICT_COLOURS["SLOWER"])
     text = (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}">'
         f"{lines}</svg>"

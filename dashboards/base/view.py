@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import textwrap
 from collections import namedtuple
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from omb_py.dashboards.base import theme as style
 
@@ -108,6 +108,69 @@ class Shown(NamedTuple):
     """A line for the report's list of what is odd; the view then stands there too."""
     text: str = ""
     """A sentence that opens the view's section of the report."""
+
+
+Views = Callable[..., Iterable[Shown]]
+"""Called with the cells (:class:`omb_py.dashboards.views.cells.Cells`), and by keyword with the inputs of its entry."""
+Input = Literal["quantity", "count", "size", "second"]
+"""A control of the explorer whose value a view takes: what curves show, over what it is counted, the message size in
+bytes, a second selection of cells."""
+Rows = Literal["rows", "guidelines", "links", "trials"]
+"""A field of :class:`omb_py.dashboards.views.cells.Cells` with cells."""
+Tab = Literal["Compare", "Health", "Time", "Cell", "Workloads"]
+"""The question that a view answers: who is faster; who is ill; since when; how one cell looks from near; what a
+program's step takes."""
+TABS: tuple[Tab, ...] = get_args(Tab)
+"""All tabs in the order of report and explorer. The view of the first screen stands in the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class InReport:
+    """The place of a view in the report."""
+
+    place: int
+    """Its place among the others: the lower, the earlier on the page."""
+    above: bool = False
+    """True where its tables stand above the tabs."""
+    views: Views | None = None
+    """The report's function, called with the cells only; the explorer's function when None."""
+    most: int | None = None
+    """Views that are drawn at most."""
+    commands: bool = True
+    """False where its cells are not what a reader would measure again."""
+
+
+@dataclass(frozen=True, slots=True)
+class ViewEntry:
+    """A view of the report, of the explorer, or of both.
+
+    A package adds one by an entry point of the group ``omb_py.views`` that has the name of the view::
+
+        # my_views.py; in pyproject.toml: [project.entry-points."omb_py.views"] counts = "my_views:COUNTS"
+        from omb_py.plugin import InReport, Shown, View, ViewEntry, table
+
+        def counts(cells):
+            for benchmark, rows in cells.rows.groupby("benchmark", observed=True):
+                samples = rows.groupby("size_bytes")["iterations"].sum()
+                numbers = table(("size, B", "samples"), samples.items())
+                yield Shown(View("counts", f"{benchmark}: {samples.sum()} samples", "", None, **numbers), rows)
+
+        COUNTS = ViewEntry("counts", "Cell", "number of samples", counts, "No cell.", report=InReport(61))
+    """
+
+    name: str
+    """In the explorer's URL."""
+    tab: Tab
+    title: str = ""
+    """In the explorer's menu."""
+    views: Views | None = None
+    """The explorer's function; a generator computes no more views than fit on a screen. None: not in the explorer."""
+    empty: str = ""
+    """The explorer's sentence where the function gives nothing."""
+    inputs: tuple[Input, ...] = ()
+    needs: tuple[Rows, ...] = ("rows",)
+    """It is drawn where one of these has a cell."""
+    report: InReport | None = None
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> dict[str, Any]:

@@ -201,23 +201,23 @@ def fastest_at(known: Points, panel: int) -> dict[int, str | None]:
 def crossovers(fastest: Mapping[int, str | None], grid: Grid) -> list[tuple[float, str]]:
     """Where another side becomes the fastest: the first value at which it is."""
     decided = [(x, side) for x, side in fastest.items() if side is not None]
-    return [(float(x), f"from {grid.said(grid.across, x)}") for (_, a), (x, b) in pairwise(decided) if a != b]
+    return [(float(x), f"from {grid.text(grid.across, x)}") for (_, a), (x, b) in pairwise(decided) if a != b]
 
 
 def title(name: str, known: Points, fastest: Mapping[int, Mapping[int, str | None]]) -> str:
     """The finding, of the largest panel: who is fastest where, and how far apart they are."""
     grid = known.grid
     panel = max((at for at, places in fastest.items() if crossovers(places, grid)), default=max(fastest))
-    subject = f"{name}, {grid.said(grid.panel, panel)}"
+    subject = f"{name}, {grid.text(grid.panel, panel)}"
     middles = known.middles(panel)
     if len(middles) == 1:
         (values,) = middles.values()
         ends = {x: values[x] for x in (min(values), max(values))}
         return f"{subject}: " + ", ".join(
-            f"{_amount(value, grid.quantity)} at {grid.said(grid.across, x)}" for x, value in ends.items()
+            f"{_amount(value, grid.quantity)} at {grid.text(grid.across, x)}" for x, value in ends.items()
         )
     places = fastest[panel]
-    decided = [(grid.said(grid.across, x), side) for x, side in places.items() if side is not None]
+    decided = [(grid.text(grid.across, x), side) for x, side in places.items() if side is not None]
     whole = len(decided) == len(places)
     every = "at every size" if grid.across == "size_bytes" else "at every number"
     if len(places) < len({x for values in middles.values() for x in values}):
@@ -230,7 +230,7 @@ def title(name: str, known: Points, fastest: Mapping[int, Mapping[int, str | Non
         text = "no side is faster beyond the noise of the launches"
     several = {x: [values[x] for values in middles.values() if x in values] for x in places}
     far, x = max(((max(values) / min(values), x) for x, values in several.items()), default=(1.0, 0))
-    apart = f"; up to {theme.amount(far)}× apart, at {grid.said(grid.across, x)}" if far > 1.005 else ""
+    apart = f"; up to {theme.amount(far)}× apart, at {grid.text(grid.across, x)}" if far > 1.005 else ""
     return f"{subject}: {text}{apart}"
 
 

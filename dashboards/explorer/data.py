@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.reading import read_prepared
+from omb_py.dashboards.base.series import Panel
 from omb_py.dashboards.base.view import plural
-from omb_py.dashboards.views.cells import COLUMNS, RANK_LISTS, Cells, Panel, lower_bounds, split, split_links
+from omb_py.dashboards.views.cells import COLUMNS, RANK_LISTS, Cells, lower_bounds, split, split_links
 from omb_py.dashboards.views.fits import MESSAGES
 from omb_py.errors import UsageError
 from omb_py.results.analysis.series import WHO
@@ -198,7 +199,7 @@ class _Chosen(Cells):
     data: Data | None = None
 
     def panels(self) -> Iterator[Panel]:
-        return (Panel(name, rows) for name, rows in series.panels(self.timed))
+        return series.panels(self.timed)
 
     @cached_property
     def bounds(self) -> pd.DataFrame:

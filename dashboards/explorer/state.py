@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 from urllib.parse import parse_qs, urlencode
 
 from omb_py.dashboards.base import series, theme
-from omb_py.dashboards.base.view import View, listed
+from omb_py.dashboards.base.view import Input, View, ViewEntry, listed
 from omb_py.dashboards.explorer.data import FILTERS, Data, used
 from omb_py.dashboards.figures.curves import COUNTED
 from omb_py.dashboards.figures.launches import cell_name
 from omb_py.dashboards.views import registry
-from omb_py.dashboards.views.cells import SecondSelection
+from omb_py.dashboards.views.cells import Cells, SecondSelection
 from omb_py.dashboards.views.over_size import QUANTITIES
 from omb_py.dashboards.views.repro_commands import Commands
 
@@ -111,13 +111,10 @@ def views(data: Data, state: State) -> tuple[list[View], str]:
         return [], "No cell fits these filters. Clear one of them; what there is: omb-py results list."
     entry = registry.offered()[state.view]
     cells = data.cells(chosen)
-    if entry.views is None or not entry.needs.met(cells):
-        return [], entry.needs.otherwise
-    shown = (shown for shown in entry.views(cells, **_inputs(data, state, entry)) if shown.view is not None)
-    commands = Commands(cells.provenance)
-    drawn = [commands.on(view, rows) for view, rows, *_ in islice(shown, MOST_FIGURES) if view is not None]
+    shown = _drawn(data, state, entry, cells)
+    drawn = [*islice(shown, MOST_FIGURES)]
     if not drawn:
-        return [], entry.empty
+        return [], registry.lacks(entry, cells) or entry.empty
     more = next(shown, None) is not None
     others = f"These are the first {MOST_FIGURES} figures: filter by benchmark or ranks for others." if more else ""
     return drawn, " ".join(text for text in (left, others) if text)
@@ -135,19 +132,23 @@ def drawer(data: Data, name: str) -> tuple[str, list[View]]:
     cells = data.cells(used(rows.tail(MOST_IN_DRAWER)))
     size = own["size_bytes"].iloc[0]
     state = State(size="" if theme.absent(size) else str(size))
-    commands = Commands(cells.provenance)
-    drawn = []
-    for entry in registry.offered_in("Cell").values():
-        if entry.views is None or not entry.needs.met(cells):
-            continue
-        shown = entry.views(cells, **_inputs(data, state, entry))
-        drawn += [commands.on(view, rows) for view, rows, *_ in islice(shown, 2) if view is not None]
+    entries = registry.offered_in("Cell").values()
+    drawn = [view for entry in entries for view in islice(_drawn(data, state, entry, cells), 2)]
     return f"{cell_name(own)}, {series.common(own)}", drawn
 
 
-def _inputs(data: Data, state: State, entry: registry.Entry) -> dict[str, Any]:
+def _drawn(data: Data, state: State, entry: ViewEntry, cells: Cells) -> Iterator[View]:
+    """The views of an entry with the commands that measure their cells again."""
+    if entry.views is not None and not registry.lacks(entry, cells):
+        commands = Commands(cells.provenance)
+        for shown in entry.views(cells, **_inputs(data, state, entry)):
+            if shown.view is not None:
+                yield commands.on(shown.view, shown.rows)
+
+
+def _inputs(data: Data, state: State, entry: ViewEntry) -> dict[str, Any]:
     """The values of the controls that a view takes."""
-    values: Mapping[registry.Input, Callable[[], Any]] = {
+    values: Mapping[Input, Callable[[], Any]] = {
         "quantity": lambda: state.quantity,
         "count": lambda: state.count,
         "size": lambda: int(state.size) if state.size else None,

@@ -1,15 +1,16 @@
-"""Series over message size or over ranks: curves, panels beside each other, times over their lower bound."""
+"""Lines over message size or over ranks: curves, panels beside each other, and times over their lower bound."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from omb_py.dashboards.base import series, theme
-from omb_py.dashboards.base.series import Line, word
+from omb_py.dashboards.base.series import Line, Panel, word
+from omb_py.dashboards.base.theme import Layout, Trace
 from omb_py.dashboards.base.view import View, listed, plural, records, table
 from omb_py.results.analysis.cost_model import OFFLOAD
 from omb_py.results.units import size_text
@@ -20,295 +21,160 @@ if TYPE_CHECKING:
 QUANTITIES = ("auto", "time", "algbw", "busbw")
 """Quantities that curves can show; ``auto`` is the one that the benchmark prints."""
 _BANDWIDTH = {"algbw": ("algbw_gbps", "algorithm bandwidth"), "busbw": ("busbw_gbps", "bus bandwidth")}
+COUNTED = {"ranks": "ranks", "devices": "GPUs"}
+"""Columns over which a time can be drawn, and what they are called."""
+SIZE = "size_bytes"
 
 
-def curves(
-    rows: pd.DataFrame,
-    name: str = "",
-    quantity: str = "auto",
-    bound: pd.DataFrame | None = None,
-    lines: Sequence[Line] | None = None,
-) -> View:
-    """Median line, quartile band and p99 of each series over message size.
+@dataclass(frozen=True)
+class _Quantity:
+    """What curves show."""
+
+    column: str
+    title: str
+    unit: str
+    timed: bool
+
+    @property
+    def ends(self) -> tuple[str, str] | None:
+        """The columns between which a band is drawn."""
+        if self.timed:
+            return "p25_us", "p75_us"
+        return ("value_low", "value_high") if self.column == "value" else None
+
+    def amount(self, value: float) -> str:
+        return theme.duration(value) if self.timed else f"{theme.amount(value)} {self.unit}"
+
+
+def _quantity(panel: Panel, name: str) -> _Quantity:
+    """Read one of :data:`QUANTITIES`. Raises ValueError on another name."""
+    if name not in QUANTITIES:
+        raise ValueError(f"unknown quantity {name!r}: valid: {', '.join(QUANTITIES)}")
+    unit = str(panel.rows["unit"].iloc[0])
+    unit = "µs" if unit == "us" else unit
+    timed = name == "time" or (name == "auto" and unit == "µs")
+    if name in _BANDWIDTH and panel.sized:
+        column, what = _BANDWIDTH[name]
+        return _Quantity(column, f"{what} (GB/s)", "GB/s", False)
+    if timed:
+        mean = f"{series.PRINTED_MEAN} " if panel.sized and panel.statistic == series.PRINTED_MEAN else ""
+        return _Quantity("median_us", f"{mean}time (µs)", "µs", True)
+    return _Quantity("value", f"{panel.rows['metric'].iloc[0]} ({unit})" if panel.sized else unit, unit, False)
+
+
+def curves(panel: Panel, quantity: str = "auto", bound: pd.DataFrame | None = None) -> View:
+    """Median line, quartile band and p99 of each series over message size; a point a series where there is no size.
 
     Args:
-        rows: cells of one panel (:func:`omb_py.dashboards.base.series.panels`), columns of the store.
-        name: what the panel is called; the benchmark when empty.
+        panel: cells that belong on one axis.
         quantity: one of :data:`QUANTITIES`. A rate has no quartiles of its own: its band is the range over launches.
         bound: lower bound of the time, columns ``size_bytes`` and ``lower_us``; drawn where times are.
-        lines: the series of the rows, where they are known.
 
     Raises ValueError on an unknown quantity.
     """
-    if quantity not in QUANTITIES:
-        raise ValueError(f"unknown quantity {quantity!r}: valid: {', '.join(QUANTITIES)}")
-    name = name or str(rows["benchmark"].iloc[0])
-    lines = series.lines(rows) if lines is None else lines
-    unit = str(rows["unit"].iloc[0])
-    timed = quantity == "time" or (quantity == "auto" and unit == "us")
-    if not _sized(rows):
-        return _sizeless(rows, lines, name, timed, unit)
-    middle = "time (µs)" if series.statistic(rows) != series.PRINTED_MEAN else f"{series.PRINTED_MEAN} time (µs)"
-    column, title = ("median_us", middle) if timed else ("value", f"{rows['metric'].iloc[0]} ({_spoken(unit)})")
-    if quantity in _BANDWIDTH:
-        column, what = _BANDWIDTH[quantity]
-        title = f"{what} (GB/s)"
-    sizes = series.sizes(rows)
-    places = theme.sizes_on_axis(sizes)
-    data: list[dict[str, Any]] = []
-    cells = {}
-    for index, line in enumerate(lines):
-        data += _line(line, index, column, timed, places, len(lines) > 1)
-        ids = series.cell_ids(line.cells)
-        cells[len(data) - 1] = [ids[int(size)] for size in line.over["size_bytes"].dropna()]
-    if timed and bound is not None and len(bound):
-        data.append(_bound(bound, places))
-    spec = {
-        "data": data,
-        "layout": theme.layout(
-            xaxis=theme.size_axis(sizes),
-            yaxis=theme.value_axis(title, timed, theme.drawn(data)),
-            showlegend=len(data) > 1,
-        ),
-    }
-    unit_text = "µs" if timed else "GB/s" if quantity in _BANDWIDTH else _spoken(unit)
+    shown = _quantity(panel, quantity)
+    draw = _over_size if panel.sized else _without_size
+    data, layout, cells = draw(panel, shown, bound)
     return View(
         "curves",
-        _finding(name, lines, column, timed, unit_text),
-        series.caption(rows),
-        spec,
-        notes=_notes(lines, timed, column == "value"),
+        _finding(panel, shown),
+        panel.caption,
+        {"data": data, "layout": layout},
+        notes=_notes(panel.lines, shown),
         cells=cells,
-        **_curves_table(lines, column, timed, unit_text),
+        **_curves_table(panel.lines, shown),
     )
 
 
-COUNTED = {"ranks": "ranks", "devices": "GPUs"}
-"""Columns over which a time can be drawn, and what they are called."""
+Drawn = tuple[list[Trace], Layout, dict[int, list[str]]]
+"""Traces, layout, and the cells of the traces."""
 
 
-def scaling(rows: pd.DataFrame, name: str = "", sizes: Sequence[int] | None = None, over: str = "ranks") -> View | None:
-    """Median time over the number of ranks or GPUs, a line a message size; None with fewer than two such numbers.
-
-    Args:
-        rows: cells of one benchmark that differ in `over` and ``size_bytes``; of several libraries each has its
-            own lines, so give one.
-        name: what it is called; the benchmark when empty.
-        sizes: at most six sizes to draw; spread over all when None.
-        over: one of :data:`COUNTED`.
-    """
-    what = COUNTED[over]
-    rows = rows[rows[over].notna()]
-    counts = sorted({int(n) for n in rows[over].unique()})
-    if len(counts) < 2:
-        return None
-    name = name or str(rows["benchmark"].iloc[0])
-    median = rows.groupby(["size_bytes", over], dropna=False)["median_us"].median().reset_index()
-    full = median.groupby("size_bytes")[over].nunique()
-    known = sorted(int(s) for s in full[full > 1].index)
-    if not known:
-        return None
-    chosen = [s for s in sizes if s in known] if sizes else spread(known, series.MOST_LINES)
-    data, cells = [], {}
-    for index, size in enumerate(chosen):
-        part = median[median["size_bytes"] == size].sort_values(over)
-        ids = series.cell_ids(rows[rows["size_bytes"] == size], over)
-        cells[index] = [ids[int(count)] for count in part[over]]
-        label, hover = size_text(size) if size else "no data", "%{x} " + what + ": %{y:.4g} µs"
-        data.append(theme.series(index, label, [int(n) for n in part[over]], theme.numbers(part["median_us"]), hover))
-    low, high = counts[0], counts[-1]
-    growth: dict[int, float] = {}
-    for size in chosen:
-        times = median[median["size_bytes"] == size].set_index(over)["median_us"]
-        if low in times.index and high in times.index and times[low]:
-            growth[size] = float(times[high] / times[low])
-    growths = ", ".join(
-        f"{theme.amount(g)}× at {size_text(s)}" for s, g in (list(growth.items())[:1] + list(growth.items())[1:][-1:])
-    )
-    title = f"{name}: from {low} to {high} {what} the time grows {growths}" if growths else f"{name}: time over {what}"
-    axes = {
-        "xaxis": theme.count_axis(counts, what),
-        "yaxis": theme.value_axis("time (µs)", values=theme.drawn(data)),
-    }
-    drawn = median[median["size_bytes"].isin(chosen)]
-    return View(
-        "scaling",
-        title,
-        series.caption(rows),
-        {"data": data, "layout": theme.layout(**axes, showlegend=True)},
-        cells=cells,
-        **table(
-            ("size", what, "median µs"),
-            [(size_text(r.size_bytes), int(getattr(r, over)), theme.finite(r.median_us)) for r in records(drawn)],
-        ),
-    )
+def _over_size(panel: Panel, shown: _Quantity, bound: pd.DataFrame | None) -> Drawn:
+    places = theme.sizes_on_axis(panel.sizes)
+    data: list[Trace] = []
+    cells = {}
+    for index, line in enumerate(panel.lines):
+        data += _line(line, index, shown, places, len(panel.lines) > 1)
+        ids = series.cell_ids(line.cells)
+        cells[len(data) - 1] = [ids[int(size)] for size in line.over[SIZE].dropna()]
+    if shown.timed and bound is not None and len(bound):
+        part = bound[bound[SIZE].isin(places)].sort_values(SIZE)
+        lower = theme.lower_bound([places[int(s)] for s in part[SIZE]], theme.numbers(part["lower_us"]))
+        data.append({**lower, "showlegend": True})
+    axis = theme.value_axis(shown.title, shown.timed, theme.drawn(data))
+    return data, theme.layout(xaxis=theme.size_axis(panel.sizes), yaxis=axis, showlegend=len(data) > 1), cells
 
 
-def _sized(rows: pd.DataFrame) -> bool:
-    return bool((rows["size_bytes"].fillna(0) > 0).any())
-
-
-def _spoken(unit: str) -> str:
-    return "µs" if unit == "us" else unit
-
-
-def spread(values: Sequence[int], most: int) -> list[int]:
-    """At most so many of the values, first and last among them."""
-    if len(values) <= most:
-        return list(values)
-    return [values[round(i * (len(values) - 1) / (most - 1))] for i in range(most)]
-
-
-def _line(
-    line: Line, index: int, column: str, timed: bool, places: dict[int, float], several: bool
-) -> list[dict[str, Any]]:
-    over = line.over[line.over["size_bytes"].notna()]
-    x = [places[int(s)] for s in over["size_bytes"]]
-    label = theme.label(line.label) or "median"
-    group = {"legendgroup": f"s{index}"}
-    colour = theme.colour(index)
-    low, high = ("p25_us", "p75_us") if timed else ("value_low", "value_high")
-    unit = "µs" if timed else "%{yaxis.title.text}"
-    traces: list[dict[str, Any]] = []
-    if timed or column == "value":
-        band = [
-            (a, b, c)
-            for a, b, c in zip(x, theme.numbers(over[low]), theme.numbers(over[high]), strict=True)
-            if b is not None and c is not None
-        ]
-        if band:
-            traces.append(
-                {
-                    "type": "scatter",
-                    "mode": "lines",
-                    "fill": "toself",
-                    "fillcolor": theme.faint(colour),
-                    "line": {"width": 0},
-                    "hoverinfo": "skip",
-                    "showlegend": False,
-                    **group,
-                    "name": f"{label} {'quartiles' if timed else 'launches'}",
-                    "x": [a for a, _, _ in band] + [a for a, _, _ in reversed(band)],
-                    "y": [b for _, b, _ in band] + [c for _, _, c in reversed(band)],
-                }
-            )
-    if timed:
-        tail = [(a, b) for a, b in zip(x, theme.numbers(over["p99_us"]), strict=True) if b is not None]
-        if tail:
-            traces.append(
-                {
-                    "type": "scatter",
-                    "mode": "lines",
-                    "name": f"{label} p99",
-                    "showlegend": False,
-                    **group,
-                    "x": [a for a, _ in tail],
-                    "y": [b for _, b in tail],
-                    "line": {"color": colour, "dash": theme.TAIL, "width": 1},
-                    "hovertemplate": "p99 %{y:.4g} µs<extra>%{fullData.name}</extra>",
-                }
-            )
-    traces.append(
-        theme.series(
-            index,
-            label,
-            x,
-            theme.numbers(over[column]),
-            f"%{{text}}: %{{y:.4g}} {unit if timed else ''}",
-            text=[size_text(s) for s in over["size_bytes"]],
-            showlegend=several,
-            **group,
-        )
-    )
-    return traces
-
-
-def _bound(bound: pd.DataFrame, places: dict[int, float]) -> dict[str, Any]:
-    part = bound[bound["size_bytes"].isin(places)].sort_values("size_bytes")
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "name": "lower bound",
-        "showlegend": True,
-        "x": [places[int(s)] for s in part["size_bytes"]],
-        "y": theme.numbers(part["lower_us"]),
-        "line": {"color": theme.GREY, "dash": theme.BOUND, "width": 1.5},
-        "hovertemplate": "at least %{y:.4g} µs<extra>lower bound</extra>",
-    }
-
-
-def _sizeless(rows: pd.DataFrame, lines: Sequence[Line], name: str, timed: bool, unit: str) -> View:
-    """Barriers and start-up have no size: a point a series, with quartiles."""
-    column = "median_us" if timed else "value"
+def _without_size(panel: Panel, shown: _Quantity, bound: pd.DataFrame | None) -> Drawn:
+    """Barriers and start-up have no size."""
     data = []
-    for index, line in enumerate(lines):
-        at = line.over.iloc[0]
-        middle = theme.finite(at[column])
-        low, high = (theme.finite(at[c]) for c in (("p25_us", "p75_us") if timed else ("value_low", "value_high")))
-        bar: dict[str, Any] = {}
+    for index, line in enumerate(panel.lines):
+        at, name = line.over.iloc[0], theme.label(line.label or panel.name)
+        middle, low, high = (theme.finite(at[column]) for column in (shown.column, *(shown.ends or ())))
+        bar: Layout = {}
         if middle is not None and low is not None and high is not None:
             ends = {"array": [high - middle], "arrayminus": [middle - low]}
             bar["error_x"] = {"type": "data", "symmetric": False, "color": theme.colour(index), **ends}
-        data.append(
-            {
-                "type": "scatter",
-                "mode": "markers",
-                "x": [middle],
-                "y": [theme.label(line.label or name)],
-                "marker": {**theme.marker(index), "size": 10},
-                "name": theme.label(line.label or name),
-                **bar,
-                "hovertemplate": "%{x:.4g} " + _spoken(unit) + "<extra>%{y}</extra>",
-            }
-        )
-    axis = theme.value_axis("time (µs)" if timed else _spoken(unit), log=False)
-    layout = theme.layout(
-        xaxis=axis, yaxis={"type": "category", "autorange": "reversed"}, showlegend=False, height=110 + 34 * len(lines)
-    )
-    unit_text = "µs" if timed else _spoken(unit)
-    return View(
-        "curves",
-        _finding(name, lines, column, timed, unit_text),
-        series.caption(rows),
-        {"data": data, "layout": layout},
-        notes=_notes(lines, timed),
-        cells={index: [*series.cell_ids(line.cells).values()] for index, line in enumerate(lines)},
-        **_curves_table(lines, column, timed, unit_text),
-    )
+        look = {"marker": {**theme.marker(index), "size": 10}, **bar}
+        hover = "%{x:.4g} " + shown.unit + "<extra>%{y}</extra>"
+        data.append(theme.scatter("markers", [middle], [name], name, **look, hovertemplate=hover))
+    axis = theme.value_axis(shown.title, log=False)
+    names = {"type": "category", "autorange": "reversed"}
+    layout = theme.layout(xaxis=axis, yaxis=names, showlegend=False, height=110 + 34 * len(panel.lines))
+    return data, layout, {index: [*series.cell_ids(line.cells).values()] for index, line in enumerate(panel.lines)}
 
 
-def _amount(value: float, unit: str) -> str:
-    return theme.duration(value) if unit == "µs" else f"{theme.amount(value)} {unit}"
+def _line(line: Line, index: int, shown: _Quantity, places: dict[int, float], several: bool) -> list[Trace]:
+    """The band of a series, its p99 where times are shown, and its line."""
+    over = line.over[line.over[SIZE].notna()]
+    x = [places[int(s)] for s in over[SIZE]]
+    label = theme.label(line.label) or "median"
+    group = {"legendgroup": f"s{index}"}
+    traces: list[Trace] = []
+    if shown.ends:
+        ends = zip(x, *(theme.numbers(over[name]) for name in shown.ends), strict=True)
+        known = [(at, low, high) for at, low, high in ends if low is not None and high is not None]
+        if known:
+            name = f"{label} {'quartiles' if shown.timed else 'launches'}"
+            traces.append(theme.band(index, name, *map(list, zip(*known, strict=True)), **group))
+    tail = [(a, b) for a, b in zip(x, theme.numbers(over["p99_us"]), strict=True) if b is not None]
+    if shown.timed and tail:
+        look = {"line": {"color": theme.colour(index), "dash": theme.TAIL, "width": 1}, "showlegend": False}
+        hover = "p99 %{y:.4g} µs<extra>%{fullData.name}</extra>"
+        ends = map(list, zip(*tail, strict=True))
+        traces.append(theme.scatter("lines", *ends, f"{label} p99", **look, **group, hovertemplate=hover))
+    hover = f"%{{text}}: %{{y:.4g}} {'µs' if shown.timed else ''}"
+    more = {"text": [size_text(s) for s in over[SIZE]], "showlegend": several, **group}
+    return [*traces, theme.series(index, label, x, theme.numbers(over[shown.column]), hover, **more)]
 
 
-def _finding(name: str, lines: Sequence[Line], column: str, timed: bool, unit: str) -> str:
+def _finding(panel: Panel, shown: _Quantity) -> str:
+    name, lines, column = panel.name, panel.lines, shown.column
     if len(lines) == 1:
         over = lines[0].over[lines[0].over[column].notna()]
         if not len(over):
             return f"{name}: nothing was timed"
         first, last = over.iloc[0], over.iloc[-1]
         if len(over) == 1:
-            return f"{name}: {_amount(first[column], unit)}"
-        if timed:
+            return f"{name}: {shown.amount(first[column])}"
+        if shown.timed:
             return (
-                f"{name}: {theme.duration(first[column])} at {size_text(first['size_bytes'])}, "
-                f"{theme.duration(last[column])} at {size_text(last['size_bytes'])}"
+                f"{name}: {', '.join(f'{theme.duration(at[column])} at {size_text(at[SIZE])}' for at in (first, last))}"
             )
         top = over.iloc[int(over[column].to_numpy(dtype=float).argmax())]
-        return f"{name}: up to {theme.amount(top[column])} {unit}, at {size_text(top['size_bytes'])}"
+        return f"{name}: up to {theme.amount(top[column])} {shown.unit}, at {size_text(top[SIZE])}"
     known = _ranges(lines, column)
     if not known:
         return f"{name}: {len(lines)} series without a size in common"
-    if timed:
+    if shown.timed:
         return f"{name}: {_leader(known, max(int(line.over['launches'].max()) for line in lines))}"
-    peaks = {
-        label: max((v[1], size) for size, at in known.items() for who, v in at.items() if who == label)
-        for label in {who for at in known.values() for who in at}
-    }
+    labels = {label for at in known.values() for label in at}
+    peaks = {label: max((at[label][1], size) for size, at in known.items() if label in at) for label in labels}
     leader, *others = sorted(peaks, key=lambda label: (-peaks[label][0], label))
     most, size = peaks[leader]
-    text = f"{name}: up to {theme.amount(most)} {unit} with {leader}, at {size_text(size)}"
-    return text + (f"; {theme.amount(peaks[others[0]][0])} {unit} with {others[0]}" if others else "")
+    text = f"{name}: up to {theme.amount(most)} {shown.unit} with {leader}, at {size_text(size)}"
+    return text + (f"; {theme.amount(peaks[others[0]][0])} {shown.unit} with {others[0]}" if others else "")
 
 
 Ranges = dict[int, dict[str, tuple[float, float, float]]]
@@ -317,17 +183,15 @@ Ranges = dict[int, dict[str, tuple[float, float, float]]]
 
 def _ranges(lines: Sequence[Line], column: str) -> Ranges:
     """What each series has at the sizes that most of them have."""
-    spread_known = f"{column}_low" in lines[0].over
     known: Ranges = {}
     for line in lines:
-        over = line.over
-        ends = (f"{column}_low", column, f"{column}_high") if spread_known else (column, column, column)
-        for size, *values in zip(over["size_bytes"], *(theme.numbers(over[name]) for name in ends), strict=True):
-            low, middle, high = values
-            if low is not None and middle is not None and high is not None and low > 0:
-                known.setdefault(0 if theme.absent(size) else int(size), {})[line.label] = (low, middle, high)
-    most = max((len(at) for at in known.values()), default=0)
-    return {size: at for size, at in sorted(known.items()) if len(at) == most > 1}
+        low, high = (f"{column}_low", f"{column}_high") if f"{column}_low" in lines[0].over else (column, column)
+        columns = (theme.numbers(line.over[name]) for name in (low, column, high))
+        for size, least, middle, most in zip(line.over[SIZE], *columns, strict=True):
+            if least is not None and middle is not None and most is not None and least > 0:
+                known.setdefault(0 if theme.absent(size) else int(size), {})[line.label] = (least, middle, most)
+    series_count = max((len(at) for at in known.values()), default=0)
+    return {size: at for size, at in sorted(known.items()) if len(at) == series_count > 1}
 
 
 def _leader(known: Ranges, launches: int) -> str:
@@ -356,12 +220,13 @@ _TIMED_NOTES = {
 }
 
 
-def _notes(lines: Sequence[Line], timed: bool, banded: bool = True) -> tuple[str, ...]:
-    notes = [
-        _TIMED_NOTES[", ".join(sorted({series.statistic(line.cells) for line in lines}))]
-        if timed
-        else "Line: median over launches" + ("; band: range over launches." if banded else ".")
-    ]
+def _statistics(lines: Sequence[Line]) -> str:
+    return ", ".join(sorted({series.statistic(line.cells) for line in lines}))
+
+
+def _notes(lines: Sequence[Line], shown: _Quantity) -> tuple[str, ...]:
+    notes = ["Line: median over launches" + ("; band: range over launches." if shown.ends else ".")]
+    notes = [_TIMED_NOTES[_statistics(lines)]] if shown.timed else notes
     limited = [line.label for line in lines if line.over["limited"].fillna(False).astype(bool).any()]
     if limited:
         who = f" ({listed(limited)})" if all(limited) else ""
@@ -372,36 +237,142 @@ def _notes(lines: Sequence[Line], timed: bool, banded: bool = True) -> tuple[str
     return tuple(notes)
 
 
-def _curves_table(lines: Sequence[Line], column: str, timed: bool, unit: str) -> dict[str, Any]:
-    if timed:
-        middle = ", ".join(sorted({series.statistic(line.cells) for line in lines}))
-        names: tuple[tuple[str, str], ...] = (
-            (f"{middle} µs", "median_us"),
-            ("p25 µs", "p25_us"),
-            ("p75 µs", "p75_us"),
-            ("p99 µs", "p99_us"),
-        )
-    else:
-        names = ((f"median {unit}", column),)
-        names += (("lowest launch", "value_low"), ("highest launch", "value_high")) if column == "value" else ()
+def _curves_table(lines: Sequence[Line], shown: _Quantity) -> Layout:
+    names = [(f"median {shown.unit}", shown.column)]
+    if shown.timed:
+        quantiles = (("p25 µs", "p25_us"), ("p75 µs", "p75_us"), ("p99 µs", "p99_us"))
+        names = [(f"{_statistics(lines)} µs", "median_us"), *quantiles]
+    elif shown.ends:
+        names += [("lowest launch", "value_low"), ("highest launch", "value_high")]
     several = len(lines) > 1
     rows = [
-        [
-            *((line.label,) if several else ()),
-            size_text(getattr(r, "size_bytes")),  # noqa: B009
-            *(theme.finite(getattr(r, c)) for _, c in names),
-            int(r.launches),
-        ]
+        [*([line.label] if several else []), size_text(r.size_bytes), *values, int(r.launches)]
         for line in lines
         for r in records(line.over)
+        for values in [[theme.finite(getattr(r, column)) for _, column in names]]
     ]
-    return table((*(("series",) if several else ()), "size", *(n for n, _ in names), "launches"), rows)
+    return table((*(["series"] if several else []), "size", *(head for head, _ in names), "launches"), rows)
+
+
+def spread(values: Sequence[int], most: int) -> list[int]:
+    """At most so many of the values, first and last among them."""
+    if len(values) <= most:
+        return list(values)
+    return [values[round(i * (len(values) - 1) / (most - 1))] for i in range(most)]
+
+
+def lines_over_count(
+    rows: pd.DataFrame, sizes: Sequence[int], over: str, column: str, hover: str, without_size: str
+) -> list[Trace]:
+    """A line a message size over the number of ranks or GPUs.
+
+    Args:
+        rows: one row a size and count.
+        sizes: in bytes; 0 for none.
+        over: one of :data:`COUNTED`.
+        column: what is drawn.
+        hover: template of a value.
+        without_size: name of the line of size 0.
+    """
+    data = []
+    for index, size in enumerate(sizes):
+        part = rows[rows[SIZE].fillna(0) == size].sort_values(over)
+        label = size_text(size) if size else without_size
+        x, y = [int(n) for n in part[over]], theme.numbers(part[column])
+        data.append(theme.series(index, label, x, y, f"%{{x}} {COUNTED[over]}: {hover}"))
+    return data
+
+
+def scaling(rows: pd.DataFrame, name: str = "", over: str = "ranks") -> View | None:
+    """Median time over the number of ranks or GPUs, a line a message size; None with fewer than two such numbers.
+
+    Args:
+        rows: cells of one benchmark and library that differ in `over` and ``size_bytes``.
+        name: what it is called; the benchmark when empty.
+        over: one of :data:`COUNTED`.
+    """
+    what = COUNTED[over]
+    rows = rows[rows[over].notna()]
+    counts = sorted({int(n) for n in rows[over].unique()})
+    median = rows.groupby([SIZE, over], dropna=False)["median_us"].median().reset_index()
+    full = median.groupby(SIZE)[over].nunique()
+    known = sorted(int(s) for s in full[full > 1].index)
+    if len(counts) < 2 or not known:
+        return None
+    name = name or str(rows["benchmark"].iloc[0])
+    chosen = spread(known, series.MOST_LINES)
+    data = lines_over_count(median, chosen, over, "median_us", "%{y:.4g} µs", "no data")
+    cells = {}
+    for index, size in enumerate(chosen):
+        ids = series.cell_ids(rows[rows[SIZE] == size], over)
+        cells[index] = [ids[count] for count in data[index]["x"]]
+    low, high = counts[0], counts[-1]
+    growth: dict[int, float] = {}
+    for size in chosen:
+        times = median[median[SIZE] == size].set_index(over)["median_us"]
+        if low in times.index and high in times.index and times[low]:
+            growth[size] = float(times[high] / times[low])
+    ends = [*growth.items()][:1] + [*growth.items()][1:][-1:]
+    growths = ", ".join(f"{theme.amount(factor)}× at {size_text(size)}" for size, factor in ends)
+    title = f"{name}: from {low} to {high} {what} the time grows {growths}" if growths else f"{name}: time over {what}"
+    y = theme.value_axis("time (µs)", values=theme.drawn(data))
+    layout = theme.layout(xaxis=theme.count_axis(counts, what), yaxis=y, showlegend=True)
+    shown = records(median[median[SIZE].isin(chosen)])
+    lines = [(size_text(r.size_bytes), int(getattr(r, over)), theme.finite(r.median_us)) for r in shown]
+    spec = {"data": data, "layout": layout}
+    heads = ("size", what, "median µs")
+    return View("scaling", title, series.caption(rows), spec, cells=cells, **table(heads, lines))
+
+
+def roofline(panel: Panel, bound: pd.DataFrame) -> View | None:
+    """Measured time over its lower bound, a line a series; None where no size has a bound.
+
+    Args:
+        panel: cells with one number of ranks.
+        bound: ``size_bytes``, ``lower_us``.
+    """
+    lower = {int(size): float(us) for size, us in zip(bound[SIZE], bound["lower_us"], strict=True) if us > 0}
+    drawn: list[tuple[str, list[tuple[int, float, float]]]] = []
+    for line in panel.lines:
+        over = line.over[line.over[SIZE].fillna(0) > 0]
+        pairs = [(int(s), float(t)) for s, t in zip(over[SIZE], over["median_us"], strict=True) if t and t > 0]
+        places = [(size, time, time / lower[size]) for size, time in pairs if size in lower]
+        if places:
+            drawn.append((line.label or "measured", places))
+    if not drawn:
+        return None
+    data = []
+    for index, (label, places) in enumerate(drawn):
+        sizes, _, ratios = map(list, zip(*places, strict=True))
+        text = [size_text(size) for size in sizes]
+        hover = "%{text}: %{y:.3g}× the lower bound"
+        data.append(theme.series(index, theme.label(label), [*map(float, sizes)], ratios, hover, text=text))
+    every = [(ratio, size, f" with {label}" if len(drawn) > 1 else "") for label, ps in drawn for size, _, ratio in ps]
+    near, far = min(every), max(every)
+    title = f"{panel.name}: nearest to its lower bound at {size_text(near[1])}{near[2]}, {_times(near[0])}×"
+    title += f"; farthest at {size_text(far[1])}{far[2]}, {_times(far[0])}×" if far[1:] != near[1:] else ""
+    notes = ["At 1 nothing could be faster that sends messages between ranks as fast as latency in this store does."]
+    if any(ratio < 1 / OFFLOAD for ratio, _, _ in every):
+        notes.append("Below 1: the network or shared memory did the work (offload).")
+    layout = theme.layout(
+        xaxis=theme.size_axis({size for _, size, _ in every}),
+        yaxis=theme.value_axis("measured / lower bound (ratio)", values=[*theme.drawn(data), 1.0]),
+        shapes=[{**theme.line_at(1, "y"), "layer": "below"}],
+        showlegend=len(drawn) > 1,
+    )
+    lines = [(label, size_text(size), time, lower[size], ratio) for label, ps in drawn for size, time, ratio in ps]
+    heads = ("series", "size", "measured µs", "lower bound µs", "ratio")
+    spec = {"data": data, "layout": layout}
+    return View("roofline", title, panel.caption, spec, notes=tuple(notes), **table(heads, lines))
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.2g}" if ratio < 100 else theme.amount(ratio)
 
 
 MOST_PANELS = 6
 UNITS = {"time": "µs", "busbw": "GB/s", "ratio": "×"}
-"""What can be drawn, with its unit."""
-SIZE = "size_bytes"
+"""What panels can show, with its unit."""
 _SIDE, _RATE = "side", "busbw_gbps"
 Sides = Sequence[tuple[str, "pd.DataFrame"]]
 """Name and cells of each side, in the order of their colours."""
@@ -423,11 +394,17 @@ class Grid:
         """The column whose values have panels."""
         return self.over if self.across == SIZE else SIZE
 
-    def said(self, column: str, value: int) -> str:
+    def text(self, column: str, value: int) -> str:
         """``64 KiB``, ``8 ranks``, ``8 GPUs``."""
         if column == SIZE:
             return size_text(value) if value else "no size"
         return f"{value} GPUs" if column == "devices" else word(column, value)
+
+    def axis_title(self, first: str) -> str:
+        """The title of the y axes; `first` is the side that ratios are of."""
+        if self.quantity == "busbw":
+            return "bus bandwidth (GB/s)"
+        return "time (µs)" if self.quantity == "time" else f"time over {theme.label(first, 24)}'s"
 
 
 @dataclass(frozen=True)
@@ -442,19 +419,19 @@ class Points:
 
     def of(self, panel: int) -> dict[str, pd.DataFrame]:
         """What each side has in one panel."""
-        return {side: points_of for (side, at), points_of in self.known.items() if at == panel}
+        return {side: rows for (side, at), rows in self.known.items() if at == panel}
 
     def middles(self, panel: int) -> dict[str, dict[int, float]]:
         """The medians of each side in one panel, by the value on the x axis."""
         return {
-            side: dict(zip(map(int, points_of.index), map(float, points_of["middle"]), strict=True))
-            for side, points_of in self.of(panel).items()
+            side: dict(zip(map(int, rows.index), map(float, rows["middle"]), strict=True))
+            for side, rows in self.of(panel).items()
         }
 
     @property
     def panels(self) -> list[int]:
         """Values with a panel: at most :data:`MOST_PANELS`, those with several points on the x axis if there are."""
-        several = sorted({panel for (_, panel), points_of in self.known.items() if len(points_of) > 1})
+        several = sorted({panel for (_, panel), rows in self.known.items() if len(rows) > 1})
         return spread(several or sorted({panel for _, panel in self.known}), MOST_PANELS)
 
 
@@ -473,11 +450,10 @@ def points(sides: Sides, grid: Grid) -> Points:
     rows = rows.assign(**{SIZE: rows[SIZE].fillna(0).astype("int64")})
     rows = rows[rows[SIZE] > 0] if grid.across == SIZE else rows
     groups = rows.groupby(by, sort=True)
-    grouped = groups[column]
-    middle = grouped.agg(["median", "min", "max", "count"]).astype("float64")
+    middle = groups[column].agg(["median", "min", "max", "count"]).astype("float64")
     middle.columns = ["middle", "low", "high", "launches"]
     last = rows.drop_duplicates(by, keep="last").sort_values(by)  # in the order of the groups
-    whole = middle.assign(cell=series.cell_names(last), values=grouped.agg(list), rate=groups[_RATE].median())
+    whole = middle.assign(cell=series.cell_names(last), values=groups[column].agg(list), rate=groups[_RATE].median())
     start, counts = 0, whole.groupby(level=[0, 1], sort=True).size()
     for number, panel, count in zip(*map(counts.index.get_level_values, (0, 1)), counts, strict=True):
         part = whole.iloc[start : start + count]
@@ -489,111 +465,95 @@ def points(sides: Sides, grid: Grid) -> Points:
 def _over_first(known: Mapping[tuple[str, int], pd.DataFrame], first: str) -> dict[tuple[str, int], pd.DataFrame]:
     """Each side over the first one, where both were measured; the range is that of the side alone."""
     ratios = {}
-    for (name, panel), points_of in known.items():
+    for (name, panel), rows in known.items():
         base = known.get((first, panel))
-        if base is None:
-            continue
-        both = points_of.index.intersection(base.index)
-        middle = base.loc[both, "middle"]
-        if len(both):
-            scaled = {column: points_of.loc[both, column] / middle for column in ("middle", "low", "high")}
-            ratios[name, panel] = points_of.loc[both].assign(**scaled)
+        both = rows.index[:0] if base is None else rows.index.intersection(base.index)
+        if base is not None and len(both):
+            scaled = {column: rows.loc[both, column] / base.loc[both, "middle"] for column in ("middle", "low", "high")}
+            ratios[name, panel] = rows.loc[both].assign(**scaled)
     return ratios
 
 
 def multiples(
     sides: Sides,
     name: str,
-    grid: Grid = Grid(),
-    known: Points | None = None,
+    known: Points,
     *,
     banded: bool = False,
     columns: int | None = None,
     room: float = 0.2,
     marks: Mapping[int, Sequence[tuple[float, str]]] | None = None,
 ) -> View | None:
-    """The panels as a view; None where nothing was measured.
+    """Panels of the same axes beside each other, a line a side; None where nothing was measured.
 
     Args:
         sides: name and cells of each.
         name: of the benchmark.
-        grid: what stands on the axes.
-        known: :func:`points` of the sides, where they are known.
+        known: :func:`points` of the sides.
         banded: draw the range over launches.
         columns: panels beside each other; all when None.
         room: share of the height above and below each panel, where there are several rows of them.
         marks: by panel: places on the x axis that are marked by a vertical line, with their words.
     """
-    known = points(sides, grid) if known is None else known
-    panels = known.panels
-    data: list[dict[str, Any]] = []
+    grid, panels, marks = known.grid, known.panels, marks or {}
+    data: list[Trace] = []
     cells = {}
     for at, panel in enumerate(panels, start=1):
         axes = {} if at == 1 else {"xaxis": f"x{at}", "yaxis": f"y{at}"}
         for index, (side, _) in enumerate(sides):
-            points_of = known.known.get((side, panel))
-            if points_of is not None:
+            rows = known.known.get((side, panel))
+            if rows is not None:
                 shown = not any(trace.get("legendgroup") == f"s{index}" and trace["showlegend"] for trace in data)
-                data += _traces(index, side, points_of, grid, axes, shown, banded)
-                cells[len(data) - 1] = [*points_of["cell"]]
+                data += _panel_traces(index, side, rows, grid, {**axes, "legendgroup": f"s{index}"}, shown, banded)
+                cells[len(data) - 1] = [*rows["cell"]]
     if not data:
         return None
-    xs = sorted({int(x) for panel in panels for side, _ in sides for x in _index(known, side, panel)})
-    axis = theme.size_axis(xs) if grid.across == SIZE else theme.count_axis(xs, COUNTED[grid.across])
-    value = theme.value_axis(
-        _title(grid, sides[0][0]), values=[*theme.drawn(data), *([1.0] * (grid.quantity == "ratio"))]
-    )
+    xs = sorted({int(x) for panel in panels for rows in known.of(panel).values() for x in rows.index})
+    x = theme.size_axis(xs) if grid.across == SIZE else theme.count_axis(xs, COUNTED[grid.across])
+    values = [*theme.drawn(data), *([1.0] * (grid.quantity == "ratio"))]
+    y = theme.value_axis(grid.axis_title(sides[0][0]), values=values)
     beside = columns or len(panels)
     layout = theme.layout(height=262, margin={"l": 64, "r": 16, "t": 26, "b": 46}, hovermode="x")
     layout["legend"] = {**layout["legend"], "y": -0.26}
-    layout |= _axes(len(panels), beside, axis | theme.thinned(axis, 3 if beside > 3 else 5), value, room)
-    layout["annotations"] = [
-        *(_heads(panels, grid) if len(panels) > 1 else []),
-        *_marks(panels, marks or {}, words=True),
-    ]
-    layout["shapes"] = _marks(panels, marks or {}, words=False)
+    layout |= _axes(len(panels), beside, x | theme.thinned(x, 3 if beside > 3 else 5), y, room)
+    layout["annotations"] = [*(_heads(panels, grid) if len(panels) > 1 else []), *_mark_texts(panels, marks)]
+    layout["shapes"] = _mark_lines(panels, marks)
     narrow_columns = 2 if len(panels) > 1 else 1
     deep = -(-len(panels) // narrow_columns)
-    narrow = _axes(len(panels), narrow_columns, axis | theme.thinned(axis, 2), value)
+    narrow = _axes(len(panels), narrow_columns, x | theme.thinned(x, 2), y)
     narrow |= {"annotations": layout["annotations"], "height": 96 + 176 * deep + 22 * len(sides)}
     narrow["legend"] = {**layout["legend"], "y": -0.5 / deep}
     layout["meta"] = {"narrow": narrow}
     if grid.quantity == "time" and not banded:
         layout["meta"]["switch"] = _switch(sides, known, panels)
-    axis_words = "over message size" if grid.across == SIZE else f"over {COUNTED[grid.across]}"
-    by = COUNTED[grid.over] if grid.across == SIZE else "message size"
-    return View(
-        "multiples",
-        f"{name} {axis_words}, by {by}",
-        "Medians over launches",
-        {"data": data, "layout": layout},
-        cells=cells,
-        **_panels_table(known, [name for name, _ in sides]),
-    )
+    over, by = ("message size", COUNTED[grid.over]) if grid.across == SIZE else (COUNTED[grid.across], "message size")
+    spec = {"data": data, "layout": layout}
+    numbers = _panels_table(known, [name for name, _ in sides])
+    return View("multiples", f"{name} over {over}, by {by}", "Medians over launches", spec, cells=cells, **numbers)
 
 
-def _switch(sides: Sides, known: Points, panels: Sequence[int]) -> list[dict[str, Any]]:
+def _switch(sides: Sides, known: Points, panels: Sequence[int]) -> list[Layout]:
     """What else the same lines can show: for each quantity its name, unit, y axis and the ``y`` of each trace."""
     rates, ratios = [], []
     base = sides[0][0]
     for panel in panels:
-        first = known.middles(panel).get(base, {})
-        for points_of in (known.known.get((side, panel)) for side, _ in sides):
-            if points_of is not None:
-                rates.append(theme.numbers(points_of["rate"]))
-                places = zip(map(int, points_of.index), map(float, points_of["middle"]), strict=True)
-                ratios.append([y / first[x] if first.get(x) else None for x, y in places])
-    shown: list[dict[str, Any]] = []
+        middles = known.middles(panel)
+        first = middles.get(base, {})
+        for side, rows in ((side, known.known.get((side, panel))) for side, _ in sides):
+            if rows is not None:
+                rates.append(theme.numbers(rows["rate"]))
+                ratios.append([y / first[x] if first.get(x) else None for x, y in middles[side].items()])
+    shown: list[Layout] = []
     for quantity, name, lines, more in (("busbw", "bus bandwidth", rates, []), ("ratio", "ratio", ratios, [1.0])):
         values = [y for line in lines for y in line if y is not None]
         if values and (quantity == "busbw" or len(sides) > 1):
-            title = _title(Grid(known.grid.over, quantity=quantity), base)
+            title = Grid(known.grid.over, quantity=quantity).axis_title(base)
             axis = theme.value_axis(title, values=[*values, *more])
             shown.append({"name": name, "unit": UNITS[quantity], "axis": axis, "y": lines})
     return shown
 
 
-def _panels_table(known: Points, sides: Sequence[str]) -> dict[str, Any]:
+def _panels_table(known: Points, sides: Sequence[str]) -> Layout:
     """The numbers of all panels: a line for each place, a column for each side."""
     grid = known.grid
     lines = []
@@ -601,87 +561,41 @@ def _panels_table(known: Points, sides: Sequence[str]) -> dict[str, Any]:
         middles = known.middles(panel)
         for x in sorted({x for values in middles.values() for x in values}):
             values = [middles.get(side, {}).get(x) for side in sides]
-            lines.append((grid.said(grid.panel, panel), grid.said(grid.across, x), *values))
-    across = "size" if grid.across == SIZE else COUNTED[grid.across]
-    by = COUNTED[grid.over] if grid.across == SIZE else "size"
-    return table((by, across, *(f"{side} {UNITS[grid.quantity]}" for side in sides)), lines)
+            lines.append((grid.text(grid.panel, panel), grid.text(grid.across, x), *values))
+    heads = [COUNTED.get(column, "size") for column in (grid.panel, grid.across)]
+    return table((*heads, *(f"{side} {UNITS[grid.quantity]}" for side in sides)), lines)
 
 
-def _index(known: Points, side: str, panel: int) -> Sequence[int]:
-    points_of = known.known.get((side, panel))
-    return [] if points_of is None else [int(x) for x in points_of.index]
-
-
-def _title(grid: Grid, first: str) -> str:
-    if grid.quantity == "busbw":
-        return "bus bandwidth (GB/s)"
-    return "time (µs)" if grid.quantity == "time" else f"time over {theme.label(first, 24)}'s"
-
-
-def _traces(
-    index: int,
-    side: str,
-    points_of: pd.DataFrame,
-    grid: Grid,
-    axes: Mapping[str, str],
-    shown: bool,
-    banded: bool,
-) -> list[dict[str, Any]]:
-    x = [int(value) for value in points_of.index]
-    unit = UNITS[grid.quantity]
-    group = {"legendgroup": f"s{index}", **axes}
-    line = theme.series(
-        index,
-        theme.label(side),
-        x,
-        theme.numbers(points_of["middle"]),
-        f"%{{text}}: %{{y:.4g}} {unit}",
-        text=[grid.said(grid.across, value) for value in x],
-        showlegend=shown,
-        **group,
-    )
+def _panel_traces(
+    index: int, side: str, rows: pd.DataFrame, grid: Grid, where: Layout, shown: bool, banded: bool
+) -> list[Trace]:
+    x, label = [int(value) for value in rows.index], theme.label(side)
+    hover = f"%{{text}}: %{{y:.4g}} {UNITS[grid.quantity]}"
+    more = {"text": [grid.text(grid.across, value) for value in x], "showlegend": shown, **where}
+    line = theme.series(index, label, x, theme.numbers(rows["middle"]), hover, **more)
     line["marker"] = {**line["marker"], "size": 4}
-    if not banded or points_of["launches"].max() < 2:
+    if not banded or rows["launches"].max() < 2:
         return [line]
-    band = {
-        "type": "scatter",
-        "mode": "lines",
-        "fill": "toself",
-        "fillcolor": theme.faint(theme.colour(index)),
-        "line": {"width": 0},
-        "hoverinfo": "skip",
-        "showlegend": False,
-        "name": theme.label(side),
-        "x": [*x, *reversed(x)],
-        "y": [*theme.numbers(points_of["low"]), *reversed(theme.numbers(points_of["high"]))],
-        **group,
-    }
-    return [band, line]
+    return [theme.band(index, label, x, theme.numbers(rows["low"]), theme.numbers(rows["high"]), **where), line]
 
 
-def _axes(count: int, columns: int, x: Mapping[str, Any], y: Mapping[str, Any], room: float = 0.2) -> dict[str, Any]:
+def _axes(count: int, columns: int, x: Layout, y: Layout, room: float = 0.2) -> Layout:
     """Axes of so many panels, so many beside each other; all have the same range and zoom together."""
     deep = -(-count // columns)
-    axes: dict[str, Any] = {}
+    axes: Layout = {}
     for at in range(count):
         column, row = at % columns, at // columns
         number = "" if at == 0 else str(at + 1)
         wide, high = 1 / columns, 1 / deep
         gap, above = (0.02 if columns > 2 else 0.05), (0.0 if deep == 1 else room / deep)
-        linked: dict[str, Any] = {} if at == 0 else {"matches": "x"}
+        linked: Layout = {} if at == 0 else {"matches": "x"}
         linked |= {} if at + columns >= count else {"title": {"text": ""}}
-        axes[f"xaxis{number}"] = {
-            **x,
-            **linked,
-            "domain": [wide * column, wide * (column + 1) - gap],
-            "anchor": f"y{number}",
-        }
-        axes[f"yaxis{number}"] = {
-            **y,
-            "domain": [1 - high * (row + 1) + above, 1 - high * row - above],
-            "anchor": f"x{number}",
-            **({"showticklabels": True} if column == 0 else {"showticklabels": False, "title": {"text": ""}}),
-        }
+        hidden = {} if column == 0 else {"title": {"text": ""}}
+        across = [wide * column, wide * (column + 1) - gap]
+        upright = [1 - high * (row + 1) + above, 1 - high * row - above]
+        axes[f"xaxis{number}"] = {**x, **linked, "domain": across, "anchor": f"y{number}"}
+        more = {"domain": upright, "anchor": f"x{number}", "showticklabels": column == 0, **hidden}
+        axes[f"yaxis{number}"] = {**y, **more}
     return axes
 
 
@@ -690,104 +604,33 @@ def _inside(at: int) -> dict[str, str]:
     return {"xref": f"x{number}", "yref": f"y{number} domain"}
 
 
-def _heads(panels: Sequence[int], grid: Grid) -> list[dict[str, Any]]:
+def _heads(panels: Sequence[int], grid: Grid) -> list[Layout]:
     heads = []
     for at, panel in enumerate(panels):
         place = _inside(at)
-        text = grid.said(grid.panel, panel)
-        place["xref"] += " domain"
-        heads.append({"text": text, "showarrow": False, **place, "x": 0.5, "y": 1, "yanchor": "bottom"})
+        text = {"text": grid.text(grid.panel, panel), "showarrow": False}
+        heads.append({**text, **place, "xref": f"{place['xref']} domain", "x": 0.5, "y": 1, "yanchor": "bottom"})
     return heads
 
 
-def _marks(
-    panels: Sequence[int], marks: Mapping[int, Sequence[tuple[float, str]]], words: bool
-) -> list[dict[str, Any]]:
-    """Vertical lines, or their words. On a logarithmic axis a shape has the value, an annotation its logarithm."""
-    drawn: list[dict[str, Any]] = []
+Marks = Mapping[int, Sequence[tuple[float, str]]]
+
+
+def _numbered(panels: Sequence[int], marks: Marks) -> Iterator[tuple[dict[str, str], int, float, str]]:
     for at, panel in enumerate(panels):
         for number, (x, text) in enumerate(marks.get(panel, ())):
-            if words:
-                shift = {"x": math.log10(x), "y": 0.02 + 0.1 * (number % 3), "xanchor": "left", "yanchor": "bottom"}
-                drawn.append(
-                    {"text": theme.escape(text), "showarrow": False, "font": {"size": 11}, **_inside(at), **shift}
-                )
-            else:
-                line = {"color": theme.GREY, "dash": "dash", "width": 1.5}
-                drawn.append({"type": "line", "x0": x, "x1": x, "y0": 0, "y1": 1, "line": line, **_inside(at)})
-    return drawn
+            yield _inside(at), number, x, text
 
 
-def roofline(rows: pd.DataFrame, bound: pd.DataFrame, name: str, lines: Sequence[Line]) -> View | None:
-    """Measured time over its lower bound, a line a series; None where no size has a bound.
-
-    Args:
-        rows: cells of one panel with one number of ranks.
-        bound: ``size_bytes``, ``lower_us``.
-        name: what the panel is called.
-        lines: its series.
-    """
-    lower = {int(size): float(us) for size, us in zip(bound["size_bytes"], bound["lower_us"], strict=True) if us > 0}
-    drawn: list[tuple[str, list[tuple[int, float, float]]]] = []
-    for line in lines:
-        over = line.over[line.over["size_bytes"].fillna(0) > 0]
-        pairs = [(int(s), float(t)) for s, t in zip(over["size_bytes"], over["median_us"], strict=True) if t and t > 0]
-        points = [(size, time, time / lower[size]) for size, time in pairs if size in lower]
-        if points:
-            drawn.append((line.label or "measured", points))
-    if not drawn:
-        return None
-    sizes = sorted({size for _, points in drawn for size, _, _ in points})
-    places = theme.sizes_on_axis(sizes)
-    data: list[dict[str, Any]] = [
-        theme.series(
-            i,
-            theme.label(label),
-            [places[size] for size, _, _ in points],
-            [ratio for _, _, ratio in points],
-            "%{text}: %{y:.3g}× the lower bound",
-            text=[size_text(size) for size, _, _ in points],
-        )
-        for i, (label, points) in enumerate(drawn)
+def _mark_texts(panels: Sequence[int], marks: Marks) -> list[Layout]:
+    """On a logarithmic axis a shape has the value, an annotation its logarithm."""
+    look = {"showarrow": False, "font": {"size": 11}, "xanchor": "left", "yanchor": "bottom"}
+    return [
+        {"text": theme.escape(text), **look, **place, "x": math.log10(x), "y": 0.02 + 0.1 * (number % 3)}
+        for place, number, x, text in _numbered(panels, marks)
     ]
-    every = [(ratio, size, label) for label, points in drawn for size, _, ratio in points]
-    near, far = min(every), max(every)
-
-    def who(label: str) -> str:
-        return f" with {label}" if len(drawn) > 1 else ""
-
-    title = f"{name}: nearest to its lower bound at {size_text(near[1])}{who(near[2])}, {_times(near[0])}×"
-    title += f"; farthest at {size_text(far[1])}{who(far[2])}, {_times(far[0])}×" if far[1:] != near[1:] else ""
-    beaten = any(ratio < 1 / OFFLOAD for ratio, _, _ in every)
-    at_one = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": 1, "y1": 1, "layer": "below"}
-    axis = theme.value_axis("measured / lower bound (ratio)", values=[*theme.drawn(data), 1.0])
-    return View(
-        "roofline",
-        title,
-        series.caption(rows),
-        {
-            "data": data,
-            "layout": theme.layout(
-                xaxis=theme.size_axis(sizes),
-                yaxis=axis,
-                shapes=[{**at_one, "line": {"width": 1, "color": theme.GREY}}],
-                showlegend=len(drawn) > 1,
-            ),
-        },
-        notes=(
-            "At 1 nothing could be faster that sends messages between ranks as fast as latency in this store does.",
-            *(["Below 1: the network or shared memory did the work (offload)."] if beaten else []),
-        ),
-        **table(
-            ("series", "size", "measured µs", "lower bound µs", "ratio"),
-            [
-                (label, size_text(size), time, lower[size], ratio)
-                for label, points in drawn
-                for size, time, ratio in points
-            ],
-        ),
-    )
 
 
-def _times(ratio: float) -> str:
-    return f"{ratio:.2g}" if ratio < 100 else theme.amount(ratio)
+def _mark_lines(panels: Sequence[int], marks: Marks) -> list[Layout]:
+    line = {"type": "line", "y0": 0, "y1": 1, "line": {"color": theme.GREY, "dash": "dash", "width": 1.5}}
+    return [{**line, "x0": x, "x1": x, **place} for place, _, x, _ in _numbered(panels, marks)]

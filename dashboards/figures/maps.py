@@ -6,9 +6,11 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import theme
+from omb_py.dashboards.base.theme import Layout, Trace
 from omb_py.dashboards.base.view import View, plural, records, table
 from omb_py.dashboards.figures.curves import COUNTED
 from omb_py.results.compare.tags import TUNE_DEFAULT
@@ -17,19 +19,29 @@ from omb_py.results.units import size_text
 if TYPE_CHECKING:
     import pandas as pd
 
+MOST_ROWS = 24
+"""Rows of a map of ratios; the table has all."""
+MOST_WRITTEN = 14
+"""Sizes up to which numbers are written into a map."""
+MOST_WRITTEN_NARROW = 10
+"""The same on a phone."""
+SCALE = ((0.0, "#542788"), (0.45, "#b9aed4"), (0.5, "#e8d9c4"), (0.55, "#f1b56b"), (1.0, "#B35806"))
+"""Violet is faster, orange is slower; what did not change has no colour of it."""
+FULL = 1.0
+"""Log2 of the ratio with the full colour: twice or half the time."""
 INKS = ("#000000", "#ffffff")
 """One of them has 4.5:1 or more on every colour; a dark grey instead of black would not."""
 
 
 def luminance(colour: str) -> float:
     """Relative luminance of ``#rrggbb``, 0 to 1 (https://www.w3.org/TR/WCAG22/#dfn-relative-luminance)."""
-    parts = [part / 255 for part in _parts(colour)]
-    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
+    shares = [channel / 255 for channel in _channels(colour)]
+    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in shares)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def contrast(a: str, b: str) -> float:
-    """Contrast ratio of two colours, 1 to 21.
+    """Contrast ratio of two colours as WCAG 2.2 defines it, 1 to 21.
 
     >>> contrast("#ffffff", "#000000")
     21.0
@@ -49,143 +61,99 @@ def on_scale(scale: Sequence[tuple[float, str]], place: float) -> str:
     for (low, before), (high, after) in pairwise(scale):
         if place <= high:
             share = (place - low) / (high - low) if high > low else 0.0
-            pairs = zip(_parts(before), _parts(after), strict=True)
+            pairs = zip(_channels(before), _channels(after), strict=True)
             return "#" + "".join(f"{round(a + share * (b - a)):02x}" for a, b in pairs)
     return scale[-1][1]
 
 
-def _parts(colour: str) -> tuple[int, ...]:
+def _channels(colour: str) -> tuple[int, ...]:
     return tuple(int(colour[at : at + 2], 16) for at in (1, 3, 5))
 
 
-MOST_ROWS = 24
-"""Rows of a map; the table has all."""
-MOST_WRITTEN = 14
-"""Sizes up to which the ratios are written into the map."""
-MOST_WRITTEN_NARROW = 10
-"""The same on a phone."""
-SCALE = ((0.0, "#542788"), (0.45, "#b9aed4"), (0.5, "#e8d9c4"), (0.55, "#f1b56b"), (1.0, "#B35806"))
-"""Violet is faster, orange is slower; what did not change has no colour of it."""
-FULL = 1.0
-"""Log2 of the ratio with the full colour: twice or half the time."""
-
-
-def ratio_map(table_of: pd.DataFrame, names: tuple[str, str], over: str = "ranks") -> View:
+def ratio_map(ratios: pd.DataFrame, names: tuple[str, str], over: str = "ranks") -> View:
     """New over base in every cell: only what lies beyond the noise of the launches has a colour.
 
     Args:
-        table_of: rows of :func:`omb_py.dashboards.changes.ratios.ratios`.
+        ratios: rows of :func:`omb_py.dashboards.changes.ratios.ratios`.
         names: of BASE and NEW.
         over: ``ranks`` or ``devices``.
     """
-    known = table_of.assign(
-        size=table_of["size_bytes"].fillna(0).astype(int), count=table_of[over].fillna(0).astype(int)
-    )
+    size, count = (ratios[name].fillna(0).astype(int) for name in ("size_bytes", over))
+    known = ratios.assign(size=size, count=count)
     sizes = sorted({int(size) for size in known["size"]})
-    changed = known[known["verdict"] != ""].groupby("benchmark", observed=True).size()
-    rows = [
-        (str(benchmark), int(count))
-        for benchmark, count in known[["benchmark", "count"]].drop_duplicates().itertuples(index=False)
-    ]
-    rows.sort(key=lambda row: (-int(changed.get(row[0], 0)), row[0], row[1]))
+    rows = _rows_of_map(known)
     drawn = rows[:MOST_ROWS]
-    labels = [f"{theme.escape(name)} {count or ''}".strip() for name, count in drawn]
     cells = {(str(r.benchmark), r.count, r.size): r for r in records(_worst(known))}
     grid = [[cells.get((name, count, size)) for size in sizes] for name, count in drawn]
-    places = list(range(len(sizes)))
-    common = {"type": "heatmap", "x": places, "y": labels, "xgap": 1, "ygap": 1, "showscale": False}
-    hover = [[_hover(cell) for cell in row] for row in grid]
-    data: list[dict[str, Any]] = [
-        {
-            **common,
-            "z": [[None if cell is None else 0 for cell in row] for row in grid],
-            "colorscale": [[0, theme.UNCHANGED], [1, theme.UNCHANGED]],
-            "text": hover,
-            "hovertemplate": "%{y}, %{text}<extra></extra>",
-            "name": "measured",
-        },
-        {
-            **common,
-            "z": [[_colour(cell) for cell in row] for row in grid],
-            "zmin": -FULL,
-            "zmax": FULL,
-            "colorscale": [list(step) for step in SCALE],
-            "text": hover,
-            "hovertemplate": "%{y}, %{text}<extra></extra>",
-            "name": "beyond the noise",
-        },
-    ]
-    written = [] if len(sizes) > MOST_WRITTEN else _written_ratios(grid, labels)
-    names_of = [[f"/{cell.comparability_key}" if cell else "" for cell in row] for row in grid]
-    count = known["verdict"].value_counts()
-    slower, faster = int(count.get("slower", 0)), int(count.get("faster", 0))
-    few = int(known[["launches_base", "launches_new"]].min().min()) < 2 if len(known) else False
+    verdicts = known["verdict"].value_counts()
+    slower, faster = int(verdicts.get("slower", 0)), int(verdicts.get("faster", 0))
     notes = [
         "A colour lies beyond the noise of the launches; grey: measured, no difference shown. "
         "Orange: NEW is slower; violet: NEW is faster."
     ]
-    if few:
+    if len(known) and int(known[["launches_base", "launches_new"]].min().min()) < 2:
         notes.append("Cells with one launch of a side have no known noise and no colour: --launches 5 gives it.")
     if len(rows) > len(drawn):
         notes.append(f"Drawn: the first {len(drawn)} of {plural(len(rows), 'row')}, those with changes first.")
-    layout = theme.layout(
-        height=92 + 20 * len(drawn),
-        margin={"l": 64, "r": 16, "t": 28, "b": 44},  # above the cells there is room for the buttons of the figure
-        annotations=written,
-        xaxis={
-            "title": {"text": "message size"},
-            "tickmode": "array",
-            "tickvals": places,
-            "ticktext": [size_text(size) if size else "no size" for size in sizes],
-            "tickangle": 0,
-            "showgrid": False,
-            "zeroline": False,
-        },
-        yaxis={"type": "category", "autorange": "reversed", "showgrid": False},
-    )
-    layout["xaxis"] |= theme.thinned(layout["xaxis"])
-    layout["meta"] = {"narrow": {"xaxis": theme.thinned(layout["xaxis"], 4)}}
-    if len(sizes) > MOST_WRITTEN_NARROW:
-        layout["meta"]["narrow"]["annotations"] = []
+    ids = [[f"/{cell.comparability_key}" if cell else "" for cell in row] for row in grid]
+    times = (f"{names[0]} µs", f"{names[1]} µs")
+    heads = ("benchmark", COUNTED[over], "size", *times, "ratio", "beyond the noise", "launches")
+    lines = [
+        (str(r.benchmark), r.count, size_text(r.size), *numbers, str(r.verdict) or "no", launches)
+        for r in records(known.sort_values(["benchmark", "count", "size"]))
+        for numbers in [map(float, (r.base_us, r.new_us, r.ratio))]
+        for launches in [f"{r.launches_base} and {r.launches_new}"]
+    ]
     return View(
         "map",
         f"{names[1]} against {names[0]}: {slower} of {plural(len(known), 'cell')} slower, {faster} faster",
         f"Time of {names[1]} over {names[0]}, by message size and {COUNTED[over]}",
-        {"data": data, "layout": layout},
+        _ratio_figure(grid, [f"{theme.escape(name)} {count or ''}".strip() for name, count in drawn], sizes),
         notes=tuple(notes),
-        cells={0: names_of, 1: names_of},
-        **table(
-            (
-                "benchmark",
-                COUNTED[over],
-                "size",
-                f"{names[0]} µs",
-                f"{names[1]} µs",
-                "ratio",
-                "beyond the noise",
-                "launches",
-            ),
-            [
-                (
-                    str(r.benchmark),
-                    r.count,
-                    size_text(r.size),
-                    float(r.base_us),
-                    float(r.new_us),
-                    float(r.ratio),
-                    str(r.verdict) or "no",
-                    f"{r.launches_base} and {r.launches_new}",
-                )
-                for r in records(known.sort_values(["benchmark", "count", "size"]))
-            ],
-        ),
+        cells={0: ids, 1: ids},
+        **table(heads, lines),
     )
+
+
+def _rows_of_map(known: pd.DataFrame) -> list[tuple[str, int]]:
+    """Benchmark and count of each row, those of the benchmark with most changes first."""
+    changed = known[known["verdict"] != ""].groupby("benchmark", observed=True).size()
+    pairs = known[["benchmark", "count"]].drop_duplicates().itertuples(index=False)
+    rows = [(str(benchmark), int(count)) for benchmark, count in pairs]
+    return sorted(rows, key=lambda row: (-int(changed.get(row[0], 0)), row[0], row[1]))
 
 
 def _worst(known: pd.DataFrame) -> pd.DataFrame:
     """Of several cells at one place (types, roots) the one beyond the noise that is farthest from 1."""
     far = known["ratio"].map(lambda ratio: abs(math.log(ratio))) + 100.0 * (known["verdict"] != "")
     return known.assign(far=far).sort_values("far").drop_duplicates(["benchmark", "count", "size"], keep="last")
+
+
+def _ratio_figure(grid: Sequence[Sequence[Any]], labels: Sequence[str], sizes: Sequence[int]) -> Layout:
+    places = list(range(len(sizes)))
+    hover = {"text": [[_hover(cell) for cell in row] for row in grid], "hovertemplate": "%{y}, %{text}<extra></extra>"}
+    measured = [[None if cell is None else 0 for cell in row] for row in grid]
+    beyond = [[_colour(cell) for cell in row] for row in grid]
+    grey = [[0, theme.UNCHANGED], [1, theme.UNCHANGED]]
+    ends = {"zmin": -FULL, "zmax": FULL, "colorscale": [list(step) for step in SCALE]}
+    data = [
+        theme.heatmap(places, labels, measured, 1, colorscale=grey, name="measured", **hover),
+        theme.heatmap(places, labels, beyond, 1, name="beyond the noise", **ends, **hover),
+    ]
+    texts = theme.ticks(places, [size_text(size) if size else "no size" for size in sizes])
+    x = {"title": {"text": "message size"}, **texts, "tickangle": 0, "showgrid": False, "zeroline": False}
+    x |= theme.thinned(x)
+    layout = theme.layout(
+        height=92 + 20 * len(labels),
+        margin={"l": 64, "r": 16, "t": 28, "b": 44},  # above the cells there is room for the buttons of the figure
+        annotations=[] if len(sizes) > MOST_WRITTEN else _written_ratios(grid, labels),
+        xaxis=x,
+        yaxis=theme.category_axis(autorange="reversed"),
+        meta={"narrow": {"xaxis": theme.thinned(x, 4)}},
+    )
+    if len(sizes) > MOST_WRITTEN_NARROW:
+        layout["meta"]["narrow"]["annotations"] = []
+    return {"data": data, "layout": layout}
 
 
 def _colour(cell: Any) -> float | None:
@@ -202,24 +170,16 @@ def _hover(cell: Any) -> str:
     return f"{size}: {cell.ratio:.3f}×, {what}{theme.duration(cell.base_us)} → {theme.duration(cell.new_us)}"
 
 
-def _written_ratios(grid: Sequence[Sequence[Any]], labels: Sequence[str]) -> list[dict[str, Any]]:
+def _written_ratios(grid: Sequence[Sequence[Any]], labels: Sequence[str]) -> list[Layout]:
     """The ratios of coloured cells, each dark or light as its colour asks."""
-    return [
-        {
-            "x": at,
-            "y": label,
-            "text": f"{cell.ratio:.2f}",
-            "showarrow": False,
-            "font": {"size": 11, "color": ink_on(on_scale(SCALE, (math.log2(cell.ratio) / FULL + 1) / 2))},
-        }
-        for row, label in zip(grid, labels, strict=True)
-        for at, cell in enumerate(row)
-        if cell is not None and cell.verdict
-    ]
-
-
-MOST_WRITTEN = 14
-"""Sizes up to which the margins are written into the map."""
+    texts = []
+    for row, label in zip(grid, labels, strict=True):
+        for at, cell in enumerate(row):
+            if cell is not None and cell.verdict:
+                ink = ink_on(on_scale(SCALE, (math.log2(cell.ratio) / FULL + 1) / 2))
+                look = {"showarrow": False, "font": {"size": 11, "color": ink}}
+                texts.append({"x": at, "y": label, "text": f"{cell.ratio:.2f}", **look})
+    return texts
 
 
 def winners(best: pd.DataFrame, what: str) -> View:
@@ -235,66 +195,47 @@ def winners(best: pd.DataFrame, what: str) -> View:
     settings = [TUNE_DEFAULT, *sorted(set(best["setting"]) - {TUNE_DEFAULT})]
     cells = {(int(r.ranks), int(r.size_bytes)): r for r in records(best)}
     grid = [[cells.get((ranks, size)) for size in sizes] for ranks in counts]
-    y = [plural(ranks, "rank") for ranks in counts]
-    written = len(sizes) <= MOST_WRITTEN
-    data: list[dict[str, Any]] = []
+    x, y = [size_text(size) for size in sizes], [plural(ranks, "rank") for ranks in counts]
+    data: list[Trace] = []
     for number, setting in enumerate(settings):
-        colour = theme.GREY if setting == TUNE_DEFAULT else theme.colour(number - 1)
+        colour, name = theme.GREY if setting == TUNE_DEFAULT else theme.colour(number - 1), theme.escape(setting)
         mine = [[cell if cell is not None and cell.setting == setting else None for cell in row] for row in grid]
-        if not any(cell is not None for row in mine for cell in row):
-            continue
-        data.append(
-            {
-                "type": "heatmap",
-                "name": theme.escape(setting),
-                "x": [size_text(size) for size in sizes],
-                "y": y,
-                "z": [[None if cell is None else 1 for cell in row] for row in mine],
-                "text": [["" if cell is None else _written(cell) for cell in row] for row in mine],
-                "texttemplate": "%{text}" if written else "",
-                "colorscale": [[0, colour], [1, colour]],
-                "showscale": False,
-                "showlegend": True,
-                "xgap": 2,
-                "ygap": 2,
-                "hovertemplate": f"{theme.escape(setting)}, %{{y}}, %{{x}}: %{{text}}<extra></extra>",
-            }
-        )
-    layout = theme.layout(
-        height=150 + 44 * len(counts),
-        xaxis={"type": "category", "title": {"text": "message size"}, "showgrid": False},
-        yaxis={"type": "category", "showgrid": False},
-    )
+        if any(cell is not None for row in mine for cell in row):
+            written = [["" if cell is None else _margin(cell) for cell in row] for row in mine]
+            look = {"text": written, "texttemplate": "%{text}" if len(sizes) <= MOST_WRITTEN else ""}
+            look |= {"colorscale": [[0, colour], [1, colour]], "showlegend": True, "name": name}
+            z = [[None if cell is None else 1 for cell in row] for row in mine]
+            hover = f"{name}, %{{y}}, %{{x}}: %{{text}}<extra></extra>"
+            data.append(theme.heatmap(x, y, z, 2, **look, hovertemplate=hover))
+    axes = {"xaxis": theme.category_axis("message size"), "yaxis": theme.category_axis()}
     # above the map, since a share of its small height below it is not enough for the title of the axis
-    layout["legend"] = {**layout["legend"], "y": 1.02, "yanchor": "bottom"}
+    legend = {**theme.layout()["legend"], "y": 1.02, "yanchor": "bottom"}
     faster = best[best["setting"] != TUNE_DEFAULT]
-    title = f"{what}: the default is the fastest at every size"
+    title = "the default is the fastest at every size"
     if len(faster):
-        title = f"{what}: another setting is the fastest at {len(faster)} of {plural(len(best), 'size')}"
+        title = f"another setting is the fastest at {len(faster)} of {plural(len(best), 'size')}"
+    lines = [
+        (
+            int(r.ranks),
+            size_text(r.size_bytes),
+            str(r.setting),
+            float(r.time_us),
+            theme.finite(r.ratio),
+            int(r.launches),
+        )
+        for r in records(best)
+    ]
     return View(
         "winners",
-        title,
+        f"{what}: {title}",
         f"{plural(len(best), 'cell')}: the setting with the least median of launches, and its time over the default's",
-        {"data": data, "layout": layout},
+        {"data": data, "layout": theme.layout(height=150 + 44 * len(counts), legend=legend, **axes)},
         notes=("The search of omb-py tune: only its proof, in fresh launches, says what is faster.",),
-        **table(
-            ("ranks", "size", "fastest", "µs", "of the default's time", "launches"),
-            [
-                (
-                    int(r.ranks),
-                    size_text(r.size_bytes),
-                    str(r.setting),
-                    float(r.time_us),
-                    theme.finite(r.ratio),
-                    int(r.launches),
-                )
-                for r in records(best)
-            ],
-        ),
+        **table(("ranks", "size", "fastest", "µs", "of the default's time", "launches"), lines),
     )
 
 
-def _written(cell: Any) -> str:
+def _margin(cell: Any) -> str:
     ratio = theme.finite(cell.ratio)
     return "" if ratio is None else f"{ratio:.2f}"
 
@@ -322,57 +263,34 @@ def guidelines(ratios: pd.DataFrame, delta: float = 0.1) -> View:
         notes.append(f"{'Not drawn: ' if drawn else ''}{held} with no longer left side at any size; the table has all.")
     if "advice" in ratios:
         notes += [f"{r.guideline}: {r.advice}" for r in records(broken) if isinstance(r.advice, str)][:8]
+    lines = [
+        (str(r.guideline), size_text(r.size_bytes), float(r.ratio), "yes" if r.violated else "no")
+        for r in records(ratios)
+    ]
     return View(
         "guidelines",
         title,
         f"{plural(len(ratios), 'cell')}: how many times longer the left side took; over {1 + delta:g}× counts",
-        _matrix(ratios, drawn, delta) if drawn else None,
+        _guideline_figure(ratios, drawn, delta) if drawn else None,
         notes=tuple(dict.fromkeys(notes)),
-        **table(
-            ("guideline", "size", "ratio", "violated"),
-            [
-                (str(r.guideline), size_text(r.size_bytes), float(r.ratio), "yes" if r.violated else "no")
-                for r in records(ratios)
-            ],
-        ),
+        **table(("guideline", "size", "ratio", "violated"), lines),
     )
 
 
-def _matrix(ratios: pd.DataFrame, names: Sequence[str], delta: float) -> dict[str, Any]:
-    """The figure of some guidelines, each at every size."""
+def _guideline_figure(ratios: pd.DataFrame, names: Sequence[str], delta: float) -> Layout:
     sizes = sorted({int(s) for s in ratios["size_bytes"]})
-    cell = {(r.guideline, int(r.size_bytes)): r for r in records(ratios)}
-    z, text = [], []
-    for name in names:
-        row = [cell.get((name, size)) for size in sizes]
-        z.append([float(r.ratio) if r is not None and r.ratio > 1 + delta else None for r in row])
-        text.append(
-            ["" if r is None or r.ratio <= 1 + delta else f"{r.ratio:.2f}" + ("" if r.violated else "?") for r in row]
-        )
-    data = [
-        {
-            "type": "heatmap",
-            "x": [size_text(s) for s in sizes],
-            # both sides under each other: a name takes half of a phone
-            "y": [theme.escape(n).replace(" ≤ ", "<br>≤ ") for n in names],
-            "z": z,
-            "text": text,
-            "texttemplate": "%{text}",
-            "colorscale": [[0, "#FEE6CE"], [1, "#D55E00"]],
-            "zmin": 1,
-            "zmax": max([2.0, *(v for row in z for v in row if v is not None)]),
-            "xgap": 2,
-            "ygap": 2,
-            "showscale": False,
-            "hovertemplate": "%{y}, %{x}: %{z:.2f}×<extra></extra>",
-        }
-    ]
-    layout = theme.layout(
-        height=90 + 44 * len(names),
-        xaxis={"type": "category", "title": {"text": "message size"}, "showgrid": False},
-        yaxis={"type": "category", "autorange": "reversed", "showgrid": False},
-    )
-    return {"data": data, "layout": layout}
+    cells = {(r.guideline, int(r.size_bytes)): r for r in records(ratios) if r.ratio > 1 + delta}
+    grid = [[cells.get((name, size)) for size in sizes] for name in names]
+    z = [[None if r is None else float(r.ratio) for r in row] for row in grid]
+    text = [["" if r is None else f"{r.ratio:.2f}{'' if r.violated else '?'}" for r in row] for row in grid]
+    # both sides under each other: a name takes half of a phone
+    y = [theme.escape(n).replace(" ≤ ", "<br>≤ ") for n in names]
+    ends = {"zmin": 1, "zmax": max([2.0, *(v for row in z for v in row if v is not None)])}
+    look = {"text": text, "texttemplate": "%{text}", "colorscale": [[0, "#FEE6CE"], [1, "#D55E00"]], **ends}
+    hover = "%{y}, %{x}: %{z:.2f}×<extra></extra>"
+    axes = {"xaxis": theme.category_axis("message size"), "yaxis": theme.category_axis(autorange="reversed")}
+    data = [theme.heatmap([size_text(s) for s in sizes], y, z, 2, **look, hovertemplate=hover)]
+    return {"data": data, "layout": theme.layout(height=90 + 44 * len(names), **axes)}
 
 
 def pairs(links: pd.DataFrame, confirmed: Mapping[str, str] | None = None) -> View:
@@ -391,73 +309,45 @@ def pairs(links: pd.DataFrame, confirmed: Mapping[str, str] | None = None) -> Vi
         grid[place[row.source], place[row.target]] = row.value
     middle = float(np.nanmedian(grid))
     percent = 100 * grid / middle
-    with np.errstate(all="ignore"):
-        each = np.array([_median([*percent[i], *percent[:, i]]) for i in range(len(nodes))])
+    each = [_median([*percent[i], *percent[:, i]]) for i in range(len(nodes))]
     names = [theme.escape(n) for n in nodes]
     reach = max(5.0, float(np.nanmax(np.abs(percent - 100))))
-    data: list[dict[str, Any]] = [
-        {
-            "type": "heatmap",
-            "x": names,
-            "y": names,
-            "z": [theme.numbers(r) for r in percent],
-            "zmin": 100 - reach,
-            "zmax": 100 + reach,
-            "colorscale": [list(c) for c in theme.DIVERGING],
-            "colorbar": {"title": {"text": "% of median"}, "thickness": 12},
-            "hovertemplate": "%{y} → %{x}: %{z:.1f} %<extra></extra>",
-        },
-        {
-            "type": "bar",
-            "x": names,
-            "y": theme.numbers(each - 100),
-            "yaxis": "y2",
-            "marker": {"color": theme.colour(0)},
-            "hovertemplate": "%{x}: %{y:+.1f} %<extra></extra>",
-            "name": "node",
-        },
+    bar = {"title": {"text": "% of median"}, "thickness": 12}
+    heat = theme.diverging(100, reach, bar, "%{y} → %{x}: %{z:.1f} %<extra></extra>")
+    off = {"type": "bar", "x": names, "y": [value if value is None else value - 100 for value in theme.numbers(each)]}
+    look = {"yaxis": "y2", "marker": {"color": theme.colour(0)}, "name": "node"}
+    data = [
+        {**heat, "x": names, "y": names, "z": [theme.numbers(r) for r in percent]},
+        {**off, **look, "hovertemplate": "%{x}: %{y:+.1f} %<extra></extra>"},
     ]
-    slow = int(np.nanargmin(percent))
-    worst = (nodes[slow // len(nodes)], nodes[slow % len(nodes)], float(np.nanmin(percent)))
     layout = theme.layout(
         showlegend=False,
         height=300 + min(500, 18 * len(nodes)),
-        xaxis={"type": "category", "title": {"text": "to node"}, "anchor": "y", "showgrid": False},
-        yaxis={
-            "type": "category",
-            "title": {"text": "from node"},
-            "domain": [0, 0.74],
-            "autorange": "reversed",
-            "showgrid": False,
-        },
+        xaxis=theme.category_axis("to node", anchor="y"),
+        yaxis=theme.category_axis("from node", domain=[0, 0.74], autorange="reversed"),
         yaxis2={"domain": [0.82, 1], "title": {"text": "off (%)"}},
     )
+    slow, unit = int(np.nanargmin(percent)), str(links["unit"].iloc[0])
+    worst = f"{nodes[slow // len(nodes)]} → {nodes[slow % len(nodes)]}"
+    by_value = records(links.sort_values("value"))
+    lines = [(str(r.source), str(r.target), 100 * float(r.value) / middle, float(r.value)) for r in by_value]
     above = "Above: the median of a node's links, off the median of all."
-    notes = (above, *(f"{what}: {state}" for what, state in (confirmed or {}).items()))
     return View(
         "pairs",
-        f"{worst[0]} → {worst[1]} is the slowest of {plural(len(links), 'link')}, at {worst[2]:.0f} % of the median",
-        f"{plural(len(nodes), 'node')}; the median is {middle:.4g} {links['unit'].iloc[0]}",
+        f"{worst} is the slowest of {plural(len(links), 'link')}, at {float(np.nanmin(percent)):.0f} % of the median",
+        f"{plural(len(nodes), 'node')}; the median is {middle:.4g} {unit}",
         {"data": data, "layout": layout},
-        notes=notes,
-        **table(
-            ("from", "to", "% of median", str(links["unit"].iloc[0])),
-            [
-                (str(r.source), str(r.target), 100 * float(r.value) / middle, float(r.value))
-                for r in records(links.sort_values("value"))
-            ],
-        ),
+        notes=(above, *(f"{what}: {state}" for what, state in (confirmed or {}).items())),
+        **table(("from", "to", "% of median", unit), lines),
     )
 
 
 def _natural(name: object) -> list[tuple[int, str]]:
     """node2 before node10."""
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", str(name))]
+    return [(int(text), "") if text.isdigit() else (-1, text) for text in re.split(r"(\d+)", str(name))]
 
 
 def _median(values: list[float]) -> float:
-    known = sorted(v for v in values if not math.isnan(v))
-    if not known:
-        return math.nan
-    half = len(known) // 2
-    return known[half] if len(known) % 2 else (known[half - 1] + known[half]) / 2
+    """The median of the values that are known."""
+    known = [v for v in values if not math.isnan(v)]
+    return median(known) if known else math.nan

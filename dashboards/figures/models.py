@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import theme
+from omb_py.dashboards.base.theme import Trace
 from omb_py.dashboards.base.view import View, listed, plural, records, table
 from omb_py.results.units import size_text
 
@@ -24,18 +25,8 @@ def model(measured: pd.DataFrame, segments: pd.DataFrame, name: str) -> View:
     measured = measured[measured["size_bytes"] > 0].sort_values("size_bytes")
     sizes = [int(s) for s in measured["size_bytes"]]
     values = theme.numbers(measured["median_us"])
-    data: list[dict[str, Any]] = [
-        {
-            "type": "scatter",
-            "mode": "markers",
-            "x": sizes,
-            "y": values,
-            "marker": theme.marker(0),
-            "name": "measured",
-            "text": [size_text(s) for s in sizes],
-            "hovertemplate": "%{text}: %{y:.4g} µs<extra></extra>",
-        }
-    ]
+    text, hover = [size_text(s) for s in sizes], "%{text}: %{y:.4g} µs<extra></extra>"
+    data = [theme.scatter("markers", sizes, values, "measured", marker=theme.marker(0), text=text, hovertemplate=hover)]
     residual: list[float | None] = [None] * len(sizes)
     for index, part in enumerate(records(segments), start=1):
         inside = [i for i, s in enumerate(sizes) if part.low_bytes <= s <= part.high_bytes]
@@ -43,71 +34,38 @@ def model(measured: pd.DataFrame, segments: pd.DataFrame, name: str) -> View:
         for i, expected in zip(inside, fit, strict=True):
             value = values[i]
             residual[i] = None if value is None or expected <= 0 else 100 * (value / expected - 1)
-        data.append(
-            {
-                "type": "scatter",
-                "mode": "lines",
-                "x": [sizes[i] for i in inside],
-                "y": fit,
-                "line": theme.line(index),
-                "name": _segment(part),
-            }
-        )
+        data.append(theme.scatter("lines", [sizes[i] for i in inside], fit, _segment(part), line=theme.line(index)))
     lower = theme.numbers(measured["lower_us"]) if "lower_us" in measured else [None] * len(sizes)
-    if any(v is not None for v in lower):
-        data.append(
-            {
-                "type": "scatter",
-                "mode": "lines",
-                "x": sizes,
-                "y": lower,
-                "line": {"color": theme.GREY, "dash": theme.BOUND, "width": 1.5},
-                "name": "lower bound",
-                "hovertemplate": "at least %{y:.4g} µs<extra>lower bound</extra>",
-            }
-        )
-    efficiency = [None if v is None or not m else 100 * v / m for v, m in zip(lower, values, strict=True)]
-    data.append(
-        {
-            # stems: a bar on a logarithmic axis has another width at each size
-            "type": "scatter",
-            "mode": "lines+markers",
-            "x": [place for size in sizes for place in (size, size, None)],
-            "y": [value for off in residual for value in (None if off is None else 0, off, None)],
-            "line": {"color": theme.GREY, "width": 3},
-            "marker": {"color": theme.GREY, "size": [0, 7, 0] * len(sizes), "opacity": 1},  # of sizes in a list: 0.7
-            "xaxis": "x2",
-            "yaxis": "y2",
-            "showlegend": False,
-            "name": "residual",
-            "hovertemplate": "%{y:.1f} %<extra></extra>",
-        }
-    )
+    data += [theme.lower_bound(sizes, lower)] if any(v is not None for v in lower) else []
     axis = theme.size_axis(sizes or [1])
     layout = theme.layout(
         height=480,
         xaxis={**axis, "anchor": "y", "showticklabels": False, "title": {"text": ""}},
-        yaxis={**theme.value_axis("time (µs)", values=theme.drawn(data[:-1])), "domain": [0.4, 1]},
+        yaxis={**theme.value_axis("time (µs)", values=theme.drawn(data)), "domain": [0.4, 1]},
         xaxis2={**axis, "anchor": "y2"},
         yaxis2={"domain": [0, 0.28], "title": {"text": "off the fit (%)"}},
     )
+    efficiency = [None if v is None or not m else 100 * v / m for v, m in zip(lower, values, strict=True)]
+    known = [e for e in efficiency if e is not None]
     off = [abs(r) for r in residual if r is not None]
     title = f"{name}: {plural(len(segments), 'segment')}" + (f", at most {max(off):.1f} % off the fit" if off else "")
-    known = [e for e in efficiency if e is not None]
     title += f"; {min(known):.0f} to {max(known):.0f} % of what the lower bound allows" if known else ""
-    return View(
-        "model",
-        title,
-        f"{plural(len(sizes), 'size')}; {listed(_segment(p) for p in records(segments))}",
-        {"data": data, "layout": layout},
-        **table(
-            ("size", "measured µs", "off the fit, %", *(("lower bound µs", "efficiency, %") if known else ())),
-            [
-                (size_text(s), v, r, *((b, e) if known else ()))
-                for s, v, r, b, e in zip(sizes, values, residual, lower, efficiency, strict=True)
-            ],
-        ),
-    )
+    heads = ["size", "measured µs", "off the fit, %", *(["lower bound µs", "efficiency, %"] if known else [])]
+    lines = zip(text, values, residual, *([lower, efficiency] if known else []), strict=True)
+    caption = f"{plural(len(sizes), 'size')}; {listed(_segment(p) for p in records(segments))}"
+    spec = {"data": [*data, _stems(sizes, residual)], "layout": layout}
+    return View("model", title, caption, spec, **table(heads, lines))
+
+
+def _stems(sizes: Sequence[int], residual: Sequence[float | None]) -> Trace:
+    """The residuals; stems, since a bar on a logarithmic axis has another width at each size."""
+    x = [place for size in sizes for place in (size, size, None)]
+    y = [value for off in residual for value in (None if off is None else 0, off, None)]
+    # markers with sizes in a list have an opacity of 0.7 by default
+    marker = {"color": theme.GREY, "size": [0, 7, 0] * len(sizes), "opacity": 1}
+    place = {"xaxis": "x2", "yaxis": "y2", "showlegend": False, "hovertemplate": "%{y:.1f} %<extra></extra>"}
+    look = {"line": {"color": theme.GREY, "width": 3}, "marker": marker}
+    return theme.scatter("lines+markers", x, y, "residual", **look, **place)
 
 
 def _segment(part: Any) -> str:
@@ -171,72 +129,43 @@ def by_layout(steps: pd.DataFrame, name: str) -> View:
     middle = middle.reset_index()
     drawn = middle.head(MOST)
     names = _names(drawn["workload"])
-    data: list[dict[str, Any]] = [
-        {
-            "type": "scatter",
-            "mode": "lines",
-            "name": "exposed communication",
-            "hoverinfo": "skip",
-            "x": [v for r in records(drawn) for v in (theme.finite(r.compute_us), theme.finite(r.step_us), None)],
-            "y": [v for text in names for v in (text, text, None)],
-            "line": {"color": theme.GREY, "width": 6},
-        }
-    ]
+    x = [v for r in records(drawn) for v in (theme.finite(r.compute_us), theme.finite(r.step_us), None)]
+    y = [v for text in names for v in (text, text, None)]
+    look = {"hoverinfo": "skip", "line": {"color": theme.GREY, "width": 6}}
+    data = [theme.scatter("lines", x, y, "exposed communication", **look)]
     for index, (column, text) in enumerate(_DRAWN.items()):
+        marker, hover = {**theme.marker(index), "size": 9}, f"%{{y}}: {text} %{{x:.4g}} µs<extra></extra>"
         data.append(
-            {
-                "type": "scatter",
-                "mode": "markers",
-                "name": text,
-                "x": theme.numbers(drawn[column]),
-                "y": names,
-                "marker": {**theme.marker(index), "size": 9},
-                "hovertemplate": f"%{{y}}: {text} %{{x:.4g}} µs<extra></extra>",
-            }
+            theme.scatter("markers", theme.numbers(drawn[column]), names, text, marker=marker, hovertemplate=hover)
         )
-    height = 150 + 26 * len(drawn)
     layout = theme.layout(
-        height=height,
+        height=150 + 26 * len(drawn),
         xaxis=theme.value_axis("time (µs)", values=[v for c in _DRAWN for v in drawn[c]]),
         yaxis={"type": "category", "autorange": "reversed", "automargin": True},
         # above the bars: below, its second line on a phone would lie on the axis' title
         legend={**theme.layout()["legend"], "y": 1.02, "yanchor": "bottom"},
     )
-    share = middle["exposed_us"] / middle["step_us"]
-    worst = str(middle["workload"].iloc[int(share.to_numpy().argmax())])
+    middle["share"] = 100 * (middle["exposed_us"] / middle["step_us"])
+    worst = middle.iloc[int(middle["share"].to_numpy().argmax())]
     title = (
         f"{name}: steps of {plural(len(middle), 'workload')}; communication shows most in "
-        f"{theme.shortened(worst, 60)}, "
-        f"{100 * share.max():.0f} % of the step"
+        f"{theme.shortened(str(worst['workload']), 60)}, {worst['share']:.0f} % of the step"
     )
     notes = ["In flight: all calls at once, whatever depends on what; one by one: each until it is done."]
     if len(middle) > len(drawn):
         notes.append(f"Drawn: the first {len(drawn)} of {len(middle)}; the table has all.")
-    heads = (
-        "workload",
-        "step µs",
-        "computing µs",
-        "exposed µs",
-        "exposed, %",
-        "one by one µs",
-        "in flight µs",
-        "launches",
-    )
-    lines = [
-        (
-            r.workload,
-            float(r.step_us),
-            float(r.compute_us),
-            float(r.exposed_us),
-            100 * float(r.exposed_us / r.step_us),
-            float(r.serial_us),
-            float(r.flight_us),
-            int(r.launches),
-        )
-        for r in records(middle)
-    ]
+    times = ("step µs", "computing µs", "exposed µs", "exposed, %", "one by one µs", "in flight µs")
+    columns = ["step_us", "compute_us", "exposed_us", "share", "serial_us", "flight_us"]
+    lines = [(r.workload, *(float(getattr(r, name)) for name in columns), int(r.launches)) for r in records(middle)]
     caption = f"{plural(int(steps['launch_id'].nunique()), 'launch')}; medians over launches of means over ranks"
-    return View("steps", title, caption, {"data": data, "layout": layout}, notes=tuple(notes), **table(heads, lines))
+    return View(
+        "steps",
+        title,
+        caption,
+        {"data": data, "layout": layout},
+        notes=tuple(notes),
+        **table(("workload", *times, "launches"), lines),
+    )
 
 
 _DRAWN = {"step_us": "step", "compute_us": "computing", "serial_us": "calls one by one", "flight_us": "calls in flight"}

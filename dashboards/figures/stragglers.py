@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import series, theme
+from omb_py.dashboards.base.theme import Trace
 from omb_py.dashboards.base.view import View, plural, table
 from omb_py.results.analysis.stragglers import Last
 from omb_py.results.analysis.stragglers import stragglers as late_ranks_of
 from omb_py.results.units import size_text
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
+    from numpy.typing import ArrayLike, NDArray
 
 
 def stragglers(rows: pd.DataFrame) -> View | None:
@@ -29,95 +32,89 @@ def stragglers(rows: pd.DataFrame) -> View | None:
     """
     import numpy as np
 
-    known = rows[[_timed(v) > 1 for v in rows["slowest_rank_share"]]]
+    count = max(map(_timed, rows["slowest_rank_share"]), default=0)
+    lists = zip(rows["slowest_rank_share"], rows["rank_mean_us"], strict=True)
+    known = rows[[_timed(a) == count > 1 and _timed(b) == count for a, b in lists]]
     if not len(known):
         return None
-    count = max(_timed(v) for v in known["slowest_rank_share"])
-    known = known[
-        [
-            _timed(a) == count and _timed(b) == count
-            for a, b in zip(known["slowest_rank_share"], known["rank_mean_us"], strict=True)
-        ]
-    ]
-    if not len(known):
-        return None
-    share = np.mean(np.stack([np.asarray(v, dtype=np.float64) for v in known["slowest_rank_share"]]), axis=0)
+    share = np.mean(_stacked(known["slowest_rank_share"]), axis=0)
     hosts = _hosts(known, count)
     names = [f"{rank} ({host})" if host else str(rank) for rank, host in enumerate(hosts)]
     sizes = sorted({int(s) for s in known["size_bytes"].fillna(0)})
-    excess = np.full((len(sizes), count), np.nan)
-    for i, size in enumerate(sizes):
-        part = known[known["size_bytes"].fillna(0) == size]
-        each = [np.asarray(v, dtype=np.float64) for v in part["rank_mean_us"]]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            excess[i] = np.median(np.stack([100 * (v / np.median(v) - 1) for v in each]), axis=0)
-    x = list(range(count))
-    reach = float(max(np.nanmax(np.abs(excess)) if np.isfinite(excess).any() else 0, 1))
-    uniform = 1 / count
-    data: list[dict[str, Any]] = [
-        {
-            "type": "bar",
-            "x": x,
-            "y": theme.numbers(100 * share),
-            "text": [theme.escape(n) for n in names],
-            "textposition": "none",
-            "marker": {"color": theme.colour(0)},
-            "name": "share of calls",
-            "hovertemplate": "rank %{text}: slowest in %{y:.1f} % of calls<extra></extra>",
-        },
-        {
-            "type": "scatter",
-            "mode": "lines",
-            "x": [-0.5, count - 0.5],
-            "y": [100 * uniform, 100 * uniform],
-            "line": {"color": theme.colour(1), "dash": "dash", "width": 1.5},
-            "hoverinfo": "skip",
-            "name": "even share",
-        },
-        {
-            "type": "heatmap",
-            "x": x,
-            "y": [size_text(s) if s else "no size" for s in sizes],
-            "z": [theme.numbers(line) for line in excess],
-            "xaxis": "x2",
-            "yaxis": "y2",
-            "zmin": -reach,
-            "zmax": reach,
-            "colorscale": [list(c) for c in theme.DIVERGING],
-            "reversescale": True,
-            "colorbar": {"title": {"text": "%"}, "len": 0.48, "y": 0.2, "thickness": 12},
-            "hovertemplate": "rank %{x}, %{y}: %{z:.1f} % over the median rank<extra></extra>",
-        },
-    ]
-    layout = theme.layout(
-        showlegend=False,
-        height=420 + 8 * len(sizes),
-        xaxis={"domain": [0, 1], "anchor": "y", "showticklabels": False, "range": [-0.5, count - 0.5]},
-        yaxis={"domain": [0.62, 1], "title": {"text": "slowest (% of calls)"}, "rangemode": "tozero"},
-        xaxis2={
-            "anchor": "y2",
-            "title": {"text": "rank"},
-            "range": [-0.5, count - 0.5],
-            **({"dtick": 1} if count <= 16 else {}),
-        },
-        yaxis2={"domain": [0, 0.52], "title": {"text": "message size"}, "type": "category"},
-    )
-    late = int(share.argmax())
+    excess = _excess(known, sizes)
+    late, even = int(share.argmax()), 1 / count
     title = (
         f"{known['benchmark'].iloc[0]}, {count} ranks: rank {names[late]} is the slowest in "
         f"{100 * share[late]:.0f} % of calls"
     )
-    title += " (ties count for each)" if share.sum() > 1.001 else f", an even share is {100 * uniform:.0f} %"
+    title += " (ties count for each)" if share.sum() > 1.001 else f", an even share is {100 * even:.0f} %"
     return View(
         "stragglers",
         title,
         series.caption(known),
-        {"data": data, "layout": layout},
+        {"data": [*_bars(share, names), _heat(excess, sizes)], "layout": _layout(count, sizes)},
         notes=("Above: dashed is an even share. Below: a rank's mean time over that of the median rank.",),
         **table(
             ("rank", "host", "slowest, % of calls", "largest excess, %"),
-            [(r, hosts[r], float(100 * share[r]), theme.finite(np.nanmax(excess[:, r]))) for r in x],
+            [(r, hosts[r], float(100 * share[r]), theme.finite(np.nanmax(excess[:, r]))) for r in range(count)],
         ),
+    )
+
+
+def _stacked(lists: Iterable[ArrayLike]) -> NDArray[np.float64]:
+    import numpy as np
+
+    return np.stack([np.asarray(values, dtype=np.float64) for values in lists])
+
+
+def _excess(known: pd.DataFrame, sizes: Sequence[int]) -> NDArray[np.float64]:
+    """By size and rank: how many percent the rank's mean time lies over that of the median rank."""
+    import numpy as np
+
+    lines = []
+    for size in sizes:
+        each = _stacked(known[known["size_bytes"].fillna(0) == size]["rank_mean_us"])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            lines.append(np.median(100 * (each / np.median(each, axis=1, keepdims=True) - 1), axis=0))
+    return np.array(lines)
+
+
+def _bars(share: NDArray[np.float64], names: Sequence[str]) -> list[Trace]:
+    count = len(names)
+    hover = "rank %{text}: slowest in %{y:.1f} % of calls<extra></extra>"
+    look = {"text": [theme.escape(n) for n in names], "textposition": "none", "marker": {"color": theme.colour(0)}}
+    bars = {"type": "bar", "x": list(range(count)), "y": theme.numbers(100 * share), "name": "share of calls", **look}
+    dashed = {"line": {"color": theme.colour(1), "dash": "dash", "width": 1.5}, "hoverinfo": "skip"}
+    even = [100 / count, 100 / count]
+    return [{**bars, "hovertemplate": hover}, theme.scatter("lines", [-0.5, count - 0.5], even, "even share", **dashed)]
+
+
+def _heat(excess: NDArray[np.float64], sizes: Sequence[int]) -> Trace:
+    import numpy as np
+
+    reach = float(max(np.nanmax(np.abs(excess)) if np.isfinite(excess).any() else 0, 1))
+    bar = {"title": {"text": "%"}, "len": 0.48, "y": 0.2, "thickness": 12}
+    return {
+        **theme.diverging(0, reach, bar, "rank %{x}, %{y}: %{z:.1f} % over the median rank<extra></extra>"),
+        "x": list(range(excess.shape[1])),
+        "y": [size_text(s) if s else "no size" for s in sizes],
+        "z": [theme.numbers(line) for line in excess],
+        "xaxis": "x2",
+        "yaxis": "y2",
+        "reversescale": True,
+    }
+
+
+def _layout(count: int, sizes: Sequence[int]) -> theme.Layout:
+    ends = {"range": [-0.5, count - 0.5]}
+    every = {"dtick": 1} if count <= 16 else {}
+    return theme.layout(
+        showlegend=False,
+        height=420 + 8 * len(sizes),
+        xaxis={"domain": [0, 1], "anchor": "y", "showticklabels": False, **ends},
+        yaxis={"domain": [0.62, 1], "title": {"text": "slowest (% of calls)"}, "rangemode": "tozero"},
+        xaxis2={"anchor": "y2", "title": {"text": "rank"}, **ends, **every},
+        yaxis2={"domain": [0, 0.52], "title": {"text": "message size"}, "type": "category"},
     )
 
 
@@ -165,7 +162,7 @@ def late_nodes(ranked: pd.DataFrame) -> list[LateNode]:
         ranked: rows with ``slowest_rank_share``, ``hosts`` and ``iterations`` of launches on two nodes or more.
     """
     late: dict[str, list[tuple[float, float, pd.DataFrame]]] = {}
-    usable = ranked[[_alike(s, h) for s, h in zip(ranked["slowest_rank_share"], ranked["hosts"], strict=True)]]
+    usable = ranked[[_one_each(s, h) for s, h in zip(ranked["slowest_rank_share"], ranked["hosts"], strict=True)]]
     for places, hosts, cells, single in _parts(usable):
         for straggler in late_ranks_of(cells):
             if straggler.rank not in single:
@@ -207,5 +204,5 @@ def _parts(usable: pd.DataFrame) -> Iterator[tuple[Any, list[str], list[Last], s
         yield places, hosts, cells, single
 
 
-def _alike(shares: Any, hosts: Any) -> bool:
+def _one_each(shares: Any, hosts: Any) -> bool:
     return hasattr(shares, "__len__") and hasattr(hosts, "__len__") and len(shares) == len(hosts) > 1

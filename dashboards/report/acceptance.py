@@ -285,7 +285,7 @@ def _rows(acceptance: AcceptReport, store: Path) -> pd.DataFrame:
 
 
 def _curves(frame: pd.DataFrame) -> list[View]:
-    return [curves.curves(rows, name) for name, rows in series.panels(frame)] if len(frame) else []
+    return [curves.curves(panel) for panel in series.panels(frame)] if len(frame) else []
 
 
 def _scaling(frame: pd.DataFrame) -> list[View]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from omb_py.dashboards.base import series
 from omb_py.dashboards.base.reading import Selection, read_prepared
-from omb_py.dashboards.base.view import Item, View, plural
+from omb_py.dashboards.base.view import TABS, Item, Tab, View, plural
 from omb_py.dashboards.views import registry
 from omb_py.dashboards.views.cells import COLUMNS, Cells, split
 from omb_py.dashboards.views.overview import summary
@@ -38,8 +38,8 @@ class TabContent:
     views: list[View] = field(default_factory=list)
 
 
-def _tabs() -> dict[registry.Tab, TabContent]:
-    return {tab: TabContent() for tab in registry.TABS}
+def _tabs() -> dict[Tab, TabContent]:
+    return {tab: TabContent() for tab in TABS}
 
 
 @dataclass(slots=True)
@@ -53,7 +53,7 @@ class Report:
     summary: str
     first: list[View] = field(default_factory=list)
     """What stands above the tabs: status, and the list of changes."""
-    tabs: dict[registry.Tab, TabContent] = field(default_factory=_tabs)
+    tabs: dict[Tab, TabContent] = field(default_factory=_tabs)
     problem: str = ""
     """Reason why there is nothing to show, and what to type next; empty otherwise."""
 
@@ -89,10 +89,10 @@ def report(store: Path, selection: Selection) -> Report:
     parts = [cells.rows, cells.trials, *others]
     page = Report(str(store), selection.words(), skipped, summary(parts))
     commands = Commands(cells.provenance)
-    evidence: dict[tuple[str, str], tuple[registry.Tab, View]] = {}
+    evidence: dict[tuple[str, str], tuple[Tab, View]] = {}
     for entry, part in registry.in_report():
         draw = part.views or entry.views
-        if draw is None or not entry.needs.met(cells):
+        if draw is None or registry.lacks(entry, cells):
             continue
         tab = page.tabs[entry.tab]
         for shown in islice(draw(cells), part.most):

@@ -16,7 +16,7 @@ from typing import Any
 from omb_py import __version__
 from omb_py.dashboards.base import theme
 from omb_py.dashboards.base.theme import sparkline
-from omb_py.dashboards.base.view import SEPARATOR, View, plural
+from omb_py.dashboards.base.view import SEPARATOR, Tab, View, plural
 from omb_py.dashboards.report.build import Report, TabContent
 from omb_py.dashboards.views import registry
 from omb_py.distribution import pip_install
@@ -122,7 +122,7 @@ def page(report: Report, written_at: datetime | None = None) -> str:
     return document(report.summary, below, sections, written_at, problem=report.problem, extra=_skipped(report))
 
 
-def _tab(name: registry.Tab, content: TabContent) -> Section:
+def _tab(name: Tab, content: TabContent) -> Section:
     texts = [" ".join(content.texts), *content.odd]
     if not content.views and not content.odd and not content.texts:
         texts = [registry.NOTHING[name]]

@@ -127,5 +127,5 @@ def views_of(rows: Sequence[Mapping[str, Any]]) -> list[View]:
     nullable: Mapping[str, str] = {"int32": "Int32", "int64": "Int64", "bool": "boolean", "float64": "float64"}
     kinds = {c.name: nullable[c.kind] for c in COLUMNS if c.kind in nullable and c.name in frame}
     frame = series.prepared(frame.astype(kinds))
-    views = [curves.curves(part, name) for name, part in series.panels(frame)]
+    views = [curves.curves(panel) for panel in series.panels(frame)]
     return [view for view in views if view.spec is not None]

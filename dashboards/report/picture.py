@@ -183,7 +183,7 @@ def picture(cells: Cells, name: str, words: Sequence[str], over: str, grid: Grid
     marks = {panel: crossovers(each, grid) for panel, each in fastest.items()}
     count = len(known.panels)
     beside = count if count <= 3 else 2 if count == 4 else 3
-    view = multiples(sides, name, grid, known, banded=True, columns=beside, room=0.13, marks=marks)
+    view = multiples(sides, name, known, banded=True, columns=beside, room=0.13, marks=marks)
     assert view is not None
     shown = replace(cells, rows=series.concat(rows for _, rows in sides))
     notes = [legend(known, any(marks.values())), *notes]

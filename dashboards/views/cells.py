@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from omb_py.dashboards.base import series, theme
-from omb_py.dashboards.base.series import Line
+from omb_py.dashboards.base.series import Panel
 from omb_py.dashboards.figures.stragglers import LateNode, late_nodes
 from omb_py.dashboards.views import fits
 from omb_py.dashboards.views.fits import MESSAGES, rows_of
@@ -33,25 +33,6 @@ MOST_RANKED = 64
 """Launches in which late ranks are looked for: their lists are in no index, so each is a file that is opened."""
 _TRIED = [series.key_in_text(TUNE_SETTING)]
 _SWEEP_MARKS = [series.key_in_text(mark) for mark in MARKS]
-
-
-class Panel:
-    """Cells that belong on one axis."""
-
-    def __init__(self, name: str, rows: pd.DataFrame) -> None:
-        """Name the rows of one panel (:func:`omb_py.dashboards.base.series.panels`)."""
-        self.name = name
-        self.rows = rows
-
-    @cached_property
-    def lines(self) -> list[Line]:
-        """The series of the panel."""
-        return series.lines(self.rows)
-
-    @property
-    def family(self) -> str:
-        """The family of its benchmark."""
-        return str(self.rows["family"].iloc[0])
 
 
 class SecondSelection(NamedTuple):
@@ -115,7 +96,7 @@ class Cells:
 
     @cached_property
     def _panels(self) -> list[Panel]:
-        panels = [Panel(name, rows) for name, rows in series.panels(self.timed)]
+        panels = [*series.panels(self.timed)]
         series.compute_medians([line for panel in panels for line in panel.lines])
         return panels
 

@@ -176,7 +176,7 @@ def curves_of(screen: FirstScreen, benchmark: str, quantity: str = "time") -> Sh
     if known is None or not known.known:
         return None
     fastest = {panel: fastest_at(known, panel) for panel in known.panels}
-    view = curves.multiples(sides, benchmark, grid, known)
+    view = curves.multiples(sides, benchmark, known)
     if view is None:
         return None
     drawn = series.concat(part for _, part in sides)

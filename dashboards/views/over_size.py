@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import series
+from omb_py.dashboards.base.series import Panel
 from omb_py.dashboards.base.view import Shown, View, listed
 from omb_py.dashboards.changes.ratios import fastest_at
 from omb_py.dashboards.changes.ratios import title as finding
 from omb_py.dashboards.figures import curves, models
 from omb_py.dashboards.figures.maps import winners as winners_view
 from omb_py.dashboards.views import fits
-from omb_py.dashboards.views.cells import Cells, Panel
+from omb_py.dashboards.views.cells import Cells
 from omb_py.dashboards.views.first_screen import several_counts
 from omb_py.results.compare.tags import TUNE_DEFAULT, TUNE_PROOF, TUNE_SETTING
 from omb_py.results.store.paths import pass_over
@@ -35,7 +36,7 @@ def over_size(cells: Cells, quantity: str = curves.QUANTITIES[0]) -> Iterator[Sh
         if quantity == RATIO:
             yield from _over_first(panel)
         elif quantity not in ("algbw", "busbw") or panel.rows[f"{quantity}_gbps"].notna().any():
-            view = curves.curves(panel.rows, panel.name, quantity, cells.bound_of(panel), panel.lines)
+            view = curves.curves(panel, quantity, cells.bound_of(panel))
             yield Shown(view, panel.rows)
 
 
@@ -48,7 +49,7 @@ def _over_first(panel: Panel) -> Iterator[Shown]:
         return
     ranks = [series.word("ranks", count) for count in known.panels]
     name = ", ".join(word for word in panel.name.split(", ") if word not in ranks)
-    view = curves.multiples(sides, name, grid, known, banded=True)
+    view = curves.multiples(sides, name, known, banded=True)
     if view is not None:
         title = finding(name, known, {at: fastest_at(known, at) for at in known.panels})
         yield Shown(replace(view, title=title, caption=series.caption(panel.rows)), panel.rows)
@@ -70,11 +71,11 @@ def over_size_in_report(cells: Cells) -> Iterator[Shown]:
 
 def _curves_and_bandwidth(panel: Panel, bound: pd.DataFrame | None) -> Iterator[tuple[View, pd.DataFrame]]:
     rows = panel.rows
-    yield curves.curves(rows, panel.name, bound=bound, lines=panel.lines), rows
+    yield curves.curves(panel, bound=bound), rows
     large = rows[(rows["size_bytes"].fillna(0) >= SMALL) & rows["busbw_gbps"].notna()]
     if rows["unit"].iloc[0] == "us" and len(large) and large["size_bytes"].max() >= LARGE:
         parts = [part for line in panel.lines if len((part := line.from_size(SMALL)).cells)]
-        yield curves.curves(large, f"{panel.name}, bus bandwidth", "busbw", lines=parts), large
+        yield curves.curves(Panel(large, f"{panel.name}, bus bandwidth", parts), "busbw"), large
 
 
 def fits_and_bounds(cells: Cells) -> Iterator[Shown]:
@@ -95,7 +96,7 @@ def fits_and_bounds_in_report(cells: Cells) -> Iterator[Shown]:
 
 
 def _over_bound(panel: Panel, bound: pd.DataFrame | None) -> Iterator[Shown]:
-    if bound is not None and (view := curves.roofline(panel.rows, bound, panel.name, panel.lines)):
+    if bound is not None and (view := curves.roofline(panel, bound)):
         yield Shown(view, panel.rows)
 
 
@@ -167,7 +168,7 @@ def _beside(what: str, default: pd.DataFrame, fastest: pd.DataFrame, proved: boo
     sides = [("default", default), (name, fastest)]
     grid = curves.Grid()
     known = curves.points(sides, grid)
-    view = curves.multiples(sides, what, grid, known)
+    view = curves.multiples(sides, what, known)
     if view is None:
         return None
     view = _apart(view, name)

@@ -142,6 +142,7 @@ def verdict_table() -> pd.DataFrame:
 def every_view(frame: pd.DataFrame, verdict_table: pd.DataFrame, step_cells: pd.DataFrame) -> list[Any]:
     """One view of each kind, from cells whose names are markup."""
     from omb_py.dashboards.base import series
+    from omb_py.dashboards.base.series import Panel
     from omb_py.dashboards.changes import sides
     from omb_py.dashboards.figures import comparison, curves, launches, models
     from omb_py.dashboards.figures.launches import history
@@ -174,8 +175,8 @@ def every_view(frame: pd.DataFrame, verdict_table: pd.DataFrame, step_cells: pd.
     base, new = sides.rows_of(pair, rows)
     names = (pair.base.name, pair.new.name)
     made = [
-        curves.curves(rows),
-        curves.curves(rows, quantity="busbw"),
+        curves.curves(Panel(rows)),
+        curves.curves(Panel(rows), quantity="busbw"),
         curves.scaling(both),
         comparison.board(verdict_table),
         comparison.ratio(verdict_table, "new against old"),
@@ -189,7 +190,7 @@ def every_view(frame: pd.DataFrame, verdict_table: pd.DataFrame, step_cells: pd.
             names,
             "allreduce",
         ),
-        curves.roofline(one, pd.DataFrame({"size_bytes": [8, 1024], "lower_us": [0.5, 0.4]}), "x", series.lines(one)),
+        curves.roofline(Panel(one, "x"), pd.DataFrame({"size_bytes": [8, 1024], "lower_us": [0.5, 0.4]})),
         history(eight.assign(level_us=1.0), "allreduce 8 B"),
         model(eight.assign(size_bytes=8, lower_us=0.4), segments, "allreduce"),
         pairs(links),

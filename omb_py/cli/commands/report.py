@@ -16,6 +16,7 @@ from omb_py.cli.param_types import ParsedType
 from omb_py.dashboards.base.reading import parse
 from omb_py.dashboards.report.build import report
 from omb_py.dashboards.report.html_page import page
+from omb_py.dashboards.views.registry import installed
 from omb_py.errors import ENVIRONMENT, OK, USAGE, UsageError
 from omb_py.options.request import DEFAULT_STORE
 from omb_py.results.store.paths import no_store
@@ -104,6 +105,8 @@ def run_report(words: tuple[str, ...], output: Path, store: Path | None) -> int:
         else f"{document.summary}: written to {output}"
     )
     click.echo(f"omb-py: {what}", err=True)
+    for name, why in installed().broken.items():
+        click.echo(f"omb-py: view {name} cannot be loaded: {why}", err=True)
     for path, why in document.skipped:
         click.echo(f"omb-py: skipped {path}: {why}", err=True)
     return ENVIRONMENT if document.skipped else USAGE if document.problem else OK

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omb_py.dashboards.base.view import TABS
 from omb_py.dashboards.explorer.data import FILTERS, Data
 from omb_py.dashboards.explorer.state import State, drawer, parse, query, views
 from omb_py.dashboards.views import registry
@@ -62,7 +63,7 @@ def shown(data: Data, view: str, changed: str = "view.value", **values: Any) -> 
 def test_each_tab_is_a_link_that_keeps_the_filters(data: Data) -> None:
     answer = shown(data, "history", **{"library.value": ["MPICH"]})
     links = {link["props"]["children"]: link["props"] for link in answer["tabs"]["children"]}
-    assert tuple(links) == registry.TABS
+    assert tuple(links) == TABS
     assert [name for name, link in links.items() if "chosen" in link["className"]] == ["Time"]
     for tab, link in links.items():
         state = parse(link["href"])
@@ -171,4 +172,4 @@ def test_a_row_of_the_table_names_its_cell(data: Data) -> None:
 def test_a_store_without_a_cell_has_tabs(tmp_path: Path) -> None:
     empty = Data(tmp_path)
     assert all(values == [] for values in empty.choices({"library": ["x"]}).values()) and empty.sizes({}) == []
-    assert len(shown(empty, "curves")["tabs"]["children"]) == len(registry.TABS)
+    assert len(shown(empty, "curves")["tabs"]["children"]) == len(TABS)

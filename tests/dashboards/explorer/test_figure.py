@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from dash import dcc, html
+from dash import dcc
 
 from omb_py.dashboards.base.view import View
 from omb_py.dashboards.explorer.layout import drawn_again, figure
@@ -17,7 +17,7 @@ LEFT = {"data": [{"type": "scatter", "x": [8], "y": [1.0]}], "layout": {"height"
 def shown(view: View, narrow: bool = False) -> dict[str, list[Any]]:
     """The components of a view by their kind."""
     found: dict[str, list[Any]] = {}
-    for part in parts(figure(dcc, html, view, "light", narrow, ("", ""))):
+    for part in parts(figure(view, "light", narrow, ("", ""))):
         found.setdefault(type(part).__name__, []).append(part)
     return found
 
@@ -75,9 +75,7 @@ def test_panels_side_by_side_stand_one_above_the_other_on_a_phone(ends: tuple[fl
 
 
 def test_what_is_drawn_again_is_all_that_a_view_shows() -> None:
-    sections = [
-        figure(dcc, html, view(spec), "dark", False, ("", ""), number) for number, spec in enumerate((LEFT, None))
-    ]
+    sections = [figure(view(spec), "dark", False, ("", ""), number) for number, spec in enumerate((LEFT, None))]
     changed = {next(iter(name.items())): properties for name, properties in drawn_again(sections)}
     assert list(changed) == [("above", 0), ("figure", 0), ("below", 0), ("above", 1), ("below", 1)]
     assert changed["figure", 0]["figure"]["data"] == LEFT["data"]

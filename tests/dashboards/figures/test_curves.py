@@ -6,7 +6,12 @@ import pandas as pd
 import pytest
 
 from omb_py.dashboards.base import series
+from omb_py.dashboards.base.series import Panel
 from omb_py.dashboards.figures import curves
+
+
+def panel(frame: pd.DataFrame) -> Panel:
+    return Panel(series.prepared(frame))
 
 
 def lines_of(view) -> dict[str, dict]:
@@ -14,7 +19,7 @@ def lines_of(view) -> dict[str, dict]:
 
 
 def test_what_is_drawn_is_what_is_stored(frame) -> None:
-    view = curves.curves(series.prepared(frame))
+    view = curves.curves(panel(frame))
     drawn = lines_of(view)
     assert set(drawn) == {"MPICH 5.0.2", "Open MPI 5.0.2"}
     for library, line in drawn.items():
@@ -30,12 +35,12 @@ def test_what_is_drawn_is_what_is_stored(frame) -> None:
 
 
 def test_the_title_is_the_finding(frame) -> None:
-    view = curves.curves(series.prepared(frame))
+    view = curves.curves(panel(frame))
     assert view.title == (
         "allreduce: shortest times with MPICH 5.0.2, at 1 of 3 sizes beyond the range of the launches; "
         "up to 2× apart at 64 KiB"
     )
-    one = curves.curves(series.prepared(frame[frame["library"] == "MPICH"]))
+    one = curves.curves(panel(frame[frame["library"] == "MPICH"]))
     assert one.title == "allreduce: 1.01 µs at 8 B, 66.5 µs at 64 KiB"
     assert one.caption.endswith("4 ranks · 3 launches · 10 800 samples · sync barrier · timing local_max · 2026-11-20")
 
@@ -43,7 +48,7 @@ def test_the_title_is_the_finding(frame) -> None:
 def test_a_side_leads_where_its_launches_lie_apart_and_one_launch_has_no_spread(cell) -> None:
     def title(*launches: tuple[str, float]) -> str:
         rows = [cell(at, n, library=name) for n, (name, at) in enumerate(launches)]
-        return curves.curves(series.prepared(pd.DataFrame(rows))).title
+        return curves.curves(panel(pd.DataFrame(rows))).title
 
     late = [("A", 1.0), ("A", 1.2), ("B", 1.1), ("B", 1.3)]
     assert title(*late).startswith("allreduce: no series is faster beyond the range of the launches; up to 1.09×")
@@ -53,20 +58,20 @@ def test_a_side_leads_where_its_launches_lie_apart_and_one_launch_has_no_spread(
 
 def test_bandwidth_is_told_by_its_peaks(frame) -> None:
     rows = series.prepared(frame.assign(busbw_gbps=frame["size_bytes"] / frame["median_us"] / 1e3))
-    assert curves.curves(rows, "allreduce, bus bandwidth", "busbw").title == (
+    assert curves.curves(Panel(rows, "allreduce, bus bandwidth"), "busbw").title == (
         "allreduce, bus bandwidth: up to 0.985 GB/s with MPICH 5.0.2, at 64 KiB; 0.506 GB/s with Open MPI 5.0.2"
     )
 
 
 def test_the_table_has_the_same_numbers(frame) -> None:
-    view = curves.curves(series.prepared(frame))
+    view = curves.curves(panel(frame))
     assert view.columns == ("series", "size", "median µs", "p25 µs", "p75 µs", "p99 µs", "launches")
     assert len(view.rows) == 6
     assert view.rows[-1][:2] == ("Open MPI 5.0.2", "64 KiB") and view.rows[-1][-1] == 3
 
 
 def test_plotly_accepts_it_and_the_axis_has_binary_ticks(frame) -> None:
-    figure = curves.curves(series.prepared(frame)).figure
+    figure = curves.curves(panel(frame)).figure
     assert figure.layout.xaxis.type == "log" and "64 KiB" in figure.layout.xaxis.ticktext
     assert figure.layout.yaxis.title.text == "time (µs)"
     assert figure.layout.legend.itemclick == "toggleothers"
@@ -75,7 +80,7 @@ def test_plotly_accepts_it_and_the_axis_has_binary_ticks(frame) -> None:
 def test_a_lower_bound_and_zero_bytes(frame, cell) -> None:
     rows = series.prepared(pd.concat([frame, pd.DataFrame([cell(0.5, size_bytes=0)])]))
     bound = pd.DataFrame({"size_bytes": [8, 1024, 99], "lower_us": [0.5, 0.6, 1.0]})
-    view = curves.curves(rows, bound=bound)
+    view = curves.curves(Panel(rows), bound=bound)
     drawn = next(t for t in view.spec["data"] if t["name"] == "lower bound")
     assert (drawn["x"], drawn["y"]) == ([8, 1024], [0.5, 0.6])
     axis = view.spec["layout"]["xaxis"]
@@ -84,20 +89,20 @@ def test_a_lower_bound_and_zero_bytes(frame, cell) -> None:
 
 
 def test_bus_bandwidth_and_a_benchmark_that_prints_a_rate(frame) -> None:
-    view = curves.curves(series.prepared(frame), quantity="busbw")
+    view = curves.curves(panel(frame), quantity="busbw")
     stored = frame[frame["library"] == "MPICH"].groupby("size_bytes")["busbw_gbps"].median()
     assert lines_of(view)["MPICH 5.0.2"]["y"] == pytest.approx(list(stored))
     rate = frame.assign(unit="MB/s", metric="bandwidth", value=100.0)
-    view = curves.curves(series.prepared(rate))
+    view = curves.curves(panel(rate))
     assert lines_of(view)["MPICH 5.0.2"]["y"] == [100.0] * 3
     assert view.spec["layout"]["yaxis"]["title"]["text"] == "bandwidth (MB/s)"
     with pytest.raises(ValueError, match="unknown quantity 'speed'"):
-        curves.curves(rate, quantity="speed")
+        curves.curves(Panel(rate), quantity="speed")
 
 
 def test_a_barrier_has_no_size(frame) -> None:
     rows = frame[frame["size_bytes"] == 8].assign(benchmark="barrier", size_bytes=pd.array([None] * 6, dtype="Int64"))
-    view = curves.curves(series.prepared(rows))
+    view = curves.curves(panel(rows))
     assert [t["y"] for t in view.spec["data"]] == [["MPICH 5.0.2"], ["Open MPI 5.0.2"]]
     assert view.spec["data"][0]["x"] == pytest.approx([rows["median_us"].iloc[0]], rel=0.01)
     view.figure  # noqa: B018
@@ -106,9 +111,9 @@ def test_a_barrier_has_no_size(frame) -> None:
 def test_labels_with_html_are_text(frame) -> None:
     wild = "<b>x</b><script>a()</script>"
     rows = series.prepared(frame.assign(library=frame["library"].replace("MPICH", wild)))
-    names = {t["name"] for t in curves.curves(rows).spec["data"]}
+    names = {t["name"] for t in curves.curves(Panel(rows)).spec["data"]}
     assert all("<" not in name for name in names) and any("&lt;script&gt;" in name for name in names)
-    assert "<" not in curves.curves(rows).figure.layout.title.text.replace("<br>", "")
+    assert "<" not in curves.curves(Panel(rows)).figure.layout.title.text.replace("<br>", "")
 
 
 def test_scaling(frame) -> None:
@@ -124,7 +129,7 @@ def test_scaling(frame) -> None:
 
 def test_series_are_told_apart_by_colour_dash_and_marker(frame, cell) -> None:
     rows = pd.DataFrame([cell(1.0 + i, binding=f"b{i}", size_bytes=s) for i in range(6) for s in (8, 16)])
-    drawn = lines_of(curves.curves(series.prepared(rows))).values()
+    drawn = lines_of(curves.curves(panel(rows))).values()
     for part in (lambda t: t["line"]["color"], lambda t: t["line"]["dash"], lambda t: t["marker"]["symbol"]):
         assert len({part(t) for t in drawn}) == 6
 
@@ -132,13 +137,13 @@ def test_series_are_told_apart_by_colour_dash_and_marker(frame, cell) -> None:
 def test_many_series_become_several_panels(frame, cell) -> None:
     rows = pd.DataFrame([cell(1.0, binding=b, ranks=n) for b in "abcd" for n in (2, 4, 8)])
     found = list(series.panels(series.prepared(rows)))
-    assert [name for name, _ in found] == ["allreduce, 2 ranks", "allreduce, 4 ranks", "allreduce, 8 ranks"]
-    assert sum(len(part) for _, part in found) == len(rows)
+    assert [panel.name for panel in found] == ["allreduce, 2 ranks", "allreduce, 4 ranks", "allreduce, 8 ranks"]
+    assert sum(len(panel.rows) for panel in found) == len(rows)
 
 
 def test_panels_are_in_the_order_of_their_benchmarks_whatever_was_stored_first(cell) -> None:
     rows = [cell(1.0, n, benchmark=name) for n, name in enumerate(("reduce", "allreduce", "bcast"))]
-    found = [name for name, _ in series.panels(series.prepared(pd.DataFrame(rows)))]
+    found = [panel.name for panel in series.panels(series.prepared(pd.DataFrame(rows)))]
     assert found == ["allreduce", "bcast", "reduce"]
 
 

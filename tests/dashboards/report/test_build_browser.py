@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from omb_py.dashboards.figures.curves import multiples
+from omb_py.dashboards.figures.curves import Grid, multiples, points
 from omb_py.dashboards.report.build import Report, TabContent
 from omb_py.dashboards.report.html_page import page
 from tests.support.browser import NEEDS_BROWSER, OVERLAPS, chromium, draw_all, errors, mouse, press, resize, until
@@ -196,7 +196,7 @@ def test_a_browser_that_cannot_unpack_says_so_and_opens_the_tables(browser, ever
 def test_what_is_hovered_in_one_panel_shows_its_values_in_all(browser, frame, tmp_path) -> None:
     rows = pd.concat([frame.assign(ranks=count, median_us=frame["median_us"] * count) for count in (2, 4, 8)])
     made = Report("s", "", [], "54 cells")
-    made.tabs["Compare"] = TabContent(views=[multiples([("A", rows)], "allreduce")])
+    made.tabs["Compare"] = TabContent(views=[multiples([("A", rows)], "allreduce", points([("A", rows)], Grid()))])
     file = tmp_path / "report.html"
     file.write_text(page(made), encoding="utf-8")
     resize(browser, 1280)
@@ -226,7 +226,7 @@ def test_curves_of_several_ranks_switch_between_time_bandwidth_and_ratio(browser
     rows = pd.concat([frame.assign(ranks=count, busbw_gbps=frame["median_us"] * count) for count in (2, 4)])
     made = Report("s", "", [], "36 cells")
     sides = [("A", rows), ("B", rows.assign(median_us=rows["median_us"] * 3))]
-    made.tabs["Compare"] = TabContent(views=[multiples(sides, "allreduce")])
+    made.tabs["Compare"] = TabContent(views=[multiples(sides, "allreduce", points(sides, Grid()))])
     file = tmp_path / "report.html"
     file.write_text(page(made), encoding="utf-8")
     resize(browser, 1280)

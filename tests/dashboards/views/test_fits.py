@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from omb_py.dashboards.base import series
+from omb_py.dashboards.base.series import Panel
 from omb_py.dashboards.explorer.data import Data
 from omb_py.dashboards.figures import curves
 from omb_py.dashboards.views import cells, fits
@@ -103,7 +104,7 @@ def test_the_lower_bound_of_a_collective(bounded: pd.DataFrame) -> None:
     small = found[found["size_bytes"] == 8]["lower_us"].iloc[0]
     assert small == pytest.approx(2 * frame[frame["benchmark"] == "latency"]["median_us"].min(), rel=1e-3)
     panel = frame[frame["benchmark"] == "allreduce"]
-    view = curves.roofline(panel, cells.bounds_of_panel(found, panel), "allreduce", series.lines(panel))
+    view = curves.roofline(Panel(panel), cells.bounds_of_panel(found, panel))
     measured = panel.groupby("size_bytes")["median_us"].median()
     lower = found.set_index("size_bytes")["lower_us"]
     assert view.spec["data"][0]["y"] == pytest.approx([measured[s] / lower[s] for s in measured.index])

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from omb_py.dashboards.base.reading import Selection
-from omb_py.dashboards.base.view import Shown, View, table
+from omb_py.dashboards.base.view import TABS, InReport, Shown, View, ViewEntry, table
 from omb_py.dashboards.explorer.app import make
 from omb_py.dashboards.explorer.data import Data
 from omb_py.dashboards.explorer.state import choices, parse, query, views
@@ -18,7 +18,6 @@ from omb_py.dashboards.report.build import report
 from omb_py.dashboards.report.html_page import page
 from omb_py.dashboards.views import registry
 from omb_py.dashboards.views.cells import Cells
-from omb_py.dashboards.views.registry import Entry, InReport, Need
 from tests.dashboards.stores import write
 
 
@@ -34,11 +33,11 @@ def counted(cells: Cells, count: str = "ranks") -> Iterator[Shown]:
         yield Shown(cell_count, rows)
 
 
-COUNTED = Entry("counted", "Compare", "cells of each", counted, "No cell.", inputs=("count",), report=InReport(61))
+COUNTED = ViewEntry("counted", "Compare", "cells of each", counted, "No cell.", inputs=("count",), report=InReport(61))
 
 
 @pytest.fixture
-def entry(monkeypatch: pytest.MonkeyPatch) -> Entry:
+def entry(monkeypatch: pytest.MonkeyPatch) -> ViewEntry:
     monkeypatch.setattr(registry, "ENTRIES", [*registry.ENTRIES, COUNTED])
     return COUNTED
 
@@ -76,14 +75,14 @@ def called(data: Data, output: str, values: dict[str, Any], changed: str) -> dic
     return response
 
 
-def test_a_new_entry_is_in_the_report_at_its_place(store: Path, entry: Entry) -> None:
+def test_a_new_entry_is_in_the_report_at_its_place(store: Path, entry: ViewEntry) -> None:
     made = report(store, Selection())
     assert [view.kind for view in made.tabs["Compare"].views][-1] == "counted"
     assert made.tabs["Compare"].views[-1].commands[0].startswith("omb-py allreduce -n 4")
     assert "<h3>allreduce by ranks: 18 cells</h3>" in page(made)
 
 
-def test_a_new_entry_is_in_the_explorer(store: Path, entry: Entry) -> None:
+def test_a_new_entry_is_in_the_explorer(store: Path, entry: ViewEntry) -> None:
     assert parse("?view=counted").view == "counted" and query(parse("?view=counted")) == "?view=counted"
     data = Data(store)
     opened = called(data, "page.children", {"url.pathname": "/", "url.search": "?view=counted"}, "url.pathname")
@@ -104,10 +103,9 @@ def test_what_a_view_needs_and_calls_odd(store: Path, monkeypatch: pytest.Monkey
     def alarm(cells: Cells) -> Iterator[Shown]:
         yield Shown(View("alarm", "It burns", "", None, (), ()), None, "Smoke on n1.")
 
-    never = Need(lambda cells: False, "No fire.")
     entries = [
-        Entry("alarm", "Health", "alarm", alarm, report=InReport(1)),
-        Entry("fire", "Health", "fire", alarm, needs=never),
+        ViewEntry("alarm", "Health", "alarm", alarm, report=InReport(1)),
+        ViewEntry("fire", "Health", "fire", alarm, "No fire.", needs=("links",)),
     ]
     monkeypatch.setattr(registry, "ENTRIES", [*registry.ENTRIES, *entries])
     made = report(store, Selection())
@@ -131,8 +129,8 @@ def test_names_and_places_are_single_and_each_function_takes_its_inputs() -> Non
 
 
 def test_each_view_stands_in_one_of_five_tabs_and_none_is_empty() -> None:
-    assert registry.TABS == ("Compare", "Health", "Time", "Cell", "Workloads")
-    assert {entry.tab for entry in registry.ENTRIES} == {*registry.TABS}
-    by_tab = [registry.offered_in(tab) for tab in registry.TABS]
+    assert TABS == ("Compare", "Health", "Time", "Cell", "Workloads")
+    assert {entry.tab for entry in registry.ENTRIES} == {*TABS}
+    by_tab = [registry.offered_in(tab) for tab in TABS]
     assert all(by_tab) and sorted(name for views in by_tab for name in views) == sorted(registry.offered())
     assert next(iter(registry.offered())) == "first" and "first" in by_tab[0]
