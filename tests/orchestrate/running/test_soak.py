@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from omb_py.cli import main
+from omb_py.orchestrate.running import rank_process
 from omb_py.orchestrate.running.soak import Drift
 
 
@@ -48,15 +51,19 @@ def test_outside_a_soak_nothing_is_said() -> None:
     assert drift.add(row(1, 0, 1.0)) == "" and drift.number == 0
 
 
-def test_every_pass_is_stored_and_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_pass_is_stored_and_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     from omb_py import load
 
-    line = f"bcast --backend mock --repeat-for 300ms -i 5 -m 8:16 --store {tmp_path / 'store'}"
+    # a second passes with each pass, however fast the machine is
+    monkeypatch.setattr(rank_process, "time", SimpleNamespace(monotonic=itertools.count().__next__))
+    line = f"bcast --backend mock --repeat-for 3s -i 5 -m 8:16 --store {tmp_path / 'store'}"
     assert main(line.split()) == 0
     out, err = capsys.readouterr()
     frame = load(tmp_path / "store")
     passes = [int(parameters["pass"]) for parameters in frame.parameters.map(dict)]
-    assert max(passes) > 1 and sorted(passes) == sorted(list(range(1, max(passes) + 1)) * 2)
+    assert max(passes) == 3 and sorted(passes) == sorted(list(range(1, max(passes) + 1)) * 2)
     assert frame.launch_id.nunique() == 1
     assert out.count("# OSU MPI Broadcast") == max(passes)
     assert all(f"pass {number}" in err for number in range(1, max(passes) + 1))
