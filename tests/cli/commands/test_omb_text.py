@@ -1,6 +1,6 @@
-"""OMB's text from real MPI, all checked, on two ranks: one benchmark of each kind, and all of them with mpi4py.
+"""OMB's text from real MPI, all checked, on two ranks: one benchmark of each kind.
 
-A suite runs them all: what needs the same launch shares one. tests/backends/test_conformance.py has more ranks.
+A suite runs them: what needs the same launch shares one. tests/golden has the text of each benchmark.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Collection
 from functools import cache
 from pathlib import Path
 
@@ -38,7 +37,8 @@ def run(store: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-WANTED = [b for b in BENCHMARKS.values() if b.ranks.admits(RANKS) and not b.ranks.over_nodes and not b.once]
+_CHOSEN = [BENCHMARKS[name] for name in one_of_each(BENCHMARKS)]
+WANTED = [b for b in _CHOSEN if b.ranks.admits(RANKS) and not b.ranks.over_nodes and not b.once]
 """Those that run on one node; what is measured at the start is in a test of its own."""
 
 
@@ -47,13 +47,10 @@ def title_of(benchmark: Benchmark) -> str:
     return TITLES[name].line() if name in TITLES else f"# omb-py {name} Test v{__version__}"
 
 
-QUICK = one_of_each(b.name for b in WANTED)
-
-
-def suite(names: Collection[str]) -> str:
-    """A suite of some benchmarks: two sizes where there are sizes, every byte checked where there are bytes."""
+def suite() -> str:
+    """A suite of them: two sizes where there are sizes, every byte checked where there are bytes."""
     groups: dict[tuple[bool, bool], list[str]] = {}
-    for benchmark in (b for b in WANTED if b.name in names):
+    for benchmark in WANTED:
         groups.setdefault((benchmark.sizes is not None, "validation" in benchmark.options), []).append(benchmark.name)
     text = f'name = "text"\ndescription = "all"\n\n[defaults]\niterations = "5"\nwarmup = "1"\nranks = {RANKS}\n'
     for (sized, checked), names in groups.items():
@@ -64,11 +61,11 @@ def suite(names: Collection[str]) -> str:
 
 
 @cache
-def tables(binding: str, folder: Path) -> dict[str, list[list[str]]]:
+def tables(folder: Path) -> dict[str, list[list[str]]]:
     """Title -> the lines that follow it, for each table of that title (alltoallw's over neighbors has the same)."""
     folder.mkdir(exist_ok=True)
-    (folder / "all.toml").write_text(suite(QUICK if binding == "native" else [b.name for b in WANTED]))
-    done = run(folder, "run", str(folder / "all.toml"), "--binding", binding)
+    (folder / "all.toml").write_text(suite())
+    done = run(folder, "run", str(folder / "all.toml"))
     assert done.returncode == 0, done.stderr
     found: dict[str, list[list[str]]] = {}
     last: list[str] = []
@@ -80,19 +77,10 @@ def tables(binding: str, folder: Path) -> dict[str, list[list[str]]]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("name", "binding"),
-    [
-        *((name, "native") for name in QUICK),
-        *(pytest.param(b.name, "mpi4py", marks=pytest.mark.slow) for b in WANTED),
-    ],
-)
-def test_every_table_is_printed_and_every_byte_right(
-    name: str, binding: str, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    found, benchmark = tables(binding, tmp_path_factory.getbasetemp() / binding), BENCHMARKS[name]
-    here = [b for b in WANTED if binding == "mpi4py" or b.name in QUICK]
-    same = [b for b in here if title_of(b) == title_of(benchmark)]
+@pytest.mark.parametrize("name", [b.name for b in WANTED])
+def test_every_table_is_printed_and_every_byte_right(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    found, benchmark = tables(tmp_path_factory.getbasetemp() / "text"), BENCHMARKS[name]
+    same = [b for b in WANTED if title_of(b) == title_of(benchmark)]
     assert len(found[title_of(benchmark)]) == len(same)
     lines = found[title_of(benchmark)][same.index(benchmark)]
     rows = [line for line in lines if re.match(r"\s*\d+(\.\d\d)?\s", f"{line} ")]
