@@ -14,9 +14,9 @@ from typing import Any, NoReturn
 from omb_py import backends as package
 from omb_py.backends.capabilities import Backend, Capabilities, Inspection, OwnOption
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
+from omb_py.plug_ins import REPAIR, load_plug_ins
 
 ENTRY_POINTS = "omb_py.backends"
-_REPAIR = "repair or remove the package that provides it"
 UNKNOWN = Capabilities("")
 """Assumed capabilities of a backend that is not installed, as those of stored rows."""
 
@@ -32,23 +32,9 @@ def ours() -> Mapping[str, Backend]:
 @cache
 def backends() -> Mapping[str, Backend]:
     """All backends, ours first."""
-    from importlib.metadata import entry_points  # slow to import, and needed for the names of others only
-
-    every = dict(ours())
-    for entry in entry_points(group=ENTRY_POINTS):
-        if entry.name in every:
-            continue
-        try:
-            loaded = entry.load()
-        except Exception as error:  # a broken plug-in must not break the tool
-            every[entry.name] = _broken(entry.name, f"{type(error).__name__}: {error}")
-            continue
-        if isinstance(loaded, Backend) and loaded.name == entry.name:
-            every[entry.name] = loaded
-        else:
-            expected = f"no omb_py.backends.capabilities.Backend called {entry.name}"
-            every[entry.name] = _broken(entry.name, f"{entry.value} is {expected}")
-    return every
+    plug_ins = load_plug_ins(ENTRY_POINTS, Backend)
+    others = {**plug_ins.loaded, **{name: _broken(name, why) for name, why in plug_ins.broken.items()}}
+    return {**ours(), **{name: backend for name, backend in others.items() if name not in ours()}}
 
 
 def find(name: str) -> Backend:
@@ -91,9 +77,9 @@ def _broken(name: str, reason: str) -> Backend:
     def connect(spec: Mapping[str, Any]) -> NoReturn:
         raise EnvironmentProblem(f"backend {name} cannot be loaded: {reason}")
 
-    return Backend(_BrokenPackage(name, inspection=Inspection(reason, _REPAIR)), connect)
+    return Backend(_BrokenPackage(name, inspection=Inspection(reason, REPAIR)), connect)
 
 
 class _BrokenPackage(Capabilities):
     def missing(self) -> str:
-        return f"its package cannot be loaded ({self.inspection.reason}): {_REPAIR}"
+        return f"its package cannot be loaded ({self.inspection.reason}): {REPAIR}"

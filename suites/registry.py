@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from types import MappingProxyType
 
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.engine.program.concurrent_groups import grouped
 from omb_py.engine.program.datatype_layouts import laid_out
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
+from omb_py.plug_ins import load_plug_ins
 from omb_py.suites import functions, host_noise, one_sided, startup
 from omb_py.suites.collective import calls, neighborhood, sendrecv
 from omb_py.suites.guidelines import patterns
@@ -48,26 +48,15 @@ BENCHMARKS: Mapping[str, Benchmark] = MappingProxyType(
 )
 """The benchmarks that come with omb-py."""
 
-BROKEN: dict[str, str] = {}
-"""Name of each third-party benchmark that could not be loaded -> the reason."""
 
-
-@cache
 def _third_party() -> Mapping[str, Benchmark]:
-    from importlib.metadata import entry_points  # slow to import, and needed for third-party benchmarks only
+    loaded = load_plug_ins(ENTRY_POINTS, Benchmark, named=False).loaded
+    return {benchmark.name: benchmark for benchmark in loaded.values()}
 
-    benchmarks: dict[str, Benchmark] = {}
-    for entry in entry_points(group=ENTRY_POINTS):
-        try:
-            loaded = entry.load()
-        except Exception as error:  # a broken plug-in must not break the tool
-            BROKEN[entry.name] = f"{type(error).__name__}: {error}"
-            continue
-        if isinstance(loaded, Benchmark):
-            benchmarks[loaded.name] = loaded
-        else:
-            BROKEN[entry.name] = f"{entry.value} is no Benchmark but of type {type(loaded).__name__}"
-    return benchmarks
+
+def broken() -> Mapping[str, str]:
+    """Name of each third-party benchmark that could not be loaded -> the reason."""
+    return load_plug_ins(ENTRY_POINTS, Benchmark, named=False).broken
 
 
 def names() -> list[str]:
@@ -88,6 +77,6 @@ def find(name: str) -> Benchmark:
     benchmark = own or _third_party().get(short)
     if benchmark is not None:
         return benchmark
-    if short in BROKEN:
-        raise EnvironmentProblem(f"benchmark {short} cannot be loaded: {BROKEN[short]}")
+    if short in broken():
+        raise EnvironmentProblem(f"benchmark {short} cannot be loaded: {broken()[short]}")
     raise UsageError(f"unknown benchmark {name!r}: {nearest(short, names())}")

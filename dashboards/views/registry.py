@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import entry_points
 from typing import NamedTuple
 from urllib.parse import parse_qs
 
@@ -17,6 +16,7 @@ from omb_py.dashboards.base.view import TABS, InReport, Tab, ViewEntry
 from omb_py.dashboards.views import anomalies, checks, comparisons, fits, over_size, overview
 from omb_py.dashboards.views.cells import Cells
 from omb_py.dashboards.views.first_screen import first_screen, first_screen_in_report
+from omb_py.plug_ins import load_plug_ins
 
 ENTRY_POINTS = "omb_py.views"
 NOTHING: Mapping[Tab, str] = {
@@ -181,22 +181,11 @@ class Installed(NamedTuple):
 @cache
 def installed() -> Installed:
     """The views of installed packages; what cannot be loaded is kept with its reason, so that commands can say it."""
-    entries: list[ViewEntry] = []
-    broken: dict[str, str] = {}
+    plug_ins = load_plug_ins(ENTRY_POINTS, ViewEntry)
     names = {entry.name for entry in ENTRIES}
-    for point in entry_points(group=ENTRY_POINTS):
-        try:
-            entry = point.load()
-        except Exception as error:  # a broken plug-in must not break the tool
-            broken[point.name] = f"{type(error).__name__}: {error}"
-            continue
-        if not isinstance(entry, ViewEntry) or entry.name != point.name:
-            broken[point.name] = f"{point.value} is no omb_py.plugin.ViewEntry called {point.name}"
-        elif entry.name in names:
-            broken[point.name] = "omb-py has a view of this name"
-        else:
-            entries.append(entry)
-    return Installed(tuple(entries), broken)
+    twice = {name: "omb-py has a view of this name" for name in plug_ins.loaded if name in names}
+    entries = tuple(entry for name, entry in plug_ins.loaded.items() if name not in names)
+    return Installed(entries, {**plug_ins.broken, **twice})
 
 
 def every_entry() -> list[ViewEntry]:

@@ -15,7 +15,7 @@ from omb_py.cli.help import ALL_EXIT_CODES, CONTEXT, ENVIRONMENT, debug_option, 
 from omb_py.distribution import version_line
 from omb_py.errors import OK, USAGE, EnvironmentProblem, Interrupted, UsageError, nearest
 from omb_py.suites import BENCHMARKS, find, names
-from omb_py.suites.registry import BROKEN
+from omb_py.suites.registry import broken
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -94,8 +94,8 @@ class Root(click.Group):
             tool: click.Command = getattr(import_module(f"omb_py.cli.commands.{module}"), maker)()
             return tool
         short = cmd_name.lower().removeprefix("osu_")
-        # Our own names are tried first: names() imports the benchmarks of other packages, and fills BROKEN.
-        if short not in BENCHMARKS and short not in names() and short not in BROKEN:
+        # our own names are tried first: the others are imported
+        if short not in BENCHMARKS and short not in names() and short not in broken():
             return None
         from omb_py.cli.commands.benchmark import command  # not needed for --help, and loads the planner
 

@@ -24,6 +24,7 @@ from omb_py.launchers import (
     torchrun,
 )
 from omb_py.launchers.launcher import Allocation, Ask, Environment, Launcher, RankVariables
+from omb_py.plug_ins import REPAIR, load_plug_ins
 
 if TYPE_CHECKING:
     from omb_py.launchers.machine import LaunchMachine
@@ -85,25 +86,16 @@ RANK_VARIABLES: Final = _sorted_variables(LAUNCHERS)
 @cache
 def installed() -> Mapping[str, Launcher]:
     """The launchers of other packages. One that cannot be loaded says so when it is asked for."""
-    from importlib.metadata import entry_points  # slow to import, and needed for the names of others only
-
-    launchers: dict[str, Launcher] = {}
-    for entry in entry_points(group=ENTRY_POINTS):
-        try:
-            loaded = entry.load()
-            reason = "" if isinstance(loaded, Launcher) and loaded.name == entry.name else f"{entry.value} is none"
-        except Exception as error:  # a broken package must not break the tool
-            loaded, reason = None, f"{type(error).__name__}: {error}"
-        if entry.name not in NAMED:
-            launchers[entry.name] = _BrokenLauncher(entry.name, reason) if reason else loaded
-    return launchers
+    plug_ins = load_plug_ins(ENTRY_POINTS, Launcher)
+    broken = {name: _BrokenLauncher(name, reason) for name, reason in plug_ins.broken.items()}
+    return {name: launcher for name, launcher in {**plug_ins.loaded, **broken}.items() if name not in NAMED}
 
 
 class _BrokenLauncher(Launcher):
     """A launcher whose package cannot be loaded; its summary is the reason."""
 
     def missing(self, machine: LaunchMachine) -> str:
-        return f"launcher {self.name} cannot be loaded ({self.summary}): repair or remove the package that provides it"
+        return f"launcher {self.name} cannot be loaded ({self.summary}): {REPAIR}"
 
 
 def find_launcher(name: str) -> Launcher:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from omb_py.errors import UsageError
 from omb_py.results.dialects.lines import decode, split
 from omb_py.results.dialects.reading import Context, Line, Parsed, TextReader, WholeReader, shown
-from omb_py.results.dialects.registry import BROKEN, readers
+from omb_py.results.dialects.registry import broken, readers
 
 
 def parse(data: bytes, context: Context) -> Parsed:
@@ -52,6 +52,6 @@ def _unknown(lines: Sequence[Line], names: str) -> str:
     first = next((line for line in lines if line.text.strip()), None)
     if first is None:
         return "an empty file"
-    lost = "".join(f"; reader {name} cannot be loaded: {why}" for name, why in BROKEN.items())
+    lost = "".join(f"; reader {name} cannot be loaded: {why}" for name, why in broken().items())
     where = f"neither line {first.number}, {shown(first.text, 60)}, nor a later one begins a table that omb-py knows"
     return f"{where}: give a file with {names}{lost}"

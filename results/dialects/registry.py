@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from functools import cache
 
+from omb_py.plug_ins import PlugIns, load_plug_ins
 from omb_py.results.dialects.dialect import Dialect
 from omb_py.results.dialects.horovod import Horovod
 from omb_py.results.dialects.imb import Imb, ImbMulti
@@ -28,8 +29,6 @@ USUAL = next(dialect for dialect in DIALECTS if dialect.usual)
 """The dialect of a request that asks for none."""
 OF_TRAININGS = next(dialect for dialect in DIALECTS if dialect.name and not dialect.for_all)
 """The dialect that only trainings have."""
-BROKEN: dict[str, str] = {}
-"""Name of each third-party reader that could not be loaded -> the reason."""
 
 
 def dialect_of(form: str) -> Dialect:
@@ -46,21 +45,13 @@ def printed_names() -> tuple[str, ...]:
 def readers() -> tuple[TextReader | WholeReader, ...]:
     """All readers, those of text first: ours, and those of installed packages."""
     own = [reader for dialect in DIALECTS for reader in dialect.readers()]
-    return tuple(sorted([*own, *_third_party()], key=lambda reader: isinstance(reader, WholeReader)))
+    return tuple(sorted([*own, *_third_party().loaded.values()], key=lambda reader: isinstance(reader, WholeReader)))
 
 
-def _third_party() -> Sequence[TextReader | WholeReader]:
-    from importlib.metadata import entry_points  # slow to import, and needed for files of other tools only
+def broken() -> Mapping[str, str]:
+    """Name of each third-party reader that could not be loaded -> the reason."""
+    return _third_party().broken
 
-    loaded: list[TextReader | WholeReader] = []
-    for entry in entry_points(group=ENTRY_POINTS):
-        try:
-            reader = entry.load()
-        except Exception as error:  # a broken plug-in must not break the tool
-            BROKEN[entry.name] = f"{type(error).__name__}: {error}"
-            continue
-        if isinstance(reader, (TextReader, WholeReader)):
-            loaded.append(reader)
-        else:
-            BROKEN[entry.name] = f"{entry.value} is no reader but of type {type(reader).__name__}"
-    return loaded
+
+def _third_party() -> PlugIns[TextReader | WholeReader]:
+    return load_plug_ins(ENTRY_POINTS, TextReader, WholeReader, named=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from omb_py.engine.devices.kind import DeviceKind
 from omb_py.engine.devices.registry import GPU_KINDS, KINDS, EveryKind, find_kind
 from omb_py.errors import EnvironmentProblem, UsageError
+from omb_py.plug_ins import load_plug_ins
 from tests.support.machines.mpi import environment
 
 XPU = """
@@ -45,9 +47,13 @@ def packages(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def installed(packages: Path, monkeypatch: pytest.MonkeyPatch) -> DeviceKind:
+def installed(packages: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DeviceKind]:
     monkeypatch.syspath_prepend(packages)
-    return find_kind.__wrapped__("xpu")
+    load_plug_ins.cache_clear()
+    find_kind.cache_clear()
+    yield find_kind("xpu")
+    load_plug_ins.cache_clear()
+    find_kind.cache_clear()
 
 
 def test_it_is_found_by_its_name_alone(installed: DeviceKind) -> None:
@@ -57,7 +63,6 @@ def test_it_is_found_by_its_name_alone(installed: DeviceKind) -> None:
         find_kind("broken")
     with pytest.raises(UsageError, match="unknown device 'xpy': did you mean xpu"):
         find_kind("xpy")
-    find_kind.cache_clear()
 
 
 @pytest.mark.mpi

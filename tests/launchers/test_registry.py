@@ -17,6 +17,7 @@ from omb_py.launchers.mpiexec_family import MPICH
 from omb_py.launchers.registry import installed
 from omb_py.options.readers import word
 from omb_py.orchestrate.launching.launch_command import command_for
+from omb_py.plug_ins import load_plug_ins
 from tests.launchers.test_launchers import context, program
 
 
@@ -43,8 +44,10 @@ def packages(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     ]
     monkeypatch.setattr("importlib.metadata.entry_points", lambda group: entries)
     installed.cache_clear()
+    load_plug_ins.cache_clear()
     yield
     installed.cache_clear()
+    load_plug_ins.cache_clear()
 
 
 def test_it_starts_ranks_that_know_their_place(tmp_path: Path) -> None:

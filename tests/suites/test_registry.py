@@ -13,6 +13,7 @@ import pytest
 import omb_py.suites
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.errors import EnvironmentProblem, UsageError
+from omb_py.plug_ins import load_plug_ins
 from omb_py.suites import registry
 from omb_py.suites.registry import BENCHMARKS, find, names
 
@@ -60,10 +61,9 @@ class TestOtherPackages:
         ]
         entries.append(EntryPoint("gone", "no_such_module_of_anybody:B", registry.ENTRY_POINTS))
         monkeypatch.setattr("importlib.metadata.entry_points", lambda group: entries)
-        monkeypatch.setattr(registry, "BROKEN", {})
-        registry._third_party.cache_clear()
+        load_plug_ins.cache_clear()
         yield
-        registry._third_party.cache_clear()
+        load_plug_ins.cache_clear()
 
     def test_are_found_and_listed_after_ours(self) -> None:
         assert find("mine") is find("osu_mine") is MINE
@@ -71,10 +71,11 @@ class TestOtherPackages:
 
     def test_that_are_broken_keep_their_reason_and_break_nothing_else(self) -> None:
         assert find("mine") is MINE
-        assert set(registry.BROKEN) == {"absent", "strange", "gone"}
-        assert registry.BROKEN["absent"].startswith("AttributeError: ")
-        assert registry.BROKEN["gone"] == "ModuleNotFoundError: No module named 'no_such_module_of_anybody'"
-        assert "object" in registry.BROKEN["strange"]
+        broken = registry.broken()
+        assert set(broken) == {"absent", "strange", "gone"}
+        assert broken["absent"].startswith("AttributeError: ")
+        assert broken["gone"] == "ModuleNotFoundError: No module named 'no_such_module_of_anybody'"
+        assert "object" in broken["strange"]
 
     @pytest.mark.parametrize("name", ["absent", "strange", "gone"])
     def test_that_are_broken_are_refused_with_the_reason(self, name: str) -> None:

@@ -28,7 +28,7 @@ from omb_py.orchestrate.launching.launch_command import command_for
 from omb_py.orchestrate.planning.plan import check
 from omb_py.results.store.paths import is_store
 from omb_py.suites import find, names
-from omb_py.suites.registry import BROKEN
+from omb_py.suites.registry import broken
 
 SHELLS = ("bash", "zsh", "fish")
 _LINES = {
@@ -55,9 +55,9 @@ def run_list(form: str) -> int:
     benchmarks = [find(name) for name in names()]
     where = catalogue.places(catalogue.inspected())
     if form == "json":
-        click.echo(json.dumps(catalogue.as_json(catalogue.catalogue(benchmarks, where), BROKEN), indent=1))
+        click.echo(json.dumps(catalogue.as_json(catalogue.catalogue(benchmarks, where), broken()), indent=1))
     else:
-        click.echo(catalogue.as_text(benchmarks, where, BROKEN, FAMILIES))
+        click.echo(catalogue.as_text(benchmarks, where, broken(), FAMILIES))
     return OK
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from omb_py.engine.devices import cuda, rocm
 from omb_py.engine.devices.kind import DeviceKind
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
+from omb_py.plug_ins import REPAIR, load_plug_ins
 
 if TYPE_CHECKING:
     from omb_py.engine.devices import Device
@@ -35,18 +36,12 @@ def find_kind(name: str) -> DeviceKind:
     if name == SIMULATED:
         kind: DeviceKind = import_module("omb_py.testing.simulated_device").KIND
         return kind
-    from importlib.metadata import entry_points  # slow to import, and needed for the names of others only
-
-    every = entry_points(group=ENTRY_POINTS)
-    if name not in every.names:
-        raise UsageError(f"unknown device {name!r}: {nearest(name, [*KINDS, *every.names])}")
-    try:
-        loaded = every[name].load()
-    except Exception as error:  # a broken package must not break the tool
-        reason = f"{type(error).__name__}: {error}"
-        raise EnvironmentProblem(f"--device {name} cannot be loaded ({reason}): repair its package") from None
-    if not isinstance(loaded, DeviceKind) or loaded.name != name:
-        raise EnvironmentProblem(f"--device {name}: {every[name].value} is no such device: repair its package")
+    plug_ins = load_plug_ins(ENTRY_POINTS, DeviceKind)
+    if name in plug_ins.broken:
+        raise EnvironmentProblem(f"--device {name} cannot be loaded ({plug_ins.broken[name]}): {REPAIR}")
+    if name not in plug_ins.loaded:
+        raise UsageError(f"unknown device {name!r}: {nearest(name, [*KINDS, *plug_ins.loaded, *plug_ins.broken])}")
+    loaded: DeviceKind = plug_ins.loaded[name]
     return loaded
 
 

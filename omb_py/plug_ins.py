@@ -1,0 +1,53 @@
+"""What installed packages add to omb-py, by entry-point group. One that cannot be loaded is kept with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+REPAIR = "repair or remove the package that provides it"
+"""What to do where an object of another package cannot be loaded."""
+
+
+@dataclass(frozen=True)
+class PlugIns(Generic[T]):
+    """The objects of one entry-point group, by the names of their entries."""
+
+    loaded: Mapping[str, T] = field(default_factory=dict)
+    broken: Mapping[str, str] = field(default_factory=dict)
+    """Name of each that could not be loaded -> the reason."""
+
+
+@cache
+def load_plug_ins(group: str, *kinds: type[T], named: bool = True) -> PlugIns[T]:
+    """Load all objects of a group, as those of ``omb_py.benchmarks``::
+
+        BENCHMARKS = load_plug_ins("omb_py.benchmarks", Benchmark).loaded
+
+    Args:
+        group: the entry-point group.
+        *kinds: the classes of which an object must have one.
+        named: whether the `name` of an object must be that of its entry.
+    """
+    from importlib.metadata import entry_points  # slow to import, and needed for the names of others only
+
+    loaded: dict[str, T] = {}
+    broken: dict[str, str] = {}
+    for entry in entry_points(group=group):
+        try:
+            thing = entry.load()
+        except Exception as error:  # a broken package must not break the tool
+            broken[entry.name] = f"{type(error).__name__}: {error}"
+            continue
+        if not isinstance(thing, kinds):
+            expected = " or ".join(kind.__name__ for kind in kinds)
+            broken[entry.name] = f"{entry.value} is no {expected} but of type {type(thing).__name__}"
+        elif named and getattr(thing, "name", entry.name) != entry.name:
+            broken[entry.name] = f"{entry.value} is called {getattr(thing, 'name', '')!r}, not {entry.name!r}"
+        else:
+            loaded[entry.name] = thing
+    return PlugIns(loaded, broken)
