@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from omb_py.results.dialects.reading import (
     BadTable,
     Context,
     Line,
-    Parsed,
+    LogReader,
     Problem,
     Table,
     check_end,
@@ -54,51 +55,60 @@ _NAMES: Mapping[str, str] = {
 _PT2PT = ("latency", "bw", "bibw", "multi_lat")
 
 
-class OmbPyText:
-    """Reader of the text of OMB-Py."""
+@dataclass(slots=True)
+class _OpenTable:
+    line: int
+    benchmark: str
+    unit: str = ""
+    length: int = 0
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    bad: Problem | None = None
+
+
+class OmbPyText(LogReader[_OpenTable]):
+    """Reader of the text of OMB-Py. Each table is a launch of its own."""
 
     name = "OMB-Py text"
+
+    def __init__(self, context: Context | None = None) -> None:
+        super().__init__(context)
+        self.last = ""
+        """The last line that is not blank."""
 
     def starts(self, text: str) -> bool:
         """Whether a line is a title, or a head with the unit of the size, which OMB does not print."""
         return _TITLE.fullmatch(text) is not None or _HEAD.fullmatch(text) is not None
 
-    def read(self, lines: Sequence[Line], context: Context) -> Parsed:
-        """Read every table; each is a launch of its own."""
-        parsed = Parsed()
-        starts = [i for i, line in enumerate(lines) if self._begins(lines, i)]
-        for first, end in zip(starts, [*starts[1:], len(lines)], strict=True):
-            try:
-                parsed.tables.append(_table(lines[first:end], context, len(parsed.tables)))
-            except BadTable as error:
-                parsed.problems.append(Problem(lines[first].number, f"OMB-Py table left out: {error}"))
-        return parsed
+    def above(self, line: Line) -> bool:
+        """Take a title, or a head whose title is lost."""
+        titled = _TITLE.fullmatch(self.last) is not None
+        self.last = line.text if line.text.strip() else self.last
+        if not self.starts(line.text) or (titled and _HEAD.fullmatch(line.text)):
+            return False
+        self.close()
+        self.table = _OpenTable(line.number, "")
+        self.table.benchmark = _benchmark(line.text, self.context)
+        return _HEAD.fullmatch(line.text) is None
 
-    @staticmethod
-    def _begins(lines: Sequence[Line], i: int) -> bool:
-        if _TITLE.fullmatch(lines[i].text):
-            return True
-        above = next((line.text for line in reversed(lines[:i]) if line.text.strip()), "")
-        return _HEAD.fullmatch(lines[i].text) is not None and not _TITLE.fullmatch(above)
-
-
-def _table(lines: Sequence[Line], context: Context, launch: int) -> Table:
-    benchmark = _benchmark(lines[0].text, context)
-    rows: list[dict[str, Any]] = []
-    unit, length = "", 0
-    for line in lines:
+    def inside(self, table: _OpenTable, line: Line) -> None:
+        """Take the head or a row."""
         words = line.text.split()
         if match := _HEAD.fullmatch(line.text):
-            unit, length = match["unit"], len(line.text.rstrip())
-        elif unit and words and words[0].isdecimal() and (len(words) == 1 or is_numeric(words[1])):
-            try:
-                length = check_end(line, length)
-                rows.append(_row(benchmark, unit, words))
-            except BadTable as error:
-                raise BadTable(f"line {line.number}: {error}") from None
-    if not rows:
-        raise BadTable("no rows")
-    return Table(SOURCE, None, benchmark, lines[0].number, launch, rows)
+            table.unit, table.length = match["unit"], len(line.text.rstrip())
+        elif table.unit and words and words[0].isdecimal() and (len(words) == 1 or is_numeric(words[1])):
+            table.length = check_end(line, table.length)
+            table.rows.append(_row(table.benchmark, table.unit, words))
+
+    def left_out(self, table: _OpenTable, problem: Problem) -> str:
+        """Say where the table is wrong."""
+        where = f"line {problem.line}: " if problem.line not in (0, table.line) else ""
+        return f"OMB-Py table left out: {where}{problem.text}"
+
+    def finish(self, table: _OpenTable) -> Table:
+        """Make the table."""
+        if not table.rows:
+            raise BadTable("no rows")
+        return Table(SOURCE, None, table.benchmark, table.line, len(self.parsed.tables), table.rows)
 
 
 def _benchmark(title: str, context: Context) -> str:

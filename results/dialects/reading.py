@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 from omb_py.results.store.redact import redact_text
 
@@ -111,24 +111,81 @@ class TextReader(Protocol):
         """Read the lines from such a start up to that of another tool, or to the end. Never raises."""
 
 
-class Reading(Protocol):
-    """State of a reader while it takes lines one by one."""
+class OpenTable(Protocol):
+    """A table that is being read."""
 
-    parsed: Parsed
+    line: int
+    """Number of its first line."""
+    rows: list[Any]
+    bad: Problem | None
+    """What excludes it; the first reason counts."""
 
-    def take(self, line: Line) -> None:
-        """Take the next line."""
+
+T = TypeVar("T", bound=OpenTable)
+
+
+class LogReader(Generic[T]):
+    """The shell of a reader of text: it opens tables, gives each its lines, and keeps those that are whole.
+
+    A reader says which lines begin its output (`starts`), what a line above a table means (`above`, which opens and
+    closes tables), what a line inside of one means (`inside`), and makes the finished table (`finish`). Each of them
+    raises BadTable for doubtful input, which excludes only the table that is open.
+    """
+
+    name: ClassVar[str] = ""
+
+    def __init__(self, context: Context | None = None) -> None:
+        self.context = context or Context()
+        self.parsed = Parsed()
+        self.table: T | None = None
+
+    def read(self, lines: Sequence[Line], context: Context) -> Parsed:
+        """Read every table of these lines. Never raises."""
+        reader = type(self)(context)
+        for line in lines:
+            try:
+                if not reader.above(line) and reader.table is not None:
+                    reader.inside(reader.table, line)
+            except BadTable as error:
+                reader.spoil(Problem(line.number, str(error)))
+        reader.close()
+        return reader.parsed
+
+    def spoil(self, problem: Problem) -> None:
+        """Exclude the open table from the import."""
+        if self.table is None:
+            self.parsed.problems.append(problem)
+        else:
+            self.table.bad = self.table.bad or problem
 
     def close(self) -> None:
-        """End the last table: no line follows."""
+        """End the open table: no line of it follows."""
+        table, self.table = self.table, None
+        if table is None:
+            return
+        try:
+            if table.bad is None:
+                self.parsed.tables.append(self.finish(table))
+                return
+        except BadTable as error:
+            table.bad = Problem(0, str(error))
+        self.parsed.problems.append(Problem(table.line, self.left_out(table, table.bad)))
 
+    def above(self, line: Line) -> bool:
+        """Take a line above a table or its title; False when it is neither."""
+        raise NotImplementedError
 
-def feed(reading: Reading, lines: Sequence[Line]) -> Parsed:
-    """Feed all lines to a state machine, and return its results."""
-    for line in lines:
-        reading.take(line)
-    reading.close()
-    return reading.parsed
+    def inside(self, table: T, line: Line) -> None:
+        """Take a line of the open table, which may be noise."""
+        raise NotImplementedError
+
+    def finish(self, table: T) -> Table:
+        """Make the finished table."""
+        raise NotImplementedError
+
+    def left_out(self, table: T, problem: Problem) -> str:
+        """Say that a table is left out; a problem in line 0 is one of the whole table."""
+        raise NotImplementedError
 
 
 @runtime_checkable

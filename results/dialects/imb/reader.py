@@ -15,11 +15,10 @@ from omb_py.results.dialects.reading import (
     BadTable,
     Context,
     Line,
-    Parsed,
+    LogReader,
     Problem,
     Table,
     check_end,
-    feed,
     is_numeric,
     number,
     shown,
@@ -97,36 +96,22 @@ class _Part:
         return _NAMES.get(self.name.lower(), self.name.lower())
 
 
-class ImbText:
-    """Reader of the text of IMB."""
+class ImbText(LogReader[_Part]):
+    """Reader of the text of IMB. A banner begins another launch."""
 
     name = "IMB text"
+
+    def __init__(self, context: Context | None = None) -> None:
+        super().__init__(context)
+        self.launch = _Launch()
+        self.begun = False
 
     def starts(self, text: str) -> bool:
         """Whether a line is the banner or the title of a table."""
         return _BANNER.match(text) is not None or _TITLE.fullmatch(text) is not None
 
-    def read(self, lines: Sequence[Line], context: Context) -> Parsed:
-        """Read every table; a banner begins another launch."""
-        return feed(_Reading(), lines)
-
-
-class _Reading:
-    def __init__(self) -> None:
-        self.parsed = Parsed()
-        self.launch = _Launch()
-        self.begun = False
-        self.part: _Part | None = None
-
-    def take(self, line: Line) -> None:
-        if self._above(line) or self.part is None or self.part.bad:
-            return
-        try:
-            self._inside(self.part, line)
-        except BadTable as error:
-            self.part.bad = Problem(line.number, str(error))
-
-    def _above(self, line: Line) -> bool:
+    def above(self, line: Line) -> bool:
+        """Take a line of the header, or the title of a table."""
         if match := _BANNER.match(line.text):
             self.close()
             self.launch = _Launch(self.launch.number + self.begun, match[1])
@@ -134,18 +119,21 @@ class _Reading:
         elif match := _TITLE.fullmatch(line.text):
             self.close()
             self.begun = True
-            self.part = _Part(line.number, match["name"], self.launch)
+            self.table = _Part(line.number, match["name"], self.launch)
             if match["name"].lower() in ("put_local", "get_local"):
-                self.part.parameters["sync"] = "flush_local"
+                self.table.parameters["sync"] = "flush_local"
             if match["more"]:
-                self.part.parameters["variant"] = match["more"].strip("() ")[:80]
+                self.table.parameters["variant"] = match["more"].strip("() ")[:80]
         elif match := _PREAMBLE.fullmatch(line.text):
             self.launch.preamble[match[1]] = match[2].strip()[:120]
         else:
             return False
         return True
 
-    def _inside(self, part: _Part, line: Line) -> None:
+    def inside(self, part: _Part, line: Line) -> None:
+        """Take a fact of the table, its head, or a row."""
+        if part.bad:
+            return
         text, words = line.text, line.text.split()
         if match := _PROCESSES.fullmatch(text):
             part.ranks = whole(match[1], INT32)
@@ -180,24 +168,26 @@ class _Reading:
         part.rows.append(_row(part, dict(zip(part.columns, words, strict=True))))
 
     def close(self) -> None:
-        part, self.part = self.part, None
-        if part is None:
-            return
-        if part.bad is None and not part.rows and part.late:
+        """End the open table; one whose time was over before its first row is only noted."""
+        part = self.table
+        if part is not None and part.bad is None and not part.rows and part.late:
             self.parsed.notes.append(Problem(part.late, f"IMB's time for {part.name} was over before its first row"))
-            return
-        if part.bad is None and not part.rows:
-            part.bad = Problem(part.line, "no rows")
-        if part.bad is not None:
-            where = "" if part.bad.line == part.line else f", line {part.bad.line}"
-            self.parsed.problems.append(Problem(part.line, f"table {part.name!r} left out{where}: {part.bad.text}"))
-            return
+            self.table = None
+        super().close()
+
+    def left_out(self, part: _Part, problem: Problem) -> str:
+        """Say where the table is wrong."""
+        where = "" if problem.line in (0, part.line) else f", line {problem.line}"
+        return f"table {part.name!r} left out{where}: {problem.text}"
+
+    def finish(self, part: _Part) -> Table:
+        """Make the table of one benchmark."""
+        if not part.rows:
+            raise BadTable("no rows")
         launch, preamble = part.launch, part.launch.preamble
         facts = {key: preamble[key] for key in preamble if key in ("MPI Version", "Machine", "System", "Release")}
         started = _time(preamble)
-        self.parsed.tables.append(
-            Table(SOURCE, launch.version, part.benchmark, part.line, launch.number, part.rows, facts, started)
-        )
+        return Table(SOURCE, launch.version, part.benchmark, part.line, launch.number, part.rows, facts, started)
 
 
 def _row(part: _Part, cells: Mapping[str, str]) -> dict[str, Any]:

@@ -7,7 +7,6 @@ collective. It is then taken from the command line in the log, the user, the fil
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,11 +27,10 @@ from omb_py.results.dialects.reading import (
     BadTable,
     Context,
     Line,
-    Parsed,
+    LogReader,
     Problem,
     Table,
     check_end,
-    feed,
     number,
     shown,
     whole,
@@ -57,6 +55,8 @@ _WIDE = 100
 """A line with only one placement has it in the second place when the line is longer than this."""
 
 Values = dict[str, str]
+Fixed = tuple[int, int | None, str, str | None, int | None]
+"""Size in bytes, count, type, reduction and root of a line."""
 
 
 @dataclass(slots=True)
@@ -69,8 +69,7 @@ class _Part:
     fixed: list[str]
     halves: list[list[str]]
     in_ms: bool
-    lines: list[tuple[int, int | None, str, str | None, int | None]] = field(default_factory=list)
-    placements: list[list[Placement]] = field(default_factory=list)
+    rows: list[tuple[Fixed, list[Placement]]] = field(default_factory=list)
     checked: bool | None = None
     """The verdict in the footer, for heads whose last column is a difference instead of a count."""
     bad: Problem | None = None
@@ -79,40 +78,26 @@ class _Part:
     """Lines above the head that may name the collective: those below are of the next program."""
 
 
-class NcclText:
-    """Reader of the text of nccl-tests and rccl-tests."""
+class NcclText(LogReader[_Part]):
+    """Reader of the text of nccl-tests and rccl-tests. A preamble after a table begins another launch."""
 
     name = "nccl-tests text"
+
+    def __init__(self, context: Context | None = None) -> None:
+        super().__init__(context)
+        self.seen = [line.text for line in self.context.before[-200:]]
+        """Lines that may name the program, and so the collective."""
+        self.launch = Launch()
+        self.number = 0
+        self.used = False
 
     def starts(self, text: str) -> bool:
         """Whether a line belongs to the preamble or is the head of a table."""
         return any(pattern.match(text) for pattern in _STARTS)
 
-    def read(self, lines: Sequence[Line], context: Context) -> Parsed:
-        """Read every table; a preamble after a table begins another launch."""
-        return feed(_Reading(context), lines)
-
-
-class _Reading:
-    def __init__(self, context: Context) -> None:
-        self.context = context
-        self.parsed = Parsed()
-        self.seen = [line.text for line in context.before[-200:]]
-        """Lines that may name the program, and so the collective."""
-        self.launch = Launch()
-        self.number = 0
-        self.used = False
-        self.part: _Part | None = None
-
-    def take(self, line: Line) -> None:
-        try:
-            if not (self._preamble(line.text) or self._head(line)):
-                self._body(line)
-        except BadTable as error:
-            if self.part is None:
-                self.parsed.problems.append(Problem(line.number, str(error)))
-            elif self.part.bad is None:
-                self.part.bad = Problem(line.number, str(error))
+    def above(self, line: Line) -> bool:
+        """Take a line of the preamble, or the head of a table."""
+        return self._preamble(line.text) or self._head(line)
 
     def _preamble(self, text: str) -> bool:
         begins = any(pattern.match(text) for pattern in (_VERSION, _STARTING, _CONFIG, _COMPILED, _DEVICES, _RCCL))
@@ -157,8 +142,7 @@ class _Reading:
     def _head(self, line: Line) -> bool:
         if not _HEAD.match(line.text):
             return False
-        if self.part is not None:
-            self.close()
+        self.close()
         again, self.used = self.used, True
         words = line.text.strip().removeprefix("#").split()
         first = next((i for i, word in enumerate(words) if word in _TIMES), len(words))
@@ -167,9 +151,9 @@ class _Reading:
             if word in _TIMES:
                 halves.append([])
             halves[-1].append("time" if word in _TIMES else word)
-        self.part = _Part(line.number, self.launch, self.number, words[:first], halves, in_ms=words[0] == "bytes")
-        self.part.length = len(line.text.rstrip())
-        self.part.named_in = list(self.seen)
+        self.table = _Part(line.number, self.launch, self.number, words[:first], halves, in_ms=words[0] == "bytes")
+        self.table.length = len(line.text.rstrip())
+        self.table.named_in = list(self.seen)
         if again:  # all types and reductions of a program stand under one head
             raise BadTable("a second head: the preamble of a further program is missing or damaged")
         needed = [{"time", "algbw", "busbw"} - set(half) for half in halves]
@@ -182,10 +166,9 @@ class _Reading:
             raise BadTable("a head without size, type, time, algbw and busbw")
         return True
 
-    def _body(self, line: Line) -> None:
-        part, words = self.part, line.text.split()
-        if part is None:
-            return
+    def inside(self, part: _Part, line: Line) -> None:
+        """Take a row or a line of the footer."""
+        words = line.text.split()
         if match := _BOUNDS.match(line.text):
             part.checked = match[2] == "OK"
             return
@@ -212,24 +195,18 @@ class _Reading:
             names = part.halves[0] if len(places) == 1 else part.halves[int(in_place)]
             halves.append(_half(dict(zip(names, rest, strict=False)), in_place, part.in_ms))
             rest = rest[len(names) :]
-        part.lines.append(_fixed(cells))
-        part.placements.append(halves)
+        part.rows.append((_fixed(cells), halves))
         self.seen.clear()  # what stood above names this program, not the next one
 
-    def close(self) -> None:
-        part, self.part = self.part, None
-        if part is None:
-            return
-        try:
-            if part.bad is not None:
-                raise BadTable(f"line {part.bad.line}: {part.bad.text}")
-            if not part.lines:
-                raise BadTable("no rows")
-            self.parsed.tables.append(self._table(part))
-        except BadTable as error:
-            self.parsed.problems.append(Problem(part.line, f"table of nccl-tests left out: {error}"))
+    def left_out(self, part: _Part, problem: Problem) -> str:
+        """Say where the table is wrong."""
+        where = f"line {problem.line}: " if problem.line else ""
+        return f"table of nccl-tests left out: {where}{problem.text}"
 
-    def _table(self, part: _Part) -> Table:
+    def finish(self, part: _Part) -> Table:
+        """Make the table, with the collective that the log, the user or the file's name says."""
+        if not part.rows:
+            raise BadTable("no rows")
         launch, context = part.launch, self.context
         if launch.collective is None:
             launch.collective = (
@@ -237,9 +214,9 @@ class _Reading:
                 or (collective_of(context.benchmark) if context.benchmark else None)
                 or collective_named(context.name)
             )
-        name = settle(launch, part.lines)
+        name = settle(launch, [fixed for fixed, _ in part.rows])
         rows: list[dict[str, Any]] = []
-        for (size, count, dtype, op, root), halves in zip(part.lines, part.placements, strict=True):
+        for (size, count, dtype, op, root), halves in part.rows:
             for half in halves:
                 row = make_row(launch, name, size, count, dtype, op, root, half)
                 row["text_dialect"] = "nccl-tests"
@@ -249,7 +226,7 @@ class _Reading:
         return Table(launch.source, launch.version, rows[0]["benchmark"], part.line, part.number, rows, launch.facts)
 
 
-def _fixed(cells: Values) -> tuple[int, int | None, str, str | None, int | None]:
+def _fixed(cells: Values) -> Fixed:
     size = whole(cells.get("size") or cells.get("bytes") or "")
     count = whole(cells.get("count") or cells.get("N") or "")
     op, root = cells.get("redop") or cells.get("op"), cells.get("root", "-1")

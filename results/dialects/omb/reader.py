@@ -7,7 +7,17 @@ from collections.abc import Sequence
 
 from omb_py.results.dialects.omb import names
 from omb_py.results.dialects.omb.table import Building, Prelude
-from omb_py.results.dialects.reading import INT32, BadTable, Context, Line, Parsed, Problem, feed, shown, whole
+from omb_py.results.dialects.reading import (
+    INT32,
+    BadTable,
+    Context,
+    Line,
+    LogReader,
+    Problem,
+    Table,
+    shown,
+    whole,
+)
 
 _SIDES = (
     (re.compile(r"\s*# Number of Sender threads: (\d+)\s*"), "thread_counts"),
@@ -28,48 +38,38 @@ _STARTS = re.compile(
 )
 
 
-class OsuReader:
-    """Reader of OMB's text."""
+class OsuReader(LogReader[Building]):
+    """Reader of OMB's text. Each title begins a launch of its own, since each is the start of a program."""
 
     name = "OMB text"
+
+    def __init__(self, context: Context | None = None) -> None:
+        super().__init__(context)
+        self.prelude = Prelude()
 
     def starts(self, text: str) -> bool:
         """Whether a line is a title, stands above one, or is the head of a table whose title is lost."""
         return _STARTS.match(text) is not None
 
-    def read(self, lines: Sequence[Line], context: Context) -> Parsed:
-        """Read every table. Each title begins a launch of its own, since each is the start of a program."""
-        return feed(_Reading(context), lines)
+    def above(self, line: Line) -> bool:
+        """Take a line above the title of the next table, or the title."""
+        if self._above(line) or self._title(line):
+            return True
+        self._untitled(line)
+        return False
 
+    def inside(self, table: Building, line: Line) -> None:
+        """Take a line of the table."""
+        table.take(line)
 
-class _Reading:
-    def __init__(self, context: Context) -> None:
-        self.context = context
-        self.parsed = Parsed()
-        self.table: Building | None = None
-        self.prelude = Prelude()
+    def left_out(self, table: Building, problem: Problem) -> str:
+        """Say where the table is wrong."""
+        where = "" if problem.line in (0, table.line) else f", line {problem.line}"
+        return f"table {table.benchmark!r} left out{where}: {problem.text}"
 
-    def take(self, line: Line) -> None:
-        try:
-            if self._above(line) or self._title(line) or self._untitled(line):
-                return
-            if self.table is not None:
-                self.table.take(line)
-        except BadTable as error:
-            if self.table is None:
-                self.parsed.problems.append(Problem(line.number, str(error)))
-            else:
-                self.table.spoil(line.number, str(error))
-
-    def close(self) -> None:
-        if self.table is None:
-            return
-        result = self.table.finished(len(self.parsed.tables))
-        if isinstance(result, Problem):
-            self.parsed.problems.append(result)
-        else:
-            self.parsed.tables.append(result)
-        self.table = None
+    def finish(self, table: Building) -> Table:
+        """Make the table."""
+        return table.finished(len(self.parsed.tables))
 
     def _above(self, line: Line) -> bool:
         """Take a line above the title of the next table; False when it is none."""
@@ -148,20 +148,19 @@ class _Reading:
         self.table = Building(self.prelude.line or line.number, benchmark, None, self.prelude)
         return self.table
 
-    def _untitled(self, line: Line) -> bool:
+    def _untitled(self, line: Line) -> None:
         """Begin a table without a title: its start is lost, it is NCCL's point-to-point, or 5.3's osu_init."""
         sentence = _SENTENCE.match(line.text)
         if sentence and (self.table is None or self.table.benchmark not in ("init", "hello") or self.table.rows):
             self._begin(line, "init" if "nprocs" in line.text else "hello")
-            return False
+            return
         head = names.HEAD_LINE.match(line.text) or _BUFFERS.match(line.text)
         if not head or self.table is not None:
-            return False
+            return
         name = self.context.benchmark
         table = self._begin(line, name or "unknown")
         if name is None:
             table.spoil(line.number, "a table without its title; say what it is with --benchmark NAME")
-        return False
 
 
 def _product(sizes: Sequence[int]) -> int:

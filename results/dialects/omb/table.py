@@ -268,20 +268,14 @@ class Building:
             "size_bytes": None,
         }
 
-    def finished(self, launch: int) -> Table | Problem:
-        """The complete table, or the problem that excludes it."""
-        if self.bad is None and self.rate_table:
-            try:
-                self._check_rates()
-            except BadTable as error:
-                self.spoil(self.line, str(error))
-        if self.bad is None and (problem := _of_two_runs(self.rows)):
-            self.spoil(self.line, problem)
-        if self.bad is None and not self.rows:
-            self.spoil(self.line, "no rows")
-        if self.bad is not None:
-            where = "" if self.bad.line == self.line else f", line {self.bad.line}"
-            return Problem(self.line, f"table {self.benchmark!r} left out{where}: {self.bad.text}")
+    def finished(self, launch: int) -> Table:
+        """The complete table. Raises BadTable where it is none."""
+        if self.rate_table:
+            self._check_rates()
+        if problem := _of_two_runs(self.rows):
+            raise BadTable(problem)
+        if not self.rows:
+            raise BadTable("no rows")
         self._settle()
         return Table(self.source, self.version, self.benchmark, self.line, launch, self.rows)
 
