@@ -49,6 +49,15 @@ def number_of(value: Any) -> float:
     return math.nan if number is None else float(number)
 
 
+def amount(value: float) -> str:
+    """A number for a reader: three digits, thousands apart.
+
+    >>> amount(16384.2), amount(0.25)
+    ('16 384', '0.25')
+    """
+    return f"{value:,.0f}".replace(",", " ") if abs(value) >= 1000 else f"{value:.3g}"
+
+
 def in_unit(value: float, dimension: Dimension) -> str:
     """A time in µs, a rate in MB/s or a share in %, with the unit that suits its size.
 

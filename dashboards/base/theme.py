@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
+from omb_py.results.units import amount as amount
 from omb_py.results.units import size_text
 
 Trace = dict[str, Any]
@@ -280,15 +281,6 @@ def _even(low: float, high: float) -> list[float]:
 def _digits(value: float, among: Sequence[float]) -> str:
     """A tick with as many digits as tell it from the others."""
     return amount(value) if len({amount(t) for t in among}) == len(among) else f"{value:.6g}"
-
-
-def amount(value: float) -> str:
-    """A number for a reader: three digits, thousands apart.
-
-    >>> amount(16384.2), amount(0.25)
-    ('16 384', '0.25')
-    """
-    return f"{value:,.0f}".replace(",", " ") if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def duration(us: float) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 from omb_py.dashboards.base import series
 from omb_py.dashboards.base.view import View
 from omb_py.dashboards.figures import curves
-from omb_py.dashboards.report.html_page import alone, figure_page
+from omb_py.dashboards.report.html_page import alone, figure_page, plotly_script
 from omb_py.errors import EnvironmentProblem
 from omb_py.printing.whole_file import write_whole
 from omb_py.results.store.schema import COLUMNS
@@ -57,6 +57,12 @@ def browser(otherwise: str = "-G tty needs none") -> str:
             f"a picture is drawn by a browser, and {why}: apt-get install chromium, or set {VARIABLE}; {otherwise}"
         )
     return executable
+
+
+def check_drawable() -> None:
+    """Check that pictures can be drawn, before anything is measured. Raises EnvironmentProblem."""
+    browser()
+    plotly_script()
 
 
 def save(view: View, path: Path) -> None:

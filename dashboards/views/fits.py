@@ -15,12 +15,11 @@ from omb_py.errors import UsageError
 from omb_py.printing.history_text import environment_lines, heading
 from omb_py.results.analysis.cost_model import CostModel, models
 from omb_py.results.analysis.history import History, LevelStep, enough, history
-from omb_py.results.analysis.series import WHO, Series
+from omb_py.results.analysis.series import COLUMNS, WHO, Series
 from omb_py.results.analysis.series import series as histories_of
 from omb_py.results.compare.report import percent
 from omb_py.results.statistics import curve_fit
 from omb_py.results.statistics.change_points import LEAST, SHORTEST
-from omb_py.results.statistics.launch_time import COLUMNS as STATISTIC
 from omb_py.results.statistics.launch_time import FIELD, statistic_of, time_of
 from omb_py.results.store.keys import COMPARED
 
@@ -31,25 +30,7 @@ if TYPE_CHECKING:
 
 Provenance = Callable[[str], Mapping[str, Any]]
 
-_ROW = tuple(
-    dict.fromkeys(
-        (
-            "run_id",
-            "launch_id",
-            "launch_index",
-            "started_at",
-            "library_version",
-            "environment_key",
-            "comparability_key",
-            "bytes_total",
-            "bw_formula",
-            "tags",
-            *STATISTIC,
-            *WHO,
-            *COMPARED,
-        )
-    )
-)
+_ROW = tuple(name for name in COLUMNS if name != "parameters")
 ALSO = tuple(name for name in _ROW if name not in series.NEEDED)
 """Columns needed here and by no figure."""
 MESSAGES = "latency"

@@ -6,8 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from omb_py.dashboards.base.theme import amount, finite
-from omb_py.results.units import size_text
+from omb_py.results.units import amount, number_of, size_text
 
 MARKS = "ox+*#@"
 """Characters of the series, in turn."""
@@ -26,8 +25,8 @@ def curve(rows: Sequence[Mapping[str, Any]], width: int = 72, height: int = 16) 
     """
     points: dict[str, list[tuple[float, float]]] = {}
     for row in rows:
-        size, value = finite(row.get("size_bytes")), finite(row.get("value"))
-        if size and value and size > 0 and value > 0:
+        size, value = number_of(row.get("size_bytes")), number_of(row.get("value"))
+        if 0 < size < math.inf and 0 < value < math.inf:
             points.setdefault(_label(row), []).append((math.log2(size), math.log10(value)))
     everything = [point for series in points.values() for point in series]
     if len({x for x, _ in everything}) < 2:

@@ -180,13 +180,11 @@ class Pictured(Drawn):
 
     def __init__(self, printer: Printer, form: str) -> None:
         """Check that pictures can be drawn before anything is measured. Raises EnvironmentProblem."""
-        from omb_py.dashboards.report.html_page import plotly_script
-        from omb_py.dashboards.report.image_export import browser
+        from omb_py.dashboards.report.image_export import check_drawable
 
         super().__init__(printer)
         self.form = form
-        browser()
-        plotly_script()
+        check_drawable()
 
     def close(self) -> None:
         """Draw the kept rows."""

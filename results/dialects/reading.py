@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from omb_py.results.store.redact import redact_text
 
@@ -132,12 +132,16 @@ class LogReader(Generic[T]):
     raises BadTable for doubtful input, which excludes only the table that is open.
     """
 
-    name: ClassVar[str] = ""
+    name = ""
 
     def __init__(self, context: Context | None = None) -> None:
         self.context = context or Context()
         self.parsed = Parsed()
         self.table: T | None = None
+
+    def starts(self, text: str) -> bool:
+        """Whether a line can only be the start of this tool's output."""
+        raise NotImplementedError
 
     def read(self, lines: Sequence[Line], context: Context) -> Parsed:
         """Read every table of these lines. Never raises."""

@@ -13,9 +13,10 @@ from omb_py.backends.registry import capabilities_of
 from omb_py.errors import UsageError
 from omb_py.options.request import Request
 from omb_py.orchestrate.workloads.step_times import predict_step
-from omb_py.printing.printers import Printer, Row
+from omb_py.printing.printers import Printer
 from omb_py.results.analysis import series, step_prediction
 from omb_py.results.analysis.step_prediction import MESSAGES, SIDE, Ask, Missing, Observed, Predicted
+from omb_py.results.dialects.dialect import Row
 from omb_py.results.store.paths import pass_over
 from omb_py.results.store.read import load_table, to_rows
 from omb_py.suites.workloads.calls import OF_MESSAGES, Call

@@ -8,9 +8,9 @@ from typing import Any
 
 from omb_py.errors import UsageError
 from omb_py.orchestrate.workloads.prediction import workload_of
-from omb_py.printing.printers import Row
 from omb_py.results.analysis.efficiency import Kind, Scaling, efficiencies
 from omb_py.results.analysis.step_prediction import SIDE, measured
+from omb_py.results.dialects.dialect import Row
 from omb_py.suites.workloads.families import Workload
 
 _ALIKE = 1.02
