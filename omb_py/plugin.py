@@ -2,11 +2,11 @@
 
 A benchmark is a :class:`Benchmark` whose ``program`` makes a :class:`Program` of `steps` (:mod:`steps
 <omb_py.engine.program.steps>`, one-sided ones in `rma`); its entry-point group is ``omb_py.benchmarks``. A backend is a
-:class:`Backend`; its group is ``omb_py.backends``. A :class:`Launcher` starts ranks; its group is
-``omb_py.launchers``. A :class:`DeviceKind` is a device that holds buffers; its group is ``omb_py.devices``. A
-:class:`TextReader` or :class:`WholeReader` reads another tool's files into rows; its group is ``omb_py.readers``. A
-:class:`Dialect` is a tool with all that omb-py knows of it. A :class:`ViewEntry` is a view of
-report and explorer; its group is ``omb_py.views``.
+:class:`Backend`; its group is ``omb_py.backends``. A :class:`Launcher` starts ranks; its group is ``omb_py.launchers``.
+A :class:`DeviceKind` is a device that holds buffers; its group is ``omb_py.devices``. An :class:`Observer` reads
+counters around the timed loop; its group is ``omb_py.observers``. A :class:`TextReader` or :class:`WholeReader` reads
+another tool's files into rows; its group is ``omb_py.readers``. A :class:`Dialect` is a tool with all that omb-py knows
+of it. A :class:`ViewEntry` is a view of report and explorer; its group is ``omb_py.views``.
 
 Importing this module loads nothing heavy, since every command reads the names of benchmarks.
 """
@@ -19,6 +19,7 @@ from omb_py.backends.capabilities import Backend, Capabilities, Check, Inspectio
 from omb_py.dashboards.base.view import InReport, Shown, View, ViewEntry, table
 from omb_py.engine.devices import Device
 from omb_py.engine.devices.kind import DeviceKind, GpuKind, MpiSupport
+from omb_py.engine.observers.observer import Observer
 from omb_py.engine.program import rma, steps
 from omb_py.engine.program.benchmark import Benchmark, Cell, Counts, Metric, Needs, RankRule, Sizes, World
 from omb_py.engine.program.language import (
@@ -36,7 +37,7 @@ from omb_py.engine.program.language import (
     body,
     request_count,
 )
-from omb_py.engine.session import BaseRunner, BaseSession, Runner, Session, StepFailed
+from omb_py.engine.session import Runner, Session, StepFailed
 from omb_py.errors import EnvironmentProblem, LaunchFailed, OmbError, UsageError
 from omb_py.launchers.launcher import BatchSystem, LaunchCommand, Launcher, RankRequest, RankVariables
 from omb_py.results.dialects.dialect import Dialect
@@ -77,8 +78,6 @@ __all__ = [
     "TWO_OR_MORE",
     "Backend",
     "BadTable",
-    "BaseRunner",
-    "BaseSession",
     "BatchSystem",
     "Benchmark",
     "Blocks",
@@ -105,6 +104,7 @@ __all__ = [
     "MpiSupport",
     "Needs",
     "Objects",
+    "Observer",
     "OmbError",
     "OwnOption",
     "Parsed",

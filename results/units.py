@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from omb_py.grammar.values import Dimension
+from omb_py.grammar.values import Dimension, four_digits
 from omb_py.results.json_values import plain
 
 _BASE: dict[Dimension, str] = {"time": "us", "rate": "MB/s", "share": "%"}
@@ -71,22 +71,4 @@ def in_unit(value: float, dimension: Dimension) -> str:
         unit, number = "GB/s", value / 1000
     if dimension == "time" and value >= 10_000:
         unit, number = "ms", value / 1000
-    return f"{_four_digits(number)} {unit}"
-
-
-def energy_text(microjoules: float) -> str:
-    """An energy in µJ with the unit that suits its size.
-
-    >>> energy_text(1234.5)
-    '1.234 mJ'
-    """
-    steps = ((1e6, "J"), (1e3, "mJ"))
-    divisor, unit = next((step for step in steps if abs(microjoules) >= step[0]), (1.0, "µJ"))
-    return f"{_four_digits(microjoules / divisor)} {unit}"
-
-
-def _four_digits(number: float) -> str:
-    """A number with at least four significant digits and no exponent."""
-    digits = 3 - math.floor(math.log10(abs(number))) if number else 2
-    text = f"{number:.{min(max(digits, 0), 12)}f}"
-    return (text.rstrip("0").rstrip(".") if "." in text else text) or "0"
+    return f"{four_digits(number)} {unit}"

@@ -25,7 +25,8 @@ from omb_py.suites.startup import ONE_OR_MORE, no_steps
 
 if TYPE_CHECKING:
     from omb_py.backends.capabilities import Capabilities
-    from omb_py.engine.measuring.measure import Measured, Phase
+    from omb_py.engine.measuring.cell_result import CellResult
+    from omb_py.engine.measuring.measure import Phase
     from omb_py.engine.session import Session
 
 ITERATIONS, WARMUP = 100, 10
@@ -167,7 +168,7 @@ def _inner(module: ModuleType, name: str) -> Callable[..., Any]:
     return value  # type: ignore[no-any-return]
 
 
-def run(session: Session, cell: Cell, phase: Phase) -> Measured:
+def run(session: Session, cell: Cell, phase: Phase) -> CellResult:
     """Call the function of `cell.workload` on all ranks, after its warm-ups, and time each call.
 
     Raises:
@@ -175,25 +176,23 @@ def run(session: Session, cell: Cell, phase: Phase) -> Measured:
     """
     import numpy as np
 
-    from omb_py.engine.measuring.measure import Measured
+    from omb_py.engine.measuring.cell_result import CellResult, LapSeries
 
     target = parse_target(cell.workload)
     caller = Caller(session, target)
     session.watch(caller)
-    started = time.monotonic()
     phase("loop")
     for number in range(-cell.warmup, 0):
         caller.timed(number)
     own = np.array([caller.timed(number) for number in range(cell.iterations)]) / 1000
     phase("write")
     version = hashlib.sha256(target.text().encode()).hexdigest()[:16]
-    result = Measured(cell, cell.iterations, "fixed", version)
+    result = CellResult(cell, cell.iterations, "fixed", version)
     slowest, whole = session.maximum(own), session.total(own)
-    result.series[_LAP] = {"max": slowest, "avg": whole / session.size}
+    result.series[_LAP] = LapSeries(max=slowest, avg=whole / session.size)
     ranks = sorted(session.gather((session.local[0], float(own.mean()), float((own >= slowest).mean()))))
     result.laps[_LAP] = [mean for _, mean, _ in ranks]
     result.slowest_rank_share = [share for _, _, share in ranks]
-    result.elapsed_s = time.monotonic() - started
     return result
 
 

@@ -18,7 +18,6 @@ EXCEPTIONS = {
     "omb_py/api.py": "typed parameters for users: the default backend, and the options that ours own",
     "omb_py/launchers/srun.py": "srun's own option --mpi",
     "omb_py/launchers/torchrun.py": "the extra that installs PyTorch",
-    "omb_py/orchestrate/running/resume.py": "part of the keys of cells in stored runs",
     "suites/training/parallel.py": "process groups of PyTorch, by PyTorch's names for them",
     "suites/training/settings.py": "process groups of PyTorch, by PyTorch's names for them",
     "results/dialects/omb/text.py": "the column `backend` of stored rows chooses between the titles of OMB's programs",

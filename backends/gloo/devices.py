@@ -101,10 +101,10 @@ class GlooDeviceRunner(OnDevice, GlooRunner):
         self.buffers = buffers
         if by_torch(program, buffers.device.kind):
             nbytes = {b.name: b.nbytes for b in program.buffers}
-            self.marks = buffers.marks("torch", cell)
+            self._marks = buffers.marks("torch", cell)
             super().__init__(session, on_device(spoiled(waited(program)), cell.filler), OnGpu(buffers.memory, nbytes))
         else:
-            self.marks = buffers.marks("staged", cell)
+            self._marks = buffers.marks("staged", cell)
             world = World(session.rank, session.size, session.hosts)
             super().__init__(session, buffers.prepared(program, world, cell.filler), buffers.seen)
 

@@ -27,7 +27,7 @@ from omb_py.engine.rank.launcher_variables import local_rank
 from omb_py.engine.rank.node_name import node_name
 from omb_py.engine.rank.plain_values import decode, encode
 from omb_py.engine.rank.start_times import process_start_ns
-from omb_py.engine.session import BaseSession
+from omb_py.engine.session import Session
 from omb_py.errors import EnvironmentProblem
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def load() -> Any:
     return dist
 
 
-class GlooSession(BaseSession):
+class GlooSession(Session):
     """All processes of the launch as one group, and a second group for the engine's own traffic."""
 
     backend, binding = "gloo", "torch"

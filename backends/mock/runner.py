@@ -18,7 +18,7 @@ from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.program.language import Program, edges_of, templates
 from omb_py.engine.program.rma import check_hosts
 from omb_py.engine.program.step_text import count_steps, describe, describe_cell, parts, steps_of
-from omb_py.engine.session import BaseRunner
+from omb_py.engine.session import Runner
 from omb_py.errors import UsageError
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _SETUP = slice(-2, -1)
 _TEARDOWN = slice(-1, None)
 
 
-class MockRunner(BaseRunner):
+class MockRunner(Runner):
     """Implements :class:`omb_py.engine.session.Runner` for all ranks."""
 
     def __init__(self, session: MockSession, cell: Cell, programs: Mapping[int, Program], noise: Noise) -> None:

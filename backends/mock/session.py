@@ -19,14 +19,14 @@ from omb_py.backends.mock.simulator.network import Network
 from omb_py.backends.mock.simulator.timing import Noise, launch_factor
 from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.program.language import Program
-from omb_py.engine.session import BaseSession
+from omb_py.engine.session import Session
 from omb_py.errors import UsageError
 
 MAX_RANKS: Final = 65536
 SKEW_ROUNDS: Final = 200
 
 
-class MockSession(BaseSession):
+class MockSession(Session):
     """Implements :class:`omb_py.engine.session.Session`."""
 
     backend = "mock"

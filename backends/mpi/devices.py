@@ -37,7 +37,7 @@ class _OverMpi(OnDevice):
 
     def __init__(self, session: MpiSession, program: Program, buffers: DeviceBuffers, cell: Cell) -> None:
         self.buffers = buffers
-        self.marks = buffers.marks("direct" if session.support.aware else "staged", cell)
+        self._marks = buffers.marks("direct" if session.support.aware else "staged", cell)
         prepared = buffers.prepared(program, World(session.rank, session.size, session.hosts), cell.filler)
         super().__init__(session, prepared, buffers.seen)
 

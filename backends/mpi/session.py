@@ -27,13 +27,13 @@ from omb_py.engine.program.requirements import LEVELS, types_of
 from omb_py.engine.rank.launcher_variables import local_rank
 from omb_py.engine.rank.node_name import node_name
 from omb_py.engine.rank.start_times import process_start_ns
-from omb_py.engine.session import BaseSession
+from omb_py.engine.session import Session
 from omb_py.errors import EnvironmentProblem
 
 _NAP_S = 5e-4
 
 
-class MpiSession(BaseSession):
+class MpiSession(Session):
     """The world communicator, one rank a process."""
 
     backend = "mpi"
@@ -217,7 +217,7 @@ class MpiSession(BaseSession):
         """Wait for all ranks and answer their accesses; in MPI_Barrier Intel MPI looks at these every 25 µs only."""
         self.comm.Ibarrier().Wait()
 
-    def rest(self) -> None:
+    def sleeping_barrier(self) -> None:
         """Wait for all ranks asleep: ranks that wait long would otherwise take a core from the others."""
         request = self.comm.Ibarrier()
         while not request.Test():

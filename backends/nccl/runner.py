@@ -17,7 +17,7 @@ from omb_py.engine.native.translate import Table, assemble
 from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.language import Program, Stage
 from omb_py.engine.program.step_text import steps_of
-from omb_py.engine.session import StepFailed
+from omb_py.engine.session import Runner, StepFailed
 
 if TYPE_CHECKING:
     from omb_py.backends.nccl.communicators import Communicators
@@ -28,8 +28,8 @@ LEAVES_S: Final = 1.0
 """How long a call of the library may take that does not block."""
 
 
-class Runner(ABC):
-    """Implements :class:`omb_py.engine.session.Runner`; the program is lowered already.
+class LoweredRunner(Runner, ABC):
+    """A runner of a program that is lowered already.
 
     Args:
         session: whose device and memory it uses.
@@ -48,7 +48,6 @@ class Runner(ABC):
         self.resolver = Resolver(session.nccl, self.comms, World(session.rank, session.size), self._handles)
         self._events = False
         self.table: Any = None
-        self.labels: tuple[str, ...] = ()
 
     @abstractmethod
     def once(self, stage: Stage) -> None:
@@ -116,13 +115,6 @@ class Runner(ABC):
         """The meaning of a code of the device's library."""
         return f"{self.session.device.name}: {self.session.device.error_text(code)}"
 
-    def later(self) -> None:  # noqa: B027
-        """Rounds on a common clock are not offered."""
-
-    def notes(self) -> Mapping[str, float]:
-        """Nothing further."""
-        return {}
-
     def close(self) -> None:
         """Destroy a graph that a failure has left; buffers stay for the next size."""
         self._destroy_graph()
@@ -133,7 +125,7 @@ class Runner(ABC):
         return {**self._marks, **self.session.tuning()}
 
 
-class NcclRunner(Runner):
+class NcclRunner(LoweredRunner):
     """Generated code calls the library's own functions."""
 
     _running: tuple[Table, Stage] | None = None

@@ -30,7 +30,7 @@ from omb_py.backends.nccl.log import TuningLog, chosen
 from omb_py.backends.nccl.lower import NEWER, lowered
 from omb_py.backends.nccl.options import Settings, changed, settings_of
 from omb_py.backends.nccl.plane import plane
-from omb_py.backends.nccl.runner import NcclRunner, Runner
+from omb_py.backends.nccl.runner import LoweredRunner, NcclRunner
 from omb_py.backends.nccl.split import everybodys
 from omb_py.engine.devices.filler import on_device
 from omb_py.engine.devices.gpu import driver_version
@@ -44,7 +44,7 @@ from omb_py.engine.program.groups import groups_of
 from omb_py.engine.program.language import Program, Step, walk
 from omb_py.engine.rank.launcher_variables import local_rank
 from omb_py.engine.rank.node_name import node_name
-from omb_py.engine.session import BaseSession, StepFailed
+from omb_py.engine.session import Session, StepFailed
 from omb_py.errors import EnvironmentProblem
 
 if TYPE_CHECKING:
@@ -57,14 +57,14 @@ LOOK_S: Final = 0.2
 """Seconds between two looks for errors that came after a call had returned."""
 
 
-class NcclSession(BaseSession):
+class NcclSession(Session):
     """Implements :class:`omb_py.engine.session.Session`.
 
     The device is chosen first, by the launcher's local rank, before MPI or NCCL start.
     """
 
     backend = "nccl"
-    _runner: Runner | None = None
+    _runner: LoweredRunner | None = None
     _barriers_count = False
     """Whether the one-byte reductions in NCCL's log are what the cell measures."""
     binding_version = f"omb-py {__version__}"
@@ -206,7 +206,7 @@ class NcclSession(BaseSession):
         for name, nbytes in sizes.items():
             comms.memory.reserve(name, nbytes)
 
-    def load(self, cell: Cell, programs: Mapping[int, Program]) -> Runner:
+    def load(self, cell: Cell, programs: Mapping[int, Program]) -> LoweredRunner:
         """Allocate, lower and translate the program of this rank."""
         program, comms = on_device(spoiled(programs[self.rank]), cell.filler), self._communicators(cell)
         self._reserve(comms, {buffer.name: buffer.nbytes for buffer in program.buffers})

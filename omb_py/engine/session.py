@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from omb_py.engine.program.benchmark import Benchmark, Cell
 from omb_py.engine.program.language import Program
+from omb_py.engine.rank.launch_facts import DevicePlace
 from omb_py.errors import EnvironmentProblem
 
 if TYPE_CHECKING:
@@ -19,15 +20,29 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class Runner(Protocol):
-    """A cell, ready to run: buffers allocated, programs translated."""
+class StepFailed(Exception):
+    """A library call returned an error."""
+
+    def __init__(self, step: int, code: int, text: str) -> None:
+        super().__init__(f"step {step}: {text} (code {code})")
+        self.step, self.code, self.text = step, code, text
+
+
+class Runner:
+    """A cell, ready to run: buffers allocated, programs translated. A subclass defines `memory` and `run`."""
+
+    labels: tuple[str, ...] = ()
+    """Text of each step of the running stage."""
+    _marks: Mapping[str, str] = {}
 
     @property
     def marks(self) -> Mapping[str, str]:
         """Remarks on the measurement, stored with the row: ``staging``, ``timing_mode``, ``library_version``, …"""
+        return self._marks
 
     def memory(self, rank: int, buffer: str) -> NDArray[np.uint8]:
         """The bytes of a buffer of a local rank, writable."""
+        raise NotImplementedError
 
     def run(self, stage: int, first: int, iterations: int) -> dict[int, NDArray[np.int64]]:
         """Run iterations of a stage's body.
@@ -43,6 +58,7 @@ class Runner(Protocol):
         Raises:
             StepFailed: a call returned an error.
         """
+        raise NotImplementedError
 
     def enter(self, stage: int, results: Mapping[tuple[str, str], float]) -> None:
         """Run a stage's setup. `results` holds earlier laps: (stage, lap) -> mean nanoseconds on this rank."""
@@ -50,182 +66,104 @@ class Runner(Protocol):
     def leave(self, stage: int) -> None:
         """Run a stage's teardown."""
 
-    def later(self) -> None:
+    def position(self) -> tuple[int, int]:
+        """(iteration, step) now being run, for the watchdog; called from another thread."""
+        return 0, 0
+
+    def postpone_rounds(self) -> None:
         """Too many rounds began late: announce them further ahead (``--process-sync roundtime``)."""
 
     def notes(self) -> Mapping[str, float]:
         """Further numbers about the cell, for ``metrics``: ``topology_us`` and ``win_create_us``, the times in µs that
         it took to make the graph and the window."""
+        return {}
 
     def close(self) -> None:
         """Free what the cell needed."""
 
 
-class Session(Protocol):
-    """A communicator of `size` ranks, of which this process holds `local`."""
+class Session:
+    """A communicator of `size` ranks, of which this process holds `local`.
 
-    backend: str
-    binding: str
-    size: int
-    local: tuple[int, ...]
-    hosts: tuple[str, ...]
-    """Host of each rank."""
-    library: str
-    library_version: str
-    library_string: str
-    """The library's own version text; empty where it has none."""
-    binding_version: str
-    thread_level: str
-    """The thread level that the library provided."""
-
-    started: Mapping[str, Mapping[int, float]]
-    """Start-up times: ``init``, ``hello`` -> local rank -> µs. Missing where the backend does not know."""
-
-    places: Sequence[Mapping[str, Any]]
-    """The device of each rank, where buffers are on devices: rank, host, device, identity, name."""
-    device_name: str
-    device_note: str
-    """A note for the user on how the bytes reach the device."""
-
-    def check_cells(self, cells: Sequence[Cell], benchmarks: Mapping[str, Benchmark]) -> None:
-        """Raises EnvironmentProblem, on every rank alike, for what the library lacks; before anything is allocated."""
-
-    def lacks(self, programs: Iterable[Program]) -> str:
-        """Why the library cannot run one of these programs on this rank; empty where it can."""
-
-    def memory_left(self) -> int | None:
-        """Bytes of the device that this rank may take; None where buffers are on the host."""
-
-    def reserve(self, kind: str, sizes: Mapping[str, int]) -> None:
-        """Allocate buffers of a kind for a whole sweep: name -> bytes. Sizes of a sweep then share their pages."""
-
-    def load(self, cell: Cell, programs: Mapping[int, Program]) -> Runner:
-        """Allocate and translate the programs of the local ranks."""
-
-    def barrier(self) -> None:
-        """Wait for all ranks."""
-
-    def settle(self) -> None:
-        """Wait for all ranks, and meanwhile answer what they access in this rank's memory."""
-
-    def rest(self) -> None:
-        """Wait for all ranks asleep, where waiting long would take a core from other ranks."""
-
-    def guard(self) -> AbstractContextManager[None]:
-        """A context for calls of the library: a rank that has lost a peer waits, so that the peer's error is shown."""
-
-    def maximum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Element-wise maximum over processes, on all of them."""
-
-    def total(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Element-wise sum over processes, on all of them."""
-
-    def gather(self, value: Any) -> list[Any]:
-        """One object of each process, on the one that holds rank 0; elsewhere an empty list."""
-
-    def counted(self, names: Sequence[str]) -> Mapping[str, float]:
-        """What the library has counted on this process, by name. Raises EnvironmentProblem where it counts nothing."""
-
-    def share(self, value: Any) -> Any:
-        """The object of the process that holds rank 0, everywhere."""
-
-    def position(self) -> tuple[int, int]:
-        """(iteration, step) now being run, for the watchdog; called from another thread."""
-
-    def doing(self, step: int) -> str:
-        """The text of a step of the running program."""
-
-    def watch(self, runner: Any) -> None:
-        """Ask `runner` for ``position()`` and ``labels``, where no program of steps is loaded."""
-
-    def skew(self, kind: str = "barrier") -> float | None:
-        """Median time in µs between the first and the last rank to leave a synchronisation (``process_sync``).
-
-        None where it is not measured.
-        """
-
-    def close(self) -> None:
-        """Leave the communicator."""
-
-
-class StepFailed(Exception):
-    """A library call returned an error."""
-
-    def __init__(self, step: int, code: int, text: str) -> None:
-        super().__init__(f"step {step}: {text} (code {code})")
-        self.step, self.code, self.text = step, code, text
-
-
-class BaseSession:
-    """A session of ranks in one process, with what most backends need no code for.
-
-    A subclass sets `backend`, `size`, `local` and `hosts`, and defines `load`. One whose ranks are in several processes
-    also defines `barrier`, `maximum`, `total`, `gather` and `share`.
+    A subclass sets `backend`, `size`, `local` and `hosts`, and defines `load`. What is here suits ranks that are all in
+    one process; a subclass for several processes also defines `barrier`, `maximum`, `total`, `gather` and `share`.
     """
 
     backend: str
     size: int
     local: tuple[int, ...]
     hosts: tuple[str, ...]
+    """Host of each rank."""
     binding = "native"
-    library = library_version = library_string = binding_version = ""
+    library = library_version = binding_version = ""
+    library_string = ""
+    """The library's own version text; empty where it has none."""
     thread_level = "single"
+    """The thread level that the library provided."""
     started: Mapping[str, Mapping[int, float]] = {}
-    places: Sequence[Mapping[str, Any]] = ()
-    device_name = device_note = ""
+    """Start-up times: ``init``, ``hello`` -> local rank -> µs. Missing where the backend does not know."""
+    places: Sequence[DevicePlace] = ()
+    """The device of each rank, where buffers are on devices."""
+    device_name = ""
+    device_note = ""
+    """A note for the user on how the bytes reach the device."""
     _runner: Any = None
     """The runner that the watchdog asks for the position."""
 
     def check_cells(self, cells: Sequence[Cell], benchmarks: Mapping[str, Benchmark]) -> None:
-        """Nothing is known to be missing."""
+        """Raises EnvironmentProblem, on every rank alike, for what the library lacks; before anything is allocated."""
 
     def lacks(self, programs: Iterable[Program]) -> str:
-        """Nothing; the programs are not even made."""
+        """Why the library cannot run one of these programs on this rank; empty where it can."""
         return ""
 
     def memory_left(self) -> int | None:
-        """Buffers are on the host."""
+        """Bytes of the device that this rank may take; None where buffers are on the host."""
         return None
 
     def reserve(self, kind: str, sizes: Mapping[str, int]) -> None:
-        """Nothing: memory is allocated for each cell."""
+        """Allocate buffers of a kind for a whole sweep: name -> bytes. Sizes of a sweep then share their pages."""
+
+    def load(self, cell: Cell, programs: Mapping[int, Program]) -> Runner:
+        """Allocate and translate the programs of the local ranks."""
+        raise NotImplementedError
 
     def barrier(self) -> None:
-        """There is one process."""
+        """Wait for all ranks."""
 
     def settle(self) -> None:
-        """Wait as for a barrier."""
+        """Wait for all ranks, and meanwhile answer what they access in this rank's memory."""
         self.barrier()
 
-    def rest(self) -> None:
-        """Go on at once."""
+    def sleeping_barrier(self) -> None:
+        """Wait for all ranks asleep, where waiting long would take a core from other ranks."""
 
     def guard(self) -> AbstractContextManager[None]:
-        """Errors are raised at once."""
+        """A context for calls of the library: a rank that has lost a peer waits, so that the peer's error is shown."""
         return nullcontext()
 
     def maximum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """There is one process: the values themselves."""
+        """Element-wise maximum over processes, on all of them."""
         return values.copy()
 
     def total(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """There is one process: the values themselves."""
+        """Element-wise sum over processes, on all of them."""
         return values.copy()
 
     def gather(self, value: Any) -> list[Any]:
-        """The object of the one process."""
+        """One object of each process, on the one that holds rank 0; elsewhere an empty list."""
         return [value]
 
-    def counted(self, names: Sequence[str]) -> Mapping[str, float]:
-        """Nothing is counted: --pvar is refused before."""
-        raise EnvironmentProblem(f"backend {self.backend} counts nothing: leave --pvar out")
-
     def share(self, value: Any) -> Any:
-        """The object itself."""
+        """The object of the process that holds rank 0, everywhere."""
         return value
 
+    def counted(self, names: Sequence[str]) -> Mapping[str, float]:
+        """What the library has counted on this process, by name. Raises EnvironmentProblem where it counts nothing."""
+        raise EnvironmentProblem(f"backend {self.backend} counts nothing: leave --pvar out")
+
     def position(self) -> tuple[int, int]:
-        """(iteration, step) of the loop that runs now."""
+        """(iteration, step) now being run, for the watchdog; called from another thread."""
         return self._runner.position() if self._runner else (0, 0)
 
     def doing(self, step: int) -> str:
@@ -234,41 +172,16 @@ class BaseSession:
         return labels[step] if step < len(labels) else ""
 
     def watch(self, runner: Any) -> None:
-        """Ask `runner` for ``position()`` and ``labels``."""
+        """Ask `runner` for ``position()`` and ``labels``, where no program of steps is loaded."""
         self._runner = runner
 
     def skew(self, kind: str = "barrier") -> float | None:
-        """Not measured."""
+        """Median time in µs between the first and the last rank to leave a synchronisation (``process_sync``).
+
+        None where it is not measured.
+        """
         return None
 
     def close(self) -> None:
-        """Forget the running cell."""
+        """Leave the communicator."""
         self._runner = None
-
-
-class BaseRunner:
-    """A runner with what most backends need no code for; a subclass defines `memory` and `run`."""
-
-    labels: tuple[str, ...] = ()
-    """Steps of the running stage, in words."""
-    marks: Mapping[str, str] = {}
-
-    def enter(self, stage: int, results: Mapping[tuple[str, str], float]) -> None:
-        """No setup."""
-
-    def leave(self, stage: int) -> None:
-        """No teardown."""
-
-    def position(self) -> tuple[int, int]:
-        """(iteration, step) that runs now: unknown."""
-        return 0, 0
-
-    def later(self) -> None:
-        """There is no common clock."""
-
-    def notes(self) -> Mapping[str, float]:
-        """Nothing further."""
-        return {}
-
-    def close(self) -> None:
-        """Nothing to free."""

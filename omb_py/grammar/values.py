@@ -571,3 +571,10 @@ def parse_share(text: str, least: float = 0.0, most: float = math.inf) -> float:
         reach = f"{100 * least:g}% to {100 * most:g}%" if math.isfinite(most) else f"{100 * least:g}% or more"
         raise UsageError(f"{quantity.text!r} is out of range: {reach}")
     return share
+
+
+def four_digits(number: float) -> str:
+    """A number with at least four significant digits and no exponent."""
+    digits = 3 - math.floor(math.log10(abs(number))) if number else 2
+    text = f"{number:.{min(max(digits, 0), 12)}f}"
+    return (text.rstrip("0").rstrip(".") if "." in text else text) or "0"

@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from omb_py.engine.observers.energy import throttled_text
 from omb_py.errors import UsageError
 from omb_py.printing.openmetrics import to_openmetrics
 from omb_py.printing.pytest_benchmark import to_benchmark_json
@@ -16,7 +17,6 @@ from omb_py.results.dialects.dialect import Provenance, Row
 from omb_py.results.dialects.registry import DIALECTS
 from omb_py.results.json_values import plain
 from omb_py.results.store import schema
-from omb_py.results.throttling import throttled_text
 
 Writer = Callable[[Sequence[Row], Provenance], str]
 

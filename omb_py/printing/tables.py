@@ -10,17 +10,14 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from omb_py.engine.devices.registry import GPU_KINDS
-from omb_py.engine.measuring.energy import ENOUGH_S
-from omb_py.printing.counted_text import of_library, of_network
+from omb_py.engine.observers.registry import observers
 from omb_py.results.analysis.crossover import marks
 from omb_py.results.analysis.peaks import share_of
 from omb_py.results.caveats import caveat_text
 from omb_py.results.compare.tags import ACCEPT_PHASE, COMPARE_SIDE, telling
 from omb_py.results.json_values import plain
 from omb_py.results.store.runs import Run
-from omb_py.results.throttling import throttled_text
-from omb_py.results.units import energy_text, number_of, size_text
+from omb_py.results.units import number_of, size_text
 
 Row = Mapping[str, Any]
 SPARE = (
@@ -178,24 +175,6 @@ def _validation(row: Row) -> str:
     return {True: "Pass", False: "Fail"}.get(validated, "-")
 
 
-def _energy(row: Row) -> str:
-    """Joule an operation of all that was counted; ``~`` where the loop was too short for more than a rough number.
-
-    In parentheses how many hosts or GPUs were counted, where that was not all: ``3 J (0 of 8 GPUs)``.
-    """
-    metrics = dict(row.get("metrics") or {})
-    parts = [metrics[name] for name in ("energy_host_uj", "energy_gpu_uj") if name in metrics]
-    rough = "~" if metrics.get("energy_loop_s", 0.0) < ENOUGH_S else ""
-    gpus = row.get("devices") if row.get("device") in GPU_KINDS else 0
-    counted = [("energy_hosts", row.get("nodes"), "hosts"), ("energy_gpus", gpus, "GPUs")]
-    few = [
-        f"{metrics.get(name, 0):.0f} of {int(number_of(total))} {what}"
-        for name, total, what in counted
-        if number_of(total) > metrics.get(name, 0)
-    ]
-    return f"{rough}{energy_text(sum(parts))}" + (f" ({', '.join(few)})" if few else "") if parts else "-"
-
-
 def _of_peak(row: Row) -> str:
     """The share of what its link carries at most: ``82% of PCIe 4 x16``."""
     share = share_of(row)
@@ -253,10 +232,8 @@ _MEASURED: tuple[tuple[str, Callable[[Row], str]], ...] = (
     ("validation", _validation),
     ("busbw GB/s", _numeric("busbw_gbps")),
     ("of peak", _of_peak),
-    ("energy/op", _energy),
-    ("counted", of_library),
-    ("network", of_network),
-    ("throttled", throttled_text),
+    *(column for observer in observers() for column in observer.columns),
+    *(column for observer in observers() for column in observer.warnings),
 )
 
 

@@ -11,14 +11,15 @@ from omb_py.suites.shared import no_bytes
 from omb_py.suites.startup import ONE_OR_MORE, no_steps
 
 if TYPE_CHECKING:
-    from omb_py.engine.measuring.measure import Measured, Phase
+    from omb_py.engine.measuring.cell_result import CellResult
+    from omb_py.engine.measuring.measure import Phase
     from omb_py.engine.session import Session
 
 ITERATIONS, WARMUP = 10, 10
 """Defaults of Horovod's synthetic benchmark: iterations of ten steps each, and steps before them."""
 
 
-def run(session: Session, cell: Cell, phase: Phase) -> Measured:
+def run(session: Session, cell: Cell, phase: Phase) -> CellResult:
     """Run :func:`omb_py.suites.training.loop.train`, which loads PyTorch."""
     from omb_py.suites.training.loop import train
 

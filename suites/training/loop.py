@@ -17,7 +17,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from omb_py.engine.measuring.measure import Measured, Phase
+from omb_py.engine.measuring.cell_result import CellResult, LapSeries
+from omb_py.engine.measuring.measure import Phase
 from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.session import Session
 from omb_py.errors import EnvironmentProblem
@@ -131,7 +132,7 @@ class Trainer:
         self.models.clear()
 
 
-def train(session: Session, cell: Cell, phase: Phase) -> Measured:
+def train(session: Session, cell: Cell, phase: Phase) -> CellResult:
     """Train, and time each step.
 
     Args:
@@ -149,7 +150,6 @@ def train(session: Session, cell: Cell, phase: Phase) -> Measured:
     trainer = Trainer(session, training)
     session.watch(trainer)
     phase("loop")
-    started = time.monotonic()
     for number in range(-cell.warmup, 0):
         trainer.pair(number)
     pairs: list[dict[str, int]] = []
@@ -163,7 +163,7 @@ def train(session: Session, cell: Cell, phase: Phase) -> Measured:
     phase("write")
     shown = replace(cell, workload=training.shown, backend=training["backend"], device=trainer.device.type)
     version = hashlib.sha256(f"{training.shown};threads={torch.get_num_threads()}".encode()).hexdigest()[:16]
-    result = Measured(shown, len(pairs), stop, version, marks=library_of(training))
+    result = CellResult(shown, len(pairs), stop, version, marks=library_of(training))
     _add_laps(session, pairs, result)
     result.extra = _numbers(result, trainer)
     result.validated = trainer.same_everywhere()
@@ -172,23 +172,22 @@ def train(session: Session, cell: Cell, phase: Phase) -> Measured:
         phase("loop")
         trainer.traced(Path(training["trace"]))
     trainer.close()
-    result.elapsed_s = time.monotonic() - started
     return result
 
 
-def _add_laps(session: Session, pairs: list[dict[str, int]], result: Measured) -> None:
+def _add_laps(session: Session, pairs: list[dict[str, int]], result: CellResult) -> None:
     """Add the two series of each lap, the ranks' means, and how often each rank was the slowest."""
     for lap in (STEP, ALONE):
         own = np.array([pair[lap] / 1000 for pair in pairs])
         slowest, whole = session.maximum(own), session.total(own)
-        result.series[lap] = {"max": slowest, "avg": whole / session.size}
+        result.series[lap] = LapSeries(max=slowest, avg=whole / session.size)
         ranks = sorted(session.gather((session.local[0], float(own.mean()), float((own >= slowest).mean()))))
         result.laps[lap] = [mean for _, mean, _ in ranks]
         if lap == STEP:
             result.slowest_rank_share = [share for _, _, share in ranks]
 
 
-def _numbers(result: Measured, trainer: Trainer) -> dict[str, Any]:
+def _numbers(result: CellResult, trainer: Trainer) -> dict[str, Any]:
     """Values of the row: the time of a step beyond one without communication (µs, %), model and losses."""
     together, alone = result.series[STEP]["max"], result.series[ALONE]["max"]
     beyond = together - alone

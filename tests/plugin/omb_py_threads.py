@@ -11,12 +11,12 @@ import numpy as np
 
 from omb_py.plugin import (
     Backend,
-    BaseRunner,
-    BaseSession,
     Capabilities,
     Inspection,
     Objects,
     OwnOption,
+    Runner,
+    Session,
     compile_stage,
     index_of,
     request_count,
@@ -35,7 +35,7 @@ CAPABILITIES = Capabilities(
 )
 
 
-class Session(BaseSession):
+class ThreadsSession(Session):
     """All ranks, as threads that meet when a cell runs."""
 
     backend, binding, library, library_version = "threads", "python", "queue.SimpleQueue", "1.0"
@@ -48,10 +48,10 @@ class Session(BaseSession):
 
     def load(self, cell, programs):
         """The programs of all ranks, ready to run."""
-        return Runner(self, programs)
+        return ThreadsRunner(self, programs)
 
 
-class Runner(BaseRunner):
+class ThreadsRunner(Runner):
     """One cell; messages travel through a queue for each pair of ranks and tag."""
 
     def __init__(self, session, programs):
@@ -120,4 +120,4 @@ class Runner(BaseRunner):
         view[:] = queue.get()
 
 
-BACKEND = Backend(CAPABILITIES, Session)
+BACKEND = Backend(CAPABILITIES, ThreadsSession)

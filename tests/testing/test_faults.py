@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from omb_py.engine.measuring.measure import Measured, measure
+from omb_py.engine.measuring.cell_result import CellResult
+from omb_py.engine.measuring.measure import measure
 from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.language import Region, Stage, Step, body, walk
 from omb_py.errors import LaunchFailed, UsageError
@@ -110,7 +111,7 @@ class TestWithFault:
 
 class TestBusy:
     @staticmethod
-    def measured(name: str, fault: str) -> Measured:
+    def measured(name: str, fault: str) -> CellResult:
         world = session(2)
         return measure(world, inject(world, fault)(BENCHMARKS[name]), cell(name, iterations=20))
 

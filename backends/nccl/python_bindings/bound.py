@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omb_py.backends.nccl.runner import Runner
+from omb_py.backends.nccl.runner import LoweredRunner
 from omb_py.engine.devices import FUNCTIONS
 from omb_py.engine.native.translate import Arg, Call
 from omb_py.engine.program.language import Program, Stage, Step
@@ -110,7 +110,7 @@ class Statements:
         return self._functions[key]
 
 
-class BoundRunner(Runner):
+class BoundRunner(LoweredRunner):
     """A flat Python loop of a binding's calls."""
 
     def __init__(self, session: NcclSession, program: Program, marks: Mapping[str, str], binding: Binding) -> None:

@@ -5,15 +5,15 @@ A count of visible devices does not tell: launchers may show each rank others (`
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from omb_py.engine.devices import Device
 from omb_py.engine.rank.control_plane import Plane
+from omb_py.engine.rank.launch_facts import DevicePlace
 from omb_py.errors import EnvironmentProblem
 
 
-def places_of(plane: Plane, device: Device, share: bool, host: str) -> list[dict[str, Any]]:
+def places_of(plane: Plane, device: Device, share: bool, host: str) -> list[DevicePlace]:
     """The devices of all ranks, by rank; called by all ranks together.
 
     Args:
@@ -25,7 +25,7 @@ def places_of(plane: Plane, device: Device, share: bool, host: str) -> list[dict
     Raises:
         EnvironmentProblem: on every rank alike, when several have the same one and `share` is off.
     """
-    place = {
+    place: DevicePlace = {
         "rank": plane.rank,
         "host": host,
         "device": f"{device.kind}:{device.index}",
@@ -33,18 +33,18 @@ def places_of(plane: Plane, device: Device, share: bool, host: str) -> list[dict
         "identity": device.identity(),
         "clocks_khz": dict(device.clocks()),
     }
-    places: list[dict[str, Any]] = plane.share(plane.gather(place))
+    places: list[DevicePlace] = plane.share(plane.gather(place))
     if not share:
         refuse_sharing(places)
     return places
 
 
-def crowd(places: Sequence[Mapping[str, Any]]) -> int:
+def crowd(places: Sequence[DevicePlace]) -> int:
     """The most ranks that have the same device."""
     return max(map(len, _by_device(places)))
 
 
-def refuse_sharing(places: Sequence[Mapping[str, Any]]) -> None:
+def refuse_sharing(places: Sequence[DevicePlace]) -> None:
     """Raises EnvironmentProblem when several ranks have the same device."""
     shared = max(_by_device(places), key=len)
     if len(shared) == 1:
@@ -58,8 +58,8 @@ def refuse_sharing(places: Sequence[Mapping[str, Any]]) -> None:
     )
 
 
-def _by_device(places: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
-    by_device: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+def _by_device(places: Sequence[DevicePlace]) -> list[list[DevicePlace]]:
+    by_device: dict[tuple[str, str], list[DevicePlace]] = {}
     for place in places:
-        by_device.setdefault((str(place["host"]), str(place["identity"])), []).append(place)
+        by_device.setdefault((place["host"], place["identity"]), []).append(place)
     return list(by_device.values())

@@ -8,31 +8,24 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from omb_py.engine.measuring.counters import library_counters
-from omb_py.engine.measuring.energy import Meter
-from omb_py.engine.measuring.network_counters import CALLS, network_counters
+from omb_py.engine.measuring.cell_result import CellResult, Floats, LapSeries
 from omb_py.engine.measuring.statistics import checkpoints, late_enough, settled, too_slow
-from omb_py.engine.measuring.validate import TIMED_LOOP, Checker, Log, checkable, validate_ranks
+from omb_py.engine.measuring.validate import ByteCheck, Log
 from omb_py.engine.native.matmul import flop_of
+from omb_py.engine.observers import registry as observers
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
 from omb_py.engine.program.concurrent_groups import divided, timed_ranks
 from omb_py.engine.program.datatype_layouts import transmitted
-from omb_py.engine.program.language import program_hash
+from omb_py.engine.program.language import Stage, program_hash
 from omb_py.engine.session import Runner, Session
 from omb_py.errors import EnvironmentProblem
-from omb_py.grammar.rank_groups import by_group
 
-Floats = NDArray[np.float64]
-
-SIDE = "side"
-"""The mark of a row that is one of several laps of its cell."""
 LATE = "late"
 """The slot in which a rank notes by how many ns it missed the start of a round (`--process-sync roundtime`)."""
 MOST_LATE = 0.05
@@ -42,31 +35,6 @@ UNSETTLED = "unsettled"
 """Why a loop stopped: the count was reached, and the samples depend on each other too slowly for an interval."""
 AFTER_CHECKPOINT = 5
 """Iterations dropped after each checkpoint: the ranks were apart, and caches held other data."""
-
-
-@dataclass(slots=True)
-class Measured:
-    """A finished cell, complete on the process that holds rank 0."""
-
-    cell: Cell
-    iterations: int
-    stop_reason: str
-    program_hash: str
-    series: dict[str, dict[str, Floats]] = field(default_factory=dict)
-    """lap -> {"max", "avg"} over the timed ranks, µs per iteration."""
-    laps: dict[str, list[float]] = field(default_factory=dict)
-    """lap -> mean of each timed rank, µs."""
-    slowest_rank_share: list[float] = field(default_factory=list)
-    slowest_rank_changes: float = 0.0
-    """Calls at which another rank was the slowest than in the call before."""
-    validated: bool | None = None
-    wrong_bytes: int | None = None
-    elapsed_s: float = 0.0
-    bytes_moved: int | None = None
-    extra: dict[str, float] = field(default_factory=dict)
-    """Further figures that rank 0 noted (:meth:`omb_py.engine.session.Runner.notes`)."""
-    marks: dict[str, str] = field(default_factory=dict)
-    """Remarks of the runner for the row's `parameters`: through the host, on a shared device, …"""
 
 
 Phase = Callable[[str], None]
@@ -162,7 +130,7 @@ class Sampler:
         late = rounds - int(valid.sum())
         self.voided += late
         if late > rounds * MOST_LATE:
-            self.runner.later()
+            self.runner.postpone_rounds()
         return {rank: np.delete(piece[valid], self._late, axis=1) for rank, piece in pieces.items()}
 
     def local(self) -> Floats:
@@ -195,7 +163,7 @@ def measure(
     cell: Cell,
     phase: Phase = lambda name: None,
     log: Log | None = None,
-) -> Measured:
+) -> CellResult:
     """Measure one cell on all ranks.
 
     Returns:
@@ -207,109 +175,122 @@ def measure(
     if benchmark.runs:
         return benchmark.runs(session, cell, phase)
     if benchmark.once:
-        return _noted(session, benchmark, cell)
-    started = time.monotonic()
-    meter = Meter(session) if cell.energy else None
-    energy: Mapping[str, float] = {}
-    counters = [library_counters(session, cell.pvars)] if cell.pvars else []
-    counters += [network_counters(session)] if cell.counters else []
-    counted: dict[str, float] = {}
-    worlds = worlds_of(session)
-    wrong: Floats | None = None
-    if cell.validate and checkable(benchmark):
-        phase("validate")
-        wrong = validate_ranks(session, benchmark, cell, worlds, log)
-    programs = {rank: benchmark.program(world, cell) for rank, world in worlds.items()}
-    checker = Checker(cell, worlds, programs, log) if wrong is not None else None
-    runner = session.load(cell, programs)
-    result = Measured(cell, 0, "", version_of(benchmark, cell, session))
-    # the first timed rank reads every clock that is reported; other ranks may read fewer
-    first = timed_ranks(benchmark, cell, session.size, session.hosts)[0]
-    stages = (programs.get(first) or benchmark.program(World(first, session.size, session.hosts), cell)).stages
-    window = any(program.window for program in programs.values())
-    results: dict[tuple[str, str], float] = {}
-    voided = 0
-    for number, stage in enumerate(stages):
-        runner.enter(number, results)
-        if checker:
-            checker.fill(runner, number, TIMED_LOOP)
-        last = number + 1 == len(stages)
-        sampler = Sampler(session, benchmark, cell, runner, number, stage.laps, last, window)
-        sampler.warm(cell.warmup)
-        phase("loop")
-        if meter:
-            meter.start()
-        for counter in counters:
-            counter.start()
+        return _take_start(session, benchmark, cell)
+    measurement = Measurement(session, benchmark, cell, phase, log)
+    for number in range(len(measurement.stages)):
+        measurement.run_stage(number)
+    return measurement.finish()
+
+
+class Measurement:
+    """A cell on its way through its stages, and what surrounds each timed loop: observers, checks, reductions."""
+
+    def __init__(self, session: Session, benchmark: Benchmark, cell: Cell, phase: Phase, log: Log | None) -> None:
+        self.session, self.benchmark, self.cell, self.phase = session, benchmark, cell, phase
+        self.observers = [observers.find(name)(session, text) for name, text in cell.observers.items()]
+        worlds = worlds_of(session)
+        self.check = ByteCheck(session, benchmark, cell, worlds, log, phase)
+        self.programs = {rank: benchmark.program(world, cell) for rank, world in worlds.items()}
+        self.runner = session.load(cell, self.programs)
+        self.result = CellResult(cell, 0, "", version_of(benchmark, cell, session))
+        self.stages = self._stages()
+        self._earlier: dict[tuple[str, str], float] = {}
+        """(stage, lap) -> mean ns on this rank, of the stages before the current one."""
+        self._observed: dict[str, float] = {}
+        self._voided = 0
+        """Rounds that began late."""
+
+    def _stages(self) -> tuple[Stage, ...]:
+        """Those of the first timed rank, which reads every clock that is reported; other ranks may read fewer."""
+        session = self.session
+        first = timed_ranks(self.benchmark, self.cell, session.size, session.hosts)[0]
+        world = World(first, session.size, session.hosts)
+        return (self.programs.get(first) or self.benchmark.program(world, self.cell)).stages
+
+    def run_stage(self, number: int) -> None:
+        """Run one stage from its setup to its teardown, and add its laps to the result."""
+        stage, last = self.stages[number], number + 1 == len(self.stages)
+        self.runner.enter(number, self._earlier)
+        self.check.fill(self.runner, number, self.programs)
+        window = any(program.window for program in self.programs.values())
+        sampler = Sampler(self.session, self.benchmark, self.cell, self.runner, number, stage.laps, last, window)
+        sampler.warm(self.cell.warmup)
+        self.phase("loop")
+        stop = self._observe(sampler)
+        self.phase("write")
+        self.runner.leave(number)
+        self.check.add_loop(self.runner, number, sampler.done - 1)
+        slowest = _reduce(self.session, sampler, stage.name if len(self.stages) > 1 else "", self.result)
+        if not last:
+            means = zip(sampler.laps, sampler.means_ns(), strict=True)
+            self._earlier |= {(stage.name, lap): float(mean) for lap, mean in means}
+        self.result.iterations = sampler.kept
+        self.result.stop_reason = UNSETTLED if stop == "count" and too_slow(slowest) else stop
+        self._voided += sampler.voided if LATE in stage.laps else 0
+
+    def _observe(self, sampler: Sampler) -> str:
+        """Run the timed loop between the readings of the observers. Returns why it stopped."""
+        for observer in self.observers:
+            observer.start()
         gc.disable()  # a collection inside the loop would show as an outlier
-        session.barrier()
+        self.session.barrier()
         try:
-            stop = _loop(session, cell, sampler, benchmark.fewest)
+            stop = _loop(self.session, self.cell, sampler, self.benchmark.fewest)
         finally:
             gc.enable()
-        operations = (sampler.done + cell.warmup) * sampler.parts
-        for counter in counters:
-            counted |= counter.stop()
-        if cell.counters:
-            counted[CALLS] = operations
-        if meter:  # of several stages the last one is the operation
-            energy = meter.stop(operations)
-        phase("write")
-        runner.leave(number)
-        if checker and wrong is not None:
-            session.barrier()  # peers may write into this rank's memory until they have left the stage
-            late = np.zeros(session.size)
-            if checker.repeatable(number):  # of some ranks only, as of the root's
-                late = checker.wrong(runner, number, TIMED_LOOP, sampler.done - 1)
-            wrong = wrong + session.total(late)
-        slowest = _reduce(session, sampler, stage.name if len(stages) > 1 else "", result)
-        if stop == "count" and too_slow(slowest):
-            stop = UNSETTLED
-        if number + 1 < len(stages):
-            results.update(
-                {(stage.name, lap): float(mean) for lap, mean in zip(sampler.laps, sampler.means_ns(), strict=True)}
-            )
-        result.iterations, result.stop_reason = sampler.kept, stop
-        if LATE in stage.laps:
-            voided += sampler.voided
-    result.extra = dict(runner.notes()) | ({"late_rounds": float(voided)} if cell.process_sync == "roundtime" else {})
-    if cell.workload:
-        computed = session.total(np.array([float(sum(map(flop_of, programs.values())))]))[0] / session.size
-        result.extra |= {"flop": float(computed)} if computed else {}
-    result.extra |= {**energy, **counted}
-    result.marks = dict(runner.marks)
-    runner.close()
-    if meter:
-        meter.close()
-    if wrong is not None:
-        result.wrong_bytes, result.validated = int(wrong.sum()), not wrong.any()
-        if cell.groups:
-            of_groups = by_group(wrong.tolist(), divided(cell, session.size, session.hosts))
-            result.extra |= {f"group_{k}_wrong_bytes": sum(of_group) for k, of_group in enumerate(of_groups)}
-    if benchmark.metric.bytes_of:
-        result.bytes_moved = benchmark.metric.bytes_of(cell, len(divided(cell, session.size, session.hosts)[0]))
-    elif benchmark.metric.bytes_over:
-        result.bytes_moved = benchmark.metric.bytes_over(cell, session.hosts)
-    if cell.ddt:
-        result.extra["transmit_size"] = float(transmitted(cell))
-        if result.bytes_moved is not None:
-            result.bytes_moved = result.bytes_moved * transmitted(cell) // cell.size
-    result.elapsed_s = time.monotonic() - started
-    return result
+        operations = (sampler.done + self.cell.warmup) * sampler.parts
+        for observer in self.observers:  # of several stages the last one is the operation
+            self._observed |= observer.stop(operations)
+        return stop
+
+    def finish(self) -> CellResult:
+        """Complete the result with what is known after the last stage, and free what the cell needed."""
+        result = self.result
+        for figures in (self.runner.notes, self._late_rounds, self._flop, lambda: self._observed):
+            result.extra |= figures()
+        result.marks = dict(self.runner.marks)
+        self.runner.close()
+        for observer in self.observers:
+            observer.close()
+        self.check.complete(result)
+        result.bytes_moved = _bytes_moved(self.session, self.benchmark, self.cell)
+        if self.cell.ddt:
+            result.extra["transmit_size"] = float(transmitted(self.cell))
+            if result.bytes_moved is not None:
+                result.bytes_moved = result.bytes_moved * transmitted(self.cell) // self.cell.size
+        return result
+
+    def _late_rounds(self) -> dict[str, float]:
+        return {"late_rounds": float(self._voided)} if self.cell.process_sync == "roundtime" else {}
+
+    def _flop(self) -> dict[str, float]:
+        """Floating-point operations of the computations of a workload, the mean over the ranks."""
+        if not self.cell.workload:
+            return {}
+        own = float(sum(map(flop_of, self.programs.values())))
+        computed = self.session.total(np.array([own]))[0] / self.session.size
+        return {"flop": float(computed)} if computed else {}
 
 
-def _noted(session: Session, benchmark: Benchmark, cell: Cell) -> Measured:
-    """A benchmark with one sample a launch, which the session took when it began."""
+def _bytes_moved(session: Session, benchmark: Benchmark, cell: Cell) -> int | None:
+    metric = benchmark.metric
+    if metric.bytes_of:
+        return metric.bytes_of(cell, len(divided(cell, session.size, session.hosts)[0]))
+    return metric.bytes_over(cell, session.hosts) if metric.bytes_over else None
+
+
+def _take_start(session: Session, benchmark: Benchmark, cell: Cell) -> CellResult:
+    """The result of a benchmark with one sample a launch, which the session took when it began."""
     name = benchmark.metric.lap
     if name not in session.started:
         raise EnvironmentProblem(f"{benchmark.name}: backend {session.backend} does not know how long its start took")
     startups = list(session.started[name].items())
-    result = Measured(cell, 1, "fixed", version_of(benchmark, cell, session))
+    result = CellResult(cell, 1, "fixed", version_of(benchmark, cell, session))
     times = np.array([us for _, us in startups])
     slowest = session.maximum(np.array([times.max()]))
     average = session.total(np.array([times.sum()])) / session.size
-    result.series[name] = {"max": slowest, "avg": average}
-    everyone = sorted(part for parts in session.gather(startups) for part in parts)
+    result.series[name] = LapSeries(max=slowest, avg=average)
+    everyone = sorted(start for of_process in session.gather(startups) for start in of_process)
     result.laps[name] = [us for _, us in everyone]
     result.slowest_rank_share = [float(us >= slowest[0]) for _, us in everyone]
     return result
@@ -337,7 +318,7 @@ def _loop(session: Session, cell: Cell, sampler: Sampler, fewest: int) -> str:
     return "count" if cell.auto else "fixed"
 
 
-def _reduce(session: Session, sampler: Sampler, stage: str, result: Measured) -> Floats:
+def _reduce(session: Session, sampler: Sampler, stage: str, result: CellResult) -> Floats:
     """Add the two series of each column, the ranks' means, and how often each rank was the slowest.
 
     Returns:
@@ -352,49 +333,12 @@ def _reduce(session: Session, sampler: Sampler, stage: str, result: Measured) ->
     )
     for column, lap in enumerate(sampler.columns):
         name = f"{stage}.{lap}" if stage and column < len(sampler.laps) else lap
-        result.series[name] = {"max": slowest[:, column], "avg": average[:, column]}
+        result.series[name] = LapSeries(max=slowest[:, column], avg=average[:, column])
         result.laps[name] = [of_rank[column] for _, of_rank, _, _ in everyone]
     result.slowest_rank_share = [share for _, _, share, _ in everyone]
     # one rank stops being the slowest and another begins
     result.slowest_rank_changes = sum(changed for _, _, _, changed in everyone) / 2
     return np.asarray(slowest[:, sampler.primary])
-
-
-def messages(measured: Measured, benchmark: Benchmark, encode: Callable[[Floats], Any]) -> Iterator[Mapping[str, Any]]:
-    """The messages of a finished cell: one, or one for each lap that is a sample of its own (:attr:`Metric.apart`)."""
-    message = as_message(measured, encode)
-    for lap in benchmark.metric.apart:
-        primary = lap == benchmark.metric.lap
-        yield {
-            **message,
-            "series": {lap: message["series"][lap]},
-            "laps": {lap: message["laps"][lap]},
-            "slowest_rank_share": measured.slowest_rank_share if primary else None,
-            "marks": {**measured.marks, SIDE: lap, "guideline": benchmark.summary},
-        }
-    if not benchmark.metric.apart:
-        yield message
-
-
-def as_message(measured: Measured, encode: Callable[[Floats], Any]) -> Mapping[str, Any]:
-    """A finished cell as the JSON message that is streamed to the parent."""
-    return {
-        "cell": {name: getattr(measured.cell, name) for name in Cell.__dataclass_fields__},
-        "iterations": measured.iterations,
-        "warmup": measured.cell.warmup,
-        "stop_reason": measured.stop_reason,
-        "program_hash": measured.program_hash,
-        "series": {lap: {k: encode(v) for k, v in pair.items()} for lap, pair in measured.series.items()},
-        "laps": measured.laps,
-        "slowest_rank_share": measured.slowest_rank_share,
-        "slowest_rank_changes": measured.slowest_rank_changes,
-        "validated": measured.validated,
-        "wrong_bytes": measured.wrong_bytes,
-        "elapsed_s": measured.elapsed_s,
-        "bytes_moved": measured.bytes_moved,
-        "extra": measured.extra,
-        "marks": measured.marks,
-    }
 
 
 def buffers_needed(benchmark: Benchmark, cells: list[Cell], world: World, ours: bool = False) -> dict[str, int]:

@@ -1,19 +1,19 @@
 """A benchmark of two ranks, measured between every pair of a world: the samples of each pair are kept apart.
 
 The program is the benchmark's own, with other numbers for its two ranks. Ranks without a partner in a round wait
-without using a core where the session knows how (``rest``): on a full machine they would be in the way.
+without using a core where the session knows how (``sleeping_barrier``): on a full machine they would be in the way.
 """
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from omb_py.engine.measuring.cell_result import PairRound
 from omb_py.engine.measuring.measure import Phase
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
 from omb_py.engine.program.language import Body, Node, Program, Repeat, Stage, Step, program_hash
@@ -22,21 +22,6 @@ from omb_py.engine.session import Session
 
 IDLE = Program((), (Stage(((),)),))
 """The program of a rank without a partner."""
-
-
-@dataclass(frozen=True, slots=True)
-class Round:
-    """The pairs that were measured at once; complete on the process that holds rank 0."""
-
-    cell: Cell
-    number: int
-    """Number of the round."""
-    last: bool
-    """The cell is complete with this round."""
-    samples: Mapping[Pair, NDArray[np.float32]]
-    """Microseconds by iteration for each pair (who sends first, who answers), as its first rank timed them."""
-    program_hash: str
-    bytes_moved: int | None
 
 
 def between(program: Program, pair: Pair) -> Program:
@@ -66,7 +51,7 @@ def between(program: Program, pair: Pair) -> Program:
 
 def measure_pairs(
     session: Session, benchmark: Benchmark, cell: Cell, phase: Phase = lambda name: None
-) -> Iterator[Round]:
+) -> Iterator[PairRound]:
     """Measure every pair of the cell's schedule, round by round; all ranks must take all of it.
 
     Raises:
@@ -79,10 +64,10 @@ def measure_pairs(
     waiting: tuple[int, list[Pair], Mapping[Pair, NDArray[np.float32]]] | None = None
     for number, pairs in parse_schedule(cell.pairs).rounds(session.size):
         if waiting is not None:
-            yield Round(cell, waiting[0], False, waiting[2], version, moved)
+            yield PairRound(cell, waiting[0], False, waiting[2], version, moved)
         waiting = number, pairs, _measure(session, benchmark, cell, pairs, ends, phase)
     if waiting is not None:
-        yield Round(cell, waiting[0], True, waiting[2], version, moved)
+        yield PairRound(cell, waiting[0], True, waiting[2], version, moved)
 
 
 def _measure(
@@ -113,19 +98,5 @@ def _measure(
     if runner is not None:
         runner.leave(0)
         runner.close()
-    session.rest()
+    session.sleeping_barrier()
     return {pair: samples for part in session.gather(samples_here) for pair, samples in part.items()}
-
-
-def as_round(finished: Round, encode: Callable[[Any], Any]) -> Mapping[str, Any]:
-    """A round as the JSON message that is streamed to the parent; `samples` has a row of iterations for each pair."""
-    pairs = sorted(finished.samples)
-    return {
-        "cell": asdict(finished.cell),
-        "round": finished.number,
-        "last": finished.last,
-        "pairs": [list(pair) for pair in pairs],
-        "samples": encode(np.array([finished.samples[pair] for pair in pairs], np.float64)),
-        "program_hash": finished.program_hash,
-        "bytes_moved": finished.bytes_moved,
-    }

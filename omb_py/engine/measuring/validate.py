@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from math import lcm
@@ -11,11 +11,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from omb_py.engine.measuring.cell_result import CellResult
 from omb_py.engine.measuring.payload import Arrivals, Bytes, Expected, Laid, Make, Part, expectations, repeatable
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
+from omb_py.engine.program.concurrent_groups import divided
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.engine.program.language import Program, Region, templates
 from omb_py.engine.session import Runner, Session
+from omb_py.grammar.rank_groups import by_group
 
 ITERATIONS = 10
 _MOMENT_NS = 1000.0
@@ -143,6 +146,52 @@ def _copies(runner: Runner, rank: int, region: Region, copies: int) -> Bytes:
 def checkable(benchmark: Benchmark) -> bool:
     """Whether a benchmark moves data that can be checked."""
     return "validation" in benchmark.options
+
+
+class ByteCheck:
+    """The check of a cell's bytes, if it is asked for: before the timed loop, and of what each loop has left."""
+
+    def __init__(
+        self,
+        session: Session,
+        benchmark: Benchmark,
+        cell: Cell,
+        worlds: Mapping[int, World],
+        log: Log | None,
+        phase: Callable[[str], None],
+    ) -> None:
+        self.session, self.cell, self.worlds, self.log = session, cell, worlds, log
+        self._checker: Checker | None = None
+        self._wrong: PerRank | None = None
+        """Wrong bytes of each rank so far; None: nothing is checked."""
+        if cell.validate and checkable(benchmark):
+            phase("validate")
+            self._wrong = validate_ranks(session, benchmark, cell, worlds, log)
+
+    def fill(self, runner: Runner, stage: int, programs: Mapping[int, Program]) -> None:
+        """Fill the buffers of the timed loop of a stage."""
+        if self._wrong is not None:
+            self._checker = Checker(self.cell, self.worlds, programs, self.log)
+            self._checker.fill(runner, stage, TIMED_LOOP)
+
+    def add_loop(self, runner: Runner, stage: int, last: int) -> None:
+        """Count what the loop of a stage left wrong; `last` is the number of its last iteration."""
+        if self._checker is None or self._wrong is None:
+            return
+        self.session.barrier()  # peers may write into this rank's memory until they have left the stage
+        late = np.zeros(self.session.size)
+        if self._checker.repeatable(stage):  # of some ranks only, as of the root's
+            late = self._checker.wrong(runner, stage, TIMED_LOOP, last)
+        self._wrong = self._wrong + self.session.total(late)
+
+    def complete(self, result: CellResult) -> None:
+        """Add the verdict to the result, and the wrong bytes of each group where there are several."""
+        if self._wrong is None:
+            return
+        result.wrong_bytes, result.validated = int(self._wrong.sum()), not self._wrong.any()
+        if self.cell.groups:
+            of_groups = by_group(self._wrong.tolist(), divided(self.cell, self.session.size, self.session.hosts))
+            result.extra |= {f"group_{k}_wrong_bytes": sum(of_group) for k, of_group in enumerate(of_groups)}
 
 
 def validate(

@@ -10,7 +10,7 @@ from omb_py.engine.program.dtypes import DTYPES
 from omb_py.engine.program.language import Program
 
 if TYPE_CHECKING:
-    from omb_py.engine.measuring.measure import Measured
+    from omb_py.engine.measuring.cell_result import CellResult
     from omb_py.engine.session import Session
 
 Family = Literal[
@@ -130,9 +130,9 @@ class Cell:
     precision: float = 0.01
     time_limit: float | None = None
     energy: bool = False
-    """Energy, clocks and throttling of the loop are read, too (:mod:`omb_py.engine.measuring.energy`)."""
+    """Energy, clocks and throttling of the loop are read, too (:mod:`omb_py.engine.observers.energy`)."""
     counters: bool = False
-    """Counters of the network are read around the loop (:mod:`omb_py.engine.measuring.network_counters`)."""
+    """Counters of the network are read around the loop (:mod:`omb_py.engine.observers.network`)."""
     pvars: str = ""
     """Performance variables of the library, with commas, that are read around the loop."""
     validate: bool = False
@@ -142,6 +142,12 @@ class Cell:
     """Measured between every pair of ranks: a schedule (``engine.program.pair_schedule``); empty: by ranks 0 and 1."""
     sweep: int = 0
     """Number of this cell's request in the run: a size that fails ends its own sweep, not the other ones."""
+
+    @property
+    def observers(self) -> Mapping[str, str]:
+        """What is read around the loop: name of the observer -> text of its option."""
+        asked = {"energy": self.energy, "pvars": bool(self.pvars), "counters": self.counters}
+        return {name: self.pvars if name == "pvars" else "" for name, is_asked in asked.items() if is_asked}
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +294,7 @@ class Benchmark:
     """(`Cell.workload`, ranks) -> types and bytes that rows store; None: those of size and type."""
     fewest: int = 100
     """Iterations before which a loop does not stop early."""
-    runs: Callable[[Session, Cell, Callable[[str], None]], Measured] | None = None
+    runs: Callable[[Session, Cell, Callable[[str], None]], CellResult] | None = None
     """Measures a cell by itself, without a program of steps (:mod:`omb_py.suites.training`)."""
 
     def cell(self, backend: str, binding: str, size: int, **more: Any) -> Cell:

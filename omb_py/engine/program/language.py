@@ -330,7 +330,7 @@ def _both_ways(step: Step) -> tuple[Step, ...]:
     )
 
 
-_HASHED_NAMES = {RequestSlot: "Request"}
+_HASHED_NAMES: Mapping[type, str] = {RequestSlot: "Request"}
 """Type -> its name in hashes, where stored rows have another one than that of the class."""
 
 

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from omb_py.engine.native.threads import Crew, Gate, stages_of
 from omb_py.engine.program.language import Body, Host, Program, Stage
-from omb_py.engine.session import BaseRunner
+from omb_py.engine.session import Runner
 
 if TYPE_CHECKING:
     from omb_py.engine.python_loop.loop import Loop, Render
 
 
-class CellRunner(BaseRunner, ABC):
+class CellRunner(Runner, ABC):
     """A cell on one rank; implements :class:`omb_py.engine.session.Runner` but for running the body.
 
     Args:
@@ -75,7 +75,7 @@ class CellRunner(BaseRunner, ABC):
         """Called before each run."""
         return None
 
-    def later(self) -> None:
+    def postpone_rounds(self) -> None:
         """Announce the start of a round twice as far ahead: too many came late."""
         self.session.start.view(np.int64)[4] *= 2
 

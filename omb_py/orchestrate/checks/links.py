@@ -10,9 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, pairwise
-from typing import Any
+
+import numpy as np
 
 from omb_py.backends.registry import capabilities, capabilities_of, in_process
+from omb_py.engine.measuring.cell_result import PairRound
 from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.program.pair_schedule import DIRECTIONS, Schedule, parse_schedule
 from omb_py.engine.rank.launcher_variables import joined_environment
@@ -21,7 +23,6 @@ from omb_py.launchers.launcher import host_and_slots
 from omb_py.options.request import SILENT, Request
 from omb_py.orchestrate.planning.plan import LaunchPlan, bindings_of, check
 from omb_py.orchestrate.running.collector import Run
-from omb_py.orchestrate.running.pair_rows import samples_of
 from omb_py.orchestrate.running.run import finish, new_run, start
 from omb_py.results.checks import links
 from omb_py.results.checks.pair_sweeps import PART_TAG, PARTS, PairSweep, PairTable, names_of
@@ -227,13 +228,13 @@ def _launch(run: Run, request: Request, cells: tuple[Cell, ...], number: int) ->
         raise LaunchFailed(f"no answer from {hosts}: look at {hosts}, or leave it out of --hosts. {error}") from error
 
 
-def _take(table: PairTable, message: Mapping[str, Any], hosts: Sequence[str]) -> None:
-    table.hosts, cell, samples = hosts, message["cell"], samples_of(message)
-    if cell["benchmark"] == "latency":
-        table.latency(int(cell["sweep"]), message["pairs"], samples)
+def _take(table: PairTable, finished: PairRound, hosts: Sequence[str]) -> None:
+    table.hosts, cell, pairs = hosts, finished.cell, finished.pairs
+    samples = np.array([finished.samples[pair] for pair in pairs])
+    if cell.benchmark == "latency":
+        table.latency(cell.sweep, pairs, samples)
     else:
-        direction = parse_schedule(cell["pairs"]).direction
-        table.bandwidth(int(cell["sweep"]), direction, message["pairs"], samples, float(message["bytes_moved"]))
+        table.bandwidth(cell.sweep, parse_schedule(cell.pairs).direction, pairs, samples, finished.bytes_moved or 0)
 
 
 def silent_hosts(request: Request) -> list[str]:

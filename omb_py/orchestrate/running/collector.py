@@ -15,21 +15,23 @@ from pathlib import Path
 from typing import Any, Final
 
 import omb_py
+from omb_py.engine.measuring.cell_result import CellResult, PairRound
+from omb_py.engine.rank.launch_facts import LaunchFacts
 from omb_py.errors import EnvironmentProblem
 from omb_py.options.request import Request
 from omb_py.orchestrate.launching.machine_state import OtherWork
 from omb_py.orchestrate.launching.rank_environment import HERE, Where
 from omb_py.orchestrate.planning.plan import LaunchPlan
-from omb_py.orchestrate.running.pair_rows import pair_rows
 from omb_py.orchestrate.running.progress import Progress, silent
 from omb_py.orchestrate.running.resume import CELL_TAG, cell_key, suite_tags
-from omb_py.orchestrate.running.rows import SYNC_LIMIT, Identity, make_row
+from omb_py.orchestrate.running.rows import SYNC_LIMIT, LaunchIdentity, make_row, pair_rows
 from omb_py.orchestrate.running.soak import Drift
 from omb_py.orchestrate.running.stragglers import LastRanks
 from omb_py.printing.printers import Printer
 from omb_py.results.store.journal import Journal, RunLock
 from omb_py.results.store.keys import environment_key
 from omb_py.results.store.redact import redact_words
+from omb_py.results.store.row import Row
 
 OF_ROWS: Final = (
     "numpy.ma",
@@ -78,8 +80,8 @@ class Run:
     broken: bool = False
     """Whether storing results has failed."""
     note: Callable[[str], None] = lambda text: None
-    on_round: Callable[[Mapping[str, Any], Sequence[str]], None] = lambda message, hosts: None
-    """Called with every finished round of pairs (``as_round``) and the hosts of all ranks."""
+    on_round: Callable[[PairRound, Sequence[str]], None] = lambda finished, hosts: None
+    """Called with every finished round of pairs and the hosts of all ranks."""
     later: list[str] = field(default_factory=list)
     """Notes to show after the results."""
     last: LastRanks = field(default_factory=LastRanks)
@@ -105,7 +107,7 @@ class Collector:
         self.launch_id = f"{run.run_id}-{plan.index}"
         self.started_at = now()
         self.journal: Journal | None = None
-        self.identity: Identity | None = None
+        self.identity: LaunchIdentity | None = None
         self.provenance: dict[str, Any] = {}
         self.drift = Drift()
         self.others: OtherWork | None = None
@@ -114,7 +116,7 @@ class Collector:
         for name in OF_ROWS:
             import_module(name)
 
-    def facts(self, facts: Mapping[str, Any]) -> None:
+    def facts(self, facts: LaunchFacts) -> None:
         """Take the facts of the launch, which rank 0 sends before the first cell and again after the last."""
         self.provenance = {
             "run": {"run_id": self.run.run_id, "seed": self.run.seed, "tool": dict(self.run.tool)},
@@ -127,7 +129,7 @@ class Collector:
             },
             **facts,
         }
-        self.identity = Identity(
+        self.identity = LaunchIdentity(
             self.run.run_id,
             self.launch_id,
             self.plan.index,
@@ -153,27 +155,27 @@ class Collector:
         self.run.command.progress.clear()
         assert self.identity is not None, "rank 0 sends its facts before its cells"
         if "pairs" in message:
-            self._round(message)
+            self._round(PairRound.from_message(message))
             return
         if "lacking" in message:
             self.run.finished[self.plan.index].update(message["indexes"])
             sweep = self.plan.cells[message["indexes"][0]].sweep
             self.run.lacking[self.plan.index, sweep] = str(message["lacking"])
             return
-        row = make_row(self.identity, message)
-        index = int(message["index"])
-        cell = self.plan.cells[index]
+        result = CellResult.from_message(message)
+        row = make_row(self.identity, result)
+        cell = self.plan.cells[result.index]
         request = self.plan.requests[cell.sweep] if self.plan.requests else self.run.request
         if request.part is not None:
             row["tags"].update(suite_tags(request.part), **{CELL_TAG: cell_key(self.plan, cell)})
         if self.journal is not None:
             with self._keeping():
                 self.journal.append(row)
-        self._finished(index)
+        self._finished(result.index)
         if row["validated"] is False:
             self.run.failed = True
             self.run.wrong.add(cell.sweep)
-        self.run.last.add(row, float(message.get("slowest_rank_changes", 0.0)))
+        self.run.last.add(row, result.slowest_rank_changes)
         if line := self.drift.add(row):
             self.run.note(line)
         self.run.printer.row(row, request)
@@ -181,15 +183,15 @@ class Collector:
             self._skew_of(row)
         self._overlap_of(row)
 
-    def _round(self, message: Mapping[str, Any]) -> None:
+    def _round(self, finished: PairRound) -> None:
         """Store a finished round of pairs, a row for each pair, then pass it to :attr:`Run.on_round`."""
         assert self.identity is not None
         if self.journal is not None:
             with self._keeping():
-                self.journal.extend(pair_rows(self.identity, message))
-        self.run.on_round(message, self.identity.facts["hosts"])
-        if message["last"]:
-            self._finished(int(message["index"]))
+                self.journal.extend(list(pair_rows(self.identity, finished)))
+        self.run.on_round(finished, self.identity.facts["hosts"])
+        if finished.last:
+            self._finished(finished.index)
 
     def _finished(self, index: int) -> None:
         self.run.cells += 1
@@ -197,7 +199,7 @@ class Collector:
         self.run.command.progress.cell()
         self.run.command.progress.clear()  # the row is printed next
 
-    def _skew_of(self, row: Mapping[str, Any]) -> None:
+    def _skew_of(self, row: Row) -> None:
         """Note the synchronisation skew, which limits what short medians mean, and rounds that it voided."""
         kind = row["process_sync"] if row["process_sync"] != "none" else "barrier"
         text = (
@@ -210,7 +212,7 @@ class Collector:
         if late:
             self.run.later.append(f"{row['size_bytes']} B: {late:.0f} rounds began late on some rank and were dropped")
 
-    def _overlap_of(self, row: Mapping[str, Any]) -> None:
+    def _overlap_of(self, row: Row) -> None:
         """Note, once for each benchmark, why the overlap is 0: that is common and no fault of the measurement."""
         if row["metrics"].get("overlap_pct") != 0 or row["family"] == "workload":
             return

@@ -5,7 +5,6 @@ It loads no analysis package. Imports stand in functions, so that a rank connect
 
 from __future__ import annotations
 
-import base64
 import os
 import sys
 import time
@@ -26,7 +25,8 @@ CHECKING = 3
 
 
 if TYPE_CHECKING:
-    from omb_py.engine.program.benchmark import Benchmark, Cell
+    from omb_py.engine.program.benchmark import Benchmark, Cell, World
+    from omb_py.engine.rank.launch_facts import DevicePlace, LaunchFacts
     from omb_py.engine.session import Session
 
     Sweep = list[tuple[int, Cell]]
@@ -67,11 +67,6 @@ class Position:
         }
 
 
-def encode(values: Any) -> dict[str, str]:
-    """Encode an array as base64 of little-endian float64."""
-    return {"f8": base64.b64encode(values.astype("<f8").tobytes()).decode()}
-
-
 def run_cells(session: Session, spec: Mapping[str, Any], channel: Channel, position: Position) -> None:
     """Measure the cells of a launch in order. The process with rank 0 streams each one when it is done.
 
@@ -84,84 +79,130 @@ def run_cells(session: Session, spec: Mapping[str, Any], channel: Channel, posit
     Raises:
         OmbError: the ranks cannot measure these cells.
     """
-    from omb_py.engine.measuring.cache_rotation import rotation_marks
-    from omb_py.engine.measuring.energy import uncounted
-    from omb_py.engine.measuring.host_memory import settle_heap
-    from omb_py.engine.measuring.measure import measure, messages, worlds_of
-    from omb_py.engine.measuring.pairs import as_round, measure_pairs
-    from omb_py.engine.measuring.validate import Log
-    from omb_py.engine.program.benchmark import cell_from
-    from omb_py.engine.program.requirements import check_needs
-    from omb_py.suites.registry import find
+    LaunchOfCells(session, spec, channel, position).run()
 
-    cells = [cell_from(cell) for cell in spec["cells"]]
-    log = Log(Path(spec["validation_log"])) if spec.get("validation_log") else None
-    root = 0 in session.local
-    for name in dict.fromkeys(cell.benchmark for cell in cells):
-        check_needs(find(name), session)
-    session.check_cells(cells, {cell.benchmark: arranged(find(cell.benchmark)) for cell in cells})
-    if any(find(cell.benchmark).family == "guideline" for cell in cells):
-        settle_heap()  # else the verdict on a cell depends on which others are measured
-    halved = reserve(session, cells, worlds_of(session))
-    skews = {kind: session.skew(kind) for kind in dict.fromkeys(("barrier", *(cell.process_sync for cell in cells)))}
-    skew = skews["barrier"]
-    faulty = _with_faults(session, spec.get("inject"))
-    facts = launch_facts(session, spec)
-    without_energy = uncounted(session) if any(cell.energy for cell in cells) else ""
-    if root:
-        channel.send("launch", facts={**facts, "skew_us": skew})
-        if facts["devices"]:
-            channel.send("note", text=device_map(facts["devices"]))
-        if session.device_note:
-            channel.send("note", text=session.device_note)
-        if without_energy:
-            channel.send("note", text=f"--energy counts no energy of {without_energy}")
-    if position.start:
-        position.start.end("facts and buffers")
-    deadline = time.monotonic() + spec["repeat_for"] if spec.get("repeat_for") else 0.0
-    number = int(bool(deadline))  # of the pass of a soak; 0 without one
-    sweeps = [
-        list(group) for _, group in groupby(enumerate(cells), key=lambda item: (item[1].sweep, item[1].benchmark))
-    ]
-    if len(sweeps) > 1:
-        sweeps = _possible(session, sweeps, channel)
-    while True:
-        for sweep in sweeps:
-            name = sweep[0][1].benchmark
-            benchmark = arranged(faulty(find(name)), halved)
-            for index, cell in sweep:
-                position.cell, position.label = index, f"{name} {cell.size} B" if benchmark.sizes else name
 
-                def phase(name: str) -> None:
-                    position.phase = name
-                    if position.start and name in ("validate", "loop"):
-                        position.start.end("first cell's code")
-                        if root and spec.get("debug"):
-                            channel.send("note", text=f"start of rank 0: {position.start.text()}")
-                        position.start = None
+class LaunchOfCells:
+    """The cells of a launch: they are checked, memory is reserved, and each is measured and sent to the parent."""
 
-                if cell.pairs:
-                    for pair_round in measure_pairs(session, benchmark, cell, phase):
-                        if root:
-                            channel.send("cell", index=index, skew_us=skews["barrier"], **as_round(pair_round, encode))
-                            channel.settle()
-                    position.phase = "start"
-                    continue
-                measured = measure(session, benchmark, cell, phase, log)
-                measured.marks |= rotation_marks(cell, halved)
-                if root:
-                    for message in messages(measured, benchmark, encode):
-                        channel.send("cell", index=index, skew_us=skews[cell.process_sync], number=number, **message)
-                    channel.settle()
-                position.phase = "start"
-                if session.share(measured.validated) is False:
-                    deadline = 0.0  # as in OMB, a size that fails ends the sweep, and a soak with it
-                    break
-        if session.share(time.monotonic() >= deadline):
-            break
-        number += 1
-    position.phase = "done"
-    _late_facts(session, facts, skew, channel)
+    def __init__(self, session: Session, spec: Mapping[str, Any], channel: Channel, position: Position) -> None:
+        from omb_py.engine.measuring.measure import worlds_of
+        from omb_py.engine.measuring.validate import Log
+        from omb_py.engine.program.benchmark import cell_from
+
+        self.session, self.spec, self.channel, self.position = session, spec, channel, position
+        self.sends = 0 in session.local
+        """Whether this process holds rank 0, which sends the results."""
+        self.cells = [cell_from(cell) for cell in spec["cells"]]
+        self._check()
+        self.halved = reserve(session, self.cells, worlds_of(session))
+        kinds = dict.fromkeys(("barrier", *(cell.process_sync for cell in self.cells)))
+        self.skews = {kind: session.skew(kind) for kind in kinds}
+        self.with_faults = _with_faults(session, spec.get("inject"))
+        self.log = Log(Path(spec["validation_log"])) if spec.get("validation_log") else None
+
+    def _check(self) -> None:
+        from omb_py.engine.measuring.host_memory import settle_heap
+        from omb_py.engine.program.requirements import check_needs
+        from omb_py.suites.registry import find
+
+        benchmarks = {name: find(name) for name in dict.fromkeys(cell.benchmark for cell in self.cells)}
+        for benchmark in benchmarks.values():
+            check_needs(benchmark, self.session)
+        self.session.check_cells(self.cells, {name: arranged(benchmark) for name, benchmark in benchmarks.items()})
+        if any(benchmark.family == "guideline" for benchmark in benchmarks.values()):
+            settle_heap()  # else the verdict on a cell depends on which others are measured
+
+    def run(self) -> None:
+        """Measure all cells; in a soak, pass after pass."""
+        facts = launch_facts(self.session, self.spec)
+        self._send_facts(facts)
+        if self.position.start:
+            self.position.start.end("facts and buffers")
+        seconds = self.spec.get("repeat_for")
+        deadline = time.monotonic() + seconds if seconds else 0.0
+        number = int(bool(seconds))  # of the pass of a soak; 0 without one
+        numbered = groupby(enumerate(self.cells), key=lambda item: (item[1].sweep, item[1].benchmark))
+        sweeps = [list(group) for _, group in numbered]
+        if len(sweeps) > 1:
+            sweeps = _possible(self.session, sweeps, self.channel)
+        while True:
+            # as in OMB, a size that fails ends its sweep, and a soak with it
+            valid = [self._run_sweep(sweep, number) for sweep in sweeps]
+            if self.session.share(not all(valid) or time.monotonic() >= deadline):
+                break
+            number += 1
+        self.position.phase = "done"
+        self._send_late_facts(facts)
+
+    def _send_facts(self, facts: LaunchFacts) -> None:
+        from omb_py.engine.observers.registry import find
+
+        observers = {name: text for cell in self.cells for name, text in cell.observers.items()}
+        missing = [find(name).explain_missing(self.session, text) for name, text in observers.items()]
+        if not self.sends:
+            return
+        self.channel.send("launch", facts={**facts, "skew_us": self.skews["barrier"]})
+        devices = device_map(facts["devices"]) if facts["devices"] else ""
+        for note in (devices, self.session.device_note, *missing):
+            if note:
+                self.channel.send("note", text=note)
+
+    def _send_late_facts(self, facts: LaunchFacts) -> None:
+        """Send the facts with the list of loaded libraries: reading it takes a while, so it waits for the last cell."""
+        from omb_py.engine.rank.system_info import loaded_libraries
+
+        if self.sends:
+            late = {**facts, "skew_us": self.skews["barrier"], "loaded_libraries": loaded_libraries()}
+            self.channel.send("launch", facts=late)
+
+    def _run_sweep(self, sweep: Sweep, number: int) -> bool:
+        """Measure the sizes of a benchmark up to the first that does not validate. Returns whether all did."""
+        from omb_py.suites.registry import find
+
+        name = sweep[0][1].benchmark
+        benchmark = arranged(self.with_faults(find(name)), self.halved)
+        for index, cell in sweep:
+            self.position.cell, self.position.label = index, f"{name} {cell.size} B" if benchmark.sizes else name
+            validated = (self._measure_pairs if cell.pairs else self._measure)(benchmark, cell, index, number)
+            self.position.phase = "start"
+            if validated is False:
+                return False
+        return True
+
+    def _measure(self, benchmark: Benchmark, cell: Cell, index: int, number: int) -> bool | None:
+        from omb_py.engine.measuring.cache_rotation import rotation_marks
+        from omb_py.engine.measuring.measure import measure
+
+        result = measure(self.session, benchmark, cell, self._enter_phase, self.log)
+        result.index, result.number, result.skew_us = index, number, self.skews[cell.process_sync]
+        result.marks |= rotation_marks(cell, self.halved)
+        if self.sends:
+            for of_lap in result.split_by_lap(benchmark):
+                self.channel.send("cell", **of_lap.to_message())
+            self.channel.settle()
+        validated: bool | None = self.session.share(result.validated)
+        return validated
+
+    def _measure_pairs(self, benchmark: Benchmark, cell: Cell, index: int, number: int) -> None:
+        from dataclasses import replace
+
+        from omb_py.engine.measuring.pairs import measure_pairs
+
+        for finished in measure_pairs(self.session, benchmark, cell, self._enter_phase):
+            if self.sends:
+                finished = replace(finished, index=index, skew_us=self.skews["barrier"])
+                self.channel.send("cell", **finished.to_message())
+                self.channel.settle()
+
+    def _enter_phase(self, name: str) -> None:
+        position = self.position
+        position.phase = name
+        if position.start and name in ("validate", "loop"):
+            position.start.end("first cell's code")
+            if self.sends and self.spec.get("debug"):
+                self.channel.send("note", text=f"start of rank 0: {position.start.text()}")
+            position.start = None
 
 
 def _with_faults(session: Session, text: str | None) -> Callable[[Benchmark], Benchmark]:
@@ -206,7 +247,7 @@ def arranged(benchmark: Benchmark, halved: int = 0) -> Benchmark:
     return with_timing(with_sync(with_cache(benchmark, halved)), multiplicity)
 
 
-def reserve(session: Session, cells: list[Any], worlds: Mapping[int, Any]) -> int:
+def reserve(session: Session, cells: Sequence[Cell], worlds: Mapping[int, World]) -> int:
     """Check on all ranks that the largest cell and the times of all its calls fit, then allocate.
 
     Returns:
@@ -246,7 +287,7 @@ Sizes = dict[str, dict[str, int]]
 """Kind of buffer -> name -> bytes."""
 
 
-def _buffers(cells: list[Any], worlds: Mapping[int, Any], halved: int) -> tuple[Sizes, dict[str, set[str]]]:
+def _buffers(cells: Sequence[Cell], worlds: Mapping[int, World], halved: int) -> tuple[Sizes, dict[str, set[str]]]:
     """The buffers of all cells, and of each kind the names of those that are allocated here."""
     from omb_py.engine.measuring.measure import buffers_needed
     from omb_py.suites.registry import find
@@ -277,7 +318,7 @@ def _shortest(parts: list[tuple[int, int, int, int, str]]) -> str:
     )
 
 
-def launch_facts(session: Session, spec: Mapping[str, Any]) -> dict[str, Any]:
+def launch_facts(session: Session, spec: Mapping[str, Any]) -> LaunchFacts:
     """Facts of the library, of each rank and of each node. They are complete in the process with rank 0."""
     from omb_py.engine.rank.system_info import node_facts, rank_facts, software
     from omb_py.results.store.redact import allowed_environment, redact_text
@@ -316,7 +357,7 @@ def numbers_on_node(hosts: Sequence[str]) -> list[int]:
     return [next(counters[host]) for host in hosts]
 
 
-def device_map(places: list[Mapping[str, Any]]) -> str:
+def device_map(places: Sequence[DevicePlace]) -> str:
     """The device of each rank, in one line."""
     # ranks that each see a device of their own all call it by the same number, so its identity is added
     numbers = len({(place["host"], place["device"]) for place in places})
@@ -324,14 +365,6 @@ def device_map(places: list[Mapping[str, Any]]) -> str:
     parts = [f"{p['rank']} → {p['host']} {p['device']}{' ' + str(p['identity']) if alike else ''}" for p in places]
     names = dict.fromkeys(str(place["name"]) for place in places)
     return f"rank → device: {', '.join(parts)} ({', '.join(names)})"
-
-
-def _late_facts(session: Session, facts: dict[str, Any], skew: float | None, channel: Channel) -> None:
-    """Send the facts with the list of loaded libraries. It is read after the last cell, because that takes a while."""
-    from omb_py.engine.rank.system_info import loaded_libraries
-
-    if 0 in session.local:
-        channel.send("launch", facts={**facts, "skew_us": skew, "loaded_libraries": loaded_libraries()})
 
 
 def serve(link: Any) -> int:

@@ -1,19 +1,21 @@
-"""From a finished cell, as a rank streams it, to a row of the store."""
+"""From a finished cell, or a finished round of pairs, to rows of the store."""
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from omb_py.backends.registry import capabilities
-from omb_py.engine.program.benchmark import Benchmark, Volume
+from omb_py.engine.measuring.cell_result import CellResult, Floats, LapSeries, PairRound
+from omb_py.engine.program.benchmark import Benchmark, Cell, Volume
 from omb_py.engine.program.buffers import OBJECT
 from omb_py.engine.program.dtypes import DTYPES, reduction_dtype
+from omb_py.engine.program.pair_schedule import parse_schedule
+from omb_py.engine.rank.launch_facts import LaunchFacts
 from omb_py.grammar.rank_groups import Groups, by_group, groups_of_ranks
 from omb_py.grammar.traffic import largest
 from omb_py.options.table import parameters
@@ -22,211 +24,342 @@ from omb_py.results.analysis.peaks import peak_metric
 from omb_py.results.statistics.bandwidth import bandwidth, formula_column
 from omb_py.results.statistics.summary import summarise
 from omb_py.results.store.keys import comparability_key
+from omb_py.results.store.row import Row
 from omb_py.results.store.schema import SCHEMA_VERSION, blank_row
 from omb_py.suites.registry import find
 
 TEXT_DIALECT = "omb-7.5"
 SYNC_LIMIT = 3.0
 """A cell whose median is under this many barrier skews is limited by the synchronisation (docs/statistics.md)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """Fields that all rows of a launch share."""
-
-    run_id: str
-    launch_id: str
-    launch_index: int
-    started_at: str
-    facts: Mapping[str, Any]
-    environment_key: str
-    tags: Mapping[str, str] = field(default_factory=dict)
-
-
-def decode(value: Mapping[str, str]) -> NDArray[np.float64]:
-    """Decode an array from base64 of little-endian float64."""
-    return np.frombuffer(base64.b64decode(value["f8"]), "<f8")
-
-
-def make_row(identity: Identity, message: Mapping[str, Any]) -> dict[str, Any]:
-    """Make the row of one cell of one launch. Its columns are in docs/store.md; times are in µs."""
-    cell, facts = message["cell"], identity.facts
-    benchmark = find(cell["benchmark"])
-    metric, ranks = benchmark.metric, int(facts["ranks"])
-    series = message["series"]
-    primary = metric.lap if metric.lap in series else next(iter(series))
-    slowest, average = decode(series[primary]["max"]), decode(series[primary]["avg"])
-    means: list[float] = message["laps"][primary]
-    hosts = list(facts["hosts"])
-    nodes = len(set(hosts))
-    reduces = "op" in benchmark.options or benchmark.one_element
-    dtype = reduction_dtype(cell["dtype"]) if reduces else cell["dtype"]
-    mean = float(np.mean(means))
-    if metric.beside and cell["mean"] == "loop":
-        mean += float(np.mean(message["laps"].get(metric.beside, 0.0)))
-    moved: Any = message.get("bytes_moved")
-    value: float = moved / mean if metric.unit == "MB/s" else mean  # bytes per µs are MB/s, MB = 10^6 B
-    groups = groups_of_ranks(cell.get("groups", ""), ranks, facts["hosts"])
-    together = len(groups[0])
-    total = benchmark.bytes_total(int(message.get("extra", {}).get("transmit_size", cell["size"])), together)
-    if cell.get("traffic"):
-        total = largest(cell["traffic"], cell["size"], DTYPES[dtype].itemsize)
-    volume = benchmark.volume(cell["workload"], ranks) if benchmark.volume else None
-    volume = volume or Volume(dtype, cell["size"], total)
-    algbw, busbw, formula = _bandwidths(benchmark, message["laps"], primary, total, together)
-    statistics = summarise(slowest)
-    skew = message.get("skew_us")
-    marks: Mapping[str, str] = message.get("marks", {})
-    row = blank_row()
-    row.update(
-        run_id=identity.run_id,
-        launch_id=identity.launch_id,
-        launch_index=identity.launch_index,
-        started_at=identity.started_at,
-        schema_version=SCHEMA_VERSION,
-        source="omb-py",
-        benchmark=benchmark.name,
-        family=benchmark.family,
-        backend=cell["backend"],
-        binding=cell["binding"],
-        **{name: marks.get(name, facts[name]) for name in _VERSIONS},
-        device=cell["device"],
-        device_name=facts.get("device_name") or None,
-        buffer="device" if cell["device"] != "cpu" and cell["buffer"] == "numpy" else cell["buffer"],
-        dtype=volume.dtype,
-        op=cell["op"] if "op" in benchmark.options else None,
-        in_place=cell["in_place"],
-        root=cell["root"] if benchmark.rooted and cell["root"] >= 0 else None,
-        process_sync=cell["process_sync"] if "process_sync" in benchmark.options else "none",
-        timing=_timing(cell),
-        cache=cell["cache"],
-        thread_level=facts["thread_level"],
-        window=cell["window"] if "window" in benchmark.options else None,
-        threads=max(map(int, cell["thread_counts"].split(":"))) if "thread_counts" in benchmark.options else 1,
-        datatype_layout=cell["ddt"] or "contiguous",
-        batch=cell["batch"],
-        ranks=ranks,
-        nodes=nodes,
-        ranks_per_node=ranks // nodes if ranks % nodes == 0 else None,
-        devices=len({(place["host"], place["identity"]) for place in facts.get("devices") or ()}),
-        size_bytes=cell["size"],
-        bytes_per_rank=volume.bytes_per_rank,
-        bytes_total=volume.bytes_total,
-        count=cell["size"] // DTYPES[dtype].itemsize,
-        metric="bandwidth" if metric.unit == "MB/s" else "latency",
-        unit=metric.unit,
-        value=value,
-        skew_us=skew,
-        sync_limited=None
-        if skew is None or benchmark.timed != "all"
-        else bool(statistics["median_us"] < SYNC_LIMIT * skew),
-        algbw_gbps=algbw,
-        busbw_gbps=busbw,
-        bw_formula=formula,
-        metrics=_metrics(benchmark, message, moved),
-        samples_us=slowest.tolist(),
-        samples_avg_us=average.tolist(),
-        rank_mean_us=means,
-        slowest_rank_share=message["slowest_rank_share"],
-        iterations=message["iterations"],
-        warmup=message["warmup"],
-        stop_reason=message["stop_reason"],
-        validated=message["validated"],
-        wrong_bytes=message["wrong_bytes"],
-        environment_key=identity.environment_key,
-        text_dialect=TEXT_DIALECT,
-        tags=dict(identity.tags),
-        hosts=hosts,
-        parameters=_parameters(benchmark, cell, message),
-        **statistics,
-    )
-    if cell.get("groups"):
-        row["metrics"] |= _by_group(means, groups)
-    if not capabilities(cell["backend"]).simulated:
-        row["metrics"] |= peak_metric(row, facts.get("node_facts") or ())
-    # the hash of its program has the types of a workload, and older rows, whose type is char, stay comparable
-    compared = {**row, "dtype": dtype}
-    row["comparability_key"] = comparability_key(compared, _version(row, message["program_hash"]))
-    return row
-
-
-def _by_group(means: Sequence[float], groups: Groups) -> dict[str, float]:
-    """The mean time of each group in µs, from the means of the timed ranks, which are in the order of their numbers."""
-    return {f"group_{k}_us": float(np.mean(of_group)) for k, of_group in enumerate(by_group(means, groups))}
-
-
-def _bandwidths(
-    benchmark: Benchmark, laps: Mapping[str, list[float]], primary: str, total: int, ranks: int
-) -> tuple[float | None, float | None, str | None]:
-    """(algbw, busbw, bw_formula) from the time of the communication alone; None where that is unknown."""
-    pure = benchmark.metric.communication
-    times = laps.get(pure or primary)
-    if not benchmark.bandwidth or not times:
-        return None, None, None
-    algbw, busbw = bandwidth(benchmark.bandwidth, total, ranks, float(np.mean(times)) * 1e-6)
-    return algbw, busbw, formula_column(benchmark.bandwidth, bool(pure))
-
-
-def _timing(cell: Mapping[str, Any]) -> str:
-    """The definition of a sample. A call that is waited for at once is timed like a blocking call."""
-    if cell["timing"] in ("", "isolated"):
-        return "global_span" if cell["process_sync"] == "roundtime" else "local_max"
-    return str(cell["timing"])
-
-
 _APART = ("ranks_per_device", "staging", "placement", "filler", "side", "rotation")
 """Marks that make a row incomparable to others, besides those of its backend's own option."""
 _VERSIONS = ("library", "binding_version", "library_version")
 """Marks that replace the launch's versions, for a binding or training that has a library of its own."""
 
 
-def _version(row: Mapping[str, Any], program_hash: str) -> str:
+@dataclass(frozen=True, slots=True)
+class LaunchIdentity:
+    """Values that all rows of a launch share."""
+
+    run_id: str
+    launch_id: str
+    launch_index: int
+    started_at: str
+    facts: LaunchFacts
+    environment_key: str
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RowSource:
+    """What the columns of a row are made of, with what several of them need."""
+
+    launch: LaunchIdentity
+    result: CellResult
+
+    @property
+    def cell(self) -> Cell:
+        """The cell that was measured."""
+        return self.result.cell
+
+    @cached_property
+    def benchmark(self) -> Benchmark:
+        """The cell's benchmark."""
+        return find(self.cell.benchmark)
+
+    @cached_property
+    def primary(self) -> str:
+        """The lap that is the sample."""
+        lap, series = self.benchmark.metric.lap, self.result.series
+        return lap if lap in series else next(iter(series))
+
+    @property
+    def slowest(self) -> Floats:
+        """The samples: maxima over the timed ranks, in µs."""
+        return self.result.series[self.primary]["max"]
+
+    @property
+    def rank_means(self) -> list[float]:
+        """Mean of each timed rank in µs."""
+        return self.result.laps[self.primary]
+
+    @cached_property
+    def dtype(self) -> str:
+        """The element type that is communicated."""
+        reduces = "op" in self.benchmark.options or self.benchmark.one_element
+        return reduction_dtype(self.cell.dtype) if reduces else self.cell.dtype
+
+    @cached_property
+    def groups(self) -> Groups:
+        """The groups of ranks that ran at once."""
+        facts = self.launch.facts
+        return groups_of_ranks(self.cell.groups, facts["ranks"], facts["hosts"])
+
+    @cached_property
+    def bytes_total(self) -> int:
+        """Bytes of the whole operation, by size and type alone."""
+        if self.cell.traffic:
+            return largest(self.cell.traffic, self.cell.size, DTYPES[self.dtype].itemsize)
+        size = int(self.result.extra.get("transmit_size", self.cell.size))
+        return self.benchmark.bytes_total(size, len(self.groups[0]))
+
+    @cached_property
+    def volume(self) -> Volume:
+        """Types and bytes of the row, which a workload has of its own."""
+        own = self.benchmark.volume
+        volume = own(self.cell.workload, self.launch.facts["ranks"]) if own else None
+        return volume or Volume(self.dtype, self.cell.size, self.bytes_total)
+
+    @cached_property
+    def statistics(self) -> Row:
+        """The statistics columns of the samples."""
+        return cast(Row, summarise(self.slowest))
+
+
+def _launch_columns(source: RowSource) -> Row:
+    launch, facts = source.launch, source.launch.facts
+    hosts = list(facts["hosts"])
+    ranks, nodes = facts["ranks"], len(set(hosts))
+    return {
+        "run_id": launch.run_id,
+        "launch_id": launch.launch_id,
+        "launch_index": launch.launch_index,
+        "started_at": launch.started_at,
+        "schema_version": SCHEMA_VERSION,
+        "source": "omb-py",
+        "device_name": facts.get("device_name") or None,
+        "thread_level": facts["thread_level"],
+        "ranks": ranks,
+        "nodes": nodes,
+        "ranks_per_node": ranks // nodes if ranks % nodes == 0 else None,
+        "devices": len({(place["host"], place["identity"]) for place in facts.get("devices") or ()}),
+        "hosts": hosts,
+        "tags": dict(launch.tags),
+        "environment_key": launch.environment_key,
+        "text_dialect": TEXT_DIALECT,
+    }
+
+
+def _version_columns(source: RowSource) -> Row:
+    marks, facts = source.result.marks, source.launch.facts
+    return {
+        "library": marks.get("library", facts["library"]),
+        "library_version": marks.get("library_version", facts["library_version"]),
+        "binding_version": marks.get("binding_version", facts["binding_version"]),
+    }
+
+
+def _option_columns(source: RowSource) -> Row:
+    benchmark, cell = source.benchmark, source.cell
+    options = benchmark.options
+    return {
+        "benchmark": benchmark.name,
+        "family": benchmark.family,
+        "backend": cell.backend,
+        "binding": cell.binding,
+        "device": cell.device,
+        "buffer": "device" if cell.device != "cpu" and cell.buffer == "numpy" else cell.buffer,
+        "op": cell.op if "op" in options else None,
+        "in_place": cell.in_place,
+        "root": cell.root if benchmark.rooted and cell.root >= 0 else None,
+        "process_sync": cell.process_sync if "process_sync" in options else "none",
+        "timing": _timing(cell),
+        "cache": cell.cache,
+        "window": cell.window if "window" in options else None,
+        "threads": max(map(int, cell.thread_counts.split(":"))) if "thread_counts" in options else 1,
+        "datatype_layout": cell.ddt or "contiguous",
+        "batch": cell.batch,
+        "parameters": _parameters(source),
+    }
+
+
+def _size_columns(source: RowSource) -> Row:
+    size, volume = source.cell.size, source.volume
+    return {
+        "dtype": volume.dtype,
+        "size_bytes": size,
+        "bytes_per_rank": volume.bytes_per_rank,
+        "bytes_total": volume.bytes_total,
+        "count": size // DTYPES[source.dtype].itemsize,
+    }
+
+
+def _value_columns(source: RowSource) -> Row:
+    metric, result = source.benchmark.metric, source.result
+    mean = float(np.mean(source.rank_means))
+    if metric.beside and source.cell.mean == "loop":
+        mean += float(np.mean(result.laps.get(metric.beside, 0.0)))
+    rate = metric.unit == "MB/s"
+    return {
+        "metric": "bandwidth" if rate else "latency",
+        "unit": metric.unit,
+        "value": (result.bytes_moved or 0) / mean if rate else mean,  # bytes per µs are MB/s, MB = 10^6 B
+    }
+
+
+def _bandwidth_columns(source: RowSource) -> Row:
+    """From the time of the communication alone; null where that is unknown."""
+    benchmark = source.benchmark
+    pure = benchmark.metric.communication
+    times = source.result.laps.get(pure or source.primary)
+    if not benchmark.bandwidth or not times:
+        return {}
+    seconds = float(np.mean(times)) * 1e-6
+    algbw, busbw = bandwidth(benchmark.bandwidth, source.bytes_total, len(source.groups[0]), seconds)
+    return {
+        "algbw_gbps": algbw,
+        "busbw_gbps": busbw,
+        "bw_formula": formula_column(benchmark.bandwidth, bool(pure)),
+    }
+
+
+def _sample_columns(source: RowSource) -> Row:
+    result = source.result
+    return {
+        "samples_us": source.slowest.tolist(),
+        "samples_avg_us": result.series[source.primary]["avg"].tolist(),
+        "rank_mean_us": source.rank_means,
+        "slowest_rank_share": result.slowest_rank_share,
+        "iterations": result.iterations,
+        "warmup": source.cell.warmup,
+        "stop_reason": result.stop_reason,
+        "validated": result.validated,
+        "wrong_bytes": result.wrong_bytes,
+    }
+
+
+def _skew_columns(source: RowSource) -> Row:
+    skew = source.result.skew_us
+    if skew is None:
+        return {}
+    limited = bool(source.statistics["median_us"] < SYNC_LIMIT * skew) if source.benchmark.timed == "all" else None
+    return {"skew_us": skew, "sync_limited": limited}
+
+
+def _metric_columns(source: RowSource) -> Row:
+    metrics = _metrics_of_laps(source)
+    if source.result.bytes_moved is not None:
+        metrics["bytes_moved"] = float(source.result.bytes_moved)
+    extra = source.result.extra
+    if "flop" in extra and metrics.get("compute_us"):
+        metrics["gflops"] = extra["flop"] / metrics["compute_us"] / 1000
+    metrics |= extra
+    if source.cell.groups:  # the means of the timed ranks are in the order of their numbers
+        means = by_group(source.rank_means, source.groups)
+        metrics |= {f"group_{k}_us": float(np.mean(of_group)) for k, of_group in enumerate(means)}
+    return {"metrics": metrics}
+
+
+COLUMNS: tuple[Callable[[RowSource], Row], ...] = (
+    _launch_columns,
+    _version_columns,
+    _option_columns,
+    _size_columns,
+    _value_columns,
+    _bandwidth_columns,
+    _sample_columns,
+    _skew_columns,
+    _metric_columns,
+    lambda source: source.statistics,
+)
+"""Makers of the columns. Together they know all columns but the comparability key, which covers the others."""
+
+
+def make_row(launch: LaunchIdentity, result: CellResult) -> Row:
+    """Make the row of one cell of one launch. Its columns are in docs/store.md; times are in µs."""
+    source = RowSource(launch, result)
+    row = cast(Row, blank_row())
+    for columns in COLUMNS:
+        row.update(columns(source))
+    if not capabilities(result.cell.backend).simulated:
+        row["metrics"] |= peak_metric(row, launch.facts.get("node_facts") or ())
+    # the hash of its program has the types of a workload, so the key takes the type of its elements
+    compared = {**row, "dtype": source.dtype}
+    row["comparability_key"] = comparability_key(compared, _program_version(row, result.program_hash))
+    return row
+
+
+def _timing(cell: Cell) -> str:
+    """The definition of a sample. A call that is waited for at once is timed like a blocking call."""
+    if cell.timing in ("", "isolated"):
+        return "global_span" if cell.process_sync == "roundtime" else "local_max"
+    return cell.timing
+
+
+def _program_version(row: Row, program_hash: str) -> str:
     """The version of the program for the comparability key: its hash, and the marks that the hash does not cover."""
-    parameters = row["parameters"]
-    kind = (parameters["object"], parameters["out_of_band"]) if row["buffer"] == OBJECT else ()
+    marks = row["parameters"]
+    kind = (marks["object"], marks["out_of_band"]) if row["buffer"] == OBJECT else ()
     option = capabilities(row["backend"]).option
-    marks = (*_APART, *option.marks) if option else _APART
-    apart = (f"{mark} {parameters[mark]}" for mark in marks if parameters.get(mark, "1") != "1")
+    names = (*_APART, *option.marks) if option else _APART
+    apart = (f"{name} {marks[name]}" for name in names if marks.get(name, "1") != "1")
     return ":".join((program_hash, *kind, *apart))
 
 
-def _parameters(benchmark: Benchmark, cell: Mapping[str, Any], message: Mapping[str, Any]) -> dict[str, str]:
+def _parameters(source: RowSource) -> dict[str, str]:
     """Options and marks that have no column, and the number of the pass of a soak."""
-    out = parameters(benchmark, cell)
-    if cell["buffer"] == OBJECT:
-        out |= {"object": cell["object_kind"], "out_of_band": str(cell["out_of_band"])}
-    if cell["session"]:
+    benchmark, cell = source.benchmark, source.cell
+    out = parameters(benchmark, asdict(cell))
+    if cell.buffer == OBJECT:
+        out |= {"object": cell.object_kind, "out_of_band": str(cell.out_of_band)}
+    if cell.session:
         out["session"] = "True"
-    if "root" in benchmark.options and cell["root"] < 0:
+    if "root" in benchmark.options and cell.root < 0:
         out["root"] = "rotate"
-    if message.get("number"):
-        out[PASS] = str(message["number"])
-    marks = message.get("marks", {})
-    return out | {name: value for name, value in marks.items() if name not in _VERSIONS}
+    if source.result.number:
+        out[PASS] = str(source.result.number)
+    return out | {name: value for name, value in source.result.marks.items() if name not in _VERSIONS}
 
 
-def _metrics(benchmark: Benchmark, message: Mapping[str, Any], moved: int | None) -> dict[str, float]:
-    """Values that the benchmark's text needs besides its samples: means of the other laps in µs, bytes moved.
+def _metrics_of_laps(source: RowSource) -> dict[str, float]:
+    """Means of the laps in µs where there are several, and what the benchmark derives from them.
 
     Laps with the prefix :attr:`Metric.medians` have their medians too, those over the iterations of the mean over the
     ranks. One that no rank made is left out.
     """
-    prefix = benchmark.metric.medians
-    every: Mapping[str, list[float]] = message["laps"]
-    typical = [name for name in every if prefix and name.startswith(prefix)]
-    laps = {name: us for name, us in every.items() if name not in typical or any(us)}
+    metric, result = source.benchmark.metric, source.result
+    with_median = [name for name in result.laps if metric.medians and name.startswith(metric.medians)]
+    laps = {name: us for name, us in result.laps.items() if name not in with_median or any(us)}
     out = {name: float(np.mean(per_rank)) for name, per_rank in laps.items() if len(laps) > 1}
-    medians = [name for name in typical if name in laps]
-    out |= {f"{name}.median": float(np.median(decode(message["series"][name]["avg"]))) for name in medians}
+    out |= {f"{name}.median": float(np.median(result.series[name]["avg"])) for name in with_median if name in laps}
     if "enqueue" in out and "synchronise" in out:
         out["end_to_end"] = out["enqueue"] + out["synchronise"]
-    if message.get("marks", {}).get("timing_mode") in ("event", "spin-gated"):
+    if result.marks.get("timing_mode") in ("event", "spin-gated"):
         out["device"] = out["time"]
-    if benchmark.metric.derive:
-        out |= benchmark.metric.derive(laps)
-    if moved is not None:
-        out["bytes_moved"] = float(moved)
-    more: Mapping[str, float] = message.get("extra", {})
-    if "flop" in more and out.get("compute_us"):
-        out["gflops"] = more["flop"] / out["compute_us"] / 1000
-    return {**out, **more}
+    return out | (metric.derive(laps) if metric.derive else {})
+
+
+def pair_rows(launch: LaunchIdentity, finished: PairRound) -> Iterator[Row]:
+    """The rows of a round: one for each pair, as if it had been measured alone.
+
+    ``hosts`` are the two hosts of the pair. ``parameters`` hold ``pair`` (the rank that sends first, then the one that
+    answers), ``pass``, ``round``, ``rounds`` (parallel or serial), ``direction`` and ``of_ranks``, the launch's size.
+    """
+    cell, facts = finished.cell, launch.facts
+    schedule, hosts = parse_schedule(cell.pairs), facts["hosts"]
+    for first, second in finished.pairs:
+        samples = np.asarray(finished.samples[first, second], np.float64)
+        of_pair: LaunchFacts = {**facts, "ranks": 2, "hosts": [hosts[first], hosts[second]]}
+        if places := facts.get("devices"):
+            of_pair["devices"] = [places[first], places[second]]
+        result = CellResult(
+            cell,
+            cell.iterations,
+            "fixed",
+            # pairs that are measured at once share the network, so their rows compare with rows of that kind only
+            f"{finished.program_hash}:{schedule.kind}",
+            series={"time": LapSeries(max=samples, avg=samples)},
+            laps={"time": [float(samples.mean())]},
+            slowest_rank_share=[1.0],
+            bytes_moved=finished.bytes_moved,
+            marks={
+                "pair": f"{first}-{second}",
+                "pass": str(cell.sweep),
+                "round": str(finished.number),
+                "rounds": schedule.kind,
+                "direction": schedule.direction,
+                "of_ranks": str(len(schedule.ranks) or len(hosts)),
+            },
+            skew_us=finished.skew_us,
+        )
+        yield make_row(replace(launch, facts=of_pair), result)

@@ -11,7 +11,8 @@ import pytest
 
 from omb_py import __version__
 from omb_py.backends.mock import BACKEND
-from omb_py.engine.measuring.measure import Measured, measure
+from omb_py.engine.measuring.cell_result import CellResult
+from omb_py.engine.measuring.measure import measure
 from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.session import StepFailed
 from omb_py.suites import find
@@ -21,7 +22,7 @@ def connect(ranks: int = 4, text: str = "", **spec: Any) -> Any:
     return BACKEND.connect({"ranks": ranks, "launch_index": 0, "seed": 1, "settings": text, **spec})
 
 
-def measured(name: str, ranks: int, size: int, text: str, iterations: int = 6, **cell: Any) -> Measured:
+def measured(name: str, ranks: int, size: int, text: str, iterations: int = 6, **cell: Any) -> CellResult:
     """A cell measured by the engine, without warm-up."""
     benchmark = find(name)
     what = Cell(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import gc
 import json
 from collections.abc import Mapping
@@ -14,13 +13,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from omb_py.engine.measuring.measure import AFTER_CHECKPOINT, Measured, as_message, measure, version_of, worlds_of
+from omb_py.engine.measuring.cell_result import CellResult
+from omb_py.engine.measuring.measure import AFTER_CHECKPOINT, measure, version_of, worlds_of
 from omb_py.engine.measuring.statistics import checkpoints
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
 from omb_py.engine.program.language import program_hash
-from omb_py.engine.session import BaseRunner, Runner
+from omb_py.engine.session import Runner
 from omb_py.errors import LaunchFailed
-from omb_py.orchestrate.running.rank_process import encode
 from omb_py.suites.collective.forms import ROTATE
 from omb_py.suites.registry import find
 from tests.support.machines.simulated import cell, measured, session
@@ -31,7 +30,7 @@ def us(*values: float) -> str:
     return "/".join(f"{value}us" for value in values)
 
 
-def printed(done: Measured) -> float:
+def printed(done: CellResult) -> float:
     """OMB's number: the mean over the timed ranks of each rank's mean."""
     return float(np.mean(done.laps["time"]))
 
@@ -204,7 +203,7 @@ class TestStopping:
 class TestSeveralProcesses:
     """What a process does that holds one rank of two; the other process's part is played by the test."""
 
-    class Half(BaseRunner):
+    class Half(Runner):
         """Rank 1 of two, whose neighbour measures what `other` says."""
 
         backend, binding, size, local, hosts = "fake", "native", 2, (1,), ("a", "a")
@@ -287,30 +286,16 @@ class TestAround:
     def test_validation_does_not_change_the_version(self) -> None:
         assert measured("bw", 2, validate=True).program_hash == measured("bw", 2).program_hash
 
-    @pytest.mark.parametrize("name", ["latency", "allreduce"])
-    def test_elapsed_time_is_the_wall_clock_s(self, name: str) -> None:
-        assert 0 < measured(name, 2).elapsed_s < 60
 
-
-class TestMessage:
-    def test_is_json_and_says_everything(self) -> None:
-        done = measured("allreduce", 2, f"series={us(10, 12)}:{us(20, 10)}", iterations=2, validate=True, warmup=3)
-        message = json.loads(json.dumps(as_message(done, encode)))
-        assert message["cell"]["benchmark"] == "allreduce" and message["cell"]["size"] == 8
-        assert message["iterations"] == 2 and message["warmup"] == 3 and message["stop_reason"] == "fixed"
-        assert message["laps"] == {"time": [11, 15]}
-        assert (message["slowest_rank_share"], message["slowest_rank_changes"]) == ([0.5, 0.5], 1)
-        assert message["validated"] is True and message["wrong_bytes"] == 0 and message["bytes_moved"] is None
-        assert len(message["program_hash"]) == 16
-        raw = base64.b64decode(message["series"]["time"]["max"]["f8"])
-        assert np.frombuffer(raw, "<f8").tolist() == [20, 12]
-
-    def test_every_field_of_the_cell_comes_back(self) -> None:
-        from omb_py.engine.program.benchmark import cell_from
-
-        what = cell("bw", 64, window=3, iterations=1, time_limit=2.5, precision=0.5)
-        message = as_message(measure(session(2), find("bw"), what), encode)
-        assert cell_from(json.loads(json.dumps(message["cell"]))) == what
+def test_a_result_comes_back_from_its_message_as_it_was() -> None:
+    what = cell("allreduce", 64, iterations=2, time_limit=2.5, precision=0.5, validate=True, warmup=3)
+    done = measure(session(2, f"series={us(10, 12)}:{us(20, 10)}"), find("allreduce"), what)
+    message = json.loads(json.dumps(done.to_message()))
+    back = CellResult.from_message({**message, "type": "cell"})
+    assert back.series["time"]["max"].tolist() == [20, 12]
+    assert replace(back, series=done.series) == done and back.cell == what
+    assert (back.slowest_rank_share, back.slowest_rank_changes) == ([0.5, 0.5], 1)
+    assert (back.validated, back.wrong_bytes, back.bytes_moved) == (True, 0, None)
 
 
 def test_a_benchmark_of_another_package_is_measured_the_same_way() -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 import pytest
 
-from omb_py.engine.measuring.pairs import Round, as_round, between, measure_pairs
+from omb_py.engine.measuring.cell_result import PairRound
+from omb_py.engine.measuring.pairs import between, measure_pairs
 from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.language import Step, walk
 from omb_py.engine.program.pair_schedule import Schedule
@@ -15,7 +18,7 @@ from omb_py.suites.registry import find
 from tests.support.machines.simulated import cell, session
 
 
-def rounds(name: str, ranks: int, mock: str, schedule: Schedule, **more: object) -> list[Round]:
+def rounds(name: str, ranks: int, mock: str, schedule: Schedule, **more: object) -> list[PairRound]:
     return list(measure_pairs(session(ranks, mock), find(name), cell(name, pairs=schedule.text(), **more)))
 
 
@@ -45,11 +48,11 @@ def test_back_is_timed_by_the_other_end_and_serial_is_one_at_a_time() -> None:
     assert sorted(pair for one in found for pair in one.samples) == [(1, 0), (3, 0), (3, 1)]
 
 
-def test_the_message_of_a_round() -> None:
-    (one,) = rounds("latency", 2, "", Schedule())
-    message = as_round(one, lambda samples: samples.tolist())
-    assert message["pairs"] == [[0, 1]] and message["samples"] == [one.samples[0, 1].tolist()]
-    assert message["last"] is True and message["cell"]["pairs"] == "0:parallel:forward:"
+def test_a_round_comes_back_from_its_message_as_it_was() -> None:
+    (done,) = rounds("latency", 2, "", Schedule())
+    back = PairRound.from_message(json.loads(json.dumps(done.to_message())))
+    assert back.samples[0, 1].tolist() == done.samples[0, 1].tolist()
+    assert replace(back, samples=done.samples) == done and back.last and back.pairs == [(0, 1)]
 
 
 def test_the_version_is_that_of_the_benchmark_of_two() -> None:

@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from omb_py.backends.mock.session import MockSession
-from omb_py.engine.measuring.measure import Measured, measure, worlds_of
+from omb_py.engine.measuring.cell_result import CellResult
+from omb_py.engine.measuring.measure import measure, worlds_of
 from omb_py.engine.measuring.validate import Log, validate
 from omb_py.engine.program.benchmark import Benchmark, Cell
 from omb_py.engine.program.language import Program, Stage, Step
@@ -28,7 +29,7 @@ def cell(name: str, size: int = 8, **more: Any) -> Cell:
     return benchmark.cell("mock", "native", nbytes, **values)
 
 
-def measured(name: str, ranks: int, mock: str = "", size: int = 8, **more: Any) -> Measured:
+def measured(name: str, ranks: int, mock: str = "", size: int = 8, **more: Any) -> CellResult:
     """Measure one cell of one of our benchmarks."""
     return measure(session(ranks, mock), find(name), cell(name, size, **more))
 

@@ -14,7 +14,7 @@ import sys
 from typing import Any
 
 from omb_py.backends.nccl.calls import Resolver
-from omb_py.backends.nccl.runner import Runner
+from omb_py.backends.nccl.runner import LoweredRunner
 from omb_py.backends.registry import capabilities_of
 from omb_py.backends.registry import find as backend
 from omb_py.engine.measuring import validate
@@ -88,7 +88,7 @@ def main() -> None:
     validate.ITERATIONS = 2
     spec = {"device": DEVICE, "share_device": any(cell.get("share") for cell in cells), "cells": cells}
     session = backend("nccl").connect(spec)
-    found = [measured(session, cell, Runner, Resolver) for cell in cells]
+    found = [measured(session, cell, LoweredRunner, Resolver) for cell in cells]
     if session.rank == 0:
         print(json.dumps(found))
     device = getattr(session, "buffers", session).device

@@ -12,16 +12,19 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from omb_py.engine.devices import gpu_counters, nvml
 from omb_py.engine.devices.gpu_counters import GpuCounter, Reading
-from omb_py.engine.devices.registry import is_gpu
+from omb_py.engine.devices.registry import GPU_KINDS, is_gpu
+from omb_py.engine.observers.observer import Observer, StoredRow, leads_its_host, metrics_of, number_of
+from omb_py.engine.rank.launch_facts import DevicePlace
 from omb_py.engine.rank.system_info import throttle_count
 from omb_py.engine.session import Session
 from omb_py.errors import EnvironmentProblem
+from omb_py.grammar.values import four_digits
 
 ENOUGH_S: Final = 1.0
 """A loop that is shorter is known roughly alone: NVML renews its counter about ten times a second."""
@@ -75,21 +78,64 @@ class _Reading:
     """Throttling events of the processors so far."""
 
 
-class Meter:
-    """Counters of this process's share of host and GPUs.
+def energy_text(row: StoredRow) -> str:
+    """Joule an operation of all that was counted; ``~`` where the loop was too short for more than a rough number.
 
-    Args:
-        session: of all ranks; each calls every method of its meter together with the others.
-        system: the mounted sys file system.
+    In parentheses how many hosts or GPUs were counted, where that was not all: ``3 J (0 of 8 GPUs)``.
+    """
+    metrics = metrics_of(row)
+    counted = [metrics[name] for name in ("energy_host_uj", "energy_gpu_uj") if name in metrics]
+    if not counted:
+        return "-"
+    rough = "~" if metrics.get("energy_loop_s", 0.0) < ENOUGH_S else ""
+    gpus = row.get("devices") if row.get("device") in GPU_KINDS else 0
+    few = [
+        f"{metrics.get(name, 0):.0f} of {int(number_of(total))} {noun}"
+        for name, total, noun in (("energy_hosts", row.get("nodes"), "hosts"), ("energy_gpus", gpus, "GPUs"))
+        if number_of(total) > metrics.get(name, 0)
+    ]
+    return f"{rough}{joule_text(sum(counted))}" + (f" ({', '.join(few)})" if few else "")
+
+
+def joule_text(microjoules: float) -> str:
+    """An energy in µJ with the unit that suits its size.
+
+    >>> joule_text(1234.5)
+    '1.234 mJ'
+    """
+    steps = ((1e6, "J"), (1e3, "mJ"))
+    divisor, unit = next((step for step in steps if abs(microjoules) >= step[0]), (1.0, "µJ"))
+    return f"{four_digits(microjoules / divisor)} {unit}"
+
+
+def throttled_text(row: StoredRow) -> str:
+    """Why processors or GPUs were slowed down; empty where nothing was throttled, or nobody looked.
+
+    >>> throttled_text({"metrics": {"gpu_throttle": 0x44, "host_throttled": 2}})
+    'GPU: power cap, GPU: heat, CPU: heat'
+    """
+    metrics = metrics_of(row)
+    bits = int(metrics.get("gpu_throttle") or 0)
+    reasons = [f"GPU: {reason}" for bit, reason in nvml.THROTTLE.items() if bits & bit]
+    reasons += ["CPU: heat"] if (metrics.get("host_throttled") or 0) > 0 else []
+    return ", ".join(dict.fromkeys(reasons))
+
+
+class Energy(Observer):
+    """Counters of this process's share of host and GPUs.
 
     Raises:
         EnvironmentProblem: on every rank alike, when no rank can read any counter.
     """
 
-    def __init__(self, session: Session, system: Path = Path("/sys")) -> None:
-        self._session, self._system = session, system
-        first = any(session.hosts.index(session.hosts[rank]) == rank for rank in session.local)
-        self._zones = zones(system) if first else []
+    name, option = "energy", "--energy"
+    columns = (("energy/op", energy_text),)
+    warnings = (("throttled", throttled_text),)
+
+    def __init__(self, session: Session, text: str = "", system: Path = Path("/sys")) -> None:
+        super().__init__(session, text)
+        self._system = system
+        self._zones = zones(system) if leads_its_host(session) else []
         self._opened = ExitStack()
         self._gpu, why = self._open_gpu()
         reasons = dict.fromkeys(text for text in session.share(session.gather(why)) if text)
@@ -101,6 +147,13 @@ class Meter:
             self.close()
             more = f" ({self.uncounted})" if self.uncounted else ""
             raise EnvironmentProblem(f"--energy: no rank can read an energy counter of its host or GPU{more}: {_FIX}")
+
+    @classmethod
+    def explain_missing(cls, session: Session, text: str) -> str:
+        """A sentence on GPUs that cannot be counted."""
+        energy = cls(session, text)
+        energy.close()
+        return f"--energy counts no energy of {energy.uncounted}" if energy.uncounted else ""
 
     def start(self) -> None:
         """Read the counters; to be called right before the loop."""
@@ -123,11 +176,11 @@ class Meter:
         host = sum(used(start, end, zone.wraps_at) for zone, start, end in pairs)
         gpu = (after.gpu.energy_uj or 0.0) - (before.gpu.energy_uj or 0.0)
         events = 0 if before.throttled is None or after.throttled is None else after.throttled - before.throttled
-        totals = self._session.total(np.array([host, gpu, events if self._zones else 0], np.float64))
+        totals = self.session.total(np.array([host, gpu, events if self._zones else 0], np.float64))
         clock = self._gpu.clock_mhz() if self._gpu else None
         reasons = before.gpu.throttled_until(after.gpu)
         bits = [float(bool(reasons & bit)) for bit in nvml.THROTTLE]
-        worst = self._session.maximum(np.array([after.at - before.at, -float(clock or np.inf), *bits]))
+        worst = self.session.maximum(np.array([after.at - before.at, -float(clock or np.inf), *bits]))
         hosts, gpus = (int(count) for count in self._counts)
         figures = {"energy_loop_s": float(worst[0])}
         if hosts:
@@ -145,13 +198,13 @@ class Meter:
 
     def _open_gpu(self) -> tuple[GpuCounter | None, str]:
         """The counters of this rank's GPU, or None where another rank reads it; and why nobody can."""
-        places = self._session.places
-        own = [rank for rank in self._session.local if rank < len(places) and _first_of_its_gpu(places, rank)]
+        places = self.session.places
+        own = [rank for rank in self.session.local if rank < len(places) and _first_of_its_gpu(places, rank)]
         if not own:
             return None, ""
         place = places[own[0]]
         try:
-            counter = gpu_counters.opened(str(place["device"]), str(place["identity"]))
+            counter = gpu_counters.opened(place["device"], place["identity"])
             return self._opened.enter_context(counter), ""
         except EnvironmentProblem as problem:
             return None, f"{place['device']} on {place['host']}: {problem}"
@@ -162,17 +215,7 @@ class Meter:
         return _Reading(time.monotonic(), counters, gpu, throttle_count(self._system))
 
 
-def uncounted(session: Session) -> str:
-    """Why GPUs of a launch cannot be counted; empty where all are, or none is used. All ranks call it together.
-
-    Raises EnvironmentProblem: as :class:`Meter`.
-    """
-    meter = Meter(session)
-    meter.close()
-    return meter.uncounted
-
-
-def _first_of_its_gpu(places: Sequence[Any], rank: int) -> bool:
+def _first_of_its_gpu(places: Sequence[DevicePlace], rank: int) -> bool:
     place = places[rank]
-    alike = [other["rank"] for other in places if all(other[key] == place[key] for key in ("host", "identity"))]
-    return is_gpu(str(place["device"]).partition(":")[0]) and alike[0] == rank
+    users = [p["rank"] for p in places if (p["host"], p["identity"]) == (place["host"], place["identity"])]
+    return is_gpu(place["device"].partition(":")[0]) and users[0] == rank

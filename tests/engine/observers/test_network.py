@@ -10,8 +10,8 @@ import pytest
 
 from omb_py.backends.capabilities import Capabilities
 from omb_py.backends.registry import find
-from omb_py.engine.measuring.network_counters import network_counters, read
-from omb_py.engine.session import BaseSession
+from omb_py.engine.observers.network import NetworkCounters, network_text, read
+from omb_py.engine.session import Session
 from omb_py.errors import UsageError
 from omb_py.options.request import Request
 from omb_py.orchestrate.planning.plan import check
@@ -96,7 +96,7 @@ def test_a_file_that_cannot_be_read_counts_nothing(tmp_path: Path, text: str) ->
     assert counted(tmp_path) == {"tcp_timeouts": 3}
 
 
-class Two(BaseSession):
+class Two(Session):
     """Rank 0 or 1 of two ranks on a node; the process of rank 0 gathers what the other one says, which is nothing."""
 
     backend, size = "mpi", 2
@@ -112,14 +112,14 @@ def test_the_first_rank_of_a_node_reads_for_it(tmp_path: Path) -> None:
     interface(tmp_path, "eth0")
     tcp(tmp_path, 10)
     folders = tmp_path / "sys", tmp_path / "proc"
-    difference = network_counters(Two(0, ("a", "a")), *folders)  # type: ignore[arg-type]
-    other = network_counters(Two(1, ("a", "a")), *folders)  # type: ignore[arg-type]
+    difference = NetworkCounters(Two(0, ("a", "a")), "", *folders)  # type: ignore[arg-type]
+    other = NetworkCounters(Two(1, ("a", "a")), "", *folders)  # type: ignore[arg-type]
     difference.start()
     other.start()
     interface(tmp_path, "eth0", tx_bytes=1400)
     tcp(tmp_path, 15)
-    assert other.stop() == {}
-    metrics = difference.stop()
+    assert other.stop(7) == {"net.calls": 7}
+    metrics = difference.stop(7)
     assert (metrics["net.tx_bytes"], metrics["net.tcp_retransmits"], metrics["net.errors"]) == (400, 5, 0)
     assert metrics["net.tcp_retransmits.max"] == 5
 
@@ -128,3 +128,25 @@ def test_a_simulated_network_counts_nothing() -> None:
     offers: dict[str, Capabilities] = {"mock": find("mock").capabilities}
     with pytest.raises(UsageError, match="--counters is measured, and backend mock computes its times: leave it out"):
         check(Request("allreduce", backends=("mock",), counters=True), offers)
+
+
+SENT = {"net.calls": 10.0, "net.tx_bytes": 10_400.0}
+
+
+@pytest.mark.parametrize(
+    ("metrics", "bytes_total", "text"),
+    [
+        ({}, 1000, ""),
+        (SENT, 1000, "1.04x on the wire"),
+        ({**SENT, "bytes_moved": 2000.0}, 1000, "0.52x on the wire"),
+        ({**SENT, "net.ib_tx_bytes": 20_000.0}, 1000, "2x on the wire"),
+        (SENT, 0, "1040 B on the wire"),
+        (
+            {**SENT, "net.tcp_retransmits": 12.0, "net.errors": 0.0, "net.dropped": 1.0},
+            1000,
+            "1.04x on the wire, tcp_retransmits=12, dropped=1",
+        ),
+    ],
+)
+def test_the_wire_is_held_against_what_was_asked_for(metrics: dict[str, float], bytes_total: int, text: str) -> None:
+    assert network_text({"metrics": metrics, "bytes_total": bytes_total}) == text

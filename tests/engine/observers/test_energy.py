@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from omb_py.engine.devices import nvml
-from omb_py.engine.measuring.energy import Meter, uncounted, used, zones
 from omb_py.engine.measuring.measure import measure
+from omb_py.engine.observers import registry
+from omb_py.engine.observers.energy import Energy, used, zones
 from omb_py.errors import EnvironmentProblem
 from omb_py.printing.export import to_csv
 from omb_py.printing.tables import results_table
@@ -72,7 +73,7 @@ def test_host_energy_is_divided_by_the_operations(tmp_path: Path) -> None:
     count.parent.mkdir(parents=True)
     count.write_text("4\n")
     counter = package(tmp_path, "package-0", 900, "intel-rapl:0")
-    meter = Meter(Ranks(), tmp_path)  # type: ignore[arg-type]
+    meter = Energy(Ranks(), system=tmp_path)  # type: ignore[arg-type]
     counter.write_text("990\n")
     meter.start()
     counter.write_text("30\n")  # it began again at 1000
@@ -84,8 +85,8 @@ def test_host_energy_is_divided_by_the_operations(tmp_path: Path) -> None:
 
 def test_a_rank_that_is_not_the_first_of_its_host_counts_nothing(tmp_path: Path) -> None:
     counter = package(tmp_path, "package-0", 0, "intel-rapl:0")
-    meter = Meter(Ranks(1, others=np.array([1.0, 0.0])), tmp_path)  # type: ignore[arg-type]
-    meter._session._others = np.array([600.0, 0.0, 0.0])  # type: ignore[attr-defined]
+    meter = Energy(Ranks(1, others=np.array([1.0, 0.0])), system=tmp_path)  # type: ignore[arg-type]
+    meter.session._others = np.array([600.0, 0.0, 0.0])  # type: ignore[attr-defined]
     counter.write_text("500\n")
     assert meter.stop(2)["energy_host_uj"] == 300
 
@@ -94,7 +95,7 @@ def test_gpus_clocks_and_why_they_are_low(tmp_path: Path, monkeypatch: pytest.Mo
     gpus = [StandInGpu(16, energy_mj=70, clock_mhz=1410), StandInGpu(17, energy_mj=10)]
     machine = StandInNvml(gpus)
     monkeypatch.setattr(nvml, "load", lambda: machine)
-    meter = Meter(Ranks(1, places=on_gpus(17, 16)), tmp_path)  # type: ignore[arg-type]
+    meter = Energy(Ranks(1, places=on_gpus(17, 16)), system=tmp_path)  # type: ignore[arg-type]
     meter.start()
     gpus[0].energy_mj = 72
     gpus[0].throttle = 0x4 | 0x40 | 0x1  # power cap, heat; idle is none
@@ -119,7 +120,7 @@ def test_gpus_clocks_and_why_they_are_low(tmp_path: Path, monkeypatch: pytest.Mo
 def test_ranks_of_one_gpu_count_it_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nvml, "load", lambda: pytest.fail("rank 0 reads it"))
     others = np.array([0.0, 1.0])
-    meter = Meter(Ranks(1, places=on_gpus(16, 16), others=others), tmp_path)  # type: ignore[arg-type]
+    meter = Energy(Ranks(1, places=on_gpus(16, 16), others=others), system=tmp_path)  # type: ignore[arg-type]
     assert meter._gpu is None
 
 
@@ -130,9 +131,10 @@ def test_what_is_not_counted_is_said_once_and_in_the_table(tmp_path: Path, monke
         identity = library.nvmlDeviceGetUUID((machine.gpus[0], 1)).removeprefix("MIG-").replace("-", "")
     place = {"rank": 0, "host": "n1", "device": "cuda:0", "identity": identity}
     others = np.array([1.0, 0.0])
-    monkeypatch.setattr("omb_py.engine.measuring.energy.zones", lambda system: [])
+    monkeypatch.setattr("omb_py.engine.observers.energy.zones", lambda system: [])
     why = "cuda:0 on n1: a MIG instance has no energy counter of its own: measure on a whole GPU"
-    assert uncounted(Ranks(places=[place], others=others)) == why  # type: ignore[arg-type]
+    missing = Energy.explain_missing(Ranks(places=[place], others=others), "")  # type: ignore[arg-type]
+    assert missing == f"--energy counts no energy of {why}"
     figures = {"energy_loop_s": 2.0, "energy_host_uj": 5.0, "energy_hosts": 1.0}
     row = {"size_bytes": 8, "value": 1.0, "unit": "us", "nodes": 2, "device": "cuda", "devices": 1, "metrics": figures}
     columns = {str(column.header): next(iter(column.cells)) for column in results_table([row]).columns}
@@ -147,7 +149,7 @@ def test_without_any_counter_every_rank_refuses(
     monkeypatch.setattr(nvml, "load", lambda: machine)
     bus = 16 if energy_mj is None else 99  # a GPU too old to count; one that NVML does not know
     with pytest.raises(EnvironmentProblem, match=r"--energy: no rank can read .* chmod"):
-        Meter(Ranks(places=on_gpus(bus)), tmp_path)  # type: ignore[arg-type]
+        Energy(Ranks(places=on_gpus(bus)), system=tmp_path)  # type: ignore[arg-type]
     assert machine.users == 0
 
 
@@ -157,7 +159,7 @@ def test_the_loop_is_between_the_readings(tmp_path: Path, monkeypatch: pytest.Mo
     events: list[Any] = []
 
     class Recorded:
-        def __init__(self, session: Any) -> None:
+        def __init__(self, session: Any, text: str) -> None:
             events.append("opened")
 
         def start(self) -> None:
@@ -170,7 +172,7 @@ def test_the_loop_is_between_the_readings(tmp_path: Path, monkeypatch: pytest.Mo
         def close(self) -> None:
             events.append("closed")
 
-    monkeypatch.setattr("omb_py.engine.measuring.measure.Meter", Recorded)
+    monkeypatch.setattr(registry, "find", lambda name: Recorded)
     session = BACKEND.connect({"ranks": 2, "settings": None})
     counts = {"iterations": 20, "warmup": 5, "auto": False}
     latency = find("latency")

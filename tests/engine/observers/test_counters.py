@@ -10,15 +10,15 @@ import pytest
 
 from omb_py.backends.capabilities import Capabilities
 from omb_py.backends.registry import find
-from omb_py.engine.measuring.counters import library_counters
-from omb_py.engine.session import BaseSession
+from omb_py.engine.observers.counters import LibraryCounters, counts_text
+from omb_py.engine.session import Session
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.options.request import Request
 from omb_py.orchestrate.planning.plan import check
 from tests.support.planted_knobs import open_mpi
 
 
-class Counting(BaseSession):
+class Counting(Session):
     """Rank 0 of two: each reading finds the numbers of `readings` on this rank, and a third of them on the other."""
 
     backend, size, local, hosts = "mpi", 2, (0,), ("a", "a")
@@ -37,9 +37,9 @@ class Counting(BaseSession):
 
 def test_the_difference_is_that_of_two_readings_over_the_ranks() -> None:
     session = Counting(100, 109)
-    difference = library_counters(session, "sent,late")  # type: ignore[arg-type]
+    difference = LibraryCounters(session, "sent,late")  # type: ignore[arg-type]
     difference.start()
-    assert difference.stop() == {
+    assert difference.stop(1) == {
         "pvar.sent": 12,
         "pvar.sent.min": 3,
         "pvar.sent.max": 9,
@@ -53,14 +53,14 @@ def test_the_difference_is_that_of_two_readings_over_the_ranks() -> None:
 def test_other_processes_than_that_of_rank_0_have_nothing_to_say() -> None:
     session = Counting(1, 2)
     session.gather = lambda value: []  # type: ignore[method-assign]
-    difference = library_counters(session, "sent")  # type: ignore[arg-type]
+    difference = LibraryCounters(session, "sent")  # type: ignore[arg-type]
     difference.start()
-    assert difference.stop() == {}
+    assert difference.stop(1) == {}
 
 
 def test_a_session_of_another_backend_counts_nothing() -> None:
     with pytest.raises(EnvironmentProblem, match="backend mpi counts nothing: leave --pvar out"):
-        BaseSession.counted(Counting(), ("sent",))
+        Session.counted(Counting(), ("sent",))
 
 
 @pytest.fixture
@@ -91,3 +91,7 @@ def test_without_the_option_the_library_is_not_asked(offers: dict[str, Capabilit
 
     silent = {name: replace(offer, knobs=asked) for name, offer in offers.items()}
     assert check(Request("allreduce"), silent).request.pvars is None
+
+
+def test_a_table_shows_the_sums() -> None:
+    assert counts_text({"metrics": {"pvar.sent": 12.0, "pvar.sent.min": 1.0, "pvar.sent.max": 9.0}}) == "sent=12"

@@ -13,7 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from omb_py.engine.measuring.counters import Difference
+from omb_py.engine.observers.counters import DifferenceObserver
+from omb_py.engine.observers.observer import StoredRow, leads_its_host, metrics_of, number_of
 from omb_py.engine.session import Session
 
 PREFIX: Final = "net."
@@ -48,10 +49,55 @@ _TCP: Final[Mapping[str, tuple[str, str, str]]] = {
 """Our name -> (file, first word of its lines, counter)."""
 
 
-def network_counters(session: Session, system: Path = Path("/sys"), processes: Path = Path("/proc")) -> Difference:
+_SENT: Final = ("ib_tx_bytes", "tx_bytes")
+"""What counts as bytes on the wire, the first that is there: RoCE bypasses the counters of its interface."""
+_TROUBLE: Final = (
+    "tcp_retransmits",
+    "tcp_timeouts",
+    "errors",
+    "dropped",
+    "ib_retransmits",
+    "ib_errors",
+    "ib_no_buffer",
+)
+"""Counters that stay at zero in a healthy network."""
+
+
+def network_text(row: StoredRow) -> str:
+    """What the nodes' networks counted: bytes on the wire over the bytes of the calls, then what went wrong.
+
+    ``1.04x on the wire, tcp_retransmits=12``; empty for a row without counters.
+    """
+    metrics = metrics_of(row)
+    calls = metrics.get(CALLS)
+    if not calls:
+        return ""
+    wire = next((metrics[f"{PREFIX}{name}"] for name in _SENT if metrics.get(f"{PREFIX}{name}")), 0.0)
+    asked = metrics.get("bytes_moved") or number_of(row.get("bytes_total"))
+    shown = [f"{wire / calls / asked:.3g}x on the wire" if asked > 0 else f"{wire / calls:.0f} B on the wire"]
+    shown += [f"{name}={value:g}" for name in _TROUBLE if (value := metrics.get(f"{PREFIX}{name}", 0.0)) > 0]
+    return ", ".join(shown)
+
+
+class NetworkCounters(DifferenceObserver):
     """Both readings of each node, by the first rank on it; metrics are sums, smallest and largest over the nodes."""
-    first = any(session.hosts.index(session.hosts[rank]) == rank for rank in session.local)
-    return Difference(session, lambda: read(system, processes) if first else {}, PREFIX)
+
+    name, option, prefix = "counters", "--counters", PREFIX
+    columns = (("network", network_text),)
+
+    def __init__(
+        self, session: Session, text: str = "", system: Path = Path("/sys"), processes: Path = Path("/proc")
+    ) -> None:
+        super().__init__(session, text)
+        self._folders = system, processes
+
+    def read(self) -> Mapping[str, float]:
+        """The counters of this node."""
+        return read(*self._folders) if leads_its_host(self.session) else {}
+
+    def stop(self, operations: int) -> dict[str, float]:
+        """As :meth:`DifferenceObserver.stop`, with the number of operations."""
+        return {**super().stop(operations), CALLS: operations}
 
 
 def read(system: Path, processes: Path) -> dict[str, float]:

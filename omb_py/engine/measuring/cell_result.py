@@ -1,0 +1,151 @@
+"""The result of a cell, as a rank sends it to the parent process: typed at both ends, JSON between them."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omb_py.engine.program.benchmark import Benchmark, Cell, cell_from
+from omb_py.engine.program.pair_schedule import Pair
+
+Floats = NDArray[np.float64]
+SIDE = "side"
+"""The mark of a row that is one of several laps of its cell."""
+
+
+class LapSeries(TypedDict):
+    """The samples of a lap in µs, one for each iteration."""
+
+    max: Floats
+    """The maximum over the timed ranks."""
+    avg: Floats
+    """The average over the timed ranks."""
+
+
+@dataclass(slots=True)
+class CellResult:
+    """A finished cell, complete on the process that holds rank 0.
+
+    :meth:`to_message` and :meth:`from_message` are inverse to each other::
+
+        channel.send("cell", **result.to_message())
+        row = make_row(launch, CellResult.from_message(message))
+    """
+
+    cell: Cell
+    iterations: int
+    stop_reason: str
+    """``fixed``, ``count``, ``precision``, ``time``, or ``unsettled``: as ``count``, and no interval can be told."""
+    program_hash: str
+    """The version of the benchmark."""
+    series: dict[str, LapSeries] = field(default_factory=dict)
+    """Series of each lap."""
+    laps: dict[str, list[float]] = field(default_factory=dict)
+    """Mean of each timed rank in µs, by lap."""
+    slowest_rank_share: list[float] | None = field(default_factory=list)
+    """For each timed rank the share of iterations in which it was the slowest."""
+    slowest_rank_changes: float = 0.0
+    """Calls at which another rank was the slowest than in the call before."""
+    validated: bool | None = None
+    """Whether every byte was right; None where nothing was checked."""
+    wrong_bytes: int | None = None
+    bytes_moved: int | None = None
+    extra: dict[str, float] = field(default_factory=dict)
+    """Further metrics of the row: what observers read, and what the runner noted."""
+    marks: dict[str, str] = field(default_factory=dict)
+    """Remarks of the runner for the row's `parameters`: through the host, on a shared device, …"""
+    index: int = -1
+    """Index of the cell in its launch."""
+    skew_us: float | None = None
+    """Median time between the first and the last rank to leave the cell's synchronisation."""
+    number: int = 0
+    """Number of the pass of a soak; 0 without one."""
+
+    def to_message(self) -> dict[str, Any]:
+        """The fields as JSON."""
+        return {
+            **{each.name: getattr(self, each.name) for each in fields(self)},
+            "cell": asdict(self.cell),
+            "series": {
+                lap: {"max": encode(of_lap["max"]), "avg": encode(of_lap["avg"])} for lap, of_lap in self.series.items()
+            },
+        }
+
+    @classmethod
+    def from_message(cls, message: Mapping[str, Any]) -> CellResult:
+        """The result that :meth:`to_message` has described; other fields of the message are ignored."""
+        values = {each.name: message[each.name] for each in fields(cls) if each.name in message}
+        series = {
+            lap: LapSeries(max=decode(of_lap["max"]), avg=decode(of_lap["avg"]))
+            for lap, of_lap in message["series"].items()
+        }
+        return cls(**{**values, "cell": cell_from(message["cell"]), "series": series})
+
+    def split_by_lap(self, benchmark: Benchmark) -> Iterator[CellResult]:
+        """The result, or one for each lap that is a sample of its own (:attr:`Metric.apart`)."""
+        if not benchmark.metric.apart:
+            yield self
+        for lap in benchmark.metric.apart:
+            yield replace(
+                self,
+                series={lap: self.series[lap]},
+                laps={lap: self.laps[lap]},
+                slowest_rank_share=self.slowest_rank_share if lap == benchmark.metric.lap else None,
+                marks={**self.marks, SIDE: lap, "guideline": benchmark.summary},
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class PairRound:
+    """The pairs of ranks that were measured at once; complete on the process that holds rank 0."""
+
+    cell: Cell
+    number: int
+    """Number of the round."""
+    last: bool
+    """Whether the cell is complete with this round."""
+    samples: Mapping[Pair, NDArray[np.floating[Any]]]
+    """Microseconds by iteration for each pair (who sends first, who answers), as its first rank timed them."""
+    program_hash: str
+    bytes_moved: int | None
+    index: int = -1
+    """Index of the cell in its launch."""
+    skew_us: float | None = None
+
+    @property
+    def pairs(self) -> list[Pair]:
+        """The pairs in order."""
+        return sorted(self.samples)
+
+    def to_message(self) -> dict[str, Any]:
+        """The round as JSON; ``round_samples`` has a row of iterations for each pair."""
+        return {
+            **{each.name: getattr(self, each.name) for each in fields(self) if each.name != "samples"},
+            "cell": asdict(self.cell),
+            "pairs": self.pairs,
+            "round_samples": encode(np.array([self.samples[pair] for pair in self.pairs], np.float64)),
+        }
+
+    @classmethod
+    def from_message(cls, message: Mapping[str, Any]) -> PairRound:
+        """The round that :meth:`to_message` has described; other fields of the message are ignored."""
+        pairs: list[Pair] = [(first, second) for first, second in message["pairs"]]
+        samples = decode(message["round_samples"]).reshape(len(pairs), -1)
+        values = {each.name: message[each.name] for each in fields(cls) if each.name in message}
+        by_pair = dict(zip(pairs, samples, strict=True))
+        return cls(**{**values, "cell": cell_from(message["cell"]), "samples": by_pair})
+
+
+def encode(values: NDArray[np.floating[Any]]) -> dict[str, str]:
+    """Encode an array as base64 of little-endian float64."""
+    return {"f8": base64.b64encode(values.astype("<f8").tobytes()).decode()}
+
+
+def decode(value: Mapping[str, str]) -> Floats:
+    """Decode an array from base64 of little-endian float64."""
+    return np.frombuffer(base64.b64decode(value["f8"]), "<f8")
