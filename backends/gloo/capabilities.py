@@ -94,7 +94,6 @@ class GlooCapabilities(Capabilities):
     """Whether PyTorch was built with Gloo shows when ranks start."""
 
     def inspect(self) -> Capabilities:
-        """Look for PyTorch by its metadata."""
         from importlib.metadata import PackageNotFoundError, version  # slow to import, as what follows
 
         reason, number = _no_torch(), ""
@@ -122,7 +121,6 @@ class GlooCapabilities(Capabilities):
         return f"{why}: use --backend mpi" if why else ""
 
     def fitted(self, benchmark: Benchmark, cell: Cell) -> Cell:
-        """Allreduce and reduce have their in-place form alone."""
         return fit_in_place(benchmark, cell)
 
     def refuses(self, benchmark: Benchmark, cell: Cell) -> str:

@@ -109,5 +109,4 @@ class GlooDeviceRunner(OnDevice, GlooRunner):
             super().__init__(session, buffers.prepared(program, world, cell.filler), buffers.seen)
 
     def rendered(self, results: Mapping[tuple[str, str], float]) -> Render:
-        """The function that turns steps into source."""
         return Renderer(self.buffers, self.renderer, results)

@@ -25,12 +25,10 @@ class GlooRunner(FlatRunner):
         super().__init__(session, program, memory)
 
     def begin(self) -> None:
-        """New request slots for a stage."""
         session: Any = self.session
         self.renderer = Renderer(session.rank, session.size, self.memory_, self.program, session.groups)
 
     def execute(self, loop: Loop, first: int, iterations: int) -> NDArray[np.int64]:
-        """Run a loop in this thread. Raises StepFailed."""
         try:
             with peers_speak_first():
                 return loop.run(first, iterations)

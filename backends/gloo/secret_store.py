@@ -85,7 +85,6 @@ class SecretStore(Store):
         return self._gate.port
 
     def close(self) -> None:
-        """Serve, or ask, no longer."""
         for end in (self._gate, self._line):
             if end is not None:
                 end.close()
@@ -142,7 +141,6 @@ class SecretStore(Store):
 
 
 def _admit(gate: Gate, values: Values) -> None:
-    """Serve each rank that comes, in a thread of its own, as long as this process lives."""
     while True:
         _, line = gate.admit(threading.TIMEOUT_MAX)
         threading.Thread(target=_serve, args=(line, values), name="omb-store-line", daemon=True).start()

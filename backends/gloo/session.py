@@ -82,7 +82,6 @@ class GlooSession(Session):
         """The buffers of a launch on a device; None on the host."""
 
     def _on(self, device: Device, placement: str, share: bool = False) -> Any:
-        """The buffers on a device. Learns the devices of all ranks, too."""
         from omb_py.backends.gloo.devices import check_torch
         from omb_py.engine.devices.buffers import DeviceBuffers
         from omb_py.engine.devices.placement import place_of_rank
@@ -108,7 +107,6 @@ class GlooSession(Session):
             ) from error
 
     def reserve(self, kind: str, sizes: Mapping[str, int]) -> None:
-        """Allocate buffers for a whole sweep, so that all sizes use the same pages."""
         if self.buffers:
             self.buffers.reserve(kind, sizes)
             return
@@ -118,7 +116,6 @@ class GlooSession(Session):
             self._memory[kind].reserve(name, nbytes)
 
     def load(self, cell: Cell, programs: Mapping[int, Program]) -> GlooRunner:
-        """Allocate and translate the program of this rank."""
         program = programs[self.rank]
         if self.maximum(np.array([float(len(own := groups_of(program)))]))[0]:
             self._make_groups(own)
@@ -148,32 +145,25 @@ class GlooSession(Session):
         return None
 
     def barrier(self) -> None:
-        """Wait for all ranks."""
         with peers_speak_first():
             self.dist.barrier(self.comm.group)
 
     def guard(self) -> AbstractContextManager[None]:
-        """A context in which a rank that has lost a peer waits until it is ended."""
         return peers_speak_first()
 
     def maximum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Element-wise maximum over ranks."""
         return self.comm.reduced(values, self.dist.ReduceOp.MAX)
 
     def total(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Element-wise sum over ranks."""
         return self.comm.reduced(values, self.dist.ReduceOp.SUM)
 
     def gather(self, value: Any) -> list[Any]:
-        """One object of each rank, on rank 0."""
         return self.traffic.gather(value)
 
     def share(self, value: Any) -> Any:
-        """Rank 0's object, everywhere."""
         return self.traffic.bcast(value)
 
     def skew(self, kind: str = "barrier") -> float:
-        """Median time in µs between the first and the last rank to leave a synchronisation."""
         return measured_skew(self, kind)
 
     def close(self) -> None:

@@ -127,7 +127,6 @@ def _child(device: str, question: str, timeout: float) -> dict[str, Any]:
 
 
 def _message(mpi: Any, device: str) -> bool:
-    """Pass a message to this rank itself, from device memory to device memory."""
     from omb_py.engine.devices.memory import DeviceMemory
     from omb_py.engine.devices.registry import open_device
 

@@ -106,7 +106,6 @@ CALLS: Final[dict[str, tuple[str, str]]] = _calls()
 
 @cache
 def _library() -> ctypes.CDLL:
-    """The MPI library, through the module that is linked with it."""
     return ctypes.CDLL(MPI.__file__)
 
 
@@ -167,8 +166,6 @@ class Resolver(WindowOperands):
         return Call(address_of(function), args)
 
     def _number_of(self, word: str) -> Callable[[Step], Arg]:
-        """The function that passes a count, or an array of counts or displacements."""
-
         def passed(step: Step) -> Arg:
             numbers = _NUMBERS[word](step, self.comm_of(step))
             if isinstance(numbers, int):
@@ -206,7 +203,6 @@ class Resolver(WindowOperands):
         return self.region(step["buf"])
 
     def _array(self, values: Sequence[int], kind: Any) -> Arg:
-        """Address of an array that stays as long as this object."""
         self._arrays.append(np.array(values, kind))
         return Arg(int(self._arrays[-1].ctypes.data))
 

@@ -24,7 +24,6 @@ class MpiCapabilities(Capabilities):
     """Asks the library in child processes."""
 
     def inspect(self) -> Capabilities:
-        """Fill in the MPI library that mpi4py loads here, and its mpiexec."""
         library = mpi_library()
         devices = {"cpu": "", **{kind: find_kind(kind).problem() for kind in GPU_KINDS}}
         if not library.available:
@@ -41,7 +40,6 @@ class MpiCapabilities(Capabilities):
         return replace(self, devices=devices, inspection=inspection)
 
     def checks(self) -> Sequence[Check]:
-        """Whether the library takes the buffers of each kind of GPU."""
         from omb_py.backends.mpi.aware import report
 
         lines = []

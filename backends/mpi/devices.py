@@ -75,11 +75,9 @@ class BoundDeviceRunner(_OverMpi, BoundRunner):
     """A flat loop of mpi4py calls: it is given the device's arrays, or staged the host's."""
 
     def begin(self) -> None:
-        """New request slots for a stage."""
         super().begin()
         if isinstance(self.memory_, DeviceMemory):
             self.renderer = ArrayRenderer(self.session.comm_of, self.memory_, self.program)
 
     def rendered(self, results: Mapping[tuple[str, str], float]) -> Render:
-        """The function that turns steps into source."""
         return Renderer(self.buffers, self.renderer, results)

@@ -105,12 +105,10 @@ class ObjectRunner(BoundRunner):
         self.cell = cell
 
     def begin(self) -> None:
-        """A new list of objects for a stage."""
         renderer = ObjectRenderer(self.session, self.memory_, self.program, self.cell.out_of_band)
         self.renderer, self.slots = renderer, renderer.slots
 
     def run(self, stage: int, first: int, iterations: int) -> dict[int, NDArray[np.int64]]:
-        """Make the objects, run iterations, put the bytes of the objects received last into the buffers."""
         slots = self.slots
         for number, slot in enumerate(slots.out):
             objects = [make(self.cell.object_kind, part, self.cell.dtype) for part in self._parts(slot)]
@@ -125,7 +123,6 @@ class ObjectRunner(BoundRunner):
         return samples
 
     def notes(self) -> Mapping[str, float]:
-        """The size in bytes of a pickled object, and the part of it that goes out of band."""
         slots = self.slots
         every = [slot for slot in (*slots.out, *slots.into) if slot.region.nbytes]
         if not every:
@@ -142,7 +139,6 @@ class ObjectRunner(BoundRunner):
         return self.memory(self.session.rank, region.buffer)[region.offset : region.offset + region.nbytes]
 
     def _parts(self, slot: Slot) -> list[NDArray[np.uint8]]:
-        """The bytes of each object of a slot."""
         return np.split(self._bytes(slot.region), slot.parts) if slot.parts else [self._bytes(slot.region)]
 
     def _keep(self, slot: Slot, received: Any) -> None:

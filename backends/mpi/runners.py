@@ -31,7 +31,6 @@ class MpiRunner(CellRunner):
 
     @staticmethod
     def _open(session: MpiSession, program: Program, memory: Any) -> OpenWindow | None:
-        """The program's window, made by all ranks together."""
         window = program.window
         if window is None:
             return None
@@ -42,7 +41,6 @@ class MpiRunner(CellRunner):
         return OpenWindow(window, nbytes, memory, session.world)
 
     def notes(self) -> Mapping[str, float]:
-        """Times in µs of making the graph and the window, where there is one."""
         edges = edges_of(self.program)
         graph = {"topology_us": self.session.topology_us(edges)} if edges is not None else {}
         return graph | ({"win_create_us": self.window.create_us} if self.window else {})
@@ -57,7 +55,6 @@ class NativeRunner(MpiRunner):
     """Generated code calls the MPI library's own functions."""
 
     def begin(self) -> None:
-        """New request slots for a stage."""
         from omb_py.backends.mpi.calls import Resolver
 
         self.resolver = Resolver(self.session.comm_of, self.memory_, request_count(self.program), self.window)
@@ -70,11 +67,9 @@ class NativeRunner(MpiRunner):
         return assemble(stage, self.resolver, self.resolver.byte, results, word)
 
     def once(self, stage: Stage) -> None:
-        """Run some steps once."""
         self._execute(self.assemble(stage, {}), 0, 1)
 
     def translate(self, stage: Stage, results: Mapping[tuple[str, str], float]) -> None:
-        """Make the code of the body."""
         self.crew, self.laps = None, len(stage.laps)
         if stage.threads > 1:
             gate = Gate()
@@ -90,7 +85,6 @@ class NativeRunner(MpiRunner):
         return self.execute(self.session.machine, table, first, iterations)
 
     def execute(self, machine: Any, table: Table, first: int, iterations: int) -> NDArray[np.int64]:
-        """Run a table on a machine. Raises StepFailed."""
         samples: NDArray[np.int64]
         samples, failed = machine.run(table, first, iterations)
         if failed:
@@ -106,7 +100,6 @@ class NativeRunner(MpiRunner):
         return {self.session.rank: self._execute(self.table, first, iterations)}
 
     def position(self) -> tuple[int, int]:
-        """(iteration, step), from the word that the code writes."""
         if self.crew:
             return self.crew.position()
         word = self.session.machine.word
@@ -117,13 +110,11 @@ class BoundRunner(MpiRunner, FlatRunner):
     """A flat Python loop of mpi4py calls."""
 
     def begin(self) -> None:
-        """New request slots for a stage."""
         from omb_py.backends.mpi.bound import Renderer
 
         self.renderer = Renderer(self.session.comm_of, self.memory_, self.program, self.window)
 
     def execute(self, loop: Loop, first: int, iterations: int) -> NDArray[np.int64]:
-        """Run a loop in this thread. Raises StepFailed."""
         try:
             return loop.run(first, iterations)
         except NotImplementedError as error:
@@ -149,5 +140,4 @@ class NativeWork:
         return self._runner.execute(self._machine, self._table, first, iterations)
 
     def position(self) -> tuple[int, int]:
-        """(iteration, step), from the word that the code writes."""
         return int(self._machine.word[1]), int(self._machine.word[2])

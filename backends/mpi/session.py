@@ -82,7 +82,6 @@ class MpiSession(Session):
         self._neighborhood = ""
 
     def _on(self, device: Device, placement: str, share: bool = False) -> Any:
-        """The buffers on a device. Learns the devices of all ranks, too."""
         from omb_py.backends.mpi.aware import Support, confirmed, declared
         from omb_py.engine.devices.buffers import DeviceBuffers
         from omb_py.engine.devices.placement import place_of_rank
@@ -98,7 +97,6 @@ class MpiSession(Session):
         return DeviceBuffers(device, support.aware, placement, word, crowd(self.places))
 
     def check_cells(self, cells: Sequence[Cell], benchmarks: Mapping[str, Any]) -> None:
-        """Raises EnvironmentProblem, on every rank alike, for what cannot be done on the launch's device."""
         if self.buffers:
             from omb_py.backends.mpi.devices import check
 
@@ -126,7 +124,6 @@ class MpiSession(Session):
         return self._machine
 
     def reserve(self, kind: str, sizes: Mapping[str, int]) -> None:
-        """Allocate buffers for a whole sweep, so that all sizes use the same pages."""
         if self.buffers:
             self.buffers.reserve(kind, sizes)
             return
@@ -137,7 +134,6 @@ class MpiSession(Session):
             memory.reserve(name, nbytes)
 
     def load(self, cell: Cell, programs: Mapping[int, Program]) -> NativeRunner | BoundRunner:
-        """Allocate and translate the program of this rank."""
         program = programs[self.rank]
         # ranks make a graph together: the edges of this rank alone may be those of an earlier one
         self._neighborhood = cell.neighborhood
@@ -210,7 +206,6 @@ class MpiSession(Session):
         return self._duplicates[group, number]
 
     def barrier(self) -> None:
-        """Wait for all ranks."""
         self.comm.Barrier()
 
     def settle(self) -> None:
@@ -224,23 +219,19 @@ class MpiSession(Session):
             time.sleep(_NAP_S)
 
     def maximum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Element-wise maximum over ranks."""
         result = np.empty_like(values)
         self.comm.Allreduce(values, result, self.mpi.MAX)
         return result
 
     def total(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Element-wise sum over ranks."""
         result = np.empty_like(values)
         self.comm.Allreduce(values, result, self.mpi.SUM)
         return result
 
     def gather(self, value: Any) -> list[Any]:
-        """One object of each rank, on rank 0."""
         return mpi_values.gather(self.comm, value)
 
     def counted(self, names: Sequence[str]) -> Mapping[str, float]:
-        """Performance variables of MPI_T on this rank."""
         if self._counters is None:
             from omb_py.backends.mpi.tools.counters import Counters
 
@@ -249,11 +240,9 @@ class MpiSession(Session):
         return counted
 
     def share(self, value: Any) -> Any:
-        """Rank 0's object, everywhere."""
         return mpi_values.share(self.comm, value)
 
     def skew(self, kind: str = "barrier") -> float:
-        """Median time in µs between the first and the last rank to leave a synchronisation."""
         from omb_py.backends.mpi.skew import measured_skew
 
         return measured_skew(self, kind)

@@ -64,7 +64,6 @@ class OpenWindow:
         return self._groups[rank]
 
     def close(self) -> None:
-        """Free window and groups."""
         for group in self._groups.values():
             group.Free()
         self._groups.clear()
@@ -77,7 +76,6 @@ class OpenWindow:
 def _make(
     window: Window, nbytes: int, memory: HostMemory, comm: MPI.Intracomm
 ) -> tuple[MPI.Win, NDArray[np.uint8] | None]:
-    """The window, and the memory that was attached to it."""
     match window.kind:
         case "allocate":
             return MPI.Win.Allocate(nbytes, 1, comm=comm), None

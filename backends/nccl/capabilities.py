@@ -112,7 +112,6 @@ class NcclCapabilities(Capabilities):
     """Bindings differ in what they have."""
 
     def fitted(self, benchmark: Benchmark, cell: Cell) -> Cell:
-        """torch.distributed has allreduce and reduce in place alone."""
         return fit_in_place(benchmark, cell) if cell.binding == "torch" else cell
 
     def refuses(self, benchmark: Benchmark, cell: Cell) -> str:
@@ -128,13 +127,11 @@ class NcclCapabilities(Capabilities):
         return missing(binding, device)
 
     def inspect(self) -> Capabilities:
-        """Fill in the library of this machine, without loading it into this process."""
         from omb_py.backends.nccl.library import report
 
         return report(self)
 
     def checks(self) -> Sequence[Check]:
-        """Whether the library is for a CUDA that the driver takes."""
         from omb_py.backends.nccl.library import driver_check
 
         return driver_check(self)

@@ -294,7 +294,6 @@ def without_choice() -> AbstractContextManager[None]:
 
 @contextmanager
 def _variables(values: Mapping[str, str | None]) -> Iterator[None]:
-    """Set variables, or unset those without a value, and restore all of them at the end."""
     before = {name: os.environ.get(name) for name in values}
     _set(values)
     try:
@@ -319,13 +318,11 @@ class NcclDevice:
         self._own: set[int] = set()
 
     def allocate(self, nbytes: int) -> int:
-        """Memory that can be registered. Raises EnvironmentProblem."""
         address = self._library.mem_alloc(nbytes)
         self._own.add(address)
         return address
 
     def free(self, address: int) -> None:
-        """Free such memory, or other memory of the device."""
         if address in self._own:
             self._own.remove(address)
             self._library.mem_free(address)
@@ -376,7 +373,6 @@ class RegisteredMemory(DeviceMemory):
                 self._comms.library.deregister(comm, handle, self._window)
 
     def close(self) -> None:
-        """Free all buffers."""
         for name in list(self._known):
             self._deregister(name)
         super().close()

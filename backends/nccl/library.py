@@ -175,7 +175,6 @@ class Library:
 
     @property
     def name(self) -> str:
-        """``NCCL`` or ``RCCL``."""
         return "RCCL" if "rccl" in Path(self.path).name else "NCCL"
 
     @property
@@ -199,7 +198,6 @@ class Library:
         return ctypes.cast(getattr(self.handle, self._name_of(function)), ctypes.c_void_p).value or 0
 
     def error_text(self, code: int, comm: int | None = None) -> str:
-        """The meaning of a code, and the library's own last error."""
         text = (self.handle.ncclGetErrorString(code) or b"unknown").decode(errors="replace")
         last = (self._last(comm) or b"").decode(errors="replace").strip() if self._last else ""
         return f"{self.name}: {text}" + (f": {last}" if last else "")

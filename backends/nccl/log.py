@@ -41,12 +41,10 @@ class TuningLog:
         return new
 
     def close(self) -> None:
-        """Remove the log."""
         self._folder.cleanup()
 
 
 def _choice(line: re.Match[str]) -> tuple[tuple[str, str], ...]:
-    """What a line says about its call, as marks of a row."""
     if line["algorithm"]:
         marks = {"algorithm_used": line["algorithm"], "protocol_used": line["protocol"]}
         return (*marks.items(), ("channels_used", f"{line['low']}..{line['high']}"))

@@ -58,7 +58,6 @@ class Lowering:
         return self._on_all(synchronise(why)) if pending else ()
 
     def _on_all(self, wait: Step) -> tuple[Node, ...]:
-        """A wait for every stream in use."""
         if self._lanes == 1:
             return (wait,)
         return (Repeat(self._lanes, (Step(wait.op, {**wait.operands, LANES: self._lanes}),)),)

@@ -28,15 +28,12 @@ class MpiPlane:
         self.size: int = self.comm.Get_size()
 
     def barrier(self) -> None:
-        """Wait for all ranks."""
         self.comm.Barrier()
 
     def maximum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Element-wise maximum."""
         return self._reduced(values, self.mpi.MAX)
 
     def total(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Element-wise sum."""
         return self._reduced(values, self.mpi.SUM)
 
     def _reduced(self, values: NDArray[np.float64], op: Any) -> NDArray[np.float64]:
@@ -45,15 +42,12 @@ class MpiPlane:
         return result
 
     def gather(self, value: Any) -> list[Any]:
-        """One object of each rank, on rank 0."""
         return mpi_values.gather(self.comm, value)
 
     def share(self, value: Any) -> Any:
-        """Rank 0's object, everywhere."""
         return mpi_values.share(self.comm, value)
 
     def close(self) -> None:
-        """Finalise MPI."""
         self.comm.Free()
         if not self.mpi.Is_finalized():
             self.mpi.Finalize()

@@ -66,11 +66,9 @@ class LoweredRunner(Runner, ABC):
         """(iteration, step) that runs now."""
 
     def memory(self, rank: int, buffer: str) -> NDArray[np.uint8]:
-        """The bytes of a buffer on the host, until the next run."""
         return self.comms.memory.view(buffer, self._nbytes[buffer])
 
     def enter(self, stage: int, results: Mapping[tuple[str, str], float]) -> None:
-        """Run the setup, then translate the body."""
         program_stage = self.program.stages[stage]
         self._events = uses_events(program_stage)
         if self._events:
@@ -81,7 +79,6 @@ class LoweredRunner(Runner, ABC):
         self.labels = self.table.labels
 
     def leave(self, stage: int) -> None:
-        """Run the teardown."""
         self._once(Stage((self.program.stages[stage].teardown,)))
         self._destroy_graph()
 
@@ -121,7 +118,6 @@ class LoweredRunner(Runner, ABC):
 
     @property
     def marks(self) -> dict[str, str]:
-        """The marks of the row, with the choices that NCCL's log reports for the calls of this cell."""
         return {**self._marks, **self.session.tuning()}
 
 
@@ -132,11 +128,9 @@ class NcclRunner(LoweredRunner):
     """The table whose code runs now, and what it was made from."""
 
     def once(self, stage: Stage) -> None:
-        """Run some steps once."""
         self.execute(stage, self._assemble(stage, {}), 0, 1)
 
     def translate(self, stage: Stage, results: Mapping[tuple[str, str], float]) -> None:
-        """Make the code of a body."""
         self.table = self._assemble(stage, results)
         self.session.machine.prepare(self.table)
 
@@ -145,7 +139,6 @@ class NcclRunner(LoweredRunner):
         return assemble(stage, self.resolver, self.resolver.byte, results)
 
     def execute(self, stage: Stage, table: Table, first: int, iterations: int) -> NDArray[np.int64]:
-        """Run a table. Raises StepFailed."""
         machine = self.session.machine
         samples: NDArray[np.int64]
         self._running = table, stage
@@ -182,6 +175,5 @@ class NcclRunner(LoweredRunner):
             time.sleep(0.001)
 
     def position(self) -> tuple[int, int]:
-        """(iteration, step), from the word that the code writes."""
         word = self.session.machine.word
         return int(word[1]), int(word[2])

@@ -114,7 +114,6 @@ class NcclSession(Session):
 
     @property
     def memory(self) -> DeviceMemory:
-        """Buffers of the communicator that is made as usual."""
         return self.native.memory
 
     def check_cells(self, cells: Sequence[Cell], benchmarks: Mapping[str, Benchmark]) -> None:
@@ -170,7 +169,6 @@ class NcclSession(Session):
         return self._native[key]
 
     def _binding(self, cell: Cell) -> Binding:
-        """The communicator of a cell's Python binding."""
         key = cell.binding, of_communicator(settings_of(cell.settings))
         if key not in self._bound:
             if cell.binding == "torch":  # a process has one default group: of other settings it is made anew
@@ -194,11 +192,9 @@ class NcclSession(Session):
         return lambda op: op in NEWER and self.nccl.has(NEWER[op])
 
     def memory_left(self) -> int:
-        """Bytes of the device that this rank may take."""
         return self.device.memory_left() // self.ranks_per_device
 
     def reserve(self, kind: str, sizes: Mapping[str, int]) -> None:
-        """Allocate buffers for a whole sweep."""
         for comms in self._in_use or [self.native]:
             self._reserve(comms, sizes)
 
@@ -207,7 +203,6 @@ class NcclSession(Session):
             comms.memory.reserve(name, nbytes)
 
     def load(self, cell: Cell, programs: Mapping[int, Program]) -> LoweredRunner:
-        """Allocate, lower and translate the program of this rank."""
         program, comms = on_device(spoiled(programs[self.rank]), cell.filler), self._communicators(cell)
         self._reserve(comms, {buffer.name: buffer.nbytes for buffer in program.buffers})
         translated, grouped = lowered(program, World(self.rank, self.size, self.hosts), self._has(cell))
@@ -272,27 +267,21 @@ class NcclSession(Session):
                     return
 
     def barrier(self) -> None:
-        """Wait for all ranks, on the host."""
         self._plane.barrier()
 
     def maximum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Element-wise maximum over ranks."""
         return self._plane.maximum(values)
 
     def total(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Element-wise sum over ranks."""
         return self._plane.total(values)
 
     def gather(self, value: Any) -> list[Any]:
-        """One object of each rank, on rank 0."""
         return self._plane.gather(value)
 
     def share(self, value: Any) -> Any:
-        """Rank 0's object, everywhere."""
         return self._plane.share(value)
 
     def close(self) -> None:
-        """Free the communicator, the buffers and the device."""
         if self._runner is not None:  # before the watch is over, which may be aborting: that waits for graphs, too
             self._runner.close()
         self._over.set()

@@ -58,7 +58,6 @@ class StorePlane(Star):
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> StorePlane:
-        """The plane of the variables that torchrun sets. Raises EnvironmentProblem."""
         (rank,), (size,), (host, port) = TORCHRUN.rank, TORCHRUN.size, TORCHRUN.address
         address = environ[host], int(environ[port])
         try:
@@ -73,7 +72,6 @@ class StorePlane(Star):
         return cls(int(environ[rank]), int(environ[size]), store, name)
 
     def gather(self, value: Any) -> list[Any]:
-        """One object of each rank, on rank 0."""
         key = self._next()
         if self.rank:
             self._write(f"{key}/{self.rank}", value)
@@ -89,7 +87,6 @@ class StorePlane(Star):
         return values
 
     def share(self, value: Any) -> Any:
-        """Rank 0's object, everywhere."""
         key = self._next()
         if self.rank:
             return self._read(key)

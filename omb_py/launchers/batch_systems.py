@@ -19,7 +19,6 @@ class Pbs(BatchSystem):
     """Allocations from a file with a line for each slot."""
 
     def allocation(self, environ: Environment, ask: Ask) -> Allocation | None:
-        """The nodes of the file."""
         (name,) = self.nodes
         path = environ.get(name)
         if not environ.get(self.sign) or not path:

@@ -30,7 +30,6 @@ class Flux(BatchSystem):
     """Allocations by asking flux."""
 
     def allocation(self, environ: Environment, ask: Ask) -> Allocation | None:
-        """The resources of the instance."""
         job = first_set(environ, self.job)
         return parse_resources(ask(_RESOURCES), job) if environ.get(self.sign) and job else None
 
@@ -55,11 +54,9 @@ class FluxRun(Launcher):
     """Flux run."""
 
     def missing(self, machine: LaunchMachine) -> str:
-        """It must be in PATH."""
         return "" if machine.which("flux") else "flux not found in PATH: use --launcher mpiexec, or load Flux's module"
 
     def command(self, ranks: RankRequest, machine: LaunchMachine) -> LaunchCommand:
-        """Flux run, with GPUs only for ranks that use them."""
         options = ["-n", str(ranks.count)]
         if ranks.hosts:
             names = ranks.host_names("flux run", "leave them out, or give the same to each host,", ())

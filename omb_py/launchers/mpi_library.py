@@ -46,7 +46,6 @@ class MPILibrary:
 
     @property
     def available(self) -> bool:
-        """The library can be loaded."""
         return not self.reason
 
 

@@ -15,7 +15,6 @@ class NoLauncher(Launcher):
     """One rank."""
 
     def command(self, ranks: RankRequest, machine: LaunchMachine) -> LaunchCommand:
-        """The program itself."""
         if ranks.count != 1:
             raise UsageError(f"--launcher none starts 1 rank, not {ranks.count}: choose another launcher, or -n 1")
         return LaunchCommand("none", ranks.program, machine.rank_environ(), True)

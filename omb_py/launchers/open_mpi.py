@@ -20,11 +20,9 @@ class OpenMpiFamily(MpiexecFamily):
     """Options of Open MPI 4 and 5."""
 
     def fits(self, library: str, mpiexec: str) -> bool:
-        """Releases 4 and 5 start processes in different ways."""
         return library.split(".")[0] == mpiexec.split(".")[0]
 
     def problem(self, machine: LaunchMachine) -> str:
-        """It must be told that it may run as root."""
         if not machine.root or all(machine.environ.get(name) == "1" for name in OPEN_MPI_ROOT):
             return ""
         return (
@@ -35,7 +33,6 @@ class OpenMpiFamily(MpiexecFamily):
     def options(
         self, mpiexec: Mpiexec, ranks: RankRequest, machine: LaunchMachine, placed: Placement, local: bool
     ) -> tuple[list[str], Mapping[str, str]]:
-        """Binding, hosts, and the names of variables that ranks need."""
         cpus = ",".join(map(str, placed.cpus))
         new = int(mpiexec.version.split(".")[0] or 5) >= 5
         options = {

@@ -87,7 +87,6 @@ class Slurm(BatchSystem):
     """Allocations from variables, jobs by sbatch."""
 
     def allocation(self, environ: Environment, ask: Ask) -> Allocation | None:
-        """The job of the variables."""
         name = next((name for name in self.nodes if environ.get(name)), "")
         if not environ.get(self.sign) or not name:
             return None
@@ -107,7 +106,6 @@ class Slurm(BatchSystem):
         return Allocation(self.name, job, tuple((node, 1) for node in nodes), asked)
 
     def directives(self, request: BatchRequest) -> list[str]:
-        """Lines for sbatch."""
         # Slurm expands %j in the name of the output, and reads quotes as a shell does
         output = f"{str(request.folder).replace('%', '%%')}/{'%A_%a.out' if request.array > 1 else '%j.out'}"
         options = {
@@ -121,12 +119,10 @@ class Slurm(BatchSystem):
         return [*lines, *(["#SBATCH --exclusive"] if request.array > 1 or request.subsets else [])]
 
     def submit_command(self, request: BatchRequest, script: Path, nodes: str) -> tuple[str, ...]:
-        """Sbatch, which waits. Nodes stand on its command line."""
         chosen = (f"--nodelist={nodes}",) if nodes else ()
         return ("sbatch", "--wait", "--parsable", *chosen, *request.extra, str(script))
 
     def cancel_command(self, jobs: Sequence[str]) -> tuple[str, ...]:
-        """Scancel."""
         return ("scancel", *jobs)
 
 
@@ -149,11 +145,9 @@ class Srun(Launcher):
     """Srun."""
 
     def missing(self, machine: LaunchMachine) -> str:
-        """It must be in PATH."""
         return "" if machine.which("srun") else "srun not found in PATH: use --launcher mpiexec, or load Slurm's module"
 
     def command(self, ranks: RankRequest, machine: LaunchMachine) -> LaunchCommand:
-        """Srun with the type of ``--mpi`` that fits the library."""
         srun = machine.which("srun") or "srun"
         options = ["-n", str(ranks.count), "--kill-on-bad-exit=1", "--export=ALL", "--input=none"]
         if inside_step(machine.environ):

@@ -17,7 +17,6 @@ class Torchrun(Launcher):
     """Torchrun."""
 
     def missing(self, machine: LaunchMachine) -> str:
-        """The ranks' Python must have PyTorch."""
         import subprocess  # ranks load this module
 
         from omb_py.distribution import pip_install
@@ -27,7 +26,6 @@ class Torchrun(Launcher):
         return "" if child.returncode == 0 else f"torchrun not found: {pip_install('gloo')}"
 
     def command(self, ranks: RankRequest, machine: LaunchMachine) -> LaunchCommand:
-        """Torchrun without restarts."""
         if ranks.hosts:
             raise UsageError(
                 "torchrun starts ranks on this machine only: start it on each host yourself, or use mpiexec"

@@ -172,7 +172,6 @@ class SimulatedDevice:
         self.stream = self.new_stream()
 
     def allocate(self, nbytes: int) -> int:
-        """Memory that only streams touch. Raises EnvironmentProblem when there is not enough."""
         if nbytes > self.memory_left():
             raise EnvironmentProblem(f"the simulated device has {self.memory_left()} B left, not {nbytes}: smaller -m")
         memory = np.full(max(1, nbytes), 0xA5, np.uint8)
@@ -180,17 +179,14 @@ class SimulatedDevice:
         return int(memory.ctypes.data)
 
     def allocate_managed(self, nbytes: int) -> int:
-        """Memory that the host uses too. Raises EnvironmentProblem when there is not enough."""
         address = self.allocate(nbytes)
         self.resides[address] = self.index
         return address
 
     def allocate_mapped(self, nbytes: int) -> int:
-        """Memory that the host writes while streams are busy."""
         return self.allocate(nbytes)
 
     def free(self, address: int) -> None:
-        """Give memory back. Raises EnvironmentProblem while work is enqueued, which may use it."""
         if self.busy():
             raise EnvironmentProblem(
                 "device sim: memory is given back while work is enqueued: a synchronise is missing"
@@ -208,48 +204,38 @@ class SimulatedDevice:
         return len(self._streams)  # 0 is no handle: a forgotten one is found out
 
     def event(self) -> int:
-        """A place for a time."""
         self._events.append(0)
         return len(self._events)
 
     def elapsed_ns(self, start: int, stop: int) -> int:
-        """Time in ns between two events. Raises EnvironmentProblem, as a GPU fails, when one has not happened."""
         first, last = self._events[start - 1], self._events[stop - 1]
         if not first or not last:
             raise EnvironmentProblem("device sim: an event is read before it has happened: a synchronise is missing")
         return last - first
 
     def memory_left(self) -> int:
-        """Bytes that may still be allocated."""
         return MEMORY_BYTES - sum(memory.nbytes for memory in self._memory.values())
 
     def clocks(self) -> Mapping[str, int]:
-        """It has none."""
         return {}
 
     def identity(self) -> str:
-        """Its number."""
         return f"sim:{self.index}"
 
     def function(self, name: str) -> int:
-        """Address of a function."""
         return self._callbacks.address(name, self.kind)
 
     def call(self, name: str, *operands: int) -> None:
-        """Call a function. Raises EnvironmentProblem when it fails."""
         self._callbacks.call(name, self.kind, operands)
 
     def error_text(self, code: int) -> str:
-        """The text of the last error."""
         return self._callbacks.last_error
 
     def attach(self, library: Any) -> None:
-        """Let a library that knows this device enqueue its work here."""
         if hasattr(library, ATTACH):
             getattr(library, ATTACH)(ctypes.c_void_p(self.function("launch_host")), self._retained)
 
     def close(self) -> None:
-        """End the threads."""
         for stream in self._streams:
             stream.close()
 

@@ -94,11 +94,9 @@ class Interface:
         return int(self.mpi._handleof(mpi_object)) & mask
 
     def close(self) -> None:
-        """End MPI_T."""
         self.call("finalize")
 
     def call(self, name: str, *operands: Any) -> None:
-        """Call ``MPI_T_<name>``. Raises EnvironmentProblem where there is none, or it returns an error."""
         try:
             function = getattr(self._library, f"MPI_T_{name}")
         except AttributeError:
@@ -195,18 +193,15 @@ class _Info:
         self._type, self._enumeration = interface.handle_type(), ctypes.c_void_p()
 
     def head(self, *between: Any) -> tuple[Any, ...]:
-        """Name, verbosity, what stands `between`, datatype and enumeration."""
         return (
             *(self._name, _by(self._name_length), _by(self._verbosity), *between),
             *(_by(self._type), _by(self._enumeration)),
         )
 
     def tail(self) -> tuple[Any, ...]:
-        """Description and object."""
         return self._text, _by(self._text_length), _by(self._object)
 
     def variable(self, **more: Any) -> Variable:
-        """The variable that was read."""
         first = self._interface._first
         return Variable(
             self._index,

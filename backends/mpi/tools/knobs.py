@@ -87,7 +87,6 @@ def _plain(cvar: Mapping[str, Any], variable: str = "", choices: tuple[Choice, .
 
 
 def _of_open_mpi(cvar: Mapping[str, Any]) -> Knob:
-    """Open MPI reads ``OMPI_MCA_<name>`` when it starts (docs.open-mpi.org, "Setting MCA parameter values")."""
     return _plain(cvar, "" if cvar["scope"] == "constant" else f"OMPI_MCA_{cvar['name']}")
 
 

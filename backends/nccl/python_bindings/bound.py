@@ -81,7 +81,6 @@ class Statements:
         return stage
 
     def __call__(self, step: Step, names: Names, k: str) -> str:
-        """One statement for a step."""
         if step.op == "flip":
             return flip_in(step, names, self.resolver.memory.host.view(step["recv"].buffer, sys.maxsize))
         if step.op not in FUNCTIONS:
@@ -121,11 +120,9 @@ class BoundRunner(LoweredRunner):
         self._loop: Loop | None = None
 
     def once(self, stage: Stage) -> None:
-        """Run some steps once."""
         self.execute(stage, self.translated(stage, {}), 0, 1)
 
     def translate(self, stage: Stage, results: Mapping[tuple[str, str], float]) -> None:
-        """Make the loop of a body."""
         self._loop = self.table = self.translated(stage, results)
 
     def translated(self, stage: Stage, results: Mapping[tuple[str, str], float]) -> Loop:
@@ -134,7 +131,6 @@ class BoundRunner(LoweredRunner):
         return compile_stage(self.statements.prepared(stage), self.statements, results)
 
     def execute(self, stage: Stage, table: Loop, first: int, iterations: int) -> NDArray[np.int64]:
-        """Run a loop. Raises StepFailed."""
         self._loop = table
         try:
             samples = table.run(first, iterations)
@@ -149,7 +145,6 @@ class BoundRunner(LoweredRunner):
         return samples
 
     def position(self) -> tuple[int, int]:
-        """(iteration, step), read from the running frame."""
         return self._loop.position(self.thread) if self._loop else (0, 0)
 
 

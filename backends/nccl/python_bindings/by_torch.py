@@ -218,5 +218,4 @@ def exchange(batch: list[Any], own: list[tuple[torch.Tensor, torch.Tensor]]) -> 
 
 
 def _at(step: Step, k: int) -> Step:
-    """A step of pass `k`, as a plain one."""
     return Step(step.op, {n: v.at(k) if isinstance(v, Region) else v for n, v in step.operands.items()})

@@ -65,7 +65,6 @@ class DeviceBuffers:
         return self.memory if self.direct else self.stage
 
     def _of(self, kind: str) -> Any:
-        """The memory of a kind of arrays, or of none."""
         kind = kind if kind in ON_DEVICE else ""
         if kind not in self._kinds:
             on_host = self.place == HOST
@@ -75,7 +74,6 @@ class DeviceBuffers:
         return self._kinds[kind]
 
     def reserve(self, kind: str, sizes: Mapping[str, int]) -> None:
-        """Allocate buffers for a whole sweep, held by arrays of a kind (``ON_DEVICE``)."""
         self.memory = self._of(kind)
         for name, nbytes in sizes.items():
             self.memory.reserve(name, nbytes)
@@ -137,7 +135,6 @@ class DeviceBuffers:
         return self._other
 
     def close(self) -> None:
-        """Free buffers and device."""
         for memory in self._kinds.values():
             memory.close()
         self.device.close()
@@ -150,7 +147,6 @@ class Resolver:
         self.buffers, self.library, self.results = buffers, library, results
 
     def __call__(self, step: Step) -> Call:
-        """The C call of a step."""
         if step.op not in FUNCTIONS:
             return self.library(step)
         return Call(self.buffers.device.function(step.op), self.buffers.operands(step, self.results))
@@ -174,7 +170,6 @@ class Renderer:
 
 
 def _source(arg: Arg, k: str) -> str:
-    """An operand as Python."""
     moved = f" + {k} * {arg.stride}" if k and arg.stride else ""
     return f"{arg.base}{moved}" + (f" + c * {arg.turn}" if arg.turn else "")
 
@@ -185,10 +180,8 @@ class OnDevice(CellRunner):
     buffers: DeviceBuffers
 
     def memory(self, rank: int, buffer: str) -> NDArray[np.uint8]:
-        """The bytes of a buffer on the host, until the next run."""
         mirror: NDArray[np.uint8] = self.buffers.memory.view(buffer, self._nbytes[buffer])
         return mirror
 
     def ready(self) -> None:
-        """Copy to the device the bytes that a check wrote."""
         self.buffers.memory.hand_over()

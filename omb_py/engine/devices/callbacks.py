@@ -45,7 +45,6 @@ class Callbacks:
         return ctypes.cast(self._functions[name], ctypes.c_void_p).value or 0
 
     def call(self, name: str, kind: str, operands: tuple[int, ...]) -> None:
-        """Call a function. Raises EnvironmentProblem when it fails."""
         self.address(name, kind)
         if self._functions[name](*operands):
             raise EnvironmentProblem(f"device {kind}: {name} failed: {self.last_error}")

@@ -106,14 +106,12 @@ class Gpu:
         self._callbacks: dict[str, Callbacks] = {}
 
     def allocate(self, nbytes: int) -> int:
-        """Memory on the GPU. Raises EnvironmentProblem when there is not enough."""
         try:
             return int(self._runtime.malloc(max(1, nbytes)))
         except Exception as error:
             raise EnvironmentProblem(f"{self.name}: no {nbytes} B to be had ({error}): choose a smaller -m") from None
 
     def allocate_managed(self, nbytes: int) -> int:
-        """Memory that the host uses too. Raises EnvironmentProblem when there is none to be had."""
         try:
             return int(self._runtime.mallocManaged(max(1, nbytes), _GLOBAL))
         except Exception as error:
@@ -122,7 +120,6 @@ class Gpu:
             ) from None
 
     def allocate_mapped(self, nbytes: int) -> int:
-        """Memory of the host that the GPU reads at the same address. Raises EnvironmentProblem."""
         if signal := self._signal_memory(nbytes):
             return signal
         try:
@@ -145,7 +142,6 @@ class Gpu:
         return 0 if failed else address.value or 0
 
     def free(self, address: int) -> None:
-        """Give memory back."""
         if address in self._mapped:
             self._mapped.remove(address)
             self._runtime.freeHost(address)
@@ -153,28 +149,23 @@ class Gpu:
             self._runtime.free(address)
 
     def new_stream(self) -> int:
-        """A stream that does not wait for the default one."""
         self._streams.append(int(self._runtime.streamCreateWithFlags(_NON_BLOCKING)))
         return self._streams[-1]
 
     def event(self) -> int:
-        """An event that can be timed."""
         self._events.append(int(self._runtime.eventCreate()))
         return self._events[-1]
 
     def elapsed_ns(self, start: int, stop: int) -> int:
-        """Time between two events. Raises EnvironmentProblem when one has not happened."""
         try:
             return int(float(self._runtime.eventElapsedTime(start, stop)) * 1e6)
         except Exception as error:
             raise EnvironmentProblem(f"{self.name}: events cannot be read: {error}") from None
 
     def memory_left(self) -> int:
-        """Bytes that may still be allocated."""
         return int(self._runtime.memGetInfo()[0])
 
     def clocks(self) -> Mapping[str, int]:
-        """Clock rates in kHz."""
         rates = {}
         for name, number in self._maker.clock_numbers.items():
             try:
@@ -198,7 +189,6 @@ class Gpu:
         return "" if failed or not any(uuid) else bytes(uuid).hex()
 
     def function(self, name: str) -> int:
-        """Address of the driver's function. Raises EnvironmentProblem when it has none."""
         if name in OWN:
             return self._own(name).address(name, self.kind)
         return ctypes.cast(self._function(name), ctypes.c_void_p).value or 0
@@ -246,7 +236,6 @@ class Gpu:
             ) from None
 
     def call(self, name: str, *operands: int) -> None:
-        """Call the driver's function. Raises EnvironmentProblem when it fails."""
         if name in OWN:
             self._own(name).call(name, self.kind, operands)
             return
@@ -257,14 +246,12 @@ class Gpu:
             raise EnvironmentProblem(f"{self.name}: {self._maker.symbols[name]} failed: {self.error_text(code)}")
 
     def error_text(self, code: int) -> str:
-        """The driver's text of a code."""
         return self._maker.error_text(self._driver, code)
 
     def attach(self, library: Any) -> None:
         """The library knows GPUs by itself."""
 
     def close(self) -> None:
-        """Free streams and events."""
         for event in self._events:
             self._runtime.eventDestroy(event)
         for stream in self._streams:

@@ -167,7 +167,6 @@ class _Amd(GpuCounter):
         self._library, self._handle = library, handle
 
     def read(self) -> Reading:
-        """Amdsmi counts units whose µJ it tells."""
         energy = _of_amd(self._library, "amdsmi_get_energy_count", self._handle)
         used = energy["energy_accumulator"] * energy["counter_resolution"] if energy else None
         status = _of_amd(self._library, "amdsmi_get_violation_status", self._handle) or {}

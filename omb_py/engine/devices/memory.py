@@ -35,7 +35,6 @@ class DeviceMemory:
         """Bytes of each mirror that have been handed out since the last :meth:`hand_over`."""
 
     def reserve(self, name: str, nbytes: int) -> None:
-        """Make buffer `name` at least `nbytes` large, filled with ones (sends) or zeros."""
         nbytes = max(1, nbytes)
         if name in self._places:
             address, size = self._places[name]
@@ -100,7 +99,6 @@ class DeviceMemory:
         self.device.call("synchronise", self.device.stream)
 
     def close(self) -> None:
-        """Free all buffers."""
         for name, (address, _) in self._places.items():
             self._free(name, address)
         self._places.clear()

@@ -81,7 +81,6 @@ def _spoiled(nodes: Body) -> Body:
 
 
 def _slots(node: Node) -> set[int]:
-    """The request slots that a node begins or waits for."""
     slots: set[int] = set()
     for step, k in walk((node,)):
         for operand in step.operands.values() if isinstance(step, Step) else ():
@@ -100,7 +99,6 @@ def _posts(node: Node) -> bool:
 
 
 def _copies(op: str, node: Node, world: World) -> list[Node]:
-    """The copies that a node needs, in a repeat for a repeat."""
     if isinstance(node, Repeat):
         inner = [copy for part in node.body for copy in _copies(op, part, world)]
         return [Repeat(node.times, tuple(inner))] if inner else []
@@ -111,7 +109,6 @@ def _copies(op: str, node: Node, world: World) -> list[Node]:
 
 
 def _plain(value: object) -> Region:
-    """A region, or the one that spans all blocks."""
     if isinstance(value, Blocks):
         ends = [at + size for at, size in zip(value.offsets, value.sizes, strict=True)]
         low = min(value.offsets, default=0)

@@ -45,7 +45,6 @@ def _rank(joined: Joined) -> str:
 
 
 def _seen(environ: Mapping[str, str], device: str, gpus: int, local: int) -> str:
-    """How many GPUs a process sees, and the one that it opens."""
     variable = next((name for name in find_kind(device).visible if environ.get(name) is not None), "")
     if not variable:
         if not gpus:

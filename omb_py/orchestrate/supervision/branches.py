@@ -51,13 +51,11 @@ class BranchedRank:
             self.carrier.send(b"".join(self._number + part for part in line.splitlines(keepends=True)))
 
     def close(self) -> None:
-        """Let the agent close the rank's connection."""
         if not self.closed:
             self.send(b"\n")
             self.closed = True
 
     def count(self, kind: str, nbytes: int) -> None:
-        """Count a message that has come, and confirm from time to time."""
         if kind in _UNCOUNTED:
             return
         self.messages += 1

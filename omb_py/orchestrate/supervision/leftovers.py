@@ -90,7 +90,6 @@ def topologies(before: Files, ticks: int) -> set[str]:
 
 
 def _proxies(ticks: int) -> bool:
-    """Whether a proxy of MPICH's mpiexec runs here that started at `ticks` or later."""
     for entry in Path("/proc").iterdir():
         with contextlib.suppress(OSError):
             if entry.name.isdigit() and (entry / "comm").read_text().rstrip("\n") == _PROXY:
@@ -101,7 +100,6 @@ def _proxies(ticks: int) -> bool:
 
 
 def _in_use() -> Iterator[str]:
-    """Paths in /dev/shm that some process of this user has mapped or open."""
     for pid in filter(str.isdigit, os.listdir("/proc")):
         yield from segments(int(pid))
         with contextlib.suppress(OSError):

@@ -38,7 +38,6 @@ class Lobby:
         return len(self._waiting)
 
     def enter(self, connection: Connection, now: float) -> None:
-        """Let a connection wait, and ask it for its proof."""
         nonce = handshake.new_nonce()
         self._waiting[connection] = now, nonce
         connection.send(wire.encode({"type": "challenge", "nonce": nonce}))

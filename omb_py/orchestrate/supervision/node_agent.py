@@ -54,7 +54,6 @@ class Agent:
         """Connections with bytes that the kernel has not taken yet."""
 
     def enter(self, connection: Connection, now: float) -> None:
-        """Ask somebody who has connected for a proof."""
         self._lobby.enter(connection, now)
 
     def up(self, connection: Connection, line: bytes) -> None:
@@ -120,7 +119,6 @@ class Loop:
         self._selector.register(parent, selectors.EVENT_READ)
 
     def run(self) -> None:
-        """Carry messages until the end."""
         self._from_parent()  # what came with the answer to the report
         while not self._parent.closed:
             for key, _ in self._selector.select(_TICK_S):

@@ -184,7 +184,6 @@ class Supervisor:
         return self._output.text()
 
     def close(self) -> None:
-        """Close the socket of a supervisor that is not run. :meth:`run` does this itself."""
         self._server.close()
         self._selector.close()
         self._signals.close()
@@ -526,7 +525,6 @@ class Supervisor:
         return Outcome(self.output, status, tuple(state.host for state in ordered), tuple(self._notes))
 
     def _give_up(self, problem: BaseException) -> None:
-        """Read what has arrived, send all ranks the problem's exit code, and end the remaining processes."""
         try:
             if isinstance(problem, (OmbError, KeyboardInterrupt)):  # else a handler failed: call none again
                 self._take_in()

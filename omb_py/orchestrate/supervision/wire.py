@@ -57,7 +57,6 @@ def addresses(server: socket.socket, local: bool, hosts: Sequence[str] = ()) -> 
 
 
 def _route_to(host: str) -> str:
-    """This machine's address on the way to `host` (connecting a datagram socket sends nothing)."""
     family, _, _, _, address = socket.getaddrinfo(host, 9, type=socket.SOCK_DGRAM)[0]
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         probe.connect(address)
@@ -65,7 +64,6 @@ def _route_to(host: str) -> str:
 
 
 def _of_interfaces() -> list[str]:
-    """IPv4 addresses of this machine's interfaces without loopback."""
     addresses = []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         for _, name in socket.if_nameindex():
@@ -155,7 +153,6 @@ class Connection:
         return bool(self._out)
 
     def close(self) -> None:
-        """Close the connection. The rank at the other end exits when it sees this."""
         self.closed = True
         self.socket.close()
 
