@@ -1,7 +1,7 @@
-"""The capabilities of a backend. Each declares them in one place, where nothing loads its library.
+"""The capabilities of a backend, and what can be set in its library. Each backend declares them in one place.
 
 The planner refuses, ``list`` and ``doctor`` report, and launchers start by this alone, so a backend of another
-package gets the same refusals and hints as ours (docs/extending.md).
+package gets the same refusals and hints as ours (docs/extending.md). Nothing here loads a library.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from omb_py.backends.knobs import LibraryKnobs
 from omb_py.engine.measuring.async_timing import Multiplicity
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
 from omb_py.engine.program.dtypes import DTYPES, MPI_OPS, reduction_dtype
@@ -18,6 +17,89 @@ from omb_py.engine.program.language import Step, walk
 
 if TYPE_CHECKING:
     from omb_py.engine.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A value that a knob takes."""
+
+    word: str
+    """The value as it is set."""
+    meaning: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """One thing that can be set: a control variable of MPI_T (MPI-4.1, section 15.3), or a declared variable."""
+
+    name: str
+    type: str
+    """The type as the library has it: ``int``, ``char``, ``bool``, …; ``enum`` where it lists its values."""
+    value: str
+    """The value here: the default, unless the environment says otherwise. Empty: none, or unknown."""
+    variable: str = ""
+    """The environment variable that sets it; empty: none does."""
+    choices: tuple[Choice, ...] = ()
+    """All values it takes; empty: any of its type."""
+    scope: str = ""
+    """Of MPI_T: where it may be written while a program runs. ``all_eq``: on all processes to the same value."""
+    verbosity: str = ""
+    """Of MPI_T: whom it is for, as ``tuner basic``."""
+    category: str = ""
+    description: str = ""
+    source: str = ""
+    """Where this was read; empty: in the library itself."""
+
+    def choice(self, word: str) -> Choice | None:
+        """The choice called `word`."""
+        return next((choice for choice in self.choices if choice.word == word), None)
+
+
+@dataclass(frozen=True, slots=True)
+class PerformanceVariable:
+    """Something that a library counts: a performance variable of MPI_T (MPI-4.1, section 15.3)."""
+
+    name: str
+    kind: str
+    """Of MPI_T: ``counter`` and ``aggregate`` only grow, ``size`` and ``level`` are what they are now, …"""
+    type: str
+    binding: str = ""
+    """What it belongs to: ``communicator``, ``window``, …; empty: the process."""
+    verbosity: str = ""
+    category: str = ""
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryKnobs:
+    """Everything that can be set in one library on this machine, and everything that it counts."""
+
+    backend: str
+    library: str = ""
+    version: str = ""
+    how: str = ""
+    """The source of the lists: MPI_T, or documentation."""
+    knobs: tuple[Knob, ...] = ()
+    pvars: tuple[PerformanceVariable, ...] = ()
+    reason: str = ""
+    """Why there are none; empty where there are some."""
+    fix: str = ""
+    """What to do about it."""
+    joined: bool = False
+    """Whether several knobs choose an algorithm together, as NCCL_ALGO and NCCL_PROTO do."""
+    trees: tuple[str, ...] = ()
+    """The selection of collectives that is built into MPICH, as JSON texts; empty in other libraries."""
+
+    @property
+    def title(self) -> str:
+        """Name and version of the library."""
+        return f"{self.library} {self.version}".strip() or self.backend
+
+    def knob(self, name: str) -> Knob | None:
+        """The knob with this name or environment variable, in any letter case."""
+        wanted = name.lower()
+        return next((knob for knob in self.knobs if wanted in (knob.name.lower(), knob.variable.lower())), None)
+
 
 SCAN, GROUPS, SCATTER_FROM_ONE_PLACE = "scan", "groups", "scatter from one place"
 """Features that mock-ups of guidelines need (:attr:`Capabilities.without`)."""

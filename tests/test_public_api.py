@@ -16,7 +16,7 @@ import omb_py
 import omb_py.plugin
 from omb_py.options.request import Request
 from omb_py.orchestrate.compare.side_environments import SideSpec
-from omb_py.orchestrate.launching.rank_environment import Where
+from omb_py.orchestrate.launching.launch_command import Where
 from tests.support.machines.mpi import ROOT
 
 FUNCTIONS = ("accept", "compare", "guidelines", "links", "load", "report", "run")

@@ -1,7 +1,8 @@
-"""The capabilities of Gloo, as data: nothing here loads PyTorch."""
+"""The capabilities of Gloo and its knobs, as data: nothing here loads PyTorch."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
@@ -12,19 +13,54 @@ from omb_py.backends.capabilities import (
     SCAN,
     SCATTER_FROM_ONE_PLACE,
     Capabilities,
+    Choice,
     Inspection,
+    Knob,
+    LibraryKnobs,
     RankStart,
     operations,
     usable,
 )
-from omb_py.backends.gloo.knobs import library_knobs
-from omb_py.backends.knobs import LibraryKnobs
 from omb_py.distribution import pip_install
 from omb_py.engine.devices.registry import GPU_KINDS, EveryKind, find_kind
 from omb_py.engine.program.benchmark import Benchmark, Cell
 from omb_py.engine.program.buffers import ON_DEVICE, TORCH_PIP
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.engine.program.steps import base
+
+_DECLARED: Final = (
+    (
+        *("GLOO_SOCKET_IFNAME", (), "Network interfaces with commas, which are used in turn."),
+        "PyTorch documentation, torch.distributed, Common environment variables",
+    ),
+    (
+        *(
+            "GLOO_DEVICE_TRANSPORT",
+            ("TCP", "TCP_TLS"),
+            "How bytes travel; TCP_TLS only where PyTorch was built with it: wheels are not.",
+        ),
+        "PyTorch 2.13, torch/csrc/distributed/c10d/GlooDeviceFactory.cpp",
+    ),
+)
+"""Name, values, meaning, and source. Gloo chooses its algorithms by itself."""
+
+
+def library_knobs() -> LibraryKnobs:
+    """The declared list with the values of this environment. No library is loaded."""
+    knobs = tuple(
+        Knob(
+            name,
+            "enum" if words else "text",
+            os.environ.get(name, ""),
+            name,
+            tuple(map(Choice, words)),
+            description=meaning,
+            source=source,
+        )
+        for name, words, meaning, source in _DECLARED
+    )
+    return LibraryKnobs("gloo", "Gloo", how="a declared list", knobs=knobs)
+
 
 LIBRARY: Final = "torch gloo"
 BINDING: Final = "torch"

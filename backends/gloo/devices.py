@@ -15,12 +15,10 @@ import torch
 
 from omb_py.backends.gloo.runner import GlooRunner
 from omb_py.engine.devices import Device, synchronise
-from omb_py.engine.devices.arrays import PlainArray
 from omb_py.engine.devices.buffers import DeviceBuffers, OnDevice, Renderer
-from omb_py.engine.devices.filler import on_device
-from omb_py.engine.devices.memory import DeviceMemory
+from omb_py.engine.devices.memory import DeviceMemory, PlainArray
+from omb_py.engine.devices.placement import on_device, spoiled
 from omb_py.engine.devices.registry import find_kind
-from omb_py.engine.devices.staging import spoiled
 from omb_py.engine.program.benchmark import Cell, World
 from omb_py.engine.program.language import Body, Node, Program, Repeat, Step, each_body, walk
 from omb_py.engine.python_loop.loop import Render

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omb_py.backends.gloo.capabilities import FIX, LIBRARY, interfaces
-from omb_py.backends.gloo.errors import first_line, peers_speak_first
 from omb_py.backends.gloo.rendezvous import WORKING, place, store
-from omb_py.backends.mpi.skew import measured_skew
+from omb_py.backends.gloo.runner import first_line, peers_speak_first
+from omb_py.backends.mpi.clocks import measured_skew
 from omb_py.engine.devices import Device
 from omb_py.engine.devices.registry import open_device
 from omb_py.engine.measuring.host_memory import HostMemory
@@ -83,9 +83,8 @@ class GlooSession(Session):
 
     def _on(self, device: Device, placement: str, share: bool = False) -> Any:
         from omb_py.backends.gloo.devices import check_torch
-        from omb_py.engine.devices.buffers import DeviceBuffers
+        from omb_py.engine.devices.buffers import DeviceBuffers, crowd, places_of
         from omb_py.engine.devices.placement import place_of_rank
-        from omb_py.engine.devices.sharing import crowd, places_of
 
         check_torch(device)
         self.device_name = device.name

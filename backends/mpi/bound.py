@@ -9,9 +9,8 @@ import numpy as np
 from mpi4py import MPI
 
 from omb_py.backends.mpi.calls import CALLS, CommOf, address_of, function_of
-from omb_py.backends.mpi.rma import RMA_METHODS, lock_type, targets
-from omb_py.backends.mpi.types import OPS, datatype
-from omb_py.backends.mpi.windows import OpenWindow
+from omb_py.backends.mpi.library import OPS, datatype
+from omb_py.backends.mpi.rma import RMA_METHODS, OpenWindow, lock_type, targets
 from omb_py.engine.measuring.host_memory import load_torch
 from omb_py.engine.native.matmul import Products
 from omb_py.engine.program.datatype_layouts import derived, itemsize

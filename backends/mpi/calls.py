@@ -12,10 +12,8 @@ import numpy as np
 from mpi4py import MPI
 from numpy.typing import NDArray
 
-from omb_py.backends.mpi.rma import RMA_CALLS, WindowOperands
-from omb_py.backends.mpi.start import missing_in
-from omb_py.backends.mpi.types import OPS, datatype
-from omb_py.backends.mpi.windows import OpenWindow, handle
+from omb_py.backends.mpi.library import OPS, datatype, missing_in
+from omb_py.backends.mpi.rma import RMA_CALLS, OpenWindow, WindowOperands, handle
 from omb_py.engine.measuring.host_memory import HostMemory
 from omb_py.engine.native import matmul
 from omb_py.engine.native.translate import Arg, Call

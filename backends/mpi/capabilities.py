@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from omb_py.backends.capabilities import Capabilities, Check, Inspection, usable
-from omb_py.backends.knobs import LibraryKnobs
+from omb_py.backends.capabilities import Capabilities, Check, Inspection, LibraryKnobs, usable
 from omb_py.engine.devices.registry import GPU_KINDS, EveryKind, find_kind
 from omb_py.engine.measuring.process_sync import ADDED
 from omb_py.engine.program.benchmark import Benchmark, Cell

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 from omb_py.backends.mpi import bound
 from omb_py.backends.mpi.aware import Support
 from omb_py.backends.mpi.calls import CommOf
+from omb_py.backends.mpi.library import datatype
 from omb_py.backends.mpi.runners import BoundRunner, NativeRunner
-from omb_py.backends.mpi.types import datatype
-from omb_py.engine.devices.arrays import part
 from omb_py.engine.devices.buffers import DeviceBuffers, OnDevice, Renderer, Resolver
-from omb_py.engine.devices.memory import DeviceMemory
+from omb_py.engine.devices.memory import DeviceMemory, part
 from omb_py.engine.native.translate import Table, assemble
 from omb_py.engine.program.benchmark import Cell, World
 from omb_py.engine.program.datatype_layouts import derived

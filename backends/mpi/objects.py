@@ -12,8 +12,8 @@ from mpi4py.util import pkl5
 from numpy.typing import NDArray
 
 from omb_py.backends.mpi.bound import Renderer
+from omb_py.backends.mpi.library import OPS
 from omb_py.backends.mpi.runners import BoundRunner
-from omb_py.backends.mpi.types import OPS
 from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.program.language import Program, Region, Step
 from omb_py.engine.program.pickled_objects import make, payload_of

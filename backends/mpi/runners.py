@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omb_py.backends.mpi.start import missing_in
+from omb_py.backends.mpi.library import missing_in
 from omb_py.engine.native.threads import Crew, Gate, stages_of
 from omb_py.engine.program.language import Program, Stage, edges_of, request_count
 from omb_py.engine.program.rma import check_hosts
@@ -16,8 +16,8 @@ from omb_py.engine.python_loop.runners import CellRunner, FlatRunner
 from omb_py.engine.session import StepFailed
 
 if TYPE_CHECKING:
+    from omb_py.backends.mpi.rma import OpenWindow
     from omb_py.backends.mpi.session import MpiSession
-    from omb_py.backends.mpi.windows import OpenWindow
     from omb_py.engine.native.translate import Table
     from omb_py.engine.python_loop.loop import Loop
 
@@ -34,7 +34,7 @@ class MpiRunner(CellRunner):
         window = program.window
         if window is None:
             return None
-        from omb_py.backends.mpi.windows import OpenWindow
+        from omb_py.backends.mpi.rma import OpenWindow
 
         check_hosts(window, session.hosts)
         nbytes = next(b.nbytes for b in program.buffers if b.name == window.buffer)

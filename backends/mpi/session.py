@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omb_py.backends import mpi_values
+from omb_py.backends.mpi.library import allow_forks, initialise, initialise_session, vendor
 from omb_py.backends.mpi.runners import BoundRunner, NativeRunner
-from omb_py.backends.mpi.start import allow_forks, initialise, initialise_session, vendor
 from omb_py.engine.devices import Device
 from omb_py.engine.devices.registry import open_device
 from omb_py.engine.measuring.host_memory import HostMemory
@@ -83,9 +83,8 @@ class MpiSession(Session):
 
     def _on(self, device: Device, placement: str, share: bool = False) -> Any:
         from omb_py.backends.mpi.aware import Support, confirmed, declared
-        from omb_py.engine.devices.buffers import DeviceBuffers
+        from omb_py.engine.devices.buffers import DeviceBuffers, crowd, places_of
         from omb_py.engine.devices.placement import place_of_rank
-        from omb_py.engine.devices.sharing import crowd, places_of
 
         self.places = places_of(self, device, share, self.hosts[self.rank])
         support = declared(self.mpi, self.library, device.kind)
@@ -104,7 +103,7 @@ class MpiSession(Session):
 
     def lacks(self, programs: Iterable[Program]) -> str:
         """Why this library cannot run one of these programs: it has no such type; empty where it can."""
-        from omb_py.backends.mpi.types import datatype
+        from omb_py.backends.mpi.library import datatype
 
         for name in (name for program in programs for name in types_of(program)):
             try:
@@ -233,7 +232,7 @@ class MpiSession(Session):
 
     def counted(self, names: Sequence[str]) -> Mapping[str, float]:
         if self._counters is None:
-            from omb_py.backends.mpi.tools.counters import Counters
+            from omb_py.backends.mpi.tools.interface import Counters
 
             self._counters = Counters(self.mpi, self.library, names, self.world)
         counted: Mapping[str, float] = self._counters.read()
@@ -243,7 +242,7 @@ class MpiSession(Session):
         return mpi_values.share(self.comm, value)
 
     def skew(self, kind: str = "barrier") -> float:
-        from omb_py.backends.mpi.skew import measured_skew
+        from omb_py.backends.mpi.clocks import measured_skew
 
         return measured_skew(self, kind)
 

@@ -4,23 +4,132 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from datetime import timedelta
+from importlib import import_module
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from omb_py.backends import mpi_values
-from omb_py.backends.nccl.store_plane import StorePlane, has_store
-from omb_py.engine.rank.control_plane import Plane, TcpPlane
+from omb_py.engine.rank import plain_values
+from omb_py.engine.rank.control_plane import JOINING_S, Plane, Star, TcpPlane
 from omb_py.engine.rank.launcher_variables import started_by_mpi
 from omb_py.engine.rank.link import TOKEN_VARIABLE
+from omb_py.errors import EnvironmentProblem
+from omb_py.launchers.torchrun import TORCHRUN
+
+PIECE: Final = 4 << 20
+"""Bytes of a value that one key holds: PyTorch's store takes no more than 8 MiB."""
+_WORKING: Final = timedelta(days=7)
+"""Time limit of a request once all have come: the supervisor finds ranks that hang, and a slow step is no error."""
+_FOLDER: Final = "omb-py/plane"
+
+
+def has_store(environ: Mapping[str, str]) -> bool:
+    """Whether torchrun has started these ranks and serves them a store."""
+    return environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+
+
+class StorePlane(Star):
+    """A star whose messages are values of a store, as JSON: a key a message, which is deleted when all have read it.
+
+    Args:
+        rank: this rank.
+        size: how many there are.
+        store: of PyTorch's; it waits for keys that are not there yet.
+        name: of this plane; another plane of the same store has another.
+
+    Raises:
+        EnvironmentProblem: the ranks do not meet.
+    """
+
+    opened = 0
+    """Planes that this process has opened."""
+
+    def __init__(self, rank: int, size: int, store: Any, name: str) -> None:
+        self.rank, self.size = rank, size
+        self._store, self._name = store, name
+        self._count = 0
+        self._shared: list[str] = []
+        try:
+            store.set_timeout(timedelta(seconds=JOINING_S))
+            self.barrier()
+            store.set_timeout(_WORKING)
+        except RuntimeError as error:
+            raise EnvironmentProblem(
+                f"rank {rank} of {size} did not meet all others at torchrun's store within {JOINING_S:g} s "
+                f"({str(error).splitlines()[0]})"
+            ) from None
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str]) -> StorePlane:
+        (rank,), (size,), (host, port) = TORCHRUN.rank, TORCHRUN.size, TORCHRUN.address
+        address = environ[host], int(environ[port])
+        try:
+            store = import_module("torch.distributed").TCPStore(*address, None, False)
+        except (ImportError, RuntimeError) as error:
+            raise EnvironmentProblem(
+                f"torchrun's store at {address[0]}:{address[1]} does not answer ({str(error).splitlines()[0]}): set "
+                f"{TOKEN_VARIABLE} to the same random text on every rank, and they meet without it"
+            ) from None
+        cls.opened += 1  # ranks that torchrun starts again must not read what was left before
+        name = f"{_FOLDER}/{environ.get('TORCHELASTIC_RESTART_COUNT', '0')}/{cls.opened}"
+        return cls(int(environ[rank]), int(environ[size]), store, name)
+
+    def gather(self, value: Any) -> list[Any]:
+        key = self._next()
+        if self.rank:
+            self._write(f"{key}/{self.rank}", value)
+            return []
+        values = [value]
+        for rank in range(1, self.size):
+            values.append(self._read(f"{key}/{rank}"))
+            self._delete(f"{key}/{rank}")
+        # who has sent its part of this has read all that was shared before
+        for shared in self._shared:
+            self._delete(shared)
+        self._shared.clear()
+        return values
+
+    def share(self, value: Any) -> Any:
+        key = self._next()
+        if self.rank:
+            return self._read(key)
+        self._write(key, value)
+        self._shared.append(key)
+        return value
+
+    def close(self) -> None:
+        """Leave. What was shared last stays in the store, which ends with torchrun: others may not have read it."""
+        self._store = None
+
+    def _next(self) -> str:
+        self._count += 1
+        return f"{self._name}/{self._count}"
+
+    def _write(self, key: str, value: Any) -> None:
+        text = plain_values.encode(value)
+        pieces = range(0, len(text), PIECE)
+        for number, start in enumerate(pieces):
+            self._store.set(f"{key}/{number}", text[start : start + PIECE])
+        self._store.set(key, str(len(pieces)))  # the last: who waits for it finds the pieces
+
+    def _read(self, key: str) -> Any:
+        pieces = range(int(self._store.get(key)))
+        return plain_values.decode(b"".join(self._store.get(f"{key}/{number}") for number in pieces))
+
+    def _delete(self, key: str) -> None:
+        for number in range(int(self._store.get(key))):
+            self._store.delete_key(f"{key}/{number}")
+        self._store.delete_key(key)
 
 
 class MpiPlane:
     """A communicator of mpi4py, for host data only."""
 
     def __init__(self) -> None:
-        from omb_py.backends.mpi.start import initialise
+        from omb_py.backends.mpi.library import initialise
 
         self.mpi, _ = initialise("funneled")
         self.comm = self.mpi.COMM_WORLD.Dup()

@@ -21,6 +21,7 @@ from omb_py.backends.nccl.communicators import (
     allocates,
     barrier_apart,
     check,
+    everybodys,
     of_communicator,
     peers_of,
     per_call,
@@ -31,12 +32,10 @@ from omb_py.backends.nccl.lower import NEWER, lowered
 from omb_py.backends.nccl.options import Settings, changed, settings_of
 from omb_py.backends.nccl.plane import plane
 from omb_py.backends.nccl.runner import LoweredRunner, NcclRunner
-from omb_py.backends.nccl.split import everybodys
-from omb_py.engine.devices.filler import on_device
+from omb_py.engine.devices.buffers import crowd, places_of
 from omb_py.engine.devices.gpu import driver_version
+from omb_py.engine.devices.placement import on_device, spoiled
 from omb_py.engine.devices.registry import open_device
-from omb_py.engine.devices.sharing import crowd, places_of
-from omb_py.engine.devices.staging import spoiled
 from omb_py.engine.measuring.async_timing import captured
 from omb_py.engine.native.translate import Machine
 from omb_py.engine.program.benchmark import Benchmark, Cell, World

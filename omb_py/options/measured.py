@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from omb_py.engine.devices.filler import FILLERS
+from omb_py.engine.devices.placement import FILLERS
 from omb_py.engine.measuring.async_timing import BATCH, MODES
 from omb_py.engine.measuring.cache_rotation import CACHES
 from omb_py.engine.measuring.process_sync import KINDS

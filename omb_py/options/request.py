@@ -54,7 +54,7 @@ class Request:
     placement: str = ""
     """``SOURCE DESTINATION`` of buffers, each of :data:`omb_py.engine.devices.placement.PLACES`; empty: on `device`."""
     filler: str = "cpu"
-    """The computation beside a non-blocking collective, one of :data:`omb_py.engine.devices.filler.FILLERS`."""
+    """The computation beside a non-blocking collective, one of :data:`omb_py.engine.devices.placement.FILLERS`."""
     left_out: tuple[tuple[str, str], ...] = ()
     """Pairs of backend and device that cannot run here (``orchestrate.planning.backend_selection``)."""
     buffer: str = "numpy"

@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.engine.devices import FUNCTIONS, OTHER_STREAM, arrays, cuda, gpu, rocm
-from omb_py.engine.devices.buffers import DeviceBuffers
+from omb_py.engine.devices import FUNCTIONS, OTHER_STREAM, cuda, gpu, rocm
+from omb_py.engine.devices import memory as arrays
+from omb_py.engine.devices.buffers import DeviceBuffers, crowd, refuse_sharing
 from omb_py.engine.devices.gpu import OWN, Gpu
 from omb_py.engine.devices.kind import GpuKind, choose_device
 from omb_py.engine.devices.memory import DeviceMemory
-from omb_py.engine.devices.sharing import crowd, refuse_sharing
 from omb_py.engine.program.buffers import ON_DEVICE
 from omb_py.engine.program.language import Step
 from omb_py.errors import EnvironmentProblem
@@ -90,7 +90,7 @@ class TestArrays:
             def __bool__(self) -> bool:
                 raise ValueError("the truth value of an array with more than one element is ambiguous")
 
-        monkeypatch.setattr("omb_py.engine.devices.arrays.PlainArray", Several)
+        monkeypatch.setattr("omb_py.engine.devices.memory.PlainArray", Several)
         memory = DeviceMemory(device, array="cupy")
         memory.reserve("send", 64)
         assert isinstance(memory.owner("send"), Several)

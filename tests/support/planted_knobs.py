@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from omb_py.backends.knobs import LibraryKnobs
+from omb_py.backends.capabilities import LibraryKnobs
 from omb_py.backends.mpi.tools.knobs import knobs_of
-from omb_py.backends.nccl.knobs import library_knobs
+from omb_py.backends.nccl.capabilities import library_knobs
 
 NEEDS = "Only relevant if coll_tuned_use_dynamic_rules is true."
 SELECTION = "auto - Internal algorithm selection (can be overridden with MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE)"

@@ -1,18 +1,116 @@
-"""The knobs of the MPI library: what MPI_T lists, read as the library's vendor means it."""
+"""What can be set in the MPI library: listed by MPI_T, and by Intel's own tables."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from omb_py.backends.child import answer_of
-from omb_py.backends.knobs import Choice, Knob, LibraryKnobs, PerformanceVariable
-from omb_py.backends.mpi.tools.intel import adjust_knobs, read_tags
+from omb_py.backends.capabilities import Choice, Knob, LibraryKnobs, PerformanceVariable
+from omb_py.backends.child import MARK, answer_of
+from omb_py.backends.mpi.library import load, vendor
+from omb_py.backends.mpi.tools.interface import Interface
+from omb_py.errors import EnvironmentProblem
 from omb_py.launchers.mpi_library import mpi_library
 from omb_py.launchers.mpiexec_family import INTEL, MPICH, OPEN_MPI
+
+
+def listing() -> dict[str, Any]:
+    """Library, version, and its variables with their values and categories; ``reason`` where it has no MPI_T."""
+    mpi = load()
+    name, version = vendor(mpi)
+    answer: dict[str, Any] = {"library": name, "version": version}
+    try:
+        interface = Interface(mpi, name)
+    except EnvironmentProblem as problem:
+        return {**answer, "reason": str(problem)}
+    categories = interface.categories()
+    answer["cvars"] = [
+        {**asdict(variable), "value": _value(interface, variable), "category": categories.get(variable.name, "")}
+        for variable in interface.control_variables()
+    ]
+    answer["pvars"] = [
+        {**asdict(variable), "category": categories.get(variable.name, "")}
+        for variable in interface.performance_variables()
+    ]
+    interface.close()
+    return answer
+
+
+def _value(interface: Interface, variable: Any) -> str:
+    try:
+        return interface.value(variable)
+    except EnvironmentProblem:  # it is listed, and cannot be read now
+        return ""
+
+
+if __name__ == "__main__":
+    print(MARK + json.dumps(listing()), flush=True)
+
+
+_SOURCE: Final = "Intel MPI Library Developer Reference for Linux 2019, I_MPI_ADJUST family"
+_TAG: Final = re.compile(r"@(\w+):#\s*([^@]*)")
+
+ALGORITHMS: Final[Mapping[str, tuple[str, ...]]] = {
+    "allgather": ("recursive doubling", "Bruck", "ring", "topology-aware gatherv + bcast", "knomial"),
+    "allgatherv": ("recursive doubling", "Bruck", "ring", "topology-aware gatherv + bcast"),
+    "allreduce": (
+        *("recursive doubling", "Rabenseifner", "reduce + bcast", "topology-aware reduce + bcast"),
+        *("binomial gather + scatter", "topology-aware binomial gather + scatter", "Shumilin's ring", "ring"),
+        *("knomial", "topology-aware flat in shared memory", "topology-aware knomial in shared memory"),
+        "topology-aware knary in shared memory",
+    ),
+    "alltoall": ("Bruck", "isend/irecv + waitall", "pairwise exchange", "Plum"),
+    "alltoallv": ("isend/irecv + waitall", "Plum"),
+    "barrier": (
+        *("dissemination", "recursive doubling", "topology-aware dissemination"),
+        *("topology-aware recursive doubling", "binomial gather + scatter", "topology-aware binomial gather + scatter"),
+    ),
+    "bcast": (
+        *("binomial", "recursive doubling", "ring", "topology-aware binomial", "topology-aware recursive doubling"),
+        *("topology-aware ring", "Shumilin", "knomial"),
+    ),
+    "gather": ("binomial", "topology-aware binomial", "Shumilin", "binomial with segments"),
+    "reduce": (
+        *("Shumilin", "binomial", "topology-aware Shumilin", "topology-aware binomial", "Rabenseifner"),
+        *("topology-aware Rabenseifner", "knomial"),
+    ),
+    "reduce_scatter": (
+        *("recursive halving", "pairwise exchange", "recursive doubling", "reduce + scatterv"),
+        "topology-aware reduce + scatterv",
+    ),
+    "scatter": ("binomial", "topology-aware binomial", "Shumilin"),
+}
+"""Collective -> its algorithms, whose numbers count from 1. Some in shared memory are left out, and a newer library
+may have more."""
+
+
+def read_tags(description: str) -> dict[str, str]:
+    """``Alias``, ``Default`` and ``Verbosity`` as a description has them; its text stands at ``""``."""
+    tags = {name: value.strip() for name, value in _TAG.findall(description)}
+    return {**tags, "": " ".join(_TAG.sub("", description).replace("$", " ").split())}
+
+
+def adjust_knobs() -> tuple[Knob, ...]:
+    """``I_MPI_ADJUST_<collective>`` with the numbers of the algorithms; 0 leaves the choice to the library."""
+    return tuple(
+        Knob(
+            f"I_MPI_ADJUST_{collective.upper()}",
+            "enum",
+            "0",
+            f"I_MPI_ADJUST_{collective.upper()}",
+            (Choice("0", "the library's choice"), *(Choice(str(n), name) for n, name in enumerate(names, 1))),
+            description=f"Algorithm of MPI_{collective.capitalize()}; with conditions: NUMBER:FIRST-LAST@RANKS;…",
+            category="COLLECTIVE",
+            source=_SOURCE,
+        )
+        for collective, names in ALGORITHMS.items()
+    )
+
 
 _CHILD_S: Final = 60.0
 _HOW: Final = "MPI_T"
@@ -31,7 +129,7 @@ def library_knobs() -> LibraryKnobs:
     library = mpi_library()
     if not library.available:
         return LibraryKnobs("mpi", reason=library.reason, fix=library.fix)
-    answer = answer_of("omb_py.backends.mpi.tools.listing", timeout=_CHILD_S)
+    answer = answer_of("omb_py.backends.mpi.tools.knobs", timeout=_CHILD_S)
     if "library" not in answer:
         why = f"{library.vendor} {library.version} did not list its variables ({answer.get('error', 'no answer')})"
         return LibraryKnobs("mpi", library.vendor, library.version, reason=why, fix="see python -m mpi4py")

@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 import torch.distributed as dist
 
-from omb_py.backends.gloo.bound import Renderer, torch_dtype
-from omb_py.backends.gloo.errors import first_line
 from omb_py.backends.gloo.rendezvous import WORKING, Where, opened
+from omb_py.backends.gloo.runner import Renderer, first_line, torch_dtype
 from omb_py.backends.nccl.communicators import environment_of
 from omb_py.backends.nccl.library import version_of
 from omb_py.backends.nccl.options import changed
 from omb_py.backends.nccl.python_bindings.bound import Binding, Statements
-from omb_py.engine.devices.arrays import PlainArray
+from omb_py.engine.devices.memory import PlainArray
 from omb_py.engine.devices.registry import SIMULATED
 from omb_py.engine.measuring.host_memory import HostMemory
 from omb_py.engine.program.language import Blocks, Body, Node, Program, Region, Repeat, Stage, Step, walk

@@ -1,19 +1,17 @@
-"""A session's buffers on a device, and the steps of the device for either kind of loop."""
+"""A session's buffers on a device, the steps of the device for either kind of loop, and the devices of all ranks."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from omb_py.engine.devices import FUNCTIONS, OTHER_STREAM, Device
-from omb_py.engine.devices.filler import on_device
 from omb_py.engine.devices.memory import DeviceMemory
-from omb_py.engine.devices.placement import DEVICE, HOST, is_managed, settled
-from omb_py.engine.devices.staging import spoiled, staged
+from omb_py.engine.devices.placement import DEVICE, HOST, is_managed, on_device, settled, spoiled, staged
 from omb_py.engine.measuring.host_memory import HostMemory
 from omb_py.engine.native.matmul import OPERANDS, fill
 from omb_py.engine.native.translate import Arg, Call, Resolve
@@ -23,6 +21,8 @@ from omb_py.engine.program.language import Program, Region, Result, Step
 from omb_py.engine.program.steps import MATMUL
 from omb_py.engine.python_loop.loop import Names, Render, flip_in
 from omb_py.engine.python_loop.runners import CellRunner
+from omb_py.engine.rank.control_plane import Plane
+from omb_py.engine.rank.launch_facts import DevicePlace
 from omb_py.errors import EnvironmentProblem
 
 Results = Mapping[tuple[str, str], float]
@@ -103,7 +103,7 @@ class DeviceBuffers:
         return self.stage if not self.direct else self.memory if self.place == HOST else self.memory.host
 
     def byte(self, step: Step) -> int:
-        """Address of the byte that a ``flip`` step inverts (:func:`~omb_py.engine.devices.staging.spoiled`)."""
+        """Address of the byte that a ``flip`` step inverts (:func:`~omb_py.engine.devices.placement.spoiled`)."""
         return int(self.host.address(step["recv"].buffer)) + int(step["recv"].offset)
 
     def operands(self, step: Step, results: Results) -> tuple[Arg, ...]:
@@ -185,3 +185,55 @@ class OnDevice(CellRunner):
 
     def ready(self) -> None:
         self.buffers.memory.hand_over()
+
+
+def places_of(plane: Plane, device: Device, share: bool, host: str) -> list[DevicePlace]:
+    """The devices of all ranks, by rank; called by all ranks together.
+
+    Args:
+        plane: lets the ranks agree; a session is one.
+        device: of this rank.
+        share: several ranks may use one device.
+        host: name of this rank's node.
+
+    Raises:
+        EnvironmentProblem: on every rank alike, when several have the same one and `share` is off.
+    """
+    place: DevicePlace = {
+        "rank": plane.rank,
+        "host": host,
+        "device": f"{device.kind}:{device.index}",
+        "name": device.name,
+        "identity": device.identity(),
+        "clocks_khz": dict(device.clocks()),
+    }
+    places: list[DevicePlace] = plane.share(plane.gather(place))
+    if not share:
+        refuse_sharing(places)
+    return places
+
+
+def crowd(places: Sequence[DevicePlace]) -> int:
+    """The most ranks that have the same device."""
+    return max(map(len, _by_device(places)))
+
+
+def refuse_sharing(places: Sequence[DevicePlace]) -> None:
+    """Raises EnvironmentProblem when several ranks have the same device."""
+    shared = max(_by_device(places), key=len)
+    if len(shared) == 1:
+        return
+    host, ranks = shared[0]["host"], ", ".join(str(place["rank"]) for place in shared)
+    units = len({place["identity"] for place in places if place["host"] == host})
+    raise EnvironmentProblem(
+        f"ranks {ranks} would share {shared[0]['device']} ({shared[0]['name']}) of {host}, where "
+        f"{sum(place['host'] == host for place in places)} ranks have {units}: as many ranks on each machine as there "
+        "are devices for them, or --share-device to let ranks share one (rows are labelled)"
+    )
+
+
+def _by_device(places: Sequence[DevicePlace]) -> list[list[DevicePlace]]:
+    by_device: dict[tuple[str, str], list[DevicePlace]] = {}
+    for place in places:
+        by_device.setdefault((place["host"], place["identity"]), []).append(place)
+    return list(by_device.values())

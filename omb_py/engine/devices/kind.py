@@ -108,7 +108,7 @@ class DeviceKind:
     def open_for(self, rank: int) -> Device:
         """The device of a local rank: ranks take the devices that they see in turn.
 
-        Whether several have the same one is known when all have opened theirs (:mod:`omb_py.engine.devices.sharing`).
+        Whether several have the same one is known when all have opened theirs (:mod:`omb_py.engine.devices.buffers`).
 
         Raises:
             EnvironmentProblem: there is no such device.

@@ -115,11 +115,11 @@ class Cell:
     settings: str = ""
     """Text of the backend's own option (:class:`omb_py.backends.capabilities.OwnOption`)."""
     staging: str = ""
-    """``staged``: bytes on a device travel through host memory (:mod:`omb_py.engine.devices.staging`)."""
+    """``staged``: bytes on a device travel through host memory (:mod:`omb_py.engine.devices.placement`)."""
     placement: str = ""
     """``SOURCE DESTINATION`` of buffers, each of :data:`omb_py.engine.devices.placement.PLACES`; empty: on `device`."""
     filler: str = "cpu"
-    """Computation beside a non-blocking collective, one of :data:`omb_py.engine.devices.filler.FILLERS`."""
+    """Computation beside a non-blocking collective, one of :data:`omb_py.engine.devices.placement.FILLERS`."""
     cache: str = "hot"
     """``rotate``: each iteration uses other memory (:mod:`omb_py.engine.measuring.cache_rotation`)."""
     iterations: int = 1000

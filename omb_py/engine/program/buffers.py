@@ -10,7 +10,7 @@ OBJECT: Final = "object"
 """No memory: Python objects that mpi4py's lower-case methods pickle, send and make again."""
 BUFFERS: Final = (*MEMORY, OBJECT)
 ON_DEVICE: Final = ("cupy", "torch", "numba")
-"""Arrays that a program may hold on a device (:mod:`omb_py.engine.devices.arrays`); ``numpy`` there: plain memory."""
+"""Arrays that a program may hold on a device (:mod:`omb_py.engine.devices.memory`); ``numpy`` there: plain memory."""
 TORCH_PIP: Final = "pip install torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu"
 
 OBJECT_ITEM_BYTES: Final = {"bytes": 1, "ndarray": 1, "list": 8, "dict": 8, "dataclass": 16}

@@ -1,7 +1,7 @@
 """Control plane: ranks agree beside the measured library, over a star of TCP connections to rank 0, without MPI.
 
 Used where something that sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT has started the ranks, and they have a
-secret. Ranks of a torchrun that the user started use its store instead (:mod:`omb_py.backends.nccl.store_plane`).
+secret. Ranks of a torchrun that the user started use its store instead (:mod:`omb_py.backends.nccl.plane`).
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from omb_py.engine.rank.launcher_variables import joined_environment
 from omb_py.errors import EnvironmentProblem, Interrupted, OmbError, UsageError, nearest
 from omb_py.options.request import DEFAULT_RANKS, SILENT, Request
 from omb_py.orchestrate.compare.session import simulated_in
-from omb_py.orchestrate.launching.rank_environment import HERE, Where
+from omb_py.orchestrate.launching.launch_command import HERE, Where
 from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, check, check_ranks, plan_all
 from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.run import new_run, start

@@ -15,8 +15,8 @@ from omb_py.errors import EnvironmentProblem, Interrupted, OmbError, UsageError
 from omb_py.options.request import DEFAULT_RANKS, SILENT, Request
 from omb_py.orchestrate.compare.interleaving import CompareDesign, conduct
 from omb_py.orchestrate.compare.resume import StoredPairs, check_same, declare, ended, stored_launches, unfinished
+from omb_py.orchestrate.launching.launch_command import Where
 from omb_py.orchestrate.launching.machine_state import machine_facts, observe
-from omb_py.orchestrate.launching.rank_environment import Where
 from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, plan_all
 from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.collector import Run

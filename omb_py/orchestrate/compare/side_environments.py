@@ -13,7 +13,7 @@ import omb_py
 from omb_py.distribution import DISTRIBUTION, checkout
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.orchestrate.compare.pip_environments import Note, check_requirement, environment_for
-from omb_py.orchestrate.launching.rank_environment import HERE, Where
+from omb_py.orchestrate.launching.launch_command import HERE, Where
 from omb_py.results.compare.match import SIDES, Side
 
 _ASK = "import omb_py; print('omb-py', omb_py.__version__)"

@@ -1,10 +1,12 @@
-"""The command that starts the ranks of a launch."""
+"""The command that starts the ranks of a launch, their Python and their environment."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import replace
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.engine.rank.link import AGENTS_VARIABLE, CONTROL_VARIABLE, TOKEN_VARIABLE
@@ -13,8 +15,33 @@ from omb_py.launchers.launcher import ONE_THREAD, Allocation, Gpus, LaunchComman
 from omb_py.launchers.machine import LaunchMachine
 from omb_py.launchers.mpi_library import mpi_library
 from omb_py.launchers.registry import AUTO, LAUNCHERS, NAME_VARIABLE, NAMED, PREFIXES, find_launcher
-from omb_py.orchestrate.launching.rank_environment import HERE, Where
 from omb_py.results.store.redact import is_allowed
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """The Python and the environment of ranks."""
+
+    python: str = sys.executable
+    variables: Mapping[str, str | None] = field(default_factory=dict)
+    """Changes to our own environment; None removes a variable."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """Provenance of the launch: the Python and variables that were asked for."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Variables that ranks on other nodes need too."""
+        return tuple(name for name, value in self.variables.items() if value is not None)
+
+    def environment(self, ours: Mapping[str, str] = os.environ) -> dict[str, str]:
+        """The whole environment of the ranks."""
+        merged = {**ours, **self.variables}
+        return {name: value for name, value in merged.items() if value is not None}
+
+
+HERE = Where()
+"""The Python and environment of omb-py itself."""
+
 
 _SET_LATER = (CONTROL_VARIABLE, TOKEN_VARIABLE, *ONE_THREAD)
 _PASSED = (CONTROL_VARIABLE, TOKEN_VARIABLE, AGENTS_VARIABLE, *ONE_THREAD, "PYTHONPATH", NAME_VARIABLE)

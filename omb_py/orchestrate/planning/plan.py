@@ -14,7 +14,7 @@ from typing import Any
 
 from omb_py.backends.capabilities import Capabilities, OwnOption
 from omb_py.backends.registry import capabilities, capabilities_of
-from omb_py.engine.devices.filler import FILLERS
+from omb_py.engine.devices.placement import FILLERS
 from omb_py.engine.measuring.async_timing import BATCH, BATCHED
 from omb_py.engine.program.benchmark import Benchmark, Cell, Needs
 from omb_py.engine.program.buffers import OBJECT, OBJECT_ITEM_BYTES

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from omb_py.backends.capabilities import Capabilities
 from omb_py.backends.registry import capabilities, default, own_options
-from omb_py.engine.devices.filler import FILLERS
-from omb_py.engine.devices.placement import PLACES
+from omb_py.engine.devices.placement import FILLERS, PLACES
 from omb_py.engine.devices.registry import GPU_KINDS, HOST, SIMULATED, find_kind, is_gpu
 from omb_py.engine.measuring.async_timing import BATCHED
 from omb_py.engine.program.benchmark import Benchmark

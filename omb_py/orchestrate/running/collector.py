@@ -19,8 +19,8 @@ from omb_py.engine.measuring.cell_result import CellResult, PairRound
 from omb_py.engine.rank.launch_facts import LaunchFacts
 from omb_py.errors import EnvironmentProblem
 from omb_py.options.request import Request
+from omb_py.orchestrate.launching.launch_command import HERE, Where
 from omb_py.orchestrate.launching.machine_state import OtherWork
-from omb_py.orchestrate.launching.rank_environment import HERE, Where
 from omb_py.orchestrate.planning.plan import LaunchPlan
 from omb_py.orchestrate.running.progress import Progress, silent
 from omb_py.orchestrate.running.resume import CELL_TAG, cell_key, suite_tags

@@ -21,9 +21,8 @@ from omb_py.engine.rank.reporting import agent_secret, report
 from omb_py.errors import EnvironmentProblem
 from omb_py.orchestrate.supervision import wire
 from omb_py.orchestrate.supervision.branches import EVERYBODY
-from omb_py.orchestrate.supervision.lobby import MOST, Lobby
 from omb_py.orchestrate.supervision.processes import allow_files
-from omb_py.orchestrate.supervision.wire import Connection, Garbage
+from omb_py.orchestrate.supervision.wire import MOST, Connection, Garbage, Lobby
 
 _AT_ONCE = 1024
 """Ranks of this node that may report at the same time."""

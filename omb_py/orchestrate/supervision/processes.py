@@ -1,23 +1,24 @@
-"""Processes of a launch: which are alive, and how each is ended for certain.
-
-A process is named by its number and its start time, so that a number that is used again is never signalled.
-The processes of a launch are recognised by the token in their environment, which they inherit whatever the
-launcher does to process groups and sessions (MPICH and Open MPI give every rank its own).
-"""
+"""Processes of a launch on this machine: the launcher, those that hold its token, and signals to this process."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import resource
+import selectors
 import signal
+import subprocess
+import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import FrameType
 from typing import TypeAlias
 
+from omb_py.engine.rank.lifetime import die_with_parent
 from omb_py.engine.rank.link import TOKEN_VARIABLE
 from omb_py.engine.rank.start_times import start_ticks
 from omb_py.errors import EnvironmentProblem
+from omb_py.orchestrate.supervision.wire import Output
 
 Process: TypeAlias = tuple[int, int]
 """(pid, start time in clock ticks since boot)."""
@@ -121,3 +122,184 @@ def allow_files(wanted: int, least: int | None = None) -> None:
         resource.setrlimit(
             resource.RLIMIT_NOFILE, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard)
         )
+
+
+CAUGHT = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Signals:
+    """Counts signals and wakes the selector.
+
+    A second signal raises KeyboardInterrupt at once, in case a callback is stuck. After :meth:`hold` signals are only
+    counted, so that they do not interrupt the clean-up.
+    """
+
+    def __init__(self) -> None:
+        self.pending = 0
+        self._held = False
+        self._read_end, self._write_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._open = True
+
+    def fileno(self) -> int:
+        """The descriptor for a selector: readable once a signal came."""
+        return self._read_end
+
+    def drain(self) -> None:
+        """Empty the pipe, so that the selector waits again."""
+        with contextlib.suppress(BlockingIOError):
+            os.read(self._read_end, 64)
+
+    def hold(self) -> None:
+        """Only count signals from now on."""
+        self._held = True
+
+    def close(self) -> None:
+        """Close the pipe; does nothing the second time."""
+        if self._open:
+            self._open = False
+            os.close(self._read_end)
+            os.close(self._write_end)
+
+    @contextlib.contextmanager
+    def caught(self) -> Iterator[None]:
+        """Catch the signals within a ``with`` block. Does nothing outside the main thread, where Python cannot."""
+        before = {}
+        if threading.current_thread() is threading.main_thread():
+            for number in CAUGHT:
+                # What a user or nohup chose to ignore stays ignored.
+                if signal.getsignal(number) not in (signal.SIG_IGN, None):
+                    before[number] = signal.signal(number, self._came)
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _came(self, number: int, frame: FrameType | None) -> None:
+        self.pending += 1
+        if self._open:
+            with contextlib.suppress(BlockingIOError):
+                os.write(self._write_end, b"!")
+        if self.pending > 1 and not self._held:
+            raise KeyboardInterrupt
+
+
+_POLITE_S = 0.4
+"""Seconds that a launcher has to end its ranks after SIGTERM."""
+_CERTAIN_S = 1.0
+"""Seconds that killing all remaining processes may take."""
+
+
+def _with_parent(parent: int) -> Callable[[], None]:
+    """A function for ``Popen(preexec_fn=...)``, by which the child does not outlive this process."""
+
+    def follow() -> None:
+        if not die_with_parent(parent):
+            os._exit(1)
+
+    return follow
+
+
+class Child:
+    """A running launcher.
+
+    Args:
+        command: its command line.
+        environ: its whole environment.
+        output: record of what it prints.
+        selector: event loop, with which its output and its end are registered.
+        ended: called when it has ended, if the kernel has pidfd_open (else poll :attr:`status`).
+
+    Raises:
+        EnvironmentProblem: it cannot be started.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        environ: Mapping[str, str],
+        output: Output,
+        selector: selectors.BaseSelector,
+        ended: Callable[[], None],
+    ) -> None:
+        try:
+            self._process = subprocess.Popen(
+                list(command),
+                env=dict(environ),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # Ctrl-C on the terminal is the parent's to handle
+                preexec_fn=_with_parent(os.getpid()),
+            )
+        except OSError as error:
+            raise EnvironmentProblem(f"cannot start {command[0]}: {error.strerror}") from None
+        self._output, self._selector, self._ended = output, selector, ended
+        self._pipe = self._process.stdout.fileno() if self._process.stdout else -1
+        os.set_blocking(self._pipe, False)
+        selector.register(self._pipe, selectors.EVENT_READ, self._readable)
+        self._handle: int | None = None
+        with contextlib.suppress(OSError):
+            self._handle = os.pidfd_open(self._process.pid)
+            selector.register(self._handle, selectors.EVENT_READ, self._exited)
+
+    @property
+    def pid(self) -> int:
+        """Number of its process."""
+        return self._process.pid
+
+    @property
+    def status(self) -> int | None:
+        """Exit status as subprocess gives it (negative: a signal); None while it runs."""
+        return self._process.poll()
+
+    def _readable(self) -> None:
+        if not self.read(1 << 22):
+            self._selector.unregister(self._pipe)
+
+    def read(self, most: int = 1 << 24) -> bool:
+        """Record what is in the pipe, up to `most` bytes. Returns False at its end."""
+        try:
+            while most > 0:
+                chunk = os.read(self._pipe, 1 << 16)
+                if not chunk:
+                    return False
+                self._output.add(chunk)
+                most -= len(chunk)
+        except OSError:  # the pipe is empty now, or closed already
+            pass
+        return True
+
+    def _exited(self) -> None:
+        self._forget_handle()
+        self._ended()
+
+    def _forget_handle(self) -> None:
+        if self._handle is not None:
+            with contextlib.suppress(KeyError, ValueError):
+                self._selector.unregister(self._handle)
+            os.close(self._handle)
+            self._handle = None
+
+    def stop(self, token: str, known: Sequence[Process]) -> list[Process]:
+        """End the launcher and all processes that hold the token, after some 1.5 seconds at the latest.
+
+        Returns:
+            Processes that could not be killed.
+        """
+        if self.status is None:
+            # Asked politely, a launcher also ends its helpers on other nodes.
+            self._process.terminate()
+            self._wait(_POLITE_S)
+        itself = identify(self._process.pid) if self.status is None else None
+        left = end(token, [*known, *([itself] if itself else [])], _CERTAIN_S)
+        self._wait(0.2)
+        self.read()
+        self._forget_handle()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+        return left
+
+    def _wait(self, seconds: float) -> None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(seconds)

@@ -29,13 +29,11 @@ from omb_py.errors import (
     OmbError,
     UsageError,
 )
-from omb_py.orchestrate.supervision import failure_messages, launcher_output, leftovers, processes, wire
+from omb_py.orchestrate.supervision import failure_messages, leftovers, processes, wire
 from omb_py.orchestrate.supervision.branches import EVERYBODY, BranchedRank, Branches
-from omb_py.orchestrate.supervision.launcher_process import Child
-from omb_py.orchestrate.supervision.lobby import MOST, Lobby
+from omb_py.orchestrate.supervision.processes import Child, Signals
 from omb_py.orchestrate.supervision.rank_state import RankState, names, next_cell, position
-from omb_py.orchestrate.supervision.signals import Signals
-from omb_py.orchestrate.supervision.wire import Connection, Garbage, Output
+from omb_py.orchestrate.supervision.wire import MOST, Connection, Garbage, Lobby, Output
 
 _TICK_S = 0.25
 """Seconds after which the loop checks for failures when nothing happens."""
@@ -464,7 +462,7 @@ class Supervisor:
     def _report_comes(self, trouble: Trouble) -> bool:
         if trouble.kind != "lost" or self._child is None or self._child.status is not None:
             return False
-        return self._clock < trouble.until + _REPORT_S and not launcher_output.reports(self.output)
+        return self._clock < trouble.until + _REPORT_S and not failure_messages.reports(self.output)
 
     def _all_gone(self) -> bool:
         ended = self._child is not None and self._child.status is not None
@@ -519,7 +517,7 @@ class Supervisor:
         self._take_in()
         status = None if self._child is None else self._child.status
         if status:
-            how = launcher_output.how_ended(status)
+            how = failure_messages.how_ended(status)
             self._notes.append(f"all cells are done, but the launcher {self._launcher} {how}")
         ordered = sorted(self._states.values(), key=lambda state: state.rank or 0)
         return Outcome(self.output, status, tuple(state.host for state in ordered), tuple(self._notes))

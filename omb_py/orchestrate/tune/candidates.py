@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 
-from omb_py.backends.knobs import Knob, LibraryKnobs
+from omb_py.backends.capabilities import Knob, LibraryKnobs
 from omb_py.errors import UsageError, nearest
 from omb_py.orchestrate.tune.knobs import check_collective, chooses, mentioned, of_collective
 from omb_py.results.tune.rules import DEFAULT, LibrarySetting

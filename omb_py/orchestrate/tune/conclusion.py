@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from omb_py import __version__
-from omb_py.backends.knobs import LibraryKnobs
+from omb_py.backends.capabilities import LibraryKnobs
 from omb_py.errors import EnvironmentProblem
-from omb_py.orchestrate.launching.rank_environment import Where
+from omb_py.orchestrate.launching.launch_command import Where
 from omb_py.orchestrate.running.progress import duration_text
 from omb_py.orchestrate.tune.launches import TuneLauncher, where_of
 from omb_py.orchestrate.tune.proof import Proof, pairs_of

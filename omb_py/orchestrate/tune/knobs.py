@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from functools import cache
 
-from omb_py.backends.knobs import Knob, LibraryKnobs
+from omb_py.backends.capabilities import Knob, LibraryKnobs
 from omb_py.backends.registry import find
 from omb_py.errors import OK, EnvironmentProblem, UsageError, nearest
 from omb_py.results.document import Document, TextTable

@@ -13,7 +13,7 @@ from omb_py.errors import Interrupted, OmbError, UsageError
 from omb_py.options.table import takes
 from omb_py.orchestrate.compare.resume import declare
 from omb_py.orchestrate.compare.session import simulated_in
-from omb_py.orchestrate.launching.rank_environment import Where
+from omb_py.orchestrate.launching.launch_command import Where
 from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan
 from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.run import start

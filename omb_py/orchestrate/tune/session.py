@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from omb_py.backends.knobs import LibraryKnobs
+from omb_py.backends.capabilities import LibraryKnobs
 from omb_py.backends.registry import in_process
 from omb_py.engine.rank.launcher_variables import joined_environment
 from omb_py.errors import EnvironmentProblem, Interrupted, UsageError

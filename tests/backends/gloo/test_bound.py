@@ -20,7 +20,7 @@ pytestmark = needs_torch
 
 def source(name: str, rank: int = 0, stage: int = 0, **more: Any) -> list[str]:
     """The lines of a stage's loop of one of two ranks, without indentation and the numbers of its names."""
-    from omb_py.backends.gloo.bound import Renderer
+    from omb_py.backends.gloo.runner import Renderer
 
     kind = BENCHMARKS[name]
     (size,) = kind.sizes_for(kind.dtype, (64,))
@@ -63,7 +63,7 @@ def test_a_window_of_messages() -> None:
 
 
 def test_a_reduction_out_of_place_copies_first_and_an_unknown_step_is_refused() -> None:
-    from omb_py.backends.gloo.bound import Renderer
+    from omb_py.backends.gloo.runner import Renderer
     from omb_py.engine.program import steps
     from omb_py.engine.program.language import Blocks, Buffer, Program, Region, Stage
     from omb_py.engine.python_loop.loop import Names

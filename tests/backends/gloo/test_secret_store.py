@@ -25,7 +25,7 @@ SECRET = handshake.new_secret()
 
 
 def test_ranks_see_one_store() -> None:
-    from omb_py.backends.gloo.secret_store import SecretStore
+    from omb_py.backends.gloo.rendezvous import SecretStore
 
     root = SecretStore.served(HERE, SECRET)
     other = SecretStore.reached(HERE, root.port, SECRET)
@@ -47,7 +47,7 @@ def test_ranks_see_one_store() -> None:
 
 
 def test_strangers_read_and_change_nothing() -> None:
-    from omb_py.backends.gloo.secret_store import SecretStore
+    from omb_py.backends.gloo.rendezvous import SecretStore
 
     root = SecretStore.served(HERE, SECRET)
     root.set("key", b"value")

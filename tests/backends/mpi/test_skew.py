@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from omb_py.backends.mpi import skew
+from omb_py.backends.mpi import clocks as skew
 
 
 class Ranks:

@@ -11,7 +11,7 @@ import pytest
 from omb_py.backends.gloo.capabilities import CAPABILITIES
 from omb_py.backends.mpi import aware
 from omb_py.backends.mpi.aware import Support, confirmed, declared, fix_for
-from omb_py.engine.devices.staging import staged
+from omb_py.engine.devices.placement import staged
 from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.buffers import ON_DEVICE
 from omb_py.engine.program.language import Step, walk

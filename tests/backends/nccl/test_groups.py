@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from omb_py.backends.nccl import split
+from omb_py.backends.nccl import communicators as split
 from omb_py.backends.nccl.capabilities import CAPABILITIES
 from omb_py.backends.nccl.library import SPLIT_SINCE
 from omb_py.backends.registry import capabilities_of

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from omb_py.backends.nccl import plane, store_plane
-from omb_py.backends.nccl.store_plane import StorePlane
+from omb_py.backends.nccl import plane
+from omb_py.backends.nccl import plane as store_plane
+from omb_py.backends.nccl.plane import StorePlane
 from omb_py.engine.rank import control_plane
 from omb_py.errors import EnvironmentProblem
 from tests.support.machines.mpi import start, torchrun

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from omb_py.engine.devices.filler import on_device
+from omb_py.engine.devices.placement import on_device
 from omb_py.engine.measuring.cache_rotation import rotated
 from omb_py.engine.measuring.host_memory import HostMemory
 from omb_py.engine.native import matmul

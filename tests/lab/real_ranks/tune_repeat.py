@@ -31,7 +31,7 @@ from omb_py.cli.commands.benchmark import request_of_line
 from omb_py.grammar.values import parse_size
 from omb_py.options.request import DEFAULT_RANKS
 from omb_py.orchestrate.compare.session import SideRun, compare
-from omb_py.orchestrate.launching.rank_environment import HERE
+from omb_py.orchestrate.launching.launch_command import HERE
 from omb_py.orchestrate.planning.plan import check
 from omb_py.orchestrate.tune.candidates import candidates
 from omb_py.orchestrate.tune.conclusion import unproven_files

@@ -21,7 +21,7 @@ from omb_py.orchestrate.compare.pip_environments import (
     pip_reason,
 )
 from omb_py.orchestrate.compare.side_environments import parse_sides, where_of
-from omb_py.orchestrate.launching.rank_environment import Where
+from omb_py.orchestrate.launching.launch_command import Where
 
 PIP = [sys.executable, "-m", "pip"]
 UNPACK = """

@@ -10,8 +10,7 @@ import omb_py
 from omb_py.distribution import checkout
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.orchestrate.compare.side_environments import SideSpec, parse_sides, where_of
-from omb_py.orchestrate.launching.launch_command import machine_of
-from omb_py.orchestrate.launching.rank_environment import HERE, Where
+from omb_py.orchestrate.launching.launch_command import HERE, Where, machine_of
 
 MODULES = {
     # as Environment Modules and Lmod export it

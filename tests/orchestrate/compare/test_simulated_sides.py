@@ -7,7 +7,7 @@ import os
 import pytest
 
 from omb_py.orchestrate.compare.session import simulated_in
-from omb_py.orchestrate.launching.rank_environment import Where
+from omb_py.orchestrate.launching.launch_command import Where
 
 
 def test_they_are_set_and_removed_for_the_launch_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from omb_py.orchestrate.supervision.launcher_output import (
+from omb_py.orchestrate.supervision.failure_messages import (
     Report,
     advice,
     cause,

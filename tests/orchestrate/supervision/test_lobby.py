@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from omb_py.engine.rank import handshake
-from omb_py.orchestrate.supervision.lobby import MOST, Lobby
 from omb_py.orchestrate.supervision.supervisor import Handlers, Outcome, Supervisor
+from omb_py.orchestrate.supervision.wire import MOST, Lobby
 from tests.orchestrate.supervision.peers import GARBAGE, Clock, Peer, supervising
 
 

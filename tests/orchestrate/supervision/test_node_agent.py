@@ -19,10 +19,9 @@ from omb_py.errors import LaunchFailed, UsageError
 from omb_py.orchestrate.supervision import wire
 from omb_py.orchestrate.supervision.agent_start import wanted
 from omb_py.orchestrate.supervision.branches import Branches
-from omb_py.orchestrate.supervision.lobby import Lobby
 from omb_py.orchestrate.supervision.node_agent import Agent, Loop
 from omb_py.orchestrate.supervision.supervisor import Handlers, Outcome, Supervisor
-from omb_py.orchestrate.supervision.wire import Connection, Garbage
+from omb_py.orchestrate.supervision.wire import Connection, Garbage, Lobby
 from tests.orchestrate.supervision.peers import GARBAGE, PATIENCE_S, Clock, Peer, supervising
 from tests.orchestrate.supervision.toy import Toy
 

@@ -9,8 +9,7 @@ import signal
 import pytest
 
 from omb_py.errors import EnvironmentProblem
-from omb_py.orchestrate.supervision.processes import allow_files
-from omb_py.orchestrate.supervision.signals import Signals
+from omb_py.orchestrate.supervision.processes import Signals, allow_files
 
 ENDLESS = resource.RLIM_INFINITY
 

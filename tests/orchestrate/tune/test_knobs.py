@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from omb_py.backends.knobs import Knob
+from omb_py.backends.capabilities import Knob
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.orchestrate.tune import knobs
 from tests.support.planted_knobs import intel, mpich, nccl, open_mpi

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from omb_py.backends.knobs import Choice, Knob, LibraryKnobs
+from omb_py.backends.capabilities import Choice, Knob, LibraryKnobs
 from omb_py.cli import main
 from omb_py.cli.commands.tuning import tune_request
 from omb_py.errors import Interrupted

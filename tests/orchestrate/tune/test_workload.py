@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from omb_py.backends.knobs import Choice, Knob, LibraryKnobs
+from omb_py.backends.capabilities import Choice, Knob, LibraryKnobs
 from omb_py.cli.commands.tuning import tune_request
 from omb_py.options.request import Request
 from omb_py.orchestrate.tune.workload import called, held_compute, requests_of, step_of

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from omb_py.backends.gloo.capabilities import CAPABILITIES, OPS, TYPES
-from omb_py.backends.mpi import skew
+from omb_py.backends.mpi import clocks as skew
 from omb_py.backends.registry import find as find_backend
 from omb_py.engine.measuring import validate
 from omb_py.engine.measuring.cache_rotation import rotated

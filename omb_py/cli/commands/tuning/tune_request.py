@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from omb_py.backends.knobs import LibraryKnobs
+from omb_py.backends.capabilities import LibraryKnobs
 from omb_py.cli.commands.benchmark import request_of_line
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.options.request import DEFAULT_STORE, Request

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from omb_py.backends import child
-from omb_py.backends.knobs import Choice
+from omb_py.backends.capabilities import Choice
 from omb_py.backends.mpi.tools import knobs
 from omb_py.launchers.mpi_library import MPILibrary
 from tests.support.planted_knobs import MPICH, OPEN_MPI, intel, mpich, open_mpi

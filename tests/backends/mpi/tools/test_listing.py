@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from omb_py.backends.knobs import LibraryKnobs
+from omb_py.backends.capabilities import LibraryKnobs
 from omb_py.backends.mpi.tools.interface import SCOPES, VERBOSITIES
 from omb_py.backends.mpi.tools.knobs import library_knobs
 from omb_py.backends.registry import find
