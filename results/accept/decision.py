@@ -1,7 +1,4 @@
-"""The decision on one bound: by counting launches, by nights of a baseline, or by a line through a soak. Pure.
-
-Derived in docs/statistics.md, Acceptance.
-"""
+"""The decision on one bound: by counting launches, by nights of a baseline, or by a line through a soak. Pure."""
 
 from __future__ import annotations
 

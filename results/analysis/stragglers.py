@@ -1,4 +1,4 @@
-"""Stragglers: ranks that finish last more often than chance explains. Pure functions, derived in docs/statistics.md."""
+"""Stragglers: ranks that finish last more often than chance explains. Pure functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verdicts on self-consistent performance guidelines. Pure; derived in docs/guidelines.md.
+"""Verdicts on self-consistent performance guidelines. Pure.
 
 Each launch measures both sides of a guideline, one after the other, and gives the log ratio of their medians. A
 guideline is violated where the median of these logs is beyond log(1 + delta), and holds where it is under it: by the

@@ -1,4 +1,4 @@
-"""Slow nodes and slow links in measurements of every pair: pure functions, derived in docs/statistics.md.
+"""Slow nodes and slow links in measurements of every pair: pure functions.
 
 Values are logs of times, so that more is slower and a difference is a ratio. Arrays have a column for each pair of n
 nodes, in the order of :func:`pair_ends`, and a row for each launch, or for each pass where there is one launch only. A
@@ -203,6 +203,10 @@ def judge(
     passes: Floats, n: int, delta: float, alpha: float, counts: tuple[int, int] | None = None, fresh: bool = False
 ) -> JudgedLinks:
     """Find the nodes and links that are slower than chance explains.
+
+    The limit is the largest of log(1 + delta) and Student's quantile, corrected for as many as are looked at, times
+    each spread that applies: of the pairs' own noise, of links (1.4826 median |r| M/(M - N) for M pairs and N nodes,
+    by simulation worth 0.2 (M - N) differences), of nodes, and of what noise leaves in a median of N - 1 links.
 
     Args:
         passes: logs of times, shape (launches, pairs), or (passes, pairs) of one launch.

@@ -1,1 +1,1 @@
-"""Statistics: pure functions, derived in docs/statistics.md."""
+"""Statistics: pure functions. docs/statistics.md says what they promise."""

@@ -1,7 +1,4 @@
-"""Change points of a series of launches: energy distances of stretches, gated by a permutation test.
-
-Derived in docs/statistics.md.
-"""
+"""Change points of a series of launches: energy distances of stretches, gated by a permutation test."""
 
 from __future__ import annotations
 

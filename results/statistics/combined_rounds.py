@@ -1,4 +1,4 @@
-"""Rounds of sign flips combined into one verdict on many questions. Derived in docs/statistics.md.
+"""Rounds of sign flips combined into one verdict on many questions.
 
 A question that is open after a round may be measured again in pairs of its own. The p-values of its rounds are combined
 by the inverse normal method with weights that were fixed before, so that no round is lost and none is counted twice,

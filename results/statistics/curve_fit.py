@@ -74,8 +74,8 @@ class Curve:
 def fit(sizes: Sequence[int], times_us: ArrayLike) -> Curve:
     """Fit a curve to sizes and their times.
 
-    Every possible segment is fitted once. The number of segments is the one with the least capped cost plus penalty
-    (docs/statistics.md).
+    Every possible segment is fitted once. The number k of segments minimises the sum of min((r/noise)², cap²) over the
+    sizes, plus the penalty 4 k ln n.
 
     Args:
         sizes: message sizes in bytes, growing, shape (n,), n >= :data:`LEAST`.

@@ -1,4 +1,4 @@
-"""Dependence of successive launches, and of a series that has steps. Derived in docs/statistics.md."""
+"""Dependence of successive launches, and of a series that has steps."""
 
 from __future__ import annotations
 

@@ -95,6 +95,10 @@ def mean_tail(quotient: float, launches: int, correlation: float) -> float:
     The spread is the standard deviation that the launches show, with n - 1. With a correlation of 0 this is Student's t
     with n - 1 degrees of freedom, for quotient times √n.
 
+    With the mean u z and the variance z B z of n independent normal z, the chance is half of that of
+    z (u u - quotient² B) z > 0. This matrix has one eigenvalue above 0; with the others in units of it as -r_i the
+    chance is 1/pi times the integral of the product of cos(x) / √(cos²(x) + r_i) from 0 to a right angle.
+
     Args:
         quotient: mean over spread; 0 or less has a chance of at least 1/2.
         launches: 2 or more.

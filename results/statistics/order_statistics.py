@@ -3,7 +3,6 @@
 A count needs no assumption about how launches are distributed: when the median is the limit, a launch is beyond it with
 probability 1/2, for one mode or two, light tails or heavy ones. Launches that follow each other may share a slow hour,
 so the sign of a launch is modelled as a Markov chain that keeps its value with probability :data:`STAYS`.
-Derived in docs/statistics.md, Acceptance.
 """
 
 from __future__ import annotations

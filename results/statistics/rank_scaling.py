@@ -1,4 +1,4 @@
-"""Predicted times at more ranks than were measured, up to 4 times as many. Derived in docs/statistics.md."""
+"""Predicted times at more ranks than were measured, up to 4 times as many."""
 
 from __future__ import annotations
 
@@ -40,6 +40,9 @@ class Prediction:
 
 def predict(measured: Mapping[int, float], ranks: int) -> Prediction:
     """Predict the time at `ranks` ranks from times at other numbers of ranks.
+
+    T(p) = a + b g(p) with a, b >= 0, by the robust loss of :mod:`.curve_fit`. The term g is the one with the least
+    error where each p is left out once; the band is exp(± largest such error · (1 + log2(ranks / largest p))).
 
     Args:
         measured: ranks -> time in µs. A time of one rank is left out.

@@ -1,4 +1,4 @@
-"""Joint sign flips of paired differences: many questions at once, exact for any dependence. Derived in statistics.md.
+"""Joint sign flips of paired differences: many questions at once, exact for any dependence.
 
 A pair of launches gives one difference (NEW minus BASE, in logs) for each question. If the side makes no difference and
 the order within each pair was drawn at random, the differences of a pair could as well have had the opposite sign, all
@@ -105,6 +105,10 @@ class Flips:
 
     def statistics(self, family: Indices) -> tuple[Array, Array]:
         """The observed statistics of a family of questions, and what chance makes of the largest.
+
+        Of n pairs with mean m and variance s² under a pattern the statistic is m √n over the square root of
+        (d0 s0² + (n - 1) s²) / (d0 + n - 1), with s0² the variance that the family shares and d0 its degrees of
+        freedom (G. Smyth 2004). Both are estimated anew under each pattern, which keeps the test exact.
 
         Args:
             family: columns of the questions; the spread is shared among them alone.

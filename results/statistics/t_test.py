@@ -1,4 +1,4 @@
-"""Student's t on logs of launch values: pure functions, derived in docs/statistics.md.
+"""Student's t on logs of launch values: pure functions.
 
 Each launch gives one number, the log of one of its statistics. Two sides are compared by the mean difference of these
 numbers: by pairs where launches were interleaved, by Welch's formula where they were not.
@@ -115,6 +115,8 @@ def welch_of_rounded(base: Sequence[float], new: Sequence[float]) -> Estimate:
 
 def detectable(estimate: Estimate, alpha: float, power: float) -> float:
     """Compute the smallest change that a test with this spread and number of launches detects.
+
+    It is exp(nc · error), with nc the noncentrality at which Student's test at `alpha` has this power.
 
     Args:
         estimate: gives the spread and the number of launches.

@@ -1,6 +1,6 @@
 """Which candidates cannot win at a size: a sequential rule on differences of launches of one block. Pure.
 
-Derived in docs/statistics.md. Two launches of a block ran next to each other in an order that was drawn, so what both
+Two launches of a block ran next to each other in an order that was drawn, so what both
 share falls out of their difference. The spread is shared between all questions as far as they agree, as in compare.
 """
 
@@ -155,6 +155,9 @@ class Standing:
 
 def stand(sizes: Sequence[Times], design: SearchDesign, candidates: int) -> list[Standing]:
     """Judge the candidates of several sizes.
+
+    A candidate is dropped where its mean difference from the leader exceeds t(1 - alpha / (L (C - 1))) standard errors,
+    with L checks and C candidates: then the best one of a size is dropped with a chance of at most alpha.
 
     Args:
         sizes: of each size the times of the candidates that are left there; every one has a launch in some block in

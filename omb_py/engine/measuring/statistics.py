@@ -1,4 +1,4 @@
-"""Statistics of one series of samples: pure functions on arrays, derived in docs/statistics.md."""
+"""Statistics of one series of samples: pure functions on arrays."""
 
 from __future__ import annotations
 

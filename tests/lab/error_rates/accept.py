@@ -1,6 +1,6 @@
 """How often an acceptance says PASS or FAIL where it must not, for launches and nights of many kinds.
 
-``python -m tests.lab.error_rates.accept [contracts] [power] [baselines]`` prints the tables of docs/statistics.md: seeded,
+``python -m tests.lab.error_rates.accept [contracts] [power] [baselines]`` prints the tables of evidence/accept.md: seeded,
 the same everywhere. ``contracts --only nights --times 5`` prints one row of more reports.
 """
 

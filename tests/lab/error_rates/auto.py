@@ -1,4 +1,4 @@
-"""How near ``-i auto`` stops to the median of the whole launch. The tables of docs/statistics.md.
+"""How near ``-i auto`` stops to the median of the whole launch. The tables of evidence/auto_stop.md.
 
 ``python -m tests.lab.error_rates.auto [--series N]`` draws series (seeded, the same everywhere) as long as OMB's count
 and replays each through the rule. ``--store STORE`` replays stored samples instead: measure them with

@@ -34,7 +34,7 @@ ORDERS = {
 }
 """Orders of stored launches."""
 WITHOUT_PROMISE = ("in turn by hand, BASE NEW NEW BASE", "both sides in each of eight nights")
-"""Orders that nobody drew: a drift within the night favours the side that is always first (docs/statistics.md)."""
+"""Orders that nobody drew: a drift within the night favours the side that is always first (evidence/compare.md)."""
 STORED_REPORTS = {1: 200, 10: 20}
 POWER = ((1.05, 0.1, 1), (1.05, 0.5, 1), (1.05, 1.0, 1), (1.04, 0.1, 3), (1.05, 0.1, 3), (1.05, 1.0, 3))
 """Change, share of the cells that changed, rounds."""

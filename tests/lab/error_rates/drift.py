@@ -1,6 +1,6 @@
 """How often a drift that is exactly what is allowed is called more, or less, where 5 % are meant.
 
-``python -m tests.lab.error_rates.drift`` prints the table of docs/statistics.md: seeded, the same everywhere.
+``python -m tests.lab.error_rates.drift`` prints the table of evidence/accept.md: seeded, the same everywhere.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How often a report on guidelines says VIOLATED or HOLDS where it must not, for launches of many kinds.
 
-``python -m tests.lab.error_rates.guidelines [KIND]`` prints the tables of docs/statistics.md, or the rows of the kinds of
+``python -m tests.lab.error_rates.guidelines [KIND]`` prints the tables of evidence/guidelines.md, or the rows of the kinds of
 launches whose name begins so; ``… guidelines few`` prints the power in reports of few cells. Seeded, the same everywhere.
 """
 

@@ -1,4 +1,4 @@
-"""How often ``omb-py history`` finds a change where there is none, and where there is one: docs/statistics.md's table.
+"""How often ``omb-py history`` finds a change where there is none, and where there is one: the table of evidence/history.md.
 
 ``python -m tests.lab.error_rates.history [--series N] [KIND…]`` prints the table. The series are drawn from fixed seeds,
 so that the numbers are the same on every machine.

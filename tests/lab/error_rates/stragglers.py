@@ -1,4 +1,4 @@
-"""How often a rank is named as a straggler: by chance, and where one is late. The table of docs/statistics.md.
+"""How often a rank is named as a straggler: by chance, and where one is late. The table of evidence/stragglers.md.
 
 ``python -m tests.lab.error_rates.stragglers [--runs N]`` prints it: seeded, the same everywhere.
 """

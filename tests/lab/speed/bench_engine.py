@@ -1,7 +1,7 @@
 """What the engine itself costs: ``pytest tests/lab/speed/bench_engine.py -m bench``. Not collected by default.
 
 Steps call a function of the C library that does nothing, with seven operands, as a send has.  Figures in `extra_info`
-and in the printed lines are nanoseconds a step or a sample, without the bare loop; docs/performance.md keeps them.
+and in the printed lines are nanoseconds a step or a sample, without the bare loop; evidence/speed.md keeps them.
 """
 
 from __future__ import annotations
