@@ -28,6 +28,11 @@ class OmbError(Exception):
 
     exit_code = ENVIRONMENT
 
+    @property
+    def problem(self) -> str:
+        """The message without what to do about it."""
+        return str(self).partition(". What to do: ")[0]
+
 
 class UsageError(OmbError):
     """The input is wrong; the message says the rule or the nearest valid choice."""

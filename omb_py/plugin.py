@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from omb_py.backends.capabilities import Backend, Capabilities, Check, Inspection, OwnOption, RankStart, usable
+from omb_py.cli.registry import Command
 from omb_py.dashboards.base.view import InReport, Shown, View, ViewEntry, table
 from omb_py.engine.devices import Device
 from omb_py.engine.devices.kind import DeviceKind, GpuKind, MpiSupport
@@ -85,6 +86,7 @@ __all__ = [
     "Capabilities",
     "Cell",
     "Check",
+    "Command",
     "Context",
     "Counts",
     "Device",

@@ -35,6 +35,7 @@ PLUGIN = (
     "Requests Result Runner Session Shown Sizes Stage Step StepFailed TWO_OR_MORE Table TextReader UsageError "
     "View ViewEntry WholeReader World body compile_stage index_of message_bytes request_count rma steps table "
     "usable window_bytes"
+    " Command"
 ).split()
 NOT_OF_RUN = {
     "benchmark": "the first argument",

@@ -1,17 +1,17 @@
-"""The command ``omb-py`` itself: the tables of its tools and families, and click's errors as one line."""
+"""The command ``omb-py`` itself: its help, and click's errors as one line."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from importlib import import_module
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 
 from omb_py.cli.help import ALL_EXIT_CODES, CONTEXT, ENVIRONMENT, debug_option, write_options, write_sections
+from omb_py.cli.registry import OURS, TOOLS, broken_commands, commands
 from omb_py.distribution import version_line
 from omb_py.errors import OK, USAGE, EnvironmentProblem, Interrupted, UsageError, nearest
 from omb_py.suites import BENCHMARKS, find, names
@@ -23,39 +23,6 @@ if TYPE_CHECKING:
 COMPLETE_VAR = "_OMB_PY_COMPLETE"
 
 
-class Tool(NamedTuple):
-    """Where a tool's command is made, and its line in ``omb-py --help``."""
-
-    maker: str
-    """``module:function`` in :mod:`omb_py.cli.commands`; the module is imported when the tool is asked for."""
-    summary: str
-
-
-TOOLS: Mapping[str, Tool] = {
-    "list": Tool("info:list_command", "all benchmarks, and where each of them can run"),
-    "explain": Tool("info:explain_command", "what a benchmark does, what is timed, which formula"),
-    "doctor": Tool("info:doctor_command", "what this machine can do, and what is missing"),
-    "expect": Tool("info:expect_command", "what this machine should reach, and what results reached of it"),
-    "run": Tool("suites:run_command", "measure a suite of benchmarks"),
-    "suite": Tool("suites:group", "list, show and check suites"),
-    "workloads": Tool("workloads:workloads_command", "calls of a training or inference step, with sources"),
-    "train": Tool("train:train_command", "real training steps with PyTorch: how long they communicate"),
-    "replay": Tool("train:replay_command", "measure the communication of a recorded step again"),
-    "compare": Tool("compare:command", "is NEW slower than BASE? a verdict for each message size"),
-    "aa": Tool("compare:aa_command", "a library against itself: how often compare errs here"),
-    "tune": Tool("tuning.tune:command", "which setting of the library is fastest, by size, with proof"),
-    "accept": Tool("accept:command", "acceptance test: run a suite and judge its criteria"),
-    "links": Tool("links:command", "measure every pair of nodes, name slow links and nodes"),
-    "guidelines": Tool("guidelines:command", "is a collective slower than others that do the same?"),
-    "knobs": Tool("tuning.knobs:command", "what can be set in this communication library, and how"),
-    "results": Tool("results.listing:group", "list, show, import, export and maintain stored results"),
-    "history": Tool("history:history_command", "one benchmark over time or versions, and its changes"),
-    "model": Tool("model:model_command", "latency and bandwidth as a fitted curve, more ranks"),
-    "report": Tool("report:command", "one HTML file of what was measured and what is slower"),
-    "plot": Tool("plot:command", "one picture for slides: who is fastest, with the crossover"),
-    "dashboard": Tool("dashboard:command", "explore the results in a browser, on 127.0.0.1"),
-    "completion": Tool("info:completion_command", "shell completion for bash, zsh and fish"),
-}
 FAMILIES = {
     "pt2pt": "Point-to-point",
     "collective": "Collective",
@@ -85,18 +52,18 @@ class Root(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names of all benchmarks, then of all tools."""
-        return [*names(), *TOOLS]
+        return [*names(), *commands()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """A tool or a benchmark, with or without OMB's ``osu_``; None when there is no such thing."""
-        if cmd_name in TOOLS:
-            module, _, maker = TOOLS[cmd_name].maker.partition(":")
-            tool: click.Command = getattr(import_module(f"omb_py.cli.commands.{module}"), maker)()
-            return tool
+        """A command or a benchmark, with or without OMB's ``osu_``; None when there is no such thing."""
+        if cmd_name in OURS:
+            return OURS[cmd_name].make()
         short = cmd_name.lower().removeprefix("osu_")
-        # our own names are tried first: the others are imported
+        # our own names are tried first: those of other packages take time to find
         if short not in BENCHMARKS and short not in names() and short not in broken():
-            return None
+            if cmd_name in broken_commands():
+                raise EnvironmentProblem(f"command {cmd_name} cannot be loaded: {broken_commands()[cmd_name]}")
+            return commands()[cmd_name].make() if cmd_name in commands() else None
         from omb_py.cli.commands.benchmark import command  # not needed for --help, and loads the planner
 
         return command(find(cmd_name))
@@ -106,11 +73,11 @@ class Root(click.Group):
         from click.shell_completion import CompletionItem
 
         summaries = {name: find(name).summary for name in names()}
-        summaries |= {name: tool.summary for name, tool in TOOLS.items()}
-        commands = [
+        summaries |= {name: command.summary for name, command in commands().items()}
+        fits = [
             CompletionItem(name, help=summary) for name, summary in summaries.items() if name.startswith(incomplete)
         ]
-        return [*commands, *click.Command.shell_complete(self, ctx, incomplete)]
+        return [*fits, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -139,8 +106,12 @@ class Root(click.Group):
                 if of_family:
                     rows.append((f"{FAMILIES.get(family, family)} ({len(of_family)})", _first_names(of_family)))
             formatter.write_dl(rows)
-        with formatter.section("Tools"):
-            formatter.write_dl([(name, tool.summary) for name, tool in TOOLS.items()], col_max=14)
+        groups: dict[str, list[tuple[str, str]]] = {TOOLS: []}
+        for command in commands().values():
+            groups.setdefault(command.group, []).append((command.name, command.summary))
+        for group, lines in groups.items():
+            with formatter.section(group):
+                formatter.write_dl(lines, col_max=14)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write what people type first, then commands, options, exit codes and variables."""

@@ -71,6 +71,10 @@ class ScaledTimes:
     sizes: Mapping[int, Prediction]
 
 
+class TooFewSizes(UsageError):
+    """A curve needs more sizes."""
+
+
 def models(rows: Sequence[Row], messages: Sequence[Row] = ()) -> list[CostModel]:
     """Make a model of each group of rows that are alike, those with most sizes first.
 
@@ -79,8 +83,8 @@ def models(rows: Sequence[Row], messages: Sequence[Row] = ()) -> list[CostModel]
         messages: cells of `latency` of the same store, for the lower bounds.
 
     Raises:
-        UsageError: the benchmark measures no latency, or no group has at least
-            :data:`~omb_py.results.statistics.curve_fit.LEAST` sizes.
+        UsageError: the benchmark measures no latency.
+        TooFewSizes: no group has at least :data:`~omb_py.results.statistics.curve_fit.LEAST` sizes.
     """
     if all(row["metric"] != "latency" for row in rows):
         raise UsageError(f"{rows[0]['benchmark']} measures {rows[0]['metric']}, and a model is of times: see latency")
@@ -88,7 +92,7 @@ def models(rows: Sequence[Row], messages: Sequence[Row] = ()) -> list[CostModel]
     enough = [group for group in groups if len({row["size_bytes"] for row in group}) >= LEAST]
     if not enough:
         most = max(len({row["size_bytes"] for row in group}) for group in groups)
-        raise UsageError(f"{most} sizes are too few for a model: {LEAST} are needed")
+        raise TooFewSizes(f"{most} sizes are too few for a model: {LEAST} are needed")
     return sorted((_model(group, messages) for group in enough), key=lambda model: -len(model.cells))
 
 

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import click
 
-from omb_py.cli.app import ROOT, TOOLS
+from omb_py.cli.app import ROOT
 from omb_py.cli.help import ENVIRONMENT
 from omb_py.cli.option_params import defaults_of, general_help
+from omb_py.cli.registry import OURS
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.options.option import Option
 from omb_py.options.table import TABLE
@@ -59,7 +60,7 @@ def option_lists() -> str:
 
 def commands(ctx: click.Context | None = None) -> Iterator[tuple[str, click.Command]]:
     """All commands that are no benchmark, verbs of groups too: ``results list`` and its command."""
-    for name in TOOLS:
+    for name in OURS:
         command = ROOT.get_command(click.Context(ROOT), name)
         assert command is not None
         if isinstance(command, click.Group):
@@ -75,7 +76,7 @@ def tool_list() -> str:
     for name, command in commands():
         params = [p for p in command.params if isinstance(p, click.Option) and not p.hidden]
         own = [code([p.opts[-1]], p.metavar or "") for p in params if not {*p.opts} & {*_OWN, *shared}]
-        about = TOOLS[name].summary if name in TOOLS else re.split(r"(?<=[.:?])\s", command.help or "")[0].rstrip(".:")
+        about = OURS[name].summary if name in OURS else re.split(r"(?<=[.:?])\s", command.help or "")[0].rstrip(".:")
         options = f" ({', '.join(own)})" if own else ""
         lines.append(f"- `omb-py {name}`: {about}{options}")
     return "\n".join(lines)

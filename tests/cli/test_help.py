@@ -8,8 +8,9 @@ import click
 import pytest
 
 from omb_py.cli import main
-from omb_py.cli.app import FAMILIES, FIRST, ROOT, TOOLS
+from omb_py.cli.app import FAMILIES, FIRST, ROOT
 from omb_py.cli.commands.benchmark import command
+from omb_py.cli.registry import OURS
 from omb_py.distribution import version_line
 from omb_py.engine.program.benchmark import Cell
 from omb_py.options.readers import human
@@ -67,7 +68,7 @@ def test_top(capsys: pytest.CaptureFixture[str]) -> None:
     for family, title in FAMILIES.items():
         of_family = [name for name, benchmark in BENCHMARKS.items() if benchmark.family == family]
         assert re.search(rf"^  {title} \({len(of_family)}\) +{of_family[0]}(,|$)", text, re.M), family
-    for name in TOOLS:
+    for name in OURS:
         assert re.search(rf"^  {name} +\S.*$", text, re.M)
     assert len(text.splitlines()) <= 70
     for code in ("0", "1", "2", "3", "130"):

@@ -66,9 +66,7 @@ def run_model(name: str, where: tuple[str, ...], ranks: int | None, form: str, s
         return _predictions(rows, ranks, form, f"omb-py {name} -n {{ranks}} --store {place}")
     try:
         models = cost_model.models(rows, _messages(place))
-    except UsageError as error:
-        if "too few" not in str(error):
-            raise
+    except cost_model.TooFewSizes as error:
         raise UsageError(f"{error}; measure more with omb-py {name} -m 1:4M --store {place}") from None
     if form == "json":
         click.echo(json.dumps([cost_model.as_json(model) for model in models[:_MODELS]], indent=1))

@@ -21,7 +21,6 @@ from omb_py.orchestrate.running.resume import ACCEPTED, CELL_TAG, NEWEST, stored
 from omb_py.results.accept.report import Earlier
 from omb_py.results.checks.guidelines import FAMILY, SIDES
 from omb_py.results.compare import tags as tag_names
-from omb_py.results.store import schema
 
 FOLDER = ".accept"
 PHASE_TAG = ACCEPTED
@@ -201,8 +200,7 @@ def read_log(store: Path, part: Part, which: str) -> tuple[str, ProgressLog] | N
     """
     from omb_py.results.store.paths import files
 
-    columns = [name for name in schema.NAMES if name not in ("samples_us", "samples_avg_us")]
-    stored = stored_run(store, part, which, accepting=True, columns=columns)
+    stored = stored_run(store, part, which, accepting=True)
     if stored is None:
         return None
     run_id, rows = stored.run_id, stored.rows

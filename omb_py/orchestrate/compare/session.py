@@ -14,12 +14,13 @@ from omb_py.engine.rank.launcher_variables import joined_environment
 from omb_py.errors import EnvironmentProblem, Interrupted, OmbError, UsageError
 from omb_py.options.request import DEFAULT_RANKS, SILENT, Request
 from omb_py.orchestrate.compare.interleaving import CompareDesign, conduct
-from omb_py.orchestrate.compare.resume import StoredPairs, check_same, declare, ended, stored_launches, unfinished
+from omb_py.orchestrate.compare.stored_pairs import StoredPairs, stored_pairs
 from omb_py.orchestrate.launching.launch_command import Where
 from omb_py.orchestrate.launching.machine_state import machine_facts, observe
 from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, plan_all
 from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.collector import Run
+from omb_py.orchestrate.running.resume import check_same_design, declare_design, find_unfinished, forget_design
 from omb_py.orchestrate.running.run import new_run, start
 from omb_py.printing.printers import Kept
 from omb_py.results.compare.judge import CompareRules, Launched
@@ -42,6 +43,15 @@ from omb_py.results.store.keys import digest
 DEFAULT_LAUNCHES = 10
 """Launches of each side in each round. Where launches spread by 2 %, ten show a change of about 5 %."""
 FEWEST = 2
+
+
+class ComparisonInterrupted(Interrupted):
+    """The user pressed Ctrl-C while a comparison measured."""
+
+    def __init__(self, cause: str, kept: str) -> None:
+        super().__init__(f"{cause}: {kept}")
+        self.cause = cause
+        """The message without what is kept of the comparison."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,16 +247,16 @@ def compare(
     assert request.store is not None  # _comparable has refused others
     store = request.store
     declared = _declared(ready, plans, rules, launches, kind)
-    earlier = unfinished(store, resume) if resume else None
+    earlier = find_unfinished(store, resume) if resume else None
     if earlier is not None:
-        check_same(earlier[0], {k: v for k, v in earlier[1].items() if k != "seed"}, declared)
+        check_same_design(earlier[0], {k: v for k, v in earlier[1].items() if k != "seed"}, declared)
         request = replace(request, seed=int(earlier[1]["seed"]))
     run = new_run(request, plans["BASE"], earlier[0] if earlier else run_id)
     measurer = Measurer(ready, plans, run, rules)
     if earlier is None:
-        declare(store, run.run_id, {**declared, "seed": run.seed})
+        declare_design(store, run.run_id, {**declared, "seed": run.seed})
     else:
-        measurer.resume(stored_launches(store, run.run_id))
+        measurer.resume(stored_pairs(store, run.run_id))
         run.note(f"run {run.run_id} is resumed: {len(measurer.stored.waiting)} launches are in the store")
     design = CompareDesign(rules, launches, run.seed)
     simulated = all(in_process([plan.backend]) for plan in plans["BASE"])
@@ -279,7 +289,7 @@ def compare(
 
         conduct(measurer.groups, design, launch, announce)
     except Interrupted as error:
-        raise Interrupted(f"{error}: {_kept_text(measurer)}") from None
+        raise ComparisonInterrupted(str(error), _kept_text(measurer)) from None
     except OmbError as error:
         raise EnvironmentProblem(f"side {current} is broken: {error}. {_kept_text(measurer)}") from None
     report = report_of(measurer.launches("BASE"), measurer.launches("NEW"), rules, kind)
@@ -289,7 +299,7 @@ def compare(
     if machine is not None:
         ranks = max(plan.ranks for plan in plans["BASE"])
         report.machine = machine_facts(machine, run.command.other_cores, ranks)
-    ended(store, run.run_id)
+    forget_design(store, run.run_id)
     run.note(f"stored as run {run.run_id}: omb-py compare {run.run_id} shows it again")
     return report
 

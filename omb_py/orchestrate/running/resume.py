@@ -1,30 +1,35 @@
-"""Resuming a suite: which of its cells are in the store already.
+"""Resuming what was interrupted, for every command: its declared design, its launches, the cells that are left.
 
-Every row of a suite has the suite's name and hash and its cell's key as tags. A key is made from everything that
-decides what is measured, so a cell whose options have changed is measured again.
+Comparisons and tunings declare a design in ``STORE/.reports`` before their first launch. Every row of a suite has the
+suite's name and hash and its cell's key as tags; a key is made from all that decides what is measured, so a cell whose
+options have changed is measured again.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from omb_py.engine.program.benchmark import Cell
-from omb_py.errors import UsageError
+from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.options.request import Part
 from omb_py.orchestrate.planning.plan import LaunchPlan
 from omb_py.results.compare import tags as tag_names
 from omb_py.results.store.keys import digest
-from omb_py.results.store.paths import pass_over
+from omb_py.results.store.paths import REPORTS, pass_over
+from omb_py.results.store.write import reason, write_atomically
 
 SUITE_TAG, HASH_TAG, CELL_TAG = tag_names.SUITE, tag_names.SUITE_HASH, tag_names.SUITE_CELL
 ACCEPTED = tag_names.ACCEPT_PHASE
 """Tag of the rows of ``omb-py accept``, which resumes in its own way."""
 NEWEST = "last"
 """Stands for a run's id: the newest run of the same suite, or a new one where there is none."""
-_COLUMNS = ("run_id", "launch_index", "started_at", "validated", "tags")
+_COLUMNS = ("run_id", "started_at", "tags")
+COMPARISON, TUNING = ".begun", ".tuning"
+"""Endings of the files that hold the designs of commands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +56,42 @@ class StoredRun:
     @property
     def next_launch(self) -> int:
         """Index of the next launch."""
-        return 1 + max(int(row["launch_index"]) for row in self.rows)
+        return 1 + max((int(row["launch_index"]) for row in self.rows), default=-1)
+
+    def by_launch(self) -> list[list[dict[str, Any]]]:
+        """The rows of each launch, in the order of the launches."""
+        launches: dict[int, list[dict[str, Any]]] = {}
+        for row in self.rows:
+            launches.setdefault(int(row["launch_index"]), []).append(row)
+        return list(launches.values())
+
+
+def read_run(store: Path, run_id: str, what: str) -> StoredRun:
+    """Read the launches of an interrupted run, after recovering the journals of processes that died.
+
+    Args:
+        store: folder of the launches.
+        run_id: the run; it may have no launch yet.
+        what: what it is, as ``comparison``, for the message.
+
+    Raises:
+        UsageError: the run is still running.
+    """
+    from omb_py.results.store.recovery import recover
+
+    if any(journal.state == "running" and journal.launch_id.startswith(f"{run_id}-") for journal in recover(store)):
+        raise UsageError(f"run {run_id} is still running: end it, or begin another {what} without --resume")
+    return StoredRun(run_id, _rows_of(store, run_id))
+
+
+def _rows_of(store: Path, run_id: str) -> list[dict[str, Any]]:
+    """The rows of a run without their samples, in the order of its launches."""
+    from omb_py.results.store import schema
+    from omb_py.results.store.read import load_table, to_rows
+
+    columns = [name for name in schema.NAMES if name not in ("samples_us", "samples_avg_us")]
+    rows = to_rows(load_table(store, columns=columns, on_skip=pass_over, run_id=run_id))
+    return sorted(rows, key=lambda row: int(row["launch_index"]))
 
 
 def suite_tags(part: Part) -> dict[str, str]:
@@ -79,9 +119,7 @@ def progress(store: Path, part: Part, which: str) -> SuiteProgress | None:
     return SuiteProgress(stored.run_id, done, wrong, stored.next_launch)
 
 
-def stored_run(
-    store: Path, part: Part, which: str, *, accepting: bool, columns: Sequence[str] = ()
-) -> StoredRun | None:
+def stored_run(store: Path, part: Part, which: str, *, accepting: bool) -> StoredRun | None:
     """Find the run of a suite to resume, after recovering the journals of processes that died.
 
     Args:
@@ -89,7 +127,6 @@ def stored_run(
         part: any part of the suite.
         which: a run's id, the beginning of one, or :data:`NEWEST`.
         accepting: True for ``omb-py accept``, False for ``omb-py run``; neither resumes a run of the other.
-        columns: further columns to read.
 
     Returns:
         None for :data:`NEWEST` where the store has no such run.
@@ -121,10 +158,7 @@ def stored_run(
     run_id = str(max(candidates, key=lambda row: (row["started_at"], row["run_id"]))["run_id"])
     if any(launch.startswith(f"{run_id}-") for launch in alive):
         raise UsageError(f"run {run_id} is still running: end it, or start another without --resume")
-    both = list(dict.fromkeys((*_COLUMNS, *columns)))
-    rows = to_rows(load_table(store, columns=both, on_skip=pass_over, run_id=run_id))
-    rows.sort(key=lambda row: int(row["launch_index"]))
-    return StoredRun(run_id, rows)
+    return StoredRun(run_id, _rows_of(store, run_id))
 
 
 def remaining(launches: Sequence[LaunchPlan], known: SuiteProgress) -> list[LaunchPlan]:
@@ -148,3 +182,72 @@ def _of_another(run_id: str, part: Part, rows: Iterable[dict[str, Any]]) -> str:
     if part.suite in suites:
         return f"run {run_id} was begun by another version of suite {part.suite}: start a new run without --resume"
     return f"run {run_id} is not one of suite {part.suite}: see omb-py results list"
+
+
+def declare_design(store: Path, run_id: str, design: Mapping[str, Any], ending: str = COMPARISON) -> None:
+    """Write the design of a comparison before its first launch. Raises EnvironmentProblem.
+
+    `ending` is that of the file, by which another command keeps its designs apart.
+    """
+    path = _design_path(store, run_id, ending)
+    try:
+        write_atomically(path, json.dumps(design, indent=1, sort_keys=True).encode())
+    except OSError as error:
+        raise EnvironmentProblem(f"cannot write {str(path)!r}: {reason(error)}") from error
+
+
+def forget_design(store: Path, run_id: str, ending: str = COMPARISON) -> None:
+    """Remove the design of a comparison whose last launch was made."""
+    _design_path(store, run_id, ending).unlink(missing_ok=True)
+
+
+def _design_path(store: Path, run_id: str, ending: str) -> Path:
+    return store / REPORTS / f"{run_id}{ending}"
+
+
+def find_unfinished(
+    store: Path, which: str, ending: str = COMPARISON, what: str = "comparison"
+) -> tuple[str, dict[str, Any]] | None:
+    """Find a comparison that was interrupted.
+
+    Args:
+        store: folder of its launches.
+        which: id of the run, the beginning of one, or ``last``.
+        ending: ending of the files that hold designs.
+        what: what is looked for, for messages.
+
+    Returns:
+        The id of the run and its design; None for ``last`` where no comparison was interrupted.
+
+    Raises:
+        UsageError: there is no such comparison, or several ids begin so.
+    """
+    known = {path.name.removesuffix(ending): path for path in sorted((store / REPORTS).glob(f"*{ending}"))}
+    if which == NEWEST:
+        if not known:
+            return None
+        run_id = max(known)
+    else:
+        fits = [run for run in known if run.startswith(which)]
+        if len(fits) != 1:
+            ids = ", ".join(sorted(known)[-5:]) or "none"
+            why = f"several interrupted {what}s begin so" if fits else f"no interrupted {what} has this id"
+            raise UsageError(f"--resume={which}: {why}; interrupted in {str(store)!r}: {ids}")
+        (run_id,) = fits
+    try:
+        return run_id, dict(json.loads(known[run_id].read_text()))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"--resume={run_id}: its design cannot be read ({error}): start a new {what}") from None
+
+
+def check_same_design(run_id: str, begun: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Raises UsageError where a comparison was begun with another design: all of its launches are judged together."""
+    for name, value in now.items():
+        if begun.get(name) != value:
+            before, after = (json.dumps(v, sort_keys=True) for v in (begun.get(name), value))
+            short = len(before) < 60 and len(after) < 60
+            what = f"{name} {before}, and is resumed with {after}" if short else f"other {name}"
+            raise UsageError(
+                f"run {run_id} was begun with {what}: its launches are judged together: give the same options, or "
+                "begin a new comparison without --resume"
+            )

@@ -213,7 +213,7 @@ def start(run: Run, launch: LaunchPlan) -> None:
             try:
                 return attempt(failed)
             except LaunchFailed as problem:
-                why = str(problem).partition(". What to do")[0]
+                why = problem.problem
                 begun = launch.index in run.finished
                 may_pass = isinstance(problem, NotBegun) or run.command.begun
                 failed.append(why)

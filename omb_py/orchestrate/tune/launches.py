@@ -9,20 +9,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from omb_py.errors import Interrupted, OmbError, UsageError
+from omb_py.errors import Interrupted, OmbError
 from omb_py.options.table import takes
-from omb_py.orchestrate.compare.resume import declare
 from omb_py.orchestrate.compare.session import simulated_in
 from omb_py.orchestrate.launching.launch_command import Where
 from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan
 from omb_py.orchestrate.running.collector import Run
+from omb_py.orchestrate.running.resume import TUNING, declare_design, read_run
 from omb_py.orchestrate.running.run import start
 from omb_py.printing.printers import Kept
 from omb_py.results.compare.tags import TUNE_BLOCK, TUNE_SETTING
 from omb_py.results.statistics.launch_time import time_of
 from omb_py.results.tune.rules import LibrarySetting, TunePoint
 
-ENDING = ".tuning"
 Row = dict[str, Any]
 Key = tuple[TunePoint, int, str]
 """Point, block and name of the setting of a launch."""
@@ -55,7 +54,7 @@ class StoredTuning:
     def fail(self, key: Key, why: str, store: Path, run_id: str) -> None:
         """Keep why a candidate was excluded. Raises EnvironmentProblem where it cannot be written."""
         self.failed[text_of(key)] = why
-        declare(store, run_id, self.design, ENDING)
+        declare_design(store, run_id, self.design, TUNING)
 
 
 def text_of(key: Key) -> str:
@@ -64,29 +63,14 @@ def text_of(key: Key) -> str:
 
 
 def stored_rows(store: Path, run_id: str, design: Mapping[str, Any]) -> StoredTuning:
-    """Read the launches of a tuning, after recovering the journals of processes that died.
-
-    Raises:
-        UsageError: the tuning is still running.
-    """
-    from omb_py.results.store import schema
-    from omb_py.results.store.read import load_table, to_rows
-    from omb_py.results.store.recovery import recover
-
-    if any(journal.state == "running" and journal.launch_id.startswith(f"{run_id}-") for journal in recover(store)):
-        raise UsageError(f"run {run_id} is still running: end it, or begin another tuning without --resume")
-    stored = StoredTuning(dict(design))
-    columns = [name for name in schema.NAMES if name not in ("samples_us", "samples_avg_us")]
-    by_launch: dict[int, list[Row]] = {}
-    for row in to_rows(load_table(store, columns=columns, run_id=run_id)):
-        by_launch.setdefault(int(row["launch_index"]), []).append(row)
-    for index in sorted(by_launch):
-        rows = by_launch[index]
+    """Read the launches of an interrupted tuning. Raises UsageError where it is still running."""
+    run = read_run(store, run_id, "tuning")
+    stored = StoredTuning(dict(design), next_index=run.next_launch)
+    for rows in run.by_launch():
         tags = dict(rows[0]["tags"] or {})
         if TUNE_BLOCK in tags:
             key = (TunePoint.of_row(rows[0]), int(tags[TUNE_BLOCK]), tags[TUNE_SETTING])
             stored.launches.setdefault(key, []).append(rows)
-    stored.next_index = max(by_launch, default=-1) + 1
     return stored
 
 
@@ -213,7 +197,7 @@ class TuneLauncher:
         except OmbError as error:
             if run.broken:
                 raise
-            raise CandidateFailed(str(error).partition(". What to do")[0]) from error
+            raise CandidateFailed(error.problem) from error
         finally:
             main.files += run.files
             self.launches += 1

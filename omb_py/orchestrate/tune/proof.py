@@ -10,12 +10,12 @@ from pathlib import Path
 from omb_py.errors import Interrupted, OmbError, UsageError
 from omb_py.options.request import Request
 from omb_py.orchestrate.checks.guidelines import check_guidelines
-from omb_py.orchestrate.compare.resume import unfinished
 from omb_py.orchestrate.compare.session import SideRun, compare
 from omb_py.orchestrate.compare.stored import compare_stored
 from omb_py.orchestrate.launching.launch_command import HERE, Where
 from omb_py.orchestrate.planning.plan import CheckedRequest
 from omb_py.orchestrate.running.collector import Run
+from omb_py.orchestrate.running.resume import find_unfinished
 from omb_py.orchestrate.tune.launches import TuneLauncher, where_of
 from omb_py.orchestrate.tune.searching import Group
 from omb_py.results.checks.guideline_report import GuidelineReport
@@ -192,7 +192,7 @@ def _tagged(checked: Sequence[CheckedRequest], seed: int | None, setting: str) -
 
 def _begun(store: Path, run_id: str) -> bool:
     try:
-        return unfinished(store, run_id) is not None
+        return find_unfinished(store, run_id) is not None
     except UsageError:
         return False
 

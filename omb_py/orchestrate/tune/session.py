@@ -15,12 +15,19 @@ from omb_py.backends.registry import in_process
 from omb_py.engine.rank.launcher_variables import joined_environment
 from omb_py.errors import EnvironmentProblem, Interrupted, UsageError
 from omb_py.options.request import DEFAULT_RANKS, SILENT
-from omb_py.orchestrate.compare.resume import check_same, declare, ended, unfinished
+from omb_py.orchestrate.compare.session import ComparisonInterrupted
 from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, plan_all
 from omb_py.orchestrate.running.collector import Run
+from omb_py.orchestrate.running.resume import (
+    TUNING,
+    check_same_design,
+    declare_design,
+    find_unfinished,
+    forget_design,
+)
 from omb_py.orchestrate.running.run import new_run
 from omb_py.orchestrate.tune.conclusion import files_of, proposal, report_of, unproven_files, write_files
-from omb_py.orchestrate.tune.launches import ENDING, TRIAL, CandidateFailed, StoredTuning, TuneLauncher, stored_rows
+from omb_py.orchestrate.tune.launches import TRIAL, CandidateFailed, StoredTuning, TuneLauncher, stored_rows
 from omb_py.orchestrate.tune.proof import Proof, mended, pairs_of, prove_files, prove_settings
 from omb_py.orchestrate.tune.searching import Group, Searching, groups_of, search_all
 from omb_py.orchestrate.tune.workload import computes_as_long_as_it_calls, held_compute
@@ -95,9 +102,10 @@ def tune(request: TuneRequest, clock: Callable[[], float] = time.monotonic) -> T
         search_all(searching, launcher, store)
         groups = _sayable(groups, request, launcher)
         proof = _proved(request, groups, step, launcher, store)
+    except ComparisonInterrupted as error:  # the tuning resumes its proof
+        raise Interrupted(f"{error.cause}: {_kept(store, run)}") from None
     except Interrupted as error:
-        what = str(error).partition(": What was measured")[0]  # by the proof, which the tuning resumes
-        raise Interrupted(f"{what}: {_kept(store, run)}") from None
+        raise Interrupted(f"{error}: {_kept(store, run)}") from None
     except CandidateFailed as error:
         raise EnvironmentProblem(f"the library as it is cannot be tuned: {error}. {_kept(store, run)}") from None
     for compared in proof.reports:
@@ -112,7 +120,7 @@ def tune(request: TuneRequest, clock: Callable[[], float] = time.monotonic) -> T
         except Interrupted as error:
             raise Interrupted(f"{error}, while guidelines were checked. {_kept(store, run)}") from None
     if not report.marginal:
-        ended(store, run.run_id, ENDING)
+        forget_design(store, run.run_id, TUNING)
     return report
 
 
@@ -161,15 +169,15 @@ def _begin(
         "design": json.loads(json.dumps({k: v for k, v in asdict(request.design).items() if k != "seed"})),
         "cells": digest([[asdict(cell) for cell in plan.cells] + [plan.ranks] for plan in plans]),
     }
-    earlier = unfinished(store, request.resume, ENDING, "tuning") if request.resume else None
+    earlier = find_unfinished(store, request.resume, TUNING, "tuning") if request.resume else None
     first = checked[0].request
     if earlier is None:
         run = new_run(first, list(plans))
         design = {**declared, "seed": run.seed, "failed": {}}
-        declare(store, run.run_id, design, ENDING)
+        declare_design(store, run.run_id, design, TUNING)
         return StoredTuning(design), run
     run_id, design = earlier
-    check_same(run_id, design, declared)
+    check_same_design(run_id, design, declared)
     stored = stored_rows(store, run_id, design)
     run = new_run(replace(first, seed=int(design["seed"])), list(plans), run_id)
     run.note(f"run {run_id} is resumed: {sum(map(len, stored.launches.values()))} launches are in the store")

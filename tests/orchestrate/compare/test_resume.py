@@ -12,8 +12,8 @@ import pytest
 from omb_py.cli import main
 from omb_py.errors import Interrupted, LaunchFailed, UsageError
 from omb_py.orchestrate.compare import session
-from omb_py.orchestrate.compare.resume import BEGUN, check_same
 from omb_py.orchestrate.running import run as running
+from omb_py.orchestrate.running.resume import COMPARISON, check_same_design
 from omb_py.results.store.paths import REPORTS
 from tests.support.rings import few_quick
 
@@ -107,7 +107,7 @@ def test_a_comparison_that_another_process_measures_is_refused(run, interrupt, m
     run(LINE)
     monkeypatch.undo()
     gc.collect()  # the interrupted run of this process has ended
-    (begun,) = (tmp_path / "s" / REPORTS).glob(f"*{BEGUN}")
+    (begun,) = (tmp_path / "s" / REPORTS).glob(f"*{COMPARISON}")
     run_id = begun.stem
     journals = tmp_path / "s" / ".journal"
     with (journals / f"{run_id}.run").open("w") as other:
@@ -202,4 +202,4 @@ def test_the_design_is_a_file_beside_the_reports(run, interrupt, tmp_path: Path)
 @pytest.mark.parametrize("began", ["mpi", "x" * 80])
 def test_only_what_is_short_on_both_sides_is_quoted(began: str) -> None:
     with pytest.raises(UsageError, match="was begun with other sides: "):
-        check_same("r1", {"sides": began}, {"sides": "y" * 80 if began == "mpi" else "mock"})
+        check_same_design("r1", {"sides": began}, {"sides": "y" * 80 if began == "mpi" else "mock"})

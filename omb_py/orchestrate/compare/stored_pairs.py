@@ -1,0 +1,94 @@
+"""The stored launches of a comparison that is resumed.
+
+The order of a comparison's launches depends on its seed and its results alone. So a resumed comparison goes through the
+same order and takes each launch from the store, as long as there is one.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from omb_py.engine.program.benchmark import Cell
+from omb_py.orchestrate.running.resume import read_run
+from omb_py.results.compare.match import PAIR_TAG, SIDE_TAG, SIDES, Side, round_of
+
+Row = dict[str, Any]
+_SAME = ("benchmark", "backend", "binding", "dtype", "op")
+"""Columns by which a row is recognised as that of a cell, with the size; the order of the rows does the rest."""
+
+
+@dataclass(slots=True)
+class StoredPairs:
+    """The launches of a comparison that are in the store, in the order in which they were made."""
+
+    waiting: deque[list[Row]] = field(default_factory=deque)
+    """Rows of each launch that was not taken yet."""
+    provenances: dict[Side, list[dict[str, Any]]] = field(default_factory=lambda: {side: [] for side in SIDES})
+    next_index: int = 0
+    """Index of the next launch."""
+
+    def take(self, side: Side, number: int, pair: int, cells: Sequence[tuple[int, Cell]]) -> dict[int, Row]:
+        """Take the stored rows of one launch of the sequence.
+
+        Args:
+            side: the side of the launch.
+            number: its round.
+            pair: its pair.
+            cells: its cells with their numbers, in the order in which they are measured.
+
+        Returns:
+            Number of a cell -> its row. Cells that an interrupted launch lacks are missing; it may be all of them.
+        """
+        rows: dict[int, Row] = {}
+        while self.waiting:
+            first = self.waiting[0][0]
+            tags = dict(first["tags"])
+            if tags.get(SIDE_TAG) != side or round_of(first) != number or tags.get(PAIR_TAG) != str(pair):
+                break
+            left = [(index, cell) for index, cell in cells if index not in rows]
+            matched = _matched(self.waiting[0], left)
+            if matched is None:
+                break
+            rows |= matched
+            self.waiting.popleft()
+            if len(rows) == len(cells):
+                break
+        return rows
+
+
+def _matched(rows: Sequence[Row], cells: Sequence[tuple[int, Cell]]) -> dict[int, Row] | None:
+    """Match the rows of a launch to cells, both in order; None where a row has no cell."""
+    matched: dict[int, Row] = {}
+    following = iter(cells)
+    for row in rows:
+        for index, cell in following:
+            if all(_text(row[name]) == _text(getattr(cell, name)) for name in _SAME) and (row["size_bytes"] or 0) == (
+                cell.size or 0
+            ):
+                matched[index] = row
+                break
+        else:
+            return None
+    return matched
+
+
+def _text(value: Any) -> str:
+    return str(value or "")
+
+
+def stored_pairs(store: Path, run_id: str) -> StoredPairs:
+    """Read the launches of an interrupted comparison. Raises UsageError where it is still running."""
+    from omb_py.results.store.provenance import provenance_of
+
+    run = read_run(store, run_id, "comparison")
+    stored = StoredPairs(deque(run.by_launch()), next_index=run.next_launch)
+    look = provenance_of(store)
+    for side in SIDES:
+        first = next((str(row["launch_id"]) for row in run.rows if dict(row["tags"]).get(SIDE_TAG) == side), None)
+        if first is not None and (provenance := dict(look(first))):
+            stored.provenances[side].append(provenance)
+    return stored

@@ -1,0 +1,54 @@
+"""Commands of installed packages: found, shown, run, and refused with a reason where they are broken."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint
+from types import ModuleType
+
+import click
+import pytest
+
+from omb_py.cli import main, registry
+from omb_py.plug_ins import load_plug_ins
+from omb_py.plugin import Command
+
+
+def _make() -> click.Command:
+    return click.Command("greet", params=[click.Argument(["name"])], callback=_work, help="Say hello to somebody.")
+
+
+def _work(name: str) -> int:
+    click.echo(f"hello, {name}")
+    return 4
+
+
+@pytest.fixture(autouse=True)
+def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    plugin = ModuleType("omb_py_test_commands")
+    vars(plugin).update(GREET=Command("greet", "say hello to somebody", _make, "Politeness"))
+    monkeypatch.setitem(sys.modules, plugin.__name__, plugin)
+    commands = [EntryPoint(name, f"omb_py_test_commands:{name.upper()}", "x") for name in ("greet", "gone", "list")]
+    monkeypatch.setattr(
+        "importlib.metadata.entry_points", lambda group: commands if group == registry.ENTRY_POINTS else []
+    )
+    load_plug_ins.cache_clear()
+    yield
+    load_plug_ins.cache_clear()
+
+
+def test_a_command_of_another_package_is_shown_and_run(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["greet", "you"]) == 4
+    assert capsys.readouterr().out == "hello, you\n"
+    assert main(["--help"]) == 0
+    out = capsys.readouterr().out
+    assert "Politeness:\n  greet" in out and out.index("Tools:") < out.index("Politeness:")
+    assert main(["gret"]) == 2
+    assert "did you mean greet" in capsys.readouterr().err
+
+
+def test_a_broken_one_is_refused_with_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["gone"]) == 3
+    assert "command gone cannot be loaded: AttributeError" in capsys.readouterr().err
+    assert registry.commands()["list"] is registry.OURS["list"], "none replaces ours"
