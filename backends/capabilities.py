@@ -234,15 +234,15 @@ class Capabilities:
     inspection: Inspection = Inspection()
     """What :meth:`here` found on this machine."""
 
-    def lacks(self, benchmark: Benchmark) -> str:
-        """Why it cannot do a benchmark, beyond `steps`."""
+    def lacks(self, benchmark: Benchmark, usual: Cell) -> str:
+        """Why it cannot do a benchmark, beyond `steps`; `usual` is its cell without any option."""
         return ""
 
     def refuses(self, benchmark: Benchmark, cell: Cell) -> str:
         """Why it cannot do a benchmark with these options, beyond `dtypes` and `ops`."""
         return ""
 
-    def fitted(self, benchmark: Benchmark, cell: Cell) -> Cell:
+    def fitted(self, benchmark: Benchmark, cell: Cell, usual: Cell) -> Cell:
         """The cell as the backend does it, where it has one form of an operation alone."""
         return cell
 
@@ -279,9 +279,9 @@ class Capabilities:
             reason = f"its inspection failed: {type(error).__name__}: {error}"
             return replace(self, inspection=Inspection(reason, "report this"))
 
-    def why_not(self, benchmark: Benchmark) -> str:
-        """Why it cannot do a benchmark, with what to do."""
-        return self.lacks(benchmark) or self._lacking_step(benchmark)
+    def why_not(self, benchmark: Benchmark, usual: Cell) -> str:
+        """Why it cannot do a benchmark, with what to do; `usual` is its cell without any option."""
+        return self.lacks(benchmark, usual) or self._lacking_step(benchmark, usual)
 
     def why_refused(self, benchmark: Benchmark, cell: Cell) -> str:
         """Why it cannot do a benchmark with the options of a cell, with what to do."""
@@ -289,16 +289,16 @@ class Capabilities:
         dtype = reduction_dtype(cell.dtype) if reduces else cell.dtype
         if self.dtypes and dtype in DTYPES and dtype not in self.dtypes:
             return f"{title} has no type {dtype}: it takes {', '.join(self.dtypes)}"
-        if reduces and cell.op not in self.ops:
-            return f"{title} has no reduction {cell.op}: it takes {', '.join(self.ops)}"
+        if reduces and cell.options.op not in self.ops:
+            return f"{title} has no reduction {cell.options.op}: it takes {', '.join(self.ops)}"
         if FROM_ANYONE in self.without and benchmark.from_anyone(cell):
             return f"{self.without[FROM_ANYONE]}: {self.instead}"
         return self.refuses(benchmark, cell)
 
-    def _lacking_step(self, benchmark: Benchmark) -> str:
+    def _lacking_step(self, benchmark: Benchmark, usual: Cell) -> str:
         if not self.steps or benchmark.once or benchmark.runs:
             return ""
-        op = next((op for op, _ in operations(benchmark) if op not in self.steps), "")
+        op = next((op for op, _ in operations(benchmark, usual) if op not in self.steps), "")
         return f"{self.title or self.name} has no {op}: {self.instead}" if op else ""
 
 
@@ -316,13 +316,11 @@ class Backend:
         return self.capabilities.name
 
 
-def operations(benchmark: Benchmark) -> Iterator[tuple[str, bool]]:
-    """(operation, whether a window of memory is open) for everything that the fewest ranks do."""
+def operations(benchmark: Benchmark, usual: Cell) -> Iterator[tuple[str, bool]]:
+    """(operation, whether a window of memory is open) for everything that the fewest ranks do in the usual cell."""
     ranks = next((n for n in range(2, _MOST_RANKS) if benchmark.ranks.admits(n)), 2)
-    (size,) = benchmark.sizes_for(benchmark.dtype, (1024,))
-    cell = benchmark.cell("", "", size)
     for rank in range(ranks):
-        program = benchmark.program(World(rank, ranks), cell)
+        program = benchmark.program(World(rank, ranks), usual)
         for stage in program.stages:
             for part in (*stage.variants, stage.setup, stage.teardown):
                 for node, _ in walk(part):

@@ -169,7 +169,7 @@ def _inner(module: ModuleType, name: str) -> Callable[..., Any]:
 
 
 def run(session: Session, cell: Cell, phase: Phase) -> CellResult:
-    """Call the function of `cell.workload` on all ranks, after its warm-ups, and time each call.
+    """Call the function of `cell.options.workload` on all ranks, after its warm-ups, and time each call.
 
     Raises:
         UsageError, EnvironmentProblem: the function cannot be loaded or has failed.
@@ -178,16 +178,16 @@ def run(session: Session, cell: Cell, phase: Phase) -> CellResult:
 
     from omb_py.engine.measuring.cell_result import CellResult, LapSeries
 
-    target = parse_target(cell.workload)
+    target = parse_target(cell.options.workload)
     caller = Caller(session, target)
     session.watch(caller)
     phase("loop")
-    for number in range(-cell.warmup, 0):
+    for number in range(-cell.sampling.warmup, 0):
         caller.timed(number)
-    own = np.array([caller.timed(number) for number in range(cell.iterations)]) / 1000
+    own = np.array([caller.timed(number) for number in range(cell.sampling.iterations)]) / 1000
     phase("write")
     version = hashlib.sha256(target.text().encode()).hexdigest()[:16]
-    result = CellResult(cell, cell.iterations, "fixed", version)
+    result = CellResult(cell, cell.sampling.iterations, "fixed", version)
     slowest, whole = session.maximum(own), session.total(own)
     result.series[_LAP] = LapSeries(max=slowest, avg=whole / session.size)
     ranks = sorted(session.gather((session.local[0], float(own.mean()), float((own >= slowest).mean()))))
@@ -210,7 +210,7 @@ def _has_ranks_of_mpi(known: Capabilities) -> bool:
 
 def fits(cell: Cell, ranks: int) -> None:
     """Check the text of a target. Raises UsageError."""
-    parse_target(cell.workload or "{}")
+    parse_target(cell.options.workload or "{}")
 
 
 FUNCTION = Benchmark(

@@ -60,17 +60,17 @@ def _get(cell: Cell, nbytes: int, target: int, stride: int = 0) -> Step:
 
 def _accumulate(cell: Cell, nbytes: int, target: int) -> Step:
     kind = reduction_dtype(cell.dtype)
-    return rma.accumulate(_at("send", nbytes), _at(_WINDOW, nbytes), target, kind, cell.op)
+    return rma.accumulate(_at("send", nbytes), _at(_WINDOW, nbytes), target, kind, cell.options.op)
 
 
 def _get_accumulate(cell: Cell, nbytes: int, target: int) -> Step:
     send, recv, place = _at("send", nbytes), _at("recv", nbytes), _at(_WINDOW, nbytes)
-    return rma.get_accumulate(send, recv, place, target, reduction_dtype(cell.dtype), cell.op)
+    return rma.get_accumulate(send, recv, place, target, reduction_dtype(cell.dtype), cell.options.op)
 
 
 def _fetch_and_op(cell: Cell, nbytes: int, target: int) -> Step:
     send, recv, place = _at("send", nbytes), _at("recv", nbytes), _at(_WINDOW, nbytes)
-    return rma.fetch_and_op(send, recv, place, target, reduction_dtype(cell.dtype), cell.op)
+    return rma.fetch_and_op(send, recv, place, target, reduction_dtype(cell.dtype), cell.options.op)
 
 
 def _compare_and_swap(cell: Cell, nbytes: int, target: int) -> Step:
@@ -102,22 +102,22 @@ def _passive(cell: Cell, target: int, op: str) -> _Epochs:
     As in OMB locks are shared, but exclusive around a get_accumulate, and around an atomic of one element that takes
     a lock of its own.
     """
-    lock = rma.win_lock(target, op == "get_accumulate" or (cell.sync == "lock" and op in _ONE_ELEMENT))
-    match cell.sync:
+    lock = rma.win_lock(target, op == "get_accumulate" or (cell.options.sync == "lock" and op in _ONE_ELEMENT))
+    match cell.options.sync:
         case "lock":
             return _Epochs((lock,), (rma.win_unlock(target),))
         case "lock_all":
             return _Epochs((rma.win_lock_all(),), (rma.win_unlock_all(),))
-    flush = rma.win_flush(target) if cell.sync == "flush" else rma.win_flush_local(target)
+    flush = rma.win_flush(target) if cell.options.sync == "flush" else rma.win_flush_local(target)
     return _Epochs((), (flush,), (lock,), (rma.win_unlock(target),))
 
 
 def _program(cell: Cell, call: Step, span: int, stage: Stage) -> Program:
     """The program of a stage whose operands have buffers of `span` bytes each."""
     names = dict.fromkeys(o.buffer for o in call.operands.values() if isinstance(o, Region))
-    from_library = cell.window_kind in rma.OF_THE_LIBRARY
+    from_library = cell.options.window_kind in rma.OF_THE_LIBRARY
     buffers = tuple(Buffer(name, span, name == _WINDOW and from_library) for name in names)
-    return Program(buffers, (stage,), Window(cell.window_kind, _WINDOW))
+    return Program(buffers, (stage,), Window(cell.options.window_kind, _WINDOW))
 
 
 def _timed(world: World, cell: Cell, nodes: Body, around: _Epochs) -> Stage:
@@ -126,8 +126,8 @@ def _timed(world: World, cell: Cell, nodes: Body, around: _Epochs) -> Stage:
     completion: Body = ()
     # a passive target cannot see when an operation is complete, so where each iteration is checked it waits for the
     # origin; a local flush completes nothing at the target, hence the flush before the barrier
-    if cell.distinct and cell.sync not in rma.ACTIVE:
-        flush = (rma.win_flush(1 - world.rank),) if cell.sync == "flush_local" and around.setup else ()
+    if cell.distinct and cell.options.sync not in rma.ACTIVE:
+        flush = (rma.win_flush(1 - world.rank),) if cell.options.sync == "flush_local" and around.setup else ()
         completion = (*flush, barrier())
     return Stage(body(*timed, *completion), setup=around.setup, teardown=around.teardown)
 
@@ -141,13 +141,13 @@ def _latency(call_of: Call) -> Make:
         act: Body = (call, wait(call["request"])) if "request" in call.operands else (call,)
         seen = rma.exposed(call, peer)
         around, nodes = _Epochs(), act
-        if cell.sync not in rma.ACTIVE:
+        if cell.options.sync not in rma.ACTIVE:
             if world.rank == 0:
                 around = _passive(cell, peer, call.op)
                 nodes = (*around.before, *act, *around.after)
             else:
                 nodes = (seen,)
-        elif cell.sync == "fence":
+        elif cell.options.sync == "fence":
             turns: tuple[Body, Body] = (act, (seen,)) if world.rank == 0 else ((seen,), act)
             nodes = (rma.win_fence(), *turns[0], rma.win_fence(), *turns[1], rma.win_fence())
         else:
@@ -166,19 +166,19 @@ def _bandwidth(call_of: Callable[[Cell, int, int, int], Step], both: bool = Fals
         nbytes, peer = message_bytes(cell), 1 - world.rank
         call = call_of(cell, nbytes, peer, nbytes)
         acts, is_seen = both or world.rank == 0, both or world.rank == 1
-        act: tuple[Node, ...] = (Repeat(cell.window, (call,)),) if acts else ()
-        seen: tuple[Node, ...] = (Repeat(cell.window, (rma.exposed(call, peer),)),) if is_seen else ()
+        act: tuple[Node, ...] = (Repeat(cell.options.window, (call,)),) if acts else ()
+        seen: tuple[Node, ...] = (Repeat(cell.options.window, (rma.exposed(call, peer),)),) if is_seen else ()
         around, work = _Epochs(), (*act, *seen)
-        if cell.sync == "fence":
+        if cell.options.sync == "fence":
             nodes: Body = (rma.win_fence(), *work, rma.win_fence())
-        elif cell.sync == "pscw":
+        elif cell.options.sync == "pscw":
             opens: Body = ((rma.win_post(peer),) if is_seen else ()) + ((rma.win_start(peer),) if acts else ())
             closes: Body = ((rma.win_complete(peer),) if acts else ()) + ((rma.win_wait(peer),) if is_seen else ())
             nodes = (*opens, *work, *closes)
         else:
             around = _passive(cell, peer, call.op) if acts else _Epochs()
             nodes = (*around.before, *work, *around.after)
-        return _program(cell, call, nbytes * cell.window, _timed(world, cell, nodes, around))
+        return _program(cell, call, nbytes * cell.options.window, _timed(world, cell, nodes, around))
 
     return program
 
@@ -187,13 +187,13 @@ _LATENCY = Metric(
     "us",
     "time of the loop / iterations on rank 0, with two readings of the clock in each; / 2 with -s pscw or fence",
     beside=_CLOCK,
-    parts_by=lambda cell: 2 if cell.sync in rma.ACTIVE else 1,
+    parts_by=lambda cell: 2 if cell.options.sync in rma.ACTIVE else 1,
 )
 
 
 def _only(name: str, syncs: tuple[str, ...]) -> Callable[[Cell], str]:
     def refuses(cell: Cell) -> str:
-        return "" if cell.sync in syncs else f"{name} has no -s {cell.sync}: use {', '.join(syncs)}"
+        return "" if cell.options.sync in syncs else f"{name} has no -s {cell.options.sync}: use {', '.join(syncs)}"
 
     return refuses
 

@@ -73,7 +73,8 @@ def sides(counts: str) -> tuple[int, int]:
 def partition_bytes(cell: Cell) -> int:
     """Bytes of a partition in whole elements. The rest of the message is not sent, as in OMB."""
     item = DTYPES[cell.dtype].itemsize
-    return cell.size // item // cell.partitions * item
+    partitions: int = cell.options.partitions
+    return cell.size // item // partitions * item
 
 
 def uneven(mean: int, cell: Cell, ranks: int) -> tuple[int, ...]:
@@ -82,10 +83,10 @@ def uneven(mean: int, cell: Cell, ranks: int) -> tuple[int, ...]:
     The factors rise in even steps from ``1 - imbalance`` on rank 0 to ``1 + imbalance`` on the last rank.
     Without imbalance every block has `mean` bytes, as in OMB.
     """
-    if not cell.imbalance or ranks < 2:
+    if not cell.options.imbalance or ranks < 2:
         return (mean,) * ranks
     item = DTYPES[cell.dtype].itemsize
-    factors = (1 + cell.imbalance * (2 * rank / (ranks - 1) - 1) for rank in range(ranks))
+    factors = (1 + cell.options.imbalance * (2 * rank / (ranks - 1) - 1) for rank in range(ranks))
     return tuple(round(mean * factor / item) * item for factor in factors)
 
 
@@ -93,7 +94,8 @@ def window_bytes(directions: int) -> Metric:
     """The metric of a window of messages in MB/s; `directions` is 1 or 2."""
 
     def moved(cell: Cell, ranks: int) -> int:
-        return directions * cell.size * cell.window
+        window: int = cell.options.window
+        return directions * cell.size * window
 
     factor = "" if directions == 1 else f"{directions} × "
     return Metric("MB/s", f"{factor}size × window × iterations / sum of laps on rank 0, MB = 10^6 B", bytes_of=moved)

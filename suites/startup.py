@@ -40,7 +40,7 @@ def _once_a_launch(name: str, summary: str, formula: str) -> Benchmark:
 
 def _communicator(name: str, summary: str, make: Step) -> Benchmark:
     def program(world: World, cell: Cell) -> Program:
-        after = barrier_after(cell.process_sync)
+        after = barrier_after(cell.options.process_sync)
         return Program((), (Stage(body(Lap(), make, Lap("time"), steps.comm_free(), *after)),))
 
     return Benchmark(

@@ -95,14 +95,14 @@ def interfaces() -> list[str]:
 
 
 @cache
-def _lacking(benchmark: Benchmark) -> str:
+def _lacking(benchmark: Benchmark, usual: Cell) -> str:
     if benchmark.once or benchmark.runs:
         return ""
     if benchmark.needs.fork:
         return "PyTorch's processes must not fork"
     if benchmark.needs.thread_level == "multiple":
         return "its ranks have one thread here"
-    for op, window in operations(benchmark):
+    for op, window in operations(benchmark, usual):
         if window:
             return "Gloo has no one-sided operations"
         if op in STEPS:
@@ -122,8 +122,8 @@ def _lacking(benchmark: Benchmark) -> str:
 
 
 @cache
-def _reduces_in_place(benchmark: Benchmark) -> bool:
-    return any(base(op) in IN_PLACE_ALONE for op, _ in operations(benchmark)) and "in_place" in benchmark.options
+def _reduces_in_place(benchmark: Benchmark, usual: Cell) -> bool:
+    return "in_place" in benchmark.options and any(base(op) in IN_PLACE_ALONE for op, _ in operations(benchmark, usual))
 
 
 class GlooCapabilities(Capabilities):
@@ -152,21 +152,21 @@ class GlooCapabilities(Capabilities):
     def knobs(self) -> LibraryKnobs:
         return library_knobs()
 
-    def lacks(self, benchmark: Benchmark) -> str:
-        why = _lacking(benchmark)
+    def lacks(self, benchmark: Benchmark, usual: Cell) -> str:
+        why = _lacking(benchmark, usual)
         return f"{why}: use --backend mpi" if why else ""
 
-    def fitted(self, benchmark: Benchmark, cell: Cell) -> Cell:
-        return fit_in_place(benchmark, cell)
+    def fitted(self, benchmark: Benchmark, cell: Cell, usual: Cell) -> Cell:
+        return fit_in_place(benchmark, cell, usual)
 
     def refuses(self, benchmark: Benchmark, cell: Cell) -> str:
-        if cell.ddt:
+        if cell.options.ddt:
             return "Gloo has no derived datatypes: leave out -D"
-        if cell.op == "avg" and DTYPES[cell.dtype].kind == "integer" and "op" in benchmark.options:
+        if cell.options.op == "avg" and DTYPES[cell.dtype].kind == "integer" and "op" in benchmark.options:
             return "Gloo averages floats alone: -T float32, or --op sum"
-        if cell.in_place and "alltoall" in benchmark.name:
+        if cell.options.in_place and "alltoall" in benchmark.name:
             return "Gloo's alltoall is not defined in place: leave out -l"
-        if cell.process_sync == "roundtime":
+        if cell.options.process_sync == "roundtime":
             return "--process-sync roundtime needs the clocks of the mpi backend: use barrier or dissemination"
         return ""
 
@@ -175,9 +175,9 @@ def _no_torch() -> str:
     return "" if find_spec("torch") else "Gloo comes with PyTorch, which is not installed"
 
 
-def fit_in_place(benchmark: Benchmark, cell: Cell) -> Cell:
+def fit_in_place(benchmark: Benchmark, cell: Cell, usual: Cell) -> Cell:
     """The cell as torch.distributed does it."""
-    return replace(cell, in_place=True) if _reduces_in_place(benchmark) else cell
+    return cell.with_options(in_place=True) if _reduces_in_place(benchmark, usual) else cell
 
 
 CAPABILITIES: Final = GlooCapabilities(

@@ -100,11 +100,13 @@ class GlooDeviceRunner(OnDevice, GlooRunner):
         if by_torch(program, buffers.device.kind):
             nbytes = {b.name: b.nbytes for b in program.buffers}
             self._marks = buffers.marks("torch", cell)
-            super().__init__(session, on_device(spoiled(waited(program)), cell.filler), OnGpu(buffers.memory, nbytes))
+            super().__init__(
+                session, on_device(spoiled(waited(program)), cell.options.filler), OnGpu(buffers.memory, nbytes)
+            )
         else:
             self._marks = buffers.marks("staged", cell)
             world = World(session.rank, session.size, session.hosts)
-            super().__init__(session, buffers.prepared(program, world, cell.filler), buffers.seen)
+            super().__init__(session, buffers.prepared(program, world, cell.options.filler), buffers.seen)
 
     def rendered(self, results: Mapping[tuple[str, str], float]) -> Render:
         return Renderer(self.buffers, self.renderer, results)

@@ -55,9 +55,9 @@ class MpiCapabilities(Capabilities):
         return library_knobs()
 
     def refuses(self, benchmark: Benchmark, cell: Cell) -> str:
-        if cell.buffer == OBJECT and cell.process_sync in ADDED:
-            return f"--process-sync {cell.process_sync} sends no Python objects: take barrier or none"
-        if cell.device != "cpu" and cell.process_sync == "roundtime":
+        if cell.buffer == OBJECT and cell.options.process_sync in ADDED:
+            return f"--process-sync {cell.options.process_sync} sends no Python objects: take barrier or none"
+        if cell.device != "cpu" and cell.options.process_sync == "roundtime":
             return "--process-sync roundtime needs buffers on the host: take barrier or dissemination"
         return ""
 

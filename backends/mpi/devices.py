@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def check(cells: Sequence[Cell], support: Support) -> None:
     """Raises EnvironmentProblem for what cannot be done on a device."""
     for cell in cells:
-        if cell.staging == "never" and not support.aware:
+        if cell.options.staging == "never" and not support.aware:
             raise EnvironmentProblem(f"--staging never: {support.reason}: {support.fix}")
 
 
@@ -37,7 +37,7 @@ class _OverMpi(OnDevice):
     def __init__(self, session: MpiSession, program: Program, buffers: DeviceBuffers, cell: Cell) -> None:
         self.buffers = buffers
         self._marks = buffers.marks("direct" if session.support.aware else "staged", cell)
-        prepared = buffers.prepared(program, World(session.rank, session.size, session.hosts), cell.filler)
+        prepared = buffers.prepared(program, World(session.rank, session.size, session.hosts), cell.options.filler)
         super().__init__(session, prepared, buffers.seen)
 
 

@@ -105,13 +105,13 @@ class ObjectRunner(BoundRunner):
         self.cell = cell
 
     def begin(self) -> None:
-        renderer = ObjectRenderer(self.session, self.memory_, self.program, self.cell.out_of_band)
+        renderer = ObjectRenderer(self.session, self.memory_, self.program, self.cell.options.out_of_band)
         self.renderer, self.slots = renderer, renderer.slots
 
     def run(self, stage: int, first: int, iterations: int) -> dict[int, NDArray[np.int64]]:
         slots = self.slots
         for number, slot in enumerate(slots.out):
-            objects = [make(self.cell.object_kind, part, self.cell.dtype) for part in self._parts(slot)]
+            objects = [make(self.cell.options.object_kind, part, self.cell.dtype) for part in self._parts(slot)]
             slots.sent[number] = objects if slot.parts else objects[0]
         slots.received[:] = [None] * len(slots.into)
         samples = super().run(stage, first, iterations)
@@ -127,8 +127,8 @@ class ObjectRunner(BoundRunner):
         every = [slot for slot in (*slots.out, *slots.into) if slot.region.nbytes]
         if not every:
             return super().notes()
-        sample = make(self.cell.object_kind, self._parts(every[0])[0], self.cell.dtype)
-        if not self.cell.out_of_band:
+        sample = make(self.cell.options.object_kind, self._parts(every[0])[0], self.cell.dtype)
+        if not self.cell.options.out_of_band:
             return {**super().notes(), "pickled_bytes": float(len(MPI.pickle.dumps(sample)))}
         data, buffers = pkl5.pickle.dumps_oob(sample)
         beside = sum(buffer.nbytes for buffer in buffers)
@@ -147,6 +147,6 @@ class ObjectRunner(BoundRunner):
         if not isinstance(objects, (list, tuple)) or len(objects) != max(1, slot.parts):
             return
         for part, item in zip(self._parts(slot), objects, strict=True):
-            payload = payload_of(self.cell.object_kind, item)
+            payload = payload_of(self.cell.options.object_kind, item)
             if payload is not None and payload.nbytes == part.nbytes:
                 part[:] = payload

@@ -135,7 +135,7 @@ class MpiSession(Session):
     def load(self, cell: Cell, programs: Mapping[int, Program]) -> NativeRunner | BoundRunner:
         program = programs[self.rank]
         # ranks make a graph together: the edges of this rank alone may be those of an earlier one
-        self._neighborhood = cell.neighborhood
+        self._neighborhood = cell.options.neighborhood
         for group in groups_of(program):
             self._group_comm(group)
         for group, number in duplicates_of(program):
@@ -154,7 +154,7 @@ class MpiSession(Session):
             self._runner = ObjectRunner(self, program, memory, cell)
         else:
             self._runner = (NativeRunner if cell.binding == "native" else BoundRunner)(self, program, memory)
-        if cell.process_sync == "roundtime" and any(b.name == START for b in program.buffers):
+        if cell.options.process_sync == "roundtime" and any(b.name == START for b in program.buffers):
             self.start = memory.view(START, START_BYTES)
             self.synchronise(cell.binding)
         return self._runner

@@ -157,14 +157,14 @@ def multiplicity(text: str) -> Multiplicity:
 class NcclCapabilities(Capabilities):
     """Bindings differ in what they have."""
 
-    def fitted(self, benchmark: Benchmark, cell: Cell) -> Cell:
-        return fit_in_place(benchmark, cell) if cell.binding == "torch" else cell
+    def fitted(self, benchmark: Benchmark, cell: Cell, usual: Cell) -> Cell:
+        return fit_in_place(benchmark, cell, usual) if cell.binding == "torch" else cell
 
     def refuses(self, benchmark: Benchmark, cell: Cell) -> str:
-        if cell.groups and (why := lacks_groups(cell.binding, cell.settings)):
+        if cell.options.groups and (why := lacks_groups(cell.binding, cell.settings)):
             return why
         reduces = "op" in benchmark.options
-        if reduces and cell.op == "mulsum" and cell.binding != NATIVE:
+        if reduces and cell.options.op == "mulsum" and cell.binding != NATIVE:
             return f"binding {cell.binding} makes no reduction mulsum here: --binding {NATIVE}"
         dtype = reduction_dtype(cell.dtype) if reduces else cell.dtype
         return lacks_type(cell.binding, dtype)

@@ -125,7 +125,7 @@ class NcclSession(Session):
             check(settings, self.nccl)
             if why := missing(cell.binding, self.device.kind) or lacks_settings(cell.binding, cell.settings):
                 raise EnvironmentProblem(why)
-            if cell.binding == "torch" and cell.timing == "graph":
+            if cell.binding == "torch" and cell.options.timing == "graph":
                 raise EnvironmentProblem("binding torch has no --timing graph here: --binding native")
         self._in_use = list({id(comms): comms for comms in map(self._communicators, cells)}.values())
         world = World(self.rank, self.size, self.hosts)
@@ -202,15 +202,18 @@ class NcclSession(Session):
             comms.memory.reserve(name, nbytes)
 
     def load(self, cell: Cell, programs: Mapping[int, Program]) -> LoweredRunner:
-        program, comms = on_device(spoiled(programs[self.rank]), cell.filler), self._communicators(cell)
+        program, comms = on_device(spoiled(programs[self.rank]), cell.options.filler), self._communicators(cell)
         self._reserve(comms, {buffer.name: buffer.nbytes for buffer in program.buffers})
         translated, grouped = lowered(program, World(self.rank, self.size, self.hosts), self._has(cell))
         if self.maximum(np.array([float(len(own := groups_of(translated)))]))[0]:
             comms.make_groups(everybodys(self.share(self.gather(own))))
-        if cell.timing == "graph":
+        if cell.options.timing == "graph":
             translated = replace(translated, stages=tuple(captured(stage) for stage in translated.stages))
-        filler = {} if cell.filler == "cpu" else {"filler": cell.filler}
-        marks = filler | {"timing_mode": cell.timing or "isolated", "ranks_per_device": str(self.ranks_per_device)}
+        filler = {} if cell.options.filler == "cpu" else {"filler": cell.options.filler}
+        marks = filler | {
+            "timing_mode": cell.options.timing or "isolated",
+            "ranks_per_device": str(self.ranks_per_device),
+        }
         marks |= {f"nccl_{key}": value for key, value in changed(settings_of(cell.settings)).items()}
         if settings_of(cell.settings).method != "usual":
             marks["allocated_by"] = "ncclMemAlloc" if allocates(comms.settings, self.nccl) else "device"

@@ -8,13 +8,13 @@ from typing import Any
 
 import click
 
-from omb_py.backends.registry import capabilities_of
+from omb_py.backends.registry import capabilities_of, default
 from omb_py.cli.help import GluedOption, Grouped, debug_option, tool_option
 from omb_py.cli.param_types import ParsedType, whole
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.options.option import Defaults, Option, render
 from omb_py.options.request import DEFAULT_RANKS
-from omb_py.options.table import option_of, options_of
+from omb_py.options.table import make_cell, option_of, options_of
 from omb_py.suites import BENCHMARKS
 
 
@@ -35,7 +35,8 @@ def defaults_of(benchmark: Benchmark) -> Defaults:
     """What help pages say of a benchmark when no option is given."""
     known = capabilities_of()
     bindings = dict.fromkeys(binding for backend in known.values() for binding in backend.bindings)
-    return Defaults(benchmark, tuple(known), tuple(bindings))
+    cell = make_cell(benchmark, default(), "native", 0)
+    return Defaults(benchmark, tuple(known), tuple(bindings), cell)
 
 
 def _rendered(option: Option, defaults: Defaults, hidden: bool = False) -> Grouped:

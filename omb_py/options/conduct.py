@@ -70,7 +70,7 @@ HOW_OFTEN = under(
         "P",
         Reader("fraction", parse_fraction),
         default=lambda d: f"{d.request.precision:.0%}",
-        cell="precision",
+        cell="sampling",
     ),
     Option(
         "time_limit",
@@ -79,7 +79,7 @@ HOW_OFTEN = under(
         "TIME",
         Reader("duration", parse_duration),
         default="none",
-        cell="time_limit",
+        cell="sampling",
     ),
     Option(
         "repeat_for",
@@ -120,7 +120,7 @@ CHECKS = under(
         key="validation",
         lacks="data to validate",
         waived=True,
-        cell="validate",
+        cell="identity",
         column="validated",
         bare="on",
         is_glued=lambda text: text.startswith("log"),
@@ -132,7 +132,7 @@ CHECKS = under(
         "Energy per operation of hosts (RAPL) and GPUs (NVML, amdsmi), and whether they were throttled.",
         takers=lambda benchmark: not benchmark.once and benchmark.runs is None,
         lacks="timed loop whose energy could be read",
-        cell="energy",
+        cell="observers",
     ),
     Option(
         "counters",
@@ -140,7 +140,7 @@ CHECKS = under(
         "What the network counts in the loop of each size: bytes on the wire, retransmits, errors.",
         takers=lambda benchmark: not benchmark.once and benchmark.runs is None,
         lacks="timed loop in which the network could count",
-        cell="counters",
+        cell="observers",
     ),
     Option(
         "pvars",
@@ -151,7 +151,7 @@ CHECKS = under(
         default="none",
         takers=lambda benchmark: not benchmark.once and benchmark.runs is None,
         lacks="timed loop in which the library could count",
-        cell="pvars",
+        cell="observers",
         repeats=True,
         makes=lambda texts: {"pvars": ",".join(dict.fromkeys(",".join(texts).split(",")))},
     ),

@@ -45,7 +45,7 @@ def _sweep(defaults: Defaults) -> str:
 
 def _syncs(defaults: Defaults) -> str:
     b = defaults.benchmark
-    cells = [(kind, b.cell("", "", 1, sync=kind)) for kind in SYNCS]
+    cells = [(kind, defaults.cell.with_options(sync=kind)) for kind in SYNCS]
     return ", ".join(kind for kind, cell in cells if not (b.refuses and b.refuses(cell)))
 
 
@@ -114,6 +114,7 @@ MEASURED = under(
         f"Reduction: {', '.join(MPI_OPS)}; NCCL's avg, mulsum; Gloo's avg.",
         "OP",
         Reader("operation", lambda text: text.strip().lower().removeprefix("mpi_"), OPS, closed=True),
+        usual="sum",
         lacks="reduction operation",
         column="op",
     ),
@@ -123,6 +124,7 @@ MEASURED = under(
         "Messages in flight.",
         "N",
         whole("window size", 1),
+        usual=64,
         lacks="window of messages in flight",
         column="window",
     ),
@@ -132,6 +134,7 @@ MEASURED = under(
         f"How the window is made: {', '.join(WINDOWS)}.",
         "KIND",
         word("window kind", tuple(WINDOWS)),
+        usual="allocate",
         lacks="window of memory that peers access",
     ),
     declared(
@@ -140,6 +143,7 @@ MEASURED = under(
         lambda d: f"What completes the operation: {_syncs(d)}.",
         "KIND",
         word("synchronisation", tuple(SYNCS)),
+        usual="flush",
         lacks="synchronisation of a window",
     ),
     declared(
@@ -149,12 +153,14 @@ MEASURED = under(
         "lap, the operation with one.",
         "KIND",
         word("mean", MEANS),
+        usual="loop",
         lacks="mean of a whole loop",
     ),
     declared(
         "in_place",
         "-l --in-place",
         "Use MPI_IN_PLACE.",
+        usual=False,
         lacks="in-place form",
         column="in_place",
     ),
@@ -164,7 +170,8 @@ MEASURED = under(
         "The root; rotate: another one in every iteration.",
         "fixed:N|rotate",
         Reader("root rank", parse_root, smallest=ROTATE),
-        default=lambda d: f"fixed:{d.cell.root}",
+        default=lambda d: f"fixed:{d.cell.options.root}",
+        usual=0,
         lacks="choice of a root",
         column="root",
     ),
@@ -172,6 +179,7 @@ MEASURED = under(
         "vary_window",
         "-V --vary-window",
         f"Windows {', '.join(map(str, VARIED_WINDOWS))} in turn, in two tables.",
+        usual=False,
         lacks="sweep over windows",
     ),
     declared(
@@ -180,6 +188,7 @@ MEASURED = under(
         "Print the message rate.",
         "0|1",
         Reader("rate", parse_switch),
+        usual=1,
         lacks="message rate",
     ),
     Option(
@@ -200,6 +209,7 @@ MEASURED = under(
         _buffer_num,
         "KIND",
         word("number of buffers", BUFFER_NUMS),
+        usual="single",
         lacks="choice of one or several buffers",
     ),
     declared(
@@ -210,6 +220,7 @@ MEASURED = under(
         "LAYOUT",
         Reader("layout", parse_layout),
         default="none, plain elements",
+        usual="",
         lacks="derived datatypes",
         column="datatype_layout",
     ),
@@ -219,6 +230,7 @@ MEASURED = under(
         "Parts of a message.",
         "N",
         whole("number of partitions", 1),
+        usual=8,
         lacks="partitions",
     ),
     declared(
@@ -227,6 +239,7 @@ MEASURED = under(
         "Threads that send on rank 0 and that receive on rank 1; in IMB-MT's benchmarks R on every rank.",
         "[S:]R",
         Reader("threads", partial(parse_counts, sender=1)),
+        usual="1:2",
         lacks="threads",
     ),
     declared(
@@ -235,6 +248,7 @@ MEASURED = under(
         "Forked children that sleep beside rank 0 and beside rank 1.",
         "[S:]R",
         Reader("processes", partial(parse_counts, sender=2)),
+        usual="2:2",
         lacks="forked processes",
     ),
     declared(
@@ -243,6 +257,7 @@ MEASURED = under(
         "Calls of MPI_Test between pieces of the computing.",
         "N",
         whole("number of test calls", 0),
+        usual=0,
         lacks="MPI_Test calls",
     ),
     declared(
@@ -252,6 +267,7 @@ MEASURED = under(
         "F",
         Reader("fraction", parse_imbalance),
         default="0, all the same, as in OMB",
+        usual=0.0,
         lacks="blocks of different sizes",
     ),
     declared(
@@ -261,6 +277,7 @@ MEASURED = under(
         "FILE",
         Reader("traffic", parse_traffic),
         default="all the same",
+        usual="",
         lacks="blocks that a matrix gives",
     ),
     declared(
@@ -271,6 +288,7 @@ MEASURED = under(
         "GROUPS",
         Reader("groups", parse_groups),
         default="one of all ranks",
+        usual="",
         lacks="ranks that can be divided",
     ),
     declared(
@@ -279,6 +297,7 @@ MEASURED = under(
         "Neighbors: cart:DIMENSIONS:RADIUS, or graph:FILE with lines SOURCE, TARGET.",
         "GRAPH",
         Reader("neighborhood", parse_neighborhood),
+        usual="cart:1:1",
         lacks="graph of neighbors",
     ),
     declared(
@@ -287,6 +306,7 @@ MEASURED = under(
         "What a step asks for, as ddp:model=resnet50; omb-py workloads lists names and keys.",
         "NAME:KEY=VALUE,…",
         Reader("workload", parse_workload),
+        usual="",
         lacks="choice of a workload",
     ),
     Option(
@@ -295,9 +315,10 @@ MEASURED = under(
         "hot: the same buffers every time, as in OMB; rotate: others each time, over twice the last-level cache.",
         "KIND",
         word("cache", CACHES),
+        usual="hot",
         takers=moves_data,
         lacks="data",
-        cell="cache",
+        cell="options",
         column="cache",
     ),
     Option(
@@ -306,6 +327,7 @@ MEASURED = under(
         f"What computes meanwhile: {', '.join(FILLERS)} (both of them).",
         "KIND",
         word("filler", FILLERS),
+        usual="cpu",
         key="tests",
     ),
     Option(
@@ -315,6 +337,7 @@ MEASURED = under(
         "MODE",
         word("timing", MODES),
         default=MODES[0],
+        usual="",
         takers=blocking_collective,
     ),
     Option(
@@ -324,6 +347,7 @@ MEASURED = under(
         "N",
         whole("batch", 1),
         default=str(BATCH),
+        usual=1,
         takers=blocking_collective,
     ),
     *backend_options(run_wide=False),
@@ -333,6 +357,7 @@ MEASURED = under(
         "Between iterations, untimed: barrier, dissemination (made of messages), roundtime (a common clock), none.",
         "KIND",
         word("process synchronisation", KINDS),
+        usual="barrier",
         lacks="synchronisation after each call",
         column="process_sync",
     ),

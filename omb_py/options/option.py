@@ -24,16 +24,13 @@ class Defaults:
     """Names of the backends that come with omb-py."""
     bindings: Sequence[str]
     """Bindings of all of them; the first is the default."""
+    cell: Cell
+    """A cell of the benchmark without any option."""
 
     @cached_property
     def request(self) -> Request:
         """The request without any option."""
         return Request(self.benchmark.name)
-
-    @cached_property
-    def cell(self) -> Cell:
-        """A cell of the benchmark without any option."""
-        return self.benchmark.cell(self.request.backends[0], "native", 0)
 
 
 Text = str | Callable[[Defaults], str]
@@ -74,8 +71,10 @@ class Option:
     """Whether a benchmark takes the option, where no word declares it."""
     lacks: str = ""
     """What benchmarks that do not take the option lack, for the refusal; empty: no refusal, or one elsewhere."""
-    cell: str = ""
-    """Field of the cell that gets the value as it is; empty: the planner makes something of it."""
+    usual: Any = None
+    """Its value in a cell where it is not given; None: it is none of ``Cell.options``."""
+    cell: Literal["", "identity", "options", "sampling", "observers"] = ""
+    """Part of the cell that gets the value as it is; empty: the planner makes something of it."""
     column: str = ""
     """Column of the store that shows it; empty: it goes into ``parameters`` where a benchmark declares `key`."""
     scope: Scope = "cell"
@@ -127,7 +126,7 @@ class Option:
             return render(self.default, defaults)
         if self.reader is None:
             return "off"
-        usual = getattr(defaults.cell, self.cell) if self.cell else getattr(defaults.request, self.name)
+        usual = defaults.cell.options.get(self.name, getattr(defaults.request, self.name))
         return ",".join(usual) if isinstance(usual, tuple) else str(usual)
 
     def help_text(self, defaults: Defaults) -> str:
@@ -137,8 +136,8 @@ class Option:
 
 
 def declared(name: str, flags: str, help: Text, metavar: str = "", reader: Reader | None = None, **more: Any) -> Option:
-    """An option that benchmarks declare by its name, and whose value fills the cell's field of that name."""
-    return Option(name, flags, help, metavar, reader, key=name, cell=name, **more)
+    """An option of the cell that benchmarks declare by its name; `usual` is its value where it is not given."""
+    return Option(name, flags, help, metavar, reader, key=name, cell="options", **more)
 
 
 def under(heading: str, *options: Option) -> tuple[Option, ...]:

@@ -43,6 +43,8 @@ PLACED = under(
         "MPI on a device: auto copies through the host where the library takes no device buffers; never: exit 3.",
         "KIND",
         word("staging", STAGINGS),
+        default=STAGINGS[0],
+        usual="",
     ),
     Option(
         "buffer",
@@ -50,7 +52,7 @@ PLACED = under(
         f"What holds the bytes: {', '.join(BUFFERS)} (pickled); on a device also {', '.join(ON_DEVICE)}.",
         "KIND",
         word("buffer", tuple(dict.fromkeys((*BUFFERS, *ON_DEVICE))), closed=False),
-        cell="buffer",
+        cell="identity",
         column="buffer",
     ),
     Option(
@@ -60,16 +62,18 @@ PLACED = under(
         "KIND",
         word("object", OBJECTS),
         takers=moves_data,
+        usual="bytes",
         lacks="objects",
-        cell="object_kind",
+        cell="options",
     ),
     Option(
         "out_of_band",
         "--out-of-band",
         "With --buffer object: send large buffers beside the pickle (mpi4py.util.pkl5).",
         takers=moves_data,
+        usual=False,
         lacks="objects",
-        cell="out_of_band",
+        cell="options",
     ),
     Option(
         "hosts",
@@ -110,6 +114,7 @@ PLACED = under(
         "session",
         "-I --session",
         "Begin with an MPI session (MPI-4) instead of MPI_Init.",
-        cell="session",
+        usual=False,
+        cell="options",
     ),
 )

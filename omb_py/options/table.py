@@ -8,9 +8,11 @@ To add an option, write one entry in the module of its heading, and its field in
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
 from typing import Any
 
-from omb_py.engine.program.benchmark import Benchmark
+from omb_py.engine.program.benchmark import Benchmark, Cell, Options, Sampling
 from omb_py.errors import UsageError, nearest
 from omb_py.options.conduct import CHECKS, HOW_OFTEN, OTHER, OUTPUT, STORAGE
 from omb_py.options.measured import MEASURED
@@ -98,16 +100,60 @@ def check_ranges(request: Request, table: Sequence[Option] = TABLE) -> None:
             raise UsageError(f"{option.reader.what} must be {smallest} or more, not {value}")
 
 
-def cell_fields(request: Request, table: Sequence[Option] = TABLE) -> dict[str, Any]:
-    """The fields of a cell that were given as options."""
-    given = ((option.cell, getattr(request, option.name)) for option in table if option.cell)
-    return {field: value for field, value in given if is_given(value)}
+def cell_options(request: Request, table: Sequence[Option] = TABLE) -> dict[str, Any]:
+    """The given options that a cell gets as they are, by name; :func:`make_cell` takes them."""
+    given = ((option.name, getattr(request, option.name)) for option in table if option.cell)
+    return {name: value for name, value in given if is_given(value)}
 
 
-def parameters(benchmark: Benchmark, cell: Mapping[str, Any], table: Sequence[Option] = TABLE) -> dict[str, str]:
-    """The options of a cell that the benchmark declares and that have no column in the store, in the cell's order."""
-    fields = {o.cell for o in table if o.cell and not o.column and o.key and o.key in benchmark.options}
-    return {name: str(value) for name, value in cell.items() if name in fields and value != ""}
+def make_cell(benchmark: Benchmark | str, backend: str, binding: str, size: int, **values: Any) -> Cell:
+    """A cell with every option of the table: the given ones, else the benchmark's defaults, else the table's.
+
+    >>> make_cell("bw", "mpi", "native", 8, window=2, iterations=10).options.window
+    2
+
+    Args:
+        benchmark: the benchmark; a name alone has no defaults of its own.
+        backend: name of the backend.
+        binding: the code that issues the calls.
+        size: message size in bytes.
+        **values: fields of the cell or of its sampling, options and observers, by name.
+
+    Raises:
+        TypeError: there is no field and no option of a name.
+    """
+    options = Options({option.name: option.usual for option in TABLE if option.usual is not None})
+    if isinstance(benchmark, str):
+        return change_cell(Cell(benchmark, backend, binding, size, options=options), **values)
+    options.update(benchmark.defaults)
+    return change_cell(Cell(benchmark.name, backend, binding, size, benchmark.dtype, options=options), **values)
+
+
+def change_cell(cell: Cell, **values: Any) -> Cell:
+    """The same cell with other values, which are named as those of :func:`make_cell`. Raises TypeError."""
+    options = {name: values.pop(name) for name in list(values) if name in cell.options}
+    sampling = {name: values.pop(name) for name in list(values) if name in Sampling.__dataclass_fields__}
+    names = [option.name for option in TABLE if option.cell == "observers" and option.name in values]
+    given = {name: value for name in names if (value := values.pop(name))}
+    return replace(
+        cell.with_options(**options),
+        sampling=replace(cell.sampling, **sampling),
+        observers={**cell.observers, **{name: "" if value is True else value for name, value in given.items()}},
+        **values,
+    )
+
+
+@cache
+def usual_cell(benchmark: Benchmark) -> Cell:
+    """The cell of a benchmark without any option, of no backend; messages have 1024 bytes."""
+    (size,) = benchmark.sizes_for(benchmark.dtype, (1024,))
+    return make_cell(benchmark, "", "", size)
+
+
+def parameters(benchmark: Benchmark, options: Mapping[str, Any], table: Sequence[Option] = TABLE) -> dict[str, str]:
+    """The options of a cell that the benchmark declares and that have no column in the store."""
+    shown = {o.name for o in table if o.cell == "options" and not o.column and o.key and o.key in benchmark.options}
+    return {name: str(value) for name, value in options.items() if name in shown and value != ""}
 
 
 def request_from(

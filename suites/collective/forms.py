@@ -70,8 +70,8 @@ class Collective:
 
 def calls_of(call: Call, world: World, cell: Cell) -> tuple[list[Step], tuple[Buffer, ...]]:
     """The call, or with rotating roots one for each root; and the buffers that all of them need."""
-    roots = range(world.size) if cell.root == ROTATE else (cell.root,)
-    calls = [call(world, replace(cell, root=root)) for root in roots]
+    roots = range(world.size) if cell.options.root == ROTATE else (cell.options.root,)
+    calls = [call(world, cell.with_options(root=root)) for root in roots]
     largest: dict[str, int] = {}
     for _, buffers in calls:
         for buffer in buffers:
@@ -84,7 +84,7 @@ def blocking(collective: Collective) -> Benchmark:
 
     def program(world: World, cell: Cell) -> Program:
         calls, buffers = calls_of(collective.call, world, cell)
-        after = barrier_after(cell.process_sync)
+        after = barrier_after(cell.options.process_sync)
         return Program(buffers, (Stage(tuple((Lap(), call, Lap("time"), *after) for call in calls)),))
 
     return collective.benchmark(collective.name, collective.family, collective.summary, program, PER_CALL)
@@ -96,7 +96,7 @@ def persistent(collective: Collective) -> Benchmark:
     def program(world: World, cell: Cell) -> Program:
         calls, buffers = calls_of(collective.call, world, cell)
         requests = [RequestSlot(number) for number in range(len(calls))]
-        after = barrier_after(cell.process_sync)
+        after = barrier_after(cell.options.process_sync)
         bodies: list[Body] = [(Lap(), steps.start(r), steps.wait(r), Lap("time"), *after) for r in requests]
         setup = tuple(steps.persistent(call, request) for call, request in zip(calls, requests, strict=True))
         return Program(buffers, (Stage(tuple(bodies), setup=setup, teardown=tuple(steps.free(r) for r in requests)),))
@@ -112,12 +112,12 @@ def overlapping(collective: Collective) -> Benchmark:
         calls, buffers = calls_of(collective.call, world, cell)
         request = RequestSlot(0)
         starts = [steps.nonblocking(call, request) for call in calls]
-        wait, after = steps.wait(request), barrier_after(cell.process_sync)
+        wait, after = steps.wait(request), barrier_after(cell.options.process_sync)
         pure: list[Body] = [(Lap(), call, wait, Lap("time"), *after) for call in starts]
         busy: tuple[Node, ...] = (steps.compute(Result("pure", "time")), Lap("compute"))
-        if cell.tests:
-            part = steps.compute(Result("pure", "time", cell.tests))
-            busy = (part, Lap("compute"), steps.test(request), Lap("test")) * cell.tests
+        if cell.options.tests:
+            part = steps.compute(Result("pure", "time", cell.options.tests))
+            busy = (part, Lap("compute"), steps.test(request), Lap("test")) * cell.options.tests
         both: list[Body] = [(Lap(), call, Lap("init"), *busy, wait, Lap("wait"), *after) for call in starts]
         return Program(buffers, (Stage(tuple(pure), "pure"), Stage(tuple(both), "overlap")))
 

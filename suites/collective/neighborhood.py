@@ -37,7 +37,7 @@ def grid_edges(ranks: int, rank: int, dimensions: int, radius: int) -> tuple[Ran
 
 def edges(world: World, cell: Cell) -> tuple[Ranks, Ranks]:
     """(sources, targets) of a rank in the graph of a cell: ``cart:DIMENSIONS:RADIUS`` or ``graph:0>1,1>0``."""
-    kind, _, rest = cell.neighborhood.partition(":")
+    kind, _, rest = cell.options.neighborhood.partition(":")
     if kind == "cart":
         dimensions, radius = (int(word) for word in rest.split(":"))
         return grid_edges(world.size, world.rank, dimensions, radius)

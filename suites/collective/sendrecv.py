@@ -21,7 +21,7 @@ def sendrecv(world: World, cell: Cell) -> Program:
     size, me, n = message_bytes(cell), world.rank, world.size
     back = irecv(Region("recv", 0, size), (me - 1) % n, cell.dtype, RequestSlot(0))
     out = isend(Region("send", 0, size), (me + 1) % n, cell.dtype, RequestSlot(1))
-    loop = body(Lap(), back, out, waitall(Requests(0, 2)), Lap("time"), *barrier_after(cell.process_sync))
+    loop = body(Lap(), back, out, waitall(Requests(0, 2)), Lap("time"), *barrier_after(cell.options.process_sync))
     return Program((Buffer("send", size), Buffer("recv", size)), (Stage(loop),))
 
 
@@ -40,7 +40,7 @@ def hypercube(world: World, cell: Cell) -> Program:
         nodes.append(irecv(back, peer, cell.dtype, RequestSlot(0)))
         nodes.append(isend(Region("send", (blocks - 1) * size, blocks * size), peer, cell.dtype, RequestSlot(1)))
         nodes.append(waitall(Requests(0, 2)))
-    loop = body(Lap(), *nodes, Lap("time"), *barrier_after(cell.process_sync))
+    loop = body(Lap(), *nodes, Lap("time"), *barrier_after(cell.options.process_sync))
     return Program((Buffer("send", (n - 1) * size), Buffer("recv", n * size)), (Stage(loop),))
 
 

@@ -9,8 +9,6 @@ communication*, IEEE CLUSTER 2020.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from omb_py.engine.program.benchmark import World, halves
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.engine.program.groups import Group, on
@@ -33,7 +31,7 @@ class Places:
     """The part and the lane of a rank, and its calls among their ranks."""
 
     def __init__(self, c: Calls) -> None:
-        parts, root = parts_of(c.world), c.cell.root
+        parts, root = parts_of(c.world), c.cell.options.root
         self.calls, self.root = c, root
         self.part = next(part for part in parts if c.rank in part)
         self.home = next(part for part in parts if root in part)
@@ -55,14 +53,14 @@ class Places:
         c = self.calls
         if c.rank not in ranks:
             return ()
-        cell = replace(c.cell, root=ranks.index(root) if root in ranks else 0)
+        cell = c.cell.with_options(root=ranks.index(root) if root in ranks else 0)
         step = Calls(World(ranks.index(c.rank), len(ranks)), cell).call(op, size, send, recv, here=here or None)
         return (on(step, ranks),)
 
     def inputs(self, size: int, at_heads: bool) -> Body:
         """A step that reads the inputs of a reduction; a head that reduces in place has its own in ``right``."""
         c = self.calls
-        here = at_heads and c.cell.in_place and c.rank == self.head
+        here = at_heads and c.cell.options.in_place and c.rank == self.head
         return (c.call("allreduce", size, "right" if here else "send", here=False),)
 
 

@@ -71,8 +71,8 @@ class Calls:
             chunk: number of this chunk, of several in the same buffers.
             here: whether it is in place; None: if the cell is, and the collective is one of `_IN_PLACE`.
         """
-        here = self.cell.in_place and op in _IN_PLACE if here is None else here
-        step, buffers = getattr(calls, op)(self.world, replace(self.cell, size=size, in_place=here))
+        here = self.cell.options.in_place and op in _IN_PLACE if here is None else here
+        step, buffers = getattr(calls, op)(self.world, replace(self.cell.with_options(in_place=here), size=size))
         names = {"send": send, "recv": recv, "buf": recv}
         shift = {buffer.name: chunk * buffer.nbytes for buffer in buffers}
 
@@ -98,7 +98,7 @@ class Calls:
 
         No copy is timed: the user's block is assumed to lie there, and the zeros stay from call to call.
         """
-        here = self.cell.in_place and (not root_only or self.rank == self.cell.root)
+        here = self.cell.options.in_place and (not root_only or self.rank == self.cell.options.root)
         buffer, start = ("right" if here else "wide"), self.rank * self.size
         own = steps.allgather(Region(buffer, start, self.size), Region(buffer, 0, self.whole), self.cell.dtype)
         before, behind = Region(buffer, 0, start), Region(buffer, start + self.size, self.whole - start - self.size)
@@ -161,7 +161,7 @@ def scatter_allgather(c: Calls) -> Side:
 
 def uneven_allgather(c: Calls) -> Side:
     """Bcast: an allgather to which the root alone contributes."""
-    sizes = tuple(c.size if rank == c.cell.root else 0 for rank in range(c.ranks))
+    sizes = tuple(c.size if rank == c.cell.options.root else 0 for rank in range(c.ranks))
     into = Blocks.packed("right", sizes)
     call = steps.in_place(steps.allgatherv(into.block(c.rank), into, c.cell.dtype))
     result = (c.call("bcast", c.size),)
@@ -191,7 +191,7 @@ def reduce_then(second: str, result: str) -> Make:
 def exscan_local(c: Calls) -> Side:
     """Scan: an exscan, to which each rank adds its own vector; rank 0 has its result already."""
     before, kind = c.call("exscan", c.size), reduction_dtype(c.cell.dtype)
-    local = steps.reduce_local(Region("send", 0, c.size), Region("right", 0, c.size), kind, c.cell.op)
+    local = steps.reduce_local(Region("send", 0, c.size), Region("right", 0, c.size), kind, c.cell.options.op)
     whole = (c.call("scan", c.size),)
     return Side((before, local), whole, whole) if c.rank else Side((before,), whole, (before,))
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from omb_py.backends.capabilities import GROUPS, SCAN, SCATTER_FROM_ONE_PLACE, Capabilities
+from omb_py.backends.capabilities import GROUPS, SCAN, SCATTER_FROM_ONE_PLACE
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import Benchmark, Cell, Counts, Metric, RankRule, Sizes, World
 from omb_py.engine.program.language import Lap, Program, Stage
@@ -82,14 +82,9 @@ class Guideline:
 
 
 def _refuses(cell: Cell) -> str:
-    if cell.process_sync != "barrier":
+    if cell.options.process_sync != "barrier":
         return "both sides of a guideline are followed by a barrier: leave --process-sync out"
-    return "" if cell.cache == "hot" else "both sides of a guideline share their input: leave --cache out"
-
-
-def lacks(guideline: Guideline, capabilities: Capabilities) -> str:
-    """Why a backend cannot measure a guideline; empty where it can."""
-    return capabilities.without.get(guideline.needs, "") or capabilities.why_not(guideline.benchmark)
+    return "" if cell.options.cache == "hot" else "both sides of a guideline share their input: leave --cache out"
 
 
 PATTERNS = (

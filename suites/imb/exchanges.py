@@ -100,7 +100,7 @@ def biband(world: World, cell: Cell) -> Program:
     """Every pair moves a window in both directions; the second half of the ranks ends it with a byte."""
     first, peer = pair_of(world)
     posts = window_posts(cell, peer, outgoing=True, incoming=True)
-    nodes = timed(first, *posts, steps.waitall(Requests(0, 2 * cell.window)), reply(first, peer))
+    nodes = timed(first, *posts, steps.waitall(Requests(0, 2 * cell.options.window)), reply(first, peer))
     buffers = window_buffer("send", cell), window_buffer("recv", cell), Buffer("ack", REPLY_BYTES)
     return Program(buffers, (Stage(body(*nodes)),))
 
@@ -109,15 +109,15 @@ def reduce_local(world: World, cell: Cell) -> Program:
     """MPI_Reduce_local of two buffers on every rank, without communication."""
     size = message_bytes(cell)
     kind = reduction_dtype(cell.dtype)
-    call = steps.reduce_local(Region("send", 0, size), Region("recv", 0, size), kind, cell.op)
-    loop = body(Lap(), call, Lap("time"), *barrier_after(cell.process_sync))
+    call = steps.reduce_local(Region("send", 0, size), Region("recv", 0, size), kind, cell.options.op)
+    loop = body(Lap(), call, Lap("time"), *barrier_after(cell.options.process_sync))
     return Program((Buffer("send", size), Buffer("recv", size)), (Stage(loop),))
 
 
 _BOTH_WAYS = Metric(
     "MB/s",
     "2 × size × window × pairs × iterations / mean of the first half's laps in all",
-    bytes_of=lambda cell, ranks: 2 * cell.size * cell.window * (ranks // 2),
+    bytes_of=lambda cell, ranks: 2 * cell.size * cell.options.window * (ranks // 2),
 )
 
 

@@ -52,7 +52,7 @@ IN_THREADS = {
 
 def threads_of(cell: Cell) -> int:
     """Threads of each rank."""
-    return sides(cell.thread_counts)[1]
+    return sides(cell.options.thread_counts)[1]
 
 
 def in_threads(program: Program, threads: int) -> Program:
@@ -97,12 +97,12 @@ def _program(original: Callable[[World, Cell], Program], world: World, cell: Cel
 
 
 def _refuses(name: str, cell: Cell) -> str:
-    senders, receivers = sides(cell.thread_counts)
+    senders, receivers = sides(cell.options.thread_counts)
     unequal = senders not in (1, receivers)
     if unequal:
-        return f"{name} has as many threads on every rank: -t {receivers}, not {cell.thread_counts}"
-    if cell.process_sync in ADDED:
-        how = f"--process-sync {cell.process_sync}"
+        return f"{name} has as many threads on every rank: -t {receivers}, not {cell.options.thread_counts}"
+    if cell.options.process_sync in ADDED:
+        how = f"--process-sync {cell.options.process_sync}"
         return f"{name} has threads, which {how} does not keep apart: take barrier or none"
     return ""
 

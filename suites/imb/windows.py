@@ -45,15 +45,15 @@ def _call(way: str, cell: Cell, target: int, mine: int, place: int) -> Step:
 def _program(cell: Cell, slots: int, way: str, stages: tuple[Stage, ...]) -> Program:
     nbytes = slots * message_bytes(cell)
     own = Buffer("send" if way == "put" else "recv", nbytes)
-    window = Buffer(_WINDOW, nbytes, cell.window_kind in rma.OF_THE_LIBRARY)
-    return Program((own, window), stages, Window(cell.window_kind, _WINDOW))
+    window = Buffer(_WINDOW, nbytes, cell.options.window_kind in rma.OF_THE_LIBRARY)
+    return Program((own, window), stages, Window(cell.options.window_kind, _WINDOW))
 
 
 def _stage(
     cell: Cell, calls: Body, seen: Body, flushes: Body, locks: Body, unlocks: Body, complete: Body = ()
 ) -> Stage:
     """The stage of a rank, which times its operations and their flushes if it has any."""
-    timed: Body = (Lap(), Repeat(cell.window, calls), *flushes, Lap("time")) if calls else ()
+    timed: Body = (Lap(), Repeat(cell.options.window, calls), *flushes, Lap("time")) if calls else ()
     # a passive target cannot see when an operation is complete, so where each iteration is checked it waits
     end = (*complete, barrier()) if cell.distinct else ()
     return Stage(body(*timed, *seen, *end), setup=locks, teardown=unlocks)
@@ -118,7 +118,7 @@ def passive_columns(laps: Mapping[str, list[float]]) -> dict[str, float]:
     return {"pure": laps["pure.time"][0], "overall": laps["busy.time"][0]}
 
 
-_CALLS = Metric("us", "mean over origins of each one's mean lap / window", parts_by=lambda cell: cell.window)
+_CALLS = Metric("us", "mean over origins of each one's mean lap / window", parts_by=lambda cell: cell.options.window)
 _PASSIVE = Metric("us", "mean lap on rank 0 while the target computes; pure: while it waits", derive=passive_columns)
 
 

@@ -46,7 +46,7 @@ def _program(world: World, cell: Cell, sender: bool, peers: list[int]) -> Progra
 
     Each peer has its place in the buffers, so that its data can be checked (OMB: one place for all).
     """
-    size, w, total = message_bytes(cell), cell.window, cell.window * len(peers)
+    size, w, total = message_bytes(cell), cell.options.window, cell.options.window * len(peers)
     name, stride = ("send" if sender else "recv"), size if apart(cell) else 0
     nodes: list[Node] = []
     for j, peer in enumerate(peers):
@@ -82,7 +82,8 @@ SEVERAL_NODES = RankRule("several nodes with equally many ranks on each", lambda
 
 def _moved(cell: Cell, hosts: Sequence[str]) -> int:
     """Bytes that enter (leave) the first node in an iteration."""
-    return cell.size * cell.window * (len(hosts) - len(by_node(hosts)[0]))
+    window: int = cell.options.window
+    return cell.size * window * (len(hosts) - len(by_node(hosts)[0]))
 
 
 FAN = Metric(

@@ -13,7 +13,7 @@ from omb_py.suites.shared import LATENCY_COUNTS, ONE_WAY, point_to_point, sides
 
 def latency_mp(world: World, cell: Cell) -> Program:
     """The ping-pong of `latency` while forked children sleep, from before a size's first iteration until its last."""
-    children = Children(sides(cell.process_counts)[world.rank])
+    children = Children(sides(cell.options.process_counts)[world.rank])
     setup = Host(f"fork {children.count} processes that sleep", children.start)
     teardown = Host("end the forked processes", children.end)
     plain = latency(world, cell)

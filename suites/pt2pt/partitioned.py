@@ -19,27 +19,27 @@ def _begin(request: RequestSlot, cell: Cell) -> tuple[Node, ...]:
     """Start a direction; the sending side also declares every partition ready."""
     if request == _BACK:
         return (steps.start(_BACK),)
-    return (steps.start(_OUT), *(steps.pready(_OUT, part) for part in range(cell.partitions)))
+    return (steps.start(_OUT), *(steps.pready(_OUT, part) for part in range(cell.options.partitions)))
 
 
 def _busy(request: RequestSlot, cell: Cell) -> tuple[Node, ...]:
     """Compute as long as a message takes; with `tests` in pieces, each followed by MPI_Test or MPI_Parrived."""
-    if not cell.tests:
+    if not cell.options.tests:
         return steps.compute(Result("pure", "time", _HALF)), Lap("compute")
     nodes: list[Node] = []
-    for call in range(cell.tests):
-        test = steps.parrived(_BACK, call % cell.partitions) if request == _BACK else steps.test(_OUT)
-        nodes += [steps.compute(Result("pure", "time", _HALF * cell.tests)), Lap("compute"), test, Lap("test")]
+    for call in range(cell.options.tests):
+        test = steps.parrived(_BACK, call % cell.options.partitions) if request == _BACK else steps.test(_OUT)
+        nodes += [steps.compute(Result("pure", "time", _HALF * cell.options.tests)), Lap("compute"), test, Lap("test")]
     return tuple(nodes)
 
 
 def partitioned_latency(world: World, cell: Cell) -> Program:
     """A ping-pong alone, then one that computes between start and wait of each direction."""
-    size, peer, first = cell.partitions * partition_bytes(cell), 1 - world.rank, world.rank == 0
+    size, peer, first = cell.options.partitions * partition_bytes(cell), 1 - world.rank, world.rank == 0
     order = (_OUT, _BACK) if first else (_BACK, _OUT)
     calls = (
-        steps.psend(Region("send", 0, size), peer, cell.dtype, cell.partitions),
-        steps.precv(Region("recv", 0, size), peer, cell.dtype, cell.partitions),
+        steps.psend(Region("send", 0, size), peer, cell.dtype, cell.options.partitions),
+        steps.precv(Region("recv", 0, size), peer, cell.dtype, cell.options.partitions),
     )
     setup = tuple(steps.persistent(call, request) for call, request in zip(calls, (_OUT, _BACK), strict=True))
     teardown = steps.free(_OUT), steps.free(_BACK)
@@ -75,6 +75,6 @@ BENCHMARKS = (
         "char",
         frozenset({"type", "validation", "partitions", "tests"}),
         bytes_total=lambda size, ranks: size,
-        unit_of=lambda cell: cell.partitions,
+        unit_of=lambda cell: cell.options.partitions,
     ),
 )

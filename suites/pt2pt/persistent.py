@@ -42,18 +42,18 @@ def _initialised(direction: str, cell: Cell, peer: int, request: int) -> Repeat:
     """The initialisation of a window of messages; `direction` (``send`` or ``recv``) is also the buffer's name."""
     step = steps.send if direction == "send" else steps.recv
     call = step(slot_of(direction, cell), peer, cell.dtype, WINDOW_TAG)
-    return Repeat(cell.window, (steps.persistent(call, RequestSlot(request, 1)),))
+    return Repeat(cell.options.window, (steps.persistent(call, RequestSlot(request, 1)),))
 
 
 def bw(world: World, cell: Cell) -> Program:
     """Rank 0 starts a window of persistent sends and waits for a one-byte reply; rank 1 starts the receives."""
     sender, peer = world.rank == 0, 1 - world.rank
-    window = Requests(0, cell.window)
+    window = Requests(0, cell.options.window)
     nodes = (steps.startall(window), steps.waitall(window), reply(sender, peer))
     stage = Stage(
         body(*timed(sender, *nodes)),
         setup=(_initialised("send" if sender else "recv", cell, peer, 0),),
-        teardown=(Repeat(cell.window, (steps.free(RequestSlot(0, 1)),)),),
+        teardown=(Repeat(cell.options.window, (steps.free(RequestSlot(0, 1)),)),),
     )
     buffers = window_buffer("send", cell, sender), window_buffer("recv", cell, not sender)
     return Program((*buffers, Buffer("ack", REPLY_BYTES)), (stage,))
@@ -61,7 +61,7 @@ def bw(world: World, cell: Cell) -> Program:
 
 def bibw(world: World, cell: Cell) -> Program:
     """Both ranks start a window of receives and one of sends and wait for both; no reply."""
-    peer, w = 1 - world.rank, cell.window
+    peer, w = 1 - world.rank, cell.options.window
     incoming, outgoing = Requests(0, w), Requests(w, w)
     nodes = (
         steps.startall(incoming),

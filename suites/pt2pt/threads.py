@@ -17,7 +17,7 @@ def latency_mt(world: World, cell: Cell) -> Program:
     With one sender, as in OMB, all messages have one tag, so any receiver thread takes the next message. With several,
     each pair of threads has its tag (OMB: the number of the iteration).
     """
-    senders, receivers = sides(cell.thread_counts)
+    senders, receivers = sides(cell.options.thread_counts)
     first, peer, size = world.rank == 0, 1 - world.rank, message_bytes(cell)
     threads = senders if first else receivers
     variants: list[Body] = []

@@ -42,7 +42,7 @@ def timed(reads: bool, *nodes: Node) -> tuple[Node, ...]:
 def in_turn(cell: Cell) -> int:
     """Number of buffers that take turns in a ping-pong, one an iteration."""
     most = MOST_IN_TURN_BYTES // max(1, message_bytes(cell))
-    return max(1, min(MOST_IN_TURN, most)) if cell.buffer_num == "multiple" else 1
+    return max(1, min(MOST_IN_TURN, most)) if cell.options.buffer_num == "multiple" else 1
 
 
 def ping_pong(cell: Cell, peer: int, first: bool, slot: int = 0) -> tuple[Node, Node]:
@@ -63,7 +63,7 @@ def latency(world: World, cell: Cell) -> Program:
 
 def apart(cell: Cell) -> bool:
     """Whether every message of a window has memory of its own."""
-    return cell.distinct or cell.buffer_num == "multiple"
+    return cell.distinct or cell.options.buffer_num == "multiple"
 
 
 def slot_of(name: str, cell: Cell) -> Region:
@@ -74,7 +74,7 @@ def slot_of(name: str, cell: Cell) -> Region:
 
 def window_buffer(name: str, cell: Cell, used: bool = True) -> Buffer:
     """Memory of a window's messages; OMB has both buffers on every rank, used or not."""
-    return Buffer(name, message_bytes(cell) * (cell.window if used and apart(cell) else 1))
+    return Buffer(name, message_bytes(cell) * (cell.options.window if used and apart(cell) else 1))
 
 
 def window_posts(cell: Cell, peer: int, outgoing: bool, incoming: bool) -> list[Repeat]:
@@ -82,11 +82,13 @@ def window_posts(cell: Cell, peer: int, outgoing: bool, incoming: bool) -> list[
     posts, requests = [], 0
     if incoming:
         into = slot_of("recv", cell)
-        posts.append(Repeat(cell.window, (irecv(into, peer, cell.dtype, RequestSlot(requests, 1), WINDOW_TAG),)))
-        requests += cell.window
+        posts.append(
+            Repeat(cell.options.window, (irecv(into, peer, cell.dtype, RequestSlot(requests, 1), WINDOW_TAG),))
+        )
+        requests += cell.options.window
     if outgoing:
         out = slot_of("send", cell)
-        posts.append(Repeat(cell.window, (isend(out, peer, cell.dtype, RequestSlot(requests, 1), WINDOW_TAG),)))
+        posts.append(Repeat(cell.options.window, (isend(out, peer, cell.dtype, RequestSlot(requests, 1), WINDOW_TAG),)))
     return posts
 
 
@@ -100,7 +102,11 @@ def one_way(cell: Cell, peer: int, sender: bool) -> tuple[tuple[Buffer, ...], tu
     """Buffers and nodes of the sender or the receiver of a window in one direction."""
     posts = window_posts(cell, peer, outgoing=sender, incoming=not sender)
     buffers = window_buffer("send", cell, sender), window_buffer("recv", cell, not sender)
-    return (*buffers, Buffer("ack", REPLY_BYTES)), (*posts, waitall(Requests(0, cell.window)), reply(sender, peer))
+    return (*buffers, Buffer("ack", REPLY_BYTES)), (
+        *posts,
+        waitall(Requests(0, cell.options.window)),
+        reply(sender, peer),
+    )
 
 
 def bw(world: World, cell: Cell) -> Program:
@@ -113,7 +119,7 @@ def bw(world: World, cell: Cell) -> Program:
 def bibw(world: World, cell: Cell) -> Program:
     """Both ranks post a window of receives and a window of sends and wait for both; no reply."""
     posts = window_posts(cell, 1 - world.rank, outgoing=True, incoming=True)
-    w = cell.window
+    w = cell.options.window
     # the sends complete first, as in OMB
     waits = (waitall(Requests(w, w)), waitall(Requests(0, w)))
     nodes = timed(world.rank == 0, *posts, *waits)

@@ -43,9 +43,9 @@ def fits(cell: Cell, ranks: int) -> None:
     """
     from omb_py.suites.training.settings import parse_training
 
-    if not cell.workload:
+    if not cell.options.workload:
         raise UsageError("which model? write omb-py train MODEL")
-    parse_training(cell.workload)
+    parse_training(cell.options.workload)
 
 
 TRAIN = Benchmark(

@@ -146,22 +146,22 @@ def train(session: Session, cell: Cell, phase: Phase) -> CellResult:
     Raises:
         EnvironmentProblem: no GPU, no such process group, or a trace that cannot be written.
     """
-    training = parse_training(cell.workload)
+    training = parse_training(cell.options.workload)
     trainer = Trainer(session, training)
     session.watch(trainer)
     phase("loop")
-    for number in range(-cell.warmup, 0):
+    for number in range(-cell.sampling.warmup, 0):
         trainer.pair(number)
     pairs: list[dict[str, int]] = []
     began, stop = time.monotonic(), "fixed"
-    for number in range(cell.iterations):
+    for number in range(cell.sampling.iterations):
         pairs += [trainer.pair(number * training["steps"] + j) for j in range(training["steps"])]
-        late = cell.time_limit is not None and time.monotonic() - began >= cell.time_limit
-        if number + 1 < cell.iterations and session.share(late):
+        late = cell.sampling.time_limit is not None and time.monotonic() - began >= cell.sampling.time_limit
+        if number + 1 < cell.sampling.iterations and session.share(late):
             stop = "time"
             break
     phase("write")
-    shown = replace(cell, workload=training.shown, backend=training["backend"], device=trainer.device.type)
+    shown = replace(cell.with_options(workload=training.shown), backend=training["backend"], device=trainer.device.type)
     version = hashlib.sha256(f"{training.shown};threads={torch.get_num_threads()}".encode()).hexdigest()[:16]
     result = CellResult(shown, len(pairs), stop, version, marks=library_of(training))
     _add_laps(session, pairs, result)

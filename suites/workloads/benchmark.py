@@ -33,13 +33,13 @@ FEWEST = 5
 
 def step(world: World, cell: Cell) -> Program:
     """The program of the cell's workload."""
-    return program_of(_workload(cell), world, cell.process_sync)
+    return program_of(_workload(cell), world, cell.options.process_sync)
 
 
 def _workload(cell: Cell) -> Workload:
     from omb_py.suites.workloads.families import parse_workload  # heavy, and a list of benchmarks needs none of it
 
-    return parse_workload(cell.workload or DEFAULT)
+    return parse_workload(cell.options.workload or DEFAULT)
 
 
 def columns(laps: Mapping[str, list[float]]) -> dict[str, float]:
@@ -89,7 +89,7 @@ def fits(cell: Cell, ranks: int) -> None:
     # ranks place different amounts: the middle stages of a pipeline twice those of the first
     looked_at = range(ranks) if cell.validate else (0,)
     placed = [place_calls(workload.calls(rank, ranks), World(rank, ranks))[0] for rank in looked_at]
-    if cell.process_sync == "none" and workload.from_anyone:
+    if cell.options.process_sync == "none" and workload.from_anyone:
         raise UsageError(f"{workload.text} needs its steps apart, or a worker would be served twice in one: {_APART}")
     if cell.validate and any(call.wraps for own in placed for call in own):
         text = (

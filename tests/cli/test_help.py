@@ -12,10 +12,9 @@ from omb_py.cli.app import FAMILIES, FIRST, ROOT
 from omb_py.cli.commands.benchmark import command
 from omb_py.cli.registry import OURS
 from omb_py.distribution import version_line
-from omb_py.engine.program.benchmark import Cell
 from omb_py.options.readers import human
 from omb_py.options.request import DEFAULT_RANKS, Request
-from omb_py.options.table import takes
+from omb_py.options.table import make_cell, takes
 from omb_py.orchestrate.planning.plan import plan
 from omb_py.suites import BENCHMARKS, find
 from tests.support.kinds import one_of_each
@@ -129,7 +128,7 @@ def test_defaults_are_those_of_a_request(name: str, capsys: pytest.CaptureFixtur
         "--buffer": cell.buffer,
         "--launcher": request.launcher,
         "--thread-level": f"{launch.thread_level}; with binding mpi4py multiple",
-        "--precision": f"{cell.precision:.0%}",
+        "--precision": f"{cell.sampling.precision:.0%}",
         "--launches": str(request.launches),
         "--timeout": f"{request.timeout:g}s",
         "--store": f"./{request.store}",
@@ -144,9 +143,9 @@ def test_defaults_are_those_of_a_request(name: str, capsys: pytest.CaptureFixtur
         wanted["--iterations"], wanted["--warmup"] = f"auto, at most {counts.small}", str(counts.small_warmup)
     for key, option, value in (
         ("type", "--type", cell.dtype),
-        ("op", "--op", Cell("", "", "", 0).op),
-        ("window", "--window-size", str(cell.window)),
-        ("process_sync", "--process-sync", cell.process_sync),
+        ("op", "--op", make_cell("", "", "", 0).op),
+        ("window", "--window-size", str(cell.options.window)),
+        ("process_sync", "--process-sync", cell.options.process_sync),
     ):
         if takes(benchmark, key):
             wanted[option] = value

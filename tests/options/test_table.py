@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, make_dataclass
+import json
+from dataclasses import asdict, fields, make_dataclass
 from typing import Any
 
 import pytest
 
 from omb_py.backends.registry import own_options
-from omb_py.engine.program.benchmark import Cell
+from omb_py.engine.program.benchmark import Sampling, cell_from
 from omb_py.errors import UsageError
 from omb_py.options import table
 from omb_py.options.option import Defaults, Option
 from omb_py.options.readers import whole, word
 from omb_py.options.request import Request
-from omb_py.options.table import TABLE, cell_fields, check_ranges, check_taken, check_words, options_of, request_from
+from omb_py.options.table import (
+    TABLE,
+    cell_options,
+    change_cell,
+    check_ranges,
+    check_taken,
+    check_words,
+    make_cell,
+    options_of,
+    request_from,
+    usual_cell,
+)
 from omb_py.results.store.schema import BY_NAME
 from omb_py.suites import BENCHMARKS, find
 
 NO_OPTION = {"benchmark", "placement", "left_out", "validation_log", "part", "settings"}
 """Request fields that are the command, its positional words, part of -c, made by planning, or of backends."""
-PLANNED = {
-    *("benchmark", "backend", "binding", "size", "dtype", "device"),
-    *("staging", "placement", "filler", "timing", "batch", "settings"),
-    *("iterations", "auto", "warmup", "distinct", "pairs", "sweep"),
-}
-"""Cell fields that the planner makes from several options."""
+PLANNED = {"staging", "filler", "timing", "batch"}
+"""Options of a cell that the planner makes from several options of the request."""
 
 
 def test_every_request_field_has_one_entry() -> None:
@@ -35,18 +43,29 @@ def test_every_request_field_has_one_entry() -> None:
     assert {*names} - {"no_store", *own_options(), *ignored} == {field.name for field in fields(Request)} - NO_OPTION
 
 
-def test_every_cell_field_has_one_entry() -> None:
-    filled = [option.cell for option in TABLE if option.cell]
-    assert len(set(filled)) == len(filled)
-    assert {*filled} == {field.name for field in fields(Cell)} - PLANNED
+def test_every_part_of_a_cell_has_its_options() -> None:
+    parts = {part: {option.name for option in TABLE if option.cell == part} for part in ("options", "sampling")}
+    assert parts["options"] | PLANNED == {option.name for option in TABLE if option.usual is not None}
+    assert parts["sampling"] < set(Sampling.__dataclass_fields__)
 
 
 def test_entries_without_a_value_make_no_difference() -> None:
-    """No default stands in the table: a request of no option is the default one, and fills no field of a cell."""
+    """A request of no option is the default one, and fills no option of a cell."""
     for name in BENCHMARKS:
         assert request_from(find(name), {}) == Request(name)
-        usual = find(name).cell("", "", 0)
-        assert all(getattr(usual, field) == value for field, value in cell_fields(Request(name)).items())
+        usual = make_cell(find(name), "", "", 0)
+        assert change_cell(usual, **cell_options(Request(name))) == usual
+
+
+def test_a_cell_takes_values_by_name() -> None:
+    cell = make_cell(find("bw"), "mpi", "native", 8, window=2, warmup=1, energy=True, pvars="a,b", counters=False)
+    assert (cell.dtype, cell.options.window, cell.options.op, cell.sampling.warmup) == ("char", 2, "sum", 1)
+    assert cell.observers == {"energy": "", "pvars": "a,b"}
+    assert cell_from(json.loads(json.dumps(asdict(cell)))) == cell
+    with pytest.raises(TypeError, match="colour"):
+        make_cell("bw", "mpi", "native", 8, colour="red")
+    with pytest.raises(AttributeError, match="the cell has no option 'colour'"):
+        cell.options.colour  # noqa: B018
 
 
 def test_columns_are_those_of_the_store() -> None:
@@ -76,7 +95,8 @@ PACE = Option(
     word("pace", ("none", "short", "long")),
     key="full",
     lacks="calls that are paced",
-    cell="pace",
+    usual="none",
+    cell="options",
 )
 DEPTH = Option("depth", "-y --depth", "Depth of a queue.", "N", whole("depth", 1), default="4")
 MORE = (*TABLE, PACE, DEPTH)
@@ -96,9 +116,11 @@ def test_an_option_is_one_entry_and_its_fields(request_type: Any) -> None:
     bcast, latency = find("bcast"), find("latency")
     request: Any = request_from(bcast, {"pace": "short", "depth": 3}, MORE)
     assert (request.pace, request.depth) == ("short", 3)
-    assert cell_fields(request, MORE)["pace"] == "short" and "depth" not in cell_fields(request, MORE)
+    assert cell_options(request, MORE)["pace"] == "short" and "depth" not in cell_options(request, MORE)
     assert options_of(bcast, MORE)[-2:] == [PACE, DEPTH]
-    assert DEPTH.help_text(Defaults(bcast, ("mpi",), ("native",))) == "Depth of a queue. (default: 4)"
+    assert (
+        DEPTH.help_text(Defaults(bcast, ("mpi",), ("native",), usual_cell(bcast))) == "Depth of a queue. (default: 4)"
+    )
     for check in (check_words, check_ranges):
         check(request, MORE)
     with pytest.raises(UsageError, match="unknown pace 'shrt': did you mean short"):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from omb_py.engine.program.benchmark import Benchmark, World
 from omb_py.engine.program.language import Blocks, Buffer, Program, Region, Repeat, Stage, body
 from omb_py.engine.program.rma import WINDOWS
 from omb_py.engine.program.steps import gatherv, send
+from omb_py.options.table import change_cell, make_cell
 from omb_py.suites.guidelines import patterns
 from omb_py.suites.registry import BENCHMARKS
 from tests.support.bounds import outside
@@ -26,7 +25,7 @@ def programs(benchmark: Benchmark, ranks: int) -> list[Program]:
     found = []
     tried = list(cells("mock", "native", benchmark.name, ranks))
     if benchmark.family == "one-sided":
-        tried += [replace(cell, window_kind=kind) for cell in tried[:1] for kind in WINDOWS]
+        tried += [change_cell(cell, window_kind=kind) for cell in tried[:1] for kind in WINDOWS]
     for cell in tried:
         # what differs by type alone moves the same bytes
         if cell.dtype in ("char", "int32", "float64") and cell.buffer == "numpy":
@@ -46,7 +45,7 @@ def test_operands_of_a_benchmark_lie_within_its_buffers(name: str) -> None:
 def test_operands_of_a_guideline_lie_within_its_buffers() -> None:
     for name, benchmark in patterns.BENCHMARKS.items():
         for ranks in filter(benchmark.ranks.admits, (2, 3, 4, 8)):
-            cell = benchmark.cell("mock", "native", 1024)
+            cell = make_cell(benchmark, "mock", "native", 1024)
             programs = (benchmark.program(World(rank, ranks), cell) for rank in range(ranks))
             assert [text for program in programs for text in outside(program)] == [], name
 

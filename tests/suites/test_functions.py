@@ -11,6 +11,7 @@ import pytest
 
 from omb_py.engine.program.benchmark import Cell
 from omb_py.errors import EnvironmentProblem, UsageError
+from omb_py.options.table import make_cell
 from omb_py.suites import find
 from omb_py.suites.functions import FUNCTION, Target, fits, loaded, parse_target, refuses, run, target_of
 
@@ -61,7 +62,7 @@ class Session:
 
 
 def cell(target: Target, iterations: int = 4, warmup: int = 2) -> Cell:
-    return FUNCTION.cell("mpi", "native", 0, iterations=iterations, warmup=warmup, workload=target.text())
+    return make_cell(FUNCTION, "mpi", "native", 0, iterations=iterations, warmup=warmup, workload=target.text())
 
 
 @pytest.fixture(autouse=True)
@@ -154,12 +155,12 @@ class TestTargets:
     @pytest.mark.parametrize("text", ["", "{}", "ddp:model=x", '{"arguments": [], "oops": 1}'])
     def test_other_texts_are_refused(self, text) -> None:
         with pytest.raises(UsageError, match="not a function to measure"):
-            fits(FUNCTION.cell("mpi", "native", 0, workload=text), 2)
+            fits(make_cell(FUNCTION, "mpi", "native", 0, workload=text), 2)
 
 
 def test_other_backends_are_refused_with_the_one_that_can() -> None:
-    assert refuses(FUNCTION.cell("mpi", "native", 0)) == ""
-    assert "use backend mpi" in refuses(FUNCTION.cell("mock", "native", 0))
+    assert refuses(make_cell(FUNCTION, "mpi", "native", 0)) == ""
+    assert "use backend mpi" in refuses(make_cell(FUNCTION, "mock", "native", 0))
 
 
 def test_it_is_found_but_not_listed() -> None:

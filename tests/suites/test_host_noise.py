@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from omb_py.cli import main
-from omb_py.engine.program.benchmark import Cell, World
+from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.language import Repeat
+from omb_py.options.table import make_cell
 from omb_py.results import load
 from omb_py.results.accept.criteria import METRICS
 from omb_py.suites import find
@@ -16,9 +17,9 @@ from omb_py.suites.host_noise import READINGS, noise
 
 
 def test_every_rank_does_the_same_work_and_communicates_nothing() -> None:
-    programs = {repr(noise(World(rank, 4), Cell("noise", "mpi", "native", 0))) for rank in range(4)}
+    programs = {repr(noise(World(rank, 4), make_cell("noise", "mpi", "native", 0))) for rank in range(4)}
     assert len(programs) == 1
-    (body,) = noise(World(0, 1), Cell("noise", "mpi", "native", 0)).stages[0].variants
+    (body,) = noise(World(0, 1), make_cell("noise", "mpi", "native", 0)).stages[0].variants
     (work,) = [node for node in body if isinstance(node, Repeat)]
     assert work.times == READINGS and [step.op for step in work.body] == ["compute"]  # type: ignore[union-attr]
     assert find("noise").ranks.admits(1)

@@ -12,6 +12,7 @@ from omb_py.engine.program.language import Body, Buffer, Lap, Program, Region, R
 from omb_py.engine.program.rma import SYNCS, WINDOWS
 from omb_py.engine.program.steps import flip, wait
 from omb_py.errors import EnvironmentProblem
+from omb_py.options.table import make_cell
 from omb_py.suites.one_sided import BENCHMARKS
 from omb_py.suites.registry import find
 from omb_py.testing.faults import Fault, with_fault
@@ -120,7 +121,7 @@ class TestBandwidth:
 
     def test_it_knows_active_synchronisations_only(self) -> None:
         assert [sync for sync in SYNCS if admits("put_bibw", sync)] == ["pscw", "fence"]
-        assert find("put_bibw").cell("mock", "native", 8).sync == "pscw"
+        assert make_cell(find("put_bibw"), "mock", "native", 8).options.sync == "pscw"
 
 
 def test_with_a_request_the_operation_is_waited_on_before_it_is_synchronised() -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from omb_py.engine.program.benchmark import Cell, World
+from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.language import Region, Step, walk
+from omb_py.options.table import make_cell
 from omb_py.suites.imb import exchanges, random_pairs, stencils, threads, windows
 from omb_py.suites.imb.threads import IN_THREADS
 from omb_py.suites.registry import BENCHMARKS
@@ -146,7 +147,7 @@ class TestPrinted:
     ("size", "dtype", "whole"), [(8, "char", 8), (7, "int32", 4), (3, "int32", 0), (17, "float64", 16)]
 )
 def test_a_message_is_as_many_whole_elements_as_fit(size: int, dtype: str, whole: int) -> None:
-    assert message_bytes(Cell("bw", "mpi", "native", size, dtype)) == whole
+    assert message_bytes(make_cell("bw", "mpi", "native", size, dtype=dtype)) == whole
 
 
 @pytest.mark.parametrize(

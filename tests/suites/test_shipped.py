@@ -58,8 +58,8 @@ def test_osu_is_ombs_counts_and_sizes() -> None:
         benchmark = find(name)
         mine = [cell for cell in cells if cell.benchmark == name]
         for cell in mine:
-            assert (cell.iterations, cell.warmup) == benchmark.counts.of(cell.size)
-            assert not cell.auto and cell.time_limit is None
+            assert (cell.sampling.iterations, cell.sampling.warmup) == benchmark.counts.of(cell.size)
+            assert not cell.sampling.auto and cell.sampling.time_limit is None
         if benchmark.sizes:
             assert (mine[0].size, mine[-1].size) == (benchmark.sizes.minimum, benchmark.sizes.maximum)
             assert all(b.size == 2 * a.size for a, b in pairwise(mine))
@@ -69,7 +69,7 @@ def test_quick_is_short() -> None:
     cells = [cell for launch in plan_all(checked("quick")) for cell in launch.cells]
     assert {cell.benchmark for cell in cells} == {"latency", "bw", "allreduce", "bcast", "allgather", "alltoall"}
     assert len(cells) <= 30
-    assert all(cell.auto and cell.time_limit == 5.0 for cell in cells)
+    assert all(cell.sampling.auto and cell.sampling.time_limit == 5.0 for cell in cells)
 
 
 def test_the_example_of_the_documentation_is_a_suite() -> None:

@@ -6,9 +6,10 @@ import pytest
 
 from omb_py.engine.measuring.measure import measure
 from omb_py.engine.program import steps
-from omb_py.engine.program.benchmark import Cell, World
+from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.language import Lap, Stage, body
 from omb_py.errors import EnvironmentProblem
+from omb_py.options.table import make_cell
 from omb_py.suites.registry import BENCHMARKS
 from tests.support.machines.simulated import cell, measured, session
 
@@ -55,4 +56,4 @@ def test_a_backend_that_took_no_time_says_so() -> None:
     world = session(2)
     world.started = {}
     with pytest.raises(EnvironmentProblem, match="init: backend mock does not know how long its start took"):
-        measure(world, BENCHMARKS["init"], Cell("init", "mock", "native", 0))
+        measure(world, BENCHMARKS["init"], make_cell("init", "mock", "native", 0))

@@ -9,7 +9,6 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from omb_py.engine.measuring.measure import measure
 from omb_py.engine.measuring.validate import checkable
 from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.program.dtypes import DTYPES, OPS_OF, reduction_dtype
+from omb_py.options.table import change_cell, make_cell
 from omb_py.suites.collective.forms import ROTATE
 from omb_py.suites.imb import exchanges, random_pairs, stencils
 from omb_py.suites.registry import BENCHMARKS
@@ -68,7 +68,8 @@ def cells(backend: str, binding: str, name: str, ranks: int, crowded: bool = Fal
     if not benchmark.ranks.admits(ranks):
         return
     (size,) = benchmark.sizes_for(benchmark.dtype, (24,))
-    usual = benchmark.cell(
+    usual = make_cell(
+        benchmark,
         backend,
         binding,
         size,
@@ -80,10 +81,10 @@ def cells(backend: str, binding: str, name: str, ranks: int, crowded: bool = Fal
         root=ranks - 1 if benchmark.rooted else 0,
     )
     if benchmark.once:
-        usual = replace(usual, iterations=1)
+        usual = change_cell(usual, iterations=1)
     tried = [usual]
     for option in sorted(benchmark.options & set(VARIED)):
-        tried += [replace(usual, **{option: value}) for value in VARIED[option]]
+        tried += [change_cell(usual, **{option: value}) for value in VARIED[option]]
     if not crowded and checkable(benchmark):
         threads = benchmark.needs.thread_level == "multiple" and backend != "mock"  # more than cores: slow
         # a forked process sends as any other
@@ -94,10 +95,10 @@ def cells(backend: str, binding: str, name: str, ranks: int, crowded: bool = Fal
             sizes = benchmark.sizes_for(dtype, SIZES if whole else FEW_SIZES)
             for nbytes in _turns(dtype, sizes, backend, binding):
                 for buffer in BUFFERS if dtype in (FEW_DTYPES if whole else ("int32",)) else BUFFERS[:1]:
-                    tried.append(replace(usual, dtype=dtype, size=nbytes, buffer=buffer))
+                    tried.append(change_cell(usual, dtype=dtype, size=nbytes, buffer=buffer))
             if name == "allreduce":
                 ops = OPS_OF[DTYPES[reduction_dtype(dtype)].kind]
-                tried += [replace(usual, dtype=dtype, op=op) for op in ops]
+                tried += [change_cell(usual, dtype=dtype, op=op) for op in ops]
     yield from (cell for cell in tried if not (benchmark.refuses and benchmark.refuses(cell)))
 
 
@@ -111,12 +112,12 @@ def complaints(session: Any, cell: Cell) -> list[str]:
     expected = (True, 0) if checkable(benchmark) else (None, None)
     if (done.validated, done.wrong_bytes) != expected:
         wrong.append(f"validated {done.validated}, {done.wrong_bytes} wrong bytes")
-    if (done.iterations, done.stop_reason) != (cell.iterations, "fixed"):
+    if (done.iterations, done.stop_reason) != (cell.sampling.iterations, "fixed"):
         wrong.append(f"{done.iterations} iterations, {done.stop_reason}")
     timed = len(benchmark.timed_ranks(session.size, session.hosts))
     for lap, pair in done.series.items():
         slowest, average = pair["max"], pair["avg"]
-        if slowest.shape != (cell.iterations,) or average.shape != slowest.shape:
+        if slowest.shape != (cell.sampling.iterations,) or average.shape != slowest.shape:
             wrong.append(f"{lap}: {slowest.shape} samples")
         elif not (np.isfinite(slowest).all() and slowest.min() >= 0 and slowest.max() < 60e6):
             wrong.append(f"{lap}: from {slowest.min()} to {slowest.max()} us")
@@ -129,7 +130,7 @@ def complaints(session: Any, cell: Cell) -> list[str]:
             wrong.append(f"{lap}: means of {len(means)} ranks do not belong to the samples")
     if len(done.slowest_rank_share) != timed or sum(done.slowest_rank_share) < 1 - 1e-9:
         wrong.append(f"shares {done.slowest_rank_share}")
-    odd = {name: value for name in VARIED if (value := getattr(cell, name)) in VARIED[name]}
+    odd = {name: value for name in VARIED if (value := cell.options[name]) in VARIED[name]}
     return [f"{cell.size} B {cell.dtype} {cell.buffer} {odd} on {session.size} ranks: {text}" for text in wrong]
 
 

@@ -30,6 +30,7 @@ from omb_py.engine.measuring.measure import measure
 from omb_py.engine.measuring.validate import checkable
 from omb_py.engine.native.translate import Assembler
 from omb_py.engine.program.benchmark import Cell
+from omb_py.options.table import change_cell, make_cell
 from omb_py.suites.guidelines import patterns
 from omb_py.suites.registry import BENCHMARKS, find
 
@@ -153,17 +154,17 @@ def guarded_cells(ranks: int, sizes: tuple[int, ...]) -> Iterator[Cell]:
     """Every benchmark and guideline at these sizes; one-sided ones with windows in guarded memory."""
     for benchmark in (*BENCHMARKS.values(), *patterns.BENCHMARKS.values()):
         if benchmark.ranks.admits(ranks) and not benchmark.ranks.over_nodes:
-            usual = benchmark.cell("mpi", "native", 24, window=3, iterations=2, auto=False, warmup=1)
-            usual = replace(usual, validate=checkable(benchmark), iterations=1 if benchmark.once else 2)
+            usual = make_cell(benchmark, "mpi", "native", 24, window=3, iterations=2, auto=False, warmup=1)
+            usual = change_cell(usual, validate=checkable(benchmark), iterations=1 if benchmark.once else 2)
             for size in benchmark.sizes_for(usual.dtype, sizes):
                 cell = replace(usual, size=size)
-                kinds = ("create", "dynamic") if benchmark.family == "one-sided" else (cell.window_kind,)
-                yield from (replace(cell, window_kind=kind) for kind in kinds)
+                kinds = ("create", "dynamic") if benchmark.family == "one-sided" else (cell.options.window_kind,)
+                yield from (change_cell(cell, window_kind=kind) for kind in kinds)
             if "tests" in benchmark.options:  # -t tests requests while it computes
-                yield replace(usual, tests=3)
+                yield change_cell(usual, tests=3)
     # the only one that answers whoever comes first
-    step = find("step").cell("mpi", "native", 0, iterations=2, auto=False, warmup=1)
-    yield replace(step, workload="parameter_server:mode=any,model=mlp", validate=True)
+    step = make_cell(find("step"), "mpi", "native", 0, iterations=2, auto=False, warmup=1)
+    yield change_cell(step, workload="parameter_server:mode=any,model=mlp", validate=True)
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ from omb_py.suites.registry import BENCHMARKS
 def iallreduce_program(world: World, cell: Cell) -> Program:
     """OMB's overlap test: the pure call first, then the call with as much computing behind it."""
     out, back, request = Region("send", 0, cell.size), Region("recv", 0, cell.size), RequestSlot(0)
-    call = steps.nonblocking(steps.allreduce(out, back, reduction_dtype(cell.dtype), cell.op), request)
+    call = steps.nonblocking(steps.allreduce(out, back, reduction_dtype(cell.dtype), cell.options.op), request)
     pure = body(Lap(), call, steps.wait(request), Lap("time"), steps.barrier())
     overlap = body(
         Lap(),

@@ -110,8 +110,8 @@ def _pitch(nbytes: int) -> int:
 
 def batched(buffers: tuple[Buffer, ...], call: Body, cell: Cell) -> tuple[tuple[Buffer, ...], Body]:
     """The buffers and nodes of a batch of calls. A check runs each part of the memory once."""
-    copies = copies_of(buffers, call, cell.batch)
-    times = 1 if cell.distinct else cell.batch // copies
+    copies = copies_of(buffers, call, cell.options.batch)
+    times = 1 if cell.distinct else cell.options.batch // copies
     if copies > 1:
         pitch = {buffer.name: _pitch(buffer.nbytes) for buffer in buffers}
         buffers = tuple(Buffer(b.name, pitch[b.name] * (copies - 1) + b.nbytes) for b in buffers)
@@ -207,36 +207,37 @@ _BODIES: Final[Mapping[str, Callable[[Parts, Body], Body]]] = {
 
 def timed(program: Program, cell: Cell, many: Multiplicity) -> Program:
     """The program timed by the mode of its cell. Raises UsageError where that mode means nothing."""
+    mode, calls = cell.options.timing, cell.options.batch * many.aggregate
     parts = [split(body) for stage in program.stages for body in stage.variants]
     if len(program.stages) > 1 or any(part is None for part in parts):
-        if cell.timing == "isolated" and many.communicators * many.aggregate > 1:
+        if mode == "isolated" and many.communicators * many.aggregate > 1:
             raise UsageError(
                 f"{many.flag} communicators and aggregate are for blocking collectives, not {cell.benchmark}"
             )
-        if cell.timing == "isolated":
+        if mode == "isolated":
             return program
-        raise UsageError(f"--timing {cell.timing} is for blocking collectives, not for {cell.benchmark}: leave it out")
+        raise UsageError(f"--timing {mode} is for blocking collectives, not for {cell.benchmark}: leave it out")
     (stage,) = program.stages
-    if cell.timing in BATCHED and (stage.copies > 1 or (cell.timing == "graph" and len(parts) > 1)):
-        raise UsageError(f"--timing {cell.timing} takes neither --cache rotate nor a rotating root: leave them out")
-    if cell.timing == "spin-gated" and cell.batch * many.aggregate > MOST_GATED:
+    if mode in BATCHED and (stage.copies > 1 or (mode == "graph" and len(parts) > 1)):
+        raise UsageError(f"--timing {mode} takes neither --cache rotate nor a rotating root: leave them out")
+    if mode == "spin-gated" and calls > MOST_GATED:
         raise UsageError(
-            f"--timing spin-gated holds back at most {MOST_GATED} calls, not {cell.batch * many.aggregate}: the "
+            f"--timing spin-gated holds back at most {MOST_GATED} calls, not {calls}: the "
             "GPU's launch queue would be full: choose a smaller --batch"
         )
-    if many.communicators > 1 and (cell.timing != "isolated" or stage.copies > 1):
+    if many.communicators > 1 and (mode != "isolated" or stage.copies > 1):
         raise UsageError(f"{many.flag} communicators is for --timing isolated and --cache hot: leave the other out")
     first: Body = ()
     buffers, bodies = program.buffers, []
     for part in parts:
         assert part is not None
         buffers, call = multiplied(program.buffers, part.call, many)
-        if cell.timing in UNHELD:
+        if mode in UNHELD:
             first = (*first, *call, synchronise("result"))
-        if cell.timing in BATCHED:
+        if mode in BATCHED:
             buffers, call = batched(buffers, call, cell)
-        bodies.append(_BODIES[cell.timing](part, call))
-    if cell.timing == "spin-gated":
+        bodies.append(_BODIES[mode](part, call))
+    if mode == "spin-gated":
         buffers = (*buffers, Buffer(GATE, 4))
     return Program(buffers, (replace(stage, setup=(*stage.setup, *first), variants=tuple(bodies)),), program.window)
 
@@ -275,10 +276,10 @@ def with_timing(benchmark: Benchmark, multiplicity: Callable[[Cell], Multiplicit
 
     def program(world: World, cell: Cell) -> Program:
         built = original(world, cell)
-        return timed(built, cell, multiplicity(cell)) if cell.timing else built
+        return timed(built, cell, multiplicity(cell)) if cell.options.timing else built
 
     def parts_of(cell: Cell) -> int:
-        calls = multiplicity(cell).aggregate * (cell.batch if cell.timing in BATCHED else 1)
+        calls = multiplicity(cell).aggregate * (cell.options.batch if cell.options.timing in BATCHED else 1)
         return metric.parts_of(cell) * calls
 
     adds = metric.adds or (ENQUEUE, SYNCHRONISE)

@@ -73,7 +73,7 @@ def span_of(cache: int, halved: int = 0) -> int:
 
 def rotation_marks(cell: Cell, halved: int) -> dict[str, str]:
     """The mark of a cell whose copies span less than twice the last-level cache; empty for all others."""
-    cache = last_level_cache() if cell.cache == "rotate" else 0
+    cache = last_level_cache() if cell.options.cache == "rotate" else 0
     span = span_of(cache, halved)
     return {ROTATION: f"{span >> 20} of {2 * cache >> 20} MiB"} if span < 2 * cache else {}
 
@@ -151,7 +151,7 @@ def with_cache(benchmark: Benchmark, halved: int = 0) -> Benchmark:
 
     def program(world: World, cell: Cell) -> Program:
         built = original(world, cell)
-        if cell.cache != "rotate":
+        if cell.options.cache != "rotate":
             return built
         return rotated(built, last_level_cache(), MOST_COPIES.get(cell.binding, MOST_COPIES["mpi4py"]), halved)
 

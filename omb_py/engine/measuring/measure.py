@@ -48,7 +48,7 @@ def worlds_of(session: Session) -> dict[int, World]:
 
 def version_of(benchmark: Benchmark, cell: Cell, session: Session) -> str:
     """The version of the benchmark: a hash of the programs of the first two ranks and the last one."""
-    cell = replace(cell, cache="hot")  # how many copies there are depends on the machine; the row says `rotate`
+    cell = cell.with_options(cache="hot")  # how many copies there are depends on the machine; the row says `rotate`
     ranks = sorted({0, 1 % session.size, session.size - 1})
     return program_hash(*(benchmark.program(World(r, session.size, session.hosts), cell) for r in ranks))
 
@@ -214,7 +214,7 @@ class Measurement:
         self.check.fill(self.runner, number, self.programs)
         window = any(program.window for program in self.programs.values())
         sampler = Sampler(self.session, self.benchmark, self.cell, self.runner, number, stage.laps, last, window)
-        sampler.warm(self.cell.warmup)
+        sampler.warm(self.cell.sampling.warmup)
         self.phase("loop")
         stop = self._observe(sampler)
         self.phase("write")
@@ -238,7 +238,7 @@ class Measurement:
             stop = _loop(self.session, self.cell, sampler, self.benchmark.fewest)
         finally:
             gc.enable()
-        operations = (sampler.done + self.cell.warmup) * sampler.parts
+        operations = (sampler.done + self.cell.sampling.warmup) * sampler.parts
         for observer in self.observers:  # of several stages the last one is the operation
             self._observed |= observer.stop(operations)
         return stop
@@ -254,18 +254,18 @@ class Measurement:
             observer.close()
         self.check.complete(result)
         result.bytes_moved = _bytes_moved(self.session, self.benchmark, self.cell)
-        if self.cell.ddt:
+        if self.cell.options.ddt:
             result.extra["transmit_size"] = float(transmitted(self.cell))
             if result.bytes_moved is not None:
                 result.bytes_moved = result.bytes_moved * transmitted(self.cell) // self.cell.size
         return result
 
     def _late_rounds(self) -> dict[str, float]:
-        return {"late_rounds": float(self._voided)} if self.cell.process_sync == "roundtime" else {}
+        return {"late_rounds": float(self._voided)} if self.cell.options.process_sync == "roundtime" else {}
 
     def _flop(self) -> dict[str, float]:
         """Floating-point operations of the computations of a workload, the mean over the ranks."""
-        if not self.cell.workload:
+        if not self.cell.options.workload:
             return {}
         own = float(sum(map(flop_of, self.programs.values())))
         computed = self.session.total(np.array([own]))[0] / self.session.size
@@ -299,23 +299,23 @@ def _take_start(session: Session, benchmark: Benchmark, cell: Cell) -> CellResul
 def _loop(session: Session, cell: Cell, sampler: Sampler, fewest: int) -> str:
     """Run the timed iterations; returns why it stopped: `fixed`, `count`, `precision` or `time`."""
     began = time.monotonic()
-    if not cell.auto and cell.time_limit is None:
-        sampler.run(cell.iterations)
+    if not cell.sampling.auto and cell.sampling.time_limit is None:
+        sampler.run(cell.sampling.iterations)
         return "fixed"
-    first = min(fewest, cell.iterations)
-    for goal in checkpoints(cell.iterations, first):
-        judged = cell.auto and late_enough(goal, cell.iterations)
-        if not judged and cell.time_limit is None:
+    first = min(fewest, cell.sampling.iterations)
+    for goal in checkpoints(cell.sampling.iterations, first):
+        judged = cell.sampling.auto and late_enough(goal, cell.sampling.iterations)
+        if not judged and cell.sampling.time_limit is None:
             continue
         sampler.run(goal - sampler.kept, drop=AFTER_CHECKPOINT if sampler.kept else 0)
-        if goal >= cell.iterations:
+        if goal >= cell.sampling.iterations:
             break
-        reached = judged and settled(sampler.slowest()[:, sampler.primary], cell.precision)
-        late = cell.time_limit is not None and time.monotonic() - began >= cell.time_limit
+        reached = judged and settled(sampler.slowest()[:, sampler.primary], cell.sampling.precision)
+        late = cell.sampling.time_limit is not None and time.monotonic() - began >= cell.sampling.time_limit
         verdict: str = session.share("precision" if reached else "time" if late else "")
         if verdict:
             return verdict
-    return "count" if cell.auto else "fixed"
+    return "count" if cell.sampling.auto else "fixed"
 
 
 def _reduce(session: Session, sampler: Sampler, stage: str, result: CellResult) -> Floats:

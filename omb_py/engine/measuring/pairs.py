@@ -87,12 +87,12 @@ def _measure(
     if runner is not None:
         gc.disable()
         try:
-            laps = runner.run(0, -cell.warmup, cell.warmup + cell.iterations)
+            laps = runner.run(0, -cell.sampling.warmup, cell.sampling.warmup + cell.sampling.iterations)
         finally:
             gc.enable()
         for rank, (pair, end) in ends_here.items():
             if end == 0:
-                times = laps[rank][cell.warmup :, 0] / (1000.0 * benchmark.metric.parts_of(cell))
+                times = laps[rank][cell.sampling.warmup :, 0] / (1000.0 * benchmark.metric.parts_of(cell))
                 samples_here[pair] = times.astype(np.float32)
     phase("write")
     if runner is not None:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Final
 
 from omb_py.engine.program import steps
-from omb_py.engine.program.benchmark import Benchmark, Cell, World
+from omb_py.engine.program.benchmark import Benchmark, Cell, Options, World
 from omb_py.engine.program.concurrent_groups import own_group
 from omb_py.engine.program.language import (
     Body,
@@ -100,14 +100,14 @@ def with_sync(benchmark: Benchmark) -> Benchmark:
     original = benchmark.program
 
     def program(world: World, cell: Cell) -> Program:
-        return synchronised(original(world, cell), world, cell.process_sync, own_group(world, cell))
+        return synchronised(original(world, cell), world, cell.options.process_sync, own_group(world, cell))
 
     return replace(benchmark, program=program)
 
 
 def skew_program(world: World, kind: str) -> tuple[Program, Cell]:
     """A program that only synchronises and then reads the clock; and a cell for it."""
-    cell = Cell("skew", "", "native", 0, process_sync=kind)
+    cell = Cell("skew", "", "native", 0, options=Options(process_sync=kind))
     before: Body = (Lap(),) if kind == "roundtime" else (steps.barrier(),) if kind in ("barrier", "none") else ()
     program = synchronised(Program((), (Stage((before,)),)), world, kind)
     stage = program.stages[0]

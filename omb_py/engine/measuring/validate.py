@@ -89,7 +89,7 @@ class Checker:
         of_stage = self.programs[rank].stages[stage]
         # a copy of the buffers, and those of a thread, are used by every so-many-th iteration
         apart = lcm(of_stage.copies, of_stage.threads)
-        first = -self.cell.warmup + (last + self.cell.warmup) % apart
+        first = -self.cell.sampling.warmup + (last + self.cell.sampling.warmup) % apart
         turns = range(len(of_stage.variants) or 1)
         sent = dict(part for turn in turns for part in self._parts(rank, stage, TIMED_LOOP, turn)[0])
         from_first = dict(self._parts(rank, stage, TIMED_LOOP, first)[1])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from omb_py.engine.program.dtypes import DTYPES
@@ -51,9 +51,38 @@ def halves(ranks: int) -> tuple[str, ...]:
     return tuple("first" if rank < ranks // 2 else "second" for rank in range(ranks))
 
 
+class Options(dict[str, Any]):
+    """Values of a cell's options by their names in the option table, which alone knows names and defaults.
+
+    ``options.window`` is short for ``options["window"]``. They are complete where the option table made the cell; ranks
+    get them as JSON.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"the cell has no option {name!r}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How often a cell is measured."""
+
+    iterations: int = 1000
+    """OMB's count for this size, or the user's."""
+    auto: bool = True
+    """May stop early, between ``min(100, iterations)`` and ``iterations``."""
+    warmup: int = 100
+    precision: float = 0.01
+    """Relative half-width of the 95 % interval of the median at which `auto` stops."""
+    time_limit: float | None = None
+    """Seconds that the loop may take."""
+
+
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One (benchmark, options, size) to be measured in a launch. JSON-serialisable by ``vars``-like means."""
+    """One (benchmark, options, size) to be measured in a launch; :func:`cell_from` reads its JSON form."""
 
     benchmark: str
     backend: str
@@ -64,77 +93,14 @@ class Cell:
     """One of :data:`omb_py.engine.program.dtypes.DTYPES`."""
     device: str = "cpu"
     buffer: str = "numpy"
-    object_kind: str = "bytes"
-    """The kind of Python object for buffer ``object``: one of :data:`omb_py.engine.program.buffers.OBJECTS`."""
-    out_of_band: bool = False
-    """Large buffers inside an object are not pickled but sent beside it (mpi4py.util.pkl5)."""
-    op: str = "sum"
-    root: int = 0
-    """Root of a collective; -1: another one in every iteration."""
-    in_place: bool = False
-    """MPI_IN_PLACE."""
-    tests: int = 0
-    """Calls of MPI_Test while a non-blocking collective runs; the computation is cut into as many pieces."""
-    imbalance: float = 0.0
-    """Blocks of a vector collective differ by up to this part of the size."""
-    groups: str = ""
-    """Groups of ranks that run at once (``grammar.rank_groups``); empty: all ranks are one."""
-    traffic: str = ""
-    """Bytes that each rank sends to each other (``grammar.traffic``); empty: all equal, or as `imbalance` says."""
-    neighborhood: str = "cart:1:1"
-    """``cart:DIMENSIONS:RADIUS`` or ``graph:0>1,1>0``."""
-    workload: str = ""
-    """``NAME:KEY=VALUE,…`` of a workload (docs/workloads)."""
-    window: int = 64
-    vary_window: bool = False
-    """The cell belongs to a sweep over windows as well as sizes (``-V``)."""
-    print_rate: int = 1
-    """Whether OMB's text has the column Messages/s."""
-    buffer_num: str = "single"
-    """``multiple``: a buffer for each message of a window, or for each of some iterations in turn."""
-    ddt: str = ""
-    """Layout of a derived datatype (:mod:`omb_py.engine.program.datatype_layouts`); empty: contiguous, without one."""
-    partitions: int = 8
-    thread_counts: str = "1:2"
-    """Threads that send on rank 0 : threads that receive on rank 1."""
-    process_counts: str = "2:2"
-    """Children that sleep beside rank 0 : beside rank 1."""
-    window_kind: str = "allocate"
-    """Kind of window of a one-sided benchmark (:data:`omb_py.engine.program.rma.WINDOWS`)."""
-    sync: str = "flush"
-    """Synchronisation that completes a one-sided operation (:data:`omb_py.engine.program.rma.SYNCS`)."""
-    mean: str = "loop"
-    """What the printed mean of a one-sided benchmark holds, one of :data:`MEANS`."""
-    session: bool = False
-    """MPI is started with a session, and the communicator comes from it (``-I``)."""
-    process_sync: str = "barrier"
-    timing: str = ""
-    """Timing of calls that return before they are done (``engine.measuring.async_timing``); empty: calls block."""
-    batch: int = 1
-    """Calls that a sample times together."""
-    settings: str = ""
-    """Text of the backend's own option (:class:`omb_py.backends.capabilities.OwnOption`)."""
-    staging: str = ""
-    """``staged``: bytes on a device travel through host memory (:mod:`omb_py.engine.devices.placement`)."""
     placement: str = ""
     """``SOURCE DESTINATION`` of buffers, each of :data:`omb_py.engine.devices.placement.PLACES`; empty: on `device`."""
-    filler: str = "cpu"
-    """Computation beside a non-blocking collective, one of :data:`omb_py.engine.devices.placement.FILLERS`."""
-    cache: str = "hot"
-    """``rotate``: each iteration uses other memory (:mod:`omb_py.engine.measuring.cache_rotation`)."""
-    iterations: int = 1000
-    """OMB's count for this size, or the user's."""
-    auto: bool = True
-    """May stop early, between ``min(100, iterations)`` and ``iterations``."""
-    warmup: int = 100
-    precision: float = 0.01
-    time_limit: float | None = None
-    energy: bool = False
-    """Energy, clocks and throttling of the loop are read, too (:mod:`omb_py.engine.observers.energy`)."""
-    counters: bool = False
-    """Counters of the network are read around the loop (:mod:`omb_py.engine.observers.network`)."""
-    pvars: str = ""
-    """Performance variables of the library, with commas, that are read around the loop."""
+    settings: str = ""
+    """Text of the backend's own option (:class:`omb_py.backends.capabilities.OwnOption`)."""
+    options: Options = field(default_factory=Options, hash=False)
+    sampling: Sampling = Sampling()
+    observers: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """What is read around the loop: name of the observer -> text of its option."""
     validate: bool = False
     distinct: bool = False
     """Validation runs the same body with a buffer of its own for every slot of a window."""
@@ -143,11 +109,9 @@ class Cell:
     sweep: int = 0
     """Number of this cell's request in the run: a size that fails ends its own sweep, not the other ones."""
 
-    @property
-    def observers(self) -> Mapping[str, str]:
-        """What is read around the loop: name of the observer -> text of its option."""
-        asked = {"energy": self.energy, "pvars": bool(self.pvars), "counters": self.counters}
-        return {name: self.pvars if name == "pvars" else "" for name, is_asked in asked.items() if is_asked}
+    def with_options(self, **options: Any) -> Cell:
+        """The same cell with other values of some options."""
+        return replace(self, options=Options(self.options, **options))
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +247,7 @@ class Benchmark:
     one_element: bool = False
     """Without a size: it moves one element of the type, whose size is printed."""
     defaults: tuple[tuple[str, Any], ...] = ()
-    """Fields of a cell that have another default here, as C OMB has it."""
+    """Options that have another default here, as C OMB has it."""
     refuses: Callable[[Cell], str] | None = None
     """Gives the reason why a combination of options is refused, with the remedy; empty when it is accepted."""
     fits: Callable[[Cell, int], None] | None = None
@@ -296,10 +260,6 @@ class Benchmark:
     """Iterations before which a loop does not stop early."""
     runs: Callable[[Session, Cell, Callable[[str], None]], CellResult] | None = None
     """Measures a cell by itself, without a program of steps (:mod:`omb_py.suites.training`)."""
-
-    def cell(self, backend: str, binding: str, size: int, **more: Any) -> Cell:
-        """A cell of this benchmark, with its own defaults."""
-        return Cell(self.name, backend, binding, size, **{"dtype": self.dtype, **dict(self.defaults), **more})
 
     def sizes_for(self, dtype: str, sizes: tuple[int, ...]) -> tuple[int, ...]:
         """Message sizes in bytes: `sizes`, or the one that this benchmark has."""
@@ -331,4 +291,4 @@ class Benchmark:
 
 def cell_from(data: Mapping[str, Any]) -> Cell:
     """A cell from its JSON form. Raises TypeError on unknown fields."""
-    return Cell(**data)
+    return Cell(**{**data, "options": Options(data["options"]), "sampling": Sampling(**data["sampling"])})

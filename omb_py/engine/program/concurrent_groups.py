@@ -25,19 +25,19 @@ _ENDS = ("peer", "target", "source")
 
 def divided(cell: Cell, ranks: int, hosts: Sequence[str] = ()) -> Groups:
     """The groups of a cell; one of all ranks without ``--groups``. Raises UsageError."""
-    return groups_of_ranks(cell.groups, ranks, hosts)
+    return groups_of_ranks(cell.options.groups, ranks, hosts)
 
 
 def own_group(world: World, cell: Cell) -> Sequence[int]:
     """The ranks of the group of this rank; all ranks without ``--groups``. Raises UsageError."""
-    if not cell.groups:
+    if not cell.options.groups:
         return range(world.size)
     return next(group for group in divided(cell, world.size, world.hosts) if world.rank in group)
 
 
 def timed_ranks(benchmark: Benchmark, cell: Cell, ranks: int, hosts: Sequence[str]) -> tuple[int, ...]:
     """The ranks whose samples count, in order: those that count in each group."""
-    if not cell.groups:
+    if not cell.options.groups:
         return benchmark.timed_ranks(ranks, hosts)
     groups = divided(cell, ranks, hosts)
     timed = (group[place] for group in groups for place in benchmark.timed_ranks(len(group)))
@@ -51,7 +51,7 @@ def grouped(benchmark: Benchmark) -> Benchmark:
     original = benchmark.program
 
     def program(world: World, cell: Cell) -> Program:
-        if not cell.groups:
+        if not cell.options.groups:
             return original(world, cell)
         mine = tuple(own_group(world, cell))
         if not benchmark.ranks.admits(len(mine)):

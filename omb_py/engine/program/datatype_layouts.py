@@ -85,11 +85,11 @@ def itemsize(name: str) -> int:
 
 def transmitted(cell: Cell) -> int:
     """Bytes of a message of the cell that travel."""
-    if not cell.ddt:
+    if not cell.options.ddt:
         return cell.size
     item = DTYPES[cell.dtype].itemsize
-    pieces, _ = pieces_of(cell.ddt)
-    return times_of(cell.ddt, cell.size // item) * sum(length for _, length in pieces) * item
+    pieces, _ = pieces_of(cell.options.ddt)
+    return times_of(cell.options.ddt, cell.size // item) * sum(length for _, length in pieces) * item
 
 
 def laid_out(benchmark: Benchmark) -> Benchmark:
@@ -101,9 +101,9 @@ def laid_out(benchmark: Benchmark) -> Benchmark:
     def program(world: World, cell: Cell) -> Program:
         built = original(world, cell)
         extent = cell.size - cell.size % DTYPES[cell.dtype].itemsize
-        if not cell.ddt or not extent:
+        if not cell.options.ddt or not extent:
             return built
-        name = f"{cell.dtype}@{cell.ddt}@{extent}"
+        name = f"{cell.dtype}@{cell.options.ddt}@{extent}"
         return replace(built, stages=tuple(_stage(stage, cell.dtype, name) for stage in built.stages))
 
     return replace(benchmark, program=program)

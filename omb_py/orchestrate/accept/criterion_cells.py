@@ -16,6 +16,7 @@ from omb_py.options.table import TABLE
 from omb_py.orchestrate.accept.progress_log import PERFORMANCE, PHASE_TAG, Begun
 from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, check, check_ranks
 from omb_py.orchestrate.planning.skip import Skip
+from omb_py.orchestrate.planning.validation import guideline_problem
 from omb_py.orchestrate.running.resume import NEWEST, cell_key
 from omb_py.orchestrate.running.suite_run import differences
 from omb_py.results.accept.criteria import OPTIONS, Case, Criterion
@@ -23,7 +24,7 @@ from omb_py.results.analysis.cost_model import LARGE, SMALL
 from omb_py.results.compare.report import fields_text
 from omb_py.results.units import size_text
 from omb_py.suites import find
-from omb_py.suites.guidelines.patterns import GUIDELINES, Guideline, lacks
+from omb_py.suites.guidelines.patterns import GUIDELINES, Guideline
 
 _TELLING = ("ranks", "backend", "binding", "dtype", "op", OPTIONS)
 _OWN_FACTS = ("ranks", "backend", "binding", "type", "op", "message-size")
@@ -63,7 +64,7 @@ def _facts(plan: LaunchPlan, cell: Cell) -> dict[str, object]:
         "backend": cell.backend,
         "binding": cell.binding,
         "dtype": reduction_dtype(cell.dtype) if reduces else cell.dtype,
-        "op": cell.op if "op" in benchmark.options else None,
+        "op": cell.options.op if "op" in benchmark.options else None,
         OPTIONS: ", ".join(f"{key} {value}" for key, value in options.items() if key not in _OWN_FACTS),
     }
 
@@ -173,7 +174,7 @@ def with_mock_ups(
             if request.benchmark != criterion.benchmark or request.ranks != criterion.where.get("ranks", request.ranks):
                 continue
             offers = capabilities_of(request.backends)
-            why = [lacks(guideline, offers[b]) for b in request.backends]
+            why = [guideline_problem(guideline, offers[b]) for b in request.backends]
             try:
                 check_ranks(guideline.benchmark, request.ranks or 0)
             except UsageError as error:

@@ -16,13 +16,14 @@ from omb_py.options.request import DEFAULT_RANKS, SILENT, Request
 from omb_py.orchestrate.compare.session import simulated_in
 from omb_py.orchestrate.launching.launch_command import HERE, Where
 from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, check, check_ranks, plan_all
+from omb_py.orchestrate.planning.validation import guideline_problem
 from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.run import new_run, start
 from omb_py.printing.printers import Kept
 from omb_py.results.checks.guideline_report import GuidelineReport, report_of
 from omb_py.results.checks.guidelines import ROUND_TAG, GuidelineRules, fewest
 from omb_py.results.statistics.sequential import GUIDELINE
-from omb_py.suites.guidelines.patterns import GUIDELINES, MONOTONY, PATTERNS, SPLIT, Guideline, lacks
+from omb_py.suites.guidelines.patterns import GUIDELINES, MONOTONY, PATTERNS, SPLIT, Guideline
 
 DEFAULT_LAUNCHES = 10
 """Launches of a round where few cells need no more."""
@@ -65,7 +66,7 @@ def able(guidelines: Sequence[Guideline], request: Request) -> tuple[list[Checke
     fit, skipped = [], []
     refused: UsageError | None = None
     for guideline in guidelines:
-        why = lacks(guideline, offers[backend])
+        why = guideline_problem(guideline, offers[backend])
         if not why:
             try:
                 check_ranks(guideline.benchmark, request.ranks or DEFAULT_RANKS)

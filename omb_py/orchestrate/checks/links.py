@@ -21,6 +21,7 @@ from omb_py.engine.rank.launcher_variables import joined_environment
 from omb_py.errors import EnvironmentProblem, LaunchFailed, UsageError
 from omb_py.launchers.launcher import host_and_slots
 from omb_py.options.request import SILENT, Request
+from omb_py.options.table import make_cell, usual_cell
 from omb_py.orchestrate.planning.plan import LaunchPlan, bindings_of, check
 from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.run import finish, new_run, start
@@ -181,7 +182,8 @@ def cells_of(
             # each pass pairs the ranks in another order, so that a pair does not keep the same neighbours
             pairs = Schedule(seed * 1009 + turn, design.rounds, direction, whole).text()
             count = design.windows if large else design.iterations
-            cell = benchmark.cell(
+            cell = make_cell(
+                benchmark,
                 backend,
                 binding,
                 design.large if large else design.small,
@@ -192,7 +194,7 @@ def cells_of(
                 sweep=turn,
                 **common,
             )
-            cells.append(offer.fitted(benchmark, cell))
+            cells.append(offer.fitted(benchmark, cell, usual_cell(benchmark)))
     return tuple(cells)
 
 

@@ -12,6 +12,7 @@ from omb_py.engine.program.language import Body, Host, Lap, Program, Repeat, Sta
 from omb_py.engine.program.rma import WINDOWS
 from omb_py.engine.program.step_text import describe
 from omb_py.errors import UsageError
+from omb_py.options.table import make_cell, usual_cell
 from omb_py.orchestrate.planning.plan import check_backend, check_ranks
 from omb_py.results.dialects.omb.titles import origin
 from omb_py.suites.imb.threads import IN_THREADS, threads_of
@@ -60,10 +61,10 @@ def explain(
     given = {"window": window, "window_kind": window_kind, "sync": sync}
     (nbytes,) = benchmark.sizes_for(benchmark.dtype, (nbytes,))
     backend = backend or default()
-    cell = benchmark.cell(backend, "native", nbytes, **{name: value for name, value in given.items() if value})
+    cell = make_cell(benchmark, backend, "native", nbytes, **{name: value for name, value in given.items() if value})
     offer = find(backend).capabilities
     check_backend(backend, offer, benchmark, [cell])
-    cell = offer.fitted(benchmark, cell)
+    cell = offer.fitted(benchmark, cell, usual_cell(benchmark))
     hosts = halves(ranks) if benchmark.ranks.over_nodes else ()
     programs = [benchmark.program(World(rank, ranks, hosts), cell) for rank in range(ranks)]
     head = fill(f"{benchmark.name}: {benchmark.summary} ({origin(benchmark.name)})", FACT_WIDTH)
@@ -99,10 +100,16 @@ def _facts(b: Benchmark, cell: Cell, ranks: int, window: int | None) -> list[str
         alone = ", of call and wait alone (pure)" if b.metric.communication else ""
         facts.append(("algbw, busbw", f"formula {b.bandwidth}{alone}"))
     if "window" in b.options:
-        facts.append(("window", f"{cell.window} messages in flight{'' if window else ' (default)'}"))
+        facts.append(("window", f"{cell.options.window} messages in flight{'' if window else ' (default)'}"))
     if "window_kind" in b.options:
-        facts.append(("window made by", f"{WINDOWS[cell.window_kind]} (-w {cell.window_kind}), untimed, once a size"))
-        facts.append(("completed by", f"-s {cell.sync}"))
+        kind = cell.options.window_kind
+        facts.append(
+            (
+                "window made by",
+                f"{WINDOWS[kind]} (-w {kind}), untimed, once a size",
+            )
+        )
+        facts.append(("completed by", f"-s {cell.options.sync}"))
     if "thread_counts" in b.options:
         facts.append(
             (
@@ -111,7 +118,7 @@ def _facts(b: Benchmark, cell: Cell, ranks: int, window: int | None) -> list[str
             )
         )
     if "op" in b.options:
-        facts.append(("reduction", f"{cell.op} (default)"))
+        facts.append(("reduction", f"{cell.options.op} (default)"))
     facts.append(("thread level", f"{b.needs.thread_level}; with binding mpi4py multiple, its own default"))
     if "validation" in b.options:
         facts.append(("validation", "with -c the same steps run apart from the timed ones, and every byte is checked"))
@@ -216,4 +223,6 @@ def _lines(nodes: Body, timed: bool, indent: str = "", after: Body = ()) -> tupl
 
 def _threads(name: str, cell: Cell) -> str:
     """The threads of the ranks, in words."""
-    return f"{threads_of(cell)} on every rank" if name in IN_THREADS else f"{cell.thread_counts} on ranks 0 and 1"
+    return (
+        f"{threads_of(cell)} on every rank" if name in IN_THREADS else f"{cell.options.thread_counts} on ranks 0 and 1"
+    )

@@ -11,6 +11,7 @@ from omb_py.backends.registry import capabilities, capabilities_of
 from omb_py.engine.program.benchmark import Benchmark, Cell
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.options.request import Request
+from omb_py.options.table import usual_cell
 from omb_py.orchestrate.planning.plan import CheckedRequest, cells_on, check, check_options, check_sizes, common_cells
 from omb_py.orchestrate.planning.validation import HOST_MEMORY, check_choices, check_launching
 from omb_py.suites import find
@@ -128,8 +129,9 @@ def _check_there(backend: str) -> None:
 def in_place_alone(request: Request, offers: Mapping[str, Capabilities]) -> list[str]:
     """Warn when only some of the backends run a benchmark in place. Returns notes for the user."""
     benchmark: Benchmark = find(request.benchmark)
-    cell = benchmark.cell("", "", 0, in_place=request.in_place)
-    forced = [name for name in request.backends if offers[name].fitted(benchmark, cell) != cell]
+    usual = usual_cell(benchmark)
+    cell = usual.with_options(in_place=request.in_place)
+    forced = [name for name in request.backends if offers[name].fitted(benchmark, cell, usual) != cell]
     if not forced or len(forced) == len(request.backends):
         return []
     return [f"{', '.join(forced)} does {benchmark.name} in place, the others do not: -l makes all of them do so"]

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from omb_py.engine.measuring.cache_rotation import check_rotatable
-from omb_py.engine.program.benchmark import Benchmark, Cell, World
+from omb_py.engine.program.benchmark import Benchmark, World
 from omb_py.engine.program.buffers import OBJECT, OBJECT_ITEM_BYTES, OBJECT_STEPS, OBJECTS, OUT_OF_BAND_STEPS
 from omb_py.engine.program.dtypes import FP8
 from omb_py.engine.program.language import Host, Program, Step, walk
 from omb_py.errors import UsageError, nearest
 from omb_py.options.request import Request
+from omb_py.options.table import usual_cell
 
 _OPS = ("sum", "prod", "band", "bor", "bxor")
 """Reductions that mpi4py can do on ndarrays; it compares whole objects for the others."""
@@ -64,7 +66,7 @@ def check_cache(request: Request, benchmark: Benchmark) -> None:
 def _programs(benchmark: Benchmark) -> Iterator[Program]:
     """The program of each rank in the smallest world that the benchmark admits."""
     ranks = next(n for n in range(1, _MOST_RANKS) if benchmark.ranks.admits(n))
-    cell = Cell(benchmark.name, "", "", benchmark.minimum_size, benchmark.dtype)
+    cell = replace(usual_cell(benchmark), size=benchmark.minimum_size)
     for rank in range(ranks):
         yield benchmark.program(World(rank, ranks, ("",) * ranks), cell)
 

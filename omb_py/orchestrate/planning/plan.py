@@ -27,7 +27,7 @@ from omb_py.grammar.traffic import check_traffic
 from omb_py.grammar.values import parse_iterations, parse_sizes
 from omb_py.options.measured import VARIED_WINDOWS
 from omb_py.options.request import DEFAULT_RANKS, Request
-from omb_py.options.table import cell_fields, check_ranges, check_taken, takes
+from omb_py.options.table import cell_options, check_ranges, check_taken, make_cell, takes, usual_cell
 from omb_py.orchestrate.planning.memory_checks import check_cache, check_object_size, check_objects
 from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.planning.validation import HOST_MEMORY, check_choices, check_pvars
@@ -171,7 +171,7 @@ def check_sizes(request: Request, benchmark: Benchmark, cells: Sequence[Cell]) -
     """Raises UsageError when no message size of a request holds an element; the text names the smallest size."""
     if not cells:
         item = sorted({DTYPES[d].itemsize for d in _dtypes(request, benchmark)})[0]
-        elements = _elements(benchmark, replace(Cell(benchmark.name, "", "", 0), **cell_fields(request)))
+        elements = _elements(benchmark, make_cell(benchmark, "", "", 0, **cell_options(request)))
         wanted = item * elements
         what = f"one element of {item} bytes" if elements == 1 else f"{elements} elements of {item} bytes"
         raise UsageError(f"no message size of {request.sizes!r} holds {what}: write -m {wanted}:{wanted}")
@@ -180,7 +180,7 @@ def check_sizes(request: Request, benchmark: Benchmark, cells: Sequence[Cell]) -
 def check_backend(backend: str, offer: Capabilities, benchmark: Benchmark, cells: Sequence[Cell]) -> None:
     """Raises EnvironmentProblem when a backend cannot run a benchmark, or not with the options of these cells."""
     reasons = (offer.why_refused(benchmark, cell) for cell in cells)
-    why = offer.why_not(benchmark) or next(filter(None, reasons), "")
+    why = offer.why_not(benchmark, usual_cell(benchmark)) or next(filter(None, reasons), "")
     if why:
         raise EnvironmentProblem(f"backend {backend} cannot do {benchmark.name}: {why}")
 
@@ -318,13 +318,24 @@ def cells_on(
         UsageError: the benchmark's calls cannot be timed as the request asks.
         EnvironmentProblem: the backend cannot run the benchmark, or not with these options.
     """
-    fields = {"backend": backend, "device": device, **timing_of(request, benchmark, backend, device)}
-    by_binding = {}
+    options = timing_of(request, benchmark, backend, device)
+    placement = request.placement if "staging" in options else ""
+    usual, by_binding = usual_cell(benchmark), {}
     for binding in bindings_of(request, offer):
-        fields["settings"] = _settings_of(request, backend, binding, offer.option)
-        cells = [replace(cell, binding=binding, **fields) for cell in common]
+        settings = _settings_of(request, backend, binding, offer.option)
+        cells = [
+            replace(
+                cell.with_options(**options),
+                backend=backend,
+                binding=binding,
+                device=device,
+                placement=placement,
+                settings=settings,
+            )
+            for cell in common
+        ]
         check_backend(backend, offer, benchmark, cells)
-        by_binding[backend, device, binding] = tuple(offer.fitted(benchmark, cell) for cell in cells)
+        by_binding[backend, device, binding] = tuple(offer.fitted(benchmark, cell, usual) for cell in cells)
     return by_binding
 
 
@@ -340,7 +351,7 @@ def _settings_of(request: Request, backend: str, binding: str, option: OwnOption
 def _cells(request: Request, benchmark: Benchmark) -> Iterator[Cell]:
     dialect = dialect_of(request.format)
     counts = parse_iterations((request.iterations == "auto" and dialect.samples) or str(request.iterations))
-    fields = cell_fields(request)
+    fields = cell_options(request)
     for dtype in _dtypes(request, benchmark):
         for size in benchmark.sizes_for(dtype, _sizes(request, benchmark)):
             if request.buffer == OBJECT:
@@ -349,7 +360,8 @@ def _cells(request: Request, benchmark: Benchmark) -> Iterator[Cell]:
                 check_object_size(request.object_kind or "bytes", size)
             usual, usual_warmup = benchmark.counts.of(size)
             iterations, auto = counts.of(size, usual)
-            cell = benchmark.cell(
+            cell = make_cell(
+                benchmark,
                 request.backends[0],
                 "",
                 size,
@@ -361,10 +373,10 @@ def _cells(request: Request, benchmark: Benchmark) -> Iterator[Cell]:
             )
             if 0 < size < _elements(benchmark, cell) * DTYPES[dtype].itemsize:
                 continue  # OMB's count is size // itemsize, and it skips a count of 0
-            for window in VARIED_WINDOWS if request.vary_window else (cell.window,):
-                yield replace(cell, window=window)
+            for window in VARIED_WINDOWS if request.vary_window else (cell.options.window,):
+                yield cell.with_options(window=window)
             if dialect.has_both_placements(benchmark):
-                yield replace(cell, in_place=True)
+                yield cell.with_options(in_place=True)
 
 
 def _sizes(request: Request, benchmark: Benchmark) -> tuple[int, ...]:
@@ -374,13 +386,13 @@ def _sizes(request: Request, benchmark: Benchmark) -> tuple[int, ...]:
 
 
 def timing_of(request: Request, benchmark: Benchmark, backend: str, device: str) -> dict[str, Any]:
-    """The cell fields of timing and staging on a device; none for buffers on the host. Raises UsageError."""
+    """The options of timing and staging on a device; none for buffers on the host. Raises UsageError."""
     if device == HOST_MEMORY:
         return {}
     if request.filler != FILLERS[0] and not takes(benchmark, "tests"):
         raise UsageError(f"{benchmark.name} computes nothing beside its call, so it takes no -r/--cuda-target")
     if not capabilities(backend).asynchronous:
-        return {"staging": request.staging, "placement": request.placement, "filler": request.filler}
+        return {"staging": request.staging, "filler": request.filler}
     mode = request.timing or dialect_of(request.format).timing or "isolated"
     if mode != "isolated" and benchmark.family != "collective":
         raise UsageError(f"--timing {mode} is for blocking collectives, not for {benchmark.name}: leave it out")
@@ -396,7 +408,7 @@ def _warmup(request: Request, usual: int) -> int:
 def _elements(benchmark: Benchmark, cell: Cell) -> int:
     """The least number of elements in a message."""
     elements = benchmark.unit_of(cell) if benchmark.unit_of else 1
-    return max(elements, fewest_elements(cell.ddt)) if cell.ddt else elements
+    return max(elements, fewest_elements(cell.options.ddt)) if cell.options.ddt else elements
 
 
 def _words(numbers: tuple[int, ...]) -> str:

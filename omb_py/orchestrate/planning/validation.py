@@ -18,10 +18,11 @@ from omb_py.engine.program.dtypes import parse_dtype
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.launchers.registry import BATCH_LAUNCHERS, BATCH_SYSTEMS
 from omb_py.options.request import Request
-from omb_py.options.table import check_words, one_of
+from omb_py.options.table import check_words, one_of, usual_cell
 from omb_py.results.dialects.dialect import Dialect
 from omb_py.results.dialects.registry import dialect_of
 from omb_py.suites import find
+from omb_py.suites.guidelines.patterns import Guideline
 
 GPUS = GPU_KINDS
 HOST_MEMORY = HOST
@@ -29,8 +30,14 @@ HOST_MEMORY = HOST
 
 def lacking(backend: str, benchmark: Benchmark) -> tuple[str, str]:
     """(reason, fix) why a backend cannot run a benchmark; both empty when it can."""
-    reason, _, fix = capabilities(backend).why_not(benchmark).rpartition(": ")
+    reason, _, fix = capabilities(backend).why_not(benchmark, usual_cell(benchmark)).rpartition(": ")
     return reason, fix
+
+
+def guideline_problem(guideline: Guideline, offer: Capabilities) -> str:
+    """Why a backend cannot measure a guideline; empty where it can."""
+    benchmark = guideline.benchmark
+    return offer.without.get(guideline.needs, "") or offer.why_not(benchmark, usual_cell(benchmark))
 
 
 def gpu_here(device: str, exists: Callable[[Path], bool] = Path.exists) -> bool:

@@ -96,7 +96,7 @@ class LaunchOfCells:
         self.cells = [cell_from(cell) for cell in spec["cells"]]
         self._check()
         self.halved = reserve(session, self.cells, worlds_of(session))
-        kinds = dict.fromkeys(("barrier", *(cell.process_sync for cell in self.cells)))
+        kinds = dict.fromkeys(("barrier", *(cell.options.process_sync for cell in self.cells)))
         self.skews = {kind: session.skew(kind) for kind in kinds}
         self.with_faults = _with_faults(session, spec.get("inject"))
         self.log = Log(Path(spec["validation_log"])) if spec.get("validation_log") else None
@@ -175,7 +175,7 @@ class LaunchOfCells:
         from omb_py.engine.measuring.measure import measure
 
         result = measure(self.session, benchmark, cell, self._enter_phase, self.log)
-        result.index, result.number, result.skew_us = index, number, self.skews[cell.process_sync]
+        result.index, result.number, result.skew_us = index, number, self.skews[cell.options.process_sync]
         result.marks |= rotation_marks(cell, self.halved)
         if self.sends:
             for of_lap in result.split_by_lap(benchmark):
@@ -220,7 +220,7 @@ def _possible(session: Session, sweeps: list[Sweep], channel: Channel) -> list[S
     from omb_py.suites.registry import find
 
     def lacking(sweep: Sweep) -> str:
-        cells = {(cell.benchmark, cell.dtype, cell.workload): cell for _, cell in sweep}.values()
+        cells = {(cell.benchmark, cell.dtype, cell.options.workload): cell for _, cell in sweep}.values()
         programs = (find(c.benchmark).program(world, c) for c in cells for world in worlds_of(session).values())
         return session.lacks(programs)
 
@@ -263,10 +263,13 @@ def reserve(session: Session, cells: Sequence[Cell], worlds: Mapping[int, World]
 
     rank, among = min(session.local), len(session.local)
     neighbours = max(1, session.hosts.count(session.hosts[rank]))
-    for halved in range(MOST_HALVED + 1 if any(cell.cache == "rotate" for cell in cells) else 1):
+    for halved in range(MOST_HALVED + 1 if any(cell.options.cache == "rotate" for cell in cells) else 1):
         kinds, ours = _buffers(cells, worlds, halved)
         needed = sum(sum(sizes.values()) for sizes in kinds.values())
-        times = KEPT * max((cell.iterations for cell in cells if not cell.auto and cell.time_limit is None), default=0)
+        times = KEPT * max(
+            (cell.sampling.iterations for cell in cells if not cell.sampling.auto and cell.sampling.time_limit is None),
+            default=0,
+        )
         needed += times
         if any(cell.validate for cell in cells):
             needed += CHECKING * max((nbytes for sizes in kinds.values() for nbytes in sizes.values()), default=0)

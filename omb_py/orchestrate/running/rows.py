@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import cast
 
@@ -93,13 +93,13 @@ class RowSource:
     def groups(self) -> Groups:
         """The groups of ranks that ran at once."""
         facts = self.launch.facts
-        return groups_of_ranks(self.cell.groups, facts["ranks"], facts["hosts"])
+        return groups_of_ranks(self.cell.options.groups, facts["ranks"], facts["hosts"])
 
     @cached_property
     def bytes_total(self) -> int:
         """Bytes of the whole operation, by size and type alone."""
-        if self.cell.traffic:
-            return largest(self.cell.traffic, self.cell.size, DTYPES[self.dtype].itemsize)
+        if self.cell.options.traffic:
+            return largest(self.cell.options.traffic, self.cell.size, DTYPES[self.dtype].itemsize)
         size = int(self.result.extra.get("transmit_size", self.cell.size))
         return self.benchmark.bytes_total(size, len(self.groups[0]))
 
@@ -107,7 +107,7 @@ class RowSource:
     def volume(self) -> Volume:
         """Types and bytes of the row, which a workload has of its own."""
         own = self.benchmark.volume
-        volume = own(self.cell.workload, self.launch.facts["ranks"]) if own else None
+        volume = own(self.cell.options.workload, self.launch.facts["ranks"]) if own else None
         return volume or Volume(self.dtype, self.cell.size, self.bytes_total)
 
     @cached_property
@@ -159,16 +159,16 @@ def _option_columns(source: RowSource) -> Row:
         "binding": cell.binding,
         "device": cell.device,
         "buffer": "device" if cell.device != "cpu" and cell.buffer == "numpy" else cell.buffer,
-        "op": cell.op if "op" in options else None,
-        "in_place": cell.in_place,
-        "root": cell.root if benchmark.rooted and cell.root >= 0 else None,
-        "process_sync": cell.process_sync if "process_sync" in options else "none",
+        "op": cell.options.op if "op" in options else None,
+        "in_place": cell.options.in_place,
+        "root": cell.options.root if benchmark.rooted and cell.options.root >= 0 else None,
+        "process_sync": cell.options.process_sync if "process_sync" in options else "none",
         "timing": _timing(cell),
-        "cache": cell.cache,
-        "window": cell.window if "window" in options else None,
-        "threads": max(map(int, cell.thread_counts.split(":"))) if "thread_counts" in options else 1,
-        "datatype_layout": cell.ddt or "contiguous",
-        "batch": cell.batch,
+        "cache": cell.options.cache,
+        "window": cell.options.window if "window" in options else None,
+        "threads": max(map(int, cell.options.thread_counts.split(":"))) if "thread_counts" in options else 1,
+        "datatype_layout": cell.options.ddt or "contiguous",
+        "batch": cell.options.batch,
         "parameters": _parameters(source),
     }
 
@@ -187,7 +187,7 @@ def _size_columns(source: RowSource) -> Row:
 def _value_columns(source: RowSource) -> Row:
     metric, result = source.benchmark.metric, source.result
     mean = float(np.mean(source.rank_means))
-    if metric.beside and source.cell.mean == "loop":
+    if metric.beside and source.cell.options.mean == "loop":
         mean += float(np.mean(result.laps.get(metric.beside, 0.0)))
     rate = metric.unit == "MB/s"
     return {
@@ -221,7 +221,7 @@ def _sample_columns(source: RowSource) -> Row:
         "rank_mean_us": source.rank_means,
         "slowest_rank_share": result.slowest_rank_share,
         "iterations": result.iterations,
-        "warmup": source.cell.warmup,
+        "warmup": source.cell.sampling.warmup,
         "stop_reason": result.stop_reason,
         "validated": result.validated,
         "wrong_bytes": result.wrong_bytes,
@@ -244,7 +244,7 @@ def _metric_columns(source: RowSource) -> Row:
     if "flop" in extra and metrics.get("compute_us"):
         metrics["gflops"] = extra["flop"] / metrics["compute_us"] / 1000
     metrics |= extra
-    if source.cell.groups:  # the means of the timed ranks are in the order of their numbers
+    if source.cell.options.groups:  # the means of the timed ranks are in the order of their numbers
         means = by_group(source.rank_means, source.groups)
         metrics |= {f"group_{k}_us": float(np.mean(of_group)) for k, of_group in enumerate(means)}
     return {"metrics": metrics}
@@ -281,9 +281,9 @@ def make_row(launch: LaunchIdentity, result: CellResult) -> Row:
 
 def _timing(cell: Cell) -> str:
     """The definition of a sample. A call that is waited for at once is timed like a blocking call."""
-    if cell.timing in ("", "isolated"):
-        return "global_span" if cell.process_sync == "roundtime" else "local_max"
-    return cell.timing
+    if cell.options.timing in ("", "isolated"):
+        return "global_span" if cell.options.process_sync == "roundtime" else "local_max"
+    return str(cell.options.timing)
 
 
 def _program_version(row: Row, program_hash: str) -> str:
@@ -299,12 +299,12 @@ def _program_version(row: Row, program_hash: str) -> str:
 def _parameters(source: RowSource) -> dict[str, str]:
     """Options and marks that have no column, and the number of the pass of a soak."""
     benchmark, cell = source.benchmark, source.cell
-    out = parameters(benchmark, asdict(cell))
+    out = parameters(benchmark, cell.options)
     if cell.buffer == OBJECT:
-        out |= {"object": cell.object_kind, "out_of_band": str(cell.out_of_band)}
-    if cell.session:
+        out |= {"object": cell.options.object_kind, "out_of_band": str(cell.options.out_of_band)}
+    if cell.options.session:
         out["session"] = "True"
-    if "root" in benchmark.options and cell.root < 0:
+    if "root" in benchmark.options and cell.options.root < 0:
         out["root"] = "rotate"
     if source.result.number:
         out[PASS] = str(source.result.number)
@@ -344,7 +344,7 @@ def pair_rows(launch: LaunchIdentity, finished: PairRound) -> Iterator[Row]:
             of_pair["devices"] = [places[first], places[second]]
         result = CellResult(
             cell,
-            cell.iterations,
+            cell.sampling.iterations,
             "fixed",
             # pairs that are measured at once share the network, so their rows compare with rows of that kind only
             f"{finished.program_hash}:{schedule.kind}",

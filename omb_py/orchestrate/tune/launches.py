@@ -94,7 +94,11 @@ def point_of(checked: CheckedRequest, plan: LaunchPlan) -> TunePoint:
     """The point of a launch whose cells differ in size alone."""
     cell = plan.cells[0]
     return TunePoint(
-        cell.benchmark, plan.ranks, cell.dtype, cell.op if takes(checked.benchmark, "op") else "", cell.in_place
+        cell.benchmark,
+        plan.ranks,
+        cell.dtype,
+        cell.options.op if takes(checked.benchmark, "op") else "",
+        cell.options.in_place,
     )
 
 

@@ -12,6 +12,7 @@ from omb_py.engine.measuring.host_memory import HostMemory
 from omb_py.engine.program.benchmark import World
 from omb_py.engine.python_loop.loop import compile_stage
 from omb_py.errors import EnvironmentProblem
+from omb_py.options.table import make_cell, usual_cell
 from omb_py.suites.registry import BENCHMARKS
 from tests.support.optional import needs_torch
 
@@ -24,7 +25,8 @@ def source(name: str, rank: int = 0, stage: int = 0, **more: Any) -> list[str]:
 
     kind = BENCHMARKS[name]
     (size,) = kind.sizes_for(kind.dtype, (64,))
-    program = kind.program(World(rank, 2), CAPABILITIES.fitted(kind, kind.cell("gloo", "torch", size, **more)))
+    cell = make_cell(kind, "gloo", "torch", size, **more)
+    program = kind.program(World(rank, 2), CAPABILITIES.fitted(kind, cell, usual_cell(kind)))
     memory = HostMemory("numpy")
     for buffer in program.buffers:
         memory.reserve(buffer.name, buffer.nbytes)

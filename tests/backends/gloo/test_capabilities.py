@@ -14,6 +14,7 @@ from omb_py.distribution import pip_install
 from omb_py.engine.program.benchmark import Cell
 from omb_py.errors import EnvironmentProblem
 from omb_py.options.request import Request
+from omb_py.options.table import make_cell, usual_cell
 from omb_py.orchestrate.planning.plan import plan
 from omb_py.suites.registry import BENCHMARKS
 
@@ -53,7 +54,9 @@ def test_the_page_names_each_of_them() -> None:
 
 
 def test_what_it_has() -> None:
-    assert {name for name, kind in BENCHMARKS.items() if not capabilities.CAPABILITIES.lacks(kind)} == HAS
+    assert {
+        name for name, kind in BENCHMARKS.items() if not capabilities.CAPABILITIES.lacks(kind, usual_cell(kind))
+    } == HAS
 
 
 @pytest.mark.parametrize(
@@ -74,12 +77,12 @@ def test_what_it_has() -> None:
     ],
 )
 def test_why_it_has_not_the_others(name: str, why: str) -> None:
-    lack = capabilities.CAPABILITIES.lacks(BENCHMARKS[name])
+    lack = capabilities.CAPABILITIES.lacks(BENCHMARKS[name], usual_cell(BENCHMARKS[name]))
     assert why in lack and lack.endswith(": use --backend mpi")
 
 
 def cell(name: str, **more: object) -> Cell:
-    return BENCHMARKS[name].cell("gloo", "torch", 64, **more)
+    return make_cell(BENCHMARKS[name], "gloo", "torch", 64, **more)
 
 
 @pytest.mark.parametrize(
@@ -100,9 +103,13 @@ def test_options_that_it_refuses(name: str, more: dict[str, object], why: str) -
 
 def test_allreduce_and_reduce_are_in_place() -> None:
     for name in ("allreduce", "iallreduce", "reduce", "ireduce"):
-        assert capabilities.CAPABILITIES.fitted(BENCHMARKS[name], cell(name)).in_place, name
+        assert capabilities.CAPABILITIES.fitted(
+            BENCHMARKS[name], cell(name), usual_cell(BENCHMARKS[name])
+        ).options.in_place, name
     for name in ("bcast", "allgather", "reduce_scatter"):
-        assert capabilities.CAPABILITIES.fitted(BENCHMARKS[name], cell(name)) == cell(name), name
+        assert capabilities.CAPABILITIES.fitted(BENCHMARKS[name], cell(name), usual_cell(BENCHMARKS[name])) == cell(
+            name
+        ), name
 
 
 def test_a_missing_torch_is_said_with_the_line_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,11 +12,12 @@ from omb_py.engine.measuring.host_memory import HostMemory
 from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.language import Lap, Program, Step, walk
 from omb_py.errors import EnvironmentProblem
+from omb_py.options.table import make_cell, usual_cell
 from omb_py.suites.registry import BENCHMARKS
 from tests.support.optional import needs_torch
 
 pytestmark = needs_torch
-HERE = [b for b in BENCHMARKS.values() if not (CAPABILITIES.lacks(b) or b.once or b.ranks.over_nodes)]
+HERE = [b for b in BENCHMARKS.values() if not (CAPABILITIES.lacks(b, usual_cell(b)) or b.once or b.ranks.over_nodes)]
 
 
 COLLECTIVES = [b for b in HERE if b.family != "pt2pt" and b.name not in ("sendrecv", "hypercube")]
@@ -24,7 +25,8 @@ COLLECTIVES = [b for b in HERE if b.family != "pt2pt" and b.name not in ("sendre
 
 def program(name: str) -> Program:
     benchmark = BENCHMARKS[name]
-    return benchmark.program(World(0, 2), CAPABILITIES.fitted(benchmark, benchmark.cell("gloo", "torch", 64, window=3)))
+    cell = make_cell(benchmark, "gloo", "torch", 64, window=3)
+    return benchmark.program(World(0, 2), CAPABILITIES.fitted(benchmark, cell, usual_cell(benchmark)))
 
 
 @pytest.mark.parametrize("name", [b.name for b in HERE])

@@ -13,8 +13,8 @@ from omb_py import __version__
 from omb_py.backends.mock import BACKEND
 from omb_py.engine.measuring.cell_result import CellResult
 from omb_py.engine.measuring.measure import measure
-from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.session import StepFailed
+from omb_py.options.table import make_cell
 from omb_py.suites import find
 
 
@@ -25,7 +25,7 @@ def connect(ranks: int = 4, text: str = "", **spec: Any) -> Any:
 def measured(name: str, ranks: int, size: int, text: str, iterations: int = 6, **cell: Any) -> CellResult:
     """A cell measured by the engine, without warm-up."""
     benchmark = find(name)
-    what = Cell(
+    what = make_cell(
         name, "mock", "native", size, dtype=benchmark.dtype, iterations=iterations, auto=False, warmup=0, **cell
     )
     return measure(connect(ranks, text), benchmark, what)
@@ -86,7 +86,7 @@ def test_position_and_what_is_done_there() -> None:
     assert (session.position(), session.doing(0)) == ((0, 0), "")
     session.reserve("numpy", {"send": 8})
     benchmark = find("allreduce")
-    measure(session, benchmark, Cell("allreduce", "mock", "native", 8, dtype="int32", iterations=5, auto=False))
+    measure(session, benchmark, make_cell("allreduce", "mock", "native", 8, dtype="int32", iterations=5, auto=False))
     assert session.position() == (5, 0)
     assert session.doing(0) == "allreduce 8 B int32 sum"
     assert session.doing(1) == "barrier"

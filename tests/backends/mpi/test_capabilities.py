@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from omb_py.backends.mpi.capabilities import CAPABILITIES
+from omb_py.options.table import make_cell
 from omb_py.suites.registry import find
 
 ALLREDUCE = find("allreduce")
@@ -22,5 +23,5 @@ ALLREDUCE = find("allreduce")
     ],
 )
 def test_a_synchronisation_that_its_buffers_do_not_have_is_refused(fields: dict[str, str], says: str) -> None:
-    why = CAPABILITIES.refuses(ALLREDUCE, ALLREDUCE.cell("mpi", "native", 8, **fields))
+    why = CAPABILITIES.refuses(ALLREDUCE, make_cell(ALLREDUCE, "mpi", "native", 8, **fields))
     assert why.endswith(says) and bool(why) == bool(says)

@@ -16,6 +16,7 @@ from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.buffers import ON_DEVICE
 from omb_py.engine.program.language import Step, walk
 from omb_py.errors import EnvironmentProblem
+from omb_py.options.table import make_cell, usual_cell
 from omb_py.suites.registry import find
 from tests.support.machines.mpi import report, torchrun
 from tests.support.optional import needs_torch
@@ -109,8 +110,8 @@ def _over_gloo() -> list[list[dict[str, Any]]]:
 def refused_by_gloo(cell: Cell) -> str:
     """Why Gloo does not do a cell; empty where it does."""
     kind = find(cell["benchmark"])
-    made = kind.cell("gloo", "torch", cell.get("size", 0), **{n: v for n, v in cell.items() if n not in OURS})
-    return CAPABILITIES.lacks(kind) or CAPABILITIES.refuses(kind, made)
+    made = make_cell(kind, "gloo", "torch", cell.get("size", 0), **{n: v for n, v in cell.items() if n not in OURS})
+    return CAPABILITIES.lacks(kind, usual_cell(kind)) or CAPABILITIES.refuses(kind, made)
 
 
 def right(done: dict[str, Any], way: str, cell: Cell) -> bool:
@@ -183,14 +184,14 @@ def test_a_synchronise_that_is_left_out_is_found_missing(aware: str, slow: dict[
 def test_what_has_no_staged_form_is_refused(name: str) -> None:
     benchmark = find(name)
     with pytest.raises(EnvironmentProblem, match="staged form"):
-        staged(benchmark.program(World(0, 2), benchmark.cell("mpi", "native", 64)), World(0, 2))
+        staged(benchmark.program(World(0, 2), make_cell(benchmark, "mpi", "native", 64)), World(0, 2))
 
 
 @pytest.mark.parametrize("name", ["allreduce", "reduce", "gather", "scatter", "bcast", "alltoallv"])
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_rank_copies_what_it_sends_and_what_it_gets(name: str, rank: int) -> None:
     benchmark, world = find(name), World(rank, 3)
-    made = staged(benchmark.program(world, benchmark.cell("mpi", "native", 64)), world)
+    made = staged(benchmark.program(world, make_cell(benchmark, "mpi", "native", 64)), world)
     ops = [node.op for node, _ in walk(made.stages[0].variants[0]) if isinstance(node, Step)]
     sends = name not in ("scatter", "bcast") or rank == 0
     gets = name not in ("reduce", "gather") or rank == 0
@@ -202,7 +203,7 @@ def test_a_rank_copies_what_it_sends_and_what_it_gets(name: str, rank: int) -> N
 def test_what_arrives_is_copied_in_after_the_wait_for_it(name: str) -> None:
     benchmark = find(name)
     for rank in (0, 1):
-        program = benchmark.program(World(rank, 2), benchmark.cell("mpi", "native", 64, window=3, iterations=1))
+        program = benchmark.program(World(rank, 2), make_cell(benchmark, "mpi", "native", 64, window=3, iterations=1))
         for stage in staged(program, World(rank, 2)).stages:
             receiving: set[int] = set()
             copied = awaited = 0

@@ -238,7 +238,7 @@ def test_torch_reduces_in_place_alone_and_so_has_no_rows_of_nccl_tests() -> None
     offers = {**capabilities_of(), "nccl": _here()}
     request = Request("allreduce", ("nccl",), ("native", "torch"), device="sim", sizes="8:8")
     cells = [cell for launch in plan(request, 2, offers) for cell in launch.cells]
-    assert [(cell.binding, cell.in_place) for cell in cells] == [("native", False), ("torch", True)]
+    assert [(cell.binding, cell.options.in_place) for cell in cells] == [("native", False), ("torch", True)]
     with pytest.raises(UsageError, match="no rows of nccl-tests: --binding native"):
         plan(Request("allreduce", ("nccl",), ("torch",), device="sim", format="nccl-tests"), 2, offers)
 

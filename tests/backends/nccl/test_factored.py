@@ -14,6 +14,7 @@ from omb_py.backends.nccl.library import VARIABLE, load
 from omb_py.engine.program import steps
 from omb_py.engine.program.language import Region
 from omb_py.errors import EnvironmentProblem
+from omb_py.options.table import make_cell
 from omb_py.suites.registry import BENCHMARKS
 from tests.lab.gpu.parts import STAND_INS
 from tests.support.c_library import COMPILER
@@ -112,7 +113,7 @@ def test_names_and_numbers_are_of_the_same_reductions() -> None:
 def test_a_reduction_of_the_native_communicator_is_for_native(binding: str) -> None:
     benchmark = BENCHMARKS["allreduce"]
     why = [
-        CAPABILITIES.why_refused(benchmark, benchmark.cell("nccl", name, 64, op="mulsum", dtype="float32"))
+        CAPABILITIES.why_refused(benchmark, make_cell(benchmark, "nccl", name, 64, op="mulsum", dtype="float32"))
         for name in (binding, NATIVE)
     ]
     assert why == [f"binding {binding} makes no reduction mulsum here: --binding native", ""]

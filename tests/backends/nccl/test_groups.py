@@ -14,6 +14,7 @@ from omb_py.backends.nccl.library import SPLIT_SINCE
 from omb_py.backends.registry import capabilities_of
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.options.request import Request
+from omb_py.options.table import change_cell, make_cell
 from omb_py.orchestrate.planning.plan import plan
 from omb_py.suites.registry import find
 from tests.backends.nccl.test_nccl import COLLECTIVES, load_standin, needs_compiler
@@ -122,15 +123,15 @@ def test_a_library_before_the_split() -> None:
 )
 def test_what_has_no_groups(more: dict[str, str], why: str) -> None:
     benchmark = find("allreduce")
-    cell = replace(benchmark.cell("nccl", "native", 64, groups="2x2"), **more)
+    cell = change_cell(make_cell(benchmark, "nccl", "native", 64, groups="2x2"), **more)
     assert CAPABILITIES.why_refused(benchmark, cell).startswith(why)
-    assert not CAPABILITIES.why_refused(benchmark, replace(cell, groups=""))
+    assert not CAPABILITIES.why_refused(benchmark, change_cell(cell, groups=""))
 
 
 def test_groups_on_a_device_are_for_nccl_alone() -> None:
     offers = {name: with_methods(offer, missing=lambda self: "") for name, offer in capabilities_of().items()}
     nccl = Request("allreduce", backends=("nccl",), device="sim", groups="2x2", sizes="64:64")
     (launch,) = plan(nccl, 4, offers)
-    assert [cell.groups for cell in launch.cells] == ["2x2"]
+    assert [cell.options.groups for cell in launch.cells] == ["2x2"]
     with pytest.raises(UsageError, match="on devices with NCCL: leave out --buffer object and --device"):
         plan(replace(nccl, backends=("mpi",)), 4, offers)

@@ -26,6 +26,7 @@ from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.dtypes import FP8
 from omb_py.engine.program.language import Step, walk
 from omb_py.errors import EnvironmentProblem
+from omb_py.options.table import make_cell
 from omb_py.orchestrate.running.rank_process import arranged
 from omb_py.suites.registry import BENCHMARKS, find
 from tests.support.c_library import COMPILER
@@ -189,7 +190,7 @@ def run(self, stage, first, iterations):
 NcclRunner.run = run
 session, benchmark = backend("nccl").connect({"device": "sim"}), arranged(find("allreduce"))
 try:
-    measure(session, benchmark, benchmark.cell("nccl", "native", 64, device="sim", timing="graph", batch=4))
+    measure(session, benchmark, make_cell(benchmark, "nccl", "native", 64, device="sim", timing="graph", batch=4))
 except ArithmeticError:
     session.close()
     print("closed")
@@ -366,7 +367,7 @@ def test_the_probe_says_what_is_missing() -> None:
 @pytest.mark.parametrize("name", ["allreduce_persistent", "put_latency", "neighbor_alltoall", "alltoallw"])
 def test_what_nccl_lacks_is_refused(name: str) -> None:
     benchmark, world = arranged(find(name)), World(0, 2)
-    cell = benchmark.cell("nccl", "native", 64, timing="isolated", device="sim")
+    cell = make_cell(benchmark, "nccl", "native", 64, timing="isolated", device="sim")
     with pytest.raises(EnvironmentProblem, match="backend nccl has no"):
         lowered(benchmark.program(world, cell), world, lambda function: True)
 
@@ -374,7 +375,7 @@ def test_what_nccl_lacks_is_refused(name: str) -> None:
 @pytest.mark.parametrize("name", COLLECTIVES)
 def test_groups_are_opened_and_closed(name: str) -> None:
     benchmark, world = arranged(find(name)), World(0, 3)
-    cell = benchmark.cell("nccl", "native", 64, timing="isolated", device="sim")
+    cell = make_cell(benchmark, "nccl", "native", 64, timing="isolated", device="sim")
     made, _ = lowered(benchmark.program(world, cell), world, lambda function: False)
     depth = 0
     for node, _ in walk(made.stages[0].variants[0]):

@@ -50,7 +50,7 @@ def test_what_is_asked_for(request_of: Parse, tmp_path: Path) -> None:
     assert (request.backends, request.format, request.store) == (("gloo",), "horovod", None)
     launches = plan(request, 4)
     (cell,) = launches[0].cells
-    assert len(launches) == 2 and (cell.iterations, cell.warmup, cell.auto) == (3, 1, False)
+    assert len(launches) == 2 and (cell.sampling.iterations, cell.sampling.warmup, cell.sampling.auto) == (3, 1, False)
     request = request_of(f"train gpt2 --parallel FSDP --trace {tmp_path}/a,b.json --backend nccl --format json")
     assert request.workload is not None and request.workload.startswith("gpt2:parallel=fsdp,backend=nccl,batch=1,")
     assert request.workload.endswith(f",trace={tmp_path}/a%2Cb.json,seq=1024,layers=12")

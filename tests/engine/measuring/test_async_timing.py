@@ -12,6 +12,7 @@ from omb_py.engine.measuring.async_timing import BATCHED, MODES, batched, captur
 from omb_py.engine.program.benchmark import Cell, World
 from omb_py.engine.program.language import Lap, Program, Region, Repeat, Stamp, Step, walk
 from omb_py.errors import UsageError
+from omb_py.options.table import make_cell
 from omb_py.suites.registry import find
 
 WORLD = World(0, 2)
@@ -19,7 +20,7 @@ WORLD = World(0, 2)
 
 def made(name: str = "allreduce", **more: Any) -> tuple[Program, Cell]:
     benchmark = with_timing(find(name))
-    cell = benchmark.cell("nccl", "native", 64, **{"timing": "isolated", **more})
+    cell = make_cell(benchmark, "nccl", "native", 64, **{"timing": "isolated", **more})
     return benchmark.program(WORLD, cell), cell
 
 
@@ -45,7 +46,7 @@ def test_without_a_mode_nothing_changes() -> None:
 @given(st.integers(1, 64), st.integers(1, 1 << 24))
 def test_a_batch_is_so_many_calls_over_memory_that_is_its_own(batch: int, size: int) -> None:
     benchmark = find("allreduce")
-    cell = benchmark.cell("nccl", "native", size * 4, timing="pipelined", batch=batch)
+    cell = make_cell(benchmark, "nccl", "native", size * 4, timing="pipelined", batch=batch)
     original = benchmark.program(WORLD, cell)
     buffers, call = batched(original.buffers, original.stages[0].variants[0][1:2], cell)
     steps = [(node, k) for node, k in walk(call) if isinstance(node, Step)]

@@ -23,10 +23,11 @@ from omb_py.engine.measuring.cache_rotation import (
 )
 from omb_py.engine.native.translate import Arg, Machine
 from omb_py.engine.program import steps
-from omb_py.engine.program.benchmark import Cell, World
+from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.language import Buffer, Program, Region, RequestSlot, Stage, Step, body, walk
 from omb_py.engine.python_loop.loop import compile_stage
 from omb_py.errors import UsageError
+from omb_py.options.table import make_cell
 from omb_py.suites.registry import BENCHMARKS, find
 from tests.support.machine import Recorder, call, table
 
@@ -109,11 +110,11 @@ def test_a_row_says_that_the_copies_span_less_than_they_should(
     cache: str, mib: int, halved: int, marks: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(CACHE_BYTES, str(mib * MB))
-    assert rotation_marks(Cell("bcast", "mpi", "native", 64, cache=cache), halved) == marks
+    assert rotation_marks(make_cell("bcast", "mpi", "native", 64, cache=cache), halved) == marks
 
 
 def rotatable(name: str) -> bool:
-    program = find(name).program(World(0, 2), Cell(name, "mpi", "mpi4py", 64, find(name).dtype))
+    program = find(name).program(World(0, 2), make_cell(name, "mpi", "mpi4py", 64, dtype=find(name).dtype))
     return program.window is None and not any(node.op.endswith("_init") for s in program.stages for node in bound(s))
 
 
@@ -133,7 +134,7 @@ class TestPrograms:
     @pytest.mark.parametrize("name", ROTATABLE)
     def test_every_region_of_a_rotated_program_lies_in_its_buffer_in_every_copy(self, name: str) -> None:
         benchmark = with_cache(find(name))
-        cell = Cell(name, "mpi", "mpi4py", 64, benchmark.dtype, cache="rotate", window=3)
+        cell = make_cell(name, "mpi", "mpi4py", 64, dtype=benchmark.dtype, cache="rotate", window=3)
         program = benchmark.program(World(0, 2), cell)
         whole = {buffer.name: buffer.nbytes for buffer in program.buffers}
         plain = {buffer.name: buffer.nbytes for buffer in find(name).program(World(0, 2), cell).buffers}
@@ -145,7 +146,7 @@ class TestPrograms:
             assert sum(whole.values()) >= 2 * min(last_level_cache(), MOST_BYTES // 2) * 0.98
 
     def test_a_hot_cell_keeps_its_program(self) -> None:
-        cell = Cell("bcast", "mpi", "native", 64)
+        cell = make_cell("bcast", "mpi", "native", 64)
         assert with_cache(find("bcast")).program(World(0, 2), cell) == find("bcast").program(World(0, 2), cell)
 
     def test_what_binds_buffers_before_the_loop_is_refused(self) -> None:
@@ -155,7 +156,7 @@ class TestPrograms:
             rotated(program, MB, 100)
 
     def test_a_window_is_refused(self) -> None:
-        made = find("put_latency").program(World(0, 2), find("put_latency").cell("mpi", "native", 8))
+        made = find("put_latency").program(World(0, 2), make_cell(find("put_latency"), "mpi", "native", 8))
         with pytest.raises(UsageError, match="cannot move buffers that the window binds"):
             rotated(made, MB, 100)
 

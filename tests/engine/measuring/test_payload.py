@@ -15,6 +15,7 @@ from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.dtypes import DTYPES, FACTORED, OPS_OF, factor
 from omb_py.engine.program.language import Lap, Region, Repeat, Requests, RequestSlot, Step
+from omb_py.options.table import make_cell
 from omb_py.suites.registry import find
 
 SLOT = RequestSlot(0)
@@ -326,7 +327,7 @@ class TestExpectations:
         benchmark = find(name)
         for rank in range(ranks):
             world = World(rank, ranks)
-            (stage,) = benchmark.program(world, benchmark.cell("mock", "native", 64, validate=True)).stages
+            (stage,) = benchmark.program(world, make_cell(benchmark, "mock", "native", 64, validate=True)).stages
             _, after = payload.expectations(stage.variants[0], world, 0)
             contents = [bytes(make()) for _, make in after]
             assert len(contents) >= 2 and len(set(contents)) == len(contents)

@@ -20,9 +20,10 @@ from omb_py.engine.measuring.process_sync import (
 )
 from omb_py.engine.native.translate import Machine
 from omb_py.engine.program import steps
-from omb_py.engine.program.benchmark import Cell, World
+from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.language import Lap, Region, RequestSlot, Stage, Step, Until, body, walk
 from omb_py.engine.python_loop.loop import compile_stage
+from omb_py.options.table import make_cell
 from omb_py.suites.registry import find
 from tests.support.machine import table
 
@@ -49,7 +50,7 @@ def test_after_a_dissemination_everybody_has_heard_of_everybody(ranks: int) -> N
 
 def test_groups_do_not_wait_for_each_other() -> None:
     benchmark = with_sync(find("allreduce"))
-    cell = replace(benchmark.cell("mock", "native", 8), groups="2x3", process_sync="dissemination")
+    cell = replace(make_cell(benchmark, "mock", "native", 8), groups="2x3", process_sync="dissemination")
     for rank in range(6):
         (stage,) = benchmark.program(World(rank, 6), cell).stages
         peers = {
@@ -61,7 +62,7 @@ def test_groups_do_not_wait_for_each_other() -> None:
 @pytest.mark.parametrize("name", ["allreduce", "ibcast", "gatherv", "alltoall_persistent"])
 def test_a_dissemination_on_the_simulated_cluster_keeps_data_right(name: str) -> None:
     benchmark = with_sync(find(name))
-    cell = Cell(
+    cell = make_cell(
         name,
         "mock",
         "native",
@@ -78,13 +79,13 @@ def test_a_dissemination_on_the_simulated_cluster_keeps_data_right(name: str) ->
 
 @pytest.mark.parametrize("kind", ["barrier", "none"])
 def test_other_kinds_are_the_programs_own(kind: str) -> None:
-    cell = Cell("bcast", "mpi", "native", 8, process_sync=kind)
+    cell = make_cell("bcast", "mpi", "native", 8, process_sync=kind)
     made = find("bcast").program(World(0, 2), cell)
     assert synchronised(made, World(0, 2), kind) is made
 
 
 def test_a_round_starts_the_clock_of_every_stage_in_place_of_the_first_lap() -> None:
-    cell = Cell("iallreduce", "mpi", "native", 8, "int32", process_sync="roundtime")
+    cell = make_cell("iallreduce", "mpi", "native", 8, dtype="int32", process_sync="roundtime")
     for rank in range(2):
         program = with_sync(find("iallreduce")).program(World(rank, 2), cell)
         assert [stage.laps[0] for stage in program.stages] == ["late", "late"]

@@ -18,6 +18,7 @@ from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
 from omb_py.engine.program.dtypes import DTYPES, OPS_OF, reduction_dtype
 from omb_py.engine.program.language import Body, Node, Program, Region, Repeat, Step, templates
+from omb_py.options.table import change_cell
 from omb_py.suites.imb import random_pairs
 from omb_py.suites.registry import BENCHMARKS, find
 from tests.support.kinds import one_of_each
@@ -297,7 +298,7 @@ class TestInMeasure:
         # a passive target would spoil its window before the data comes
         active = {"sync": "pscw"} if name.startswith(("put", "cas")) else {}
         benchmark, what = find(name), cell(name, size_of(name), iterations=13, validate=True, **active)
-        rank, region = next(iter(received(benchmark, replace(what, window=1), ranks_of(name))))
+        rank, region = next(iter(received(benchmark, change_cell(what, window=1), ranks_of(name))))
         spoiled = with_step(benchmark, rank, steps.flip(replace(region, stride=0), 12))
         done = measure(session(ranks_of(name)), spoiled, what)
         assert (done.validated, done.wrong_bytes) == (False, 1)

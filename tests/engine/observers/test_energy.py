@@ -15,6 +15,7 @@ from omb_py.engine.measuring.measure import measure
 from omb_py.engine.observers import registry
 from omb_py.engine.observers.energy import Energy, used, zones
 from omb_py.errors import EnvironmentProblem
+from omb_py.options.table import make_cell
 from omb_py.printing.export import to_csv
 from omb_py.printing.tables import results_table
 from omb_py.suites import find
@@ -176,12 +177,12 @@ def test_the_loop_is_between_the_readings(tmp_path: Path, monkeypatch: pytest.Mo
     session = BACKEND.connect({"ranks": 2, "settings": None})
     counts = {"iterations": 20, "warmup": 5, "auto": False}
     latency = find("latency")
-    done = measure(session, latency, latency.cell("mock", "native", 8, energy=True, **counts))
+    done = measure(session, latency, make_cell(latency, "mock", "native", 8, energy=True, **counts))
     assert events == ["opened", "start", 2 * 25, "closed"] and done.extra["energy_host_uj"] == 3.0
     events.clear()
     allreduce = find("iallreduce")  # the pure call first, then the call with computing beside it
-    measure(session, allreduce, allreduce.cell("mock", "native", 8, energy=True, **counts))
+    measure(session, allreduce, make_cell(allreduce, "mock", "native", 8, energy=True, **counts))
     assert events == ["opened", "start", 25, "start", 25, "closed"]
     events.clear()
-    measure(session, latency, latency.cell("mock", "native", 8, **counts))
+    measure(session, latency, make_cell(latency, "mock", "native", 8, **counts))
     assert events == []

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.engine.program import steps
-from omb_py.engine.program.benchmark import Cell, World
+from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.language import (
     Body,
     Buffer,
@@ -30,6 +29,7 @@ from omb_py.engine.program.language import (
     request_count,
     walk,
 )
+from omb_py.options.table import change_cell, make_cell
 from omb_py.suites.registry import BENCHMARKS
 from tests.support import versions
 
@@ -165,8 +165,10 @@ class TestHash:
     @pytest.mark.parametrize("name", ["bw", "bcast", "allreduce"])
     def test_counts_and_binding_do_not_change_it(self, name: str) -> None:
         benchmark = BENCHMARKS[name]
-        cell = Cell(name, "mpi", "native", 8)
-        other = replace(cell, binding="mpi4py", buffer="bytearray", iterations=7, warmup=1, auto=False, backend="mock")
+        cell = make_cell(name, "mpi", "native", 8)
+        other = change_cell(
+            cell, binding="mpi4py", buffer="bytearray", iterations=7, warmup=1, auto=False, backend="mock"
+        )
         world = World(0, 2)
         assert program_hash(benchmark.program(world, cell)) == program_hash(benchmark.program(world, other))
 

@@ -22,6 +22,7 @@ from omb_py.engine.measuring.measure import buffers_needed, measure, worlds_of
 from omb_py.engine.measuring.validate import TIMED_LOOP, Checker, checkable
 from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.program.language import Program, Step, walk
+from omb_py.options.table import make_cell, usual_cell
 from omb_py.suites.registry import find
 from tests.lab.fidelity.plan import declared
 from tests.lab.fidelity.ratios import orders
@@ -104,7 +105,7 @@ class Sides:
         """Bytes on all ranks that are not what must be there after a block; None where no data moves."""
         if not checkable(self.benchmark):
             return None
-        worlds, last = worlds_of(self.session), self.cell.warmup + self.cell.iterations - 1
+        worlds, last = worlds_of(self.session), self.cell.sampling.warmup + self.cell.sampling.iterations - 1
         programs = {self.session.rank: self.program()}
         runner = self.session.load(self._bound("native"), programs)
         checker = Checker(self.cell, worlds, programs, None)
@@ -145,20 +146,24 @@ class Sides:
         from tests.lab.fidelity.bare_torch import LOOPS
 
         memory = self.memory.view("recv", self.cell.size)
-        return LOOPS[self.cell.benchmark](memory, self.cell.iterations, self.cell.warmup)
+        return LOOPS[self.cell.benchmark](memory, self.cell.sampling.iterations, self.cell.sampling.warmup)
 
     def c(self) -> float:
         """The C reference."""
         assert self.reference is not None
         cell = self.cell
-        return self.reference.run(self.row, self.memory, cell.size, cell.iterations, cell.warmup, cell.window)
+        return self.reference.run(
+            self.row, self.memory, cell.size, cell.sampling.iterations, cell.sampling.warmup, cell.options.window
+        )
 
     def late(self) -> float:
         """The C reference with one more reading of the clock between barrier and timer (collectives only)."""
         assert self.reference is not None
         cell = self.cell
         name = f"{cell.benchmark}_late"
-        return self.reference.run(name, self.memory, cell.size, cell.iterations, cell.warmup, cell.window)
+        return self.reference.run(
+            name, self.memory, cell.size, cell.sampling.iterations, cell.sampling.warmup, cell.options.window
+        )
 
     def idle(self) -> float:
         """Nothing at all, which the check of the data must find."""
@@ -170,7 +175,9 @@ class Sides:
 
         cell = self.cell
         send, recv = self._messages()
-        return LOOPS[cell.benchmark](self.session.world, send, recv, cell.iterations, cell.warmup, cell.window)
+        return LOOPS[cell.benchmark](
+            self.session.world, send, recv, cell.sampling.iterations, cell.sampling.warmup, cell.options.window
+        )
 
     def _bound(self, binding: str) -> Cell:
         from dataclasses import replace
@@ -232,11 +239,9 @@ def main() -> None:
     for entry in plan["cells"]:
         counted = {"iterations": entry["iterations"], "warmup": entry["warmup"], "auto": False}
         kind = declared(entry["benchmark"])
-        cells.append(
-            capabilities_of()[backend].fitted(
-                kind, kind.cell(backend, next(iter(capabilities_of()[backend].bindings)), entry["size"], **counted)
-            )
-        )
+        offer = capabilities_of()[backend]
+        cell = make_cell(kind, backend, next(iter(offer.bindings)), entry["size"], **counted)
+        cells.append(offer.fitted(kind, cell, usual_cell(kind)))
     needed: dict[str, int] = {}
     world = worlds_of(session)[session.rank]
     for cell in cells:

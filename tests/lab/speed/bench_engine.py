@@ -21,6 +21,7 @@ from omb_py.engine.measuring.validate import Checker
 from omb_py.engine.native.translate import Arg, Machine, assemble
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
 from omb_py.engine.program.language import Lap, Node, Program, Repeat, Stage, body, request_count
+from omb_py.options.table import make_cell
 from omb_py.suites.registry import find
 from tests.support.machine import call, libc, table
 
@@ -104,7 +105,9 @@ SAMPLES = 10_000
 def whole(auto: bool) -> Callable[[], Any]:
     """Measure a cell of 10 000 samples that never reaches its precision."""
     times = np.random.default_rng(1).lognormal(7, 0.3, (SAMPLES + 100, 1)).astype(np.int64)
-    cell = Cell("allreduce", "none", "native", 8, dtype="int32", iterations=SAMPLES, auto=auto, warmup=0, precision=0.0)
+    cell = make_cell(
+        "allreduce", "none", "native", 8, dtype="int32", iterations=SAMPLES, auto=auto, warmup=0, precision=0.0
+    )
     session: Any = Alone(times)
     kind: Benchmark = find("allreduce")
     return lambda: measure(session, kind, cell)
@@ -138,7 +141,7 @@ def test_assembling_a_window(benchmark: Any) -> None:
 
     from omb_py.backends.mpi.calls import Resolver
 
-    program = find("bw").program(World(0, 2), Cell("bw", "mpi", "native", 1024, window=64))
+    program = find("bw").program(World(0, 2), make_cell("bw", "mpi", "native", 1024, window=64))
     memory = HostMemory("numpy")
     for buffer in program.buffers:
         memory.reserve(buffer.name, buffer.nbytes)
@@ -166,7 +169,7 @@ class Held:
 def test_payload(benchmark: Any, name: str) -> None:
     """Fill and check the buffers of one iteration, per MiB of buffers."""
     kind = find(name)
-    cell = Cell(name, "none", "native", 1 << 20, dtype=kind.dtype, validate=True)
+    cell = make_cell(name, "none", "native", 1 << 20, dtype=kind.dtype, validate=True)
     world = World(0, 2, ("here", "here"))
     program = kind.program(world, cell)
     held: Any = Held(program)

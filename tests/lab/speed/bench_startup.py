@@ -23,6 +23,7 @@ READY = """
 import json, sys, time
 began = float(sys.argv[1])
 stamps = {"python": time.time() - began}
+from omb_py.options.table import make_cell
 from omb_py.backends.registry import find
 from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.measuring.measure import measure
@@ -31,7 +32,7 @@ stamps["omb-py"] = time.time() - began
 session = find("mpi").connect({})
 stamps["MPI"] = time.time() - began
 kind = benchmark("allreduce")
-cell = Cell("allreduce", "mpi", "native", 8, dtype="int32", iterations=1, auto=False, warmup=0)
+cell = make_cell("allreduce", "mpi", "native", 8, dtype="int32", iterations=1, auto=False, warmup=0)
 measure(session, kind, cell)
 stamps["first sample"] = time.time() - began
 every = session.gather(stamps)

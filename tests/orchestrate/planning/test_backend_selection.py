@@ -80,7 +80,7 @@ def test_each_backend_takes_the_bindings_that_it_has() -> None:
 
 def test_gloo_reduces_in_place_and_says_so_beside_mpi() -> None:
     asked = request("allreduce", "mpi", "gloo", sizes="8:8")
-    assert {(launch.backend, c.in_place) for launch in plan(asked, 2, THERE) for c in launch.cells} == {
+    assert {(launch.backend, c.options.in_place) for launch in plan(asked, 2, THERE) for c in launch.cells} == {
         ("mpi", False),
         ("gloo", True),
     }
@@ -103,7 +103,9 @@ def test_several_devices_stand_in_one_table() -> None:
         ("gloo", "sim", True),
         ("nccl", "sim", True),
     ]
-    assert {(c.device, c.staging) for launch in plan(left, 2, THERE) for c in launch.cells if c.backend == "mpi"} == {
+    assert {
+        (c.device, c.options.staging) for launch in plan(left, 2, THERE) for c in launch.cells if c.backend == "mpi"
+    } == {
         ("cpu", ""),
         ("sim", "auto"),
     }

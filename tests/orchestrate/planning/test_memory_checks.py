@@ -46,4 +46,4 @@ def test_the_cells_hold_the_kind_and_the_binding(kind: str) -> None:
     (launch,) = plan(Request("latency", buffer="object", object_kind=kind, out_of_band=True, sizes="1:64"), 2)
     least = {"list": 8, "dict": 8, "dataclass": 16}.get(kind, 1)
     assert [cell.size for cell in launch.cells] == [n for n in (1, 2, 4, 8, 16, 32, 64) if n >= least]
-    assert {(c.binding, c.object_kind, c.out_of_band) for c in launch.cells} == {("mpi4py", kind, True)}
+    assert {(c.binding, c.options.object_kind, c.options.out_of_band) for c in launch.cells} == {("mpi4py", kind, True)}

@@ -45,25 +45,25 @@ def test_defaults_are_ombs(name: str) -> None:
     for cell in launch.cells:
         small = cell.size <= 8192
         counts = benchmark.counts
-        assert cell.iterations == (counts.small if small else counts.large)
-        assert cell.warmup == (counts.small_warmup if small else counts.large_warmup)
-        assert (cell.auto, cell.binding, cell.dtype, cell.validate) == (True, "native", benchmark.dtype, False)
+        assert cell.sampling.iterations == (counts.small if small else counts.large)
+        assert cell.sampling.warmup == (counts.small_warmup if small else counts.large_warmup)
+        assert (cell.sampling.auto, cell.binding, cell.dtype, cell.validate) == (True, "native", benchmark.dtype, False)
 
 
 def test_a_users_counts_hold_for_all_sizes() -> None:
     (launch,) = plan(Request("latency", sizes="4K:32K", iterations="7", warmup=0), 2)
-    assert {(c.iterations, c.warmup, c.auto) for c in launch.cells} == {(7, 0, False)}
+    assert {(c.sampling.iterations, c.sampling.warmup, c.sampling.auto) for c in launch.cells} == {(7, 0, False)}
 
 
 def test_counts_by_size() -> None:
     (launch,) = plan(Request("latency", sizes="8:32:2", iterations="8:3,16:2,0:1"), 2)
-    assert [(c.size, c.iterations) for c in launch.cells] == [(8, 3), (16, 2), (32, 1)]
+    assert [(c.size, c.sampling.iterations) for c in launch.cells] == [(8, 3), (16, 2), (32, 1)]
 
 
 def test_counts_do_not_stick_across_types() -> None:
     """OMB keeps the large counts for the next type of -T all; we do not."""
     (launch,) = plan(Request("bcast", dtypes=("char", "int32"), sizes="8K:16K"), 2)
-    assert [(c.dtype, c.size, c.iterations) for c in launch.cells] == [
+    assert [(c.dtype, c.size, c.sampling.iterations) for c in launch.cells] == [
         ("char", 8192, 1000),
         ("char", 16384, 100),
         ("int32", 8192, 1000),
@@ -169,9 +169,14 @@ def test_options_reach_every_cell() -> None:
         "allreduce", op="max", precision=0.05, time_limit=2.0, validate=True, buffer="bytearray", process_sync="none"
     )
     for cell in plan(request, 3)[0].cells:
-        assert (cell.op, cell.precision, cell.time_limit, cell.validate) == ("max", 0.05, 2.0, True)
-        assert (cell.buffer, cell.process_sync) == ("bytearray", "none")
-    assert {c.window for c in plan(Request("bw", window=3), 2)[0].cells} == {3}
+        assert (cell.options.op, cell.sampling.precision, cell.sampling.time_limit, cell.validate) == (
+            "max",
+            0.05,
+            2.0,
+            True,
+        )
+        assert (cell.buffer, cell.options.process_sync) == ("bytearray", "none")
+    assert {c.options.window for c in plan(Request("bw", window=3), 2)[0].cells} == {3}
 
 
 def test_osu_names() -> None:

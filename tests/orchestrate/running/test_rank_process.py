@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -21,6 +20,7 @@ from omb_py.engine.program.benchmark import World
 from omb_py.engine.rank.link import LocalLink
 from omb_py.errors import UsageError
 from omb_py.options.request import Request
+from omb_py.options.table import change_cell, make_cell
 from omb_py.orchestrate.planning.backend_selection import narrowed
 from omb_py.orchestrate.planning.plan import plan_all
 from omb_py.orchestrate.running import rank_process
@@ -35,9 +35,10 @@ import json, sys
 from types import SimpleNamespace
 from omb_py.engine.program.benchmark import World
 from omb_py.orchestrate.running.rank_process import reserve
+from omb_py.options.table import make_cell
 from omb_py.suites.registry import find
 
-cells = [find(name).cell("nccl", "native", 64) for name in sys.argv[1:]]
+cells = [make_cell(find(name), "nccl", "native", 64) for name in sys.argv[1:]]
 asked = []
 session = SimpleNamespace(
     local=(0,), hosts=("a", "a"), total=lambda values: values,
@@ -76,25 +77,25 @@ def test_where_memory_is_short_rotated_buffers_span_less(
     """Two ranks on a host have half of what is free each."""
     taken: dict[str, int] = {}
     session: Any = alone(free_mib, taken, monkeypatch)
-    cells = [replace(benchmark("allreduce").cell("mpi", "native", 64), cache=cache)]
+    cells = [change_cell(make_cell(benchmark("allreduce"), "mpi", "native", 64), cache=cache)]
     assert reserve(session, cells, {0: World(0, 2, session.hosts)}) == halved
     assert sum(taken.values()) <= free_mib << 19 and (cache == "hot" or sum(taken.values()) >= (64 << 20) >> halved)
 
 
 def test_what_does_not_fit_however_little_is_rotated_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     session: Any = alone(100, {}, monkeypatch)
-    cells = [replace(benchmark("allreduce").cell("mpi", "native", 64 << 20), cache="rotate")]
+    cells = [change_cell(make_cell(benchmark("allreduce"), "mpi", "native", 64 << 20), cache="rotate")]
     with pytest.raises(UsageError, match=r"needs 256 MiB on rank 0 \(a\), which has 50 MiB free for it"):
         reserve(session, cells, {0: World(0, 2, session.hosts)})
 
 
 def test_times_that_do_not_fit_are_refused_before_anything_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     session: Any = alone(100, {}, monkeypatch)
-    cells = [replace(benchmark("allreduce").cell("mpi", "native", 64), iterations=10**9, auto=False)]
+    cells = [change_cell(make_cell(benchmark("allreduce"), "mpi", "native", 64), iterations=10**9, auto=False)]
     said = r"the times of all calls need 30,518 MiB on rank 0 \(a\), which has 50 MiB free for it: choose a smaller -i"
     with pytest.raises(UsageError, match=said):
         reserve(session, cells, {0: World(0, 2, session.hosts)})
-    reserve(session, [replace(cells[0], time_limit=1.0)], {0: World(0, 2, session.hosts)})  # it ends long before
+    reserve(session, [change_cell(cells[0], time_limit=1.0)], {0: World(0, 2, session.hosts)})  # it ends long before
 
 
 def alone(free_mib: int, taken: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:

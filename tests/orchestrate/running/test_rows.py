@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import pytest
 from omb_py.engine.measuring.cell_result import CellResult, LapSeries
 from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.rank.launch_facts import LaunchFacts
+from omb_py.options.table import make_cell
 from omb_py.orchestrate.running.rows import LaunchIdentity, make_row
 from omb_py.results.store.row import Row
 from omb_py.results.store.schema import COLUMNS
@@ -26,7 +26,7 @@ FACTS: LaunchFacts = {
 
 
 def cell(benchmark: str, **changes: Any) -> Cell:
-    return replace(Cell(benchmark, "mpi", "native", 1000), **changes)
+    return make_cell(benchmark, "mpi", "native", changes.pop("size", 1000), **changes)
 
 
 def message(cell: Cell, slowest: list[float], average: list[float], means: list[float], **more: Any) -> CellResult:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.language import Blocks, Region, Step
+from omb_py.options.table import change_cell
 from omb_py.suites.collective.neighborhood import edges, grid_edges
 from omb_py.suites.registry import BENCHMARKS
 from tests.support.machines.simulated import cell, measured
@@ -72,9 +73,8 @@ def test_a_block_for_nobody_is_named() -> None:
     whole = BENCHMARKS["neighbor_alltoall"]
 
     def program(world, what):  # type: ignore[no-untyped-def]
-        from dataclasses import replace
 
-        return whole.program(world, replace(what, neighborhood="graph:0>1" if world.rank else "graph:1>0"))
+        return whole.program(world, change_cell(what, neighborhood="graph:0>1" if world.rank else "graph:1>0"))
 
     from dataclasses import replace
 

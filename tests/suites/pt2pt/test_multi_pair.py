@@ -65,8 +65,8 @@ def test_needs_an_even_number_of_ranks_and_times_the_first_half(name: str) -> No
 def test_a_sweep_over_windows_is_planned_size_by_size() -> None:
     (launch,) = plan(Request("mbw_mr", vary_window=True, sizes="8,16"), 2)
     assert VARIED_WINDOWS == WINDOWS == (1, 2, 4, 8, 16, 32, 64, 128)
-    assert [(c.size, c.window) for c in launch.cells] == [(size, w) for size in (8, 16) for w in WINDOWS]
-    assert all(c.vary_window for c in launch.cells)
+    assert [(c.size, c.options.window) for c in launch.cells] == [(size, w) for size in (8, 16) for w in WINDOWS]
+    assert all(c.options.vary_window for c in launch.cells)
 
 
 def test_one_wrong_byte_in_any_pair_is_found() -> None:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.errors import UsageError
+from omb_py.options.table import make_cell
 from omb_py.suites.registry import find
 from omb_py.suites.workloads.benchmark import columns, fits
 from omb_py.suites.workloads.calls import Call
@@ -326,6 +327,6 @@ def test_data_is_checked_where_the_fullest_rank_has_memory_for_it() -> None:
     """The middle stages of a pipeline have twice the messages of the first."""
     text = "pipeline:model=llama2-7b,micro=20,layers=4"
     step = find("step")
-    fits(step.cell("mock", "native", 0, workload=text), 4)
+    fits(make_cell(step, "mock", "native", 0, workload=text), 4)
     with pytest.raises(UsageError, match=r"all its calls need memory of their own.*write scale=1/"):
-        fits(step.cell("mock", "native", 0, workload=text, validate=True), 4)
+        fits(make_cell(step, "mock", "native", 0, workload=text, validate=True), 4)

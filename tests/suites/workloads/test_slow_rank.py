@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from omb_py.backends.registry import capabilities_of
 from omb_py.errors import UsageError
+from omb_py.options.table import change_cell
 from omb_py.orchestrate.workloads.describe import words
 from omb_py.suites.registry import find
 from omb_py.suites.workloads.benchmark import fits
@@ -74,7 +73,7 @@ def test_backends_without_a_receive_from_anyone(backend: str) -> None:
     why = capabilities_of()[backend].why_refused(find("step"), what)
     assert why == f"{ANYONE} (mode=async answers in order): use --backend mpi"
     assert not capabilities_of()[backend].why_refused(
-        find("step"), replace(what, workload="parameter_server:mode=async")
+        find("step"), change_cell(what, workload="parameter_server:mode=async")
     )
 
 

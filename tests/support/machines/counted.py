@@ -101,11 +101,12 @@ class Shim:
 def counted(session: Any, shim: Shim, name: str, binding: str) -> dict[str, list[str]]:
     """Calls of one benchmark on this rank: ``STAGE setup``, ``STAGE``, ``STAGE teardown`` -> calls of one iteration."""
     from omb_py.engine.measuring.measure import worlds_of
+    from omb_py.options.table import make_cell
     from omb_py.suites.registry import BENCHMARKS
 
     benchmark = BENCHMARKS[name]
     (size,) = benchmark.sizes_for(benchmark.dtype, (SIZE,))
-    cell = benchmark.cell("mpi", binding, size, window=WINDOW, tests=2 if "tests" in benchmark.options else 0)
+    cell = make_cell(benchmark, "mpi", binding, size, window=WINDOW, tests=2 if "tests" in benchmark.options else 0)
     programs = {rank: benchmark.program(world, cell) for rank, world in worlds_of(session).items()}
     runner = session.load(cell, programs)
     found: dict[str, list[str]] = {}

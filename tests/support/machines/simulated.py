@@ -11,6 +11,7 @@ from omb_py.engine.measuring.measure import measure, worlds_of
 from omb_py.engine.measuring.validate import Log, validate
 from omb_py.engine.program.benchmark import Benchmark, Cell
 from omb_py.engine.program.language import Program, Stage, Step
+from omb_py.options.table import make_cell
 from omb_py.suites.registry import find
 
 
@@ -26,7 +27,7 @@ def cell(name: str, size: int = 8, **more: Any) -> Cell:
     usual["window"] = dict(benchmark.defaults).get("window", 4)
     values = {**usual, **more}
     (nbytes,) = benchmark.sizes_for(values["dtype"], (size,))
-    return benchmark.cell("mock", "native", nbytes, **values)
+    return make_cell(benchmark, "mock", "native", nbytes, **values)
 
 
 def measured(name: str, ranks: int, mock: str = "", size: int = 8, **more: Any) -> CellResult:

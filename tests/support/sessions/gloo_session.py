@@ -25,6 +25,7 @@ from omb_py.engine.measuring.measure import measure
 from omb_py.engine.measuring.validate import checkable
 from omb_py.engine.program.benchmark import Benchmark, Cell
 from omb_py.engine.program.dtypes import DTYPES, OPS_OF, reduction_dtype
+from omb_py.options.table import change_cell, make_cell, usual_cell
 from omb_py.orchestrate.running.rank_process import arranged
 from omb_py.suites.registry import BENCHMARKS
 from omb_py.testing.faults import parse_fault, with_fault
@@ -43,7 +44,9 @@ SYNCS = ("dissemination", "none")
 def able(ranks: int) -> list[Benchmark]:
     """The benchmarks that Gloo has, on so many ranks of one host."""
     return [
-        b for b in BENCHMARKS.values() if not CAPABILITIES.lacks(b) and b.ranks.admits(ranks) and not b.ranks.over_nodes
+        b
+        for b in BENCHMARKS.values()
+        if not CAPABILITIES.lacks(b, usual_cell(b)) and b.ranks.admits(ranks) and not b.ranks.over_nodes
     ]
 
 
@@ -51,22 +54,22 @@ def cells(kind: Benchmark, ranks: int, few: bool) -> Iterator[Cell]:
     """What is tried of a benchmark: two sizes and kinds of memory; unless `few` every option, type and reduction."""
     (size,) = kind.sizes_for(kind.dtype, (24,))
     counted = {"window": 3, "iterations": 1 if kind.once else 3, "auto": False, "warmup": 0 if kind.once else 1}
-    usual = kind.cell("gloo", "torch", size, validate=True, root=ranks - 1 if kind.rooted else 0, **counted)
+    usual = make_cell(kind, "gloo", "torch", size, validate=True, root=ranks - 1 if kind.rooted else 0, **counted)
     tried = [usual]
     for option in () if few else sorted(kind.options & set(VARIED)):
-        tried += [replace(usual, **{option: value}) for value in VARIED[option]]
+        tried += [change_cell(usual, **{option: value}) for value in VARIED[option]]
     if checkable(kind):
         (large,) = kind.sizes_for(kind.dtype, (LARGE,))
         tried.append(replace(usual, size=large, buffer="torch"))
         if kind.name in ALL_TYPES and not few:
-            tried += [replace(usual, dtype=dtype, size=large) for dtype in TYPES]
+            tried += [change_cell(usual, dtype=dtype, size=large) for dtype in TYPES]
     if kind.name == "allreduce" and not few:
         for dtype in TYPES:
             known = OPS_OF[DTYPES[reduction_dtype(dtype)].kind]
-            tried += [replace(usual, dtype=dtype, op=op) for op in (*known, "avg") if op in OPS]
+            tried += [change_cell(usual, dtype=dtype, op=op) for op in (*known, "avg") if op in OPS]
     for cell in tried:
         if not (CAPABILITIES.why_refused(kind, cell) or (kind.refuses and kind.refuses(cell))):
-            yield CAPABILITIES.fitted(kind, cell)
+            yield CAPABILITIES.fitted(kind, cell, usual_cell(kind))
 
 
 def right(session: Any) -> dict[str, list[str]]:
@@ -86,9 +89,9 @@ def corrupted(session: Any) -> dict[str, list[Any]]:
         if few and kind.name not in ENOUGH:
             continue
         (size,) = kind.sizes_for(kind.dtype, (256,))
-        cell = kind.cell("gloo", "torch", size, iterations=2, auto=False, warmup=0, window=2, validate=True)
+        cell = make_cell(kind, "gloo", "torch", size, iterations=2, auto=False, warmup=0, window=2, validate=True)
         spoiled = with_fault(kind, parse_fault(f"flip:{session.size - 1}"))
-        done = measure(session, spoiled, CAPABILITIES.fitted(kind, cell))
+        done = measure(session, spoiled, CAPABILITIES.fitted(kind, cell, usual_cell(kind)))
         found[kind.name] = [done.validated, done.wrong_bytes]
     return found
 
@@ -97,7 +100,9 @@ def synchronised(session: Any) -> dict[str, Any]:
     """Each kind of synchronisation: validated samples, and its skew."""
     kind, found = BENCHMARKS["allgather"], {}
     for sync in SYNCS:
-        cell = kind.cell("gloo", "torch", 64, process_sync=sync, iterations=5, auto=False, warmup=1, validate=True)
+        cell = make_cell(
+            kind, "gloo", "torch", 64, process_sync=sync, iterations=5, auto=False, warmup=1, validate=True
+        )
         done = measure(session, arranged(kind), cell)
         found[sync] = [done.validated, done.iterations, session.skew(sync)]
     return found
@@ -108,9 +113,9 @@ def turning(session: Any) -> dict[str, Any]:
     found = {}
     for name in ("bcast", "allreduce", "alltoallv", "igather"):
         kind = BENCHMARKS[name]
-        cell = kind.cell("gloo", "torch", 256, iterations=4, auto=False, warmup=1, validate=True)
+        cell = make_cell(kind, "gloo", "torch", 256, iterations=4, auto=False, warmup=1, validate=True)
         few = replace(kind, program=lambda w, c, of=kind.program: rotated(of(w, c), 4096, 6))
-        done = measure(session, few, CAPABILITIES.fitted(kind, cell))
+        done = measure(session, few, CAPABILITIES.fitted(kind, cell, usual_cell(kind)))
         found[name] = [done.validated, done.wrong_bytes]
     return found
 

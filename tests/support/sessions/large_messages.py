@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from omb_py.engine.program import steps
-from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.program.language import Buffer, Lap, Program, Region, Stage, Step, body
 from omb_py.errors import EnvironmentProblem
+from omb_py.options.table import make_cell
 
 NBYTES = (1 << 31) + 4104
-CELL = Cell("bcast", "mpi", "native", NBYTES, iterations=1, auto=False, warmup=0)
+CELL = make_cell("bcast", "mpi", "native", NBYTES, iterations=1, auto=False, warmup=0)
 _LOOKED_AT = (0, 1 << 20, (1 << 31) - 8, 1 << 31, NBYTES - 8)
 """Where eight bytes are looked at, on both sides of the limit."""
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from omb_py.engine.measuring.measure import measure
-from omb_py.engine.program.benchmark import Cell
+from omb_py.options.table import make_cell
 from omb_py.suites.registry import BENCHMARKS
 from omb_py.testing.faults import parse_fault, with_fault
 
@@ -29,12 +29,12 @@ def main() -> None:
         if over_nodes and not over_nodes(session.hosts):
             continue
         for number, layout in enumerate(LAYOUTS if session.size == 2 else LAYOUTS[-1:]):
-            cell = Cell(
+            cell = make_cell(
                 name,
                 "mpi",
                 ("native", "mpi4py")[number % 2],
                 64,
-                "int32",
+                dtype="int32",
                 ddt=layout,
                 window=3,
                 iterations=2,
@@ -49,7 +49,7 @@ def main() -> None:
                 checked += 1
                 if session.rank == 0 and done.validated is not True:
                     wrong.append(f"{name} {layout} {one.binding}: {done.wrong_bytes} wrong bytes")
-    cell = Cell("bcast", "mpi", "native", 64, ddt="vect:8:3", iterations=2, auto=False, warmup=1, validate=True)
+    cell = make_cell("bcast", "mpi", "native", 64, ddt="vect:8:3", iterations=2, auto=False, warmup=1, validate=True)
     flipped = measure(session, with_fault(BENCHMARKS["bcast"], parse_fault("flip:1")), cell)
     if session.rank == 0:
         Path(sys.argv[1]).write_text(

@@ -17,11 +17,12 @@ from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
 from omb_py.engine.program.language import Buffer, Host, Lap, Program, Region, RequestSlot, Result, Stage, body
 from omb_py.engine.session import StepFailed
+from omb_py.options.table import change_cell, make_cell
 from omb_py.suites.registry import BENCHMARKS, find
 from tests.support import served as first_come
 from tests.support.kinds import one_of_each
 
-CELL = Cell("allreduce", "mpi", "native", 1024, dtype="int32", iterations=6, auto=False, warmup=1)
+CELL = make_cell("allreduce", "mpi", "native", 1024, dtype="int32", iterations=6, auto=False, warmup=1)
 
 
 def facts(session: Any, binding: str) -> Any:
@@ -56,7 +57,7 @@ def failing(session: Any, binding: str) -> Any:
     long, short = Region("a", 0, 64), Region("b", 0, 8)
     step = steps.send(long, peer, "char") if session.rank else steps.recv(short, peer, "char")
     program = Program((Buffer("a", 64), Buffer("b", 64)), (Stage(body(Lap(), steps.barrier(), step, Lap("time"))),))
-    runner = session.load(replace(CELL, binding=binding), {world.rank: program})
+    runner = session.load(change_cell(CELL, binding=binding), {world.rank: program})
     runner.enter(0, {})
     try:
         runner.run(0, 0, 1)
@@ -103,7 +104,8 @@ def rotating(session: Any, binding: str) -> Any:
         (Lap(), steps.bcast(Region("buf", 8 * root, size), root, "char"), Lap("time")) for root in range(session.size)
     )
     runner = session.load(
-        replace(CELL, binding=binding), {session.rank: Program((Buffer("buf", 8 * session.size),), (Stage(variants),))}
+        change_cell(CELL, binding=binding),
+        {session.rank: Program((Buffer("buf", 8 * session.size),), (Stage(variants),))},
     )
     memory = runner.memory(session.rank, "buf").view(np.uint64)
     memory[:] = session.rank + 1
@@ -132,7 +134,7 @@ def corrupted(session: Any, binding: str) -> Any:
     for name in spoiled(session.size):
         kind = find(name)
         (size,) = kind.sizes_for(kind.dtype, (256,))
-        cell = kind.cell("mpi", binding, size, iterations=4, auto=False, warmup=1, window=4, validate=True)
+        cell = make_cell(kind, "mpi", binding, size, iterations=4, auto=False, warmup=1, window=4, validate=True)
         for fault in ("", f"flip:{session.size - 1}"):
             done = measure(session, with_fault(kind, parse_fault(fault)), cell)
             found[f"{name} {fault}".strip()] = [done.validated, done.wrong_bytes]
@@ -145,7 +147,9 @@ def served(session: Any, binding: str) -> Any:
         return []
     kind = first_come.benchmark()
     done = measure(
-        session, kind, kind.cell("mpi", binding, first_come.SIZE, iterations=4, auto=False, warmup=1, validate=True)
+        session,
+        kind,
+        make_cell(kind, "mpi", binding, first_come.SIZE, iterations=4, auto=False, warmup=1, validate=True),
     )
     return [done.validated, done.wrong_bytes]
 
@@ -161,7 +165,7 @@ def neighbors(session: Any, binding: str) -> Any:
         for name in ("neighbor_alltoall", "ineighbor_alltoall", "neighbor_allgather"):
             kind = find(name)
             more = {"iterations": 4, "auto": False, "warmup": 1, "validate": True}
-            done = measure(session, kind, kind.cell("mpi", binding, 64, neighborhood=graph, **more))
+            done = measure(session, kind, make_cell(kind, "mpi", binding, 64, neighborhood=graph, **more))
             checked.append([done.validated, done.wrong_bytes])
     return checked
 
@@ -175,14 +179,14 @@ def turning(session: Any, binding: str) -> Any:
     for name in ("bcast", "allreduce", "alltoallv", "iallgather", "bw"):
         if not find(name).ranks.admits(session.size):
             continue
-        cell = Cell(name, "mpi", binding, 256, iterations=5, auto=False, warmup=1, window=4, validate=True)
+        cell = make_cell(name, "mpi", binding, 256, iterations=5, auto=False, warmup=1, window=4, validate=True)
         for fault in ("", f"flip:{session.size - 1}")[: 1 if name == "alltoallv" else 2]:
             kind = with_fault(find(name), parse_fault(fault))
             few = replace(kind, program=lambda w, c, of=kind.program: rotated(of(w, c), 4096, 6))
             done = measure(session, few, cell)
             found[f"{name} {fault}".strip()] = [done.validated, done.wrong_bytes]
     program = rotated(find("bcast").program(World(session.rank, session.size), replace(CELL, size=8)), 4096, 6)
-    runner = session.load(replace(CELL, binding=binding), {session.rank: program})
+    runner = session.load(change_cell(CELL, binding=binding), {session.rank: program})
     memory = runner.memory(session.rank, "buf")
     memory[:] = 7 if session.rank == 0 else 0
     runner.enter(0, {})
@@ -201,7 +205,7 @@ def synchronised(session: Any, binding: str) -> Any:
     for kind in KINDS:
         if kind == "roundtime" and session.size > 2:
             continue  # ranks that share a core never begin together
-        cell = replace(CELL, binding=binding, process_sync=kind, iterations=20, validate=True, root=0)
+        cell = change_cell(CELL, binding=binding, process_sync=kind, iterations=20, validate=True, root=0)
         done = measure(session, arranged(find("allreduce")), cell)
         found[kind] = [done.validated, done.iterations, sorted(done.laps), "late_rounds" in done.extra]
         if binding == "native":

@@ -22,6 +22,7 @@ from omb_py.engine.measuring.cache_rotation import CACHE_BYTES
 from omb_py.engine.measuring.measure import measure, worlds_of
 from omb_py.engine.session import StepFailed
 from omb_py.errors import OmbError
+from omb_py.options.table import make_cell, usual_cell
 from omb_py.orchestrate.running.rank_process import arranged, reserve
 from omb_py.suites.registry import find
 from omb_py.testing.faults import parse_fault, with_fault
@@ -40,8 +41,8 @@ def measured(session: Any, words: dict[str, Any], runner: Any, resolver: Any) ->
     benchmark = with_fault(find(words["benchmark"]), parse_fault(words.get("inject", "")))
     options = {name: value for name, value in words.items() if name not in OURS}
     binding = words.get("binding", session.binding)
-    cell = benchmark.cell(session.backend, binding, words.get("size", 0), **(given | options))
-    cell = capabilities_of()[session.backend].fitted(benchmark, cell)
+    cell = make_cell(benchmark, session.backend, binding, words.get("size", 0), **(given | options))
+    cell = capabilities_of()[session.backend].fitted(benchmark, cell, usual_cell(benchmark))
     busy = []
     run = runner.run
     device = getattr(session, "buffers", session).device

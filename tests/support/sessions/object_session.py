@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from omb_py.engine.measuring.measure import measure
-from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.program.buffers import OBJECTS
+from omb_py.options.table import make_cell
 from omb_py.suites.registry import find
 from omb_py.testing.faults import parse_fault, with_fault
 
@@ -21,12 +21,12 @@ REDUCING = ("allreduce", "reduce")
 
 def measured(session: Any, name: str, kind: str, size: int, oob: bool, fault: str, dtype: str = "char") -> list[Any]:
     """(validated, wrong bytes, pickled bytes, bytes out of band) of a cell."""
-    cell = Cell(
+    cell = make_cell(
         name,
         "mpi",
         "mpi4py",
         size,
-        dtype,
+        dtype=dtype,
         buffer="object",
         object_kind=kind,
         out_of_band=oob,

@@ -15,6 +15,7 @@ from omb_py.engine.measuring.measure import measure
 from omb_py.engine.program.benchmark import Benchmark, Cell
 from omb_py.engine.program.rma import SYNCS, WINDOWS
 from omb_py.errors import EnvironmentProblem
+from omb_py.options.table import make_cell
 from omb_py.suites.one_sided import BENCHMARKS
 from omb_py.testing.faults import Fault, with_fault
 
@@ -32,7 +33,8 @@ def cells(binding: str) -> Iterator[tuple[Benchmark, Cell]]:
         for kind in WINDOWS if benchmark.name in EVERYWHERE[binding] else ("allocate",):
             for sync in SYNCS:
                 sizes = benchmark.sizes_for("int32", SIZES)
-                cell = benchmark.cell(
+                cell = make_cell(
+                    benchmark,
                     "mpi",
                     binding,
                     sizes[turn % len(sizes)],
@@ -52,7 +54,7 @@ def cells(binding: str) -> Iterator[tuple[Benchmark, Cell]]:
 
 def named(cell: Cell) -> str:
     """A combination in words."""
-    return f"{cell.binding} {cell.benchmark} {cell.window_kind} {cell.sync}"
+    return f"{cell.binding} {cell.benchmark} {cell.options.window_kind} {cell.options.sync}"
 
 
 def measured(session: Any, benchmark: Benchmark, cell: Cell) -> Any:
@@ -72,7 +74,8 @@ def spoiled(session: Any, binding: str) -> Any:
     for benchmark in BENCHMARKS:
         for rank in (0, 1):
             for sync in SPOILED[binding]:
-                cell = benchmark.cell(
+                cell = make_cell(
+                    benchmark,
                     "mpi",
                     binding,
                     *benchmark.sizes_for("int32", (64,)),

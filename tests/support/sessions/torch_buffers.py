@@ -12,6 +12,7 @@ from pathlib import Path
 
 from omb_py.backends.registry import find as backend
 from omb_py.engine.program.dtypes import DTYPES
+from omb_py.options.table import make_cell
 from omb_py.suites.registry import find
 from tests.support.conformance import complaints
 
@@ -28,7 +29,7 @@ def main() -> None:
         for name in BENCHMARKS:
             benchmark = find(name)
             size = benchmark.sizes_for(dtype, (32 * DTYPES[dtype].itemsize,))[0]
-            cell = benchmark.cell("mpi", "mpi4py", size, dtype=dtype, **usual)
+            cell = make_cell(benchmark, "mpi", "mpi4py", size, dtype=dtype, **usual)
             said[f"{name} {dtype}"] = complaints(session, cell)
     if session.rank == 0:
         Path(sys.argv[1]).write_text(json.dumps(said))

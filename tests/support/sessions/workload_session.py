@@ -13,6 +13,7 @@ from omb_py.backends.registry import find as find_backend
 from omb_py.engine.measuring import validate
 from omb_py.engine.measuring.measure import measure
 from omb_py.engine.program.benchmark import Benchmark, Cell
+from omb_py.options.table import make_cell
 from omb_py.suites.registry import find
 from omb_py.suites.workloads.families import FAMILIES
 from tests.suites.workloads.test_families import SMALL, text_of
@@ -35,7 +36,7 @@ def bindings_of(backend: str, name: str) -> tuple[str, ...]:
 def guideline_cell(mockup: Benchmark, backend: str) -> Cell:
     """A cell of the mock-up, which has groups without a workload."""
     binding = "torch" if backend == "gloo" else "native"
-    return mockup.cell(backend, binding, 64, iterations=1, auto=False, warmup=0, validate=True)
+    return make_cell(mockup, backend, binding, 64, iterations=1, auto=False, warmup=0, validate=True)
 
 
 def main(backend: str, ranks: int, out: Path) -> None:
@@ -50,7 +51,8 @@ def main(backend: str, ranks: int, out: Path) -> None:
             if name in FAMILIES and "dtype" in FAMILIES[name].settings and "dtype" not in settings:
                 settings = ",".join(filter(None, (settings, "dtype=float32")))
         for binding in bindings_of(backend, name):
-            cell = step.cell(
+            cell = make_cell(
+                step,
                 backend,
                 binding,
                 0,

@@ -12,10 +12,11 @@ from omb_py.backends.mock.session import MockSession
 from omb_py.backends.mock.simulator.data import REDUCTIONS, SMALL_BYTES
 from omb_py.engine.measuring.payload import from_numbers, to_numbers
 from omb_py.engine.program import steps
-from omb_py.engine.program.benchmark import Cell, World
+from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.dtypes import DTYPES, OPS_OF
 from omb_py.engine.program.language import Buffer, Program, Region, Stage, Step, body
 from omb_py.errors import UsageError
+from omb_py.options.table import make_cell
 from omb_py.suites import find
 
 RANKS, COUNT = 3, 5
@@ -25,7 +26,7 @@ def collective(step: Step, sent: int, received: int, text: str = "", **cell: Any
     """A runner of one collective on RANKS ranks."""
     program = Program((Buffer("send", sent), Buffer("recv", received)), (Stage(body(step)),))
     session = MockSession({"ranks": RANKS, "settings": text})
-    runner = session.load(Cell("hand", "mock", "native", 8, **cell), dict.fromkeys(range(RANKS), program))
+    runner = session.load(make_cell("hand", "mock", "native", 8, **cell), dict.fromkeys(range(RANKS), program))
     runner.enter(0, {})
     return runner
 
@@ -168,7 +169,7 @@ def test_the_root_of_a_broadcast_receives_nothing_to_spoil() -> None:
 
 def test_a_wrong_byte_in_a_window_hits_one_message() -> None:
     found = find("bw")
-    cell = Cell("bw", "mock", "native", 4, window=3, distinct=True)
+    cell = make_cell("bw", "mock", "native", 4, window=3, distinct=True)
     session = MockSession({"ranks": 2, "settings": "flip=1"})
     runner = session.load(cell, {r: found.program(World(r, 2), cell) for r in range(2)})
     runner.memory(0, "send")[:] = range(12)
@@ -192,7 +193,7 @@ def test_buffers_are_writable_and_apart(kind: str) -> None:
 def test_ranks_may_have_other_buffers() -> None:
     a = Program((Buffer("a", 8),), (Stage(body(steps.send(Region("a", 4, 4), 1, "char"))),))
     b = Program((Buffer("b", 4),), (Stage(body(steps.recv(Region("b", 0, 4), 0, "char"))),))
-    runner = MockSession({"ranks": 2}).load(Cell("hand", "mock", "native", 4), {0: a, 1: b})
+    runner = MockSession({"ranks": 2}).load(make_cell("hand", "mock", "native", 4), {0: a, 1: b})
     runner.memory(0, "a")[:] = range(8)
     runner.run(0, 0, 1)
     assert runner.memory(1, "b").tolist() == [4, 5, 6, 7]

@@ -14,7 +14,7 @@ from omb_py.backends.mock.runner import MockRunner
 from omb_py.backends.mock.session import MockSession
 from omb_py.backends.mock.simulator.simulate import Delivery
 from omb_py.engine.program import steps
-from omb_py.engine.program.benchmark import Cell, World
+from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.language import (
     Body,
     Buffer,
@@ -33,6 +33,7 @@ from omb_py.engine.program.language import (
 )
 from omb_py.engine.session import StepFailed
 from omb_py.errors import EnvironmentProblem, UsageError
+from omb_py.options.table import make_cell
 from omb_py.suites import find
 from tests.support import served
 from tests.support.machines.simulated import cell, checked, with_step
@@ -44,7 +45,7 @@ A8, R0, R1 = Region("a", 0, 8), RequestSlot(0), RequestSlot(1)
 def load(programs: Mapping[int, Program], text: str = MACHINE, seed: int = 1, size: int = 8) -> MockRunner:
     """A runner of hand-written programs, entered."""
     session = MockSession({"ranks": len(programs), "settings": text, "seed": seed})
-    runner = session.load(Cell("hand", "mock", "native", size), programs)
+    runner = session.load(make_cell("hand", "mock", "native", size), programs)
     runner.enter(0, {})
     return runner
 
@@ -57,7 +58,7 @@ def bodies(*nodes: Body, nbytes: int = 1 << 20) -> dict[int, Program]:
 def benchmark(name: str, ranks: int, size: int, text: str = MACHINE, **cell: Any) -> MockRunner:
     """A runner of one of the suite's benchmarks, entered."""
     found = find(name)
-    what = Cell(name, "mock", "native", size, dtype=found.dtype, **cell)
+    what = make_cell(name, "mock", "native", size, dtype=found.dtype, **cell)
     session = MockSession({"ranks": ranks, "settings": text, "seed": 1})
     runner = session.load(what, {r: found.program(World(r, ranks), what) for r in range(ranks)})
     runner.enter(0, {})
@@ -488,7 +489,7 @@ def test_equal_seeds_give_equal_times(text: str, messages: list[Sent]) -> None:
 
 def test_other_seeds_give_other_times() -> None:
     found = find("latency")
-    cell = Cell("latency", "mock", "native", 8)
+    cell = make_cell("latency", "mock", "native", 8)
     times = set()
     for seed, launch in ((1, 0), (1, 1), (2, 0)):
         session = MockSession({"ranks": 2, "settings": "noise=0.1", "seed": seed, "launch_index": launch})

@@ -11,6 +11,7 @@ import pytest
 
 from omb_py.cli import main
 from omb_py.errors import UsageError
+from omb_py.options.table import make_cell
 from omb_py.results.dialects.imb.names import FORMS
 from omb_py.results.dialects.imb.text import CLOSING, Header, form_of, line, lines_of_groups, title, to_imb
 from omb_py.results.dialects.parse import parse
@@ -131,7 +132,7 @@ def test_the_bytes_of_a_row_are_what_imb_s_mbytes_count(name: str, ranks: int) -
     if benchmark.metric.unit == "us":
         assert benchmark.bytes_total(1000, ranks) == imb_counts(name, ranks)
     else:
-        cell = benchmark.cell("mock", "native", 1000, window=8)
+        cell = make_cell(benchmark, "mock", "native", 1000, window=8)
         assert benchmark.metric.bytes_of and benchmark.metric.bytes_of(cell, ranks) == imb_counts(name, ranks)
 
 
