@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -23,7 +22,7 @@ from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.language import Lap, Region, RequestSlot, Stage, Step, Until, body, walk
 from omb_py.engine.python_loop.loop import compile_stage
-from omb_py.options.table import make_cell
+from omb_py.options.table import change_cell, make_cell
 from omb_py.suites.registry import find
 from tests.support.machine import table
 
@@ -50,7 +49,7 @@ def test_after_a_dissemination_everybody_has_heard_of_everybody(ranks: int) -> N
 
 def test_groups_do_not_wait_for_each_other() -> None:
     benchmark = with_sync(find("allreduce"))
-    cell = replace(make_cell(benchmark, "mock", "native", 8), groups="2x3", process_sync="dissemination")
+    cell = change_cell(make_cell(benchmark, "mock", "native", 8), groups="2x3", process_sync="dissemination")
     for rank in range(6):
         (stage,) = benchmark.program(World(rank, 6), cell).stages
         peers = {
@@ -67,7 +66,7 @@ def test_a_dissemination_on_the_simulated_cluster_keeps_data_right(name: str) ->
         "mock",
         "native",
         64,
-        benchmark.dtype,
+        dtype=benchmark.dtype,
         process_sync="dissemination",
         iterations=4,
         auto=False,
