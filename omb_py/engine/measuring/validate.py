@@ -189,7 +189,7 @@ class ByteCheck:
         if self._wrong is None:
             return
         result.wrong_bytes, result.validated = int(self._wrong.sum()), not self._wrong.any()
-        if self.cell.groups:
+        if self.cell.options.groups:
             of_groups = by_group(self._wrong.tolist(), divided(self.cell, self.session.size, self.session.hosts))
             result.extra |= {f"group_{k}_wrong_bytes": sum(of_group) for k, of_group in enumerate(of_groups)}
 
