@@ -17,7 +17,7 @@ unexport PYTHONDONTWRITEBYTECODE
 SHELL := bash
 .SHELLFLAGS := -o pipefail -c
 
-.PHONY: run test test-rest test-all test-openmpi test-plotly test-oldest test-python torture machines audit dist docs lint bench bench-fidelity \
+.PHONY: run test test-rest test-all test-openmpi test-plotly test-oldest torture machines audit dist docs lint bench bench-fidelity \
   bench-store bench-compare gpu-check nccl-abi python clean
 
 run: $(VENV)/.run
@@ -62,10 +62,6 @@ test-oldest:
 	build/oldest/bin/python -m pip --disable-pip-version-check -q install \
 	  $$($(PYTHON) -m tests.support.oldest_versions) mpich pytest pytest-timeout hypothesis
 	PYTHONPATH=$(CURDIR) build/oldest/bin/python -m pytest -q tests/results/store tests/cli/commands/results tests/backends/mock
-
-# Python 3.13 and newer, with the newest version of every dependency; as root, with debootstrap
-test-python: $(VENV)/.test
-	$(BIN)/python -m tests.support.other_pythons trixie sid
 
 # known weaknesses of every pinned release and of every declared minimum; needs a database of weaknesses on the network
 audit:

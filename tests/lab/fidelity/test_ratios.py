@@ -7,39 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.lab.fidelity import plan as fidelity_plan
 from tests.lab.fidelity import run as fidelity
-from tests.lab.fidelity.ratios import judge, launch_log_ratio, orders, pair_log_ratios
+from tests.lab.fidelity.ratios import judge, orders
 from tests.lab.fidelity.reference import FAMILIES
 
 POSITIVE = st.floats(1e-3, 1e6)
-
-
-def test_each_side_comes_first_equally_often() -> None:
-    assert orders(4) == ["ABBA", "BAAB", "ABBA", "BAAB"]
-
-
-@given(st.lists(POSITIVE, min_size=4, max_size=4), POSITIVE)
-def test_a_pair_is_the_ratio_of_its_sides_whatever_the_unit(values: list[float], unit: float) -> None:
-    first, second = pair_log_ratios("ABBA", values)
-    assert first == pytest.approx(math.log(values[0] / values[1]), abs=1e-9)
-    assert second == pytest.approx(math.log(values[3] / values[2]), abs=1e-9)
-    assert pair_log_ratios("ABBA", [v * unit for v in values]) == pytest.approx([first, second], abs=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("order", "values"), [("ABBA", [1.0, 1, 1]), ("AABB", [1.0] * 4), ("AB", [1.0, 0]), ("AB", [1.0, math.inf])]
-)
-def test_what_cannot_be_compared_is_refused(order: str, values: list[float]) -> None:
-    with pytest.raises(ValueError):
-        pair_log_ratios(order, values)
-
-
-def test_an_interrupted_block_moves_the_launch_little() -> None:
-    assert launch_log_ratio([0.01] * 9 + [5.0]) == pytest.approx(0.01)
 
 
 def test_the_interval_is_students_and_must_lie_inside_the_bar() -> None:
@@ -86,14 +61,6 @@ def test_the_verdict_is_printed_for_every_cell(
     assert fidelity.show_verdicts(fidelity_plan.NATIVE[0], launches_with(ratio)) is verdict
     said = capsys.readouterr().out
     assert word in said and f"{100 * (ratio - 1):.2f}%" in said
-
-
-def test_no_block_is_left_out_of_the_plan() -> None:
-    native = fidelity_plan.NATIVE[0]
-    plan = fidelity.plan(native, native.rows, native.sizes, 1.0)
-    assert [(c["benchmark"], c["size"]) for c in plan] == [(b, s) for b in native.rows for s in native.sizes]
-    assert (len(native.rows), len(plan)) == (4, 16)
-    assert all(c["quads"] % 2 == 0 for c in plan)
 
 
 @pytest.mark.slow

@@ -56,48 +56,8 @@ def test_another_layout_is_shown_and_fails(folder: Path, capsys: pytest.CaptureF
     assert "  IMB   : " in out and "  omb-py: " in out
 
 
-def test_both_programs_get_the_same_sizes_and_repetitions(tmp_path: Path) -> None:
-    pair = imb.commands("pingping", tmp_path, [8, 64], 500, 2, tmp_path / "lengths")
-    assert pair["IMB"][1:] == [
-        *("-n", "2", str(tmp_path / "bin" / "IMB-MPI1"), "-iter", "500", "-msglen", str(tmp_path / "lengths")),
-        *("-iter_policy", "off", "-npmin", "2", "PingPing"),
-    ]
-    assert pair["omb-py"][5:14] == ["omb_py", "pingping", "-m", "8,64", "-x", "1000", "-i", "500", "--format"]
-
-
-@pytest.mark.parametrize(
-    ("name", "theirs", "ours"),
-    [
-        ("put_bw", ["-aggregate_mode", "aggregate", "Unidir_put"], ["-s", "flush"]),
-        ("put_latency", ["-aggregate_mode", "non_aggregate", "Unidir_put"], ["-s", "flush"]),
-        ("get_acc_latency", ["-aggregate_mode", "non_aggregate", "Get_accumulate"], ["-s", "flush"]),
-        ("all_put_all", ["2", "All_put_all"], ["100", "-w"]),
-    ],
-)
-def test_one_sided_tables_are_those_of_one_mode_with_passive_targets(
-    name: str, theirs: list[str], ours: list[str], tmp_path: Path
-) -> None:
-    pair = imb.commands(name, tmp_path, [8], 100, 2, tmp_path / "lengths")
-    assert pair["IMB"][-len(theirs) :] == theirs
-    after = pair["omb-py"].index("-i") + (2 if "-s" in ours else 1)
-    assert pair["omb-py"][after : after + 2] == ours
-
-
 def test_where_imb_flushes_once_ours_have_many_rounds_a_flush() -> None:
     for name in imb.FLUSHED_AT_THE_END:
         ours = imb.commands(name, Path("impi"), [8], 100, 2, Path("lengths"))["omb-py"]
         assert " ".join(imb.AS_FLUSHED) in " ".join(ours) and {"window", "window_kind"} <= find(name).options
     assert "-W" not in imb.commands("exchange_put", Path("impi"), [8], 100, 2, Path("lengths"))["omb-py"]
-
-
-def test_ranks_that_do_not_fit_are_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, err = run(folder, capsys, "stencil2d")
-    assert (code, err) == (2, "stencil2d needs a grid of 2 dimensions, 2 × 2 or larger: use another --ranks\n")
-
-
-@pytest.mark.parametrize(("names", "error"), [(["nothing"], "IMB has no nothing"), ([], "there is no bin/IMB-MPI1")])
-def test_what_cannot_be_compared_is_said(
-    names: list[str], error: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, _, err = run(tmp_path, capsys, *names)
-    assert code == 2 and error in err
