@@ -12,7 +12,7 @@ from omb_py.dashboards.figures import launches
 from omb_py.dashboards.figures.launches import history as history_view
 from omb_py.dashboards.figures.models import model as model_view
 from omb_py.errors import UsageError
-from omb_py.printing.history_text import environment_lines, heading
+from omb_py.printing.analyses import environment_lines, heading
 from omb_py.results.analysis.cost_model import CostModel, models
 from omb_py.results.analysis.history import History, LevelStep, enough, history
 from omb_py.results.analysis.series import COLUMNS, WHO, Series

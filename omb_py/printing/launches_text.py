@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-Row = Mapping[str, Any]
+from omb_py.results.dialects.dialect import Row
+
 _CELL = ("benchmark", "backend", "binding", "device", "dtype", "metric", "unit", "comparability_key", "size_bytes")
 _TOLD = ("backend", "binding", "device", "dtype")
 """Columns that a title names where they differ within the run."""

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
+from omb_py.results.dialects.dialect import Row
 from omb_py.results.json_values import plain
-
-Row = Mapping[str, Any]
 
 LABELS: tuple[str, ...] = tuple(
     (

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from omb_py.backends.registry import capabilities
 from omb_py.options.request import SILENT, Request
@@ -17,36 +16,36 @@ from omb_py.results.dialects.registry import PLAIN, dialect_of
 SizesOf = Callable[[Request], Sequence[int]]
 
 
-class Printer(Protocol):
-    """Shows finished rows."""
+class Printer:
+    """Shows finished rows. This one shows nothing, as the Python API asks."""
 
     def launch(self, facts: Mapping[str, Any]) -> None:
-        """Take the facts of a launch before its first row. Most printers show nothing of them."""
-        return
+        """Take the facts of a launch before its first row."""
 
     def row(self, row: Row, request: Request | None = None) -> None:
         """Show the row of a finished cell, which is already in the journal."""
 
     def close(self) -> None:
-        """Finish the output: no row will follow."""
+        """Finish the output, also after an interruption: no row will follow."""
 
 
-@dataclass(slots=True)
 class Kept(Printer):
-    """A printer that prints nothing: it keeps the rows, in the order in which they were finished."""
+    """Prints nothing, and keeps the rows without their samples, in the order in which they were finished."""
 
-    rows: list[dict[str, Any]] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.rows: list[dict[str, Any]] = []
 
     def row(self, row: Row, request: Request | None = None) -> None:
-        """Keep the row without its samples."""
-        self.rows.append({k: v for k, v in row.items() if not isinstance(v, list) or k == "hosts"})
+        self.rows.append(without_samples(row))
 
-    def close(self) -> None:
-        """Do nothing: no output is pending."""
+
+def without_samples(row: Row) -> dict[str, Any]:
+    """The row without its lists of numbers."""
+    return {k: v for k, v in row.items() if not isinstance(v, list) or k == "hosts"}
 
 
 class RowByRow(Printer):
-    """The text of a tool, printed as cells are finished."""
+    """The text of a tool, printed as cells are finished. Raises UsageError for a row that the tool does not have."""
 
     def __init__(self, dialect: Dialect, request: Request, sizes_of: SizesOf) -> None:
         self._text = dialect.transcript()
@@ -55,11 +54,9 @@ class RowByRow(Printer):
         """(id of a request, backend) -> what the text depends on."""
 
     def launch(self, facts: Mapping[str, Any]) -> None:
-        """Hand the facts on."""
         self._text.launch(facts)
 
     def row(self, row: Row, request: Request | None = None) -> None:
-        """Print what can be printed now. Raises UsageError where the tool has no such row."""
         _write(self._text.row(row, self._options_of(row, request)))
 
     def _options_of(self, row: Row, request: Request | None) -> TextOptions:
@@ -74,7 +71,6 @@ class RowByRow(Printer):
         return self._options[key]
 
     def close(self) -> None:
-        """Print the end of the text."""
         _write(self._text.end())
 
 
@@ -92,11 +88,9 @@ class AtEnd(Printer):
         self.rows: list[Row] = []
 
     def row(self, row: Row, request: Request | None = None) -> None:
-        """Keep the row."""
         self.rows.append(row)
 
     def close(self) -> None:
-        """Print the kept rows, also after an interruption."""
         from omb_py.printing.export import to_csv, to_json
 
         if self.form == "table":
@@ -107,10 +101,7 @@ class AtEnd(Printer):
             from omb_py.results.analysis.crossover import sentences
 
             console = stdout_console()
-            tables: dict[str, list[Row]] = {}
-            for row in self.rows:
-                tables.setdefault(row["benchmark"], []).append(row)
-            for rows in tables.values() or [[]]:
+            for rows in _by_benchmark(self.rows).values() or [[]]:
                 if len({(row["backend"], row.get("device")) for row in rows}) > 1:
                     rows = sorted(rows, key=lambda row: (row["dtype"], row["window"] or 0, row["size_bytes"]))
                 table = partial(results_table, rows, None)
@@ -118,95 +109,83 @@ class AtEnd(Printer):
                 for text in sentences(rows):
                     console.print(Text(text))
             return
-        sys.stdout.write(to_csv(self.rows) if self.form == "csv" else to_json(self.rows))
-        sys.stdout.flush()
+        _write(to_csv(self.rows) if self.form == "csv" else to_json(self.rows))
 
 
-class Drawn(Printer):
-    """Another printer, with the curve of each benchmark below its output."""
+class Around(Printer):
+    """Another printer; when it closes, something that is made of all rows follows its output (`below`)."""
 
     def __init__(self, printer: Printer) -> None:
         self.printer = printer
-        self.rows: dict[str, list[Row]] = {}
-        """Benchmark -> its rows."""
+        self.rows: list[Row] = []
 
     def launch(self, facts: Mapping[str, Any]) -> None:
-        """Hand the facts on."""
         self.printer.launch(facts)
 
     def row(self, row: Row, request: Request | None = None) -> None:
-        """Print the row, and keep it for the curve."""
         self.printer.row(row, request)
-        self.rows.setdefault(row["benchmark"], []).append(row)
+        self.rows.append(row)
 
     def close(self) -> None:
-        """Draw the kept rows."""
-        from omb_py.printing.plot import curve
-
         self.printer.close()
-        for rows in self.rows.values():
-            sys.stdout.write("\n" + curve(rows))
-        sys.stdout.flush()
+        rows, self.rows = self.rows, []
+        self.below(rows)
+
+    def below(self, rows: Sequence[Row]) -> None:
+        """Show what the rows together say."""
+        raise NotImplementedError
 
 
-class OverLaunches(Kept):
-    """Another printer, with a table over the launches of the run below its output."""
+def _by_benchmark(rows: Sequence[Row]) -> Mapping[str, list[Row]]:
+    of_benchmark: dict[str, list[Row]] = {}
+    for row in rows:
+        of_benchmark.setdefault(row["benchmark"], []).append(row)
+    return of_benchmark
 
-    def __init__(self, printer: Printer) -> None:
-        super().__init__()
-        self.printer = printer
 
-    def launch(self, facts: Mapping[str, Any]) -> None:
-        """Hand the facts on."""
-        self.printer.launch(facts)
+class Drawn(Around):
+    """The curve of each benchmark follows the output."""
+
+    def below(self, rows: Sequence[Row]) -> None:
+        from omb_py.printing.drawings import curve
+
+        _write("".join("\n" + curve(part) for part in _by_benchmark(rows).values()))
+
+
+class OverLaunches(Around):
+    """A table over the launches of the run follows the output."""
 
     def row(self, row: Row, request: Request | None = None) -> None:
-        """Print the row, and keep it for the table."""
-        self.printer.row(row, request)
         super().row(row, request)
+        self.rows[-1] = without_samples(row)
 
-    def close(self) -> None:
-        """Print the table, also of the launches before an interruption."""
+    def below(self, rows: Sequence[Row]) -> None:
         from omb_py.printing.launches_text import launches_text
 
-        self.printer.close()
-        sys.stdout.write(launches_text(self.rows))
-        sys.stdout.flush()
-        self.rows.clear()
+        _write(launches_text(rows))
 
 
-class Pictured(Drawn):
-    """Another printer, with the curves of each benchmark as files in the current folder."""
+class Pictured(Around):
+    """The curves of each benchmark become files in the current folder.
+
+    Raises EnvironmentProblem, before anything is measured, where no picture can be drawn.
+    """
 
     def __init__(self, printer: Printer, form: str) -> None:
-        """Check that pictures can be drawn before anything is measured. Raises EnvironmentProblem."""
         from omb_py.dashboards.report.image_export import check_drawable
 
         super().__init__(printer)
         self.form = form
         check_drawable()
 
-    def close(self) -> None:
-        """Draw the kept rows."""
+    def below(self, rows: Sequence[Row]) -> None:
         from omb_py.dashboards.report.image_export import save, views_of
 
-        self.printer.close()
-        for benchmark, rows in self.rows.items():
-            for number, view in enumerate(views_of(rows)):
-                path = Path(f"{benchmark}-{rows[0]['run_id']}{f'-{number + 1}' if number else ''}.{self.form}")
+        for benchmark, part in _by_benchmark(rows).items():
+            for number, view in enumerate(views_of(part)):
+                path = Path(f"{benchmark}-{part[0]['run_id']}{f'-{number + 1}' if number else ''}.{self.form}")
                 save(view, path)
                 print(f"omb-py: drawn: {path}", file=sys.stderr)
-        self.rows.clear()
-
-
-class Silent(Printer):
-    """A printer for the Python API, which shows nothing."""
-
-    def row(self, row: Row, request: Request | None = None) -> None:
-        """Do nothing."""
-
-    def close(self) -> None:
-        """Do nothing."""
 
 
 def printer_of(request: Request, tables: int, sizes_of: SizesOf) -> Printer:
@@ -218,7 +197,7 @@ def printer_of(request: Request, tables: int, sizes_of: SizesOf) -> Printer:
         sizes_of: request -> its message sizes in bytes.
     """
     if request.format == SILENT:
-        return Silent()
+        return Printer()
     dialect = dialect_of(request.format)
     beside = dialect.usual and tables > 1
     printer: Printer
@@ -231,6 +210,6 @@ def printer_of(request: Request, tables: int, sizes_of: SizesOf) -> Printer:
 
 def drawn(printer: Printer, graph: str | None) -> Printer:
     """The printer, which draws too where a request asks for it (``--graph``)."""
-    if not graph or isinstance(printer, Silent):
+    if not graph or type(printer) is Printer:
         return printer
     return Drawn(printer) if graph == "tty" else Pictured(printer, graph)

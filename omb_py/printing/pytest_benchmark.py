@@ -9,14 +9,13 @@ from __future__ import annotations
 import json
 import platform
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from omb_py import __version__
 from omb_py.errors import UsageError
+from omb_py.results.dialects.dialect import Row
 from omb_py.results.json_values import plain
-
-Row = Mapping[str, Any]
 
 _NAMED = ("backend", "binding", "device", "buffer", "dtype", "op", "datatype_layout", "process_sync", "cache")
 _NUMBERED = (("window", "w"), ("threads", "t"), ("root", "root"), ("nodes", "x"), ("ranks", "n"), ("size_bytes", ""))

@@ -1,10 +1,9 @@
-"""Tables of rows and runs for a terminal, as pure functions that return :class:`rich.table.Table`."""
+"""Cells and runs as tables for a terminal."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Sequence
 
 from rich import box
 from rich.table import Table
@@ -15,11 +14,11 @@ from omb_py.results.analysis.crossover import marks
 from omb_py.results.analysis.peaks import share_of
 from omb_py.results.caveats import caveat_text
 from omb_py.results.compare.tags import ACCEPT_PHASE, COMPARE_SIDE, telling
+from omb_py.results.dialects.dialect import Row
 from omb_py.results.json_values import plain
 from omb_py.results.store.runs import Run
 from omb_py.results.units import number_of, size_text
 
-Row = Mapping[str, Any]
 SPARE = (
     "n",
     "stop",

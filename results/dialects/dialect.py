@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from omb_py.engine.program.benchmark import Benchmark
@@ -33,7 +33,7 @@ class TextOptions:
 USUAL_OPTIONS = TextOptions()
 
 
-class Transcript(Protocol):
+class Transcript:
     """The text of rows that become known one after the other."""
 
     def launch(self, facts: Mapping[str, Any]) -> None:
@@ -41,9 +41,11 @@ class Transcript(Protocol):
 
     def row(self, row: Row, options: TextOptions) -> str:
         """Return the text to print now that a cell is finished. Raises UsageError for a row that has no such text."""
+        raise NotImplementedError
 
     def end(self) -> str:
         """Return the text after the last row."""
+        return ""
 
 
 class Dialect:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from omb_py.results.dialects.dialect import Dialect, Row, TextOptions, Transcript
 
@@ -16,23 +15,14 @@ class Horovod(Dialect):
     for_all = exports = False
 
     def transcript(self) -> Transcript:
-        """The whole text of a training at once."""
         return HorovodTranscript()
 
 
-class HorovodTranscript:
+class HorovodTranscript(Transcript):
     """The texts of trainings."""
 
-    def launch(self, facts: Mapping[str, Any]) -> None:
-        """Nothing is printed of a launch."""
-
     def row(self, row: Row, options: TextOptions) -> str:
-        """The text of a training."""
         return horovod_text(row)
-
-    def end(self) -> str:
-        """Nothing: no output is pending."""
-        return ""
 
 
 SPREAD = 1.96

@@ -80,7 +80,6 @@ class OmbPyText(LogReader[_OpenTable]):
         return _TITLE.fullmatch(text) is not None or _HEAD.fullmatch(text) is not None
 
     def above(self, line: Line) -> bool:
-        """Take a title, or a head whose title is lost."""
         titled = _TITLE.fullmatch(self.last) is not None
         self.last = line.text if line.text.strip() else self.last
         if not self.starts(line.text) or (titled and _HEAD.fullmatch(line.text)):
@@ -91,7 +90,6 @@ class OmbPyText(LogReader[_OpenTable]):
         return _HEAD.fullmatch(line.text) is None
 
     def inside(self, table: _OpenTable, line: Line) -> None:
-        """Take the head or a row."""
         words = line.text.split()
         if match := _HEAD.fullmatch(line.text):
             table.unit, table.length = match["unit"], len(line.text.rstrip())
@@ -100,12 +98,10 @@ class OmbPyText(LogReader[_OpenTable]):
             table.rows.append(_row(table.benchmark, table.unit, words))
 
     def left_out(self, table: _OpenTable, problem: Problem) -> str:
-        """Say where the table is wrong."""
         where = f"line {problem.line}: " if problem.line not in (0, table.line) else ""
         return f"OMB-Py table left out: {where}{problem.text}"
 
     def finish(self, table: _OpenTable) -> Table:
-        """Make the table."""
         if not table.rows:
             raise BadTable("no rows")
         return Table(SOURCE, None, table.benchmark, table.line, len(self.parsed.tables), table.rows)

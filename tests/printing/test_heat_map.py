@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from omb_py.printing.heat_map import MOST, heat_map
+from omb_py.printing.drawings import MOST, heat_map
 
 
 def pairs(names: list[str], slow: dict[tuple[str, str], float]) -> pd.DataFrame:

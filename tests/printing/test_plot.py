@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from omb_py.printing.plot import curve
+from omb_py.printing.drawings import curve
 
 ROW = {"benchmark": "latency", "unit": "us", "backend": "mpi", "binding": "native"}
 

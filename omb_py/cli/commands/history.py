@@ -15,7 +15,7 @@ from omb_py.cli.stored_cells import benchmark_name, filters, format_option, skip
 from omb_py.errors import OK, UsageError
 from omb_py.grammar.values import parse_fraction, parse_size
 from omb_py.options.request import DEFAULT_STORE
-from omb_py.printing.history_text import environment_lines, history_table
+from omb_py.printing.analyses import environment_lines, history_table
 from omb_py.printing.writers.terminal import stdout_console
 from omb_py.results.analysis import series
 from omb_py.results.analysis.history import as_json, enough, history, too_few

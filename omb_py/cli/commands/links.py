@@ -21,7 +21,7 @@ from omb_py.engine.program.pair_schedule import KINDS
 from omb_py.grammar.values import parse_size
 from omb_py.options.request import Request
 from omb_py.orchestrate.checks.links import SweepDesign, placed, sweep
-from omb_py.printing.heat_map import heat_map
+from omb_py.printing.drawings import heat_map
 from omb_py.results.checks.pair_sweeps import document_of, matrix
 from omb_py.suites import find
 

@@ -14,7 +14,7 @@ from omb_py.cli.param_types import whole
 from omb_py.cli.stored_cells import benchmark_name, filters, format_option, skipped, where_option
 from omb_py.errors import OK, UsageError
 from omb_py.options.request import DEFAULT_STORE
-from omb_py.printing.model_text import cells_table, scaled_table, segments_table
+from omb_py.printing.analyses import cells_table, scaled_table, segments_table
 from omb_py.printing.writers.terminal import stdout_console
 from omb_py.results.analysis import cost_model, series
 

@@ -157,7 +157,7 @@ def _scaling(workload: Workload, where: tuple[str, ...], store: Path, form: str)
     # Fits load scipy, tables rich: not for descriptions.
     from omb_py.orchestrate.workloads import prediction
     from omb_py.orchestrate.workloads import scaling as stepscaling
-    from omb_py.printing.workload_text import scaling_table
+    from omb_py.printing.analyses import scaling_table
     from omb_py.printing.writers.terminal import stdout_console
 
     groups = stepscaling.scalings(workload, prediction.steps_of(store, filters(where)))

@@ -13,7 +13,7 @@ from omb_py.backends.registry import capabilities_of
 from omb_py.errors import UsageError
 from omb_py.options.request import Request
 from omb_py.orchestrate.workloads.step_times import predict_step
-from omb_py.printing.printers import Printer
+from omb_py.printing.printers import Around, Printer
 from omb_py.results.analysis import series, step_prediction
 from omb_py.results.analysis.step_prediction import MESSAGES, SIDE, Ask, Missing, Observed, Predicted
 from omb_py.results.dialects.dialect import Row
@@ -142,14 +142,15 @@ def command(missing: Missing, side: Mapping[str, Any], store: Path) -> str:
     return shlex.join([*words, "--store", str(store)])
 
 
-class Foretold(Printer):
-    """Wraps a printer; when it closes, it prints the predicted times of each step beside the measured ones.
+class Foretold(Around):
+    """Another printer; the predicted times of each step beside the measured ones follow its output.
 
     Raises:
         UsageError: there is no store to predict from, or the format has no place for a table.
     """
 
     def __init__(self, printer: Printer, request: Request) -> None:
+        super().__init__(printer)
         if request.store is None:
             raise UsageError("--predict reads the sweeps of the store: leave --no-store out")
         if request.format in ("csv", "json"):
@@ -157,33 +158,18 @@ class Foretold(Printer):
                 f"--predict prints a table: leave --format {request.format} out, or write omb-py workloads NAME "
                 "--predict --format json afterwards"
             )
-        self.printer, self.store = printer, request.store
-        self.rows: list[Row] = []
+        self.store = request.store
 
-    def launch(self, facts: Mapping[str, Any]) -> None:
-        """Hand the facts on."""
-        self.printer.launch(facts)
-
-    def row(self, row: Row, request: Request | None = None) -> None:
-        """Print the row, and keep it if it is a step."""
-        self.printer.row(row, request)
-        if row["family"] == "workload":
-            self.rows.append(row)
-
-    def close(self) -> None:
-        """Close the wrapped printer, and print the predictions."""
-        self.printer.close()
-        if not self.rows:
-            return
-        rows = sweeps(self.store, {}) if self.store.is_dir() else []
-        steps, self.rows = self.rows, []
+    def below(self, rows: Sequence[Row]) -> None:
+        steps = [row for row in rows if row["family"] == "workload"]
+        stored = sweeps(self.store, {}) if steps and self.store.is_dir() else []
         for text, ranks in dict.fromkeys((workload_of(row), int(row["ranks"])) for row in steps):
-            show(forecasts(parse_workload(text), ranks, rows, steps, unmeasured=False), self.store)
+            show(forecasts(parse_workload(text), ranks, stored, steps, unmeasured=False), self.store)
 
 
 def show(predicted: Sequence[Forecast], store: Path) -> None:
     """Print a table for each prediction, and on stderr the missing sweeps."""
-    from omb_py.printing.workload_text import forecast_table
+    from omb_py.printing.analyses import forecast_table
     from omb_py.printing.writers.terminal import stdout_console
 
     console = stdout_console()

@@ -18,7 +18,6 @@ class Imb(Dialect):
     each_group = False
 
     def check(self, benchmark: str, unit: str, sync: str, groups: bool) -> None:
-        """Raise UsageError where IMB has no such benchmark, or nothing of each group."""
         from omb_py.results.dialects.imb.text import why_refused
 
         form = {"benchmark": benchmark, "unit": unit, "parameters": {"sync": sync}}
@@ -26,19 +25,16 @@ class Imb(Dialect):
             raise UsageError(why)
 
     def transcript(self) -> Transcript:
-        """A header for each launch and program, a table for each benchmark."""
         from omb_py.results.dialects.imb.text import ImbTranscript
 
         return ImbTranscript(self.each_group)
 
     def export(self, rows: Sequence[Row], provenance: Provenance, options: TextOptions = USUAL_OPTIONS) -> str:
-        """The tables of stored rows."""
         from omb_py.results.dialects.imb.text import to_imb
 
         return to_imb(rows, self.each_group)
 
     def readers(self) -> Sequence[TextReader]:
-        """The reader of its text."""
         from omb_py.results.dialects.imb.reader import ImbText
 
         return (ImbText(),)

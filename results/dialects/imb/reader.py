@@ -107,11 +107,9 @@ class ImbText(LogReader[_Part]):
         self.begun = False
 
     def starts(self, text: str) -> bool:
-        """Whether a line is the banner or the title of a table."""
         return _BANNER.match(text) is not None or _TITLE.fullmatch(text) is not None
 
     def above(self, line: Line) -> bool:
-        """Take a line of the header, or the title of a table."""
         if match := _BANNER.match(line.text):
             self.close()
             self.launch = _Launch(self.launch.number + self.begun, match[1])
@@ -131,7 +129,6 @@ class ImbText(LogReader[_Part]):
         return True
 
     def inside(self, part: _Part, line: Line) -> None:
-        """Take a fact of the table, its head, or a row."""
         if part.bad:
             return
         text, words = line.text, line.text.split()
@@ -176,12 +173,10 @@ class ImbText(LogReader[_Part]):
         super().close()
 
     def left_out(self, part: _Part, problem: Problem) -> str:
-        """Say where the table is wrong."""
         where = "" if problem.line in (0, part.line) else f", line {problem.line}"
         return f"table {part.name!r} left out{where}: {problem.text}"
 
     def finish(self, part: _Part) -> Table:
-        """Make the table of one benchmark."""
         if not part.rows:
             raise BadTable("no rows")
         launch, preamble = part.launch, part.launch.preamble

@@ -19,7 +19,7 @@ from omb_py.engine.program.dtypes import DTYPES
 from omb_py.errors import UsageError
 from omb_py.grammar.graphs import dims_create
 from omb_py.grammar.rank_groups import by_group, groups_of_row
-from omb_py.results.dialects.dialect import Row, TextOptions
+from omb_py.results.dialects.dialect import Row, TextOptions, Transcript
 from omb_py.results.dialects.imb.names import FORMS, Form, counts_a_block
 
 CLOSING: Final = "\n\n# All processes entering MPI_Finalize\n\n"
@@ -213,7 +213,6 @@ def to_imb(rows: Iterable[Row], each_group: bool = False) -> str:
 
 
 def table_of(row: Row) -> tuple[Any, ...]:
-    """What rows of one table share."""
     parameters = {name: value for name, value in (row.get("parameters") or {}).items() if name != "defects"}
     shared = ("launch_id", "benchmark", "ranks", "backend", "library_version", "binding", "device", "dtype", "op")
     options = ("buffer", "window", "root", "in_place", "process_sync", "cache")
@@ -231,7 +230,7 @@ def _launch(tables: Sequence[Sequence[Row]], each_group: bool) -> str:
     return header.text() + body + closing(header.form)
 
 
-class ImbTranscript:
+class ImbTranscript(Transcript):
     """The text of IMB, row by row: a header for each launch and program, a table for each benchmark."""
 
     def __init__(self, each_group: bool = False) -> None:
@@ -241,11 +240,7 @@ class ImbTranscript:
         self._closing = ""
         """The text after the launch's last table."""
 
-    def launch(self, facts: Mapping[str, Any]) -> None:
-        """Nothing is printed of a launch."""
-
     def row(self, row: Row, options: TextOptions) -> str:
-        """A line, after header and title where it is the first. Raises UsageError where IMB has no such row."""
         form, text = form_of(row), ""
         launch = (row["launch_id"], form.part)
         if launch != self._launch:
@@ -260,7 +255,6 @@ class ImbTranscript:
         return text + (lines_of_groups(row) if self._each_group else line(row))
 
     def end(self) -> str:
-        """The last line of a launch."""
         text = "" if self._launch is None else self._closing
         self._launch = self._table = None
         return text

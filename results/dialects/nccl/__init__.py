@@ -47,17 +47,14 @@ class NcclTests(Dialect):
         return cut
 
     def has_both_placements(self, benchmark: Benchmark) -> bool:
-        """Whether the benchmark can work in place too."""
         return "in_place" in benchmark.options and benchmark.bandwidth not in ("alltoall", None)
 
     def transcript(self) -> Transcript:
-        """A line for both placements."""
         from omb_py.results.dialects.nccl.text import NcclTranscript
 
         return NcclTranscript()
 
     def export(self, rows: Sequence[Row], provenance: Provenance, options: TextOptions = USUAL_OPTIONS) -> str:
-        """The tables of stored rows, with the devices of their launches."""
         from omb_py.results.dialects.nccl.text import to_nccl
 
         text = to_nccl(rows, provenance)
@@ -66,9 +63,8 @@ class NcclTests(Dialect):
         return text
 
     def readers(self) -> Sequence[TextReader | WholeReader]:
-        """The readers of its text and its JSON."""
-        from omb_py.results.dialects.nccl.json_reader import NcclJson
         from omb_py.results.dialects.nccl.reader import NcclText
+        from omb_py.results.dialects.nccl.whole_files import NcclJson
 
         return (NcclText(), NcclJson())
 
@@ -79,7 +75,6 @@ class RcclTests(Dialect):
     title = "rccl-tests"
 
     def readers(self) -> Sequence[WholeReader]:
-        """The readers of its JSON and its CSV."""
-        from omb_py.results.dialects.nccl.rccl import RcclCsv, RcclJson
+        from omb_py.results.dialects.nccl.whole_files import RcclCsv, RcclJson
 
         return (RcclJson(), RcclCsv())

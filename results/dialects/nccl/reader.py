@@ -92,11 +92,9 @@ class NcclText(LogReader[_Part]):
         self.used = False
 
     def starts(self, text: str) -> bool:
-        """Whether a line belongs to the preamble or is the head of a table."""
         return any(pattern.match(text) for pattern in _STARTS)
 
     def above(self, line: Line) -> bool:
-        """Take a line of the preamble, or the head of a table."""
         return self._preamble(line.text) or self._head(line)
 
     def _preamble(self, text: str) -> bool:
@@ -167,7 +165,6 @@ class NcclText(LogReader[_Part]):
         return True
 
     def inside(self, part: _Part, line: Line) -> None:
-        """Take a row or a line of the footer."""
         words = line.text.split()
         if match := _BOUNDS.match(line.text):
             part.checked = match[2] == "OK"
@@ -199,7 +196,6 @@ class NcclText(LogReader[_Part]):
         self.seen.clear()  # what stood above names this program, not the next one
 
     def left_out(self, part: _Part, problem: Problem) -> str:
-        """Say where the table is wrong."""
         where = f"line {problem.line}: " if problem.line else ""
         return f"table of nccl-tests left out: {where}{problem.text}"
 

@@ -15,7 +15,7 @@ from omb_py.engine.program.dtypes import DTYPES
 from omb_py.errors import UsageError
 from omb_py.grammar.rank_groups import groups_of_row
 from omb_py.results.caveats import caveat_line, caveats
-from omb_py.results.dialects.dialect import Row, TextOptions
+from omb_py.results.dialects.dialect import Row, TextOptions, Transcript
 
 TYPES: Final[Mapping[str, str]] = {
     "char": "int8",
@@ -249,7 +249,7 @@ def _half(row: Row | None) -> str:
     return f"  {words[0]}  {words[1]}  {words[2]}  {UNKNOWN if wrong is None else f'{wrong:g}':>6}"
 
 
-class NcclTranscript:
+class NcclTranscript(Transcript):
     """The text of nccl-tests: a line when both its halves are there. Raises on rows that were measured otherwise."""
 
     def __init__(self) -> None:
@@ -261,11 +261,9 @@ class NcclTranscript:
         self._facts: Mapping[str, Any] = {}
 
     def launch(self, facts: Mapping[str, Any]) -> None:
-        """Keep what the head of the table says of the devices."""
         self._facts = facts
 
     def row(self, row: Row, options: TextOptions) -> str:
-        """Nothing of an out-of-place row until the in-place row is there, or another one."""
         check(row)
         text = ""
         if (above := remarks(row)) != self._remarks:
@@ -289,7 +287,6 @@ class NcclTranscript:
         return line(None, row) if row["in_place"] else line(row, None)
 
     def end(self) -> str:
-        """The last line and the sums."""
         text = self._flush()
         if self._rows:
             text += footer(self._rows) + concluded(self._rows[-1]["benchmark"])

@@ -16,19 +16,16 @@ class Omb(Dialect):
     usual = True
 
     def transcript(self) -> Transcript:
-        """OMB's tables, row by row."""
         from omb_py.results.dialects.omb.transcript import OmbTranscript
 
         return OmbTranscript()
 
     def export(self, rows: Sequence[Row], provenance: Provenance, options: TextOptions = USUAL_OPTIONS) -> str:
-        """OMB's tables of stored rows."""
         from omb_py.results.dialects.omb.transcript import to_osu
 
         return to_osu(rows, options.percentiles, options.full)
 
     def readers(self) -> Sequence[TextReader]:
-        """The reader of OMB 5.3 to 8.0."""
         from omb_py.results.dialects.omb.reader import OsuReader
 
         return (OsuReader(),)
@@ -40,7 +37,6 @@ class OmbPy(Dialect):
     title = "OMB-Py"
 
     def readers(self) -> Sequence[TextReader]:
-        """The reader of its text."""
         from omb_py.results.dialects.ombpy import OmbPyText
 
         return (OmbPyText(),)

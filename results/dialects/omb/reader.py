@@ -52,23 +52,19 @@ class OsuReader(LogReader[Building]):
         return _STARTS.match(text) is not None
 
     def above(self, line: Line) -> bool:
-        """Take a line above the title of the next table, or the title."""
         if self._above(line) or self._title(line):
             return True
         self._untitled(line)
         return False
 
     def inside(self, table: Building, line: Line) -> None:
-        """Take a line of the table."""
         table.take(line)
 
     def left_out(self, table: Building, problem: Problem) -> str:
-        """Say where the table is wrong."""
         where = "" if problem.line in (0, table.line) else f", line {problem.line}"
         return f"table {table.benchmark!r} left out{where}: {problem.text}"
 
     def finish(self, table: Building) -> Table:
-        """Make the table."""
         return table.finished(len(self.parsed.tables))
 
     def _above(self, line: Line) -> bool:

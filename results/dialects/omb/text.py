@@ -18,8 +18,17 @@ from omb_py.engine.program.rma import ACTIVE, SYNCS, WINDOWS
 from omb_py.errors import UsageError, nearest
 from omb_py.grammar.graphs import dims_create
 from omb_py.results.caveats import caveat_line, caveats
-from omb_py.results.dialects.omb.titles import TITLES, Layout, Title, family
-from omb_py.results.dialects.omb.versions import DIALECT, OWN, VERSION, Dialect, dialect
+from omb_py.results.dialects.omb.titles import (
+    DIALECT,
+    OWN,
+    TITLES,
+    VERSION,
+    Layout,
+    OmbVersion,
+    Title,
+    family,
+    version_of,
+)
 
 __all__ = ["DIALECT", "VERSION", "OsuText", "closing", "details", "message_rate", "parameters_of", "text_of"]
 
@@ -83,7 +92,7 @@ class OsuText:
     """Special lines after the title, such as ``# [ pairs: 2 ] [ window size: 64 ]``."""
     layout: Layout | None = None
     """The layout of a benchmark that OMB does not have."""
-    dialect: Dialect = OWN
+    version: OmbVersion = OWN
     """The version of OMB whose text style is used."""
     library: str = MPI
     """``NCCL`` or ``RCCL`` in the text of OMB's xccl benchmarks, which names no datatype."""
@@ -100,7 +109,7 @@ class OsuText:
     def title_line(self) -> str:
         """The title of the table; it names OSU only for OMB's benchmarks."""
         if self.benchmark in TITLES:
-            line = TITLES[self.benchmark].line(self.accel, self.dialect.version)
+            line = TITLES[self.benchmark].line(self.accel, self.version.text)
             return line.replace("# OSU MPI", f"# OSU {self.library}", 1)
         return f"# omb-py {self.benchmark} Test v{__version__}"
 
@@ -115,9 +124,9 @@ class OsuText:
         lines: list[str] = []
         if first or self._title.atomic:
             lines += self.before
-            if self.dialect.blank_first(self._title, self._pt2pt):
+            if self.version.blank_first(self._title, self._pt2pt):
                 lines.append("")
-            if self._title.layout != "init" or self.dialect.titled_init:
+            if self._title.layout != "init" or self.version.titled_init:
                 lines.append(self.title_line)
             lines += self.details
             if self._title.layout in ("overlap", "overlap_barrier"):
@@ -130,18 +139,17 @@ class OsuText:
                 name = "char"  # OMB prints MPI_CHAR here, although MPI cannot reduce it
             lines.append(f"# Datatype: {DTYPES[name].mpi if name in DTYPES else name}.")
         lines.append(self._head())
-        if self.dialect.datatype_last(self._pt2pt) and lines[-2].startswith("# Datatype:"):
+        if self.version.datatype_last(self._pt2pt) and lines[-2].startswith("# Datatype:"):
             lines[-2:] = [lines[-1], lines[-2]]
         return "".join(f"{line}\n" for line in lines)
 
     def row(self, row: Mapping[str, Any]) -> str:
-        """The line of one cell, with its line end. A value that was not measured is printed as ``nan``."""
         layout = self._title.layout
         if layout == "hello":
             return f"This is a test with {row['ranks']} processes\n"
         if layout == "init":
             ms = [round(us / 1000) for us in _spread(row)]
-            unit = " ms" if self.dialect.titled_init else ""
+            unit = " ms" if self.version.titled_init else ""
             return f"nprocs: {row['ranks']}, min: {ms[0]}{unit}, max: {ms[1]}{unit}, avg: {ms[2]}{unit}\n"
         cells: list[str] = []
         if layout not in _FIRST_WIDTH:
@@ -225,9 +233,9 @@ class OsuText:
             if layout == "overlap_barrier":
                 heads[0] = f"# {heads[0]}"
         elif layout == "rate":
-            heads = [self.dialect.rate_head, "Messages/s"] if self.rates else [self.dialect.rate_head]
+            heads = [self.version.rate_head, "Messages/s"] if self.rates else [self.version.rate_head]
         elif layout == "latency":
-            heads = [self.dialect.latency_head(self._pt2pt)]
+            heads = [self.version.latency_head(self._pt2pt)]
         else:
             heads = [_VALUE_HEAD[layout]]
         cells = [] if layout in _FIRST_WIDTH else [f"{'# Size':<{_SIZE}}"]
@@ -311,7 +319,7 @@ def text_of(row: Mapping[str, Any], full: bool, validation: bool, percentiles: S
         layout=layout,
         transmit="transmit_size" in (row.get("metrics") or {}),
         accel=parameters.get("accelerator") or accelerator_of(row.get("device")),
-        dialect=dialect(row.get("text_dialect")),
+        version=version_of(row.get("text_dialect")),
         library=str(library) if row.get("backend") == "nccl" else MPI,
     )
 

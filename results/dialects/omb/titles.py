@@ -1,10 +1,11 @@
-"""The title and the table layout of every benchmark of OMB 7.5.
+"""The title and the table layout of every benchmark of OMB 7.5, and how the texts of other versions differ.
 
 The odd spellings are OMB's own. Both the writer and the reader of OMB's text need them.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -165,3 +166,52 @@ def family(name: str) -> str | None:
 def origin(name: str) -> str:
     """The origin of a benchmark, in words: OMB or omb-py."""
     return f"OMB's osu_{name}" if name in TITLES else "OMB has none of the kind"
+
+
+VERSION = "7.5"
+DIALECT = f"omb-{VERSION}"
+
+_NAME = re.compile(r"omb-(\d+)\.(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class OmbVersion:
+    """The text style of one version of OMB."""
+
+    text: str = VERSION
+    """The version as titles state it, such as ``8.0b``."""
+    number: tuple[int, int] = (7, 5)
+
+    def blank_first(self, title: Title, pt2pt: bool) -> bool:
+        """Whether a blank line precedes a title; point to point has it since 7.4, one-sided and rates since 8.0."""
+        if title.layout in ("one_sided", "one_sided_bandwidth", "rate"):
+            return self.number >= (8, 0)
+        return title.blank_first and not (pt2pt and self.number < (7, 4))
+
+    def latency_head(self, pt2pt: bool) -> str:
+        """The head of a latency column; it has Avg for point to point since 7.4."""
+        return "Latency (us)" if pt2pt and self.number < (7, 4) else "Avg Latency(us)"
+
+    def datatype_last(self, pt2pt: bool) -> bool:
+        """Whether the datatype stands below the head, as for point to point before 7.4."""
+        return pt2pt and self.number < (7, 4)
+
+    @property
+    def rate_head(self) -> str:
+        """The head of mbw_mr's bandwidth column."""
+        return "MB/s" if self.number < (8, 0) else "Bandwidth (MB/s)"
+
+    @property
+    def titled_init(self) -> bool:
+        """Whether osu_init prints a title and its unit."""
+        return self.number > (5, 3)
+
+
+OWN = OmbVersion()
+"""The version whose text omb-py's own results have."""
+
+
+def version_of(name: object) -> OmbVersion:
+    """The version for a value of the column ``text_dialect``; version 7.5 when it is not one of OMB's."""
+    match = _NAME.match(str(name))
+    return OmbVersion(str(name).removeprefix("omb-"), (int(match[1]), int(match[2]))) if match else OWN

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from omb_py.engine.program.dtypes import DTYPES
-from omb_py.results.dialects.dialect import Row, TextOptions
+from omb_py.results.dialects.dialect import Row, TextOptions, Transcript
 from omb_py.results.dialects.omb.text import closing, details, message_rate, parameters_of, printed_number, text_of
-from omb_py.results.dialects.omb.titles import TITLES
-from omb_py.results.dialects.omb.versions import dialect
+from omb_py.results.dialects.omb.titles import TITLES, version_of
 
 WINDOWS = (1, 2, 4, 8, 16, 32, 64, 128)
 _SIZE, _FIELD = 7, 10
@@ -83,11 +82,11 @@ class Windows:
 
 def _title(row: Row) -> str:
     return (
-        "\n".join([TITLES[row["benchmark"]].line("", dialect(row.get("text_dialect")).version), *details(row)]) + "\n"
+        "\n".join([TITLES[row["benchmark"]].line("", version_of(row.get("text_dialect")).text), *details(row)]) + "\n"
     )
 
 
-class OmbTranscript:
+class OmbTranscript(Transcript):
     """OMB's text: each type, request and launch gets a header of its own."""
 
     def __init__(self) -> None:
@@ -97,11 +96,7 @@ class OmbTranscript:
         self._rows: list[Row] = []
         """The rows of the table that is being printed."""
 
-    def launch(self, facts: Mapping[str, Any]) -> None:
-        """Nothing is printed of a launch."""
-
     def row(self, row: Row, options: TextOptions) -> str:
-        """The row, after its header if it is the first of a table."""
         given = tuple(sorted(parameters_of(row).items()))
         table = (row["launch_id"], row["backend"], row["binding"], row["benchmark"], options.sweep, given)
         first, self._table = table != self._table, table
@@ -121,7 +116,6 @@ class OmbTranscript:
         return text + form.failure(row, f"omb-py {row['benchmark']}") if row["validated"] is False else text
 
     def end(self) -> str:
-        """The text after the last row of a benchmark, or the second table of a sweep over windows."""
         text = self._windows.end() if self._windows is not None else ""
         if self._rows:
             checked = self._rows[-1]["validated"] is not None

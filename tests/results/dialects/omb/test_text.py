@@ -10,8 +10,7 @@ from omb_py import __version__
 from omb_py.errors import UsageError
 from omb_py.results.dialects.omb import text as osu
 from omb_py.results.dialects.omb.text import OsuText, text_of
-from omb_py.results.dialects.omb.titles import TITLES
-from omb_py.results.dialects.omb.versions import dialect
+from omb_py.results.dialects.omb.titles import TITLES, version_of
 
 TAIL = (50, 90, 99)
 
@@ -442,7 +441,7 @@ class TestNeighborhood:
 
 
 def test_a_dialect_knows_both_numbers_of_its_version() -> None:
-    assert dialect("omb-5.6").number == (5, 6)
+    assert version_of("omb-5.6").number == (5, 6)
 
 
 @pytest.mark.parametrize(
