@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoints
 
 T = TypeVar("T")
 
@@ -23,7 +26,25 @@ class PlugIns(Generic[T]):
 
 
 @cache
-def load_plug_ins(group: str, *kinds: type[T], named: bool = True) -> PlugIns[T]:
+def _entries() -> EntryPoints:
+    from importlib.metadata import entry_points  # slow to import, and needed for the names of others only
+
+    return entry_points()
+
+
+def has_plug_ins(group: str) -> bool:
+    """Whether an installed package names an object of this group. None is imported."""
+    return bool(_entries().select(group=group))
+
+
+def forget_plug_ins() -> None:
+    """Look for installed packages anew."""
+    _entries.cache_clear()
+    load_plug_ins.cache_clear()
+
+
+@cache
+def load_plug_ins(group: str, *kinds: type[T], named: bool = True, classes: bool = False) -> PlugIns[T]:
     """Load all objects of a group, as those of ``omb_py.benchmarks``::
 
         BENCHMARKS = load_plug_ins("omb_py.benchmarks", Benchmark).loaded
@@ -32,18 +53,17 @@ def load_plug_ins(group: str, *kinds: type[T], named: bool = True) -> PlugIns[T]
         group: the entry-point group.
         *kinds: the classes of which an object must have one.
         named: whether the `name` of an object must be that of its entry.
+        classes: whether the objects are subclasses, and not instances.
     """
-    from importlib.metadata import entry_points  # slow to import, and needed for the names of others only
-
     loaded: dict[str, T] = {}
     broken: dict[str, str] = {}
-    for entry in entry_points(group=group):
+    for entry in _entries().select(group=group):
         try:
             thing = entry.load()
         except Exception as error:  # a broken package must not break the tool
             broken[entry.name] = f"{type(error).__name__}: {error}"
             continue
-        if not isinstance(thing, kinds):
+        if not (isinstance(thing, type) and issubclass(thing, kinds) if classes else isinstance(thing, kinds)):
             expected = " or ".join(kind.__name__ for kind in kinds)
             broken[entry.name] = f"{entry.value} is no {expected} but of type {type(thing).__name__}"
         elif named and getattr(thing, "name", entry.name) != entry.name:

@@ -14,7 +14,7 @@ from omb_py.grammar.values import (
     parse_tags,
     parse_warmup,
 )
-from omb_py.options.backend_options import backend_options
+from omb_py.options.declared_options import backend_options, has_timed_loop, observer_options
 from omb_py.options.option import Defaults, Option, under
 from omb_py.options.readers import VALIDATION_LOG, Reader, human, parse_folder, parse_validation, whole, word
 from omb_py.options.request import DEFAULT_STORE, FORMATS, GRAPHS, SILENT
@@ -130,7 +130,7 @@ CHECKS = under(
         "energy",
         "--energy",
         "Energy per operation of hosts (RAPL) and GPUs (NVML, amdsmi), and whether they were throttled.",
-        takers=lambda benchmark: not benchmark.once and benchmark.runs is None,
+        takers=has_timed_loop,
         lacks="timed loop whose energy could be read",
         cell="observers",
     ),
@@ -138,7 +138,7 @@ CHECKS = under(
         "counters",
         "--counters",
         "What the network counts in the loop of each size: bytes on the wire, retransmits, errors.",
-        takers=lambda benchmark: not benchmark.once and benchmark.runs is None,
+        takers=has_timed_loop,
         lacks="timed loop in which the network could count",
         cell="observers",
     ),
@@ -149,12 +149,13 @@ CHECKS = under(
         "NAME",
         Reader("performance variable", str),
         default="none",
-        takers=lambda benchmark: not benchmark.once and benchmark.runs is None,
+        takers=has_timed_loop,
         lacks="timed loop in which the library could count",
         cell="observers",
         repeats=True,
         makes=lambda texts: {"pvars": ",".join(dict.fromkeys(",".join(texts).split(",")))},
     ),
+    *observer_options(),
     Option(
         "validation_warmup",
         "-u --validation-warmup",

@@ -16,7 +16,7 @@ from omb_py.grammar.layouts import parse_layout
 from omb_py.grammar.rank_groups import parse_groups
 from omb_py.grammar.traffic import parse_traffic
 from omb_py.grammar.values import parse_counts, parse_imbalance, parse_root
-from omb_py.options.backend_options import backend_options
+from omb_py.options.declared_options import backend_options
 from omb_py.options.option import Defaults, Option, declared, under
 from omb_py.options.readers import Reader, comma_list, human, parse_switch, parse_workload, whole, word
 from omb_py.suites.collective.forms import ROTATE

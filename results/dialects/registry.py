@@ -1,4 +1,4 @@
-"""All dialects, and the readers of installed packages (entry-point group ``omb_py.readers``)."""
+"""All dialects: ours, and those of installed packages (groups ``omb_py.dialects`` and ``omb_py.readers``)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from omb_py.results.dialects.nccl import NcclTests, RcclTests
 from omb_py.results.dialects.omb import Omb, OmbPy
 from omb_py.results.dialects.reading import TextReader, WholeReader
 
-ENTRY_POINTS = "omb_py.readers"
-DIALECTS: tuple[Dialect, ...] = (
+ENTRY_POINTS = "omb_py.dialects"
+READER_ENTRY_POINTS = "omb_py.readers"
+"""Readers that come alone, without a text that omb-py could print."""
+OURS: tuple[Dialect, ...] = (
     Omb(),
     OmbPy(),
     NcclTests(),
@@ -23,6 +25,7 @@ DIALECTS: tuple[Dialect, ...] = (
     ImbMulti(),
     Horovod(),
 )
+DIALECTS: tuple[Dialect, ...] = (*OURS, *load_plug_ins(ENTRY_POINTS, Dialect).loaded.values())
 PLAIN = Dialect()
 """The dialect of forms that are no tool's text: tables, CSV, JSON."""
 USUAL = next(dialect for dialect in DIALECTS if dialect.usual)
@@ -49,9 +52,9 @@ def readers() -> tuple[TextReader | WholeReader, ...]:
 
 
 def broken() -> Mapping[str, str]:
-    """Name of each third-party reader that could not be loaded -> the reason."""
-    return _third_party().broken
+    """Name of each third-party dialect or reader that could not be loaded -> the reason."""
+    return {**load_plug_ins(ENTRY_POINTS, Dialect).broken, **_third_party().broken}
 
 
 def _third_party() -> PlugIns[TextReader | WholeReader]:
-    return load_plug_ins(ENTRY_POINTS, TextReader, WholeReader, named=False)
+    return load_plug_ins(READER_ENTRY_POINTS, TextReader, WholeReader, named=False)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, EntryPoints
 from types import ModuleType
 from typing import Any
 
@@ -13,7 +13,7 @@ from omb_py.backends import registry
 from omb_py.backends.capabilities import Backend, Capabilities
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.options.table import usual_cell
-from omb_py.plug_ins import load_plug_ins
+from omb_py.plug_ins import forget_plug_ins
 from omb_py.suites.registry import find as benchmark
 
 
@@ -33,12 +33,12 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     wanted = {"pigeon": "PIGEON", "strange": "STRANGE", "absent": "NO_SUCH_THING", "mpi": "PIGEON"}
     entries = [EntryPoint(n, f"omb_py_test_plugin:{a}", registry.ENTRY_POINTS) for n, a in wanted.items()]
     entries.append(EntryPoint("gone", "no_such_module_of_anybody:B", registry.ENTRY_POINTS))
-    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: entries)
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda: EntryPoints(entries))
     registry.backends.cache_clear()
-    load_plug_ins.cache_clear()
+    forget_plug_ins()
     yield
     registry.backends.cache_clear()
-    load_plug_ins.cache_clear()
+    forget_plug_ins()
 
 
 def test_ours_come_first() -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, EntryPoints
 from types import ModuleType
 
 import click
 import pytest
 
 from omb_py.cli import main, registry
-from omb_py.plug_ins import load_plug_ins
+from omb_py.plug_ins import forget_plug_ins
 from omb_py.plugin import Command
 
 
@@ -29,13 +29,12 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     plugin = ModuleType("omb_py_test_commands")
     vars(plugin).update(GREET=Command("greet", "say hello to somebody", _make, "Politeness"))
     monkeypatch.setitem(sys.modules, plugin.__name__, plugin)
-    commands = [EntryPoint(name, f"omb_py_test_commands:{name.upper()}", "x") for name in ("greet", "gone", "list")]
-    monkeypatch.setattr(
-        "importlib.metadata.entry_points", lambda group: commands if group == registry.ENTRY_POINTS else []
-    )
-    load_plug_ins.cache_clear()
+    names = ("greet", "gone", "list")
+    commands = [EntryPoint(n, f"omb_py_test_commands:{n.upper()}", registry.ENTRY_POINTS) for n in names]
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda: EntryPoints(commands))
+    forget_plug_ins()
     yield
-    load_plug_ins.cache_clear()
+    forget_plug_ins()
 
 
 def test_a_command_of_another_package_is_shown_and_run(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ import pytest
 from omb_py.engine.devices.kind import DeviceKind
 from omb_py.engine.devices.registry import GPU_KINDS, KINDS, EveryKind, find_kind
 from omb_py.errors import EnvironmentProblem, UsageError
-from omb_py.plug_ins import load_plug_ins
+from omb_py.plug_ins import forget_plug_ins
 from tests.support.machines.mpi import environment
 
 XPU = """
@@ -49,10 +49,10 @@ def packages(tmp_path: Path) -> Path:
 @pytest.fixture
 def installed(packages: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DeviceKind]:
     monkeypatch.syspath_prepend(packages)
-    load_plug_ins.cache_clear()
+    forget_plug_ins()
     find_kind.cache_clear()
     yield find_kind("xpu")
-    load_plug_ins.cache_clear()
+    forget_plug_ins()
     find_kind.cache_clear()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,7 @@ from omb_py.launchers.mpiexec_family import MPICH
 from omb_py.launchers.registry import installed
 from omb_py.options.readers import word
 from omb_py.orchestrate.launching.launch_command import command_for
-from omb_py.plug_ins import load_plug_ins
+from omb_py.plug_ins import forget_plug_ins
 from tests.launchers.test_launchers import context, program
 
 
@@ -42,12 +42,12 @@ def packages(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         EntryPoint("prun", f"{__name__}:LAUNCHER", registry.ENTRY_POINTS),
         EntryPoint("gone", "no_such_package:LAUNCHER", registry.ENTRY_POINTS),
     ]
-    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: entries)
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda: EntryPoints(entries))
     installed.cache_clear()
-    load_plug_ins.cache_clear()
+    forget_plug_ins()
     yield
     installed.cache_clear()
-    load_plug_ins.cache_clear()
+    forget_plug_ins()
 
 
 def test_it_starts_ranks_that_know_their_place(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, EntryPoints
 from types import ModuleType
 from typing import Any
 
@@ -13,7 +13,7 @@ import pytest
 import omb_py.suites
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.errors import EnvironmentProblem, UsageError
-from omb_py.plug_ins import load_plug_ins
+from omb_py.plug_ins import forget_plug_ins
 from omb_py.suites import registry
 from omb_py.suites.registry import BENCHMARKS, find, names
 
@@ -60,10 +60,10 @@ class TestOtherPackages:
             }.items()
         ]
         entries.append(EntryPoint("gone", "no_such_module_of_anybody:B", registry.ENTRY_POINTS))
-        monkeypatch.setattr("importlib.metadata.entry_points", lambda group: entries)
-        load_plug_ins.cache_clear()
+        monkeypatch.setattr("importlib.metadata.entry_points", lambda: EntryPoints(entries))
+        forget_plug_ins()
         yield
-        load_plug_ins.cache_clear()
+        forget_plug_ins()
 
     def test_are_found_and_listed_after_ours(self) -> None:
         assert find("mine") is find("osu_mine") is MINE

@@ -21,7 +21,7 @@ class Observer:
     ranks, and its methods are called by all ranks together, so they may use the session's reductions. An example::
 
         class PageFaults(Observer):
-            name, option = "page_faults", "--page-faults"
+            name, option, help = "page_faults", "--page-faults", "Pages that the loop loads from disk."
 
             def start(self) -> None:
                 self.before = getrusage(RUSAGE_SELF).ru_majflt
@@ -49,6 +49,10 @@ class Observer:
     """Its key in ``Cell.observers``."""
     option: ClassVar[str]
     """The command-line option that asks for it."""
+    metavar: ClassVar[str] = ""
+    """What the option takes, for help; empty: it is a flag."""
+    help: ClassVar[str] = ""
+    """The option's line in help."""
     columns: ClassVar[tuple[TextColumn, ...]] = ()
     """What tables show of it."""
     warnings: ClassVar[tuple[TextColumn, ...]] = ()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from importlib import import_module
 from types import MappingProxyType
 
 from omb_py.engine.observers.observer import Observer
 from omb_py.errors import EnvironmentProblem
+from omb_py.plug_ins import PlugIns, load_plug_ins
 
 ENTRY_POINTS = "omb_py.observers"
 OURS: Mapping[str, str] = MappingProxyType(
@@ -23,32 +23,20 @@ def find(name: str) -> type[Observer]:
         module, _, kind = OURS[name].partition(":")
         observer: type[Observer] = getattr(import_module(f"omb_py.engine.observers.{module}"), kind)
         return observer
-    others, broken = _of_packages()
-    if name not in others:
-        raise EnvironmentProblem(f"observer {name} cannot be loaded: {broken.get(name, 'no package provides it')}")
-    return others[name]
+    plug_ins = installed()
+    if name not in plug_ins.loaded:
+        raise EnvironmentProblem(
+            f"observer {name} cannot be loaded: {plug_ins.broken.get(name, 'no package provides it')}"
+        )
+    return plug_ins.loaded[name]
+
+
+def installed() -> PlugIns[type[Observer]]:
+    """The observers of other packages."""
+    plug_ins: PlugIns[type[Observer]] = load_plug_ins(ENTRY_POINTS, Observer, classes=True)  # type: ignore[assignment]
+    return plug_ins
 
 
 def observers() -> list[type[Observer]]:
     """All observers that can be loaded, ours first."""
-    return [*map(find, OURS), *_of_packages()[0].values()]
-
-
-@cache
-def _of_packages() -> tuple[Mapping[str, type[Observer]], Mapping[str, str]]:
-    """(name -> observer, name -> why it cannot be loaded)."""
-    from importlib.metadata import entry_points  # slow to import, and needed for the names of others only
-
-    loaded: dict[str, type[Observer]] = {}
-    broken: dict[str, str] = {}
-    for entry in entry_points(group=ENTRY_POINTS):
-        try:
-            kind = entry.load()
-        except Exception as error:  # a broken plug-in must not break the tool
-            broken[entry.name] = f"{type(error).__name__}: {error}"
-            continue
-        if isinstance(kind, type) and issubclass(kind, Observer) and kind.name == entry.name:
-            loaded[entry.name] = kind
-        else:
-            broken[entry.name] = f"{entry.value} is no Observer called {entry.name}"
-    return loaded, broken
+    return [*map(find, OURS), *installed().loaded.values()]
