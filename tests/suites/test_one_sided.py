@@ -12,10 +12,8 @@ from omb_py.engine.program.language import Body, Buffer, Lap, Program, Region, R
 from omb_py.engine.program.rma import SYNCS, WINDOWS
 from omb_py.engine.program.steps import flip, wait
 from omb_py.errors import EnvironmentProblem
-from omb_py.options.table import make_cell
 from omb_py.suites.one_sided import BENCHMARKS
 from omb_py.suites.registry import find
-from omb_py.testing.faults import Fault, with_fault
 from tests.support.machines.simulated import cell, checked, measured, session, with_step
 
 NAMES = [b.name for b in BENCHMARKS]
@@ -119,10 +117,6 @@ class TestBandwidth:
         ]
         assert [node.body[0].op for node in work if isinstance(node, Repeat)] == ["put", rma.EXPOSED]  # type: ignore[union-attr]
 
-    def test_it_knows_active_synchronisations_only(self) -> None:
-        assert [sync for sync in SYNCS if admits("put_bibw", sync)] == ["pscw", "fence"]
-        assert make_cell(find("put_bibw"), "mock", "native", 8).options.sync == "pscw"
-
 
 def test_with_a_request_the_operation_is_waited_on_before_it_is_synchronised() -> None:
     call = rma.with_request(PUT[1], RequestSlot(0))
@@ -169,30 +163,6 @@ class TestValues:
         assert measured("put_latency", 2).extra["win_create_us"] > 0
         assert "win_create_us" not in measured("latency", 2).extra
 
-
-class TestData:
-    @pytest.mark.parametrize("sync", SYNCS)
-    @pytest.mark.parametrize("name", NAMES)
-    def test_every_byte_is_right(self, name: str, sync: str) -> None:
-        if admits(name, sync):
-            for dtype in ("char", "int32", "uint64"):
-                assert checked(find(name), 2, cell(name, 24, sync=sync, dtype=dtype)) == 0
-
-    @pytest.mark.parametrize("op", ["sum", "prod", "min", "max"])
-    @pytest.mark.parametrize("name", ["acc_latency", "get_acc_latency", "fop_latency"])
-    def test_every_operation(self, name: str, op: str) -> None:
-        for dtype in ("char", "float32", "float64"):
-            assert checked(find(name), 2, cell(name, 24, op=op, dtype=dtype)) == 0
-
-    @pytest.mark.parametrize("sync", ["flush_local", "pscw", "fence"])
-    @pytest.mark.parametrize("rank", [0, 1])
-    @pytest.mark.parametrize("name", NAMES)
-    def test_an_inverted_byte_is_found_on_origin_and_target(self, name: str, rank: int, sync: str) -> None:
-        if admits(name, sync):
-            spoiled = with_fault(find(name), Fault("flip", rank))
-            done = checked(spoiled, 2, cell(name, 24, sync=sync, dtype="int32"))
-            assert done > 0
-
     @pytest.mark.parametrize("name", ["put_bw", "get_bw"])
     def test_in_any_place_of_a_window(self, name: str) -> None:
         rank, buffer = (1, "window") if name == "put_bw" else (0, "recv")
@@ -216,14 +186,3 @@ class TestData:
 def test_ranks_of_two_nodes_share_no_window() -> None:
     with pytest.raises(EnvironmentProblem, match=r"-w shared needs all ranks on one node.*use -w allocate"):
         measured("put_latency", 2, "nodes=2", window_kind="shared")
-
-
-def test_only_integers_are_compared_and_swapped() -> None:
-    refuses = find("cas_latency").refuses
-    assert refuses and "takes integers" in refuses(cell("cas_latency", dtype="float64"))
-    assert refuses(cell("cas_latency", dtype="int64")) == ""
-    assert "takes integers" in refuses(cell("cas_latency", dtype="bfloat16")), "its bytes are stored as integers"
-
-
-def test_one_element_has_the_size_of_its_type() -> None:
-    assert [find("fop_latency").sizes_for(dtype, (0,)) for dtype in ("char", "int32", "float64")] == [(1,), (4,), (8,)]

@@ -6,11 +6,10 @@ import pytest
 
 from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.language import Region, Step, walk
-from omb_py.options.table import make_cell
 from omb_py.suites.imb import exchanges, random_pairs, stencils, threads, windows
 from omb_py.suites.imb.threads import IN_THREADS
 from omb_py.suites.registry import BENCHMARKS
-from omb_py.suites.shared import PER_CALL, message_bytes
+from omb_py.suites.shared import PER_CALL
 from tests.support.kinds import one_of_each
 from tests.support.machines.simulated import cell, measured
 
@@ -51,11 +50,6 @@ def test_sizes_and_counts_are_omb_s() -> None:
         assert [benchmark.counts.of(size) for size in (1, 8192, 8193, largest)] == [small, small, large, large], name
 
 
-def test_a_barrier_has_no_size_and_small_counts() -> None:
-    assert BENCHMARKS["barrier"].sizes is None
-    assert BENCHMARKS["barrier"].counts.of(0) == (1000, 100)
-
-
 @pytest.mark.parametrize("name", one_of_each(set(BENCHMARKS) - IMB))
 def test_the_rank_rule_is_what_it_says(name: str) -> None:
     rule = BENCHMARKS[name].ranks
@@ -70,11 +64,6 @@ def test_the_rank_rule_is_what_it_says(name: str) -> None:
         assert (rule.text, admitted) == ("2, 4, 8, … ranks", [2, 4])
     elif BENCHMARKS[name].family in SPREAD:
         assert (rule.text, admitted) == ("2 ranks or more", [2, 3, 4, 5])
-
-
-def test_the_type_is_omb_s() -> None:
-    expected = {name: "int32" if kind_of(name) in REDUCTIONS else "char" for name in BENCHMARKS}
-    assert {name: benchmark.dtype for name, benchmark in BENCHMARKS.items()} == expected
 
 
 @pytest.mark.parametrize("name", one_of_each(BENCHMARKS))
@@ -141,13 +130,6 @@ class TestPrinted:
     def test_collectives_are_the_mean_over_ranks_of_their_means(self, name: str) -> None:
         done = measured(name, 3, "series=1us/3us:10us/30us:4us/4us", iterations=2)
         assert done.laps["time"] == [2, 20, 4]
-
-
-@pytest.mark.parametrize(
-    ("size", "dtype", "whole"), [(8, "char", 8), (7, "int32", 4), (3, "int32", 0), (17, "float64", 16)]
-)
-def test_a_message_is_as_many_whole_elements_as_fit(size: int, dtype: str, whole: int) -> None:
-    assert message_bytes(make_cell("bw", "mpi", "native", size, dtype=dtype)) == whole
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,6 @@ from omb_py.suites.registry import BENCHMARKS
 from tests.support.machines.simulated import cell, measured, session
 
 MADE = {"comm_dup": steps.comm_dup(), "comm_split": steps.comm_split(2), "comm_create": steps.comm_create()}
-NOTED = ("init", "hello")
-
-
-def test_every_start_up_benchmark_is_looked_at_here() -> None:
-    assert {*MADE, *NOTED} == {name for name, b in BENCHMARKS.items() if b.family == "startup"}
 
 
 @pytest.mark.parametrize("name", MADE)
@@ -42,14 +37,6 @@ def test_a_launch_is_one_sample(name: str, us: float) -> None:
     assert done.laps == {name: [us] * 3}
     assert done.series[name]["max"].tolist() == done.series[name]["avg"].tolist() == [us]
     assert done.slowest_rank_share == [1, 1, 1]
-
-
-def test_ranks_that_start_at_different_speed() -> None:
-    world = session(3)
-    world.started = {"init": {0: 5.0, 1: 10.0, 2: 6.0}}
-    done = measure(world, BENCHMARKS["init"], cell("init"))
-    assert done.series["init"]["max"].tolist() == [10] and done.series["init"]["avg"].tolist() == [7]
-    assert done.slowest_rank_share == [0, 1, 0]
 
 
 def test_a_backend_that_took_no_time_says_so() -> None:

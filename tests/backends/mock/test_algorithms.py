@@ -35,14 +35,6 @@ def test_a_file_chooses_by_size(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     assert times() == pytest.approx({8: 2.008, 1024: 3.024, 65536: 16.5536}, rel=1e-4)
 
 
-def test_barriers_keep_their_cost() -> None:
-    chosen = selection((TREE, RING), {})
-    assert chosen is not None
-    assert chosen.of("barrier", 4, 0) is None
-    assert chosen.of("allreduce", 4, 8) == TREE
-    assert selection((), {VARIABLE: "ring"}) is None
-
-
 def test_a_faulty_algorithm_strikes_only_where_it_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(times(f"{SETTINGS},algorithm=bad:1us:1ns:die")) == 3
     monkeypatch.setenv(VARIABLE, "bad")

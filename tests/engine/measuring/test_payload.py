@@ -18,7 +18,6 @@ from omb_py.engine.program.language import Lap, Region, Repeat, Requests, Reques
 from omb_py.options.table import make_cell
 from omb_py.suites.registry import find
 
-SLOT = RequestSlot(0)
 ARITHMETIC = [name for name in DTYPES if name != "char"]
 OPERATIONS = {
     "sum": np.add,

@@ -7,14 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import strategies as st
 
 from tests.lab.fidelity import plan as fidelity_plan
 from tests.lab.fidelity import run as fidelity
 from tests.lab.fidelity.ratios import judge, orders
 from tests.lab.fidelity.reference import FAMILIES
-
-POSITIVE = st.floats(1e-3, 1e6)
 
 
 def test_the_interval_is_students_and_must_lie_inside_the_bar() -> None:

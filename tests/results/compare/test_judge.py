@@ -12,8 +12,6 @@ from omb_py.results.compare.judge import CompareRound, CompareRules, JudgedCell,
 from omb_py.results.compare.match import from_row
 from omb_py.results.statistics.summary import summarise
 
-RNG = np.random.default_rng(4)
-
 
 def measured(
     ratio: float = 1.0, tail: float = 1.0, n: int = 10, spread: float = 0.01, p99: bool = True

@@ -29,14 +29,6 @@ def test_both_sides_leave_the_right_bytes(name: str, ranks: int) -> None:
     assert set(done.series) == {LEFT, RIGHT} and all(len(s["max"]) == 2 for s in done.series.values())
 
 
-@pytest.mark.parametrize(
-    "name", ["gl3_allgather", "gl5_allreduce", "gl13_gather", "gl17_reduce_scatter_block", *IN_PARTS]
-)
-def test_a_library_that_reduces_in_place(name: str) -> None:
-    done = measured(name, 6 if name in IN_PARTS else 3, size=28, iterations=2, validate=True, in_place=True)
-    assert (done.validated, done.wrong_bytes) == (True, 0)
-
-
 def test_a_mock_up_that_forgets_a_step_is_found() -> None:
     def half(c: m.Calls) -> m.Side:
         whole = m.reduce_bcast(c)

@@ -9,7 +9,7 @@ from omb_py.engine.program.groups import duplicate_of, duplicates_of
 from omb_py.engine.program.language import Region, Requests, RequestSlot, Stage, Step, walk
 from omb_py.suites.imb.threads import BENCHMARKS, IN_THREADS
 from omb_py.suites.registry import find
-from tests.support.machines.simulated import cell, measured
+from tests.support.machines.simulated import cell
 
 NAMES = [each.name for each in BENCHMARKS]
 MOVING = [name for name in NAMES if name != "barrier_mt"]
@@ -59,13 +59,6 @@ def test_duplicates_are_made_in_one_order_on_all_ranks() -> None:
     assert own == [[((0, 1), 1), ((0, 1), 2)], [((2, 3), 1), ((2, 3), 2)]]
 
 
-@pytest.mark.parametrize("name", MOVING)
-def test_every_byte_is_checked(name: str) -> None:
-    assert measured(name, 2, size=24, validate=True, thread_counts="1:3").wrong_bytes == 0
-    ranks = [rank for rank in (0, 1) if measured(name, 2, f"flip={rank}::4", size=24, validate=True).wrong_bytes]
-    assert ranks, "a wrong byte on some rank that receives"
-
-
 def test_a_thread_that_gets_another_threads_bytes_is_wrong() -> None:
     """In the timed loop every iteration has the same payload, so the thread is a part of it."""
     from omb_py.engine.measuring.payload import expectations
@@ -88,21 +81,3 @@ def test_a_rate_is_that_of_all_threads() -> None:
     assert metric.bytes_of
     both, one = (metric.bytes_of(cell("uniband_mt", 1000, thread_counts=f"1:{n}"), 2) for n in (2, 1))
     assert (both, one) == (8000, 4000)
-
-
-@pytest.mark.parametrize(("counts", "refused"), [("1:4", False), ("4:4", False), ("2:3", True)])
-def test_all_ranks_have_as_many_threads(counts: str, refused: bool) -> None:
-    benchmark = find("reduce_mt")
-    assert benchmark.refuses and bool(benchmark.refuses(cell("reduce_mt", thread_counts=counts))) == refused
-
-
-@pytest.mark.parametrize("kind", ["dissemination", "roundtime"])
-def test_threads_of_a_rank_share_no_barrier_of_messages(kind: str) -> None:
-    refuses = find("allreduce_mt").refuses
-    says = f"allreduce_mt has threads, which --process-sync {kind} does not keep apart: take barrier or none"
-    assert refuses and refuses(cell("allreduce_mt", process_sync=kind)) == says
-    assert refuses(cell("allreduce_mt", process_sync="none")) == ""
-
-
-def test_threads_need_a_library_with_threads() -> None:
-    assert {benchmark.needs.thread_level for benchmark in BENCHMARKS} == {"multiple"}

@@ -67,10 +67,3 @@ def test_a_sweep_over_windows_is_planned_size_by_size() -> None:
     assert VARIED_WINDOWS == WINDOWS == (1, 2, 4, 8, 16, 32, 64, 128)
     assert [(c.size, c.options.window) for c in launch.cells] == [(size, w) for size in (8, 16) for w in WINDOWS]
     assert all(c.options.vary_window for c in launch.cells)
-
-
-def test_one_wrong_byte_in_any_pair_is_found() -> None:
-    for rank in (2, 3):
-        for name in ("multi_lat", "mbw_mr"):
-            done = measured(name, 4, f"flip={rank}", size=64, validate=True)
-            assert done.validated is False

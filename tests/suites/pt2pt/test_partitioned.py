@@ -53,15 +53,6 @@ def test_test_calls_stand_between_pieces_of_computing_and_ask_for_partitions_on_
     assert asked == [0, 1, 0]
 
 
-def test_columns_are_halves_of_the_laps() -> None:
-    done = measured(B.name, 2, "series=10us", size=64, warmup=1)
-    assert done.laps["pure.time"] == [10]
-    assert done.laps["overlap.compute"] == [10]
-    assert B.metric.derive is not None
-    columns = B.metric.derive(done.laps)
-    assert (columns["pure"], columns["compute"], columns["overall"], columns["overlap_pct"]) == (10, 10, 10, 100)
-
-
 def test_only_whole_partitions_travel() -> None:
     (send, _), _ = B.program(World(0, 2), cell(B.name, 67, dtype="int32", partitions=8)).stages[0].setup, None
     assert send["send"].nbytes == 64  # type: ignore[index]
@@ -75,7 +66,3 @@ def test_sizes_under_one_element_for_each_partition_are_skipped() -> None:
     assert [c.size for c in launch.cells] == [8, 16, 32, 64]
     with pytest.raises(UsageError, match=r"no message size of '4:4' holds 8 elements of 1 bytes: write -m 8:8"):
         plan(Request(B.name, sizes="4:4"), 2)
-
-
-def test_one_wrong_byte_is_found() -> None:
-    assert measured(B.name, 2, "flip=0", size=64, validate=True).validated is False

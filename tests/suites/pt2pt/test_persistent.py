@@ -8,7 +8,7 @@ from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.language import Lap, Program, Region, Repeat, Requests, RequestSlot
 from omb_py.engine.program.steps import free, persistent, recv, send, start, startall, wait, waitall
 from omb_py.suites.registry import BENCHMARKS
-from tests.support.machines.simulated import cell, measured
+from tests.support.machines.simulated import cell
 
 OUT, IN, ACK = Region("send", 0, 16), Region("recv", 0, 16), Region("ack", 0, 1)
 
@@ -43,20 +43,3 @@ def test_bibw_starts_receives_then_sends_and_waits_for_the_sends_first() -> None
     incoming, outgoing = Requests(0, 8), Requests(8, 8)
     assert stage.variants == ((startall(incoming), startall(outgoing), waitall(outgoing), waitall(incoming)),)
     assert stage.teardown == (Repeat(16, (free(RequestSlot(0, 1)),)),)
-
-
-@pytest.mark.parametrize(
-    ("name", "lap", "moved"),
-    [("latency_persistent", 4, None), ("bw_persistent", 8, 8000), ("bibw_persistent", 4, 16000)],
-)
-def test_numbers_are_those_of_the_plain_ones(name: str, lap: float, moved: int | None) -> None:
-    done = measured(name, 2, "series=4us", size=1000, window=8)
-    assert (done.laps["time"], done.bytes_moved) == ([lap], moved)
-    plain = measured(name.removesuffix("_persistent"), 2, "series=4us", size=1000, window=8)
-    assert (plain.laps["time"], plain.bytes_moved) == ([lap], moved)
-
-
-@pytest.mark.parametrize("name", ["latency_persistent", "bw_persistent", "bibw_persistent"])
-def test_one_wrong_byte_is_found(name: str) -> None:
-    assert measured(name, 2, size=64, validate=True).wrong_bytes == 0
-    assert measured(name, 2, "flip=1", size=64, validate=True).validated is False

@@ -49,9 +49,3 @@ def test_threads_of_a_rank_have_buffers_of_their_own() -> None:
 def test_needs_thread_level_multiple_and_prints_the_mean_of_all_iterations() -> None:
     assert B.needs.thread_level == "multiple"
     assert measured(B.name, 2, "series=2us/4us/6us", iterations=3).laps["time"] == [4]
-
-
-@pytest.mark.parametrize("counts", ["1:2", "3:2", "2:2"])
-def test_every_byte_is_checked(counts: str) -> None:
-    assert measured(B.name, 2, size=64, validate=True, thread_counts=counts).wrong_bytes == 0
-    assert measured(B.name, 2, "flip=1::5", size=64, validate=True, thread_counts=counts).validated is False

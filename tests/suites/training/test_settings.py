@@ -17,12 +17,6 @@ def test_what_is_written_is_read(model: str, parallel: str, batch: int, trace: s
     assert parse_training(text_of(model, found.values)) == found
 
 
-def test_a_row_says_what_a_step_is_and_names_no_file() -> None:
-    found = parse_training("gpt2:trace=/t.json,steps=3,layers=2")
-    assert found.shown == "gpt2:parallel=ddp,batch=1,seq=1024,layers=2"
-    assert parse_training("mlp").shown == "mlp:parallel=ddp,batch=32"
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -129,15 +129,6 @@ class TestBytes:
         servers, workers = calls("parameter_server:model=resnet50,servers=1", 3)[0], calls("parameter_server", 3)[1:]
         assert sum(len(c.receives) for c in servers) == 2 and len(workers) == 2
 
-    def test_a_ring_sends_twice_all_but_a_chunk(self) -> None:
-        (own, *_) = calls("ring:model=resnet50", 4)
-        assert sum(c.sent for c in own) == pytest.approx(2 * 4 * 25_557_032 * 3 / 4, rel=1e-6)
-
-    def test_a_layer_of_llama_in_fsdp(self) -> None:
-        own = calls("fsdp:model=llama2-7b,dtype=bfloat16", 8)[0]
-        assert sum(c.nbytes * 8 == 404_766_720 for c in own if c.op == "allgather") == 2 * 32
-        assert sum(c.nbytes == 404_766_720 for c in own if c.op == "reduce_scatter_block") == 32
-
     def test_tensor_parallel(self) -> None:
         own = calls("tensor:model=llama2-70b", 8)[0]
         assert Counter(c.nbytes for c in own) == {64 << 20: 4 * 80}
@@ -154,10 +145,6 @@ class TestBytes:
         for sequence, nbytes in (("off", 64 << 20), ("on", 32 << 20)):
             own = calls(f"three_d:model=llama2-70b,tp=2,pp=2,dp=1,layers=2,micro=1,sequence={sequence}", 4)[0]
             assert {c.sent for c in own if c.sends} == {nbytes}
-
-    def test_a_ring_of_keys_and_values(self) -> None:
-        own = calls("context:model=llama2-70b,seq=131072,layers=1,schedule=paper", 8)[0]
-        assert Counter(c.sent for c in own) == {64 << 20: 7, 128 << 20: 7}
 
     def test_a_ring_with_gradients_as_ring_flash_attention(self) -> None:
         """Keys and values n − 1 times in both passes; gradients in float32 n times, until they are home again."""
@@ -178,31 +165,6 @@ class TestBytes:
         queries = {c.nbytes for c in own if "queries" in c.label or "result" in c.label}
         grouped = [c.nbytes for c in own if "keys" in c.label]
         assert queries == {64 * a_head} and grouped == [heads * a_head] * 4
-
-    def test_ulysses_without_groups_is_the_paper(self) -> None:
-        own = calls("ulysses:model=llama2-7b,seq=4096,layers=1", 8)[0]
-        assert Counter(c.nbytes for c in own) == {4096 // 8 * 4096 * 2: 8}, "4·N·h/P elements a layer and pass"
-
-    def test_a_pipeline_sends_each_micro_batch_over_each_boundary(self) -> None:
-        for schedule in ("gpipe", "1f1b"):
-            made = calls(f"pipeline:micro=6,schedule={schedule}", 4)
-            assert sum(len(c.sends) for own in made for c in own) == 2 * 6 * 3
-
-    @pytest.mark.parametrize(
-        ("tokens", "out", "back"), [(4096, 242_221_056, 469_762_048), (128, 7_569_408, 14_680_064)]
-    )
-    def test_experts_of_deepseek(self, tokens: int, out: int, back: int) -> None:
-        for own in calls(f"moe:tokens={tokens}", 8):
-            assert [c.sent for c in own] == [out, back]
-
-    def test_halo(self) -> None:
-        one = calls("halo:side=64,channels=2,layers=1", 4)
-        assert [c.sent for (c,) in one] == [64 * 2 * 4, 2 * 64 * 2 * 4, 2 * 64 * 2 * 4, 64 * 2 * 4]
-        two = calls("halo:side=64,channels=2,layers=1,columns=2", 4)
-        assert [c.sent for (c,) in two] == [(32 + 32 + 1) * 2 * 4] * 4, "two edges and a corner"
-
-    def test_kmeans(self) -> None:
-        assert [c.nbytes for c in calls("kmeans", 2)[0]] == [528_384, 4]
 
 
 @given(st.sampled_from(["balanced", "zipf", "hot"]), st.integers(1, 8), st.integers(0, 10_000))
@@ -310,11 +272,6 @@ def test_the_step_is_computing_and_what_it_does_not_hide() -> None:
     auto = columns(step("ddp", 4).laps)
     assert auto["compute_us"] == pytest.approx(auto["serial_us"], rel=1e-3)
     assert auto["exposed_us"] < auto["serial_us"], "all but the last bucket runs beside computing"
-
-
-def test_the_declaration() -> None:
-    step_ = find("step")
-    assert step_.family == "workload" and step_.fewest < 100 and step_.sizes is None
 
 
 def test_no_gradient_is_cut_within_an_element() -> None:

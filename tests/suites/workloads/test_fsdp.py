@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.suites.workloads.data_parallel import shard_bytes, wrapped
-from omb_py.suites.workloads.models.catalogue import model
+from omb_py.suites.workloads.data_parallel import shard_bytes
 from omb_py.suites.workloads.models.shape import Tensor
 from tests.suites.workloads.test_families import calls
 
@@ -35,21 +34,6 @@ def test_calls_bytes_and_order_are_the_recorded_ones(name: str, ranks: int) -> N
 def test_shards_hold_everything_and_at_most_a_row_a_rank_more(rows: int, columns: int, n: int) -> None:
     whole = n * shard_bytes([Tensor("unit", rows, columns)], n, "float32")
     assert 0 <= whole - 4 * rows * columns < 4 * n * columns
-
-
-@pytest.mark.parametrize("name", ["mlp", "resnet50", "llama2-7b"])
-def test_units_hold_every_parameter_once(name: str) -> None:
-    parts, rooted = wrapped(model(name))
-    assert sum(tensor.elements for part in parts for tensor in part) == model(name).parameters
-    assert rooted == (name == "llama2-7b") and len(parts) == {"mlp": 3, "resnet50": 18, "llama2-7b": 33}[name]
-
-
-def test_bytes_are_those_of_the_paper() -> None:
-    """3·P·e·(n−1)/n on a ring, less the root that stays whole (arXiv 1910.02054, section 7)."""
-    own, n = calls("fsdp:model=llama2-7b,dtype=bfloat16", 8)[0], 8
-    sent = sum((n - 1) * c.nbytes if c.op == "allgather" else (n - 1) * c.nbytes // n for c in own)
-    root = sum(tensor.elements for tensor in wrapped(model("llama2-7b"))[0][0])
-    assert sent == (3 * 6_738_415_616 - root) * 2 * (n - 1) / n
 
 
 def test_a_gather_is_complete_before_its_unit_computes() -> None:

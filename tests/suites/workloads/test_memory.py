@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from omb_py.cli import main
 from omb_py.errors import UsageError
 from omb_py.suites.workloads.families import FAMILIES, parse_workload
-from omb_py.suites.workloads.memory import Memory, needed, verdict
+from omb_py.suites.workloads.memory import Memory, needed
 from omb_py.suites.workloads.models.catalogue import model
 from tests.suites.workloads.test_families import SMALL, text_of
 
@@ -43,17 +43,6 @@ def test_activations_of_a_layer(sequence: str, share: float) -> None:
     assert of(text, 8).activations == pytest.approx(48 * 2048 * 4 * 6144 * share)
 
 
-def test_a_pipeline_keeps_what_is_on_its_way() -> None:
-    one, many = (of(f"pipeline:model=gpt2-124m,micro=8,schedule={name}", 4) for name in ("1f1b", "gpipe"))
-    assert many.activations == 2 * one.activations, "8 micro-batches and not 4"
-
-
-def test_inference_keeps_keys_and_values() -> None:
-    memory = of("decode:model=llama2-70b,batch=1", 8)
-    assert memory.states == 2 * 68_976_648_192 / 8
-    assert memory.activations == 2 * 80 * 1024 * 2 * 4096 / 8
-
-
 def test_requests_at_once_keep_keys_and_values_of_their_longest() -> None:
     memory = of("serving:model=llama2-70b,prompt=100,slots=3,arrivals=0 5;1 20;2 1;3 1", 8)
     assert memory.activations == 3 * 80 * 2 * 1024 * 2 * 120 / 8
@@ -76,11 +65,6 @@ def test_every_family_with_a_model_has_a_formula(name: str) -> None:
     memory = needed(parse_workload(text_of(name, SMALL[name])), 4)
     assert (memory is not None) == ("model" in FAMILIES[name].keys)
     assert memory is None or (memory.states > 0 and memory.formula and bool(memory.kept) == (memory.activations > 0))
-
-
-def test_the_sentence() -> None:
-    assert verdict(Memory(43e9, ""), 40) == (False, "needs 43 GB a rank: does not fit 40")
-    assert verdict(Memory(30e9, "", 8.5e9), 40) == (True, "needs 38.5 GB a rank: fits 40")
 
 
 def test_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:

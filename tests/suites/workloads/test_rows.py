@@ -12,7 +12,7 @@ from omb_py.engine.program.language import Lap, walk
 from omb_py.engine.program.requirements import types_of
 from omb_py.suites.workloads.benchmark import volume
 from omb_py.suites.workloads.families import FAMILIES, parse_workload
-from omb_py.suites.workloads.program import carrier, program_of
+from omb_py.suites.workloads.program import program_of
 from tests.suites.workloads.test_families import SMALL, calls, text_of
 
 
@@ -85,7 +85,3 @@ def test_only_what_is_added_up_needs_a_float_of_16_bits(name: str) -> None:
     for rank in range(4):
         adds = any(call.op in reduces for call in workload.calls(rank, 4))
         assert ("bfloat16" in types_of(program_of(workload, World(rank, 4)))) == adds
-
-
-def test_other_types_travel_as_they_are() -> None:
-    assert [carrier(name) for name in ("float32", "int64", "float16")] == ["float32", "int64", "uint8"]

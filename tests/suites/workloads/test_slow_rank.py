@@ -9,7 +9,6 @@ from omb_py.errors import UsageError
 from omb_py.options.table import change_cell
 from omb_py.orchestrate.workloads.describe import words
 from omb_py.suites.registry import find
-from omb_py.suites.workloads.benchmark import fits
 from omb_py.suites.workloads.families import parse_workload
 from omb_py.suites.workloads.memory import needed
 from tests.suites.workloads.test_families import calls, step
@@ -53,20 +52,6 @@ def test_every_byte_of_a_server_of_whoever_comes_first(servers: int) -> None:
         assert step(text, 4, validate=True, mock=f"flip={rank}").wrong_bytes > 0
 
 
-def test_servers_of_whoever_comes_first_move_as_many_bytes() -> None:
-    def volumes(mode: str) -> list[tuple[int, int]]:
-        own = calls(f"parameter_server:model=mlp,mode={mode},servers=2", 5)
-        return [(sum(c.sent for c in of), sum(m.nbytes for c in of for m in c.receives)) for of in own]
-
-    assert volumes("any") == volumes("sync") == volumes("async")
-
-
-def test_steps_that_nothing_keeps_apart() -> None:
-    what = cell("step", workload="parameter_server:mode=any", process_sync="none")
-    with pytest.raises(UsageError, match="use --process-sync barrier"):
-        fits(what, 4)
-
-
 @pytest.mark.parametrize("backend", ["gloo", "nccl"])
 def test_backends_without_a_receive_from_anyone(backend: str) -> None:
     what = cell("step", workload="parameter_server:mode=any")
@@ -90,12 +75,6 @@ def test_only_the_slow_rank_computes_more() -> None:
     assert flop[1] == 2.5 * flop[0] and flop[0] == flop[2] == flop[3]
     laps = step("ddp:slow=1:3", 4).laps["step.compute"]
     assert laps[1] == pytest.approx(3 * laps[0], rel=0.01), "also where the computing is as long as all calls"
-
-
-@pytest.mark.parametrize("text", ["3", "a:2", "1:0.5", "1:"])
-def test_what_is_no_slow_rank(text: str) -> None:
-    with pytest.raises(UsageError, match="workload ddp: slow: "):
-        parse_workload(f"ddp:slow={text}")
 
 
 def test_a_slow_rank_that_there_is_not() -> None:

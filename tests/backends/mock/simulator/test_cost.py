@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from omb_py.backends.mock.config import Config, parse
 from omb_py.backends.mock.simulator.network import Costs
 from omb_py.backends.mock.simulator.timing import Noise, launch_factor
-from omb_py.engine.program.steps import COLLECTIVES, NEIGHBORHOOD
 
 A, B = 1000.0, 0.5
 
@@ -44,12 +43,6 @@ def test_long_collectives_on_eight_ranks() -> None:
     assert costs.alltoall(n) == 7 * (A + n * B)
 
 
-def test_one_rank_needs_nobody() -> None:
-    costs = Costs(A, B, 1)
-    for op in ("barrier", "bcast", "allreduce", "allgather", "alltoall"):
-        assert costs.collective(op, 64) == 0
-
-
 @pytest.mark.parametrize(
     ("op", "formula"),
     [
@@ -76,31 +69,11 @@ def test_by_name(op: str, formula: str) -> None:
     assert costs.collective(op, 64) == expected
 
 
-@pytest.mark.parametrize("op", NEIGHBORHOOD)
-def test_neighbors_get_a_message_each(op: str) -> None:
-    assert Costs(A, B, 8).collective(op, 64, 3) == 3 * (A + 64 * B)
-
-
-def test_every_collective_has_a_cost() -> None:
-    assert all(Costs(A, B, 8).collective(op, 64, 2) > 0 for op in (*COLLECTIVES, *NEIGHBORHOOD))
-
-
-def test_unknown_collective() -> None:
-    with pytest.raises(KeyError):
-        Costs(A, B, 8).collective("nothing", 8)
-
-
 @given(ranks=st.integers(1, 4096), small=st.integers(0, 1 << 22), more=st.integers(0, 1 << 22))
 def test_more_bytes_never_cost_less(ranks: int, small: int, more: int) -> None:
     costs = Costs(A, B, ranks)
     for op in ("barrier", "bcast", "allreduce", "allgather", "alltoall"):
         assert 0 <= costs.collective(op, small) <= costs.collective(op, small + more)
-
-
-def test_without_noise_nothing_is_drawn() -> None:
-    assert not Noise(Config(), (1,), 2).active
-    assert Noise(parse("noise=0.1"), (1,), 2).active
-    assert Noise(parse("spike=0.1:2"), (1,), 2).active
 
 
 def test_one_rank_at_a_time_draws_what_all_at_once_get() -> None:
@@ -153,13 +126,3 @@ def test_launch_effect_and_drift() -> None:
     assert launch_factor(config, 1, 3) == launch_factor(config, 1, 3)
     assert abs(float(np.mean(logs))) < 0.01
     assert abs(float(np.std(logs)) - 0.1) < 0.01
-
-
-@pytest.mark.parametrize("text", ["noise=0.1", "noise=0.1,spike=0.1:5"])
-def test_a_row_is_the_same_whatever_was_forgotten_before_it(text: str) -> None:
-    whole, part = (Noise(parse(text), (1, 2), 64) for _ in range(2))
-    for k in range(0, 3000, 250):
-        part.used = [k] * 64
-        part.forget()
-        assert part.row(k).tolist() == whole.row(k).tolist(), k
-    assert whole._start == 0 < part._start

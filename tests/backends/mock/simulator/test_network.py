@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.backends.mock.config import Config, parse
-from omb_py.backends.mock.simulator.network import Costs, Network, Price, Spread, Topology
-from omb_py.engine.program.steps import COLLECTIVES, NEIGHBORHOOD
+from omb_py.backends.mock.simulator.network import Costs, Network, Spread, Topology
+from omb_py.engine.program.steps import COLLECTIVES
 
 A, B, FAR_A, FAR_B = 1000.0, 0.5, 5000.0, 2.0
 TWO_LEVELS = f"alpha={A}ns,beta={B}ns,between={FAR_A}ns:{FAR_B}ns"
@@ -36,22 +36,10 @@ def test_a_message_costs_what_its_level_costs() -> None:
     assert made.message(1, 2, 8) == (FAR_A + 8 * FAR_B, 8 * FAR_B)
 
 
-def test_one_level_is_the_old_model() -> None:
-    flat = Network(parse(f"alpha={A}ns,beta={B}ns,nodes=2"), 8)
-    for op in (*COLLECTIVES, *NEIGHBORHOOD):
-        assert flat.collective(op, (), 100, 3) == Price(Costs(A, B, 8).collective(op, 100, 3))
-
-
 @pytest.mark.parametrize("op", COLLECTIVES)
 def test_a_group_on_one_node_does_not_know_of_the_others(op: str) -> None:
     price = network(8).collective(op, (4, 5, 6, 7), 1 << 16)
     assert price.time == Costs(A, B, 4).collective(op, 1 << 16) and price.nic == 0
-
-
-@pytest.mark.parametrize("op", COLLECTIVES)
-def test_a_group_with_a_rank_a_node_is_a_cluster_of_its_own(op: str) -> None:
-    price = network(8, "nodes=4").collective(op, (0, 2, 4, 6), 1 << 16)
-    assert price.time == pytest.approx(Costs(FAR_A, FAR_B, 4).collective(op, 1 << 16)) and price.channel == 0
 
 
 def test_a_long_allreduce_takes_parts_a_short_one_doubles() -> None:
@@ -68,10 +56,6 @@ def test_ranks_that_share_a_nic_share_its_rate() -> None:
     assert shared.collective("allreduce", (), n).nic == pytest.approx(n * FAR_B), "all four parts go through it"
     direct = 3 * (A + n * B) + 4 * (FAR_A + 4 * n * FAR_B)
     assert shared.collective("alltoall", (), n).time == pytest.approx(direct)
-
-
-def test_neighbors_cost_by_where_they_are() -> None:
-    assert network(8).collective("neighbor_alltoall", (), 8, 3, 1).time == 2 * (A + 8 * B) + FAR_A + 8 * FAR_B
 
 
 def test_memory_channels_slow_a_node_down() -> None:

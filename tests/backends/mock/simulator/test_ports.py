@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from omb_py.backends.mock.config import parse
 from omb_py.backends.mock.simulator.network import Topology
@@ -19,12 +15,6 @@ FAR = "between=5us:1ns"
 
 def ports(text: str, ranks: int = 4) -> Ports:
     return Ports(Topology(parse(text), ranks))
-
-
-def test_without_ports_nobody_waits() -> None:
-    for made in (Ports(None), ports("nodes=2")):
-        assert [made.message(0, 2, 10, 500, 400) for _ in range(2)] == [(10, 510)] * 2
-        assert made.collective((0, 2), 10, 5.0, 5.0) == 10
 
 
 def test_two_ranks_send_through_one_nic() -> None:
@@ -48,13 +38,6 @@ def test_a_group_waits_for_the_nics_of_another() -> None:
     assert ports("nodes=2,nics=2").collective((1, 3), 100, 0.0, 50.0) == 100
 
 
-@given(st.lists(st.tuples(st.integers(0, 1000), st.integers(1, 100)), min_size=2, max_size=20))
-def test_a_nic_sends_one_message_at_a_time(messages: list[tuple[int, int]]) -> None:
-    made = ports("nodes=2,nics=1")
-    times = sorted((made.message(0, 2, ready, wire + 7, wire)[0], wire) for ready, wire in messages)
-    assert all(start + wire <= after for (start, wire), (after, _) in pairwise(times))
-
-
 def test_groups_that_call_at_once_share_the_nic() -> None:
     """Two pairs over the node boundary take twice as long through one NIC as through two, with equal calls."""
     text = "three_d:model=gpt2-124m,tp=2,dp=2,layers=1,seq=1024,order=dp-tp-pp,compute=1ms"
@@ -76,9 +59,3 @@ def test_where_the_node_boundary_should_lie(seq: int, inner: str) -> None:
         done = measured("step", 4, f"data=off,nodes=2,{FAR},nics=1", workload=text, iterations=1)
         times[order[:2]] = columns(done.laps)["serial_us"]
     assert min(times, key=lambda name: times[name]) == inner and max(times.values()) > 2 * min(times.values())
-
-
-def test_on_one_level_the_order_does_not_matter() -> None:
-    texts = (f"three_d:tp=2,pp=1,dp=2,layers=2,seq=64,order={order}-pp,compute=1ms" for order in ("tp-dp", "dp-tp"))
-    runs = [columns(measured("step", 4, "data=off,nodes=2", workload=text, iterations=1).laps) for text in texts]
-    assert runs[0]["serial_us"] == pytest.approx(runs[1]["serial_us"])

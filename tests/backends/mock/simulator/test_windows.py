@@ -46,16 +46,6 @@ def test_a_put_arrives_with_its_flush_after_alpha_and_n_beta() -> None:
     assert (held["window 1"], ns) == ([5], 0)
 
 
-def test_several_share_the_link() -> None:
-    put = rma.put(A, W, 1, "char")
-    assert run((put, put, put, rma.win_unlock(1)))[1] == 1000 + 3 * 8
-
-
-def test_a_get_brings_what_is_there() -> None:
-    held, ns = run((rma.get(B, W, 1, "char"), rma.win_unlock_all()))
-    assert (held["recv 0"], held["window 1"], ns) == ([5], [5], 1008)
-
-
 def test_operations_work_in_the_order_of_their_calls() -> None:
     add = rma.get_accumulate(A, B, W, 1, "int8", "sum")
     held, _ = run((add, add, rma.win_flush(1)))

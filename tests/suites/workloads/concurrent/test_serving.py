@@ -18,16 +18,8 @@ WIDTH = 768 * 2
 ARRIVALS = st.lists(st.tuples(st.integers(0, 20), st.integers(1, 6)), min_size=1, max_size=8).map(sorted)
 
 
-def test_a_request_leaves_as_soon_as_it_has_its_tokens() -> None:
-    assert turns([(0, 3), (1, 1), (2, 2)], slots=16) == [Turn(1, 0), Turn(1, 1), Turn(1, 1), Turn(0, 1)]
-
-
 def test_a_request_waits_for_a_free_place() -> None:
     assert turns([(0, 2), (0, 2), (0, 1)], slots=2) == [Turn(2, 0), Turn(0, 2), Turn(1, 0)]
-
-
-def test_turns_without_a_request_are_left_out() -> None:
-    assert turns([(0, 1), (90, 2)], slots=1) == [Turn(1, 0), Turn(1, 0), Turn(0, 1)]
 
 
 @given(ARRIVALS, st.integers(1, 4))

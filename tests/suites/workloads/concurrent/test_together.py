@@ -29,14 +29,6 @@ def test_each_half_calls_its_own() -> None:
     assert [[(c.op, c.group) for c in own] for own in made] == [[("bcast", (0, 1))]] * 2 + [[("barrier", (2, 3))]] * 2
 
 
-@pytest.mark.parametrize("ranks", ["all", "halves"])
-@pytest.mark.parametrize(
-    "op", ["allreduce", "reduce_scatter_block", "allgather", "bcast", "reduce", "gather", "scatter"]
-)
-def test_every_byte_of_both_arrives(op: str, ranks: str) -> None:
-    assert step(f"together:first={op}/100,second=alltoall/60,ranks={ranks},repeat=2", 4, validate=True).wrong_bytes == 0
-
-
 def times(text: str, mock: str = "") -> Mapping[str, list[float]]:
     laps: Mapping[str, list[float]] = step(text, 4, mock=mock).laps
     return laps
@@ -46,13 +38,6 @@ def test_in_flight_the_two_overlap() -> None:
     laps = times("together")
     alone = [laps[f"serial.{label}"][0] for label in ("first", "second")]
     assert max(alone) <= laps["flight.time"][0] < sum(alone)
-
-
-def test_halves_share_nothing_but_the_network() -> None:
-    """Half of the ranks takes as long as without the others, where the simulated network has no contention."""
-    alone = times("together:ranks=halves,second=none")["flight.time"]
-    both = times("together:ranks=halves")["flight.time"]
-    assert both[:2] == alone[:2] and alone[2:] == [0, 0] and min(both[2:]) > 0
 
 
 @pytest.mark.parametrize(
@@ -66,8 +51,3 @@ def test_halves_share_nothing_but_the_network() -> None:
 def test_what_is_no_collective(text: str, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         parse_workload(text)
-
-
-def test_halves_of_an_odd_number() -> None:
-    with pytest.raises(UsageError, match="ranks 3 cannot be divided by halves 2"):
-        calls("together:ranks=halves", 3)

@@ -103,16 +103,3 @@ def test_a_step_has_a_bounded_number_of_calls(text: str) -> None:
     with pytest.raises(UsageError, match="a trace has at most 1,000,000 calls, not"):
         read_calls(text)
     assert read_calls("2*allreduce/1/float32/0") == ((2, ("allreduce", 1, "float32", 0)),)
-
-
-@pytest.mark.parametrize("count", ["9" * 5000, "²", "-1", "1.0", ""])
-def test_a_count_in_a_text_is_a_short_number(count: str) -> None:
-    with pytest.raises(UsageError, match=r"write @FILE, or COUNT\*OP"):
-        read_calls(f"{count}*allreduce/1/float32/0")
-
-
-def test_a_path_with_a_zero_byte_is_refused_in_one_line() -> None:
-    """As TOML can write it: a zero byte."""
-    with pytest.raises(UsageError, match="embedded null byte") as caught:
-        travelling("@a\0b")
-    assert "\n" not in str(caught.value)
