@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -162,13 +163,22 @@ def _output() -> list[click.Parameter]:
     return [*report_options(), quiet]
 
 
-def _compare(**given: Any) -> int:
-    from omb_py.cli.comparing import run_compare  # loads scipy, which --help does not need
+def _compare(
+    words: Sequence[str],
+    envs: Sequence[str],
+    pips: Sequence[str],
+    modules: Sequence[str],
+    sets: Sequence[str],
+    options: Sequence[str],
+    **shared: Any,
+) -> int:
+    from omb_py.cli.comparing import CompareOptions, run_compare  # loads scipy, which --help does not need
+    from omb_py.orchestrate.compare.side_environments import parse_sides
 
-    return run_compare(**given)
+    return run_compare(words, parse_sides(envs, modules, sets, options, pips), CompareOptions(**shared))
 
 
-def _aa(**given: Any) -> int:
-    from omb_py.cli.comparing import run_aa
+def _aa(words: Sequence[str], reports: int, **shared: Any) -> int:
+    from omb_py.cli.comparing import CompareOptions, run_aa
 
-    return run_aa(**given)
+    return run_aa(words, reports, CompareOptions(**shared))

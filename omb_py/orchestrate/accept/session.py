@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -19,7 +19,6 @@ from omb_py.backends.registry import in_process
 from omb_py.engine.rank.launcher_variables import joined_environment
 from omb_py.errors import EnvironmentProblem, Interrupted, UsageError
 from omb_py.options.request import SILENT, Request
-from omb_py.options.table import takes
 from omb_py.orchestrate.accept.background_job import other_job
 from omb_py.orchestrate.accept.criteria_file import Accepting, read_accepting, read_criteria
 from omb_py.orchestrate.accept.criterion_cells import (
@@ -32,12 +31,10 @@ from omb_py.orchestrate.accept.criterion_cells import (
     planned,
     with_mock_ups,
 )
-from omb_py.orchestrate.accept.node_check import answering
+from omb_py.orchestrate.accept.launches import AcceptLaunches
 from omb_py.orchestrate.accept.progress_log import (
     BESIDE,
-    CORRECTNESS,
     PERFORMANCE,
-    PHASE_TAG,
     AcceptOutcome,
     Begun,
     ProgressLog,
@@ -49,14 +46,14 @@ from omb_py.orchestrate.accept.progress_log import (
 from omb_py.orchestrate.launching.machine_state import machine_facts, observe
 from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, plan_all
 from omb_py.orchestrate.planning.skip import Skip
-from omb_py.orchestrate.running.collector import Run, now
-from omb_py.orchestrate.running.resume import CELL_TAG, cell_key
+from omb_py.orchestrate.running.collector import now
+from omb_py.orchestrate.running.resume import cell_key
+from omb_py.orchestrate.running.resume import key_of as key_of_row
 from omb_py.orchestrate.running.run import new_run
-from omb_py.orchestrate.running.suite_run import make_launches, ranks_here, sweep_name
+from omb_py.orchestrate.running.suite_run import ranks_here
 from omb_py.orchestrate.suites.expand import Expanded, expand
 from omb_py.orchestrate.suites.option_values import Values, Vocabulary
 from omb_py.orchestrate.suites.suite_file import Suite
-from omb_py.printing.printers import Kept
 from omb_py.results.accept.criteria import Criterion
 from omb_py.results.accept.judge import (
     CaseVerdict,
@@ -69,16 +66,12 @@ from omb_py.results.accept.judge import (
     judge,
     two_sided_of,
 )
-from omb_py.results.accept.report import AcceptReport, CorrectnessCheck, Incident
+from omb_py.results.accept.report import AcceptReport, Incident
 from omb_py.results.compare.report import fields_text
-from omb_py.results.compare.tags import ACCEPT_ROUND
 from omb_py.results.statistics.order_statistics import fewest_launches
 from omb_py.results.store.keys import digest
 from omb_py.results.units import counted, share_text
 
-ROUND_TAG = ACCEPT_ROUND
-CHECKS = "10"
-"""Iterations of a cell in the correctness check."""
 Job = Callable[[Sequence[str], float], AbstractContextManager[Callable[[], str]]]
 
 
@@ -156,15 +149,7 @@ class _Acceptance:
         self.how, self.criteria = check_criteria(suite)
         self.skips: list[Skip] = []
         self.evidence = Evidence()
-        self.next_index = 0
         self.log = ProgressLog()
-        self.seen: dict[str, dict[str, None]] = {"hosts": {}, "libraries": {}, "launches": {}, "files": {}}
-        self.here: set[str] = set()
-        """Nodes of the launches of this session; those of a resumed run may be others."""
-        self.given_up: set[str] = set()
-        """Cells that are not tried again, because ranks died or hung in them or their results are wrong."""
-        self.gone: dict[str, str] = {}
-        """Nodes that stopped answering during the run -> reason."""
 
     def verdicts(self) -> AcceptReport:
         began = time.monotonic()
@@ -194,9 +179,10 @@ class _Acceptance:
         self.log.path = log_of(self.store, self.run.run_id)
         if self.log.begun is None:
             self.log.begin(begun)
+        self.launches = AcceptLaunches(self.run, self.log, self.evidence.missing, self.skips)
         requests = self._without_missing_nodes(requests, out)
-        self.plans = plan_all(requests)
-        self.cells = planned(self.plans)
+        self.launches.plans, self.launches.skips = plan_all(requests), self.skips
+        self.cells = planned(self.launches.plans)
         self.cases = cases_of(self.criteria, self.cells, self.skips)
         check_baseline(self.cases, self.evidence.baseline, self.evidence.baseline_word)
         for case in self.cases:
@@ -206,17 +192,22 @@ class _Acceptance:
                 self.evidence.missing[case.cell] = "; ".join(reasons)
         try:
             if self.asked.correctness:
-                out.checked = self._check_bytes(requests)
+                out.checked = self.launches.check_bytes(requests)
+                self._check_nodes()
             out.verdicts = self._judge(out)
         except Interrupted as error:
             kept = f"what was measured is kept in {store}: --resume={self.run.run_id} goes on"
             raise Interrupted(f"{error}: {kept}") from None
-        self._say_moved(out)
+        seen = self.launches.seen
+        before = {host for rows in self.log.rows.values() for row in rows for host in row["hosts"] or ()}
+        if before and not self.launches.here <= before:
+            moved = f"{', '.join(sorted(before))}, then on {', '.join(sorted(self.launches.here))}"
+            out.deviations.append(f"before it was cut off it ran on {moved}")
         out.incidents += [Incident(skip.what, skip.reason, skip.failed) for skip in dict.fromkeys(self.skips)]
-        out.missing_nodes |= self.gone
-        out.hosts, out.libraries = list(self.seen["hosts"]), list(self.seen["libraries"])
-        out.launches, out.command = len(self.seen["launches"]), self.asked.command
-        out.files = _hashed([Path(path) for path in self.seen["files"]])
+        out.missing_nodes |= self.launches.gone
+        out.hosts, out.libraries = list(seen.hosts), list(seen.libraries)
+        out.launches, out.command = len(seen.launches), self.asked.command
+        out.files = _hashed([Path(path) for path in seen.files])
         out.baseline = self.evidence.baseline_word
         out.beside = " ".join(self.how.background_job) if any(c.source == "interference" for c in self.criteria) else ""
         out.seconds = time.monotonic() - began
@@ -224,7 +215,7 @@ class _Acceptance:
         out.earlier = earlier_acceptances(self.store, self.suite.name, out.hosts, self.run.run_id)
         self.log.finish(now(), AcceptOutcome(self.suite.name, out.bounds, tuple(out.hosts), out.word))
         if machine is not None:
-            ranks = max(plan.ranks for plan in self.plans)
+            ranks = max(plan.ranks for plan in self.launches.plans)
             out.machine = machine_facts(machine, self.run.command.other_cores, ranks)
         out.incidents += [Incident("launch", text, False) for text in self.run.command.repeated]
         self.run.note(f"stored as run {self.run.run_id}: omb-py results show {self.run.run_id}")
@@ -260,8 +251,6 @@ class _Acceptance:
         if earlier is None:
             return None
         run_id, self.log = earlier
-        self.next_index = self.log.next_index
-        self.seen["files"] |= dict.fromkeys(map(str, self.log.files))
         return run_id
 
     def _requests(self, **more: Any) -> list[CheckedRequest]:
@@ -293,9 +282,7 @@ class _Acceptance:
         hosts = requests[0].request.hosts
         if len(hosts) < 2 or all(in_process(r.request.backends) for r in requests):
             return requests
-        run = self._run_of("nodes", 0)
-        lost, self.next_index = answering(run, requests[0].request, self.next_index)
-        self._see(run)
+        lost = self.launches.silent_nodes(requests[0].request)
         if not lost:
             return requests
         out.missing_nodes = lost
@@ -310,176 +297,9 @@ class _Acceptance:
         out.deviations.append(f"{len(left)} of {len(hosts)} nodes take part")
         return self._requests(hosts=left, n=ranks)
 
-    # -- measuring -----------------------------------------------------------------------------------------------
-
-    def _run_of(self, phase: str, number: int) -> Run:
-        """Return the run as one of its phases: with tags of its own, and rows of its own."""
-        main = self.run
-        tags = {**main.request.tags, PHASE_TAG: phase, ROUND_TAG: str(number)}
-        return Run(
-            main.run_id,
-            main.seed,
-            replace(main.request, tags=tags),
-            Kept(),
-            main.tool,
-            note=main.note,
-            command=main.command,
-        )
-
-    def _make(self, run: Run, plans: Sequence[LaunchPlan]) -> list[dict[str, Any]]:
-        """Make the launches of a step and return its rows; cells that an earlier session has are not measured again."""
-        step: Step = run.request.tags[PHASE_TAG], plans[0].turn
-        before = len(self.skips)
-        self.skips += self.log.given_up.get(step, [])
-        known, left = self._known(step, plans)
-        numbered = [replace(plan, index=self.next_index + k) for k, plan in enumerate(left)]
-        last = self.next_index - 1
-        progress = self.run.command.progress
-        if len(progress.tally.waiting) < len(numbered):
-            progress.plan([len(plan.cells) for plan in numbered])
-        try:
-            if numbered:
-                last = make_launches(run, numbered, self.skips, lambda lost: self.log.give_up(step, lost))
-        finally:
-            self._see(run)
-        self.next_index = max(last, self.next_index - 1) + 1
-        assert isinstance(run.printer, Kept)
-        rows = known + run.printer.rows
-        done = {dict(row["tags"])[CELL_TAG] for row in rows}
-        for plan in plans:
-            for cell in plan.cells:
-                if cell_key(plan, cell) not in done:
-                    skips = [s for s in self.skips[before:] if s.what == sweep_name(plan, cell.sweep)]
-                    reason = skips[-1].reason if skips else "its launch ended before"
-                    key = key_of(plan, cell)
-                    self.evidence.missing.setdefault(key, reason)
-                    if any(skip.failed for skip in skips):
-                        self.given_up.add(key)
-        if any(skip.failed for skip in self.skips[before:]):
-            self._look_for_nodes()
-        # _beside ends its step itself: whether it counts depends on the background job
-        if step[0] != BESIDE and step not in self.log.ended:
-            self.log.end(step)
-        return rows
-
-    def _known(self, step: Step, plans: Sequence[LaunchPlan]) -> tuple[list[dict[str, Any]], list[LaunchPlan]]:
-        """Return the stored rows of a step, and the launches that are left of it.
-
-        What was given up is not tried again. A soak or an interference test that was cut off is not valid, so its step
-        starts from the beginning.
-        """
-        ended = step in self.log.ended
-        rows: list[dict[str, Any]] = []
-        left = []
-        lost = {skip.what for skip in self.log.given_up.get(step, ())}
-        for plan in plans:
-            whole = step[0] == BESIDE or any(request.repeat_for for request in plan.requests)
-            stored = {c: [] if whole and not ended else self.log.known(step, cell_key(plan, c)) for c in plan.cells}
-            rows += [row for cell_rows in stored.values() for row in cell_rows]
-            cells = tuple(c for c in plan.cells if not stored[c] and sweep_name(plan, c.sweep) not in lost)
-            if cells and not ended:
-                left.append(replace(plan, cells=cells))
-        self._see_rows(rows)
-        return rows, left
-
-    def _look_for_nodes(self) -> None:
-        """After ranks were lost, look for nodes that stopped answering, and give up what needs them."""
-        request = self.plans[0].requests[0]
-        if len(request.hosts) < 2 or all(in_process([plan.backend]) for plan in self.plans):
-            return
-        run = self._run_of("nodes", 0)
-        try:
-            lost, self.next_index = answering(run, request, self.next_index)
-        except EnvironmentProblem:
-            return
-        finally:
-            self._see(run)
-        for host, why in lost.items():
-            self.gone.setdefault(host, f"it does not answer any more: {why}")
-        self._give_up_all()
-
-    def _give_up_all(self) -> None:
-        """Give up all cells once a node is gone: every launch needs all nodes."""
-        for planned_cell in self.cells if self.gone else ():
-            self.evidence.missing.setdefault(planned_cell.key, f"{', '.join(self.gone)} did not answer any more")
-            self.given_up.add(planned_cell.key)
-
-    def _see(self, run: Run) -> None:
-        assert isinstance(run.printer, Kept)
-        self.here |= {host for row in run.printer.rows for host in row.get("hosts") or ()}
-        self._see_rows(run.printer.rows)
-        self.seen["files"] |= dict.fromkeys(map(str, run.files))
-
-    def _see_rows(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        for row in rows:
-            self.seen["hosts"] |= dict.fromkeys(row.get("hosts") or ())
-            library = f"{row.get('library') or row['backend']} {row.get('library_version') or ''}".strip()
-            self.seen["libraries"][library] = None
-            self.seen["launches"][str(row["launch_id"])] = None
-
-    def _say_moved(self, out: AcceptReport) -> None:
-        """Note in the report that a resumed run went on among other nodes than before."""
-        before = {host for rows in self.log.rows.values() for row in rows for host in row["hosts"] or ()}
-        if before and not self.here <= before:
-            out.deviations.append(
-                f"before it was cut off it ran on {', '.join(sorted(before))}, then on {', '.join(sorted(self.here))}"
-            )
-
-    def _check_bytes(self, requests: Sequence[CheckedRequest]) -> list[CorrectnessCheck]:
-        """Check every byte of every cell that can be checked, in launches of their own."""
-        checkable = [(k, r) for k, r in enumerate(requests) if takes(r.benchmark, "validation")]
-        short = [
-            r.changed(validate=True, iterations=CHECKS, warmup=0, repeat_for=None, time_limit=None, precision=0.01)
-            for _, r in checkable
-        ]
-        if not short:
-            return []
-        self.run.note("correctness: every byte is checked before anything is timed")
-        plans, run = plan_all(short), self._run_of(CORRECTNESS, 0)
-        run.request = replace(run.request, repeat_for=None)
-        # a cell missing from the check may still be timed: only what is wrong or failed is given up below
-        missing, given_up = dict(self.evidence.missing), set(self.given_up)
-        rows = self._make(run, plans)
-        lost, self.evidence.missing, self.given_up = self.evidence.missing, missing, given_up
-        self._give_up_all()
-        self._check_nodes()
-        checks: list[CorrectnessCheck] = []
-        by_key: dict[str, list[dict[str, Any]]] = {}
-        for row in rows:  # a guideline has two rows of a cell, one of each side
-            by_key.setdefault(dict(row["tags"])[CELL_TAG], []).append(row)
-        for sweep, (number, _) in enumerate(checkable):
-            keys = [(p, c) for p in plans for c in p.cells if c.sweep == sweep]
-            name = (
-                f"{sweep_name(keys[0][0], sweep)}, {keys[0][0].ranks} ranks"
-                if keys
-                else requests[number].benchmark.name
-            )
-            cells = [by_key[cell_key(p, c)] for p, c in keys if cell_key(p, c) in by_key]
-            wrong = [row for cell_rows in cells for row in cell_rows if row["validated"] is False]
-            if wrong:
-                sizes = ", ".join(f"{row['wrong_bytes']} wrong bytes at {row['size_bytes']} B" for row in wrong)
-                checks.append(CorrectnessCheck(name, "FAIL", sizes))
-                self._give_up(number, f"its results are wrong ({sizes}): times of wrong results mean nothing")
-            elif len(cells) < len(keys) or not cells:
-                why = next((lost[key_of(p, c)] for p, c in keys if key_of(p, c) in lost), "not measured")
-                failed = any(s.failed and s.what == sweep_name(keys[0][0], sweep) for s in self.skips)
-                checks.append(CorrectnessCheck(name, "ERROR" if failed else "SKIPPED", why))
-                if failed:
-                    self._give_up(number, why)
-            else:
-                checks.append(CorrectnessCheck(name, "PASS", f"every byte of {len(cells)} cells"))
-        return checks
-
-    def _give_up(self, request: int, reason: str) -> None:
-        for plan in self.plans:
-            for cell in plan.cells:
-                if cell.sweep == request:
-                    self.evidence.missing[key_of(plan, cell)] = reason
-                    self.given_up.add(key_of(plan, cell))
-
     def _check_nodes(self) -> None:
         """Raises EnvironmentProblem where the ranks ran on fewer nodes than the suite requires."""
-        wanted, seen = self.how.nodes, list(self.seen["hosts"])
+        wanted, seen = self.how.nodes, list(self.launches.seen.hosts)
         if wanted is None or not seen or len(seen) >= wanted or self.how.allow_missing_nodes:
             return
         raise EnvironmentProblem(
@@ -502,7 +322,7 @@ class _Acceptance:
             )
             wanted = needed(cases) if number > 1 else {planned_cell.key for planned_cell in self.cells}
             disturbed = needed(c for c in cases if c.criterion.source == "interference")
-            counts = [len(plan.cells) for keys in (wanted, disturbed) for plan in self._plans_of(turn, keys)]
+            counts = [len(plan.cells) for keys in (wanted, disturbed) for plan in self.launches.of_turn(turn, keys)]
             self.run.command.progress.plan(counts * launches)
             for _ in range(launches):
                 self._turn(turn, number, wanted, disturbed)
@@ -514,43 +334,36 @@ class _Acceptance:
             for k in left:
                 before = verdicts.get(k)
                 verdicts[k] = judge(self.cases[k], self.evidence, rule, len(self.cases), before, *of_all)
-            left = [k for k in left if gains_by_launches(verdicts[k]) and self.cases[k].cell not in self.given_up]
+            left = [
+                k for k in left if gains_by_launches(verdicts[k]) and self.cases[k].cell not in self.launches.given_up
+            ]
             if not left:
                 break
-        if self.how.nodes and len(self.seen["hosts"]) < self.how.nodes:
-            out.deviations.append(f"{len(self.seen['hosts'])} of {self.how.nodes} nodes took part")
+        if self.how.nodes and len(self.launches.seen.hosts) < self.how.nodes:
+            out.deviations.append(f"{len(self.launches.seen.hosts)} of {self.how.nodes} nodes took part")
         return [close(verdicts[k], rule) for k in range(len(self.cases))]
 
     def _turn(self, turn: int, number: int, wanted: set[str], disturbed: set[str]) -> None:
         """Launch every group once alone and, for interference tests, once beside the background job (order A B B A)."""
         steps = [False, True] if turn % 2 == 0 else [True, False]
         for beside in steps:
-            plans = self._plans_of(turn, disturbed if beside else wanted)
+            plans = self.launches.of_turn(turn, disturbed if beside else wanted)
             if not plans:
                 continue
             names = {cell_key(plan, cell): key_of(plan, cell) for plan in plans for cell in plan.cells}
-            rows = self._beside(number, plans) if beside else self._make(self._run_of(PERFORMANCE, number), plans)
+            rows = self._beside(number, plans) if beside else self.launches.make(PERFORMANCE, number, plans)
             for row in rows:
-                self.evidence.add(names[dict(row["tags"])[CELL_TAG]], turn, row, beside)
-
-    def _plans_of(self, turn: int, wanted: set[str]) -> list[LaunchPlan]:
-        """Return the launches of a turn, with those of the wanted cells that were not given up."""
-        keys = wanted - self.given_up
-        return [
-            replace(plan, turn=turn, cells=cells)
-            for plan in self.plans
-            if (cells := tuple(c for c in plan.cells if key_of(plan, c) in keys))
-        ]
+                self.evidence.add(names[key_of_row(row)], turn, row, beside)
 
     def _beside(self, number: int, plans: Sequence[LaunchPlan]) -> list[dict[str, Any]]:
         step: Step = BESIDE, plans[0].turn
         rows: list[dict[str, Any]] = []
         if step in self.log.ended:
-            rows, why = self._make(self._run_of(BESIDE, number), plans), self.log.spoiled.get(step, "")
+            rows, why = self.launches.make(BESIDE, number, plans), self.log.spoiled.get(step, "")
         else:
             try:
                 with self.asked.job(self.how.background_job, self.run.request.timeout) as ended:
-                    rows = self._make(self._run_of(BESIDE, number), plans)
+                    rows = self.launches.make(BESIDE, number, plans)
                     why = ended()
             except EnvironmentProblem as problem:
                 why = str(problem)

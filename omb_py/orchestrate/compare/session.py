@@ -22,6 +22,7 @@ from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.resume import check_same_design, declare_design, find_unfinished, forget_design
 from omb_py.orchestrate.running.run import new_run, start
+from omb_py.orchestrate.running.suite_run import run_apart
 from omb_py.printing.printers import Kept
 from omb_py.results.compare.judge import CompareRules, Launched
 from omb_py.results.compare.match import (
@@ -139,23 +140,14 @@ class Measurer:
         return plan.cells[self._at[cell][1]].sweep
 
     def _run(self, side: Side, number: int, pair: int) -> tuple[Run, Kept]:
-        spec, kept = self.sides[side], Kept()
+        spec = self.sides[side]
         request = spec.requests[0]
         of_round = {ROUND_TAG: str(number), ROUNDS_TAG: str(self.rules.rounds), PAIR_TAG: str(pair)}
         of_round |= {BOUNDED_TAG: "1"} if self.rules.bounded else {}
         of_round |= {ALPHA_TAG: f"{self.rules.alpha:.20f}"} if self.rules.alpha != CompareRules().alpha else {}
         tags = {**request.tags, SIDE_TAG: side, **of_round}
-        run = Run(
-            self.main.run_id,
-            self.main.seed,
-            replace(request, tags=tags),
-            kept,
-            self.main.tool,
-            note=self.main.note,
-            later=self.main.later,
-            where=spec.where,
-            command=self.main.command,
-        )
+        run, kept = run_apart(self.main, replace(request, tags=tags), spec.where)
+        run.later = self.main.later
         return run, kept
 
     def _without(

@@ -24,6 +24,7 @@ from omb_py.errors import (
 from omb_py.launchers.core_binding import processors
 from omb_py.launchers.registry import TASKS, job_around
 from omb_py.options.request import DEFAULT_RANKS, Request
+from omb_py.orchestrate.launching.launch_command import HERE, Where
 from omb_py.orchestrate.planning.plan import LaunchPlan, plan_all
 from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.collector import Run
@@ -31,6 +32,7 @@ from omb_py.orchestrate.running.joined_run import run_joined, started_ranks
 from omb_py.orchestrate.running.resume import SuiteProgress, progress, remaining
 from omb_py.orchestrate.running.run import finish, new_run, start, words
 from omb_py.orchestrate.suites.expand import Expanded, Ranks
+from omb_py.printing.printers import Kept
 
 
 def ranks_here(given: int | None, environ: Mapping[str, str] = os.environ) -> Ranks:
@@ -180,6 +182,19 @@ def make_launches(
         finally:
             skips += lacking(run, launch)
     return number
+
+
+def run_apart(main: Run, request: Request, where: Where = HERE) -> tuple[Run, Kept]:
+    """Return a run under the id of another for launches that are judged and not printed, and the keeper of its rows.
+
+    Args:
+        main: the run.
+        request: with the tags of the rows.
+        where: the Python and the environment of the ranks.
+    """
+    kept = Kept()
+    run = Run(main.run_id, main.seed, request, kept, main.tool, note=main.note, where=where, command=main.command)
+    return run, kept
 
 
 def after(error: OmbError, launch: LaunchPlan, run: Run) -> tuple[list[LaunchPlan], list[Skip]]:

@@ -17,7 +17,7 @@ from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan
 from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.resume import TUNING, declare_design, read_run
 from omb_py.orchestrate.running.run import start
-from omb_py.printing.printers import Kept
+from omb_py.orchestrate.running.suite_run import run_apart
 from omb_py.results.compare.tags import TUNE_BLOCK, TUNE_SETTING
 from omb_py.results.statistics.launch_time import time_of
 from omb_py.results.tune.rules import LibrarySetting, TunePoint
@@ -186,10 +186,10 @@ class TuneLauncher:
         )
         launch = replace(plan, cells=cells, index=self.index)
         self.index += 1
-        main, kept, where = self.run, Kept(), where_of(setting)
+        where = where_of(setting)
         tags = {**checked.request.tags, TUNE_SETTING: setting.name, TUNE_BLOCK: str(block)}
         request = replace(checked.request, tags=tags)
-        run = Run(main.run_id, main.seed, request, kept, main.tool, note=main.note, where=where, command=main.command)
+        run, kept = run_apart(self.run, request, where)
         launch = replace(launch, requests=(request,))
         began = self.clock()
         self.began = began if self.began is None else self.began
@@ -203,7 +203,7 @@ class TuneLauncher:
                 raise
             raise CandidateFailed(error.problem) from error
         finally:
-            main.files += run.files
+            self.run.files += run.files
             self.launches += 1
             self.seconds += self.clock() - began
         if lacking := next(iter(run.lacking.values()), ""):

@@ -41,7 +41,7 @@ def accepted(text: str, store: Path, hosts: str, monkeypatch: pytest.MonkeyPatch
         assert {launch.ranks for launch in launches} == {6}
         return max(launch.index for launch in launches)
 
-    monkeypatch.setattr("omb_py.orchestrate.accept.session.make_launches", nothing)
+    monkeypatch.setattr("omb_py.orchestrate.accept.launches.make_launches", nothing)
     asked = AcceptRequest(CommandLine(), {"hosts": tuple(hosts.split(","))}, ranks=8, quiet=True)
     return accept(parse_suite(text, "f.toml"), asked, store)
 
@@ -66,7 +66,7 @@ def test_when_all_answer_one_launch_is_enough(
 ) -> None:
     asked = AcceptRequest(CommandLine(), {"hosts": ("n1", "n2")}, ranks=4, quiet=True)
     monkeypatch.setattr(
-        "omb_py.orchestrate.accept.session.make_launches", lambda run, launches, *rest: launches[-1].index
+        "omb_py.orchestrate.accept.launches.make_launches", lambda run, launches, *rest: launches[-1].index
     )
     accept(parse_suite(TEXT, "f.toml"), asked, tmp_path)
     assert tried == [("n1", "n2")]

@@ -12,7 +12,7 @@ import pytest
 
 from omb_py.cli.suite_options import CommandLine
 from omb_py.errors import Interrupted, UsageError
-from omb_py.orchestrate.accept import session as module
+from omb_py.orchestrate.accept import launches as module
 from omb_py.orchestrate.accept.progress_log import FOLDER, ProgressLog
 from omb_py.orchestrate.accept.session import AcceptRequest, accept
 from omb_py.orchestrate.planning import backend_selection
