@@ -31,7 +31,6 @@ class ParsedType(_Type):
         return self.parse(value) if isinstance(value, str) else value
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Offer the choices, after a comma too."""
         head, comma, tail = incomplete.rpartition(",")
         return [CompletionItem(head + comma + word) for word in self.choices if word.startswith(tail)]
 

@@ -25,7 +25,6 @@ class _Forgiving(io.FileIO):
 
 
 def discard_output(descriptor: int) -> None:
-    """Send the rest to /dev/null."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, descriptor)
     os.close(null)

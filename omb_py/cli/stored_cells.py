@@ -18,7 +18,6 @@ BENCHMARK_FIRST = {"benchmark": "the benchmark"}
 
 
 def where_option(heading: str) -> click.Option:
-    """``--where``."""
     return tool_option(
         heading,
         "--where COLUMN=VALUE",

@@ -39,7 +39,6 @@ class PlainTerminal:
         return len(text)
 
     def writelines(self, lines: list[str]) -> None:
-        """Write each line."""
         for line in lines:
             self.write(line)
 

@@ -176,5 +176,4 @@ class Case:
 
     @property
     def bound(self) -> str:
-        """The demand as text."""
         return self.criterion.bound_text(self.size)

@@ -91,7 +91,6 @@ class CaseVerdict:
 
     @property
     def launches(self) -> int:
-        """Number of launches that decided."""
         return len(self.values)
 
 

@@ -132,7 +132,6 @@ def number(verdict: CaseVerdict, value: float | None) -> str:
 
 
 def launch_text(verdict: CaseVerdict, value: float) -> str:
-    """Write the number of one launch in its unit."""
     return in_unit(value, METRICS[verdict.case.criterion.metric].dimension)
 
 
@@ -354,7 +353,6 @@ def _cases(acceptance: AcceptReport, strict: bool) -> list[CaseResult]:
 
 
 def as_dict(acceptance: AcceptReport) -> dict[str, Any]:
-    """The whole report as JSON can hold it."""
     return {
         "kind": "accept",
         "verdict": acceptance.word,

@@ -31,7 +31,6 @@ class Scaling:
 
     @property
     def speedup(self) -> float:
-        """Work done in a time over that of one rank in the same time: ranks · alone."""
         return self.ranks * self.alone
 
 

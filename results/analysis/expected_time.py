@@ -84,6 +84,5 @@ def key_of(row: Row) -> Key:
 
 
 def seconds_of(row: Row) -> float:
-    """Seconds of the timed loop of a row, with its warm-up."""
     rounds = int(row["iterations"] or 0) + int(row["warmup"] or 0)
     return rounds * int(row["batch"] or 1) * float(row["mean_us"] or 0.0) * 1e-6

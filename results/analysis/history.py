@@ -36,17 +36,14 @@ class Level:
 
     @property
     def first(self) -> SeriesPoint:
-        """First launch."""
         return self.points[0]
 
     @property
     def last(self) -> SeriesPoint:
-        """Last launch."""
         return self.points[-1]
 
     @property
     def launches(self) -> int:
-        """Number of launches."""
         return len(self.points)
 
 

@@ -295,7 +295,6 @@ def beside(prediction: Predicted, times: Mapping[str, Observed]) -> list[Predict
 
 
 def as_json(prediction: Predicted, times: Mapping[str, Observed]) -> dict[str, Any]:
-    """A prediction beside measured times as JSON can hold it."""
     lines = [
         {
             "what": line.what,

@@ -140,7 +140,6 @@ def title(cell: JudgedGuideline) -> str:
 
 
 def document_of(report: GuidelineReport) -> Document:
-    """Make the document of a report on guidelines."""
     rules, fact = report.rules, measured_text(report)
     return Document(
         "omb-py guidelines",

@@ -222,7 +222,6 @@ def _table(rows: Sequence[Row]) -> PairTable:
 
 
 def _turn(row: Row) -> tuple[int, str]:
-    """The launch, and its pass."""
     return int(row["launch_index"]), str(row["parameters"]["pass"])
 
 
@@ -271,7 +270,6 @@ _ORDER = ("confirmed", "suspect", "cleared")
 
 
 def as_dict(sweep: PairSweep) -> dict[str, Any]:
-    """The whole sweep as JSON can hold it: verdicts, and the values of each pair."""
     n = len(sweep.names)
     first, second = links.pair_ends(n)
     typical = {metric: sweep.first.typical(metric) for metric in METRICS}
@@ -311,7 +309,6 @@ def matrix(sweep: PairSweep) -> pd.DataFrame:
 
 
 def document_of(sweep: PairSweep) -> Document:
-    """Make the document of a sweep."""
     by_state: dict[str, list[dict[str, Any]]] = {state: [] for state in _ORDER}
     for subject in subjects(sweep):
         by_state[subject["state"]].append(subject)

@@ -92,7 +92,6 @@ class Interleaved(Generic[Key]):
         self._floors = math.sqrt(2) * np.array([rounding(logs) for logs in launches])
 
     def outcomes(self) -> dict[Key, QuestionOutcome]:
-        """Judge them."""
         if not self._keys:
             return {}
         most = max(map(len, self._rounds))

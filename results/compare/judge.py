@@ -49,12 +49,10 @@ class CompareRules:
 
     @property
     def level(self) -> float:
-        """Confidence level of the printed intervals."""
         return 1 - self.alpha
 
     @property
     def levels(self) -> Levels:
-        """The levels of the tests."""
         return Levels(self.alpha, SAME_LEVEL, self.screen, self.rounds)
 
     def tolerance(self, question: Question) -> float:
@@ -135,17 +133,14 @@ class JudgedCell:
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict on the median."""
         return self.answers["median"].verdict
 
     @property
     def flagged(self) -> bool:
-        """True if the cell should be measured again."""
         return any(answer.flagged for answer in self.answers.values())
 
     @property
     def alarm(self) -> bool:
-        """True if the median or the tail is called changed."""
         return any(answer.verdict in ("SLOWER", "FASTER") for answer in self.answers.values())
 
 
@@ -187,7 +182,6 @@ class _Asked:
 
     @property
     def logs(self) -> tuple[list[float], list[float]]:
-        """Logs of all launches of BASE and of NEW."""
         return [x for _, base, _ in self.rounds for x in base], [x for _, _, new in self.rounds for x in new]
 
     @property

@@ -174,7 +174,6 @@ def _named(row: Row) -> Row:
 
 
 def _mixed(base: Sequence[Row], new: Sequence[Row]) -> Incomparable:
-    """A cell with both medians and means, which must not be compared."""
     statistics = [
         " and ".join(sorted({statistic for row in rows if (statistic := statistic_of(row))})) for rows in (base, new)
     ]
@@ -182,7 +181,6 @@ def _mixed(base: Sequence[Row], new: Sequence[Row]) -> Incomparable:
 
 
 def order(rows: Iterable[Row]) -> list[Row]:
-    """Sort rows by the time of their launch."""
     return sorted(rows, key=lambda r: (str(r["started_at"]), str(r["run_id"]), int(r["launch_index"])))
 
 

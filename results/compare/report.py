@@ -225,7 +225,6 @@ def _undecided(report: CompareReport, strict: bool) -> list[str]:
 
 
 def wrong_rows(report: CompareReport) -> int:
-    """Count the rows with wrong bytes."""
     return sum(row.get("validated") is False for side in (report.base, report.new) for row in side.rows)
 
 
@@ -348,7 +347,6 @@ def _sentence(answer: Answer) -> str:
 
 
 def as_dict(report: CompareReport) -> dict[str, Any]:
-    """The whole report as JSON can hold it."""
     cells = [_cell(cell, judged) for cell, judged in zip(report.matched.cells, report.judged, strict=True)]
     cells += [
         {

@@ -29,7 +29,6 @@ class SideLaunches:
 
     @property
     def count(self) -> int:
-        """Number of launches."""
         return len({row["launch_id"] for row in self.rows})
 
 

@@ -42,7 +42,6 @@ class LibraryFiles:
 
     @property
     def left_out_lines(self) -> list[str]:
-        """A line for each of those."""
         return [f"{rule_line(rule)}: {why}" for rule, why in self.left_out]
 
 
@@ -84,13 +83,11 @@ def _with_variables(files: LibraryFiles, table: RuleTable) -> LibraryFiles:
 
 
 def head(table: RuleTable, mark: str = "#") -> str:
-    """The lines that say who measured what, where and when, as comments."""
     lines = [f"{table.library}, tuned by omb-py", *(f"{name}: {value}" for name, value in table.who)]
     return "".join(f"{mark} {' '.join(line.split())}\n" for line in [*lines, *map(rule_line, table.rules)])
 
 
 def rule_line(rule: Rule) -> str:
-    """A rule in words, with its evidence."""
     sizes = f"{rule.first_bytes} to {rule.last_bytes} B" if rule.last_bytes is not None else f"{rule.first_bytes} B on"
     return (
         f"{rule.collective} on {rule.ranks} ranks, {sizes}: {rule.setting.name}, {rule.ratio:.3f} of the default's "
@@ -128,7 +125,6 @@ def by_variables(table: RuleTable, facts: LibraryFacts, folder: PurePath) -> Lib
 
 
 def with_environment(files: LibraryFiles, table: RuleTable) -> LibraryFiles:
-    """The same with ``tuned.env`` and ``tuned.lua``, where there are variables."""
     if not files.variables:
         return files
     texts = {

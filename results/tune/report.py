@@ -156,12 +156,10 @@ class TuneReport:
 
     @property
     def holds_up(self) -> bool:
-        """Whether the proof names nothing that is slower."""
         return not self.words["SLOWER"]
 
     @property
     def marginal(self) -> bool:
-        """Whether something was left open for lack of time."""
         return bool(self.needed)
 
 
@@ -199,7 +197,6 @@ def _conclusion(report: TuneReport) -> str:
 
 
 def document_of(report: TuneReport, strict: bool = False) -> Document:
-    """Make the document of a tuning's report."""
     rules = [_rule_row(rule) for rule in report.table.rules]
     cells = [_cell_row(cell) for cell in report.proved]
     left_out = _alike(report)
@@ -240,7 +237,6 @@ def _table(
 
 
 def _step_line(report: TuneReport) -> list[str]:
-    """What the step of a workload gains, in one line."""
     if not report.workload or report.step is None:
         return [f"the step of {report.workload} was not compared: there is no file for it"] if report.workload else []
     a = report.step

@@ -52,7 +52,6 @@ class Rule:
         return self.first_bytes == 0 and self.last_bytes is None
 
     def holds(self, nbytes: int) -> bool:
-        """Whether the rule is for a message of `nbytes`."""
         return self.first_bytes <= nbytes and (self.last_bytes is None or nbytes <= self.last_bytes)
 
 

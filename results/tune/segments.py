@@ -144,7 +144,6 @@ def agreed(proposals: Sequence[Proposal]) -> dict[int, int]:
 
 
 def disputed(proposals: Sequence[Proposal]) -> list[int]:
-    """Sizes in bytes at which the points want different settings, ascending."""
     wanted = {size: {proposal.at(size) for proposal in proposals} - {None} for size in all_sizes(proposals)}
     measured = {proposal.sizes[place] for proposal in proposals for place in proposal.choices}
     return [size for size, candidates in wanted.items() if size in measured and len(candidates) > 1]

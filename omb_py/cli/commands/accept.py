@@ -45,7 +45,6 @@ _EXAMPLES = (
 
 
 def command() -> click.Command:
-    """``omb-py accept``."""
     heading = "How it is judged"
     page = Page(
         "accept",
@@ -130,7 +129,6 @@ def run_accept(
     resume: str | None,
     **values: Any,
 ) -> int:
-    """Run and judge the suite; the exit code."""
     from omb_py.orchestrate.accept.session import AcceptRequest, accept
 
     check_files(output, figures=True)

@@ -38,7 +38,6 @@ _EXAMPLES = (
 
 
 def command() -> click.Command:
-    """``omb-py compare``."""
     heading = "The sides that are measured"
     return Page(
         "compare",
@@ -80,7 +79,6 @@ def command() -> click.Command:
 
 
 def aa_command() -> click.Command:
-    """``omb-py aa``."""
     return Page(
         "aa",
         params=[

@@ -25,7 +25,6 @@ DEFAULT_PORT = 8050
 
 
 def command() -> click.Command:
-    """``omb-py dashboard``."""
     heading = "Where it listens"
     return Page(
         "dashboard",
@@ -57,7 +56,6 @@ def command() -> click.Command:
 
 
 def run_dashboard(place: str | None, bind: str, port: int, store: Path | None) -> int:
-    """Serve until Ctrl-C."""
     if port > 65535:
         raise UsageError(f"port must be at most 65535, not {port}")
     if place and store_is_given():

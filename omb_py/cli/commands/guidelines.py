@@ -37,7 +37,6 @@ _EXAMPLES = (
 
 
 def command() -> click.Command:
-    """``omb-py guidelines``."""
     heading = "How verdicts are made"
     own: list[click.Parameter] = [
         click.Argument(["words"], nargs=-1, type=ParsedType("word", str), metavar="[WHICH]..."),
@@ -98,7 +97,6 @@ def command() -> click.Command:
 
 
 def _fitting(param: click.Parameter) -> click.Parameter:
-    """Adapt the help of a benchmark's option to this command."""
     assert isinstance(param, click.Option)
     if param.name == "sizes":
         param.help = (param.help or "").partition("(default:")[0] + f"(default: {DEFAULT_SIZES})"
@@ -118,7 +116,6 @@ def run_guidelines(
     launches: int | None,
     **given: Any,
 ) -> int:
-    """Check the guidelines and show the report; the exit code."""
     check_files(output)
     request = request_of(PATTERNS[0].benchmark, given)
     request = replace(request, sizes=request.sizes or DEFAULT_SIZES)

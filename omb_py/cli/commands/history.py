@@ -29,7 +29,6 @@ _SERIES = 12
 
 
 def history_command() -> click.Command:
-    """``omb-py history``."""
     what = "What is looked at"
     return Page(
         "history",

@@ -39,7 +39,6 @@ _LINES = {
 
 
 def list_command() -> click.Command:
-    """``omb-py list``."""
     return Page(
         "list",
         params=[format_option(), debug_option()],
@@ -51,7 +50,6 @@ def list_command() -> click.Command:
 
 
 def run_list(form: str) -> int:
-    """Print which benchmarks can run where."""
     benchmarks = [find(name) for name in names()]
     where = catalogue.places(catalogue.inspected())
     if form == "json":
@@ -62,7 +60,6 @@ def run_list(form: str) -> int:
 
 
 def explain_command() -> click.Command:
-    """``omb-py explain``."""
     heading = "What is explained"
     return Page(
         "explain",
@@ -141,7 +138,6 @@ def run_explain(
     hosts: tuple[str, ...] | None = None,
     launcher: str | None = None,
 ) -> int:
-    """Print what a benchmark does; the exit code."""
     if ranks > MOST_EXPLAINED:
         raise UsageError(f"explain looks at no more than {MOST_EXPLAINED} ranks, not {ranks}: use a smaller -n")
     benchmark = find(name)
@@ -190,7 +186,6 @@ def _benchmarks(ctx: click.Context, param: click.Parameter, incomplete: str) -> 
 
 
 def doctor_command() -> click.Command:
-    """``omb-py doctor``."""
     return Page(
         "doctor",
         params=[
@@ -213,7 +208,6 @@ def doctor_command() -> click.Command:
 
 
 def run_doctor(form: str, store: Path | None, device: str | None = None) -> int:
-    """Print what this machine can do; the exit code."""
     backends = catalogue.inspected()
     if device:
         findings, usable = gpu_doctor.report(backends, os.environ)
@@ -225,7 +219,6 @@ def run_doctor(form: str, store: Path | None, device: str | None = None) -> int:
 
 
 def expect_command() -> click.Command:
-    """``omb-py expect``."""
     return Page(
         "expect",
         params=[format_option(), table_option("store", "Store"), debug_option()],
@@ -244,7 +237,6 @@ def expect_command() -> click.Command:
 
 
 def run_expect(form: str, store: Path | None) -> int:
-    """Print what this machine should reach; the exit code."""
     from omb_py.orchestrate.info import expect  # NumPy copies; the other commands of this module need none
 
     place = store or DEFAULT_STORE
@@ -261,7 +253,6 @@ def run_expect(form: str, store: Path | None) -> int:
 
 
 def completion_command() -> click.Command:
-    """``omb-py completion``."""
     return Page(
         "completion",
         params=[click.Argument(["shell"], type=word("shell", SHELLS), metavar="|".join(SHELLS)), debug_option()],
@@ -272,7 +263,6 @@ def completion_command() -> click.Command:
 
 
 def run_completion(shell: str) -> int:
-    """Print the completion script of a shell."""
     completion = get_completion_class(shell)
     assert completion is not None
     click.echo((completion.source_template % completion(ROOT, {}, "omb-py", COMPLETE_VAR).source_vars()).strip())

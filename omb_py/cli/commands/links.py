@@ -43,7 +43,6 @@ _EXAMPLES = (
 
 
 def command() -> click.Command:
-    """``omb-py links``."""
     return Page(
         "links",
         params=[*_own(), *_as_benchmarks(), *_output(), debug_option()],
@@ -155,7 +154,6 @@ def _output() -> list[click.Parameter]:
 
 
 def run_links(form: str, graph: str | None, output: Sequence[Path], **given: Any) -> int:
-    """Measure all pairs, judge them and print the findings; the exit code."""
     check_files(output, _FILES, figures=True)
     names = ("small", "large", "iterations", "windows", "window", "passes", "launches", "rounds")
     design = SweepDesign(**{name: given.pop(name) for name in names})

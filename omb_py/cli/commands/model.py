@@ -23,7 +23,6 @@ _MODELS = 8
 
 
 def model_command() -> click.Command:
-    """``omb-py model``."""
     what = "What is looked at"
     return Page(
         "model",

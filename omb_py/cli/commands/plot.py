@@ -23,7 +23,6 @@ THEMES = ("light", "dark")
 
 
 def command() -> click.Command:
-    """``omb-py plot``."""
     what, output = "What is drawn", "Output"
     return Page(
         "plot",
@@ -92,7 +91,6 @@ def run_plot(
     theme: str,
     store: Path | None,
 ) -> int:
-    """Write the picture; the exit code is 3 where a file of the store cannot be read."""
     from omb_py.dashboards.figures.curves import SIZE, Grid
     from omb_py.dashboards.report.build import read_cells
     from omb_py.dashboards.report.image_export import browser, save_figure

@@ -28,7 +28,6 @@ every 700, as by default, takes a twelfth of the processor time."""
 
 
 def command() -> click.Command:
-    """``omb-py report``."""
     return Page(
         "report",
         params=[

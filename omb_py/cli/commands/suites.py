@@ -42,7 +42,6 @@ class SuiteName(ParsedType):
         super().__init__("suite", str)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Offer the shipped names that fit, else files."""
         shipped_names = [CompletionItem(name) for name in shipped() if name.startswith(incomplete)]
         return shipped_names or [CompletionItem(incomplete, type="file")]
 
@@ -91,7 +90,6 @@ def _of_a_suite(option: Grouped, long: str) -> Grouped:
 
 
 def run_command() -> click.Command:
-    """``omb-py run``."""
     page = Page(
         "run",
         params=[
@@ -156,7 +154,6 @@ def word_after_resume() -> click.Argument:
 def run_suite_command(
     suite: str, run: str | None, resume: str | None, ranks: int | None, dry_run: bool, **values: Any
 ) -> int:
-    """Measure a suite; the exit code."""
     from omb_py.orchestrate.running.suite_run import known_progress, run_suite  # loads NumPy, unlike --help
 
     if run is not None and resume != NEWEST:
@@ -193,7 +190,6 @@ def expanded_suite(word: str, ranks: int | None) -> tuple[Suite, Expanded]:
 
 
 def group() -> click.Command:
-    """``omb-py suite``."""
     verbs = (
         Page(
             "list",
@@ -231,7 +227,6 @@ def group() -> click.Command:
 
 
 def run_list() -> int:
-    """Print name and description of each suite."""
     suites = [load_suite(name) for name in shipped()]
     width = max(len(suite.name) for suite in suites)
     for suite in suites:
@@ -240,7 +235,6 @@ def run_list() -> int:
 
 
 def run_show(suite: str, ranks: int | None, **values: Any) -> int:
-    """Print a suite and its launches."""
     from omb_py.orchestrate.info.suite_show import describe_suite  # loads scipy, which measuring does not need
 
     read, expanded = expanded_suite(suite, ranks)

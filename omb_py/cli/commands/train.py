@@ -41,7 +41,6 @@ _EXAMPLES = (
 
 
 def train_command() -> click.Command:
-    """``omb-py train``."""
     what, often = "What is trained", "How often"
     own: list[click.Parameter] = [
         click.Argument(["model"], type=ParsedType("model", _model, tuple(MODELS)), metavar="|".join(MODELS)),
@@ -123,7 +122,6 @@ def _file(text: str) -> Path:
 
 
 def run_train(model: str, iterations: int, **given: Any) -> int:
-    """Train a model; the exit code."""
     keys = ("parallel", "backend", "batch", "image", "seq", "layers", "steps", "trace")
     asked = {key: value for key in keys if (value := given.pop(key)) is not None}
     for key in asked:
@@ -139,7 +137,6 @@ def run_train(model: str, iterations: int, **given: Any) -> int:
 
 
 def replay_command() -> click.Command:
-    """``omb-py replay``."""
     step, what = find("step"), "What is replayed"
     own: list[click.Parameter] = [
         click.Argument(["trace"], metavar="TRACE"),
@@ -178,7 +175,6 @@ def replay_command() -> click.Command:
 
 
 def run_replay(trace: str, skip_unknown: bool, wait: str, compute: str, scale: str, **given: Any) -> int:
-    """Replay a recorded step; the exit code."""
     words = {"trace": travelling(f"@{trace}"), "wait": wait, "compute": compute, "scale": scale}
     if skip_unknown:
         words["unknown"] = "skip"

@@ -20,7 +20,6 @@ from omb_py.suites.workloads.memory import needed, verdict
 
 
 def workloads_command() -> click.Command:
-    """``omb-py workloads``."""
     what, stored = "What is shown", "From the store"
     return Page(
         "workloads",

@@ -167,7 +167,6 @@ def _undecided(setting: TomlSetting) -> Undecided:
 
 
 def _job(setting: TomlSetting) -> tuple[str, ...]:
-    """Split the command line of the background job, and check its benchmark."""
     try:
         words = shlex.split(toml.text(setting))
     except ValueError as error:

@@ -43,7 +43,6 @@ class Planned:
 
 
 def planned(plans: Iterable[LaunchPlan]) -> list[Planned]:
-    """Return the cells of some launches."""
     return [Planned(plan, cell, key_of(plan, cell), _facts(plan, cell)) for plan in plans for cell in plan.cells]
 
 
@@ -97,7 +96,6 @@ def missing_cell(criterion: Criterion) -> str:
 
 
 def needed(cases: Iterable[Case]) -> set[str]:
-    """Return the names of the cells that some cases need."""
     return {case.cell for case in cases}
 
 

@@ -37,7 +37,6 @@ class Seen:
     files: dict[str, None] = field(default_factory=dict)
 
     def take(self, rows: Iterable[Row]) -> None:
-        """Note the hosts, library and launch of rows."""
         for row in rows:
             self.hosts |= dict.fromkeys(row.get("hosts") or ())
             library = f"{row.get('library') or row['backend']} {row.get('library_version') or ''}".strip()
@@ -190,7 +189,6 @@ class AcceptLaunches:
             self.given_up.add(key)
 
     def _keys(self, sweep: int | None = None) -> list[str]:
-        """Names of all cells, or of those of one sweep."""
         return [key_of(plan, c) for plan in self.plans for c in plan.cells if sweep is None or c.sweep == sweep]
 
     def _see(self, run: Run, rows: Sequence[Row]) -> None:

@@ -99,11 +99,9 @@ class ProgressLog:
         return rows
 
     def begin(self, begun: Begun) -> None:
-        """Write the settings of the run."""
         self._write({"begun": asdict(begun)})
 
     def finish(self, when: str, outcome: AcceptOutcome) -> None:
-        """Write that all was judged, and how it ended."""
         self._write({"done": when, **asdict(outcome)})
 
     def give_up(self, step: Step, skips: Iterable[Skip]) -> None:
@@ -112,7 +110,6 @@ class ProgressLog:
             self._write({"step": step, "what": skip.what, "reason": skip.reason, "failed": skip.failed})
 
     def end(self, step: Step, spoiled: str = "") -> None:
-        """Write that a step was completed."""
         self._write({"ended": step, "spoiled": spoiled})
 
     def _write(self, line: Mapping[str, Any]) -> None:
@@ -180,7 +177,6 @@ def _entry(line: str) -> dict[str, Any] | None:
 
 
 def log_of(store: Path, run_id: str) -> Path:
-    """Return the path of a run's log."""
     return store / FOLDER / f"{run_id}.jsonl"
 
 

@@ -45,7 +45,6 @@ class PipEnvironment:
 
 
 def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
-    """The folder of all such environments."""
     base = environ.get("XDG_CACHE_HOME") or str(Path(environ.get("HOME") or "~").expanduser() / ".cache")
     return Path(base) / "omb-py" / "environments"
 

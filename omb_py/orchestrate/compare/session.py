@@ -68,7 +68,6 @@ class SideRun:
 
     @property
     def requests(self) -> tuple[Request, ...]:
-        """The requests alone."""
         return tuple(checked.request for checked in self.checked)
 
     def __str__(self) -> str:
@@ -179,7 +178,6 @@ class Measurer:
             self.provenances[side].append(read_provenance(run.files[-1]))
 
     def launches(self, side: Side) -> SideLaunches:
-        """Return the launches of a side."""
         return SideLaunches(str(self.sides[side].words or self.main.run_id), self.rows[side], self.provenances[side])
 
 

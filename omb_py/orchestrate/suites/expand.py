@@ -42,7 +42,6 @@ class Expanded:
 
     @property
     def requests(self) -> list[Request]:
-        """The requests alone, in the suite's order."""
         return [checked.request for checked in self.checked]
 
 

@@ -183,7 +183,6 @@ _MPI_LAYER = "NM only"
 
 
 def facts_of(library: LibraryKnobs) -> LibraryFacts:
-    """What the writers of files must know of a library."""
     numbers = {
         knob.variable: {choice.word: choice.meaning for choice in knob.choices}
         for knob in library.knobs

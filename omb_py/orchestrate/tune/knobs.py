@@ -185,7 +185,6 @@ def _as_data(knob: Knob) -> dict[str, object]:
 
 
 def _one(library: LibraryKnobs, knob: Knob) -> Document:
-    """One knob with its whole description."""
     facts = [
         f"{knob.name} of {library.title}",
         f"type: {knob.type}, value here: {knob.value or 'none'}",

@@ -58,7 +58,6 @@ class StoredTuning:
 
 
 def text_of(key: Key) -> str:
-    """A launch as one word."""
     return ":".join(map(str, key))
 
 

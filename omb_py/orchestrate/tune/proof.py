@@ -57,7 +57,6 @@ class Proof:
     """Seconds that the budget lacked for it."""
 
     def take(self, report: CompareReport) -> None:
-        """Add the verdicts of a comparison."""
         self.reports.append(report)
         for cell, judged in zip(report.matched.cells, report.judged, strict=True):
             answer = judged.answers.get("median")
@@ -146,7 +145,6 @@ def prove_settings(groups: Sequence[Group], step: CheckedRequest | None, run: Ru
 
 
 def at_sizes(checked: CheckedRequest, sizes: Sequence[int]) -> CheckedRequest:
-    """The request with these sizes alone."""
     return checked.changed(sizes=sizes_text(sizes))
 
 

@@ -126,12 +126,10 @@ class Group:
 
     @property
     def settings(self) -> tuple[LibrarySetting, ...]:
-        """The candidates, the default first."""
         return self.searches[0].settings
 
     @property
     def proposals(self) -> list[Proposal]:
-        """What each search proposes."""
         choices = [searcher.search.choices() for searcher in self.searches]
         if self.for_all is not None:
             choices = [dict.fromkeys(chosen, self.for_all) for chosen in choices]
@@ -166,7 +164,6 @@ class Group:
         return segments(agreed(self.proposals), self.sizes)
 
     def disputed(self) -> list[int]:
-        """Sizes in bytes at which the searches want different settings."""
         return disputed(self.proposals)
 
     def proposed(self) -> list[Rule]:
@@ -212,7 +209,6 @@ def _unlimited(rule: Rule) -> Rule:
 
 
 def groups_of(searching: Sequence[Searching], called: bool = False) -> list[Group]:
-    """The groups of searches, in the order of their first ones."""
     places: dict[tuple[str, int], list[Searching]] = {}
     for searcher in searching:
         places.setdefault(searcher.point.place, []).append(searcher)

@@ -185,7 +185,6 @@ def _begin(
 
 
 def _trial(launcher: TuneLauncher, searcher: Searching) -> None:
-    """Launch the library as it is once: what fails here is no candidate's fault."""
     launcher(searcher.checked, searcher.plan, DEFAULT, TRIAL, searcher.search.sizes[:1])
 
 

@@ -35,7 +35,6 @@ IMPORT_EXAMPLES = (
 
 
 def import_params() -> list[click.Parameter]:
-    """Arguments and options of the verb."""
     known = "What is known"
     return [
         click.Argument(["sources"], nargs=-1, required=True, type=ParsedType("file", str), metavar="FILE..."),

@@ -41,7 +41,6 @@ class RunId(ParsedType):
         super().__init__("run", str)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Offer the runs of the store that fit."""
         store = ctx.params.get("store") or DEFAULT_STORE
         if not Path(store).is_dir():
             return []
@@ -54,7 +53,6 @@ class RunId(ParsedType):
 
 
 def group() -> click.Command:
-    """``omb-py results``."""
     run = RunId()
     form = ("osu", "table", "csv", "json")
     verbs = (
@@ -135,7 +133,6 @@ def _verb(
 
 
 def run_list(form: str, store: Path | None) -> int:
-    """Print one line for each run."""
     stored = runs(_store(store), on_skip=skipped)
     if form == "json":
         click.echo(json.dumps([asdict(run) for run in stored], indent=1))
@@ -155,7 +152,6 @@ def run_list(form: str, store: Path | None) -> int:
 
 
 def run_show(run: str, form: str, full: bool, percentiles: tuple[float, ...] | None, store: Path | None) -> int:
-    """Print the rows of a run."""
     rows = show(_store(store), run, on_skip=skipped)
     if form == USUAL.name:
         options = TextOptions(full, percentiles or ())
@@ -191,7 +187,6 @@ def launches_of(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[Mappi
 def run_export(
     runs: tuple[str, ...], form: str | None, output: Path | None, where: tuple[str, ...], store: Path | None
 ) -> int:
-    """Write rows to stdout or a file."""
     place = _store(store)
     chosen = () if ALL in runs else runs
     rows = _rows(place, chosen, filters(where, {"run_id": "the run"} if chosen else {}))

@@ -29,7 +29,6 @@ def _older(default: str | None, text: str) -> click.Option:
 
 
 def compact_params() -> Sequence[click.Parameter]:
-    """Options of ``results compact``."""
     return (
         _older("7d", "Only days that ended so long ago, as 30d, 6w, 3m, 1y."),
         tool_option("What is done", "--dry-run", "Only say what it would merge. (default: off)"),
@@ -37,7 +36,6 @@ def compact_params() -> Sequence[click.Parameter]:
 
 
 def prune_params() -> Sequence[click.Parameter]:
-    """Options of ``results prune``."""
     heading = "Which launches"
     return (
         _older(None, "Only launches that started so long ago, as 30d, 6w, 3m, 1y."),
@@ -60,7 +58,6 @@ def prune_params() -> Sequence[click.Parameter]:
 
 
 def run_compact(older: timedelta, dry_run: bool, store: Path | None) -> int:
-    """Merge old launch files."""
     place = _existing(store)
     merges = compact(place, older, dry_run=dry_run, on_skip=_skipped)
     for merge in merges:

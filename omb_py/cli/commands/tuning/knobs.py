@@ -26,7 +26,6 @@ _EXAMPLES = (
 
 
 def command() -> click.Command:
-    """``omb-py knobs``."""
     heading = "What is listed"
     return Page(
         "knobs",
@@ -60,7 +59,6 @@ def _collectives(ctx: click.Context, param: click.Parameter, incomplete: str) ->
 
 
 def run_knobs(name: str, backend: str, every: bool, pvars: bool, form: str, output: Sequence[Path]) -> int:
-    """Print what can be set in a library; the exit code."""
     check_files(output, _FILES)
     if pvars and (name or every):
         raise UsageError("--pvars lists all that a library counts: leave out the collective and --all")

@@ -47,7 +47,6 @@ _EXAMPLES = (
 
 
 def command() -> click.Command:
-    """``omb-py tune``."""
     candidates, judging = "Candidates", "How verdicts are made"
     return Page(
         "tune",
@@ -192,7 +191,6 @@ def run_tune(
     resume: str | None,
     **given: Any,
 ) -> int:
-    """Tune a collective; the exit code."""
     check_files(output)
     points, step = TuneGrid(words, ranks, ops, in_place, workload).points(given)
     parts, library = parts_of(points, candidates, dict(knobs))
