@@ -66,24 +66,6 @@ def test_stdout_and_a_missed_criterion(suite: Path, form: str, begins: str, caps
     assert capsys.readouterr().out.startswith(begins)
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ("mine.toml --output a.pdf", "--output a.pdf: the ending says the form: "),
-        ("quick", "no [[criterion]], so nothing can be accepted: omb-py run quick measures it"),
-        ("acceptanze", "no suite 'acceptanze'"),
-        ("mine.toml --baseline last", "leave --baseline out"),
-        ("mine.toml --format pdf", "unknown format 'pdf'"),
-        ("mine.toml --launches 3", "no such option --launches"),
-        ("nightly", "needs a baseline: --baseline RUN"),
-    ],
-)
-def test_refused(suite: Path, words: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["accept", *words.split(), "--quiet"]) == 2
-    out, err = capsys.readouterr()
-    assert out == "" and said in err and err.count("\n") == 1
-
-
 def test_check_and_show_know_criteria(suite: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["suite", "check", "mine.toml"]) == 0
     assert "2 benchmarks, 2 sweeps, 1 criterion" in capsys.readouterr().out

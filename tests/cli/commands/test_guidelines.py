@@ -73,24 +73,6 @@ def test_gloo_has_a_subset(monkeypatch: pytest.MonkeyPatch) -> None:
     assert dict(skipped)["gl2_allgather"].startswith("Gloo's alltoall") and "gl4_allgather" in dict(skipped)
 
 
-@pytest.mark.parametrize(
-    ("line", "says"),
-    [
-        ("guidelines gl99", "no guideline 'gl99': did you mean gl9?"),
-        ("guidelines alreduce", "no guideline 'alreduce': did you mean allreduce?"),
-        ("guidelines --launches 1 --backend mock", "--launches 1: at least 2 launches are needed"),
-        ("guidelines --backend mpi,gloo", "guidelines are checked on one backend at a time"),
-        ("guidelines --output x.txt", "--output x.txt: the ending says the form"),
-        ("guidelines -n 1 --backend mock", "gl1_allgather needs 2 ranks or more, not 1: use -n 2"),
-        ("guidelines --fromat json", "no such option --fromat: did you mean --format?"),
-    ],
-)
-def test_refusals(line: str, says: str, run) -> None:  # type: ignore[no-untyped-def]
-    code, out, err = run(line)
-    assert code == 2 and out == "" and err.count("\n") == 1
-    assert err.startswith(f"omb-py: error: {says}"), err
-
-
 def test_a_word_that_only_the_ranks_know_to_be_wrong_is_bad_input(run) -> None:  # type: ignore[no-untyped-def]
     code, out, err = run("guidelines gl5 --backend mock --mock foo=3 --quiet")
     assert code == 2 and out == "" and err.count("\n") == 1

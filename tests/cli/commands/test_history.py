@@ -108,12 +108,9 @@ def test_the_provenance_of_a_merged_launch_is_found(run, tmp_path) -> None:
     ("line", "says"),
     [
         ("alreduce", "no cell of alreduce in '{store}': did you mean allreduce?; or measure with omb-py alreduce"),
-        ("allreduce -m 16", "the nearest size there is 8"),
         ("allreduce --where ranks=8", "ranks: valid: 4"),
         ("allreduce --where rnks=8", "the store has no column 'rnks': did you mean ranks?"),
         ("allreduce --band large", "no cell of allreduce in band large: there are sizes 8 to 1024 bytes"),
-        ("allreduce --band larg", "unknown band 'larg': did you mean large?"),
-        ("allreduce --band small -m 8", "give -m or --band, not both"),
         (
             "allreduce -m 8",
             "too few nights: 4 of allreduce, 10 are needed; repeat omb-py allreduce -n 4 -m 8:8 --store {store}"

@@ -83,7 +83,6 @@ def test_several_ranks_on_a_node_are_told_apart(capsys: pytest.CaptureFixture[st
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        ((), 2, "which nodes? name them with --hosts A,B,C,D, or say with -n how many ranks"),
         (("-n", "3"), 2, "links needs 4 ranks or more, not 3: with fewer a slow node looks like slow links"),
         (("--hosts", "a,b,c,a"), 2, "host a is named twice: --per-node says how many ranks each has"),
         (("--hosts", "a,b,c,d", "-n", "5"), 2, "-n 5, but 4 hosts with 1 each make 4: leave -n out"),

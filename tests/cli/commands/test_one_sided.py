@@ -71,17 +71,6 @@ def test_accumulate_ends_with_a_block_for_each_rank(capsys: pytest.CaptureFixtur
     ) + BLOCK.format(rank=0, said="") + BLOCK.format(rank=1, said=PASSED.format(n=2))
 
 
-@pytest.mark.parametrize(
-    ("name", "title"), [("cas_latency", "Compare_and_swap latency"), ("fop_latency", "Fetch_and_op latency")]
-)
-def test_one_element_is_one_row(name: str, title: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert printed(f"{name} -T mpi_int -c -s lock", capsys) == head(title, sync="MPI_Win_lock/unlock") + (
-        "# Datatype: MPI_INT.\n"
-        "# Size          Latency (us)        Validation\n"
-        "4                       4.00            passed\n"
-    ) + "".join(BLOCK.format(rank=rank, said=PASSED.format(n=1)) for rank in (0, 1))
-
-
 def test_a_wrong_byte_fails(capsys: pytest.CaptureFixture[str]) -> None:
     text = printed("acc_latency -m 4:8 -c --inject flip:1", capsys, code=1).splitlines()
     assert "4                       4.00            failed" in text

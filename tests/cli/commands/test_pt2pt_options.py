@@ -23,8 +23,6 @@ Parse = Callable[[str], Request]
         ("mbw_mr -R1", Request("mbw_mr", print_rate=1)),
         ("latency -b MULTIPLE", Request("latency", buffer_num="multiple")),
         ("bw --buffer-num single", Request("bw", buffer_num="single")),
-        ("partitioned_latency -q 16", Request("partitioned_latency", partitions=16)),
-        ("partitioned_latency -t 3", Request("partitioned_latency", tests=3)),
         ("latency_mt -t 4", Request("latency_mt", thread_counts="1:4")),
         ("latency_mt --num-threads 2:03", Request("latency_mt", thread_counts="2:3")),
         ("latency_mp -t 4", Request("latency_mp", process_counts="2:4")),
@@ -46,11 +44,9 @@ def test_are_read(request_of: Parse, line: str, request_: Request) -> None:
     ("line", "text"),
     [
         ("mbw_mr -R 2", "-R/--print-rate takes 0 or 1, not '2'"),
-        ("latency_mt -t 0", "'0' is not of the form R or S:R with numbers from 1 to 128, as 1:2"),
         ("latency_mp -t 1:2:3", "'1:2:3' is not of the form R or S:R with numbers from 1 to 128, as 1:2"),
         ("latency_mt -t 129", "'129' is not of the form R or S:R with numbers from 1 to 128, as 1:2"),
         ("bw -b many", "unknown number of buffers 'many': "),
-        ("partitioned_latency -q 0", "number of partitions must be 1 or more, not 0"),
     ],
 )
 def test_bad_values_are_refused(refusal: Callable[[str], tuple[int, str]], line: str, text: str) -> None:

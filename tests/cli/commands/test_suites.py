@@ -100,19 +100,6 @@ def test_resume(form: str, mine: Path, capsys: pytest.CaptureFixture[str]) -> No
 @pytest.mark.parametrize(
     ("line", "code", "says"),
     [
-        ("run quik", 2, "no suite 'quik' (a file is given by its path, as ./quik.toml): did you mean quick?"),
-        ("run none.toml", 2, "cannot read suite none.toml: no such file or directory"),
-        (
-            "run quick extra",
-            2,
-            "unexpected word 'extra': write run SUITE [OPTIONS], and --resume=extra to resume a run",
-        ),
-        ("run", 2, "missing argument"),
-        ("run quick --resume --no-store", 2, "--resume needs a store: leave --no-store out"),
-        ("run quick --op som", 2, "unknown operation 'som': did you mean sum?"),
-        ("run quick --windw 3", 2, "no such option --windw: did you mean --window-size?"),
-        ("run quick --store x --no-store", 2, "--store and --no-store exclude each other"),
-        ("suite shw quick", 2, "unknown verb 'shw' of suite: did you mean show?"),
         (
             "suite check bad.toml",
             2,

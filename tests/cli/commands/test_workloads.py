@@ -69,13 +69,8 @@ def test_no_sweep_at_all(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("workloads ddp --predict --scaling", "leave one of them out"),
-        ("workloads --predict", "which workload?"),
-        ("workloads ddp --where ranks=2", "add --predict or --scaling"),
         ("workloads ddp --scaling", "ddp:compute=5ms (weak scaling)"),
         ("workloads ddp:compute=5ms --scaling", "no step of ddp:compute=5ms in this store: measure omb-py step"),
-        ("step --backend mock --predict --format json", "--predict prints a table: leave --format json out"),
-        ("allreduce --backend mock --predict", "allreduce has no step to predict"),
     ],
 )
 def test_bad_input(run: Run, line: str, said: str) -> None:

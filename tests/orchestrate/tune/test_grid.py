@@ -35,10 +35,7 @@ def test_what_fails_at_one_point_stays_in_at_the_others(tune_line: Tuned) -> Non
 @pytest.mark.parametrize(
     ("line", "text"),
     [
-        ("allreduce --op summ", "unknown operation 'summ': did you mean sum?"),
         ("allreduce --in-place=bot", "unknown kind of buffers 'bot': did you mean both?"),
-        ("bcast --op max", "has no reduction operation"),
-        ("bcast --in-place=both", "has no in-place form"),
     ],
 )
 def test_a_point_that_does_not_exist_is_one_line(tune_line: Tuned, line: str, text: str) -> None:

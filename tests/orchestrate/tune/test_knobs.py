@@ -13,7 +13,6 @@ from tests.support.planted_knobs import intel, mpich, nccl, open_mpi
 @pytest.mark.parametrize(
     ("name", "collective"),
     [
-        ("MPIR_CVAR_REDUCE_SCATTER_BLOCK_INTRA_ALGORITHM", "reduce_scatter_block"),
         ("MPIR_CVAR_ALLREDUCE_K_REDUCE_SCATTER_ALLGATHER_KVAL", "allreduce"),
         ("coll_libnbc_iallreduce_algorithm", "iallreduce"),
         ("coll_tuned_scan_algorithm", "scan"),

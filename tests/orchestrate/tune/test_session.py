@@ -195,7 +195,6 @@ def test_several_numbers_of_ranks_have_rules_of_their_own(tune: Run) -> None:
 @pytest.mark.parametrize(
     ("more", "text"),
     [
-        ("--no-store", "leave --no-store out"),
         ("-T int32,float64", "one backend, binding and type"),
         ("--candidate ring=A=1", "candidate 'ring' is given twice"),
         ("--candidate other=MOCK_COLL_ALGORITHM=ring", "set the same"),

@@ -92,8 +92,6 @@ def test_faster_calls_do_not_shorten_the_computing() -> None:
 @pytest.mark.parametrize(
     ("line", "code", "text"),
     [
-        ("--workload dpd", 2, "did you mean ddp?"),
-        ("--workload ddp:modle=mlp", 2, "did you mean model?"),
         ("allreduce --workload ddp", 2, "leave 'allreduce' or --workload out"),
         ("--workload ddp -n 2,4", 2, "one number of -n"),
         ("--workload ddp --op max", 2, "neither --op nor --in-place"),
