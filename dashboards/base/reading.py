@@ -37,7 +37,7 @@ class Selection:
     def __bool__(self) -> bool:
         return bool(self.columns or self.tags or any(self.days))
 
-    def words(self) -> str:
+    def text(self) -> str:
         """The filters in the form in which a user types them."""
         parts = [f"{name}={value}" for name, values in self.columns.items() for value in values]
         parts += [f"{TAG}{name}={value}" for name, values in self.tags.items() for value in values]
@@ -46,34 +46,34 @@ class Selection:
     def fits(self, tags: Mapping[str, str], day: str) -> bool:
         """True for a cell with these tags, measured on this day; the columns are filtered when the store is read."""
         first, last = self.days
-        known = all(tags.get(name) in values for name, values in self.tags.items())
-        return known and first <= day and (not last or day <= last)
+        tagged = all(tags.get(name) in values for name, values in self.tags.items())
+        return tagged and first <= day and (not last or day <= last)
 
 
-def parse(words: Iterable[str]) -> Selection:
-    """Filters from words; the same column twice means any of the values.
+def parse(filters: Iterable[str]) -> Selection:
+    """Filters from ``COLUMN=VALUE`` texts; the same column twice means any of the values.
 
-    Raises UsageError on a word without ``=`` and on a column that the store has not.
+    Raises UsageError on a text without ``=`` and on a column that the store has not.
 
     >>> parse(["benchmark=bw", "ranks=2", "ranks=4"]).columns
     {'benchmark': ['bw'], 'ranks': ['2', '4']}
     """
     selection = Selection()
-    known = [*schema.SCALARS, DATE]
-    for word in words:
-        name, equals, value = word.partition("=")
+    columns = [*schema.SCALARS, DATE]
+    for text in filters:
+        name, equals, value = text.partition("=")
         name = name.strip()
         if not equals or not name:
-            raise UsageError(f"a filter is COLUMN=VALUE, as benchmark=allreduce, not {word!r}")
+            raise UsageError(f"a filter is COLUMN=VALUE, as benchmark=allreduce, not {text!r}")
         if name.startswith(TAG):
             selection.tags.setdefault(name.removeprefix(TAG), []).append(value)
         elif name == DATE and RANGE in value:
             first, _, last = value.partition(RANGE)
             selection.days = (first, last)
-        elif name in known:
+        elif name in columns:
             selection.columns.setdefault(name, []).append(value)
         else:
-            raise UsageError(f"the store has no column {name!r} to filter by: {nearest(name, known)}")
+            raise UsageError(f"the store has no column {name!r} to filter by: {nearest(name, columns)}")
     return selection
 
 

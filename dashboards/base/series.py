@@ -32,65 +32,31 @@ _MEDIAN = "median"
 COUNTS = ("ranks", "nodes", "ranks_per_node", "devices")
 """Columns that may differ within a series that is drawn over the number of ranks or GPUs."""
 NEEDED = (
-    "run_id",
-    "launch_id",
-    "started_at",
-    "family",
-    *PANEL,
-    *(name for name in IDENTITY if name != FIELD),
-    "source",
-    "size_bytes",
-    "value",
-    "median_us",
-    "mean_us",
-    "min_us",
-    "p25_us",
-    "p75_us",
-    "p99_us",
-    "algbw_gbps",
-    "busbw_gbps",
-    "iterations",
-    "stop_reason",
-    "ess",
-    "sync_limited",
-    "validated",
-    "comparability_key",
-    "environment_key",
-    "date",
+    *("run_id", "launch_id", "started_at", "family", *PANEL, *(name for name in IDENTITY if name != FIELD), "source"),
+    *("size_bytes", "value", "median_us", "mean_us", "min_us", "p25_us", "p75_us", "p99_us", "algbw_gbps"),
+    *("busbw_gbps", "iterations", "stop_reason", "ess", "sync_limited", "validated", "comparability_key"),
+    *("environment_key", "date"),
 )
 """Columns that the figures of a whole store need; the lists of samples are read for single cells."""
 LISTS = (*(name for name in schema.FLOAT_LISTS if name != "samples_avg_us"), "hosts")
 MOST_LINES = 6
 """In one figure: colour, dash and marker are told apart."""
-_SPLIT_BY = (
-    "ranks",
-    "device",
-    "buffer",
-    "dtype",
-    "op",
-    "window",
-    "nodes",
-    "parameters",
-    "process_sync",
-    "binding",
-    "library",
-    "library_version",
-    "backend",
-    "tags",
+_SPLIT_BY = tuple(
+    (
+        "ranks device buffer dtype op window nodes parameters process_sync binding library library_version backend tags"
+    ).split()
 )
 
 
 @dataclass(frozen=True)
-class Line:
+class SeriesLine:
     """One series of a figure."""
 
     label: str
     """The values in which the series differs from the others of its figure; plain text."""
     cells: pd.DataFrame
     """Its rows, all launches."""
-    known: Mapping[str, Any]
-    """Each column in which the series of the figure differ, and its value here."""
-    whole: Line | None = None
+    whole: SeriesLine | None = None
     """The series that this is a part of; None where it is whole."""
 
     @cached_property
@@ -101,15 +67,15 @@ class Line:
         every = self.whole.over
         return every[every["size_bytes"].isin(self.cells["size_bytes"].unique())]
 
-    def from_size(self, least: int) -> Line:
+    def from_size(self, least: int) -> SeriesLine:
         """The part of the series with messages of `least` bytes or more."""
-        return Line(self.label, self.cells[self.cells["size_bytes"].fillna(0) >= least], self.known, self)
+        return SeriesLine(self.label, self.cells[self.cells["size_bytes"].fillna(0) >= least], self)
 
 
 class Panel:
     """Cells that belong on one axis, and what figures say of them."""
 
-    def __init__(self, rows: pd.DataFrame, name: str = "", lines: Sequence[Line] | None = None) -> None:
+    def __init__(self, rows: pd.DataFrame, name: str = "", lines: Sequence[SeriesLine] | None = None) -> None:
         """Name the prepared rows of one panel, by default after their benchmark; `lines` where they are known."""
         self.rows = rows
         self.name = name or str(rows["benchmark"].iloc[0])
@@ -117,7 +83,7 @@ class Panel:
             self.__dict__["lines"] = lines
 
     @cached_property
-    def lines(self) -> Sequence[Line]:
+    def lines(self) -> Sequence[SeriesLine]:
         """The series of the panel."""
         return lines(self.rows)
 
@@ -145,10 +111,9 @@ class Panel:
 def prepared(frame: pd.DataFrame) -> pd.DataFrame:
     """A copy whose maps are text (``K=V, K2=V2``), so that rows can be grouped by every column.
 
-    Tags by which omb-py numbers rows are left out (:func:`omb_py.results.compare.tags.telling`). So is the tag of a
-    comparison's side where the sides differ in library, version or binding: that difference already names the lines.
-    Times that another tool printed stand in ``median_us``, marked by :data:`PRINTED_MEAN` (:func:`as_stored` takes
-    them out again).
+    Tags by which omb-py numbers rows are left out, and the tag of a comparison's side where the sides differ in
+    library, version or binding as well. Times that another tool printed stand in ``median_us``, marked by
+    :data:`PRINTED_MEAN` (:func:`as_stored` takes them out again).
     """
     rows = with_means(frame.copy(deep=False))
     if "parameters" in rows and len(rows):
@@ -167,10 +132,10 @@ def tags_text(tags: Any, sided: bool) -> str:
     """
     if not isinstance(tags, Mapping):
         return map_text(tags)
-    known = tag_names.telling(tags)
+    kept = tag_names.telling(tags)
     if not sided or tag_names.TUNE_PROOF in tags:
-        known.pop(tag_names.COMPARE_SIDE, None)
-    return map_text(known)
+        kept.pop(tag_names.COMPARE_SIDE, None)
+    return map_text(kept)
 
 
 _CHECKED = re.compile(rf"(?:^|, ){tag_names.ACCEPT_PHASE}={tag_names.CORRECTNESS}(?:,|$)")
@@ -181,8 +146,8 @@ def timed(rows: pd.DataFrame) -> pd.DataFrame:
 
     Where there are no others, those are given.
     """
-    known = [text for text in rows["tags"].unique() if _CHECKED.search(str(text))]
-    left = rows[~rows["tags"].isin(known)] if known else rows
+    checks = [text for text in rows["tags"].unique() if _CHECKED.search(str(text))]
+    left = rows[~rows["tags"].isin(checks)] if checks else rows
     return left if len(left) else rows
 
 
@@ -210,8 +175,8 @@ def as_stored(rows: pd.DataFrame) -> pd.DataFrame:
 
 def statistic(rows: pd.DataFrame) -> str:
     """``printed mean`` where all of the rows are that, ``median, printed mean`` where some are, else ``median``."""
-    known = {str(name) for name in rows[FIELD].unique()} if FIELD in rows else {_MEDIAN}
-    return ", ".join(sorted(known))
+    names = {str(name) for name in rows[FIELD].unique()} if FIELD in rows else {_MEDIAN}
+    return ", ".join(sorted(names))
 
 
 def told_by_tag(frame: pd.DataFrame) -> set[Any]:
@@ -223,8 +188,8 @@ def told_by_tag(frame: pd.DataFrame) -> set[Any]:
     for tags, *who in zip(frame["tags"], *(frame[name] for name in names), strict=True):
         if isinstance(tags, Mapping) and tag_names.COMPARE_SIDE in tags:
             sides.setdefault(tuple(map(str, who)), set()).add(tags[tag_names.COMPARE_SIDE])
-    alike = {who[0] for who, tagged in sides.items() if len(tagged) > 1}
-    return {run for run in frame["run_id"].unique() if str(run) in alike}
+    runs = {who[0] for who, tagged in sides.items() if len(tagged) > 1}
+    return {run for run in frame["run_id"].unique() if str(run) in runs}
 
 
 def compact(frame: pd.DataFrame) -> pd.DataFrame:
@@ -235,9 +200,9 @@ def compact(frame: pd.DataFrame) -> pd.DataFrame:
     for name in frame.columns:
         column = frame[name]
         if name not in LISTS and (isinstance(column.dtype, pd.StringDtype) or column.dtype == object):
-            known = column.astype("category").cat
+            codes = column.astype("category").cat
             # pandas is slower by a fifth with categories of Arrow text, one of which is taken at a time
-            columns[name] = known.rename_categories(pd.Index(known.categories.to_numpy(dtype=object), dtype=object))
+            columns[name] = codes.rename_categories(pd.Index(codes.categories.to_numpy(dtype=object), dtype=object))
     return frame.assign(**columns)
 
 
@@ -271,10 +236,7 @@ def panels(frame: pd.DataFrame) -> Iterator[Panel]:
 
 
 def _split(name: str, rows: pd.DataFrame, by: Sequence[str], names: Sequence[str], apart: int = 0) -> Iterator[Panel]:
-    """Panels by the first of the columns that differ; by the first `apart` of them in any case.
-
-    `names` are those that differ.
-    """
+    """Panels by the first of the columns that differ, which are `names`; by the first `apart` of them in any case."""
     if (apart < 1 and _count(rows, names) <= MOST_LINES) or not by:
         yield Panel(rows, name)
         return
@@ -322,7 +284,7 @@ _SIDED = key_in_text(tag_names.COMPARE_SIDE)
 _PROVED = value_in_text(tag_names.TUNE_PROOF)
 
 
-def word(column: str, value: Any) -> str:
+def word(column: str, value: object) -> str:
     """A value for a label.
 
     >>> word("ranks", 4), word("tags", "compare_side=NEW, rack=a3"), word("tags", "tune_proof=ring")
@@ -335,29 +297,23 @@ def word(column: str, value: Any) -> str:
     return WORDS.get(column, "{}").format(value)
 
 
-def lines(rows: pd.DataFrame, most: int | None = None, ignore: Sequence[str] = ()) -> list[Line]:
-    """The series of one panel, in the order of their labels; `most` keeps those with most cells.
-
-    Columns in `ignore` may differ within a series.
-    """
+def lines(rows: pd.DataFrame, ignore: Sequence[str] = ()) -> list[SeriesLine]:
+    """The series of one panel, in the order of their labels. Columns in `ignore` may differ within a series."""
     names = [name for name in varying(rows) if name not in ignore]
     if not names:
-        return [Line("", rows, {})]
+        return [SeriesLine("", rows)]
     shown = distinguishing_columns(rows, names)
-    series = []
-    for values, part in rows.groupby(names, sort=True, dropna=False, observed=True):
-        known = dict(zip(names, values, strict=True))
-        series.append(Line(_label(shown, known, part), part, known))
-    if most is not None and len(series) > most:
-        series = sorted(series, key=lambda line: -len(line.cells))[:most]
-    return series
+    return [
+        SeriesLine(_label(shown, dict(zip(names, values, strict=True)), part), part)
+        for values, part in rows.groupby(names, sort=True, dropna=False, observed=True)
+    ]
 
 
-def _label(shown: Sequence[str], known: Mapping[str, Any], rows: pd.DataFrame) -> str:
+def _label(shown: Sequence[str], values: Mapping[str, Any], rows: pd.DataFrame) -> str:
     """What tells a series from the others; a library always with its version."""
     words: dict[str, None] = {}
     for name in shown:
-        text = word(name, known[name])
+        text = word(name, values[name])
         if name in ("library", "library_version") and not theme.absent(rows["library"].iloc[0]):
             versions: Any = rows["library_version"].unique() if "library_version" in rows else []
             version = versions[0] if len(versions) == 1 and not theme.absent(versions[0]) else ""
@@ -379,8 +335,8 @@ def full_name(values: Mapping[str, Any]) -> str:
 
 
 def distinguishing_columns(rows: pd.DataFrame, names: Sequence[str]) -> list[str]:
-    """The columns without those that say only what others say already: what others before them do, and the backend
-    where the library does."""
+    """The columns that tell the rows apart, each beyond the ones before it; the backend only where the library does
+    not."""
     distinct = rows[list(names)].drop_duplicates()
     shown: list[str] = []
     for name in names:
@@ -409,10 +365,7 @@ def over_launches(rows: pd.DataFrame, by: Sequence[str] = ("size_bytes",)) -> pd
 
 
 def cell_ids(rows: pd.DataFrame, by: str = "size_bytes") -> dict[int, str]:
-    """The cell at each value of a column of numbers, null as 0: ``LAUNCH/KEY`` of its last row.
-
-    Launch and comparability key name one row, and by it a series and a message size (:func:`of_cell`).
-    """
+    """The cell at each value of a column of numbers, null as 0: ``LAUNCH/KEY`` of its last row, for :func:`of_cell`."""
     last = rows.drop_duplicates(by, keep="last")
     return dict(zip(map(int, last[by].fillna(0)), cell_names(last), strict=True))
 
@@ -427,10 +380,8 @@ def cell_names(rows: pd.DataFrame) -> list[str]:
 
 
 def of_cell(rows: pd.DataFrame, name: str) -> pd.DataFrame:
-    """The rows of the series that has this cell (:func:`cell_ids`), its own last; of no series where there is none.
-
-    Without a launch it is the newest of the cells with that key.
-    """
+    """The rows of the series that has this cell (:func:`cell_ids`; without a launch the newest with that key), its own
+    last; none where there is no such cell."""
     launch, _, key = name.rpartition("/")
     own = rows[rows["comparability_key"] == key]
     own = own[own["launch_id"] == launch] if launch else own.sort_values("started_at", kind="stable")
@@ -439,18 +390,17 @@ def of_cell(rows: pd.DataFrame, name: str) -> pd.DataFrame:
         return own
     for column in (*PANEL, *IDENTITY):
         if column in rows:
-            value = own[column].iloc[0]
-            column_of = rows[column]
-            rows = rows[column_of.isna() | (column_of == "") if theme.absent(value) else column_of == value]
+            rows = rows[having(rows[column], own[column].iloc[0])]
     return concat([rows.drop(index=own.index), own])
 
 
-def compute_medians(lines: Sequence[Line]) -> None:
-    """Compute :attr:`Line.over` of many series at once, in a fraction of the time of one after the other.
+def having(column: pd.Series[Any], value: object) -> pd.Series[bool]:
+    """Where a column has a value; nulls and empty text are the same."""
+    return column.isna() | (column == "") if theme.absent(value) else column == value
 
-    Args:
-        lines: series of the same columns.
-    """
+
+def compute_medians(lines: Sequence[SeriesLine]) -> None:
+    """Compute ``over`` of many series of the same columns at once, in a fraction of the time of one after the other."""
     import numpy as np
     import pandas as pd
 
@@ -480,8 +430,8 @@ def common(rows: pd.DataFrame) -> str:
 def short(rows: pd.DataFrame) -> str:
     """The library and what is unusual, for a title: ``MPICH 5.0.2 · 4 ranks``; the caption has the rest."""
     usual = {"binding": "native", "device": "cpu"}
-    known = {name: rows[name].iloc[0] for name in _NAME if name in rows and not _varies(rows[name])}
-    words = [full_name(known)] if "library" in known else []
+    name_of = {name: rows[name].iloc[0] for name in _NAME if name in rows and not _varies(rows[name])}
+    words = [full_name(name_of)] if "library" in name_of else []
     for name in (*usual, "ranks"):
         if name in rows and not _varies(rows[name]):
             value = rows[name].iloc[0]
@@ -504,5 +454,5 @@ def caption(rows: pd.DataFrame) -> str:
 
 def days(rows: pd.DataFrame) -> str:
     """The day of the rows, or the first and the last."""
-    known = sorted(str(day) for day in rows["date"].dropna().unique()) if "date" in rows else []
-    return f"{known[0]} to {known[-1]}" if len(known) > 1 else "".join(known)
+    dates = sorted(str(day) for day in rows["date"].dropna().unique()) if "date" in rows else []
+    return f"{dates[0]} to {dates[-1]}" if len(dates) > 1 else "".join(dates)

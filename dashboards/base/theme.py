@@ -128,9 +128,9 @@ def series(index: int, name: str, x: Sequence[Any], y: Sequence[Any], hover: str
 
 def band(index: int, name: str, x: Sequence[Any], low: Sequence[Any], high: Sequence[Any], **more: Any) -> Trace:
     """The range of a series, filled with its colour."""
-    look = {"fill": "toself", "fillcolor": faint(colour(index)), "line": {"width": 0}}
-    around = [*x, *reversed(x)], [*low, *reversed(high)]
-    return scatter("lines", *around, name, **look, hoverinfo="skip", showlegend=False, **more)
+    look: Layout = {"fill": "toself", "fillcolor": faint(colour(index)), "line": {"width": 0}}
+    around, ends = [*x, *reversed(x)], [*low, *reversed(high)]
+    return scatter("lines", around, ends, name, **look, hoverinfo="skip", showlegend=False, **more)
 
 
 def lower_bound(x: Sequence[Any], y: Sequence[Any]) -> Trace:

@@ -51,19 +51,14 @@ class Side:
     def rows(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Its rows."""
         fits = None
-        for name, value in self.values.items():
-            column = frame[name]
-            if not len(column):
-                break
-            if len(column) > 1 and not series.varying(frame, (name,)) and _same(column.iloc[0], value):
+        for name, value in self.values.items() if len(frame) else ():
+            first = frame[name].iloc[0]
+            same = theme.absent(first) if value is None else bool(first == value)
+            if len(frame) > 1 and same and not series.varying(frame, (name,)):
                 continue  # most columns have one value, which costs nothing to see
-            own = column.isna() | (column == "") if value is None else column == value
+            own = series.having(frame[name], value)
             fits = own if fits is None else fits & own
         return frame if fits is None else frame[fits.fillna(False).astype(bool)]
-
-
-def _same(known: Any, value: Any) -> bool:
-    return theme.absent(known) if value is None else bool(known == value)
 
 
 @dataclass(frozen=True)
@@ -92,30 +87,27 @@ def sides(frame: pd.DataFrame) -> list[Side]:
         several = ["parameters"] if distinct.duplicated([*apart, KEY]).any() else []
         names, apart = [*names, *several], [*apart, *several]
     first = {name: frame[name].iloc[0] for name in names}
-    known: dict[tuple[Any, ...], set[str]] = {}
+    keys_of: dict[tuple[Any, ...], set[str]] = {}
     for *values, key in frame[[*apart, KEY]].drop_duplicates().astype(object).itertuples(index=False):
         own = {**first, **dict(zip(apart, values, strict=True))}
         who = tuple(None if theme.absent(value) else value for value in own.values())
-        known.setdefault(who, set()).update(() if theme.absent(key) else (str(key),))
-    named = _names([dict(zip(names, who, strict=True)) for who in known])
-    whole = [
-        Side(dict(zip(names, who, strict=True)), frozenset(keys), name)
-        for (who, keys), name in zip(known.items(), named, strict=True)
-    ]
-    return sorted(whole, key=_order)
+        keys_of.setdefault(who, set()).update(() if theme.absent(key) else (str(key),))
+    every = [dict(zip(names, who, strict=True)) for who in keys_of]
+    parts = zip(every, keys_of.values(), _names(every), strict=True)
+    return sorted((Side(values, frozenset(keys), name) for values, keys, name in parts), key=_order)
 
 
-def times_of(known: Sequence[Side], rows: pd.DataFrame) -> list[dict[str, float]]:
-    """Of each side its time by comparability key, in µs.
+def times_of(every: Sequence[Side], rows: pd.DataFrame) -> list[dict[str, float]]:
+    """For each side, map comparability key to µs.
 
     Args:
-        known: all sides of the rows.
+        every: all sides of the rows.
         rows: one ``median_us`` a side and key.
     """
-    if not known:
+    if not every:
         return []
-    apart = [name for name in known[0].values if len({side.values[name] for side in known}) > 1]
-    by_who: dict[tuple[Any, ...], dict[str, float]] = {tuple(side.values[name] for name in apart): {} for side in known}
+    apart = [name for name in every[0].values if len({side.values[name] for side in every}) > 1]
+    by_who: dict[tuple[Any, ...], dict[str, float]] = {tuple(side.values[name] for name in apart): {} for side in every}
     for *values, key, time in zip(*(rows[name] for name in (*apart, KEY, "median_us")), strict=True):
         who = tuple(None if theme.absent(value) else value for value in values)
         if not theme.absent(key) and not theme.absent(time) and 0 < time < math.inf:
@@ -123,14 +115,14 @@ def times_of(known: Sequence[Side], rows: pd.DataFrame) -> list[dict[str, float]
     return list(by_who.values())
 
 
-def pairs(known: Iterable[Side]) -> list[Pair]:
+def pairs(every: Iterable[Side]) -> list[Pair]:
     """All pairs of sides that are worth a look: versions of one library first, the newest of them first.
 
     Of one library each version stands against the one before it, and the newest against the oldest. Of two libraries
     the newest versions stand against each other. Sides of one library and version that differ in one setting (binding,
     device, tag) stand against each other.
     """
-    ordered = sorted(known, key=_order)
+    ordered = sorted(every, key=_order)
     families: dict[tuple[Any, ...], list[Side]] = {}
     for side in ordered:
         families.setdefault(tuple(v for n, v in side.values.items() if n != VERSION), []).append(side)
@@ -143,8 +135,7 @@ def pairs(known: Iterable[Side]) -> list[Pair]:
     newest = [family[-1] for family in families.values()]
     others = [
         Pair(a, b, "libraries" if a.library != b.library else "settings")
-        for at, a in enumerate(newest)
-        for b in newest[at + 1 :]
+        for a, b in itertools.combinations(newest, 2)
         if a.keys & b.keys and _closest(a, b, newest)
     ]
     others.sort(key=lambda pair: KINDS.index(pair.kind))
@@ -167,9 +158,9 @@ def subjects(frame: pd.DataFrame, ignore: Sequence[str] = ()) -> Iterator[tuple[
             continue
         shown = series.distinguishing_columns(rows, names)
         for values, part in rows.groupby(names, sort=True, dropna=False, observed=True):
-            known = dict(zip(names, values, strict=True))
-            words = [w for name in shown if (w := series.word(name, known[name]))]
-            yield ", ".join([str(benchmark), *words]), part
+            own = dict(zip(names, values, strict=True))
+            words = [series.word(name, own[name]) for name in shown]
+            yield ", ".join([str(benchmark), *filter(None, words)]), part
 
 
 @dataclass(frozen=True)
@@ -193,21 +184,16 @@ def unlike(frame: pd.DataFrame) -> Iterator[Unlike]:
     by = ["benchmark", "metric", "unit", "ranks"]
     ways = [name for name in WHAT if name not in (*by, "size_bytes") and name in frame]
     for (benchmark, _, _, ranks), rows in frame.groupby(by, sort=True, dropna=False, observed=True):
-        known = sides(rows)
-        newest: dict[tuple[Any, ...], Side] = {}
-        for side in known:
-            newest[(*side.library, side.values.get("device"))] = side
-        several = list(newest.values())
-        for at, a in enumerate(several):
-            for b in several[at + 1 :]:
-                if a.keys & b.keys or (a.library != b.library and a.values["device"] != b.values["device"]):
-                    continue
-                base, new = (_one_way(side.rows(rows), ways) for side in (a, b))
-                apart = [name for name in ways if _word(base, name) != _word(new, name)]
-                words = "; ".join(f"{name}: {_word(base, name)} / {_word(new, name)}" for name in apart)
-                if set(base[KEY]) & set(new[KEY]):
-                    names = _names([{**side.values} for side in (a, b)])
-                    yield Unlike(f"{benchmark}, {series.word('ranks', ranks)}", (names[0], names[1]), words, base, new)
+        newest = {(*side.library, side.values.get("device")): side for side in sides(rows)}
+        for a, b in itertools.combinations(newest.values(), 2):
+            if a.keys & b.keys or (a.library != b.library and a.values["device"] != b.values["device"]):
+                continue
+            base, new = (_keep_largest_way(side.rows(rows), ways) for side in (a, b))
+            values = {name: (_word(base, name), _word(new, name)) for name in ways}
+            differing = "; ".join(f"{name}: {one} / {other}" for name, (one, other) in values.items() if one != other)
+            if set(base[KEY]) & set(new[KEY]):
+                names = _names([{**side.values} for side in (a, b)])
+                yield Unlike(f"{benchmark}, {series.word('ranks', ranks)}", (names[0], names[1]), differing, base, new)
 
 
 def _word(rows: pd.DataFrame, name: str) -> str:
@@ -215,7 +201,7 @@ def _word(rows: pd.DataFrame, name: str) -> str:
     return "none" if theme.absent(value) else str(value)
 
 
-def _one_way(rows: pd.DataFrame, ways: Sequence[str]) -> pd.DataFrame:
+def _keep_largest_way(rows: pd.DataFrame, ways: Sequence[str]) -> pd.DataFrame:
     """The rows of the way of measuring with most cells, their keys replaced by their sizes."""
     groups = [part for _, part in rows.groupby(list(ways), dropna=False, observed=True, sort=True)]
     largest = max(groups, key=len)
@@ -229,13 +215,13 @@ def rows_of(pair: Pair, frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame
     return pair.base.rows(both), pair.new.rows(both)
 
 
-def _closest(a: Side, b: Side, known: Iterable[Side]) -> bool:
+def _closest(a: Side, b: Side, every: Iterable[Side]) -> bool:
     """False where another side of either's library differs less from the other: mpi4py against mpi4py, not native."""
     apart = _distance(a, b)
     return not any(
         (other.library == b.library and _distance(a, other) < apart and a.keys & other.keys)
         or (other.library == a.library and _distance(other, b) < apart and other.keys & b.keys)
-        for other in known
+        for other in every
         if other is not a and other is not b
     ) or (a.library == b.library and apart == 1)
 
@@ -251,23 +237,21 @@ def _order(side: Side) -> tuple[Any, ...]:
     return (*rest[:2], version_key(str(side.values.get(VERSION) or "")), *rest[2:])
 
 
-def _names(known: list[dict[str, Any]]) -> list[str]:
+def _names(every: list[dict[str, Any]]) -> list[str]:
     """Library and version of each, and of those with the same ones what tells them apart."""
-    names = [series.full_name(values) for values in known]
-    alike: dict[str, list[dict[str, Any]]] = {}
-    for name, values in zip(names, known, strict=True):
-        alike.setdefault(name, []).append(values)
+    names = [series.full_name(values) for values in every]
     texts = []
-    for name, values in zip(names, known, strict=True):
-        differing = [n for n in values if len({str(other[n]) for other in alike[name]}) > 1]
-        texts.append(" · ".join([name, *(w for n in differing if (w := series.word(n, values[n])))]))
+    for name, values in zip(names, every, strict=True):
+        namesakes = [other for other_name, other in zip(names, every, strict=True) if other_name == name]
+        differing = [n for n in values if len({str(other[n]) for other in namesakes}) > 1]
+        texts.append(" · ".join([name, *filter(None, (series.word(n, values[n]) for n in differing))]))
     return texts
 
 
 _NAMING = ("backend", "library", VERSION, "binding", "device", "device_name", "tags")
 
 
-def named(words: Sequence[str], known: Sequence[Side]) -> list[Side]:
+def named(words: Sequence[str], every: Sequence[Side]) -> list[Side]:
     """The sides that words name, each once: of each library the newest version, unless a word names the version.
 
     Of sides of one library and version the one that shares most cells with the other words' sides stands for it.
@@ -275,10 +259,10 @@ def named(words: Sequence[str], known: Sequence[Side]) -> list[Side]:
     Raises:
         UsageError: a word names no side.
     """
-    matches = [[side for side in known if _plain(word) in _plain_names(side)] for word in words]
+    matches = [[side for side in every if _plain(word) in _plain_names(side)] for word in words]
     for word, several in zip(words, matches, strict=True):
         if not several:
-            names = {name for side in known for name in (*map(str, side.library), side.name) if not theme.absent(name)}
+            names = {name for side in every for name in (*map(str, side.library), side.name) if not theme.absent(name)}
             raise UsageError(f"the store has no side {word!r}: {nearest(word, sorted(names))}")
     chosen: dict[str, Side] = {}
     for at, several in enumerate(matches):
@@ -306,7 +290,7 @@ _WAYS = tuple(name for name in WHAT if name not in (*COUNTS, "size_bytes"))
 
 
 def keep_common_method(sides: Iterable[tuple[str, pd.DataFrame]]) -> tuple[list[tuple[str, pd.DataFrame]], list[str]]:
-    """Of each side the cells of one way of measuring, which most sides have, and sentences on what that leaves.
+    """For each side, keep the cells of the way of measuring that most sides have.
 
     Args:
         sides: name and prepared cells of each.
@@ -314,14 +298,14 @@ def keep_common_method(sides: Iterable[tuple[str, pd.DataFrame]]) -> tuple[list[
     Returns:
         The sides with fewer cells, and a sentence for ways that are left out, and one for ways that differ.
     """
-    known = list(sides)
-    ways = [column for column in _WAYS if len({word for _, cells in known for word in _known(cells, column)}) > 1]
+    several = list(sides)
+    ways = [column for column in _WAYS if len({word for _, cells in several for word in _values_of(cells, column)}) > 1]
     if not ways:
-        return known, []
-    placed = [cells[ways].astype("object").fillna(dict.fromkeys(ways, "")) for _, cells in known]
+        return several, []
+    placed = [cells[ways].astype("object").fillna(dict.fromkeys(ways, "")) for _, cells in several]
     counts = [rows.groupby(ways, sort=False, observed=True).size() for rows in placed]
     chosen, words = [], []
-    for (name, cells), rows, own in zip(known, placed, counts, strict=True):
+    for (name, cells), rows, own in zip(several, placed, counts, strict=True):
         way = max(own.index, key=lambda way: (sum(way in other.index for other in counts), own[way]))
         places = dict(zip(ways, way if isinstance(way, tuple) else (way,), strict=True))
         fits = (rows == list(places.values())).all(axis=1)
@@ -333,12 +317,12 @@ def keep_common_method(sides: Iterable[tuple[str, pd.DataFrame]]) -> tuple[list[
         notes.append(f"One way of measuring of several is drawn; --where chooses another: {', '.join(left)}.")
     apart = [column for column in ways if len({way[column] for way in words}) > 1]
     if apart:
-        differing = "; ".join(f"{column}: {_values([name for name, _ in known], words, column)}" for column in apart)
-        notes.append(f"Not measured keep_common_method ({differing}), so no verdict is possible.")
+        differing = "; ".join(f"{column}: {_values([name for name, _ in several], words, column)}" for column in apart)
+        notes.append(f"Not measured alike ({differing}), so no verdict is possible.")
     return chosen, notes
 
 
-def _known(cells: pd.DataFrame, column: str) -> set[str]:
+def _values_of(cells: pd.DataFrame, column: str) -> set[str]:
     return {"" if theme.absent(value) else str(value) for value in cells[column].unique()}
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from omb_py.dashboards.base import series, theme
-from omb_py.dashboards.base.series import Line, Panel, word
+from omb_py.dashboards.base.series import Panel, SeriesLine, word
 from omb_py.dashboards.base.theme import Layout, Trace
 from omb_py.dashboards.base.view import View, listed, plural, records, table
 from omb_py.results.analysis.cost_model import OFFLOAD
@@ -125,7 +125,7 @@ def _without_size(panel: Panel, shown: _Quantity, bound: pd.DataFrame | None) ->
     return data, layout, {index: [*series.cell_ids(line.cells).values()] for index, line in enumerate(panel.lines)}
 
 
-def _line(line: Line, index: int, shown: _Quantity, places: dict[int, float], several: bool) -> list[Trace]:
+def _line(line: SeriesLine, index: int, shown: _Quantity, places: dict[int, float], several: bool) -> list[Trace]:
     """The band of a series, its p99 where times are shown, and its line."""
     over = line.over[line.over[SIZE].notna()]
     x = [places[int(s)] for s in over[SIZE]]
@@ -181,7 +181,7 @@ Ranges = dict[int, dict[str, tuple[float, float, float]]]
 """Size in bytes -> label of a series -> lowest, median and highest of its launches."""
 
 
-def _ranges(lines: Sequence[Line], column: str) -> Ranges:
+def _ranges(lines: Sequence[SeriesLine], column: str) -> Ranges:
     """What each series has at the sizes that most of them have."""
     known: Ranges = {}
     for line in lines:
@@ -220,11 +220,11 @@ _TIMED_NOTES = {
 }
 
 
-def _statistics(lines: Sequence[Line]) -> str:
+def _statistics(lines: Sequence[SeriesLine]) -> str:
     return ", ".join(sorted({series.statistic(line.cells) for line in lines}))
 
 
-def _notes(lines: Sequence[Line], shown: _Quantity) -> tuple[str, ...]:
+def _notes(lines: Sequence[SeriesLine], shown: _Quantity) -> tuple[str, ...]:
     notes = ["Line: median over launches" + ("; band: range over launches." if shown.ends else ".")]
     notes = [_TIMED_NOTES[_statistics(lines)]] if shown.timed else notes
     limited = [line.label for line in lines if line.over["limited"].fillna(False).astype(bool).any()]
@@ -237,7 +237,7 @@ def _notes(lines: Sequence[Line], shown: _Quantity) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _curves_table(lines: Sequence[Line], shown: _Quantity) -> Layout:
+def _curves_table(lines: Sequence[SeriesLine], shown: _Quantity) -> Layout:
     names = [(f"median {shown.unit}", shown.column)]
     if shown.timed:
         quantiles = (("p25 µs", "p25_us"), ("p75 µs", "p75_us"), ("p99 µs", "p99_us"))
@@ -322,6 +322,17 @@ def scaling(rows: pd.DataFrame, name: str = "", over: str = "ranks") -> View | N
     spec = {"data": data, "layout": layout}
     heads = ("size", what, "median µs")
     return View("scaling", title, series.caption(rows), spec, cells=cells, **table(heads, lines))
+
+
+def over_count(rows: pd.DataFrame, over: str) -> Iterator[tuple[View, pd.DataFrame]]:
+    """:func:`scaling` of each series of each benchmark that was measured on several numbers of ranks or GPUs, with the
+    cells of the series; `rows` are times."""
+    counts = rows.groupby("benchmark", sort=True, observed=True)[over].nunique()
+    for benchmark in counts.index[counts > 1]:
+        for line in series.lines(rows[rows["benchmark"] == benchmark], ignore=series.COUNTS):
+            view = scaling(line.cells, f"{benchmark}, {line.label}" if line.label else str(benchmark), over)
+            if view is not None:
+                yield view, line.cells
 
 
 def roofline(panel: Panel, bound: pd.DataFrame) -> View | None:

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import series, theme
+from omb_py.dashboards.base.theme import Layout, Trace
 from omb_py.dashboards.base.view import View, plural, table
 from omb_py.dashboards.figures import curves, stragglers
+from omb_py.dashboards.figures.comparison import cell_axis, verdict_marker
 from omb_py.dashboards.report.html_page import Section, document
 from omb_py.dashboards.views.overview import environment
 from omb_py.printing.writers.html import label_text
@@ -70,49 +72,42 @@ def sections(acceptance: AcceptReport, frame: pd.DataFrame, store: Path) -> list
         frame: prepared cells of the run that were timed; may be empty.
         store: folder of the store, which holds provenance and the site's false-alarm rate.
     """
-    by_source = {
-        source: [verdict for verdict in acceptance.verdicts if verdict.case.criterion.source == source]
-        for source in _LATER
-    }
     report = document_of(acceptance)
     suite, *facts = report.facts
-    board_views = [board(acceptance)] if acceptance.verdicts else []
+    views = [board(acceptance)] if acceptance.verdicts else []
     scope = [*facts, f"{plural(len(acceptance.verdicts), 'verdict')}, {plural(len(acceptance.checked), 'check')}"]
-    guidelines = by_source["guideline"]
+    incidents = [_incidents(acceptance), _launches(acceptance)]
     return [
         Section("cover", "Acceptance", [suite], tables=[_signatures(acceptance)], label=label_text(report)),
         Section("scope", "Scope, deviations, nodes left out", scope, as_list=True),
         Section("configuration", "Configuration", [], _configuration(acceptance, store)),
-        Section("criteria", "Criteria", [], board_views, tables=report.tables[:1]),
+        Section("criteria", "Criteria", [], views, tables=report.tables[:1]),
         Section("curves", "What was measured", [], _curves(frame)),
         Section("pairs", "Pairs of nodes", [_pairs_text(acceptance)], _late(frame)),
-        Section("guidelines", "Guidelines", [_asked(guidelines, "guideline")], _some("guidelines", guidelines)),
-        Section(
-            "efficiency",
-            "Scaling and efficiency",
-            [_asked(by_source["lower bound"], "lower bound")],
-            [*_some("efficiency", by_source["lower bound"]), *_scaling(frame)],
-        ),
-        Section(
-            "stability",
-            "Stability and interference",
-            [_asked(by_source["drift"], "drift"), _asked(by_source["interference"], "interference")],
-            _some("stability", by_source["drift"] + by_source["interference"]),
-        ),
+        _of_sources(acceptance, "guidelines", "Guidelines", "guideline"),
+        _of_sources(acceptance, "efficiency", "Scaling and efficiency", "lower bound", more=_scaling(frame)),
+        _of_sources(acceptance, "stability", "Stability and interference", "drift", "interference"),
         Section("correctness", "Correctness", [] if acceptance.checked else ["Not checked."], _checks(acceptance)),
-        Section(
-            "incidents",
-            "Incidents and retests",
-            [_incidents_text(acceptance)],
-            [_incidents(acceptance), _launches(acceptance)],
-        ),
+        Section("incidents", "Incidents and retests", [_incidents_text(acceptance)], incidents),
         Section("method", "Method", [*METHOD, site_rate(store).sentence()], as_list=True),
         Section("data", "Raw data", [], [_files(acceptance)]),
         Section("again", "How to do it again", [acceptance.command or "omb-py accept SUITE"]),
     ]
 
 
-_LATER = ("guideline", "lower bound", "drift", "interference")
+def _of_sources(acceptance: AcceptReport, name: str, title: str, *sources: str, more: Sequence[View] = ()) -> Section:
+    """The verdicts of some kinds of criteria, and which of the kinds the suite has none of."""
+    several = [[v for v in acceptance.verdicts if v.case.criterion.source == source] for source in sources]
+    texts = [
+        "" if verdicts else f"The suite has no criterion of the kind {source}."
+        for source, verdicts in zip(sources, several, strict=True)
+    ]
+    verdicts = [verdict for some in several for verdict in some]
+    if not verdicts:
+        return Section(name, title, texts, more)
+    bad = sum(verdict.word == "FAIL" for verdict in verdicts)
+    headline = f"{bad} of {plural(len(verdicts), 'verdict')} failed"
+    return Section(name, title, texts, [View(name, headline, "", None, **_verdict_table(verdicts)), *more])
 
 
 def board(acceptance: AcceptReport) -> View:
@@ -120,43 +115,25 @@ def board(acceptance: AcceptReport) -> View:
     ranked = sorted(acceptance.verdicts, key=lambda verdict: WORDS.index(verdict.word))
     drawn = [verdict for verdict in ranked if margin(verdict) is not None][:MOST_DRAWN]
     names = [theme.escape(verdict.case.name) for verdict in drawn]
-    data = []
-    for word in WORDS:
-        alike = [verdict for verdict in drawn if verdict.word == word]
-        if alike:
-            data.append(_points(alike, word))
+    parts = {word: [verdict for verdict in drawn if verdict.word == word] for word in WORDS}
+    data = [_points(verdicts, word) for word, verdicts in parts.items() if verdicts]
     reach = [v for trace in data for v in (*trace["x"], *(x for x in trace["customdata"] if x)) if v and v > 0]
+    texts = [theme.escape(shortened(verdict.case.name)) for verdict in drawn]
     layout = theme.layout(
         height=130 + 24 * len(drawn),
-        xaxis={**theme.value_axis("measured over bound (ratio)", values=[*reach, 1.0])},
-        yaxis={
-            "type": "category",
-            "autorange": "reversed",
-            "categoryorder": "array",
-            "categoryarray": names,
-            "tickmode": "array",
-            "tickvals": names,
-            "ticktext": [theme.escape(shortened(verdict.case.name)) for verdict in drawn],
-        },
-        shapes=[
-            {
-                "type": "line",
-                "xref": "x",
-                "yref": "paper",
-                "x0": 1,
-                "x1": 1,
-                "y0": 0,
-                "y1": 1,
-                "line": {"width": 1, "color": theme.GREY},
-                "layer": "below",
-            }
-        ],
+        xaxis=theme.value_axis("measured over bound (ratio)", values=[*reach, 1.0]),
+        yaxis={**cell_axis(names), **theme.ticks(names, texts)},
+        shapes=[{**theme.line_at(1), "layer": "below"}],
     )
+    notes = [
+        "Left of 1 is good for what has an upper bound, right of 1 for what has a lower one (bandwidth, efficiency)."
+    ]
+    if len(drawn) < len(acceptance.verdicts):
+        notes.append(f"Drawn: {len(drawn)} of {plural(len(acceptance.verdicts), 'verdict')}; the table has all.")
     spec = {"data": data, "layout": layout} if drawn else None
     caption = f"{plural(acceptance.launches, 'launch')}; bars are the two one-sided limits that decide"
-    return View(
-        "criteria", headline(acceptance), caption, spec, notes=_board_notes(acceptance, drawn), **_verdict_table(ranked)
-    )
+    table_of = _verdict_table(ranked)
+    return View("criteria", headline(acceptance), caption, spec, notes=tuple(notes), **table_of)
 
 
 def shortened(name: str, head: int = 9, tail: int = 16) -> str:
@@ -168,37 +145,20 @@ def shortened(name: str, head: int = 9, tail: int = 16) -> str:
     return name if len(name) <= head + 1 + tail else f"{name[:head]}…{name[-tail:]}"
 
 
-def _board_notes(acceptance: AcceptReport, drawn: Sequence[CaseVerdict]) -> tuple[str, ...]:
-    notes = [
-        "Left of 1 is good for what has an upper bound, right of 1 for what has a lower one (bandwidth, efficiency)."
-    ]
-    if len(drawn) < len(acceptance.verdicts):
-        notes.append(f"Drawn: {len(drawn)} of {plural(len(acceptance.verdicts), 'verdict')}; the table has all.")
-    return tuple(notes)
-
-
-def _points(verdicts: Sequence[CaseVerdict], word: str) -> dict[str, Any]:
+def _points(verdicts: Sequence[CaseVerdict], word: str) -> Trace:
     values = [1 + (margin(verdict) or 0.0) for verdict in verdicts]
-    ends = [[_over(verdict, end) for verdict in verdicts] for end in ("low", "high")]
-    bars = {
-        "type": "data",
-        "symmetric": False,
-        "thickness": 1.5,
-        "array": [None if h is None else max(h - v, 0.0) for h, v in zip(ends[1], values, strict=True)],
-        "arrayminus": [None if lo is None else max(v - lo, 0.0) for lo, v in zip(ends[0], values, strict=True)],
-    }
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": word.lower(),
-        "x": values,
-        "y": [theme.escape(verdict.case.name) for verdict in verdicts],
-        "error_x": bars,
-        "customdata": [end for pair in zip(*ends, strict=True) for end in pair],
-        "marker": {"symbol": theme.VERDICT_MARKERS[word], "size": 10, "color": theme.VERDICT_COLOURS[word]},
+    low, high = ([_over(verdict, end) for verdict in verdicts] for end in ("low", "high"))
+    # an interval holds its value, but for rounding
+    least = [None if end is None else min(end, value) for end, value in zip(low, values, strict=True)]
+    most = [None if end is None else max(end, value) for end, value in zip(high, values, strict=True)]
+    more = {
+        "error_x": theme.error_bars(values, least, most, 1.5),
+        "customdata": [end for pair in zip(low, high, strict=True) for end in pair],
+        "marker": verdict_marker(word),
         "text": [theme.escape(f"{number(verdict, verdict.measured)}, {verdict.case.bound}") for verdict in verdicts],
-        "hovertemplate": "%{y}: %{text}<extra>" + word.lower() + "</extra>",
+        "hovertemplate": f"%{{y}}: %{{text}}<extra>{word.lower()}</extra>",
     }
+    return theme.scatter("markers", values, [theme.escape(v.case.name) for v in verdicts], word.lower(), **more)
 
 
 def _over(verdict: CaseVerdict, end: str) -> float | None:
@@ -206,24 +166,13 @@ def _over(verdict: CaseVerdict, end: str) -> float | None:
     return None if value is None or not verdict.limit else value / verdict.limit
 
 
-def _verdict_table(ranked: Sequence[CaseVerdict]) -> dict[str, Any]:
+def _verdict_table(ranked: Sequence[CaseVerdict]) -> Layout:
     rows = []
     for verdict in ranked:
         far = margin(verdict)
         distance = "" if far is None else f"{100 * far:+.1f} %"
         rows.append((*row(verdict), distance, verdict.case.criterion.at, verdict.case.criterion.text))
     return table((*HEADS, "from the bound", "asked by", "text"), rows)
-
-
-def _some(kind: str, verdicts: Sequence[CaseVerdict]) -> list[View]:
-    if not verdicts:
-        return []
-    bad = sum(verdict.word == "FAIL" for verdict in verdicts)
-    return [View(kind, f"{bad} of {plural(len(verdicts), 'verdict')} failed", "", None, **_verdict_table(verdicts))]
-
-
-def _asked(verdicts: Sequence[CaseVerdict], kind: str) -> str:
-    return "" if verdicts else f"The suite has no criterion of the kind {kind}."
 
 
 def _pairs_text(acceptance: AcceptReport) -> str:
@@ -264,15 +213,8 @@ def _configuration(acceptance: AcceptReport, store: Path) -> list[View]:
     if not sides:
         return []
     facts = list(flat(next(iter(sides.values())), numbered=True))[:MOST_FACTS]
-    views = [
-        View(
-            "configuration",
-            f"{plural(len(facts), 'fact')} of the first launch",
-            "",
-            None,
-            **table(("fact", "value"), facts),
-        )
-    ]
+    title = f"{plural(len(facts), 'fact')} of the first launch"
+    views = [View("configuration", title, "", None, **table(("fact", "value"), facts))]
     return [*views, environment(sides)] if len(sides) > 1 else views
 
 
@@ -289,11 +231,7 @@ def _curves(frame: pd.DataFrame) -> list[View]:
 
 
 def _scaling(frame: pd.DataFrame) -> list[View]:
-    views = []
-    for benchmark, rows in frame[frame["unit"] == "us"].groupby("benchmark", sort=True):
-        for line in series.lines(rows, ignore=series.COUNTS):
-            views.append(curves.scaling(line.cells, f"{benchmark}, {line.label}" if line.label else str(benchmark)))
-    return [view for view in views if view is not None]
+    return [view for view, _ in curves.over_count(frame[frame["unit"] == "us"], "ranks")]
 
 
 def _late(frame: pd.DataFrame) -> list[View]:
@@ -342,6 +280,5 @@ def _launches(acceptance: AcceptReport) -> View:
 
 
 def _files(acceptance: AcceptReport) -> View:
-    return View(
-        "files", plural(len(acceptance.files), "file"), "", None, **table(("file", "SHA-256"), acceptance.files)
-    )
+    files = table(("file", "SHA-256"), acceptance.files)
+    return View("files", plural(len(acceptance.files), "file"), "", None, **files)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from omb_py.dashboards.base import series
 from omb_py.dashboards.base.reading import Selection, read_prepared
-from omb_py.dashboards.base.view import TABS, Item, Tab, View, plural
+from omb_py.dashboards.base.view import TABS, Item, Shown, Tab, View, plural
 from omb_py.dashboards.views import registry
 from omb_py.dashboards.views.cells import COLUMNS, Cells, split
 from omb_py.dashboards.views.overview import summary
@@ -37,9 +37,10 @@ class TabContent:
     """A line for each odd thing."""
     views: list[View] = field(default_factory=list)
 
-
-def _tabs() -> dict[Tab, TabContent]:
-    return {tab: TabContent() for tab in TABS}
+    def add(self, shown: Shown) -> None:
+        """Add what a view says beside its figure."""
+        self.texts += [shown.text] if shown.text else []
+        self.odd += [shown.odd] if shown.odd else []
 
 
 @dataclass(slots=True)
@@ -53,7 +54,7 @@ class Report:
     summary: str
     first: list[View] = field(default_factory=list)
     """What stands above the tabs: status, and the list of changes."""
-    tabs: dict[Tab, TabContent] = field(default_factory=_tabs)
+    tabs: dict[Tab, TabContent] = field(default_factory=lambda: {tab: TabContent() for tab in TABS})
     problem: str = ""
     """Reason why there is nothing to show, and what to type next; empty otherwise."""
 
@@ -86,41 +87,48 @@ def report(store: Path, selection: Selection) -> Report:
     skipped: list[tuple[str, str]] = []
     cells = read_cells(store, selection, skipped)
     others = [cells.links.assign(benchmark="links"), cells.guidelines.assign(benchmark="guidelines")]
-    parts = [cells.rows, cells.trials, *others]
-    page = Report(str(store), selection.words(), skipped, summary(parts))
+    page = Report(str(store), selection.text(), skipped, summary([cells.rows, cells.trials, *others]))
+    evidence = _add_views(page, cells)
+    health = page.tabs["Health"]
+    if len(cells.rows) and not (cells.rows["source"] == OURS).any() and not health.views and not health.odd:
+        health.texts.append(PRINTED)
+    for name, view in reversed(evidence.values()):
+        views = page.tabs[name].views
+        views.insert(sum(other.kind == "map" for other in views), view)
+    if not page.views:
+        page.problem = _nothing(store, selection, skipped)
+    return page
+
+
+Evidence = dict[tuple[str, str], tuple[Tab, View]]
+"""Key of a view that a line of the first screen leads to, and no entry draws -> its tab and the view."""
+
+
+def _add_views(page: Report, cells: Cells) -> Evidence:
     commands = Commands(cells.provenance)
-    evidence: dict[tuple[str, str], tuple[Tab, View]] = {}
+    evidence: Evidence = {}
+
+    def room() -> bool:
+        return sum(view.spec is not None for view in page.views) + len(evidence) < MOST_FIGURES
+
     for entry, part in registry.in_report():
         draw = part.views or entry.views
         if draw is None or registry.lacks(entry, cells):
             continue
         tab = page.tabs[entry.tab]
         for shown in islice(draw(cells), part.most):
-            tab.texts += [shown.text] if shown.text else []
-            tab.odd += [shown.odd] if shown.odd else []
+            tab.add(shown)
             view = shown.view
             if view is None:
                 continue
             for item in view.items:
-                if item.evidence is not None and _drawn(page) + len(evidence) < MOST_FIGURES:
+                if item.evidence is not None and room():
                     evidence[item.evidence.key] = (registry.tab_of(item.link), item.evidence)
             evidence.pop(view.key, None)
-            if view.spec is None or _drawn(page) + len(evidence) < MOST_FIGURES:
-                above = part.above and view.spec is None
-                (page.first if above else tab.views).append(commands.on(view, shown.rows) if part.commands else view)
-    health = page.tabs["Health"]
-    if len(cells.rows) and not (cells.rows["source"] == OURS).any() and not health.views and not health.odd:
-        health.texts.append(PRINTED)
-    for name, view in reversed(evidence.values()):
-        views = page.tabs[name].views
-        views.insert(sum(known.kind == "map" for known in views), view)
-    if not page.views:
-        page.problem = _nothing(store, selection, skipped)
-    return page
-
-
-def _drawn(page: Report) -> int:
-    return sum(view.spec is not None for view in page.views)
+            if view.spec is None or room():
+                views = page.first if part.above and view.spec is None else tab.views
+                views.append(commands.on(view, shown.rows) if part.commands else view)
+    return evidence
 
 
 def read_cells(store: Path, selection: Selection, skipped: list[tuple[str, str]]) -> Cells:
@@ -147,7 +155,7 @@ def read_cells(store: Path, selection: Selection, skipped: list[tuple[str, str]]
 
 def _nothing(store: Path, selection: Selection, skipped: Sequence[tuple[str, str]]) -> str:
     if selection:
-        return f"No cell of {store} fits {selection.words()}. What there is: omb-py results list --store {store}"
+        return f"No cell of {store} fits {selection.text()}. What there is: omb-py results list --store {store}"
     if skipped:
         return f"None of the {plural(len(skipped), 'file')} of {store} can be read by this omb-py; why stands below."
     return f"The store {store} is empty. To measure something: omb-py allreduce -n 2 --store {store}"

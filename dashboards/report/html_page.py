@@ -15,76 +15,24 @@ from typing import Any
 
 from omb_py import __version__
 from omb_py.dashboards.base import theme
-from omb_py.dashboards.base.theme import sparkline
 from omb_py.dashboards.base.view import SEPARATOR, Tab, View, plural
 from omb_py.dashboards.report.build import Report, TabContent
 from omb_py.dashboards.views import registry
 from omb_py.distribution import pip_install
 from omb_py.errors import EnvironmentProblem
 from omb_py.printing.writers.html import bullets, escape, frame, header, label, label_text, table_html
-from omb_py.printing.writers.html import escape as _text
 from omb_py.results.document import Document, TextTable
-
-LEVEL = 6
-"""Of gzip: 9 takes a third more processor time for two thousandths less."""
-
-
-@lru_cache(maxsize=1)
-def packed_script(script: str) -> str:
-    """:func:`packed` of a script that many pages hold: plotly.js takes 2.0 MB instead of 4.8."""
-    return packed(script)
-
-
-def packed(text: str) -> str:
-    """A text as gzip in base64, which ``assets/unpack.js`` reads."""
-    return base64.b64encode(gzip.compress(text.encode(), LEVEL, mtime=0)).decode("ascii")
-
-
-def tab_list(sections: Sequence[Section]) -> str:
-    """The row of tabs. Without a script each is a link to its part, and all parts are there."""
-    tabs = "".join(
-        f'<a role="tab" id="tab-{escape(section.name)}" href="#{escape(section.name)}" '
-        f'aria-controls="{escape(section.name)}">{escape(section.title)}</a>'
-        for section in sections
-    )
-    return f'<header class="tabs"><div role="tablist" aria-label="Parts of the report">{tabs}</div></header>'
-
-
-def panel(section: Section) -> str:
-    """The attributes of a tab's part."""
-    return f' class="tab" role="tabpanel" aria-labelledby="tab-{escape(section.name)}"' if section.tab else ""
-
-
-def switch(views: Sequence[View]) -> str:
-    """A button for each quantity that the curves of several ranks can show; empty where they can show but one."""
-    drawn = [view.spec["layout"].get("meta", {}).get("switch", ()) for view in views if view.spec is not None]
-    names = list(dict.fromkeys(["time", *(known["name"] for several in drawn for known in several)]))
-    if len(names) < 2:
-        return ""
-    buttons = "".join(
-        f'<button type="button" data-quantity="{escape(name)}" aria-pressed="{str(name == names[0]).lower()}">'
-        f"{escape(name)}</button>"
-        for name in names
-    )
-    return f'<div class="chips" role="group" aria-label="Quantity" hidden>{buttons}</div>'
-
-
-def chips(views: Sequence[View]) -> str:
-    """A button for each benchmark whose curves are among the views; empty where there is only one."""
-    names = list(dict.fromkeys(view.choice for view in views if view.choice))
-    if len(names) < 2:
-        return ""
-    buttons = "".join(f'<button type="button" data-choose="{escape(name)}">{escape(name)}</button>' for name in names)
-    return f'<div class="chips" role="group" aria-label="Benchmark" hidden>{buttons}</div>'
-
 
 DIGITS = 6
 """Significant digits of a number in the page; the store has all digits."""
-INSTALL = pip_install("dashboard")
+GZIP_LEVEL = 6
+"""9 takes a third more processor time for two thousandths less."""
 _POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:"
 )
 """Content-Security-Policy: the page may load nothing, whatever its data contains."""
+Places = Mapping[tuple[str, str], int]
+"""Key of a view -> its number on the page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,37 +64,32 @@ def page(report: Report, written_at: datetime | None = None) -> str:
     for name, content in report.tabs.items():
         odd = content.odd or [item.text for item in report.changes if item.kind == "odd" and name == "Health"]
         sections.append(_tab(name, replace(content, odd=odd)))
+    below = f"{report.store} · {report.selection}" if report.selection else report.store
     sections = [] if report.problem else sections
-    chosen = f" · {report.selection}" if report.selection else ""
-    below = f"{report.store}{chosen}"
     return document(report.summary, below, sections, written_at, problem=report.problem, extra=_skipped(report))
 
 
 def _tab(name: Tab, content: TabContent) -> Section:
-    texts = [" ".join(content.texts), *content.odd]
-    if not content.views and not content.odd and not content.texts:
+    texts = [text for text in (" ".join(content.texts), *content.odd) if text]
+    if not content.views and not texts:
         texts = [registry.NOTHING[name]]
-    lines = [text for text in texts if text]
-    common, views = told_once(content.views)
+    common, views = split_captions(content.views)
     title = f"{name} ({len(content.odd)})" if content.odd else name
-    return Section(name.lower(), title, [*lines, *common], views, as_list=bool(content.odd), tab=True)
+    return Section(name.lower(), title, [*texts, *common], views, as_list=bool(content.odd), tab=True)
 
 
-def told_once(views: Sequence[View]) -> tuple[list[str], list[View]]:
+def split_captions(views: Sequence[View]) -> tuple[list[str], list[View]]:
     """What the captions of all figures have in common, as a sentence, and the views without it."""
-    parts = [view.caption.split(SEPARATOR) for view in views if view.spec is not None]
-    if len(parts) < 2:
-        return [], list(views)
-    common = [part for part in parts[0] if all(part in others for others in parts)]
+    captions = [view.caption.split(SEPARATOR) for view in views if view.spec is not None]
+    common = [part for part in captions[0] if all(part in other for other in captions)] if len(captions) > 1 else []
     if not common:
         return [], list(views)
-    kept = [
-        replace(view, caption=SEPARATOR.join(part for part in view.caption.split(SEPARATOR) if part not in common))
-        if view.spec is not None
-        else view
-        for view in views
-    ]
-    return [f"All figures here: {SEPARATOR.join(common)}."], kept
+
+    def rest(view: View) -> str:
+        return SEPARATOR.join(part for part in view.caption.split(SEPARATOR) if part not in common)
+
+    shorter = [view if view.spec is None else replace(view, caption=rest(view)) for view in views]
+    return [f"All figures here: {SEPARATOR.join(common)}."], shorter
 
 
 def document(
@@ -174,18 +117,15 @@ def document(
         EnvironmentProblem: plotly, which holds the script, is not installed.
     """
     views = [view for section in sections for view in section.views]
-    body = [_head(summary, below, sections, written_at or datetime.now(UTC))]
-    if problem:
-        body.append(f'<p class="problem">{_text(problem)}</p>')
     places = {view.key: place for place, view in reversed(list(enumerate(views)))}
+    tabs = [section for section in sections if section.tab]
+    body = [_head(summary, below, sections, written_at or datetime.now(UTC)), _problem(problem)]
     first = 0
     for section in sections:
-        if section.tab and not any("tablist" in part for part in body):
-            body.append(tab_list([known for known in sections if known.tab]))
+        body += [_tab_list(tabs)] if section in tabs[:1] else []
         body.append(_section(section, first, places))
         first += len(section.views)
-    body.append(extra)
-    return _html(f"omb-py {kind}: {summary}", body, views)
+    return _html(f"omb-py {kind}: {summary}", [*body, extra], views)
 
 
 def with_figures(report: Document, name: str, title: str, below: str, views: Sequence[View]) -> str:
@@ -212,37 +152,44 @@ def alone(view: View) -> str:
     return _html(view.title, body, [view], "drawAll();")
 
 
-def figure_page(spec: Mapping[str, Any]) -> str:
+def figure_page(spec: theme.Layout) -> str:
     """Write a page of nothing but a figure, as large as its layout says; an element ``svg`` holds it in base64."""
     width, height = spec["layout"]["width"], spec["layout"]["height"]
     style = f"@page {{ size: {width}px {height}px; margin: 0 }} html, body {{ margin: 0; overflow: hidden }}"
     body = (
-        f'<div id="figure"></div><pre id="svg" hidden></pre>'
-        f'<script type="application/json" id="spec">{_json_text(rounded(spec))}</script>'
+        f'<div id="figure"></div><pre id="svg" hidden></pre>{_json_script("spec", spec)}'
         f"<script>{plotly_script()}</script><script>{asset('figure.js')}</script>"
     )
     return frame("omb-py", body, style, _POLICY, "light")
 
 
 def _html(title: str, body: Sequence[str], views: Sequence[View], last: str = "") -> str:
-    drawing = any(view.spec is not None for view in views)
-    scripts = [
-        f'<script type="application/json" id="views">{_tables(views)}</script>',
-        _drawing(views, plain=bool(last)) if drawing else "",
-        f"<script>{asset('unpack.js')}{asset('legend.js')}{asset('linked_hover.js')}{asset('report.js')}{last}</script>",
-    ]
-    return frame(title, "\n".join(part for part in [*body, *scripts] if part), asset("report.css"), _POLICY, "light")
+    # the tables are never compressed, so that every browser shows them
+    tables = [{"columns": view.columns, "rows": view.rows, "commands": view.commands} for view in views]
+    drawing = _drawing(views, plain=bool(last)) if any(view.spec is not None for view in views) else ""
+    script = "".join(map(asset, ("unpack.js", "legend.js", "linked_hover.js", "report.js")))
+    parts = [*body, _json_script("views", tables), drawing, f"<script>{script}{last}</script>"]
+    return frame(title, "\n".join(filter(None, parts)), asset("report.css"), _POLICY, "light")
 
 
 def _drawing(views: Sequence[View], plain: bool) -> str:
     """The figures and the script that draws them; plain where a browser prints the page as soon as it is loaded."""
-    figures = _specs(views)
+    templates = {name: theme.template(name) for name in theme.THEMES}
+    figures = {"templates": templates, "specs": [view.spec for view in views]}
     if plain:
-        return f'<script type="application/json" id="figures">{figures}</script><script>{plotly_script()}</script>'
+        return f"{_json_script('figures', figures)}<script>{plotly_script()}</script>"
     return (
-        f'<script type="text/plain" id="figures">{packed(figures)}</script>'
-        f'<script type="text/plain" id="packed">{packed_script(plotly_script())}</script>'
+        f'<script type="text/plain" id="figures">{_packed(_json_text(figures))}</script>'
+        f'<script type="text/plain" id="packed">{_packed_plotly(plotly_script())}</script>'
     )
+
+
+def _packed(text: str) -> str:
+    """A text as gzip in base64, which ``assets/unpack.js`` reads."""
+    return base64.b64encode(gzip.compress(text.encode(), GZIP_LEVEL, mtime=0)).decode("ascii")
+
+
+_packed_plotly = lru_cache(maxsize=1)(_packed)
 
 
 def plotly_script() -> str:
@@ -254,7 +201,8 @@ def plotly_script() -> str:
     try:
         from plotly.offline import get_plotlyjs
     except ImportError as error:
-        raise EnvironmentProblem(f"a report needs plotly, which is not installed: {INSTALL}") from error
+        install = pip_install("dashboard")
+        raise EnvironmentProblem(f"a report needs plotly, which is not installed: {install}") from error
     # the script stands inside <script>: nothing in it may end that element
     text: str = get_plotlyjs()
     return text.replace("</script", "<\\/script")
@@ -273,21 +221,12 @@ def rounded(value: Any) -> Any:
     return rounded(value.item()) if hasattr(value, "item") else str(value)
 
 
-def _tables(views: Sequence[View]) -> str:
-    """What a page shows without drawing: never compressed, so that every browser shows it."""
-    return _json_text(
-        rounded([{"columns": view.columns, "rows": view.rows, "commands": view.commands} for view in views])
-    )
+def _json_script(name: str, content: object) -> str:
+    return f'<script type="application/json" id="{name}">{_json_text(content)}</script>'
 
 
-def _specs(views: Sequence[View]) -> str:
-    """Plotly's specs in the order of the views, null where a view has none, and the templates by theme."""
-    templates = {name: theme.template(name) for name in theme.THEMES}
-    return _json_text(rounded({"templates": templates, "specs": [view.spec for view in views]}))
-
-
-def _json_text(content: Any) -> str:
-    text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+def _json_text(content: object) -> str:
+    text = json.dumps(rounded(content), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     # inside <script>: no tag, no comment, no line end that JavaScript sees and JSON does not
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
@@ -298,68 +237,100 @@ def asset(name: str) -> str:
 
 
 def _head(summary: str, below: str, sections: Sequence[Section], written_at: datetime) -> str:
-    named = [section for section in sections if section.title is not None and not section.tab]
-    links = "".join(f'<a href="#{_text(section.name)}">{_text(section.name)}</a>' for section in named)
+    named = [escape(section.name) for section in sections if section.title is not None and not section.tab]
+    links = "".join(f'<a href="#{name}">{name}</a>' for name in named)
     labels = "".join(label(section.label) for section in sections)
     line = f"{below} · omb-py {__version__} · {written_at:%Y-%m-%d %H:%M} UTC"
     return header(summary, line, f'{labels}<nav>{links}<button id="theme" type="button">dark</button></nav>')
 
 
-def _section(section: Section, first: int, places: Mapping[tuple[str, str], int]) -> str:
-    """Write a section; `first` is the number of its first view on the page, `places` gives that of each view's key."""
-    if section.as_list:
-        texts = bullets(section.texts)
-    else:
-        texts = "".join(f"<p>{_text(text)}</p>" for text in section.texts if text)
+def _problem(text: str) -> str:
+    return f'<p class="problem">{escape(text)}</p>' if text else ""
+
+
+def _tab_list(sections: Sequence[Section]) -> str:
+    """The row of tabs. Without a script each is a link to its part, and all parts are there."""
+    links = []
+    for section in sections:
+        name = escape(section.name)
+        more = f'href="#{name}" aria-controls="{name}"'
+        links.append(f'<a role="tab" id="tab-{name}" {more}>{escape(section.title)}</a>')
+    row = f'<div role="tablist" aria-label="Parts of the report">{"".join(links)}</div>'
+    return f'<header class="tabs">{row}</header>'
+
+
+def _chips(name: str, buttons: Mapping[str, str]) -> str:
+    """A row of buttons of which a reader chooses one, by their attributes; empty with fewer than two."""
+    row = "".join(f'<button type="button" {more}>{escape(text)}</button>' for text, more in buttons.items())
+    return f'<div class="chips" role="group" aria-label="{name}" hidden>{row}</div>' if len(buttons) > 1 else ""
+
+
+def quantity_chips(views: Sequence[View]) -> str:
+    """A button for each quantity that the curves of several ranks can show; empty where they can show but one."""
+    drawn = [view.spec["layout"].get("meta", {}).get("switch", ()) for view in views if view.spec is not None]
+    names = dict.fromkeys(["time", *(shown["name"] for several in drawn for shown in several)])
+    pressed = {name: str(name == "time").lower() for name in names}
+    return _chips("Quantity", {n: f'data-quantity="{escape(n)}" aria-pressed="{pressed[n]}"' for n in names})
+
+
+def benchmark_chips(views: Sequence[View]) -> str:
+    """A button for each benchmark whose curves are among the views; empty where there is only one."""
+    return _chips("Benchmark", {v.choice: f'data-choose="{escape(v.choice)}"' for v in views if v.choice})
+
+
+def _section(section: Section, first: int, places: Places) -> str:
+    """Write a section; `first` is the number of its first view on the page."""
+    texts = "".join(f"<p>{escape(text)}</p>" for text in section.texts if text)
+    texts = bullets(section.texts) if section.as_list else texts
     chosen = next((at for at, view in enumerate(section.views) if view.choice), len(section.views))
     figures = ["".join(_figure(view, place, places)) for place, view in enumerate(section.views, first)]
-    figures.insert(chosen, chips(section.views) + switch(section.views))
-    head = "" if section.title is None else f"<h2>{_text(section.title)}</h2>"
+    figures.insert(chosen, benchmark_chips(section.views) + quantity_chips(section.views))
+    head = "" if section.title is None else f"<h2>{escape(section.title)}</h2>"
     tables = "".join(map(table_html, section.tables))
-    return f'<main id="{_text(section.name)}"{panel(section)}>{head}{texts}{tables}{"".join(figures)}</main>'
+    name = escape(section.name)
+    panel = f' class="tab" role="tabpanel" aria-labelledby="tab-{name}"' if section.tab else ""
+    return f'<main id="{name}"{panel}>{head}{texts}{tables}{"".join(figures)}</main>'
 
 
 def _drawn(view: View, place: int) -> Iterator[str]:
-    yield f"<h3>{_text(view.title)}</h3><figcaption>{_text(view.caption)}</figcaption>"
+    yield f"<h3>{escape(view.title)}</h3><figcaption>{escape(view.caption)}</figcaption>"
     if view.spec is not None:
         height = int(view.spec["layout"].get("height", 380))
-        named = f'role="img" aria-label="{_text(view.title)}"'
+        named = f'role="img" aria-label="{escape(view.title)}"'
         yield f'<div class="plot" data-view="{place}" style="min-height:{height}px" {named}></div>'
     note_class = "label" if view.kind == "status" else "note"
     for note in view.notes:
-        yield f'<p class="{note_class}">{_text(note)}</p>'
+        yield f'<p class="{note_class}">{escape(note)}</p>'
 
 
-def _items(view: View, places: Mapping[tuple[str, str], int]) -> Iterator[str]:
+def _items(view: View, places: Places) -> Iterator[str]:
     """The lines of a list, each a link to its evidence, with a sparkline."""
     if not view.items:
         return
     yield '<ol class="changes">'
     for item in view.items:
         place = None if item.evidence is None else places.get(item.evidence.key)
-        text = _text(item.text) if place is None else f'<a href="#view-{place}">{_text(item.text)}</a>'
-        picture = sparkline(item.values, item.mark)
+        text = escape(item.text) if place is None else f'<a href="#view-{place}">{escape(item.text)}</a>'
+        picture = theme.sparkline(item.values, item.mark)
         spark = f'<img src="{picture}" width="120" height="22" alt="">' if picture else ""
-        yield f'<li><b class="kind {_text(item.kind)}">{_text(item.kind)}</b><span>{text}</span>{spark}</li>'
+        yield f'<li><b class="kind {escape(item.kind)}">{escape(item.kind)}</b><span>{text}</span>{spark}</li>'
     yield "</ol>"
 
 
-def _figure(view: View, place: int, places: Mapping[tuple[str, str], int]) -> Iterator[str]:
-    choice = f' data-choice="{_text(view.choice)}"' if view.choice else ""
-    yield f'<figure id="view-{place}" data-kind="{_text(view.kind)}"{choice}>'
+def _figure(view: View, place: int, places: Places) -> Iterator[str]:
+    choice = f' data-choice="{escape(view.choice)}"' if view.choice else ""
+    yield f'<figure id="view-{place}" data-kind="{escape(view.kind)}"{choice}>'
     yield from _drawn(view, place)
     yield from _items(view, places)
-    if not view.columns:
-        yield "</figure>"
-        return
-    opened = " open" if view.spec is None else ""
-    yield (
-        f'<details data-table="{place}"{opened}><summary>Table, {plural(len(view.rows), "row")}</summary>'
-        f'<div class="scroll" tabindex="0"></div>'
-        f'<button type="button" data-copy="{place}" data-what="csv">copy as CSV</button></details>'
-    )
-    if view.commands:
-        lines = "\n".join(_text(line) for line in view.commands)
+    if view.columns:
+        opened = " open" if view.spec is None else ""
+        yield (
+            f'<details data-table="{place}"{opened}><summary>Table, {plural(len(view.rows), "row")}</summary>'
+            f'<div class="scroll" tabindex="0"></div>'
+            f'<button type="button" data-copy="{place}" data-what="csv">copy as CSV</button></details>'
+        )
+    if view.columns and view.commands:
+        lines = "\n".join(map(escape, view.commands))
         yield (
             f"<details><summary>To see or measure this again</summary><pre>{lines}</pre>"
             f'<button type="button" data-copy="{place}" data-what="command">copy</button></details>'
@@ -370,9 +341,6 @@ def _figure(view: View, place: int, places: Mapping[tuple[str, str], int]) -> It
 def _skipped(report: Report) -> str:
     if not report.skipped:
         return ""
-    lines = "".join(f"<li>{_text(path)}: {_text(why)}</li>" for path, why in report.skipped)
-    return (
-        f'<main id="skipped"><h2>What could not be read</h2><p '
-        f'class="problem">{plural(len(report.skipped), "file")} of the store '
-        f"could not be read; the rest is shown.</p><ul>{lines}</ul></main>"
-    )
+    lines = "".join(f"<li>{escape(path)}: {escape(why)}</li>" for path, why in report.skipped)
+    problem = f"{plural(len(report.skipped), 'file')} of the store could not be read; the rest is shown."
+    return f'<main id="skipped"><h2>What could not be read</h2>{_problem(problem)}<ul>{lines}</ul></main>'

@@ -47,38 +47,28 @@ class FirstScreen:
 
     cells: Cells
 
-    @cached_property
-    def commands(self) -> Commands:
-        """Looks up the commands that measure rows again."""
-        return Commands(self.cells.provenance)
+    def __post_init__(self) -> None:
+        """Find the sides of the store among the rows with a time."""
+        self.commands = Commands(self.cells.provenance)
+        self.timed = ratios.with_logs(self.cells.timed)
+        self.sides = sides(self.timed)
 
     def repeated(self, view: View | None, rows: pd.DataFrame) -> View | None:
         """A view with the commands that measure its rows again."""
         return None if view is None else self.commands.on(view, rows)
 
     @cached_property
-    def timed(self) -> pd.DataFrame:
-        """The rows with a time."""
-        return ratios.with_logs(self.cells.timed)
-
-    @cached_property
-    def sides(self) -> list[Side]:
-        """The sides of the store."""
-        return sides(self.timed)
-
-    @cached_property
     def pairs(self) -> list[Pair]:
         """The pairs of sides, the one that is looked at first at the front."""
-        known = pairs(self.sides)
+        every = pairs(self.sides)
         started = self.timed.groupby(VERSION, observed=True, dropna=False)["started_at"].max()
 
         def newest(pair: Pair) -> float:
             moment = started.get(pair.new.values.get(VERSION))
             return -moment.timestamp() if moment is not None else math.inf
 
-        versions = [pair for pair in known if pair.kind == "versions"]
-        first = min(versions, key=newest, default=None)
-        return known if first is None else [first, *(pair for pair in known if pair is not first)]
+        first = min((pair for pair in every if pair.kind == "versions"), key=newest, default=None)
+        return every if first is None else [first, *(pair for pair in every if pair is not first)]
 
     @cached_property
     def launches(self) -> Launches:
@@ -111,8 +101,9 @@ class FirstScreen:
         if not self.pairs:
             return None
         pair = self.pairs[0]
-        known = next((table for other, table in self.upgrades if other is pair), None)
-        return pair, ratios.ratios(pair, self.timed) if known is None else known
+        table = next((table for other, table in self.upgrades if other is pair), None)
+        table = ratios.ratios(pair, self.timed) if table is None else table
+        return (pair, table) if len(table) else None
 
     @property
     def drawn(self) -> list[Side]:
@@ -130,8 +121,7 @@ def first_screen(cells: Cells, quantity: str = "auto") -> Iterator[Shown]:
     bandwidth or of the ratio to BASE where that is the quantity, else of its time."""
     screen = FirstScreen(cells)
     yield from _overall(screen)
-    if screen.front is not None and len(screen.front[1]):
-        benchmark = _by_change(screen.front[1])[0]
+    for benchmark in _by_change(screen)[:1]:
         wanted = curves_of(screen, benchmark, quantity) if quantity in curves.UNITS else None
         yield from filter(None, [wanted or curves_of(screen, benchmark)])
 
@@ -140,8 +130,7 @@ def first_screen_in_report(cells: Cells) -> Iterator[Shown]:
     """The same with the curves of every benchmark that was measured on several numbers of ranks or GPUs."""
     screen = FirstScreen(cells)
     yield from _overall(screen)
-    changed = _by_change(screen.front[1]) if screen.front is not None and len(screen.front[1]) else []
-    for benchmark in dict.fromkeys([*changed, *sorted(screen.timed["benchmark"].unique())]):
+    for benchmark in dict.fromkeys([*_by_change(screen), *sorted(screen.timed["benchmark"].unique())]):
         if benchmark in several_counts(cells.timed):
             yield from filter(None, [curves_of(screen, benchmark)])
 
@@ -161,7 +150,7 @@ def _overall(screen: FirstScreen) -> Iterator[Shown]:
         command, *_ = screen.commands.of(screen.cells.timed)
         names = [side.name for side in screen.sides] or [series.common(screen.cells.timed)]
         yield headline(screen.cells, names, command.partition("  # ")[0])
-    if screen.front is not None and len(screen.front[1]):
+    if screen.front is not None:
         pair, table = screen.front
         both = screen.cells.timed[screen.cells.timed[KEY].isin(set(table[KEY]))]
         yield Shown(maps.ratio_map(table, (pair.base.name, pair.new.name), _over(table)), both)
@@ -171,17 +160,19 @@ def curves_of(screen: FirstScreen, benchmark: str, quantity: str = "time") -> Sh
     """Curves of a benchmark, a panel for each number of ranks or GPUs; None where the quantity is known at no size."""
     rows = screen.cells.timed[screen.cells.timed["benchmark"] == benchmark]
     sides, notes = keep_common_method((side.name, part) for side in screen.drawn if len(part := side.rows(rows)))
-    grid = curves.Grid(_over(rows), quantity=quantity)
-    known = curves.points(sides, grid) if sides else None
-    if known is None or not known.known:
-        return None
-    fastest = {panel: fastest_at(known, panel) for panel in known.panels}
-    view = curves.multiples(sides, benchmark, known)
+    shown = panels_of(sides, benchmark, curves.Grid(_over(rows), quantity=quantity)) if sides else None
+    return shown and shown._replace(view=replace(shown.view, choice=benchmark).noted(notes))
+
+
+def panels_of(sides: curves.Sides, name: str, grid: curves.Grid, banded: bool = False) -> Shown | None:
+    """Panels of some sides with who is fastest as their title; None where the quantity is known at no size."""
+    known = curves.points(sides, grid)
+    view = curves.multiples(sides, name, known, banded=banded)
     if view is None:
         return None
     drawn = series.concat(part for _, part in sides)
-    title = finding(benchmark, known, fastest)
-    return Shown(replace(view, title=title, caption=series.caption(drawn), choice=benchmark).noted(notes), drawn)
+    title = finding(name, known, {panel: fastest_at(known, panel) for panel in known.panels})
+    return Shown(replace(view, title=title, caption=series.caption(drawn)), drawn)
 
 
 def _over(rows: pd.DataFrame) -> str:
@@ -189,8 +180,11 @@ def _over(rows: pd.DataFrame) -> str:
     return "devices" if len(rows) and bool((devices > 0).all()) else "ranks"
 
 
-def _by_change(table: pd.DataFrame) -> list[str]:
-    """The benchmarks of a pair, that with most cells beyond the noise first."""
+def _by_change(screen: FirstScreen) -> list[str]:
+    """The benchmarks of the front pair, that with most cells beyond the noise first."""
+    if screen.front is None:
+        return []
+    table = screen.front[1]
     beyond = table.assign(beyond=table["verdict"] != "").groupby("benchmark", observed=True)["beyond"].sum()
     return sorted(map(str, beyond.index), key=lambda name: (-int(beyond[name]), name))
 

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.view import Shown, View
-from omb_py.dashboards.figures import launches
+from omb_py.dashboards.figures.launches import cell_name
 from omb_py.dashboards.figures.launches import history as history_view
 from omb_py.dashboards.figures.models import model as model_view
 from omb_py.errors import UsageError
 from omb_py.printing.analyses import environment_lines, heading
 from omb_py.results.analysis.cost_model import CostModel, models
 from omb_py.results.analysis.history import History, LevelStep, enough, history
-from omb_py.results.analysis.series import COLUMNS, WHO, Series
+from omb_py.results.analysis.series import COLUMNS as ROW_COLUMNS
+from omb_py.results.analysis.series import WHO
 from omb_py.results.analysis.series import series as histories_of
 from omb_py.results.compare.report import percent
 from omb_py.results.statistics import curve_fit
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 Provenance = Callable[[str], Mapping[str, Any]]
 
-_ROW = tuple(name for name in COLUMNS if name != "parameters")
+_ROW = tuple(name for name in ROW_COLUMNS if name != "parameters")  # which are text in a prepared frame
 ALSO = tuple(name for name in _ROW if name not in series.NEEDED)
 """Columns needed here and by no figure."""
 MESSAGES = "latency"
@@ -53,7 +54,7 @@ def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
         # a printed mean stands in the place of the median (series.prepared)
         stored = {**row, "median_us": None} if row.get(FIELD) == series.PRINTED_MEAN else row
         if time := time_of(stored):
-            started = values[_ROW.index("started_at")].isoformat()
+            started = row["started_at"].isoformat()
             rows.append({**row, FIELD: statistic_of(stored), "time_us": time, "started_at": started})
     return rows
 
@@ -61,15 +62,13 @@ def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
 def histories(frame: pd.DataFrame, provenance: Provenance, most: int = MOST_HISTORIES) -> list[Shown]:
     """The series that changed most, each with its levels and changes; those with the largest changes first.
 
-    Which are judged is chosen by their largest step in units of their noise: a series of many launches that never moved
-    says less than a short one with a step.
+    Which `most` are judged is chosen by their largest step in units of their noise: a series of many launches that
+    never moved says less than a short one with a step. A series of one night that has not changed is left out.
 
     Args:
         frame: prepared cells, with :data:`ALSO`.
         provenance: looks up launches.
         most: series that are judged.
-
-    A series of one night that has not changed is left out.
     """
     import numpy as np
 
@@ -80,22 +79,22 @@ def histories(frame: pd.DataFrame, provenance: Provenance, most: int = MOST_HIST
     long = frame[list(dict.fromkeys([*keys, *_MOVES]))].iloc[places]  # of a million cells a copy of all takes 200 MB
     part_of = long.groupby(keys, observed=True, dropna=False, sort=False).ngroup().to_numpy()
     judged: list[tuple[float, Shown]] = []
-    for number in _unrest(long, part_of)[:most]:
+    for number in _most_restless(long, part_of)[:most]:
         part = frame.iloc[places[part_of == number]]
-        for one_series in filter(enough, histories_of(rows_of(part))):
-            levels = history(one_series, provenance)
+        for cell_series in filter(enough, histories_of(rows_of(part))):
+            levels = history(cell_series, provenance)
             if levels.steps or levels.unit == "night":
                 largest = max((_factor(step) for step in levels.steps), default=1.0)
-                judged.append((largest, Shown(_history(levels), _rows_of(part, one_series))))
-    judged.sort(key=lambda pair: -pair[0])
-    return [shown for _, shown in judged]
+                own = part[part["launch_id"].isin([point.launch_id for point in cell_series.points])]
+                judged.append((largest, Shown(_history(levels), own)))
+    return [shown for _, shown in sorted(judged, key=lambda pair: -pair[0])]
 
 
 _MOVES = ("started_at", "launch_id", "median_us")
-"""Columns by which :func:`_unrest` sees what moved."""
+"""Columns by which :func:`_most_restless` sees what moved."""
 
 
-def _unrest(frame: pd.DataFrame, part_of: Any) -> list[int]:
+def _most_restless(frame: pd.DataFrame, part_of: Any) -> list[int]:
     """The numbers of the parts, those first that moved most: by the largest difference between the launches before and
     after a split, in standard errors."""
     import numpy as np
@@ -132,15 +131,13 @@ def _through_versions(cells: Cells, size: int | None) -> Iterator[pd.DataFrame]:
 
 def over_time(cells: Cells, size: int | None = None) -> list[Shown]:
     """Each series at one size: those with levels where there are launches enough, else the launches of all."""
-    known = list(_through_versions(cells, size))
-    if not known:
+    parts = list(_through_versions(cells, size))
+    if not parts:
         return []
-    part_of = [number for number, part in enumerate(known) for _ in range(len(part))]
-    chosen = [known[number] for number in _unrest(series.concat(known), part_of)[:MOST_CELLS]]
+    part_of = [number for number, part in enumerate(parts) for _ in range(len(part))]
+    chosen = [parts[number] for number in _most_restless(series.concat(parts), part_of)[:MOST_CELLS]]
     judged = [shown for cell in chosen for shown in histories(cell, cells.provenance, 1)]
-    return judged or [
-        Shown(history_view(cell, f"{launches.cell_name(cell)}, {series.short(cell)}"), cell) for cell in chosen
-    ]
+    return judged or [Shown(history_view(cell, f"{cell_name(cell)}, {series.short(cell)}"), cell) for cell in chosen]
 
 
 def over_time_in_report(cells: Cells) -> list[Shown]:
@@ -152,13 +149,11 @@ def over_time_in_report(cells: Cells) -> list[Shown]:
     for _, rows in cells.timed.groupby("benchmark", sort=True, observed=True):
         if rows["date"].nunique() > 1:
             longest += [(count, rows, number, size) for count, number, size in _longest(rows)]
-    longest.sort(key=lambda several: -several[0])
     points = []
-    for _, rows, number, size in longest[:MOST_HISTORIES]:
+    for _, rows, number, size in sorted(longest, key=lambda several: -several[0])[:MOST_HISTORIES]:
         line = series.lines(rows, ignore=_OVER_TIME)[number]
         cell = line.cells if math.isinf(size) else line.cells[line.cells["size_bytes"] == size]
-        name = ", ".join(w for w in (launches.cell_name(cell), line.label) if w)
-        points.append(Shown(history_view(cell, name), cell))
+        points.append(Shown(history_view(cell, ", ".join(filter(None, (cell_name(cell), line.label)))), cell))
     return points
 
 
@@ -167,27 +162,21 @@ _OVER_TIME = ("library_version", "tags")
 
 
 def _longest(rows: pd.DataFrame) -> Iterator[tuple[int, int, float]]:
-    """Of each line over time with three rows or more on several days: the rows of its size with most launches, its
-    number among :func:`omb_py.dashboards.base.series.lines`, and that size in bytes (infinite where it has none).
-
-    One grouping of all lines: nearly all of them are drawn nowhere.
-    """
+    """Per line with three rows or more on several days, the size with most launches: its number of rows, the number of
+    the line among :func:`omb_py.dashboards.base.series.lines`, and the size in bytes (infinite where it has none)."""
     names = [name for name in series.varying(rows) if name not in _OVER_TIME]
-    known = rows[["launch_id", "date"]].assign(
+    # one grouping of all lines: nearly all of them are drawn nowhere
+    numbered = rows[["launch_id", "date"]].assign(
         line=rows.groupby(names, sort=True, dropna=False, observed=True).ngroup() if names else 0,
         size=rows["size_bytes"].astype("float64").fillna(math.inf),
     )
-    each = known.groupby(["line", "size"], sort=True).agg(
+    each = numbered.groupby(["line", "size"], sort=True).agg(
         launches=("launch_id", "nunique"), rows=("launch_id", "size"), days=("date", "nunique")
     )
     best = each.reset_index().sort_values(["line", "launches"], ascending=[True, False], kind="stable")
     best = best.drop_duplicates("line")
     best = best[(best["rows"] > 2) & (best["days"] > 1)]
     yield from zip(map(int, best["rows"]), map(int, best["line"]), map(float, best["size"]), strict=True)
-
-
-def _rows_of(frame: pd.DataFrame, one_series: Series) -> pd.DataFrame:
-    return frame[frame["launch_id"].isin([point.launch_id for point in one_series.points])]
 
 
 def _factor(step: LevelStep) -> float:
@@ -200,15 +189,10 @@ def _history(levels: History) -> View:
 
     points = [point for level in levels.levels for point in level.points]
     times = np.repeat([level.time_us for level in levels.levels], [level.launches for level in levels.levels])
-    frame = pd.DataFrame(
-        {
-            "started_at": pd.to_datetime([point.started_at for point in points], utc=True),
-            "median_us": np.exp([point.log_time for point in points]),
-            "level_us": times,
-            "library_version": [point.library_version for point in points],
-            "environment_key": [point.environment_key for point in points],
-        }
-    )
+    names = ("started_at", "log_time", "library_version", "environment_key")
+    frame = pd.DataFrame([[getattr(point, name) for name in names] for point in points], columns=names)
+    frame = frame.assign(started_at=pd.to_datetime(frame["started_at"], utc=True), level_us=times)
+    frame = frame.assign(median_us=np.exp(frame["log_time"]))
     largest = max(levels.steps, key=_factor, default=None)
     change = ""
     if largest is not None:
@@ -262,12 +246,8 @@ def _name(facts: Mapping[str, Any], sizes: Sequence[int | None] = ()) -> str:
 def _fit(curve: CostModel) -> View:
     import pandas as pd
 
-    measured = pd.DataFrame(
-        [(cell.size_bytes, cell.measured_us, cell.bound_us) for cell in curve.cells],
-        columns=["size_bytes", "median_us", "lower_us"],
-    )
-    segments = pd.DataFrame(
-        [(part.first, part.last, part.alpha_us, part.beta_us) for part in curve.curve.segments],
-        columns=["low_bytes", "high_bytes", "alpha_us", "beta_us_per_byte"],
-    )
+    cells = [(cell.size_bytes, cell.measured_us, cell.bound_us) for cell in curve.cells]
+    measured = pd.DataFrame(cells, columns=["size_bytes", "median_us", "lower_us"])
+    parts = [(part.first, part.last, part.alpha_us, part.beta_us) for part in curve.curve.segments]
+    segments = pd.DataFrame(parts, columns=["low_bytes", "high_bytes", "alpha_us", "beta_us_per_byte"])
     return model_view(measured, segments, _name(curve.facts))

@@ -103,15 +103,8 @@ def _over_bound(panel: Panel, bound: pd.DataFrame | None) -> Iterator[Shown]:
 def over_count(cells: Cells, count: str = "ranks") -> Iterator[Shown]:
     """Times over the number of ranks or GPUs, a figure a series."""
     timed = cells.timed
-    every = timed if (timed["unit"] == "us").all() else timed[timed["unit"] == "us"]
-    counts = every.groupby("benchmark", sort=True, observed=True)[count].nunique()
-    for benchmark in counts.index[counts > 1]:
-        rows = every[every["benchmark"] == benchmark]
-        for line in series.lines(rows, ignore=series.COUNTS):
-            name = f"{benchmark}, {line.label}" if line.label else str(benchmark)
-            view = curves.scaling(line.cells, name, over=count)
-            if view is not None:
-                yield Shown(view, line.cells)
+    times = timed if (timed["unit"] == "us").all() else timed[timed["unit"] == "us"]
+    return (Shown(view, rows) for view, rows in curves.over_count(times, count))
 
 
 def step_times(cells: Cells) -> Iterator[Shown]:

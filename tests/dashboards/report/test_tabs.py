@@ -12,7 +12,7 @@ from omb_py.cli import main
 from omb_py.dashboards.base.reading import Selection, parse
 from omb_py.dashboards.base.view import View
 from omb_py.dashboards.report.build import MOST_FIGURES, Report, report
-from omb_py.dashboards.report.html_page import page, told_once
+from omb_py.dashboards.report.html_page import page, split_captions
 from tests.support import wide_store
 
 LAUNCHES = 12
@@ -76,7 +76,7 @@ def test_what_all_captions_share_is_said_once() -> None:
     spec = {"data": [], "layout": {}}
     views = [View("curves", name, f"native · {name} · sync barrier", spec, (), ()) for name in "ab"]
     table = View("overview", "c", "native · c", None, (), ())
-    common, kept = told_once([*views, table])
+    common, kept = split_captions([*views, table])
     assert common == ["All figures here: native · sync barrier."]
     assert [view.caption for view in kept] == ["a", "b", "native · c"]
-    assert told_once(views[:1]) == ([], views[:1])
+    assert split_captions(views[:1]) == ([], views[:1])
