@@ -76,8 +76,8 @@ Look = Literal["", "distribution", "trace", "stragglers"]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """One odd thing."""
+class OddCell:
+    """Something odd about some cells."""
 
     rank: float
     """The lower, the earlier it is read."""
@@ -93,7 +93,7 @@ def findings(
     ranked: pd.DataFrame | None = None,
     most_each: int = 4,
     late_hosts: Collection[str] = (),
-) -> list[Finding]:
+) -> list[OddCell]:
     """Odd things among the cells of a store, worst first; of each kind at most `most_each`, and how many more.
 
     Args:
@@ -103,19 +103,15 @@ def findings(
         most_each: how many of each kind are named.
         late_hosts: nodes that are late as a whole; their ranks are not named.
     """
-    results: list[Finding] = []
+    results: list[OddCell] = []
     late = iter(()) if ranked is None else _late(ranked, late_hosts)
     wrong, frame = _wrong(frame), series.timed(frame)
     for kind in (wrong, _tails(frame), _apart(frame, most_each), late, _not_monotone(frame), _limited(frame)):
         named = sorted(kind, key=lambda finding: finding.rank)
         results += named[:most_each]
         if len(named) > most_each:
-            more = named[most_each]
-            results.append(
-                Finding(
-                    named[most_each - 1].rank, f"… and {len(named) - most_each} more of this kind", "", more.cells[:0]
-                )
-            )
+            text = f"… and {len(named) - most_each} more of this kind"
+            results.append(OddCell(named[most_each - 1].rank, text, "", frame[:0]))
     return results
 
 
@@ -123,47 +119,44 @@ def _where(cell: pd.DataFrame) -> str:
     return f"{cell_name(cell)} ({series.short(cell)})"
 
 
-def _wrong(frame: pd.DataFrame) -> Iterator[Finding]:
+def _wrong(frame: pd.DataFrame) -> Iterator[OddCell]:
     bad = frame[frame["validated"].eq(False).fillna(False).astype(bool)]
     for name, part in bad.groupby("benchmark", observed=True):
         sizes = ", ".join(size_text(s) for s in sorted(set(part["size_bytes"].dropna()))[:5])
-        yield Finding(0.0, f"Wrong bytes: {name} failed its validation at {sizes}.", "", part)
+        yield OddCell(0.0, f"Wrong bytes: {name} failed its validation at {sizes}.", "", part)
 
 
-def _tails(frame: pd.DataFrame) -> Iterator[Finding]:
-    known = frame[frame["p99_us"].notna() & (frame["median_us"] > 0)]
-    tail = known["p99_us"] / known["median_us"]
-    far = known[tail > TAIL].assign(_tail=tail[tail > TAIL]).sort_values("_tail", ascending=False)
+def _tails(frame: pd.DataFrame) -> Iterator[OddCell]:
+    tailed = frame[frame["p99_us"].notna() & (frame["median_us"] > 0)]
+    tail = tailed["p99_us"] / tailed["median_us"]
+    far = tailed[tail > TAIL].assign(_tail=tail[tail > TAIL]).sort_values("_tail", ascending=False)
     names = [n for n in ("benchmark", "comparability_key") if n in far]
     for _, cell in far.groupby(names, sort=False, dropna=False, observed=True):
         row = cell.iloc[:1]
         factor = float(row["_tail"].iloc[0])
         text = f"Long tail: one call in a hundred of {_where(row)} took {factor:.0f} times the median or more."
-        yield Finding(1 - factor * 1e-6, text, "trace", row.drop(columns="_tail"))
+        yield OddCell(1 - factor * 1e-6, text, "trace", row.drop(columns="_tail"))
 
 
-def _apart(frame: pd.DataFrame, most: int) -> Iterator[Finding]:
-    """The farthest apart first; those after `most` have no words, since nobody reads them."""
+def _apart(frame: pd.DataFrame, most: int) -> Iterator[OddCell]:
+    """The farthest apart first; beyond `most`, no text."""
     keys = series.varying(frame, (*series.PANEL, *series.IDENTITY, "size_bytes")) or ["benchmark"]
     grouped = frame.groupby(keys, dropna=False, observed=True, sort=False)["median_us"]
     ratio = grouped.transform("max") / grouped.transform("min") - 1
-    known = frame.assign(_apart=ratio)[ratio > APART].sort_values("_apart", ascending=False, kind="stable")
-    part_of = known.groupby(keys, dropna=False, observed=True, sort=False).ngroup()
-    for number, apart in enumerate(known["_apart"][~part_of.duplicated()]):
+    wide = frame.assign(_apart=ratio)[ratio > APART].sort_values("_apart", ascending=False, kind="stable")
+    part_of = wide.groupby(keys, dropna=False, observed=True, sort=False).ngroup()
+    for number, apart in enumerate(wide["_apart"][~part_of.duplicated()]):
         if number >= most:
-            yield Finding(2 - apart * 1e-6, "", "distribution", known[:0])
+            yield OddCell(2 - apart * 1e-6, "", "distribution", wide[:0])
             continue
-        cell = known[part_of == number]
-        low, high = cell["median_us"].min(), cell["median_us"].max()
-        text = (
-            f"Launches disagree: {plural(len(cell), 'launch')} of {_where(cell)} have medians from "
-            f"{theme.duration(low)} to {theme.duration(high)}, "
-            f"{100 * apart:.0f} % apart."
-        )
-        yield Finding(2 - apart * 1e-6, text, "distribution", cell.drop(columns="_apart"))
+        cell = wide[part_of == number]
+        ends = f"{theme.duration(cell['median_us'].min())} to {theme.duration(cell['median_us'].max())}"
+        launches_of = f"{plural(len(cell), 'launch')} of {_where(cell)}"
+        text = f"Launches disagree: {launches_of} have medians from {ends}, {100 * apart:.0f} % apart."
+        yield OddCell(2 - apart * 1e-6, text, "distribution", cell.drop(columns="_apart"))
 
 
-def _late(frame: pd.DataFrame, late_hosts: Collection[str]) -> Iterator[Finding]:
+def _late(frame: pd.DataFrame, late_hosts: Collection[str]) -> Iterator[OddCell]:
     import numpy as np
 
     rows = frame[[hasattr(v, "__len__") and len(v) > 2 for v in frame["slowest_rank_share"]]]
@@ -187,10 +180,10 @@ def _late(frame: pd.DataFrame, late_hosts: Collection[str]) -> Iterator[Finding]
                 f"{100 * share[late]:.0f} % of the calls of "
                 f"{part['benchmark'].iloc[0]} ({series.short(part)}); an even share is {100 / share.size:.0f} %."
             )
-            yield Finding(3 - share[late] * 1e-3, text, "stragglers", part)
+            yield OddCell(3 - share[late] * 1e-3, text, "stragglers", part)
 
 
-def _not_monotone(frame: pd.DataFrame) -> Iterator[Finding]:
+def _not_monotone(frame: pd.DataFrame) -> Iterator[OddCell]:
     timed = frame[(frame["unit"] == "us") & (frame["size_bytes"].fillna(0) > 0)]
     keys = series.varying(timed, (*series.PANEL, *series.IDENTITY)) or ["benchmark"]
     timed = timed.assign(_series=timed.groupby(keys, dropna=False, observed=True, sort=False).ngroup())
@@ -202,18 +195,17 @@ def _not_monotone(frame: pd.DataFrame) -> Iterator[Finding]:
         text = (
             f"A smaller message is slower: {_where(cell)} takes {row.ratio:.2g} times as long as {size_text(row.next)}."
         )
-        yield Finding(4 - row.ratio * 1e-6, text, "distribution", cell)
+        yield OddCell(4 - row.ratio * 1e-6, text, "distribution", cell)
 
 
-def _limited(frame: pd.DataFrame) -> Iterator[Finding]:
+def _limited(frame: pd.DataFrame) -> Iterator[OddCell]:
     limited = frame[frame["sync_limited"].fillna(False).astype(bool)]
     for name, part in limited.groupby("benchmark", observed=True):
         text = (
             f"Mostly skew: {plural(len(part), 'cell')} of {name} took less than three times the skew with which "
-            f"the ranks left the "
-            "barrier; --process-sync roundtime measures on a common clock."
+            "the ranks left the barrier; --process-sync roundtime measures on a common clock."
         )
-        yield Finding(5.0, text, "", part)
+        yield OddCell(5.0, text, "", part)
 
 
 def odd_cells(cells: Cells) -> Iterator[Shown]:
@@ -228,10 +220,8 @@ def odd_cells(cells: Cells) -> Iterator[Shown]:
         if finding.look and kinds[finding.look] < MOST_OF_A_LOOK:
             kinds[finding.look] += 1
             view = _DRAW[finding.look](cells, finding.cells)
-        if view is not None and (view.kind, view.title) in drawn:
-            view = None
-        if view is not None:
-            drawn.add((view.kind, view.title))
+        view = None if view is None or view.key in drawn else view
+        drawn |= {view.key} if view is not None else set()
         yield Shown(view, finding.cells, finding.text)
 
 

@@ -28,7 +28,7 @@ MOST_COMPARISONS, MOST_PAIRS = 3, 6
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class StoredComparison:
     """A stored comparison, with the cells that are looked at."""
 
     record: Mapping[str, Any]
@@ -61,7 +61,9 @@ class Comparison:
         return (f"omb-py compare {self.run}  # the same launches, judged again",)
 
 
-def comparisons(store: Path, keys: Collection[str] | None = None, on_skip: OnSkip | None = None) -> list[Comparison]:
+def comparisons(
+    store: Path, keys: Collection[str] | None = None, on_skip: OnSkip | None = None
+) -> list[StoredComparison]:
     """The comparisons that a store keeps, those with something SLOWER first, then the newest.
 
     Args:
@@ -69,14 +71,10 @@ def comparisons(store: Path, keys: Collection[str] | None = None, on_skip: OnSki
         keys: comparability keys of the cells that are looked at; all when None.
         on_skip: called with the path and the reason for each file that is no report.
     """
-    stored = []
-    for record in kept(store, on_skip):
-        if record["kind"] == COMPARE:
-            verdicts = verdict_table(record, keys)
-            if len(verdicts):
-                stored.append(Comparison(record, verdicts))
-    stored.reverse()
-    return sorted(stored, key=lambda item: not (item.verdicts["verdict"] == "SLOWER").any())
+    records = [record for record in kept(store, on_skip) if record["kind"] == COMPARE]
+    every = [StoredComparison(record, verdict_table(record, keys)) for record in reversed(records)]
+    judged = [compared for compared in every if len(compared.verdicts)]
+    return sorted(judged, key=lambda compared: not (compared.verdicts["verdict"] == "SLOWER").any())
 
 
 def verdict_table(record: Mapping[str, Any], keys: Collection[str] | None = None) -> pd.DataFrame:
@@ -91,7 +89,7 @@ def verdict_table(record: Mapping[str, Any], keys: Collection[str] | None = None
 _COLUMNS = tuple(
     (
         "cell verdict ratio median_ratio low high size_bytes series base_us new_us launches_base launches_new "
-        "detectable comparability_key tail"
+        "detectable comparability_key"
     ).split()
 )
 
@@ -100,23 +98,17 @@ def _row(cell: Mapping[str, Any], name: str) -> dict[str, Any]:
     answer, question = _deciding(cell)
     launches = answer.get("launches") or (None, None)
     detectable = answer.get("detectable")
-    tail = cell.get("tail") or {}
     return {
         "cell": name + (f", {question}" if question != "median" else "") + ("*" if cell.get("sync_limited") else ""),
         "verdict": cell["verdict"],
-        "ratio": answer.get("ratio"),
+        **{column: answer.get(column) for column in ("ratio", "low", "high", "base_us", "new_us")},
         "median_ratio": (cell.get("median") or {}).get("ratio"),
-        "low": answer.get("low"),
-        "high": answer.get("high"),
         "size_bytes": cell.get("size_bytes") or None,
         "series": ", ".join([cell["benchmark"], *name.split(", ")[1:]]),
-        "base_us": answer.get("base_us"),
-        "new_us": answer.get("new_us"),
         "launches_base": launches[0],
         "launches_new": launches[1],
         "detectable": None if detectable is None else detectable - 1,
         "comparability_key": cell.get("comparability_key"),
-        "tail": tail.get("verdict"),
     }
 
 
@@ -128,7 +120,7 @@ def _deciding(cell: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
     return median, "median"
 
 
-def views(compared: Comparison, store: Path) -> list[View]:
+def views(compared: StoredComparison, store: Path) -> list[View]:
     """The board, the ratio over message size where there are sizes, and what differed between the sides."""
     delta = float((compared.record.get("rules") or {}).get("delta", comparison.DELTA))
     board = comparison.board(compared.verdicts, delta, site_rate(store).sentence(), compared.name)
@@ -140,7 +132,7 @@ def views(compared: Comparison, store: Path) -> list[View]:
     return [view.with_commands(compared.commands) for view in (*drawn, difference(compared))]
 
 
-def difference(compared: Comparison) -> View:
+def difference(compared: StoredComparison) -> View:
     """The facts in which the sides of a comparison differ; only a table."""
     facts: Sequence[Mapping[str, Any]] = compared.record.get("differences") or ()
     named = "; ".join(f"{fact['what']}: {fact['base']} → {fact['new']}" for fact in facts[:MOST_NAMED])
@@ -160,7 +152,7 @@ def verdicts(cells: Cells) -> Iterator[Shown]:
     return (Shown(view, cells.rows) for compared in stored(cells) for view in views(compared, cells.store))
 
 
-def stored(cells: Cells, on_skip: OnSkip | None = None) -> list[Comparison]:
+def stored(cells: Cells, on_skip: OnSkip | None = None) -> list[StoredComparison]:
     """The comparisons that the store keeps of the cells; files that are no report go to `on_skip`, if it is given."""
     keys = None if cells.whole else set(cells.rows["comparability_key"].dropna().unique())
     return comparisons(cells.store, keys, on_skip or cells.on_skip)
@@ -168,36 +160,31 @@ def stored(cells: Cells, on_skip: OnSkip | None = None) -> list[Comparison]:
 
 def verdicts_and_pairs(cells: Cells) -> Iterator[Shown]:
     """For the report: the first comparisons; then, without a verdict, the pairs that none of them judged."""
-    known = stored(cells)
-    shown = known[:MOST_COMPARISONS]
-    if known:
+    every = stored(cells)
+    shown = every[:MOST_COMPARISONS]
+    if every:
         headlines = "; ".join(f"{compared.name}: {comparison.headline(compared.verdicts)}" for compared in shown)
-        left = len(known) - len(shown)
+        left = len(every) - len(shown)
         more = f"; {plural(left, 'comparison')} more left out" if left > 0 else ""
         yield Shown(None, text=f"{headlines}{more}.")
     for compared in shown:
-        yield from (Shown(view) for view in views(compared, cells.store))
-    pairs = _unjudged(cells, {key for compared in known for key in compared.verdicts["comparability_key"]})
+        yield from map(Shown, views(compared, cells.store))
+    pairs = _unjudged(cells, {key for compared in every for key in compared.verdicts["comparability_key"]})
     if pairs:
         left = len(pairs) - MOST_PAIRS
         more = f"; the {plural(left, 'pair')} that differ less are left out" if left > 0 else ""
-        yield Shown(
-            None,
-            text=f"{'What no comparison has judged stands side' if known else 'Side'} by side, the widest apart "
-            f"first{more}. These are measurements, not verdicts: omb-py compare BASE NEW gives those.",
-        )
+        first = f"{'What no comparison has judged stands side' if every else 'Side'} by side, the widest apart first"
+        last = "These are measurements, not verdicts: omb-py compare BASE NEW gives those."
+        yield Shown(None, text=f"{first}{more}. {last}")
     for _, panel, pair in pairs[:MOST_PAIRS]:
         base, new = sides.rows_of(pair, cells.timed)
         name = ", ".join(dict.fromkeys([*panel.split(", "), *_ranks(base)]))
         view = comparison.beside(base, new, (pair.base.name, pair.new.name), name)
         if view is not None:
             yield Shown(view, series.concat([base, new]))
-    if not known and not pairs:
-        yield Shown(
-            None,
-            text="Nothing here can be compared: no two series measured the same thing. A verdict: omb-py compare "
-            "BASE NEW.",
-        )
+    if not every and not pairs:
+        nothing = "Nothing here can be compared: no two series measured the same thing."
+        yield Shown(None, text=f"{nothing} A verdict: omb-py compare BASE NEW.")
 
 
 def _unjudged(cells: Cells, judged: set[str]) -> list[tuple[float, str, sides.Pair]]:
@@ -210,9 +197,9 @@ def _unjudged(cells: Cells, judged: set[str]) -> list[tuple[float, str, sides.Pa
     medians = rows.groupby(by, dropna=False, observed=True, sort=False)["median_us"].median().reset_index()
     medians = medians.join(rows[[name for name in names if name not in by]].head(1), how="cross")
     for name, part in sides.subjects(medians):
-        known = sides.sides(part)
-        times = dict(zip((side.name for side in known), sides.times_of(known, part), strict=True))
-        for pair in sides.pairs(known):
+        every = sides.sides(part)
+        times = dict(zip((side.name for side in every), sides.times_of(every, part), strict=True))
+        for pair in sides.pairs(every):
             if pair.base.keys & pair.new.keys <= judged:
                 continue
             if factor := comparison.factor(times[pair.base.name], times[pair.new.name]):
@@ -264,13 +251,9 @@ def beside_counts(cells: Cells, count: str = "ranks", second: SecondSelection | 
 
 def _pairs(subjects: Iterable[tuple[str, pd.DataFrame]]) -> Sides:
     """All pairs of all subjects, versions of one library before libraries and those before settings."""
-    known = [(name, rows, sides.pairs(sides.sides(rows))) for name, rows in subjects]
-    for kind in sides.KINDS:
-        for name, rows, several in known:
-            for pair in several:
-                if pair.kind == kind:
-                    base, new = sides.rows_of(pair, rows)
-                    yield name, (pair.base.name, pair.new.name), base, new
+    every = [(name, rows, pair) for name, rows in subjects for pair in sides.pairs(sides.sides(rows))]
+    for name, rows, pair in sorted(every, key=lambda several: sides.KINDS.index(several[2].kind)):
+        yield name, (pair.base.name, pair.new.name), *sides.rows_of(pair, rows)
 
 
 def _selections(cells: Cells, second: SecondSelection) -> Sides:

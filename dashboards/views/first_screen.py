@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,6 @@ from omb_py.dashboards.changes.ratios import title as finding
 from omb_py.dashboards.changes.sides import KEY, VERSION, Pair, Side, keep_common_method, pairs, rows_of, sides
 from omb_py.dashboards.figures import comparison, curves, maps, stragglers
 from omb_py.dashboards.figures.launches import cell_name, history
-from omb_py.dashboards.figures.stragglers import LateNode
 from omb_py.dashboards.views import anomalies, checks, comparisons
 from omb_py.dashboards.views.cells import Cells
 from omb_py.dashboards.views.overview import headline
@@ -190,21 +189,16 @@ def _by_change(screen: FirstScreen) -> list[str]:
 
 
 def _status(screen: FirstScreen, items: list[Item]) -> View:
-    count = {kind: sum(item.kind == kind for item in items) for kind in KINDS}
-    cells = screen.cells
-    versions = [pair for pair in screen.pairs if pair.kind == "versions"]
-    if versions:
-        base = next(side for side in screen.sides if side.library == versions[0].new.library)
-        since = f" since {base.name}"
-    else:
-        since = ""
-    title = f"{count['slower']} slower, {count['odd']} odd, {count['changed']} changed{since}"
-    lacking = ratios.missing(screen.front[0], screen.timed) if screen.front else ""
-    if not screen.front:
-        lacking = "Nothing to compare: no two sides measured the same thing"
-    elif not lacking:
-        lacking = f"nothing of {screen.front[0].base.name} is missing in {screen.front[0].new.name}"
-    return View("status", title, lacking, None, (), (), notes=labels(cells))
+    counts = [f"{sum(item.kind == kind for item in items)} {kind}" for kind in KINDS]
+    versions = [pair.new.library for pair in screen.pairs if pair.kind == "versions"]
+    bases = [side.name for side in screen.sides if side.library in versions[:1]]
+    title = ", ".join(counts) + (f" since {bases[0]}" if bases else "")
+    lacking = "Nothing to compare: no two sides measured the same thing"
+    if screen.front is not None:
+        pair = screen.front[0]
+        nothing = f"nothing of {pair.base.name} is missing in {pair.new.name}"
+        lacking = ratios.missing(pair, screen.timed) or nothing
+    return View("status", title, lacking, None, (), (), notes=labels(screen.cells))
 
 
 def labels(cells: Cells) -> tuple[str, ...]:
@@ -217,10 +211,10 @@ def labels(cells: Cells) -> tuple[str, ...]:
         if is_simulated(cells.provenance(str(launch)))
     ]
     words = [f"SIMULATED: nothing of {listed(simulated)} was measured"] if simulated else []
-    known = {str(text) for text in rows["parameters"].unique()}
-    if any("staging=staged" in text for text in known):
+    parameters = [str(text) for text in rows["parameters"].unique()]
+    if any("staging=staged" in text for text in parameters):
         words.append("STAGED: some bytes on devices travelled through host memory")
-    if any(_shared(text) for text in known):
+    if any(map(_shared, parameters)):
         words.append("SHARED: some ranks shared a device")
     return tuple(words)
 
@@ -231,22 +225,17 @@ def _shared(text: str) -> bool:
 
 
 def _list(items: list[Item]) -> View:
-    shown = items[:MOST_ITEMS]
-    left = len(items) - len(shown)
-    title = (
-        "What changed, and what is odd" if items else "Nothing changed over time beyond the noise, and nothing is odd"
-    )
+    title = "Nothing changed over time beyond the noise, and nothing is odd"
+    title = "What changed, and what is odd" if items else title
+    left = len(items) - MOST_ITEMS
     caption = "" if left <= 0 else f"{plural(left, 'line')} more: below"
-    return View("changes", title, caption, None, (), (), items=tuple(shown))
+    return View("changes", title, caption, None, (), (), items=tuple(items[:MOST_ITEMS]))
 
 
 def changes(screen: FirstScreen) -> list[Item]:
     """The lines of the list: what is slower, what is odd, what else changed; the largest of each first."""
-    items = [*_stored(screen), *_upgraded(screen), *_moved(screen)]
-    covered = _covered(screen)
-    late, nodes = _late(screen)
-    items += [*late, *_broken(screen), *_odd(screen, covered, nodes)]
-    return sorted(items, key=lambda item: KINDS.index(item.kind))
+    parts = (_stored, _upgraded, _moved, _late, _broken, _odd)
+    return sorted((item for part in parts for item in part(screen)), key=lambda item: KINDS.index(item.kind))
 
 
 def _stored(screen: FirstScreen) -> Iterator[Item]:
@@ -285,97 +274,77 @@ def _versions(pair: Pair) -> dict[str, Any]:
 
 def _course(pair: Pair, rows: pd.DataFrame) -> tuple[tuple[float, ...], int | None]:
     """The mean log of some cells in each launch of all versions, by time, and the place of the first launch of NEW."""
-    own = rows
-    for name, value in pair.new.values.items():
+    own = _any_version(rows, pair.new.values)
+    each = _off_mean(own)
+    return tuple(map(float, each["off"])), int((each["at"] < pair.new.rows(own)["started_at"].min()).sum())
+
+
+def _any_version(rows: pd.DataFrame, values: Mapping[str, Any]) -> pd.DataFrame:
+    """The rows with these values, of all versions."""
+    for name, value in values.items():
         if name != VERSION:
-            own = own[own[name].isna() | (own[name] == "") if value is None else own[name] == value]
-    off = own[ratios.LOG] - own.groupby(KEY, observed=True)[ratios.LOG].transform("mean")
-    each = own.assign(off=off).groupby("launch_id", observed=True).agg(at=("started_at", "min"), off=("off", "mean"))
-    each = each.sort_values("at", kind="stable")
-    first = pair.new.rows(own)["started_at"].min()
-    return tuple(float(v) for v in each["off"]), int((each["at"] < first).sum())
+            rows = rows[series.having(rows[name], value)]
+    return rows
+
+
+def _off_mean(rows: pd.DataFrame) -> pd.DataFrame:
+    """A row a launch in order of time: ``at``, and ``off``, how far the logs of its cells lie from their means."""
+    off = rows[ratios.LOG] - rows.groupby(KEY, observed=True)[ratios.LOG].transform("mean")
+    each = rows.assign(off=off).groupby("launch_id", observed=True).agg(at=("started_at", "min"), off=("off", "mean"))
+    return each.sort_values("at", kind="stable")
 
 
 def _moved(screen: FirstScreen) -> Iterator[Item]:
     """Drifts, and steps that no version explains."""
     for drift in sorted(screen.drifts, key=lambda drift: -abs(math.log(drift.ratio))):
-        rows = _subject(screen, drift.subject)
         more = f"{100 * (drift.ratio - 1):+.0f} %"
         change = f"drifts: {more} from the first launch to the last, without a step at a version"
-        text = f"{screen.launches.name(drift.subject)} {change}"
-        yield _timed_item(screen, text, change, rows, None)
+        yield _timed_item(screen, drift.subject, change, change, None)
     for step in over_time.steps(screen.launches, screen.drifts):
         at = step.rows["started_at"].iloc[step.at]
         word = "slower" if step.ratio > 1 else "faster"
         factor = theme.amount(max(step.ratio, 1 / step.ratio))
-        name = screen.launches.name(step.subject)
         change = f"{factor}× {word} from {at:%Y-%m-%d %H:%M} UTC on, without a new version"
-        yield _timed_item(screen, f"{name} is {change}", change, _subject(screen, step.subject), at)
+        yield _timed_item(screen, step.subject, f"is {change}", change, at)
 
 
-def _subject(screen: FirstScreen, subject: int) -> pd.DataFrame:
-    rows = screen.timed
-    for name, value in screen.launches.subjects[subject].items():
-        if name != VERSION:
-            absent = theme.absent(value)
-            rows = rows[rows[name].isna() | (rows[name] == "") if absent else rows[name] == value]
-    return rows
-
-
-def _timed_item(screen: FirstScreen, text: str, change: str, rows: pd.DataFrame, at: Any) -> Item:
-    off = rows[ratios.LOG] - rows.groupby(KEY, observed=True)[ratios.LOG].transform("mean")
-    each = rows.assign(off=off).groupby("launch_id", observed=True).agg(at=("started_at", "min"), off=("off", "mean"))
-    each = each.sort_values("at", kind="stable")
+def _timed_item(screen: FirstScreen, subject: int, text: str, change: str, at: Any) -> Item:
+    rows = _any_version(screen.timed, screen.launches.subjects[subject])
+    each = _off_mean(rows)
     longest = rows.groupby(KEY, observed=True)["launch_id"].nunique().idxmax()
     cell = rows[rows[KEY] == longest]
-    what = f"{cell_name(cell)}, {series.short(cell)}"
-    view = screen.repeated(history(cell, what, change), cell)
+    view = screen.repeated(history(cell, f"{cell_name(cell)}, {series.short(cell)}", change), cell)
     mark = 1 if at is None else int((each["at"] < at).sum())
-    benchmark = str(rows["benchmark"].iloc[0])
-    return Item(
-        "changed", text, tuple(float(v) for v in each["off"]), mark, view, _link("history", benchmark=benchmark)
-    )
+    link = _link("history", benchmark=str(rows["benchmark"].iloc[0]))
+    return Item("changed", f"{screen.launches.name(subject)} {text}", tuple(map(float, each["off"])), mark, view, link)
 
 
 def _covered(screen: FirstScreen) -> set[tuple[str, str]]:
     """Cells of versions that a line names already: (comparability key, version)."""
-    return {
-        (str(key), str(pair.new.values.get(VERSION)))
-        for pair, table in screen.upgrades
-        for key in table[table["verdict"] != ""][KEY]
-    }
+    changed = [(pair, table[table["verdict"] != ""]) for pair, table in screen.upgrades]
+    return {(str(key), str(pair.new.values.get(VERSION))) for pair, table in changed for key in table[KEY]}
 
 
-def _late(screen: FirstScreen) -> tuple[list[Item], list[LateNode]]:
-    items = []
-    nodes = screen.cells.late
-    for node in nodes:
+def _late(screen: FirstScreen) -> Iterator[Item]:
+    for node in screen.cells.late:
         part = node.parts[0]
-        benchmark = str(part["benchmark"].iloc[0])
-        link = _link("stragglers", benchmark=benchmark, ranks=part["ranks"].iloc[0])
-        items.append(Item("odd", node.sentence, evidence=screen.repeated(stragglers.stragglers(part), part), link=link))
-    return items, nodes
+        link = _link("stragglers", benchmark=str(part["benchmark"].iloc[0]), ranks=part["ranks"].iloc[0])
+        yield Item("odd", node.sentence, evidence=screen.repeated(stragglers.stragglers(part), part), link=link)
 
 
 def _broken(screen: FirstScreen) -> Iterator[Item]:
     """Slow nodes and links of sweeps, and violated guidelines."""
-    sources: Mapping[str, Callable[[Cells], Iterator[Shown]]] = {
-        "pairs": checks.sweeps,
-        "guidelines": checks.guidelines,
-    }
-    for name, draw in sources.items():
+    for name, draw in (("pairs", checks.sweeps), ("guidelines", checks.guidelines)):
         present = screen.cells.links if name == "pairs" else screen.cells.guidelines
-        if len(present):
-            yield from (
-                Item("odd", shown.odd, evidence=shown.view, link=_link(name))
-                for shown in draw(screen.cells)
-                if shown.odd
-            )
+        for shown in draw(screen.cells) if len(present) else ():
+            if shown.odd:
+                yield Item("odd", shown.odd, evidence=shown.view, link=_link(name))
 
 
-def _odd(screen: FirstScreen, covered: set[tuple[str, str]], nodes: list[LateNode]) -> Iterator[Item]:
+def _odd(screen: FirstScreen) -> Iterator[Item]:
     """Odd cells that no other line explains."""
-    hosts = {node.host for node in nodes}
+    covered = _covered(screen)
+    hosts = {node.host for node in screen.cells.late}
     for odd in anomalies.findings(screen.cells.rows, screen.cells.ranked, MOST_ODD, hosts):
         cells = odd.cells
         keys = set(zip(cells[KEY].astype(str), cells[VERSION].astype(str), strict=True))
@@ -383,9 +352,9 @@ def _odd(screen: FirstScreen, covered: set[tuple[str, str]], nodes: list[LateNod
             continue
         link = ""
         if odd.look and len(cells):
-            size = cells["size_bytes"].iloc[0]
-            more = {} if theme.absent(size) else {"size": int(size)}
-            link = _link(odd.look, benchmark=cells["benchmark"].iloc[0], ranks=cells["ranks"].iloc[0], **more)
+            first = cells.iloc[0]
+            more = {} if theme.absent(first["size_bytes"]) else {"size": int(first["size_bytes"])}
+            link = _link(odd.look, benchmark=first["benchmark"], ranks=first["ranks"], **more)
         yield Item("odd", odd.text, link=link)
 
 

@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Any
 from omb_py.dashboards.base import series
 from omb_py.dashboards.base.series import Panel
 from omb_py.dashboards.base.view import Shown, View, listed
-from omb_py.dashboards.changes.ratios import fastest_at
-from omb_py.dashboards.changes.ratios import title as finding
 from omb_py.dashboards.figures import curves, models
 from omb_py.dashboards.figures.maps import winners as winners_view
 from omb_py.dashboards.views import fits
 from omb_py.dashboards.views.cells import Cells
-from omb_py.dashboards.views.first_screen import several_counts
+from omb_py.dashboards.views.first_screen import panels_of, several_counts
 from omb_py.results.compare.tags import TUNE_DEFAULT, TUNE_PROOF, TUNE_SETTING
 from omb_py.results.store.paths import pass_over
 from omb_py.results.store.read import load
@@ -44,15 +42,13 @@ def _over_first(panel: Panel) -> Iterator[Shown]:
     """Each series of a panel over its first, at the sizes that both have; nothing where there is only one."""
     sides = [(line.label, line.cells) for line in panel.lines]
     grid = curves.Grid(quantity=RATIO)
-    known = curves.points(sides, grid) if len(sides) > 1 else None
-    if known is None or len({side for side, _ in known.known}) < 2:
+    known = curves.points(sides, grid)
+    if len({side for side, _ in known.known}) < 2:
         return
     ranks = [series.word("ranks", count) for count in known.panels]
     name = ", ".join(word for word in panel.name.split(", ") if word not in ranks)
-    view = curves.multiples(sides, name, known, banded=True)
-    if view is not None:
-        title = finding(name, known, {at: fastest_at(known, at) for at in known.panels})
-        yield Shown(replace(view, title=title, caption=series.caption(panel.rows)), panel.rows)
+    if shown := panels_of(sides, name, grid, banded=True):
+        yield Shown(replace(shown.view, caption=panel.caption), panel.rows)
 
 
 def over_size_in_report(cells: Cells) -> Iterator[Shown]:
@@ -149,34 +145,28 @@ def default_and_tuned(cells: Cells) -> Iterator[Shown]:
         places = zip(*(tuned.search[name] for name in _CELL), strict=True)
         more = tuned.search[[place not in proof_has for place in places]] if proved else tuned.search[:0]
         default = series.concat([part[part[_SETTING] == TUNE_DEFAULT] for part in (rows, more)])
-        if len(fastest) and len(default) and (view := _beside(tuned.what, default, fastest, proved)) is not None:
-            yield Shown(view, series.concat([default, fastest]))
+        if len(fastest) and len(default):
+            yield from filter(None, [_beside(tuned.what, default, fastest, proved)])
 
 
-def _beside(what: str, default: pd.DataFrame, fastest: pd.DataFrame, proved: bool) -> View | None:
+def _beside(what: str, default: pd.DataFrame, fastest: pd.DataFrame, proved: bool) -> Shown | None:
     """Two lines a panel."""
     settings = sorted(set(fastest[_SETTING]))
     word = "tuned" if proved else "fastest in the search"
     name = f"{word} ({settings[0]})" if len(settings) == 1 else word
-    sides = [("default", default), (name, fastest)]
-    grid = curves.Grid()
-    known = curves.points(sides, grid)
-    view = curves.multiples(sides, what, known)
-    if view is None:
+    shown = panels_of([("default", default), (name, fastest)], what, curves.Grid())
+    if shown is None:
         return None
-    view = _apart(view, name)
-    drawn = series.concat([default, fastest])
-    title = finding(what, known, {panel: fastest_at(known, panel) for panel in known.panels})
+    view = replace(_apart(shown.view, name), kind="tuned")
+    note = (
+        "The search takes the fastest of several at each size, which makes it look faster than it is: only the "
+        "proof of omb-py tune, in fresh launches, says what is faster."
+    )
     if proved:
         runs = dict.fromkeys(map(str, fastest["run_id"]))
         note = f"Fresh launches prove {listed(settings)} where it has a line; elsewhere the default stays."
         view = view.with_commands([f"omb-py compare {run}  # the proof, judged again" for run in runs])
-    else:
-        note = (
-            "The search takes the fastest of several at each size, which makes it look faster than it is: only the "
-            "proof of omb-py tune, in fresh launches, says what is faster."
-        )
-    return replace(view, kind="tuned", title=title, caption=series.caption(drawn)).noted([note])
+    return shown._replace(view=view.noted([note]))
 
 
 def _apart(view: View, name: str) -> View:

@@ -28,22 +28,8 @@ MOST_LINES = 2000
 _WHO = ("benchmark", "backend", "library", "library_version", "binding", "device", "ranks", "devices")
 _FILTERS = ("benchmark", "library", "library_version", "binding", "device", "ranks", "devices")
 _HEADS = (
-    "benchmark",
-    "backend",
-    "library",
-    "version",
-    "binding",
-    "device",
-    "ranks",
-    "GPUs",
-    "sizes",
-    "µs at the smallest",
-    "µs at the largest",
-    "GB/s at most",
-    "launches",
-    "cells",
-    "failed",
-    "last day",
+    *("benchmark", "backend", "library", "version", "binding", "device", "ranks", "GPUs", "sizes"),
+    *("µs at the smallest", "µs at the largest", "GB/s at most", "launches", "cells", "failed", "last day"),
     "what draws it",
 )
 
@@ -52,11 +38,10 @@ def summary(frames: Sequence[pd.DataFrame]) -> str:
     """Cells, launches, benchmarks, libraries and days of some frames, in one line."""
     import pandas as pd
 
-    known = [frame for frame in frames if len(frame)]
-    if not known:
+    cells = sum(map(len, frames))
+    if not cells:
         return "nothing"
-    cells = sum(map(len, known))
-    rows = pd.concat([frame[_SUMMARISED].drop_duplicates().astype(object) for frame in known])
+    rows = pd.concat([frame[_SUMMARISED].drop_duplicates().astype(object) for frame in frames if len(frame)])
     names = zip(rows["library"], rows["library_version"], strict=True)
     texts = {" ".join(word for word in name if isinstance(word, str)) for name in names}
     libraries = sorted(filter(None, texts))
@@ -77,12 +62,12 @@ def by_side(rows: pd.DataFrame) -> pd.DataFrame:
     """
     keys = [name for name in _WHO if name in rows]
     part = rows[[*keys, "size_bytes", "launch_id", "date", "validated", "median_us", "busbw_gbps", "value", "unit"]]
-    known = part.assign(
+    sized = part.assign(
         size=part["size_bytes"].astype("float64"),
         day=part["date"].astype(str),
         failed=part["validated"].eq(False).fillna(False).astype(bool),
     )
-    by = known.groupby(keys, dropna=False, sort=True, observed=True)
+    by = sized.groupby(keys, dropna=False, sort=True, observed=True)
     sides = by.agg(
         low=("size", "min"),
         high=("size", "max"),
@@ -95,7 +80,7 @@ def by_side(rows: pd.DataFrame) -> pd.DataFrame:
         unit=("unit", "first"),
     )
     for name, end in (("low", by["size"].transform("min")), ("high", by["size"].transform("max"))):
-        there = known[known["size"].isna() | (known["size"] == end)]
+        there = sized[sized["size"].isna() | (sized["size"] == end)]
         sides[f"at_{name}"] = there.groupby(keys, dropna=False, sort=True, observed=True)["median_us"].median()
     return sides
 
@@ -124,36 +109,29 @@ def headline(cells: Cells, sides: Sequence[str], command: str) -> Shown:
         sides: names of who measured.
         command: measures the same again.
     """
-    known = by_side(cells.timed).reset_index().sort_values(["ranks", "day"], kind="stable")
-    newest = known.drop_duplicates("benchmark", keep="last").sort_values("benchmark")
-    lines = []
-    for row in records(newest.head(MOST_HEADLINES)):
-        sized = not theme.absent(row.high) and row.high > 0
-        ends = [(row.low, row.at_low), *([(row.high, row.at_high)] if sized and row.high > row.low else [])]
-        times = [
-            f"{theme.duration(at)} at {size_text(size)}" if sized else theme.duration(at)
-            for size, at in ends
-            if row.unit == "us" and not theme.absent(at)
-        ]
-        rate = f"{theme.amount(row.value)} {row.unit}" if row.unit != "us" else ""
-        rate = rate if theme.absent(row.rate) else f"{theme.amount(row.rate)} GB/s bus bandwidth"
-        lines.append((row.benchmark, "" if theme.absent(row.ranks) else int(row.ranks), ", ".join(times), rate))
+    every = by_side(cells.timed).reset_index().sort_values(["ranks", "day"], kind="stable")
+    newest = every.drop_duplicates("benchmark", keep="last").sort_values("benchmark")
+    lines = [_headline(row) for row in records(newest.head(MOST_HEADLINES))]
     left = len(newest) - len(lines)
     more = f"; {plural(left, 'benchmark')} more in the tab Cell" if left else ""
     how = (
         f"No base: only {listed(sides)} measured. For one, measure the same with another version or library into this "
         f"store: {command} --store {shlex.quote(str(cells.store))}; then omb-py compare BASE NEW judges two runs"
     )
-    return Shown(
-        View(
-            "headline",
-            f"Measured: {plural(len(newest), 'benchmark')} with {listed(sides)}",
-            f"{how}{more}.",
-            None,
-            **table(("benchmark", "ranks", "time", "at most"), lines),
-        ),
-        cells.timed,
-    )
+    title = f"Measured: {plural(len(newest), 'benchmark')} with {listed(sides)}"
+    numbers = table(("benchmark", "ranks", "time", "at most"), lines)
+    return Shown(View("headline", title, f"{how}{more}.", None, **numbers), cells.timed)
+
+
+def _headline(row: Any) -> tuple[Any, ...]:
+    """Benchmark, ranks, times at the smallest and the largest size, and the highest rate."""
+    sized = not theme.absent(row.high) and row.high > 0
+    ends = [(row.low, row.at_low), *([(row.high, row.at_high)] if sized and row.high > row.low else [])]
+    known = [(size, at) for size, at in ends if row.unit == "us" and not theme.absent(at)]
+    times = [f"{theme.duration(at)} at {size_text(size)}" if sized else theme.duration(at) for size, at in known]
+    rate = f"{theme.amount(row.value)} {row.unit}" if row.unit != "us" else ""
+    rate = rate if theme.absent(row.rate) else f"{theme.amount(row.rate)} GB/s bus bandwidth"
+    return row.benchmark, "" if theme.absent(row.ranks) else int(row.ranks), ", ".join(times), rate
 
 
 def _line(cells: Cells, keys: Sequence[str], row: Any) -> tuple[Any, ...]:
@@ -190,23 +168,19 @@ def environment(sides: Mapping[str, Mapping[str, Any]]) -> View:
     Args:
         sides: name → the facts that its environment key is made of (``environment_facts``).
     """
-    known = {name: dict(flat(facts, numbered=True)) for name, facts in sides.items()}
-    names = list(dict.fromkeys(key for facts in known.values() for key in facts))
+    every = [dict(flat(facts, numbered=True)) for facts in sides.values()]
+    names = list(dict.fromkeys(key for facts in every for key in facts))
     rows = []
     for name in names:
-        values = [facts.get(name, "-") for facts in known.values()]
+        values = [facts.get(name, "-") for facts in every]
         if len(set(values)) > 1:
             group, _, rest = name.partition(".")
             rows.append((group, rest or group, *values))
     title = f"{plural(len(rows), 'fact')} differ" if len(rows) != 1 else "1 fact differs"
-    names_text = f": {listed(f'{r[1]}' for r in rows)}" if rows else ""
-    return View(
-        "environment",
-        f"{title} between {listed(sides) if len(sides) < 3 else plural(len(sides), 'environment')}{names_text}",
-        f"{plural(len(names), 'fact')} compared",
-        None,
-        **table(("group", "fact", *sides), sorted(rows)),
-    )
+    title += f" between {listed(sides) if len(sides) < 3 else plural(len(sides), 'environment')}"
+    title += f": {listed(f'{row[1]}' for row in rows)}" if rows else ""
+    numbers = table(("group", "fact", *sides), sorted(rows))
+    return View("environment", title, f"{plural(len(names), 'fact')} compared", None, **numbers)
 
 
 def gpu_paths(hosts: Sequence[str], inventory: Mapping[str, Any]) -> View:
