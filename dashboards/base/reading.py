@@ -15,8 +15,13 @@ from omb_py.results.store.paths import DATE, OnSkip, files, pass_over
 from omb_py.results.store.read import load_table, to_frame
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
     import pyarrow as pa
+    from numpy.typing import NDArray
+
+    Codes = NDArray[np.integer[Any]]
+    Coded = tuple[Codes, list[dict[str, str]]]  # the number of its map for each row, -1 for null, and the maps
 
 TAG = "tags."
 """``tags.K=V`` filters by a tag."""
@@ -108,35 +113,34 @@ def read_prepared(
     maps, table = _read(store, columns, on_skip, chosen.columns)
     if chosen.tags or any(chosen.days):
         kept = _kept(chosen, maps["tags"], table[DATE])
-        maps = {name: (codes[kept], known) for name, (codes, known) in maps.items()}
+        maps = {name: (codes[kept], texts) for name, (codes, texts) in maps.items()}
         table = table.filter(kept)
     frame = to_frame(table)
     for name in [name for name in frame if frame[name].dtype.name == "category"]:
         frame[name] = _texts(frame[name].cat.codes, list(frame[name].cat.categories))
-    frame["parameters"] = _texts(maps["parameters"][0], [series.map_text(known) for known in maps["parameters"][1]])
+    codes, parameters = maps["parameters"]
+    frame["parameters"] = _texts(codes, [*map(series.map_text, parameters)])
     frame["tags"] = _tags(frame, *maps["tags"])
     del table
     pa.default_memory_pool().release_unused()  # what was decoded does not lie beside what is computed from it
     return series.compact(series.with_means(frame))
 
 
-def _kept(selection: Selection, tags: tuple[Any, list[dict[str, str]]], days: pa.ChunkedArray) -> Any:
+def _kept(selection: Selection, tags: Coded, days: pa.ChunkedArray) -> NDArray[np.bool_]:
     """Which rows fit: each pair of tags and day that occurs is looked at once."""
     import numpy as np
 
-    codes, known = tags
+    codes, maps = tags
     whole = days.combine_chunks()
-    fits = [
-        [selection.fits(own, day) for day in whole.dictionary.to_pylist()]
-        for own in [*known, {}]  # the last one is that of -1
-    ]
+    every = [*maps, {}]  # the last one is that of -1
+    fits = [[selection.fits(own, day) for day in whole.dictionary.to_pylist()] for own in every]
     places = whole.indices.to_numpy()
     return np.array(fits, dtype=bool)[codes, places] if len(places) else np.array([], dtype=bool)
 
 
 def _read(
     store: Path, columns: Sequence[str], on_skip: OnSkip | None, filters: Mapping[str, Any]
-) -> tuple[dict[str, tuple[Any, list[dict[str, str]]]], pa.Table]:
+) -> tuple[dict[str, Coded], pa.Table]:
     """The maps as :func:`_distinct` has them, and the other columns, texts as dictionaries.
 
     Of a large store some columns at a time: decoding all of them at once takes three times the memory of what it gives.
@@ -145,8 +149,8 @@ def _read(
 
     at_once = _AT_ONCE if len(files(store)) > _FEW_FILES else len(columns)
     for _ in range(_ATTEMPTS):
-        maps: dict[str, tuple[Any, list[dict[str, str]]]] = {}
-        known: dict[str, pa.ChunkedArray] = {}
+        maps: dict[str, Coded] = {}
+        others: dict[str, pa.ChunkedArray] = {}
         rest = [name for name in columns if name != _LAUNCH]
         whole = True
         after: pa.ChunkedArray | None = None
@@ -157,16 +161,16 @@ def _read(
                 if name in MAPS:
                     maps[name] = _distinct(table[name])
                 else:
-                    known[name] = _encoded(table[name])
+                    others[name] = _encoded(table[name])
             del table
             pa.default_memory_pool().release_unused()  # else what was decoded stays beside the next columns
-            before, after = after, known[_LAUNCH]
+            before, after = after, others[_LAUNCH]
             whole &= before is None or before.equals(after)
         if whole:  # else files came or went in between
             break
     else:
         raise UsageError(f"the files of {str(store)!r} change all the time: repeat later")
-    return maps, pa.table({name: known[name] for name in columns if name in known})
+    return maps, pa.table({name: others[name] for name in columns if name in others})
 
 
 def _encoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -175,8 +179,7 @@ def _encoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.dictionary_encode().unify_dictionaries() if pa.types.is_string(column.type) else column
 
 
-def _distinct(column: pa.ChunkedArray) -> tuple[Any, list[dict[str, str]]]:
-    """A column of maps: the number of its map for each row, and the maps."""
+def _distinct(column: pa.ChunkedArray) -> Coded:
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -190,27 +193,27 @@ def _distinct(column: pa.ChunkedArray) -> tuple[Any, list[dict[str, str]]]:
         return np.array([], dtype=np.int32), []
     whole = pa.chunked_array(texts).unify_dictionaries().combine_chunks()
     whole = whole if isinstance(whole, pa.DictionaryArray) else whole.chunk(0)
-    known = [dict(pair.split(_PAIR, 1) for pair in text.split(_NEXT) if pair) for text in whole.dictionary.to_pylist()]
-    return whole.indices.to_numpy(), known
+    maps = [dict(pair.split(_PAIR, 1) for pair in text.split(_NEXT) if pair) for text in whole.dictionary.to_pylist()]
+    return whole.indices.to_numpy(), maps
 
 
-def _texts(codes: Any, texts: Sequence[str]) -> pd.Categorical:
+def _texts(codes: Codes, texts: Sequence[str]) -> pd.Categorical:
     """Texts by number, -1 for null, of which several may be the same, as categories in their order."""
     import numpy as np
     import pandas as pd
 
-    known = pd.Index(sorted(set(texts)), dtype=object)
-    places = np.append(known.get_indexer(pd.Index(texts, dtype=object)), -1)  # the last one is that of -1
-    return pd.Categorical.from_codes(places[codes], categories=known)
+    categories = pd.Index(sorted(set(texts)), dtype=object)
+    places = np.append(categories.get_indexer(pd.Index(texts, dtype=object)), -1)  # the last one is that of -1
+    return pd.Categorical.from_codes(places[codes], categories=categories)
 
 
-def _tags(frame: pd.DataFrame, codes: Any, known: Sequence[Mapping[str, str]]) -> pd.Categorical:
+def _tags(frame: pd.DataFrame, codes: Codes, maps: Sequence[Mapping[str, str]]) -> pd.Categorical:
     """The text of the tags that tell a reader something, as :func:`omb_py.dashboards.base.series.prepared` has it."""
     import numpy as np
 
-    sided = np.isin(codes, [code for code, tags in enumerate(known) if COMPARE_SIDE in tags])
+    sided = np.isin(codes, [code for code, tags in enumerate(maps) if COMPARE_SIDE in tags])
     rows = frame.loc[sided, list(_WHO)].assign(code=codes[sided]).drop_duplicates()
-    alike = series.told_by_tag(rows.assign(tags=[known[code] for code in rows["code"]]))
-    by_tag = frame["run_id"].isin(alike).to_numpy(dtype=bool)
-    texts = [series.tags_text(tags, sided) for sided in (False, True) for tags in known]
-    return _texts(codes + len(known) * by_tag, texts)
+    runs = series.told_by_tag(rows.assign(tags=[maps[code] for code in rows["code"]]))
+    by_tag = frame["run_id"].isin(runs).to_numpy(dtype=bool)
+    texts = [series.tags_text(tags, sided) for sided in (False, True) for tags in maps]
+    return _texts(codes + len(maps) * by_tag, texts)

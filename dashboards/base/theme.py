@@ -279,7 +279,6 @@ def _even(low: float, high: float) -> list[float]:
 
 
 def _digits(value: float, among: Sequence[float]) -> str:
-    """A tick with as many digits as tell it from the others."""
     return amount(value) if len({amount(t) for t in among}) == len(among) else f"{value:.6g}"
 
 

@@ -90,7 +90,6 @@ def ratios(pair: Pair, frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _launches(rows: pd.DataFrame) -> dict[str, list[float]]:
-    """Comparability key -> a number a launch."""
     each = rows.groupby([KEY, "launch_id"], observed=True, sort=True)[LOG].mean()
     values: dict[str, list[float]] = {}
     for key, value in zip(each.index.get_level_values(0), each, strict=True):

@@ -137,8 +137,6 @@ class Callbacks:
 
 
 def _register_scripts(app: Dash) -> None:
-    """The callbacks that run in the browser (assets/explorer.js)."""
-
     def script(name: str, *properties: Any, **more: Any) -> None:
         on: Any = app.clientside_callback
         on(ClientsideFunction("explorer", name), *properties, **more)
@@ -153,7 +151,6 @@ def _register_scripts(app: Dash) -> None:
 
 
 def _stated(values: Values) -> State:
-    """The state of the controls, by their values."""
     single, several = values[: len(CONTROLS)], values[len(CONTROLS) :]
     filters = {name: [str(v) for v in chosen or []] for name, chosen in zip(FILTER_CONTROLS, several, strict=True)}
     return state_of(dict(zip(CONTROLS, single, strict=True)), filters)
@@ -177,7 +174,6 @@ def looks(wanted: str, window: Window | None) -> tuple[str, bool]:
 
 
 def _about(data: Data, rows: pd.DataFrame) -> str:
-    """The line under the head of the page."""
     text = f"{data.store}: {plural(len(rows), 'cell')} of {plural(len(data.frame), 'cell')} chosen"
     if data.skipped:
         text += f"; {plural(len(data.skipped), 'file')} could not be read: {data.skipped[0][0]}: {data.skipped[0][1]}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -24,18 +24,7 @@ from omb_py.results.store.read import files, load_launches
 if TYPE_CHECKING:
     import pandas as pd
 
-FILTERS = (
-    "benchmark",
-    "backend",
-    "library",
-    "library_version",
-    "binding",
-    "device",
-    "ranks",
-    "devices",
-    "tags",
-    "date",
-)
+FILTERS = tuple("benchmark backend library library_version binding device ranks devices tags date".split())
 """Columns with a control of their own."""
 SIZE = "size_bytes"
 MOST_MESSAGES = 4000
@@ -106,23 +95,22 @@ class Data:
         return self.frame[_all(fits)] if fits else self.frame
 
     def _fits(self, wanted: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-        """For each filter that is set which rows have one of its values."""
         import numpy as np
 
         fits = {}
         for name in FILTERS:
             if values := {value for value in wanted.get(name, ()) if value}:
-                codes, known = self._coded(name)
-                fits[name] = np.isin(codes, [code for code, text in enumerate(known) if text in values])
+                codes, texts = self._coded(name)
+                fits[name] = np.isin(codes, [code for code, text in enumerate(texts) if text in values])
         return fits
 
     def _left(self, name: str, fits: Sequence[Any]) -> list[str]:
         import numpy as np
 
-        codes, known = self._coded(name)
+        codes, texts = self._coded(name)
         codes = codes[_all(fits)] if fits else codes
-        counts = np.bincount(codes[codes >= 0], minlength=len(known))
-        return [text for text, count in zip(known, counts, strict=True) if count]
+        counts = np.bincount(codes[codes >= 0], minlength=len(texts))
+        return [text for text, count in zip(texts, counts, strict=True) if count]
 
     def _coded(self, name: str) -> tuple[Any, list[str]]:
         """The column as numbers, -1 for null, and the texts of the numbers, sorted; made once until files change."""
@@ -145,13 +133,13 @@ class Data:
     def drawn(self, wanted: Mapping[str, Sequence[str]]) -> tuple[pd.DataFrame, str]:
         """The rows to draw (:func:`used`) of what the filters leave, and what they leave out. The last ones are kept: a
         reader changes the view more often than the filters."""
-        known = {name: list(values) for name, values in wanted.items() if values}
+        asked = (self.version, {name: list(values) for name, values in wanted.items() if values})
         last, rows, left = self._drawn
-        if last != (self.version, known):
+        if last != asked:
             selected = self.select(wanted)
             rows = used(selected)
             left = left_out(selected, rows)
-            self._drawn = ((self.version, known), rows, left)
+            self._drawn = (asked, rows, left)
         return rows, left
 
     def cells(self, chosen: pd.DataFrame) -> Cells:
@@ -177,8 +165,8 @@ class Data:
         benchmarks = [str(name) for name in cell["benchmark"].unique()]
         read = load_launches(self.store, days, columns=[*_ROW, *names], benchmark=benchmarks)
         left = cell[list(_ROW)].astype({name: object for name in _ROW if name != SIZE})
-        known = left.merge(read.drop_duplicates(list(_ROW)), how="left", on=list(_ROW))
-        return cell.assign(**{name: known[name].to_numpy() for name in names})
+        both = left.merge(read.drop_duplicates(list(_ROW)), how="left", on=list(_ROW))
+        return cell.assign(**{name: both[name].to_numpy() for name in names})
 
     def empty(self) -> str:
         """Why there is no cell at all."""
@@ -188,8 +176,8 @@ class Data:
         return f"The store {self.store} is empty; new launches are shown as they land. To measure something"
 
     def _look(self) -> tuple[int, float]:
-        known = files(self.store)
-        return len(known), max((path.stat().st_mtime for path in known if path.exists()), default=0.0)
+        paths = files(self.store)
+        return len(paths), max((path.stat().st_mtime for path in paths if path.exists()), default=0.0)
 
 
 @dataclass
@@ -198,7 +186,8 @@ class _Chosen(Cells):
 
     data: Data | None = None
 
-    def panels(self) -> Iterator[Panel]:
+    @property
+    def panels(self) -> Iterable[Panel]:  # type: ignore[override]
         return series.panels(self.timed)
 
     @cached_property
@@ -218,7 +207,6 @@ class _Chosen(Cells):
 
 
 def _all(fits: Sequence[Any]) -> Any:
-    """Where all of the masks are true."""
     import numpy as np
 
     return np.logical_and.reduce(fits)
@@ -242,12 +230,12 @@ def left_out(chosen: pd.DataFrame, drawn: pd.DataFrame) -> str:
     """A sentence on what :func:`used` left out; empty where it left out nothing."""
     if len(drawn) == len(chosen):
         return ""
-    launches = [frame["launch_id"].nunique() for frame in (drawn, chosen)]
+    some, every = (frame["launch_id"].nunique() for frame in (drawn, chosen))
+    few = f"{some:,}".replace(",", " ")
     return (
         f"Figures show {plural(len(drawn), 'cell')} of {plural(len(chosen), 'cell')} that are chosen: the newest of "
-        f"each version, {launches[0]:,} of {plural(launches[1], 'launch')}. Choose fewer to see the others; the table "
-        "below has all."
-    ).replace(f"{launches[0]:,}", f"{launches[0]:,}".replace(",", " "))
+        f"each version, {few} of {plural(every, 'launch')}. Choose fewer to see the others; the table below has all."
+    )
 
 
 def used(frame: pd.DataFrame) -> pd.DataFrame:

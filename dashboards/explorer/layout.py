@@ -79,7 +79,6 @@ def _layout(spec: Mapping[str, Any], theme: str, narrow: bool, revision: tuple[s
 
 
 def _below(view: View) -> list[Component]:
-    """What stands under the figure: notes, list, table, command."""
     parts = [html.P(note, className="label" if view.kind == "status" else "soft") for note in view.notes]
     if view.items:
         parts.append(html.Ol([_item(item) for item in view.items], className="changes"))
@@ -109,7 +108,6 @@ def drawn_again(sections: Sequence[Component]) -> list[tuple[dict[str, int], dic
 
 
 def _clickable(view: View) -> list[Trace]:
-    """The traces, their points with the cells that they are."""
     data = [*view.spec["data"]] if view.spec else []
     for number, cells in view.cells.items():
         data[number] = {**data[number], "customdata": cells}
@@ -117,7 +115,6 @@ def _clickable(view: View) -> list[Trace]:
 
 
 def _item(item: Item) -> Component:
-    """A line of a list: its kind, its text as a link to the view that shows it, its sparkline."""
     text = html.A(item.text, href=item.link) if item.link else html.Span(item.text)
     picture = sparkline(item.values, item.mark)
     spark = [html.Img(src=picture, alt="", width=120, height=22)] if picture else []

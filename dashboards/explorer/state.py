@@ -138,7 +138,6 @@ def drawer(data: Data, name: str) -> tuple[str, list[View]]:
 
 
 def _drawn(data: Data, state: State, entry: ViewEntry, cells: Cells) -> Iterator[View]:
-    """The views of an entry with the commands that measure their cells again."""
     if entry.views is not None and not registry.lacks(entry, cells):
         commands = Commands(cells.provenance)
         for shown in entry.views(cells, **_inputs(data, state, entry)):
@@ -147,7 +146,6 @@ def _drawn(data: Data, state: State, entry: ViewEntry, cells: Cells) -> Iterator
 
 
 def _inputs(data: Data, state: State, entry: ViewEntry) -> dict[str, Any]:
-    """The values of the controls that a view takes."""
     values: Mapping[Input, Callable[[], Any]] = {
         "quantity": lambda: state.quantity,
         "count": lambda: state.count,

@@ -247,7 +247,6 @@ def _ranked(verdicts: pd.DataFrame) -> pd.DataFrame:
 
 
 def _points(part: pd.DataFrame, at: Sequence[Any], word: str, axis: str) -> Trace:
-    """The ratios of some cells with their intervals along `axis`, at places on the other one."""
     values = theme.numbers(part["ratio"])
     marker = {**verdict_marker(word), "line": {"width": 1.5, "color": theme.VERDICT_COLOURS[word]}}
     bars = {f"error_{axis}": theme.error_bars(values, part["low"], part["high"], 1.5)}

@@ -47,7 +47,6 @@ class _Quantity:
 
 
 def _quantity(panel: Panel, name: str) -> _Quantity:
-    """Read one of :data:`QUANTITIES`. Raises ValueError on another name."""
     if name not in QUANTITIES:
         raise ValueError(f"unknown quantity {name!r}: valid: {', '.join(QUANTITIES)}")
     unit = str(panel.rows["unit"].iloc[0])
@@ -126,7 +125,6 @@ def _without_size(panel: Panel, shown: _Quantity, bound: pd.DataFrame | None) ->
 
 
 def _line(line: SeriesLine, index: int, shown: _Quantity, places: dict[int, float], several: bool) -> list[Trace]:
-    """The band of a series, its p99 where times are shown, and its line."""
     over = line.over[line.over[SIZE].notna()]
     x = [places[int(s)] for s in over[SIZE]]
     label = theme.label(line.label) or "median"
@@ -565,7 +563,6 @@ def _switch(sides: Sides, known: Points, panels: Sequence[int]) -> list[Layout]:
 
 
 def _panels_table(known: Points, sides: Sequence[str]) -> Layout:
-    """The numbers of all panels: a line for each place, a column for each side."""
     grid = known.grid
     lines = []
     for panel in sorted({panel for _, panel in known.known}):

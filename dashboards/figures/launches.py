@@ -82,7 +82,6 @@ def _box(index: int, row: Any, samples: NDArray[np.float64]) -> Trace:
 
 
 def _shares(index: int, samples: NDArray[np.float64]) -> Trace:
-    """The line of the shares of a launch's samples below a time."""
     import numpy as np
     from scipy.special import ndtri
 

@@ -116,7 +116,6 @@ def ratio_map(ratios: pd.DataFrame, names: tuple[str, str], over: str = "ranks")
 
 
 def _rows_of_map(known: pd.DataFrame) -> list[tuple[str, int]]:
-    """Benchmark and count of each row, those of the benchmark with most changes first."""
     changed = known[known["verdict"] != ""].groupby("benchmark", observed=True).size()
     pairs = known[["benchmark", "count"]].drop_duplicates().itertuples(index=False)
     rows = [(str(benchmark), int(count)) for benchmark, count in pairs]
@@ -348,6 +347,5 @@ def _natural(name: object) -> list[tuple[int, str]]:
 
 
 def _median(values: list[float]) -> float:
-    """The median of the values that are known."""
     known = [v for v in values if not math.isnan(v)]
     return median(known) if known else math.nan

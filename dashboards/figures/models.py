@@ -172,7 +172,6 @@ _DRAWN = {"step_us": "step", "compute_us": "computing", "serial_us": "calls one 
 
 
 def _names(texts: Iterable[str]) -> list[str]:
-    """Texts for the axis, each of its own also where the middles of long ones made the difference."""
     names: list[str] = []
     for text in texts:
         name = theme.label(text, 60)

@@ -235,7 +235,6 @@ def _scaling(frame: pd.DataFrame) -> list[View]:
 
 
 def _late(frame: pd.DataFrame) -> list[View]:
-    """Draw how often each rank is the slowest, for each benchmark at its largest number of ranks."""
     views = []
     for _, rows in frame.groupby("benchmark", sort=True):
         views.append(stragglers.stragglers(rows[rows["ranks"] == rows["ranks"].max()]))
@@ -267,7 +266,6 @@ def _incidents(acceptance: AcceptReport) -> View:
 
 
 def _launches(acceptance: AcceptReport) -> View:
-    """List every launch of every verdict in order, with the verdict after each round."""
     rows = []
     for verdict in acceptance.verdicts:
         ends = {ending.launches: (index, ending) for index, ending in enumerate(verdict.rounds, 1)}

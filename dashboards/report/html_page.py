@@ -279,7 +279,6 @@ def benchmark_chips(views: Sequence[View]) -> str:
 
 
 def _section(section: Section, first: int, places: Places) -> str:
-    """Write a section; `first` is the number of its first view on the page."""
     texts = "".join(f"<p>{escape(text)}</p>" for text in section.texts if text)
     texts = bullets(section.texts) if section.as_list else texts
     chosen = next((at for at, view in enumerate(section.views) if view.choice), len(section.views))
@@ -304,7 +303,6 @@ def _drawn(view: View, place: int) -> Iterator[str]:
 
 
 def _items(view: View, places: Places) -> Iterator[str]:
-    """The lines of a list, each a link to its evidence, with a sparkline."""
     if not view.items:
         return
     yield '<ol class="changes">'

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from omb_py import __version__
 from omb_py.dashboards.base import series, theme
+from omb_py.dashboards.base.theme import Layout
 from omb_py.dashboards.base.view import View, listed, plural
 from omb_py.dashboards.changes.ratios import crossovers, fastest_at, title
 from omb_py.dashboards.changes.sides import keep_common_method, named
@@ -48,7 +49,6 @@ def caption(cells: Cells) -> str:
 
 
 def _span(column: pd.Series[Any], word: str) -> str:
-    """``2 to 64 GPUs``; empty where there is none."""
     values = sorted({int(value) for value in column.dropna() if value > 0})
     if not values:
         return ""
@@ -56,7 +56,6 @@ def _span(column: pd.Series[Any], word: str) -> str:
 
 
 def _hardware(cells: Cells) -> str:
-    """Names of the devices; of the processors where there is none."""
     devices = [name for name in cells.rows["device_name"].unique() if not theme.absent(name)]
     if devices:
         return listed(devices)
@@ -82,74 +81,51 @@ class Picture:
     labels: tuple[str, ...]
     """SIMULATED, STAGED, SHARED, and of what."""
 
-    def spec(self, look: str) -> dict[str, Any]:
+    def spec(self, look: str) -> Layout:
         """Plotly's data and layout with all texts inside, in a theme; the layout has width and height."""
         if self.view.spec is None:
             raise ValueError("a picture has a figure")
-        layout = {**self.view.spec["layout"], "width": WIDTH, "template": theme.template(look)}
-        rows = max(-(-int(name[5:] or 1) // _columns(self.view)) for name in layout if name.startswith("yaxis"))
-        above: list[dict[str, Any]] = []
-        top = 14.0
+        drawn: Layout = self.view.spec["layout"]
+        beside = len({tuple(axis["domain"]) for name, axis in drawn.items() if name.startswith("xaxis")})
+        rows = max(-(-int(name[5:] or 1) // beside) for name in drawn if name.startswith("yaxis"))
         heads = [*(("label", text) for text in self.labels), ("title", self.view.title), ("caption", self.view.caption)]
-        for kind, text in heads:
-            top = _written(above, kind, text, top)
-        legend_top = top + 4
-        top += 36 + (24 if rows == 1 else 0)
-        height = top + rows * _PANEL
-        foot: list[dict[str, Any]] = []
-        bottom = 58.0 if rows == 1 else 34.0
-        for note in self.view.notes:
-            bottom = _written(foot, "note", note, bottom)
-        inner = rows * _PANEL
-        for line in above:
-            line |= {"y": 1, "yshift": top - line.pop("at"), "yanchor": "top"}
-        for line in foot:
-            line |= {"y": 0, "yshift": -line.pop("at"), "yanchor": "top"}
-        layout |= {
-            "height": round(height + bottom + 10),
+        above, legend_top = _stacked(heads, 14.0)
+        foot, bottom = _stacked([("note", note) for note in self.view.notes], 58.0 if rows == 1 else 34.0)
+        legend_top += 4
+        top, inner = legend_top + 32 + (24 if rows == 1 else 0), rows * _PANEL
+        texts = [{**text, "y": 1, "yshift": top - at, "yanchor": "top"} for text, at in above]
+        texts += [{**text, "y": 0, "yshift": -at, "yanchor": "top"} for text, at in foot]
+        left = (_MARGIN - _LEFT) / (WIDTH - _LEFT - _MARGIN)
+        place = {"y": 1 + (top - legend_top) / inner, "yanchor": "top", "x": left}
+        layout = {
+            **{name: value for name, value in drawn.items() if name != "meta"},
+            "width": WIDTH,
+            "height": round(top + inner + bottom + 10),
+            "template": theme.template(look),
             "margin": {"l": _LEFT, "r": _MARGIN, "t": round(top), "b": round(bottom + 10), "autoexpand": False},
-            "annotations": [*layout["annotations"], *above, *foot],
-            "legend": {
-                **layout["legend"],
-                "font": {"size": _SIZES["legend"][0]},
-                "y": 1 + (top - legend_top) / inner,
-                "yanchor": "top",
-                "x": -(_LEFT - _MARGIN) / (WIDTH - _LEFT - _MARGIN),
-            },
+            "annotations": [*drawn["annotations"], *texts],
+            "legend": {**drawn["legend"], "font": {"size": _SIZES["legend"][0]}, **place},
             "showlegend": True,
             "hovermode": False,
         }
-        layout.pop("meta", None)
         return {"data": list(self.view.spec["data"]), "layout": layout}
 
 
-def _columns(view: View) -> int:
-    assert view.spec is not None
-    starts = {tuple(a["domain"]) for name, a in view.spec["layout"].items() if name.startswith("xaxis")}
-    return max(1, len(starts))
-
-
-def _written(into: list[dict[str, Any]], kind: str, text: str, at: float) -> float:
-    """Add a text as an annotation at so many pixels from its edge; where the next one begins."""
-    size, letters = _SIZES[kind]
-    lines = textwrap.wrap(text, letters) or [""]
-    strong = kind in ("title", "label")
-    joined = "<br>".join(theme.escape(line) for line in lines)
-    into.append(
-        {
-            "text": f"<b>{joined}</b>" if strong else joined,
-            "showarrow": False,
-            "align": "left",
-            "xref": "paper",
-            "yref": "paper",
-            "x": 0,
-            "xanchor": "left",
-            "xshift": -(_LEFT - _MARGIN),
-            "font": {"size": size} | ({"color": theme.VERDICT_COLOURS["SLOWER"]} if kind == "label" else {}),
-            "at": at,
-        }
-    )
-    return at + 1.32 * size * len(lines) + 6
+def _stacked(texts: Iterable[tuple[str, str]], at: float) -> tuple[list[tuple[Layout, float]], float]:
+    """Texts of some kinds below each other as annotations, each with its distance from the edge in pixels, and where
+    the next one would begin."""
+    annotations = []
+    for kind, text in texts:
+        size, letters = _SIZES[kind]
+        lines = textwrap.wrap(text, letters) or [""]
+        joined = "<br>".join(theme.escape(line) for line in lines)
+        red = {"color": theme.VERDICT_COLOURS["SLOWER"]} if kind == "label" else {}
+        left = {"showarrow": False, "align": "left", "x": 0, "xanchor": "left", "xshift": -(_LEFT - _MARGIN)}
+        strong = f"<b>{joined}</b>" if kind in ("title", "label") else joined
+        look = {"text": strong, "font": {"size": size, **red}, "xref": "paper", "yref": "paper"}
+        annotations.append(({**look, **left}, at))
+        at += 1.32 * size * len(lines) + 6
+    return annotations, at
 
 
 def picture(cells: Cells, name: str, words: Sequence[str], over: str, grid: Grid) -> Picture:

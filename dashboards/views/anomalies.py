@@ -55,7 +55,7 @@ def trace(cells: Cells, size: int | None = None) -> Iterator[Shown]:
 
 def late_ranks(cells: Cells) -> Iterator[Shown]:
     """Late ranks in the newest launch of each series."""
-    for panel in cells.panels():
+    for panel in cells.panels:
         for line in panel.lines:
             newest = line.cells[line.cells["launch_id"] == line.cells.sort_values("started_at")["launch_id"].iloc[-1]]
             view = stragglers.stragglers(cells.read_again(newest, *RANK_LISTS))

@@ -90,19 +90,16 @@ class Cells:
         columns = [*series.NEEDED, *RANK_LISTS]
         return series.prepared(load(self.store, columns=columns, on_skip=pass_over, launch_id=launches))
 
+    @cached_property
     def panels(self) -> Iterable[Panel]:
         """The timed rows split into panels."""
-        return self._panels
-
-    @cached_property
-    def _panels(self) -> list[Panel]:
         panels = [*series.panels(self.timed)]
         series.compute_medians([line for panel in panels for line in panel.lines])
         return panels
 
     def sized(self, size: int | None = None) -> Iterator[pd.DataFrame]:
         """The rows of each series at a message size in bytes; at its smallest size when None."""
-        for panel in self.panels():
+        for panel in self.panels:
             for line in panel.lines:
                 rows = line.cells
                 if rows["size_bytes"].notna().any():
@@ -142,16 +139,11 @@ class Parts(NamedTuple):
 
 def split(frame: pd.DataFrame) -> Parts:
     """Prepared cells, apart by who looks at them."""
-    guidelines, rest = split_guidelines(frame)
+    chosen = frame["family"].eq(GUIDELINES).fillna(False).astype(bool)
+    guidelines, rest = (frame[chosen], frame[~chosen]) if chosen.any() else (frame[:0], frame)
     links, rest = split_links(rest)
     trials, rest = _apart(rest, "tags", _TRIED)
     return Parts(rest, guidelines, links, trials)
-
-
-def split_guidelines(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The rows of guidelines, and the others."""
-    chosen = frame["family"].eq(GUIDELINES).fillna(False).astype(bool)
-    return (frame[chosen], frame[~chosen]) if chosen.any() else (frame[:0], frame)
 
 
 def split_links(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -160,11 +152,10 @@ def split_links(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def _apart(frame: pd.DataFrame, column: str, marks: Sequence[re.Pattern[str]]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The rows whose text in a column has all of the marks, and the others."""
-    known = [text for text in frame[column].unique() if all(mark.search(str(text)) for mark in marks)]
-    if not known:
+    texts = [text for text in frame[column].unique() if all(mark.search(str(text)) for mark in marks)]
+    if not texts:
         return frame[:0], frame
-    chosen = frame[column].isin(known)
+    chosen = frame[column].isin(texts)
     return frame[chosen], frame[~chosen]
 
 
@@ -182,47 +173,38 @@ def filters_of(cell: pd.DataFrame) -> dict[str, Any]:
 
 
 def lower_bounds(frame: pd.DataFrame) -> pd.DataFrame:
-    """Lower bounds of the collectives: ``benchmark``, ``ranks``, ``size_bytes``, ``lower_us``.
-
-    Args:
-        frame: prepared cells with :data:`omb_py.dashboards.views.cells.COLUMNS`; messages between two ranks are
-            those of `latency` among them.
+    """Lower bounds of the collectives, which no algorithm of messages can beat: ``benchmark``, ``ranks``,
+    ``size_bytes``, ``lower_us``.
 
     Of several libraries that of the fastest messages counts, so that all of them can be held against one line.
+
+    Args:
+        frame: prepared cells with :data:`COLUMNS`; messages between two ranks are those of `latency` among them.
     """
     import pandas as pd
 
     messages = rows_of(frame[frame["benchmark"] == MESSAGES])
+    places = ["device", "buffer"]
+    names = ["benchmark", *WHO, *places, "ranks", "size_bytes", "bytes_total", "bw_formula"]
+    rows = rows_of(frame[frame["metric"] == "latency"].drop_duplicates(names)) if messages else []
+    of_side: dict[tuple[Any, ...], Any] = {}
+    for row in rows:
+        who = tuple(row[name] for name in (*places, *WHO))
+        if who not in of_side:
+            of_side[who] = message_of(row, messages)
     lowest: dict[tuple[str, int, int], float] = {}
-    if messages:
-        names = ["benchmark", *WHO, "device", "buffer", "ranks", "size_bytes", "bytes_total", "bw_formula"]
-        known: dict[tuple[Any, ...], Any] = {}
-        rows: list[tuple[dict[str, Any], tuple[Any, ...]]] = []
-        for row in rows_of(frame[frame["metric"] == "latency"].drop_duplicates(names)):
-            who = tuple(row[name] for name in (*WHO, "device", "buffer"))
-            if who not in known:
-                known[who] = message_of(row, messages)
-            if row["benchmark"] != MESSAGES:
-                rows.append((row, who))
-        for row, (*_, device, buffer) in rows:
+    for row in rows:
+        if row["benchmark"] != MESSAGES:
             at = (row["benchmark"], int(row["ranks"]), int(row["size_bytes"] or 0))
-            for (*_, where, held), message in known.items():
+            call = (row["bw_formula"], row["benchmark"], row["bytes_total"] or 0, row["ranks"] or 1)
+            for (device, buffer, *_), message in of_side.items():
                 # at every size of all of them, whoever measured it: the line would leap where one library stops
-                if message is None or (where, held) != (device, buffer):
-                    continue
-                lower = lower_bound_us(
-                    row["bw_formula"],
-                    row["benchmark"],
-                    row["bytes_total"] or 0,
-                    row["ranks"] or 1,
-                    message.alpha_us,
-                    message.beta_us,
-                )
-                if lower is not None:
-                    lowest[at] = min(lower, lowest.get(at, lower))
-    return pd.DataFrame(
-        [(*at, lower) for at, lower in lowest.items()], columns=["benchmark", "ranks", "size_bytes", "lower_us"]
-    )
+                if message is not None and (device, buffer) == (row["device"], row["buffer"]):
+                    lower = lower_bound_us(*call, message.alpha_us, message.beta_us)
+                    if lower is not None:
+                        lowest[at] = min(lower, lowest.get(at, lower))
+    lines = [(*at, lower) for at, lower in lowest.items()]
+    return pd.DataFrame(lines, columns=["benchmark", "ranks", "size_bytes", "lower_us"])
 
 
 def bounds_of_panel(bound: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame | None:

@@ -81,7 +81,6 @@ def gpu_paths_of(cells: Cells) -> Iterator[Shown]:
 
 
 def _kind(inventory: dict[str, Any]) -> str:
-    """What nodes that share a table have in common."""
     shown = ("index", "name", "numa", "mig")  # a PCIe link is slower while its GPU idles
     gpus = [{name: gpu.get(name) for name in shown} for gpu in inventory["gpus"]]
     return json.dumps([inventory.get("driver"), gpus, inventory.get("pairs")], sort_keys=True)

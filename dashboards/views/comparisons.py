@@ -188,7 +188,6 @@ def verdicts_and_pairs(cells: Cells) -> Iterator[Shown]:
 
 
 def _unjudged(cells: Cells, judged: set[str]) -> list[tuple[float, str, sides.Pair]]:
-    """Pairs with a comparability key that is not among `judged`, the widest apart first."""
     apart = []
     # hundreds of pairs are looked at and a handful is drawn: the medians over launches are computed once
     rows = cells.timed

@@ -180,7 +180,6 @@ def _over(rows: pd.DataFrame) -> str:
 
 
 def _by_change(screen: FirstScreen) -> list[str]:
-    """The benchmarks of the front pair, that with most cells beyond the noise first."""
     if screen.front is None:
         return []
     table = screen.front[1]
@@ -239,7 +238,6 @@ def changes(screen: FirstScreen) -> list[Item]:
 
 
 def _stored(screen: FirstScreen) -> Iterator[Item]:
-    """Verdicts of comparisons that the store keeps."""
     for compared in comparisons.stored(screen.cells, pass_over):
         for word, kind in _KIND_OF.items():
             judged = compared.verdicts[compared.verdicts["verdict"] == word]
@@ -280,7 +278,6 @@ def _course(pair: Pair, rows: pd.DataFrame) -> tuple[tuple[float, ...], int | No
 
 
 def _any_version(rows: pd.DataFrame, values: Mapping[str, Any]) -> pd.DataFrame:
-    """The rows with these values, of all versions."""
     for name, value in values.items():
         if name != VERSION:
             rows = rows[series.having(rows[name], value)]
@@ -295,7 +292,6 @@ def _off_mean(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _moved(screen: FirstScreen) -> Iterator[Item]:
-    """Drifts, and steps that no version explains."""
     for drift in sorted(screen.drifts, key=lambda drift: -abs(math.log(drift.ratio))):
         more = f"{100 * (drift.ratio - 1):+.0f} %"
         change = f"drifts: {more} from the first launch to the last, without a step at a version"
@@ -333,7 +329,6 @@ def _late(screen: FirstScreen) -> Iterator[Item]:
 
 
 def _broken(screen: FirstScreen) -> Iterator[Item]:
-    """Slow nodes and links of sweeps, and violated guidelines."""
     for name, draw in (("pairs", checks.sweeps), ("guidelines", checks.guidelines)):
         present = screen.cells.links if name == "pairs" else screen.cells.guidelines
         for shown in draw(screen.cells) if len(present) else ():

@@ -30,7 +30,7 @@ SMALL, LARGE = 4 * 1024, 64 * 1024
 
 def over_size(cells: Cells, quantity: str = curves.QUANTITIES[0]) -> Iterator[Shown]:
     """Curves of each panel that has the quantity (one of :data:`QUANTITIES`)."""
-    for panel in cells.panels():
+    for panel in cells.panels:
         if quantity == RATIO:
             yield from _over_first(panel)
         elif quantity not in ("algbw", "busbw") or panel.rows[f"{quantity}_gbps"].notna().any():
@@ -59,7 +59,7 @@ def over_size_in_report(cells: Cells) -> Iterator[Shown]:
     """
     rows = cells.timed
     others = [*several_counts(rows), *rows[rows["family"] == models.FAMILY]["benchmark"].unique()]
-    for panel in replace(cells, rows=rows[~rows["benchmark"].isin(others)]).panels():
+    for panel in replace(cells, rows=rows[~rows["benchmark"].isin(others)]).panels:
         if panel.rows["size_bytes"].nunique() > 1:
             for view, shown in _curves_and_bandwidth(panel, cells.bound_of(panel)):
                 yield Shown(replace(view, choice=str(shown["benchmark"].iloc[0])), shown)
@@ -77,7 +77,7 @@ def _curves_and_bandwidth(panel: Panel, bound: pd.DataFrame | None) -> Iterator[
 def fits_and_bounds(cells: Cells) -> Iterator[Shown]:
     """Fitted curves, then for each panel with a lower bound its times over that bound."""
     yield from fits.fits(cells.timed)
-    for panel in cells.panels():
+    for panel in cells.panels:
         yield from _over_bound(panel, cells.bound_of(panel))
 
 
@@ -87,7 +87,7 @@ def fits_and_bounds_in_report(cells: Cells) -> Iterator[Shown]:
     rows = cells.timed
     largest = rows[rows["ranks"] == rows.groupby("benchmark", observed=True)["ranks"].transform("max")]
     bounded = largest[largest["benchmark"].isin(set(cells.bounds["benchmark"]))]
-    for panel in replace(cells, rows=bounded).panels():
+    for panel in replace(cells, rows=bounded).panels:
         yield from _over_bound(panel, cells.bound_of(panel))
 
 
@@ -150,7 +150,6 @@ def default_and_tuned(cells: Cells) -> Iterator[Shown]:
 
 
 def _beside(what: str, default: pd.DataFrame, fastest: pd.DataFrame, proved: bool) -> Shown | None:
-    """Two lines a panel."""
     settings = sorted(set(fastest[_SETTING]))
     word = "tuned" if proved else "fastest in the search"
     name = f"{word} ({settings[0]})" if len(settings) == 1 else word
@@ -188,7 +187,6 @@ def _apart(view: View, name: str) -> View:
 
 
 def _fastest_setting(rows: pd.DataFrame) -> pd.DataFrame:
-    """At each size and number of ranks the rows of the fastest setting that is not the default."""
     others = rows[rows[_SETTING] != TUNE_DEFAULT]
     return others.merge(best_of(others)[[*_CELL, _SETTING]], on=[*_CELL, _SETTING])
 
@@ -211,7 +209,6 @@ def _tuned(cells: Cells) -> Iterator[Tuned]:
 
 
 def _settings(rows: pd.DataFrame, tag: str) -> pd.Series[Any]:
-    """The setting that a tag of each row names; null where it has none."""
     settings: pd.Series[Any] = rows["tags"].astype(str).str.extract(series.value_in_text(tag), expand=False)
     return settings
 

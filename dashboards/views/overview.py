@@ -124,7 +124,6 @@ def headline(cells: Cells, sides: Sequence[str], command: str) -> Shown:
 
 
 def _headline(row: Any) -> tuple[Any, ...]:
-    """Benchmark, ranks, times at the smallest and the largest size, and the highest rate."""
     sized = not theme.absent(row.high) and row.high > 0
     ends = [(row.low, row.at_low), *([(row.high, row.at_high)] if sized and row.high > row.low else [])]
     known = [(size, at) for size, at in ends if row.unit == "us" and not theme.absent(at)]
