@@ -117,7 +117,7 @@ def read_prepared(
         table = table.filter(kept)
     frame = to_frame(table)
     for name in [name for name in frame if frame[name].dtype.name == "category"]:
-        frame[name] = _texts(frame[name].cat.codes, list(frame[name].cat.categories))
+        frame[name] = _texts(frame[name].cat.codes.to_numpy(), list(frame[name].cat.categories))
     codes, parameters = maps["parameters"]
     frame["parameters"] = _texts(codes, [*map(series.map_text, parameters)])
     frame["tags"] = _tags(frame, *maps["tags"])

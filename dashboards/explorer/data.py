@@ -187,7 +187,7 @@ class _Chosen(Cells):
     data: Data | None = None
 
     @property
-    def panels(self) -> Iterable[Panel]:  # type: ignore[override]
+    def panels(self) -> Iterable[Panel]:
         return series.panels(self.timed)
 
     @cached_property

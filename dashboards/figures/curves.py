@@ -138,10 +138,10 @@ def _line(line: SeriesLine, index: int, shown: _Quantity, places: dict[int, floa
             traces.append(theme.band(index, name, *map(list, zip(*known, strict=True)), **group))
     tail = [(a, b) for a, b in zip(x, theme.numbers(over["p99_us"]), strict=True) if b is not None]
     if shown.timed and tail:
-        look = {"line": {"color": theme.colour(index), "dash": theme.TAIL, "width": 1}, "showlegend": False}
+        look: Layout = {"line": {"color": theme.colour(index), "dash": theme.TAIL, "width": 1}, "showlegend": False}
         hover = "p99 %{y:.4g} µs<extra>%{fullData.name}</extra>"
-        ends = map(list, zip(*tail, strict=True))
-        traces.append(theme.scatter("lines", *ends, f"{label} p99", **look, **group, hovertemplate=hover))
+        at, times = map(list, zip(*tail, strict=True))
+        traces.append(theme.scatter("lines", at, times, f"{label} p99", **look, **group, hovertemplate=hover))
     hover = f"%{{text}}: %{{y:.4g}} {'µs' if shown.timed else ''}"
     more = {"text": [size_text(s) for s in over[SIZE]], "showlegend": several, **group}
     return [*traces, theme.series(index, label, x, theme.numbers(over[shown.column]), hover, **more)]

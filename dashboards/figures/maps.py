@@ -201,7 +201,7 @@ def winners(best: pd.DataFrame, what: str) -> View:
         mine = [[cell if cell is not None and cell.setting == setting else None for cell in row] for row in grid]
         if any(cell is not None for row in mine for cell in row):
             written = [["" if cell is None else _margin(cell) for cell in row] for row in mine]
-            look = {"text": written, "texttemplate": "%{text}" if len(sizes) <= MOST_WRITTEN else ""}
+            look: Layout = {"text": written, "texttemplate": "%{text}" if len(sizes) <= MOST_WRITTEN else ""}
             look |= {"colorscale": [[0, colour], [1, colour]], "showlegend": True, "name": name}
             z = [[None if cell is None else 1 for cell in row] for row in mine]
             hover = f"{name}, %{{y}}, %{{x}}: %{{text}}<extra></extra>"

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from omb_py.dashboards.base import series
+from omb_py.dashboards.base.theme import Layout
 from omb_py.dashboards.base.view import View
 from omb_py.dashboards.figures import curves
 from omb_py.dashboards.report.html_page import alone, figure_page, plotly_script
@@ -81,7 +82,7 @@ def save(view: View, path: Path) -> None:
     write_whole(path, _printed(alone(view), path.suffix, _WIDTH, height))
 
 
-def save_figure(spec: Mapping[str, Any], path: Path) -> None:
+def save_figure(spec: Layout, path: Path) -> None:
     """Write a figure that holds all its texts to ``path.png``, ``path.pdf`` or ``path.svg``.
 
     Args:

@@ -159,19 +159,19 @@ def curves_of(screen: FirstScreen, benchmark: str, quantity: str = "time") -> Sh
     """Curves of a benchmark, a panel for each number of ranks or GPUs; None where the quantity is known at no size."""
     rows = screen.cells.timed[screen.cells.timed["benchmark"] == benchmark]
     sides, notes = keep_common_method((side.name, part) for side in screen.drawn if len(part := side.rows(rows)))
-    shown = panels_of(sides, benchmark, curves.Grid(_over(rows), quantity=quantity)) if sides else None
-    return shown and shown._replace(view=replace(shown.view, choice=benchmark).noted(notes))
+    view = panels_of(sides, benchmark, curves.Grid(_over(rows), quantity=quantity)) if sides else None
+    drawn = series.concat(part for _, part in sides) if view else None
+    return view and Shown(replace(view, choice=benchmark).noted(notes), drawn)
 
 
-def panels_of(sides: curves.Sides, name: str, grid: curves.Grid, banded: bool = False) -> Shown | None:
+def panels_of(sides: curves.Sides, name: str, grid: curves.Grid, banded: bool = False) -> View | None:
     """Panels of some sides with who is fastest as their title; None where the quantity is known at no size."""
     known = curves.points(sides, grid)
     view = curves.multiples(sides, name, known, banded=banded)
     if view is None:
         return None
-    drawn = series.concat(part for _, part in sides)
     title = finding(name, known, {panel: fastest_at(known, panel) for panel in known.panels})
-    return Shown(replace(view, title=title, caption=series.caption(drawn)), drawn)
+    return replace(view, title=title, caption=series.caption(series.concat(part for _, part in sides)))
 
 
 def _over(rows: pd.DataFrame) -> str:

@@ -54,7 +54,7 @@ def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
         # a printed mean stands in the place of the median (series.prepared)
         stored = {**row, "median_us": None} if row.get(FIELD) == series.PRINTED_MEAN else row
         if time := time_of(stored):
-            started = row["started_at"].isoformat()
+            started = values[_ROW.index("started_at")].isoformat()
             rows.append({**row, FIELD: statistic_of(stored), "time_us": time, "started_at": started})
     return rows
 

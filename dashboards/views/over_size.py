@@ -47,8 +47,8 @@ def _over_first(panel: Panel) -> Iterator[Shown]:
         return
     ranks = [series.word("ranks", count) for count in known.panels]
     name = ", ".join(word for word in panel.name.split(", ") if word not in ranks)
-    if shown := panels_of(sides, name, grid, banded=True):
-        yield Shown(replace(shown.view, caption=panel.caption), panel.rows)
+    if view := panels_of(sides, name, grid, banded=True):
+        yield Shown(replace(view, caption=panel.caption), panel.rows)
 
 
 def over_size_in_report(cells: Cells) -> Iterator[Shown]:
@@ -145,18 +145,18 @@ def default_and_tuned(cells: Cells) -> Iterator[Shown]:
         places = zip(*(tuned.search[name] for name in _CELL), strict=True)
         more = tuned.search[[place not in proof_has for place in places]] if proved else tuned.search[:0]
         default = series.concat([part[part[_SETTING] == TUNE_DEFAULT] for part in (rows, more)])
-        if len(fastest) and len(default):
-            yield from filter(None, [_beside(tuned.what, default, fastest, proved)])
+        if len(fastest) and len(default) and (view := _beside(tuned.what, default, fastest, proved)) is not None:
+            yield Shown(view, series.concat([default, fastest]))
 
 
-def _beside(what: str, default: pd.DataFrame, fastest: pd.DataFrame, proved: bool) -> Shown | None:
+def _beside(what: str, default: pd.DataFrame, fastest: pd.DataFrame, proved: bool) -> View | None:
     settings = sorted(set(fastest[_SETTING]))
     word = "tuned" if proved else "fastest in the search"
     name = f"{word} ({settings[0]})" if len(settings) == 1 else word
-    shown = panels_of([("default", default), (name, fastest)], what, curves.Grid())
-    if shown is None:
+    panels = panels_of([("default", default), (name, fastest)], what, curves.Grid())
+    if panels is None:
         return None
-    view = replace(_apart(shown.view, name), kind="tuned")
+    view = replace(_apart(panels, name), kind="tuned")
     note = (
         "The search takes the fastest of several at each size, which makes it look faster than it is: only the "
         "proof of omb-py tune, in fresh launches, says what is faster."
@@ -165,7 +165,7 @@ def _beside(what: str, default: pd.DataFrame, fastest: pd.DataFrame, proved: boo
         runs = dict.fromkeys(map(str, fastest["run_id"]))
         note = f"Fresh launches prove {listed(settings)} where it has a line; elsewhere the default stays."
         view = view.with_commands([f"omb-py compare {run}  # the proof, judged again" for run in runs])
-    return shown._replace(view=view.noted([note]))
+    return view.noted([note])
 
 
 def _apart(view: View, name: str) -> View:

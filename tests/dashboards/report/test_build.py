@@ -129,7 +129,7 @@ def test_bad_input_is_one_line(
 def test_filters() -> None:
     made = parse(["ranks=2", "ranks=4", "date=2026-11-01..", "tags.k=v=w"])
     assert made.columns == {"ranks": ["2", "4"]} and made.days == ("2026-11-01", "") and made.tags == {"k": ["v=w"]}
-    assert made.words() == "ranks=2 ranks=4 tags.k=v=w date=2026-11-01.."
+    assert made.text() == "ranks=2 ranks=4 tags.k=v=w date=2026-11-01.."
     assert not Selection()
     with pytest.raises(UsageError, match="a filter is COLUMN=VALUE"):
         parse(["x"])
