@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from omb_py.engine.measuring.async_timing import Multiplicity
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
@@ -16,6 +16,7 @@ from omb_py.engine.program.dtypes import DTYPES, MPI_OPS, reduction_dtype
 from omb_py.engine.program.language import Step, walk
 
 if TYPE_CHECKING:
+    from omb_py.engine.rank.link import LaunchSpec
     from omb_py.engine.session import Session
 
 
@@ -307,7 +308,7 @@ class Backend:
     """The object that an entry point of the group ``omb_py.backends`` names."""
 
     capabilities: Capabilities
-    connect: Callable[[Mapping[str, Any]], Session]
+    connect: Callable[[LaunchSpec], Session]
     """Join the ranks of a launch, which `spec` describes. Raises EnvironmentProblem."""
 
     @property

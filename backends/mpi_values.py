@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from omb_py.engine.rank.plain_values import decode, encode
 
+if TYPE_CHECKING:
+    from mpi4py import MPI
 
-def gather(comm: Any, value: Any) -> list[Any]:
+
+def gather(comm: MPI.Comm, value: Any) -> list[Any]:
     """One value of each rank, on rank 0; elsewhere an empty list."""
     data = np.frombuffer(encode(value), np.uint8)
     sizes = np.empty(comm.Get_size(), np.int64)
@@ -24,7 +27,7 @@ def gather(comm: Any, value: Any) -> list[Any]:
     return [decode(everything[end - size : end].tobytes()) for end, size in zip(ends, sizes, strict=True)]
 
 
-def share(comm: Any, value: Any) -> Any:
+def share(comm: MPI.Comm, value: Any) -> Any:
     """Rank 0's value, everywhere."""
     root = comm.Get_rank() == 0
     data = np.frombuffer(encode(value) if root else b"", np.uint8)
@@ -36,10 +39,10 @@ def share(comm: Any, value: Any) -> Any:
     return value if root else decode(data.tobytes())
 
 
-class Traffic:
+class MpiTraffic:
     """Numbers from rank to rank, beside the benchmark's own messages."""
 
-    def __init__(self, comm: Any) -> None:
+    def __init__(self, comm: MPI.Comm) -> None:
         self._comm = comm
 
     def send(self, value: int, rank: int, tag: int) -> None:

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from omb_py import backends as package
 from omb_py.backends.capabilities import Backend, Capabilities, Inspection, OwnOption
+from omb_py.engine.rank.link import LaunchSpec
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.plug_ins import REPAIR, load_plug_ins
 
@@ -74,7 +75,7 @@ def default() -> str:
 def _broken(name: str, reason: str) -> Backend:
     """A backend whose code could not be loaded."""
 
-    def connect(spec: Mapping[str, Any]) -> NoReturn:
+    def connect(spec: LaunchSpec) -> NoReturn:
         raise EnvironmentProblem(f"backend {name} cannot be loaded: {reason}")
 
     return Backend(_BrokenPackage(name, inspection=Inspection(reason, REPAIR)), connect)

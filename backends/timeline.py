@@ -25,7 +25,7 @@ _RENDEZVOUS: Final = Config(eager=-1)
 
 
 @dataclass(frozen=True, slots=True)
-class Collective:
+class TimedCollective:
     """A call that its members make together."""
 
     row: str
@@ -69,7 +69,7 @@ class _OnePort(Events):
             self._complete(handle, port[rank])
 
 
-def spent_us(calls: Sequence[Sequence[Collective | Exchange]]) -> list[dict[str, float]]:
+def spent_us(calls: Sequence[Sequence[TimedCollective | Exchange]]) -> list[dict[str, float]]:
     """The time in µs that each rank spends in the calls of each row, with the waiting for others.
 
     Args:
@@ -88,11 +88,11 @@ def spent_us(calls: Sequence[Sequence[Collective | Exchange]]) -> list[dict[str,
     return [{row: laps[rank][slot] / TICKS for slot, row in enumerate(rows)} for rank, rows in enumerate(names)]
 
 
-def _ops(calls: Iterable[Collective | Exchange], slots: dict[str, int]) -> list[Op]:
+def _ops(calls: Iterable[TimedCollective | Exchange], slots: dict[str, int]) -> list[Op]:
     """The operations of a rank: each call, then a reading of the clock into the slot of its row."""
     ops: list[Op] = []
     for number, call in enumerate(calls):
-        if isinstance(call, Collective):
+        if isinstance(call, TimedCollective):
             barrier = steps.barrier()
             ops.append(Op(Code.COLLECTIVE, number, barrier, cost=call.us * TICKS, group=call.members))
         else:

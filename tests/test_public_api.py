@@ -16,7 +16,7 @@ import omb_py
 import omb_py.plugin
 from omb_py.options.request import Request
 from omb_py.orchestrate.compare.side_environments import SideSpec
-from omb_py.orchestrate.launching.launch_command import Where
+from omb_py.orchestrate.launching.launch_command import RankEnvironment
 from tests.support.machines.mpi import ROOT
 
 FUNCTIONS = ("accept", "compare", "guidelines", "links", "load", "report", "run")
@@ -177,9 +177,9 @@ class TestOnSimulatedRanks:
     def test_a_side_may_have_packages_of_its_own(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         asked = []
 
-        def where_of(side: str, spec: SideSpec) -> Where:
+        def where_of(side: str, spec: SideSpec) -> RankEnvironment:
             asked.append((side, spec.pip))
-            return Where(facts={"config": {"pip": spec.pip}})
+            return RankEnvironment(facts={"config": {"pip": spec.pip}})
 
         monkeypatch.setattr("omb_py.orchestrate.compare.side_environments.where_of", where_of)
         request = Request("bcast", ("mock",), sizes="8:8", iterations="20", quiet=True)

@@ -15,7 +15,7 @@ import torch
 
 from omb_py.backends.gloo.runner import GlooRunner
 from omb_py.engine.devices import Device, synchronise
-from omb_py.engine.devices.buffers import DeviceBuffers, OnDevice, Renderer
+from omb_py.engine.devices.buffers import DeviceBuffers, DeviceRenderer, OnDevice
 from omb_py.engine.devices.memory import DeviceMemory, PlainArray
 from omb_py.engine.devices.placement import on_device, spoiled
 from omb_py.engine.devices.registry import find_kind
@@ -109,4 +109,4 @@ class GlooDeviceRunner(OnDevice, GlooRunner):
             super().__init__(session, buffers.prepared(program, world, cell.options.filler), buffers.seen)
 
     def rendered(self, results: Mapping[tuple[str, str], float]) -> Render:
-        return Renderer(self.buffers, self.renderer, results)
+        return DeviceRenderer(self.buffers, self.renderer, results)

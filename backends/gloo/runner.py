@@ -1,11 +1,8 @@
-"""A cell of the gloo backend as a flat Python loop of torch.distributed calls, and the meaning of Gloo's errors."""
+"""A cell of the gloo backend, ready to run as a flat Python loop of torch.distributed calls."""
 
 from __future__ import annotations
 
-import re
-import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from itertools import accumulate, pairwise
 from typing import Any, Final
 
@@ -14,6 +11,7 @@ import torch
 import torch.distributed as dist
 from numpy.typing import NDArray
 
+from omb_py.backends.gloo.errors import first_line, peers_speak_first
 from omb_py.engine.native.matmul import Products
 from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.dtypes import DTYPES
@@ -24,35 +22,6 @@ from omb_py.engine.python_loop.loop import Loop, Names, Objects, flip_in, index_
 from omb_py.engine.python_loop.runners import FlatRunner
 from omb_py.engine.session import StepFailed
 from omb_py.errors import EnvironmentProblem
-
-PATIENCE_S: Final = 10.0
-"""Seconds to wait: longer than the supervisor takes to hear of a rank's end and to end the others."""
-_LOST: Final = re.compile(
-    r"by peer|[Cc]onnection (re|ab|closed)|pair closure|[Bb]roken pipe|[Ss]ocket (closed|timeout)"
-)
-
-
-def is_lost_peer(error: BaseException) -> bool:
-    """Whether an error of Gloo or its store says that another rank has gone."""
-    return bool(_LOST.search(str(error)))
-
-
-def first_line(error: BaseException) -> str:
-    """An error in one line, without the place in Gloo's sources."""
-    text = (str(error).strip().splitlines() or [type(error).__name__])[0]
-    return re.sub(r"^\[[^\]]*\]\s*", "", text)
-
-
-@contextmanager
-def peers_speak_first() -> Iterator[None]:
-    """Wait, where a peer was lost, until this rank is ended: which rank died is known elsewhere."""
-    try:
-        yield
-    except RuntimeError as error:
-        if is_lost_peer(error):
-            time.sleep(PATIENCE_S)
-        raise
-
 
 _POINT_TO_POINT: Final = frozenset({"send", "recv", "isend", "irecv"})
 _OPS: Final = {
@@ -95,7 +64,7 @@ def function_of(op: str) -> Any:
     raise EnvironmentProblem(f"torch {torch.__version__} has no distributed.{_FUNCTIONS[op][0]}: use a newer PyTorch")
 
 
-class Renderer:
+class GlooRenderer:
     """Renders the steps of one cell as Python statements."""
 
     def __init__(
@@ -213,7 +182,7 @@ class GlooRunner(FlatRunner):
 
     def begin(self) -> None:
         session: Any = self.session
-        self.renderer = Renderer(session.rank, session.size, self.memory_, self.program, session.groups)
+        self.renderer = GlooRenderer(session.rank, session.size, self.memory_, self.program, session.groups)
 
     def execute(self, loop: Loop, first: int, iterations: int) -> NDArray[np.int64]:
         try:

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omb_py.backends.gloo.capabilities import FIX, LIBRARY, interfaces
+from omb_py.backends.gloo.errors import first_line, peers_speak_first
 from omb_py.backends.gloo.rendezvous import WORKING, place, store
-from omb_py.backends.gloo.runner import first_line, peers_speak_first
 from omb_py.backends.mpi.clocks import measured_skew
 from omb_py.engine.devices import Device
 from omb_py.engine.devices.registry import open_device
@@ -24,6 +24,7 @@ from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.program.groups import Group, groups_of
 from omb_py.engine.program.language import Program, Step
 from omb_py.engine.rank.launcher_variables import local_rank
+from omb_py.engine.rank.link import LaunchSpec
 from omb_py.engine.rank.node_name import node_name
 from omb_py.engine.rank.plain_values import decode, encode
 from omb_py.engine.rank.start_times import process_start_ns
@@ -32,6 +33,7 @@ from omb_py.errors import EnvironmentProblem
 
 if TYPE_CHECKING:
     from omb_py.backends.gloo.runner import GlooRunner
+    from omb_py.engine.devices.buffers import DeviceBuffers
 
 
 def load() -> Any:
@@ -51,7 +53,7 @@ class GlooSession(Session):
     backend, binding = "gloo", "torch"
     _runner: GlooRunner | None = None
 
-    def __init__(self, spec: Mapping[str, Any]) -> None:
+    def __init__(self, spec: LaunchSpec) -> None:
         self.dist = load()
         import torch
 
@@ -65,7 +67,7 @@ class GlooSession(Session):
         with peers_speak_first():
             self.dist.barrier()
         hello_us = (time.time_ns() - (spec.get("launched_at") or process_start_ns())) / 1000
-        self.comm = self.traffic = Traffic(self.dist, torch, self.rank)
+        self.comm = self.traffic = GlooTraffic(self.dist, torch, self.rank)
         self.local: tuple[int, ...] = (self.rank,)
         self.started: Mapping[str, Mapping[int, float]] = {"init": {self.rank: init_us}, "hello": {self.rank: hello_us}}
         host = node_name(spec.get("hosts") or ())
@@ -78,10 +80,10 @@ class GlooSession(Session):
         self.groups: dict[Group, Any] = {}
         """Process groups of some ranks, made when a program needs them."""
         placement, share = str(spec.get("placement") or ""), bool(spec.get("share_device"))
-        self.buffers: Any = self._on(device, placement, share) if device else None
+        self.buffers = self._on(device, placement, share) if device else None
         """The buffers of a launch on a device; None on the host."""
 
-    def _on(self, device: Device, placement: str, share: bool = False) -> Any:
+    def _on(self, device: Device, placement: str, share: bool = False) -> DeviceBuffers:
         from omb_py.backends.gloo.devices import check_torch
         from omb_py.engine.devices.buffers import DeviceBuffers, crowd, places_of
         from omb_py.engine.devices.placement import place_of_rank
@@ -93,7 +95,7 @@ class GlooSession(Session):
         word = place_of_rank(placement, self.rank, self.size)
         return DeviceBuffers(device, False, placement, word, crowd(self.places))
 
-    def _join(self, spec: Mapping[str, Any]) -> None:
+    def _join(self, spec: LaunchSpec) -> None:
         meeting = store(self.rank, self.size, spec, os.environ)
         try:
             self.dist.init_process_group("gloo", rank=self.rank, world_size=self.size, store=meeting, timeout=WORKING)
@@ -180,7 +182,7 @@ class GlooSession(Session):
         gc.collect()
 
 
-class Traffic:
+class GlooTraffic:
     """The engine's own messages, on a group of their own: they never meet the benchmark's."""
 
     def __init__(self, dist: Any, torch: Any, rank: int) -> None:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from omb_py.backends.capabilities import Backend
 from omb_py.backends.mock.capabilities import CAPABILITIES
 
 if TYPE_CHECKING:
     from omb_py.backends.mock.session import MockSession
+    from omb_py.engine.rank.link import LaunchSpec
 
 
-def _connect(spec: Mapping[str, Any]) -> MockSession:
+def _connect(spec: LaunchSpec) -> MockSession:
     from omb_py.backends.mock.session import MockSession
 
     return MockSession(spec)

@@ -19,6 +19,7 @@ from omb_py.backends.mock.simulator.network import Network
 from omb_py.backends.mock.simulator.timing import Noise, launch_factor
 from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.program.language import Program
+from omb_py.engine.rank.link import LaunchSpec
 from omb_py.engine.session import Session
 from omb_py.errors import UsageError
 
@@ -33,7 +34,7 @@ class MockSession(Session):
     library = "mock"
     binding_version = __version__
 
-    def __init__(self, spec: Mapping[str, Any]) -> None:
+    def __init__(self, spec: LaunchSpec) -> None:
         self.size = int(spec["ranks"])
         if not 1 <= self.size <= MAX_RANKS:
             raise UsageError(f"mock simulates 1 to {MAX_RANKS} ranks, not {self.size}")

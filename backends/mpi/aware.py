@@ -148,7 +148,7 @@ def _bytes_at(mpi: Any, address: int, nbytes: int) -> Any:
 
 def main() -> None:
     """The child: ``python -m omb_py.backends.mpi.aware DEVICE declared|message``."""
-    from omb_py.backends.mpi.library import initialise, vendor
+    from omb_py.backends.mpi.start import initialise, vendor
 
     device, question = sys.argv[1:]
     mpi, _ = initialise("single")

@@ -9,8 +9,8 @@ import numpy as np
 from mpi4py import MPI
 
 from omb_py.backends.mpi.calls import CALLS, CommOf, address_of, function_of
-from omb_py.backends.mpi.library import OPS, datatype
 from omb_py.backends.mpi.rma import RMA_METHODS, OpenWindow, lock_type, targets
+from omb_py.backends.mpi.types import OPS, datatype
 from omb_py.engine.measuring.host_memory import load_torch
 from omb_py.engine.native.matmul import Products
 from omb_py.engine.program.datatype_layouts import derived, itemsize
@@ -67,7 +67,7 @@ def method_of(op: str) -> str:
     return _METHODS.get(op) or op.capitalize()
 
 
-class Renderer:
+class Mpi4pyRenderer:
     """Renders the steps of one cell as Python statements."""
 
     def __init__(self, comm_of: CommOf, memory: Any, program: Program, window: OpenWindow | None = None) -> None:

@@ -12,8 +12,9 @@ import numpy as np
 from mpi4py import MPI
 from numpy.typing import NDArray
 
-from omb_py.backends.mpi.library import OPS, datatype, missing_in
 from omb_py.backends.mpi.rma import RMA_CALLS, OpenWindow, WindowOperands, handle
+from omb_py.backends.mpi.start import missing_in
+from omb_py.backends.mpi.types import OPS, datatype
 from omb_py.engine.measuring.host_memory import HostMemory
 from omb_py.engine.native import matmul
 from omb_py.engine.native.translate import Arg, Call
@@ -125,7 +126,7 @@ def source_offset() -> int:
     return content.index(unlikely.to_bytes(ctypes.sizeof(ctypes.c_int), sys.byteorder))
 
 
-class Resolver(WindowOperands):
+class MpiResolver(WindowOperands):
     """Turns steps of one cell into C calls with addresses and handles.
 
     Args:
@@ -160,17 +161,18 @@ class Resolver(WindowOperands):
             return matmul.call(step, self.memory)
         function, words = function_of(step, self.comm_of)
         self._wide = function.endswith("_c")
-        args = tuple(getattr(self, f"_{word}", self._number_of(word))(step) for word in words.split())
-        return Call(address_of(function), args)
+        return Call(address_of(function), tuple(self._operand(word, step) for word in words.split()))
 
-    def _number_of(self, word: str) -> Callable[[Step], Arg]:
-        def passed(step: Step) -> Arg:
-            numbers = _NUMBERS[word](step, self.comm_of(step))
-            if isinstance(numbers, int):
-                return Arg(numbers)
-            return self._array(numbers, np.int64 if self._wide or word.endswith("_aints") else np.int32)
-
-        return passed
+    def _operand(self, word: str, step: Step) -> Arg:
+        if method := getattr(self, f"_{word}", None):
+            arg: Arg = method(step)
+            return arg
+        value = _NUMBERS[word](step, self.comm_of(step)) if word in _NUMBERS else step[word]
+        if isinstance(value, int):
+            return Arg(value)
+        if isinstance(value, list):
+            return self._array(value, np.int64 if self._wide or word.endswith("_aints") else np.int32)
+        return self.region(value)
 
     def region(self, region: Region | Blocks) -> Arg:
         """Address of a region, or of the buffer whose blocks are displaced from its beginning."""
@@ -178,9 +180,6 @@ class Resolver(WindowOperands):
         if isinstance(region, Blocks):
             return Arg(base, turn=region.turn)
         return Arg(base + region.offset, region.stride, turn=region.turn)
-
-    def _compare(self, step: Step) -> Arg:
-        return self.region(step["compare"])
 
     def byte(self, step: Step) -> int:
         """Address of the byte that a ``flip`` step inverts."""
@@ -197,9 +196,6 @@ class Resolver(WindowOperands):
             return Arg(IN_PLACE)
         return self.region(step["recv"])
 
-    def _buf(self, step: Step) -> Arg:
-        return self.region(step["buf"])
-
     def _array(self, values: Sequence[int], kind: Any) -> Arg:
         self._arrays.append(np.array(values, kind))
         return Arg(int(self._arrays[-1].ctypes.data))
@@ -215,9 +211,6 @@ class Resolver(WindowOperands):
     def _op(self, step: Step) -> Arg:
         return Arg(handle(OPS[step["op"]]))
 
-    def _peer(self, step: Step) -> Arg:
-        return Arg(step["peer"])
-
     def _any_source(self, step: Step) -> Arg:
         return Arg(MPI.ANY_SOURCE)
 
@@ -227,21 +220,6 @@ class Resolver(WindowOperands):
     def _latest(self, step: Step) -> Arg:
         """The source of the last arrival: it is known only when the step runs."""
         return Arg(int(self.arrival.ctypes.data) + source_offset(), load=ctypes.sizeof(ctypes.c_int))
-
-    def _target(self, step: Step) -> Arg:
-        return Arg(step["target"])
-
-    def _source(self, step: Step) -> Arg:
-        return Arg(step["source"])
-
-    def _replaced(self, step: Step) -> Arg:
-        return self.region(step["replaced"])
-
-    def _root(self, step: Step) -> Arg:
-        return Arg(step["root"])
-
-    def _tag(self, step: Step) -> Arg:
-        return Arg(step["tag"])
 
     def _comm(self, step: Step) -> Arg:
         return Arg(handle(self.comm_of(step)))
@@ -271,12 +249,6 @@ class Resolver(WindowOperands):
         """A request by value: it is known only when the step runs."""
         where = self._request(step)
         return Arg(where.base, where.stride, self.request_size)
-
-    def _partitions(self, step: Step) -> Arg:
-        return Arg(step["partitions"])
-
-    def _partition(self, step: Step) -> Arg:
-        return Arg(step["partition"])
 
     def _part(self, step: Step) -> Arg:
         return Arg(_items(step, _sent(step), step["partitions"]))

@@ -5,13 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from omb_py.engine.measuring.process_sync import skew_program
 from omb_py.engine.program.benchmark import World
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+    from omb_py.backends.gloo.session import GlooSession
+    from omb_py.backends.mpi.session import MpiSession
 
 POINTS: Final = 40
 PINGS: Final = 10
@@ -25,7 +31,7 @@ Clock = Callable[[], int]
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class ClockModel:
     """The common time of a local one, in ns: ``local + intercept + slope * (local - origin)``."""
 
     slope: float = 0.0
@@ -39,7 +45,7 @@ class Model:
         return local + self.intercept + self.slope * (local - self.origin)
 
 
-def fit(local: NDArray[np.float64], offset: NDArray[np.float64]) -> Model:
+def fit(local: NDArray[np.float64], offset: NDArray[np.float64]) -> ClockModel:
     """The line through fit points: local times, and how much the common clock is ahead, in ns."""
     origin = float(local.mean())
     x = local - origin
@@ -50,13 +56,13 @@ def fit(local: NDArray[np.float64], offset: NDArray[np.float64]) -> Model:
     error = float(np.sqrt((residuals**2).sum() / max(1, len(x) - 2)))
     if not spread or abs(slope) < _SIGNIFICANT * error / spread**0.5:
         slope, mean = 0.0, float(np.median(offset))
-    return Model(slope, mean, origin, error)
+    return ClockModel(slope, mean, origin, error)
 
 
-def synchronise(comm: Any, clock: Clock) -> Model:
+def synchronise(comm: MPI.Intracomm, clock: Clock) -> ClockModel:
     """This rank's model of rank 0's clock. All ranks of `comm` call it; it takes some 30 ms a round."""
     rank, size = comm.Get_rank(), comm.Get_size()
-    model, distance = Model(), 1
+    model, distance = ClockModel(), 1
     while distance < size:
         if distance <= rank < 2 * distance:
             model = _learn(comm, rank - distance, clock)
@@ -66,7 +72,7 @@ def synchronise(comm: Any, clock: Clock) -> Model:
     return model
 
 
-def _serve(comm: Any, child: int, clock: Clock, model: Model) -> None:
+def _serve(comm: MPI.Intracomm, child: int, clock: Clock, model: ClockModel) -> None:
     remote = np.zeros(1, np.float64)
     for _ in range(POINTS * PINGS):
         comm.Recv(remote, child, _TAG)
@@ -74,7 +80,7 @@ def _serve(comm: Any, child: int, clock: Clock, model: Model) -> None:
         comm.Send(remote, child, _TAG)
 
 
-def _learn(comm: Any, parent: int, clock: Clock) -> Model:
+def _learn(comm: MPI.Intracomm, parent: int, clock: Clock) -> ClockModel:
     remote = np.zeros(1, np.float64)
     points = np.zeros((POINTS, 2))
     for number in range(POINTS):
@@ -91,7 +97,7 @@ def _learn(comm: Any, parent: int, clock: Clock) -> Model:
     return fit(points[:, 0], points[:, 1])
 
 
-def announced_ahead(comm: Any, clock: Clock) -> int:
+def announced_ahead(comm: MPI.Intracomm, clock: Clock) -> int:
     """The lead of an announced start, in ns: three times the time of a broadcast (ReproMPI's k = 3)."""
     from mpi4py import MPI
 
@@ -116,7 +122,7 @@ WARMUPS = 20
 PING_PONGS = 30
 
 
-def measured_skew(session: Any, kind: str) -> float:
+def measured_skew(session: MpiSession | GlooSession, kind: str) -> float:
     """Median over rounds of (last exit - first exit) of a synchronisation (``KINDS``), in µs.
 
     Exit times are read right after it.  Ranks on rank 0's host share its clock; for
@@ -145,7 +151,7 @@ def measured_skew(session: Any, kind: str) -> float:
     return float(np.median(exits.max(axis=0) - exits.min(axis=0))) / 1000
 
 
-def affordable_rounds(session: Any) -> int:
+def affordable_rounds(session: MpiSession | GlooSession) -> int:
     """How many barriers fit into LIMIT_S, by the second of two: FEWEST to ROUNDS, the same on every rank."""
     session.barrier()
     began = time.perf_counter()
@@ -154,7 +160,7 @@ def affordable_rounds(session: Any) -> int:
     return int(session.share(ROUNDS if each * ROUNDS <= LIMIT_S else max(FEWEST, int(LIMIT_S / each))))
 
 
-def clock_offset(session: Any) -> int:
+def clock_offset(session: MpiSession | GlooSession) -> int:
     """This rank's clock minus rank 0's, in ns; 0 on rank 0's host."""
     traffic, offset = session.traffic, 0
     for rank in range(1, session.size):

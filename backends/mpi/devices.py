@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from omb_py.backends.mpi import bound
 from omb_py.backends.mpi.aware import Support
 from omb_py.backends.mpi.calls import CommOf
-from omb_py.backends.mpi.library import datatype
 from omb_py.backends.mpi.runners import BoundRunner, NativeRunner
-from omb_py.engine.devices.buffers import DeviceBuffers, OnDevice, Renderer, Resolver
+from omb_py.backends.mpi.types import datatype
+from omb_py.engine.devices.buffers import DeviceBuffers, DeviceRenderer, DeviceResolver, OnDevice
 from omb_py.engine.devices.memory import DeviceMemory, part
 from omb_py.engine.native.translate import Table, assemble
 from omb_py.engine.program.benchmark import Cell, World
@@ -22,6 +22,7 @@ from omb_py.errors import EnvironmentProblem
 
 if TYPE_CHECKING:
     from omb_py.backends.mpi.session import MpiSession
+    from omb_py.engine.native.threads import Gate
 
 
 def check(cells: Sequence[Cell], support: Support) -> None:
@@ -41,7 +42,7 @@ class _OverMpi(OnDevice):
         super().__init__(session, prepared, buffers.seen)
 
 
-class ArrayRenderer(bound.Renderer):
+class ArrayRenderer(bound.Mpi4pyRenderer):
     """Renders the steps of one cell, whose buffers are arrays of CuPy, PyTorch or Numba, or show themselves as such."""
 
     def __init__(self, comm_of: CommOf, memory: DeviceMemory, program: Program) -> None:
@@ -65,9 +66,9 @@ class ArrayRenderer(bound.Renderer):
 class DeviceRunner(_OverMpi, NativeRunner):
     """Generated code: the library is given addresses."""
 
-    def assemble(self, stage: Stage, results: Mapping[tuple[str, str], float], gate: Any = None) -> Table:
+    def assemble(self, stage: Stage, results: Mapping[tuple[str, str], float], gate: Gate | None = None) -> Table:
         """The rows of a stage's body."""
-        return assemble(stage, Resolver(self.buffers, self.resolver, results), self.buffers.byte, results)
+        return assemble(stage, DeviceResolver(self.buffers, self.resolver, results), self.buffers.byte, results)
 
 
 class BoundDeviceRunner(_OverMpi, BoundRunner):
@@ -79,4 +80,4 @@ class BoundDeviceRunner(_OverMpi, BoundRunner):
             self.renderer = ArrayRenderer(self.session.comm_of, self.memory_, self.program)
 
     def rendered(self, results: Mapping[tuple[str, str], float]) -> Render:
-        return Renderer(self.buffers, self.renderer, results)
+        return DeviceRenderer(self.buffers, self.renderer, results)

@@ -11,9 +11,9 @@ from mpi4py import MPI
 from mpi4py.util import pkl5
 from numpy.typing import NDArray
 
-from omb_py.backends.mpi.bound import Renderer
-from omb_py.backends.mpi.library import OPS
+from omb_py.backends.mpi.bound import Mpi4pyRenderer
 from omb_py.backends.mpi.runners import BoundRunner
+from omb_py.backends.mpi.types import OPS
 from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.program.language import Program, Region, Step
 from omb_py.engine.program.pickled_objects import make, payload_of
@@ -59,7 +59,7 @@ class Slots:
     flips: list[Step] = field(default_factory=list)
 
 
-class ObjectRenderer(Renderer):
+class ObjectRenderer(Mpi4pyRenderer):
     """Renders the steps of one cell as calls that send and return objects."""
 
     def __init__(self, session: MpiSession, memory: HostMemory, program: Program, out_of_band: bool) -> None:

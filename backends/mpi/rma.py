@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from mpi4py import MPI
 from numpy.typing import NDArray
 
-from omb_py.backends.mpi.library import vendor
+from omb_py.backends.mpi.start import vendor
 from omb_py.engine.measuring.host_memory import HostMemory
 from omb_py.engine.native.translate import Arg
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.engine.program.language import Region, Step, Window
 from omb_py.engine.program.rma import OF_THE_LIBRARY, WINDOWS
 from omb_py.errors import EnvironmentProblem
+
+Handle: TypeAlias = MPI.Comm | MPI.Datatype | MPI.Group | MPI.Info | MPI.Op | MPI.Request | MPI.Win
 
 
 class OpenWindow:
@@ -90,7 +92,7 @@ def _make(
     return MPI.Win.Create(memory.view(window.buffer, nbytes), 1, comm=comm), None
 
 
-def handle(mpi_object: Any) -> int:
+def handle(mpi_object: Handle) -> int:
     """An MPI handle as the int64 that carries it: a pointer (Open MPI) or a C int (MPICH, Intel MPI)."""
     value = int(MPI._handleof(mpi_object))
     return value - (1 << 64) if value >= 1 << 63 else value
@@ -182,7 +184,7 @@ class WindowOperands:
         return Arg(0)
 
 
-def targets(window: OpenWindow, step: Step, datatype: Any, passes: int) -> Any:
+def targets(window: OpenWindow, step: Step, datatype: MPI.Datatype, passes: int) -> Any:
     """mpi4py's target specification [displacement, count, type]; of a strided place a list, one for each pass."""
     place: Region = step["window"]
     count, base = place.nbytes // DTYPES[step["dtype"]].itemsize, window.bases[step["peer"]]

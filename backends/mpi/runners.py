@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from omb_py.backends.mpi.library import missing_in
+from omb_py.backends.mpi.start import missing_in
 from omb_py.engine.native.threads import Crew, Gate, stages_of
 from omb_py.engine.program.language import Program, Stage, edges_of, request_count
 from omb_py.engine.program.rma import check_hosts
@@ -18,19 +18,20 @@ from omb_py.engine.session import StepFailed
 if TYPE_CHECKING:
     from omb_py.backends.mpi.rma import OpenWindow
     from omb_py.backends.mpi.session import MpiSession
-    from omb_py.engine.native.translate import Table
+    from omb_py.engine.measuring.host_memory import HostMemory
+    from omb_py.engine.native.translate import Machine, Table
     from omb_py.engine.python_loop.loop import Loop
 
 
 class MpiRunner(CellRunner):
     """Common part of both bindings: the program's window, and the times of making graph and window."""
 
-    def __init__(self, session: MpiSession, program: Program, memory: Any) -> None:
+    def __init__(self, session: MpiSession, program: Program, memory: HostMemory) -> None:
         self.window = self._open(session, program, memory)
         super().__init__(session, program, self.window.memory if self.window else memory)
 
     @staticmethod
-    def _open(session: MpiSession, program: Program, memory: Any) -> OpenWindow | None:
+    def _open(session: MpiSession, program: Program, memory: HostMemory) -> OpenWindow | None:
         window = program.window
         if window is None:
             return None
@@ -55,9 +56,9 @@ class NativeRunner(MpiRunner):
     """Generated code calls the MPI library's own functions."""
 
     def begin(self) -> None:
-        from omb_py.backends.mpi.calls import Resolver
+        from omb_py.backends.mpi.calls import MpiResolver
 
-        self.resolver = Resolver(self.session.comm_of, self.memory_, request_count(self.program), self.window)
+        self.resolver = MpiResolver(self.session.comm_of, self.memory_, request_count(self.program), self.window)
 
     def assemble(self, stage: Stage, results: Mapping[tuple[str, str], float], gate: Gate | None = None) -> Table:
         """The rows of a stage's body."""
@@ -84,7 +85,7 @@ class NativeRunner(MpiRunner):
     def _execute(self, table: Table, first: int, iterations: int) -> NDArray[np.int64]:
         return self.execute(self.session.machine, table, first, iterations)
 
-    def execute(self, machine: Any, table: Table, first: int, iterations: int) -> NDArray[np.int64]:
+    def execute(self, machine: Machine, table: Table, first: int, iterations: int) -> NDArray[np.int64]:
         samples: NDArray[np.int64]
         samples, failed = machine.run(table, first, iterations)
         if failed:
@@ -110,9 +111,9 @@ class BoundRunner(MpiRunner, FlatRunner):
     """A flat Python loop of mpi4py calls."""
 
     def begin(self) -> None:
-        from omb_py.backends.mpi.bound import Renderer
+        from omb_py.backends.mpi.bound import Mpi4pyRenderer
 
-        self.renderer = Renderer(self.session.comm_of, self.memory_, self.program, self.window)
+        self.renderer = Mpi4pyRenderer(self.session.comm_of, self.memory_, self.program, self.window)
 
     def execute(self, loop: Loop, first: int, iterations: int) -> NDArray[np.int64]:
         try:

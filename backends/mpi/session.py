@@ -6,29 +6,37 @@ import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mpi4py
 import numpy as np
 from numpy.typing import NDArray
 
 from omb_py.backends import mpi_values
-from omb_py.backends.mpi.library import allow_forks, initialise, initialise_session, vendor
 from omb_py.backends.mpi.runners import BoundRunner, NativeRunner
+from omb_py.backends.mpi.start import allow_forks, initialise, initialise_session, vendor
 from omb_py.engine.devices import Device
 from omb_py.engine.devices.registry import open_device
 from omb_py.engine.measuring.host_memory import HostMemory
 from omb_py.engine.measuring.process_sync import START, START_BYTES
-from omb_py.engine.program.benchmark import Cell
+from omb_py.engine.program.benchmark import Benchmark, Cell
 from omb_py.engine.program.buffers import OBJECT
 from omb_py.engine.program.groups import Group, duplicate_of, duplicates_of, group_of, groups_of
 from omb_py.engine.program.language import Edges, Program, Step
 from omb_py.engine.program.requirements import LEVELS, types_of
 from omb_py.engine.rank.launcher_variables import local_rank
+from omb_py.engine.rank.link import LaunchSpec
 from omb_py.engine.rank.node_name import node_name
 from omb_py.engine.rank.start_times import process_start_ns
 from omb_py.engine.session import Session
 from omb_py.errors import EnvironmentProblem
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+    from omb_py.backends.mpi.tools.interface import Counters
+    from omb_py.engine.devices.buffers import DeviceBuffers
+    from omb_py.engine.native.translate import Machine
 
 _NAP_S = 5e-4
 
@@ -39,14 +47,15 @@ class MpiSession(Session):
     backend = "mpi"
     _runner: NativeRunner | BoundRunner | None = None
 
-    def __init__(self, spec: Mapping[str, Any]) -> None:
+    def __init__(self, spec: LaunchSpec) -> None:
         if spec.get("fork"):
             allow_forks()
         kind = str(spec.get("device") or "cpu")
         # before MPI: some libraries look for the current device when they start
         device = None if kind == "cpu" else open_device(kind, local_rank(os.environ))
         level = spec.get("thread_level") or "funneled"
-        self._session: Any = None
+        self._session: MPI.Session | None = None
+        self.world: MPI.Intracomm
         if spec.get("session"):
             self.mpi, self._session, self.world, init_us = initialise_session(level)
         else:
@@ -58,7 +67,7 @@ class MpiSession(Session):
         # and needs MPI_COMM_WORLD for it
         initialise(level)
         self.comm = self.mpi.COMM_WORLD.Dup()
-        self.traffic = mpi_values.Traffic(self.comm)
+        self.traffic = mpi_values.MpiTraffic(self.comm)
         self.size: int = self.world.Get_size()
         self.rank: int = self.world.Get_rank()
         self.local: tuple[int, ...] = (self.rank,)
@@ -70,18 +79,18 @@ class MpiSession(Session):
         self.binding_version = f"mpi4py {mpi4py.__version__}"
         self._memory: dict[str, HostMemory] = {}
         placement, share = str(spec.get("placement") or ""), bool(spec.get("share_device"))
-        self.buffers: Any = self._on(device, placement, share) if device else None
+        self.buffers = self._on(device, placement, share) if device else None
         """The buffers of a launch on a device; None on the host."""
-        self._machine: Any = None
-        self._counters: Any = None
-        self._graphs: dict[tuple[str, Edges], Any] = {}
-        self._groups: dict[Group, Any] = {}
-        self._duplicates: dict[tuple[Group, int], Any] = {}
+        self._machine: Machine | None = None
+        self._counters: Counters | None = None
+        self._graphs: dict[tuple[str, Edges], MPI.Intracomm] = {}
+        self._groups: dict[Group, MPI.Intracomm] = {}
+        self._duplicates: dict[tuple[Group, int], MPI.Intracomm] = {}
         self._topology_us: dict[tuple[str, Edges], float] = {}
         """Time in µs that this rank took to make the communicator of a graph."""
         self._neighborhood = ""
 
-    def _on(self, device: Device, placement: str, share: bool = False) -> Any:
+    def _on(self, device: Device, placement: str, share: bool = False) -> DeviceBuffers:
         from omb_py.backends.mpi.aware import Support, confirmed, declared
         from omb_py.engine.devices.buffers import DeviceBuffers, crowd, places_of
         from omb_py.engine.devices.placement import place_of_rank
@@ -95,7 +104,7 @@ class MpiSession(Session):
         word = place_of_rank(placement, self.rank, self.size)
         return DeviceBuffers(device, support.aware, placement, word, crowd(self.places))
 
-    def check_cells(self, cells: Sequence[Cell], benchmarks: Mapping[str, Any]) -> None:
+    def check_cells(self, cells: Sequence[Cell], benchmarks: Mapping[str, Benchmark]) -> None:
         if self.buffers:
             from omb_py.backends.mpi.devices import check
 
@@ -103,7 +112,7 @@ class MpiSession(Session):
 
     def lacks(self, programs: Iterable[Program]) -> str:
         """Why this library cannot run one of these programs: it has no such type; empty where it can."""
-        from omb_py.backends.mpi.library import datatype
+        from omb_py.backends.mpi.types import datatype
 
         for name in (name for program in programs for name in types_of(program)):
             try:
@@ -113,7 +122,7 @@ class MpiSession(Session):
         return ""
 
     @property
-    def machine(self) -> Any:
+    def machine(self) -> Machine:
         """The machine that runs native programs, loaded when first used."""
         if self._machine is None:
             from omb_py.backends.mpi.calls import address_of
@@ -168,7 +177,7 @@ class MpiSession(Session):
         self.start.view(np.float64)[1:4] = model.slope, model.intercept, model.origin
         self.start.view(np.int64)[4] = announced_ahead(self.comm, clock)
 
-    def comm_of(self, step: Step) -> Any:
+    def comm_of(self, step: Step) -> MPI.Intracomm:
         """The communicator of a step: the world, its group's, or for a neighborhood collective the one of its graph."""
         group, number = group_of(step), duplicate_of(step)
         if number:
@@ -190,7 +199,7 @@ class MpiSession(Session):
         """Time that it took to make the communicator of the present neighborhood, in µs."""
         return self._topology_us[self._neighborhood, edges]
 
-    def _group_comm(self, group: Group) -> Any:
+    def _group_comm(self, group: Group) -> MPI.Intracomm:
         """The communicator of some ranks, which make it together."""
         if group not in self._groups:
             some = self.world.Get_group().Incl(group)
@@ -198,7 +207,7 @@ class MpiSession(Session):
             some.Free()
         return self._groups[group]
 
-    def _duplicate(self, group: Group, number: int) -> Any:
+    def _duplicate(self, group: Group, number: int) -> MPI.Intracomm:
         """A duplicate of the communicator of some ranks, or of all, which make it together."""
         if (group, number) not in self._duplicates:
             self._duplicates[group, number] = (self._group_comm(group) if group else self.world).Dup()
@@ -235,8 +244,7 @@ class MpiSession(Session):
             from omb_py.backends.mpi.tools.interface import Counters
 
             self._counters = Counters(self.mpi, self.library, names, self.world)
-        counted: Mapping[str, float] = self._counters.read()
-        return counted
+        return self._counters.read()
 
     def share(self, value: Any) -> Any:
         return mpi_values.share(self.comm, value)

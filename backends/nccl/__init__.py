@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from omb_py.backends.capabilities import Backend
 from omb_py.backends.nccl.capabilities import CAPABILITIES
 
 if TYPE_CHECKING:
+    from omb_py.engine.rank.link import LaunchSpec
     from omb_py.engine.session import Session
 
 
-def _connect(spec: Mapping[str, Any]) -> Session:
+def _connect(spec: LaunchSpec) -> Session:
     from omb_py.backends.nccl.session import NcclSession  # loads the library
 
     return NcclSession(spec)

@@ -115,7 +115,7 @@ def check_function(step: Step, library: Library) -> None:
         library.address_of(CALLS[step.op][0])
 
 
-class Resolver:
+class NcclResolver:
     """Turns lowered steps into C calls.
 
     Args:

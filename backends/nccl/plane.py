@@ -129,7 +129,7 @@ class MpiPlane:
     """A communicator of mpi4py, for host data only."""
 
     def __init__(self) -> None:
-        from omb_py.backends.mpi.library import initialise
+        from omb_py.backends.mpi.start import initialise
 
         self.mpi, _ = initialise("funneled")
         self.comm = self.mpi.COMM_WORLD.Dup()

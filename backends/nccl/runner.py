@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from omb_py.backends.nccl.calls import CALLS, CREATE, Resolver, handles
+from omb_py.backends.nccl.calls import CALLS, CREATE, NcclResolver, handles
 from omb_py.engine.measuring.async_timing import EXECUTABLE, GRAPH, SLOTS, TIME, uses_events
 from omb_py.engine.native import opcodes
 from omb_py.engine.native.translate import Table, assemble
@@ -45,7 +45,7 @@ class LoweredRunner(Runner, ABC):
         self.comms = comms or session.native
         self._nbytes = {buffer.name: buffer.nbytes for buffer in program.buffers}
         self._handles = handles(SLOTS)
-        self.resolver = Resolver(session.nccl, self.comms, World(session.rank, session.size), self._handles)
+        self.resolver = NcclResolver(session.nccl, self.comms, World(session.rank, session.size), self._handles)
         self._events = False
         self.table: Any = None
 

@@ -42,6 +42,7 @@ from omb_py.engine.program.benchmark import Benchmark, Cell, World
 from omb_py.engine.program.groups import groups_of
 from omb_py.engine.program.language import Program, Step, walk
 from omb_py.engine.rank.launcher_variables import local_rank
+from omb_py.engine.rank.link import LaunchSpec
 from omb_py.engine.rank.node_name import node_name
 from omb_py.engine.session import Session, StepFailed
 from omb_py.errors import EnvironmentProblem
@@ -68,7 +69,7 @@ class NcclSession(Session):
     """Whether the one-byte reductions in NCCL's log are what the cell measures."""
     binding_version = f"omb-py {__version__}"
 
-    def __init__(self, spec: Mapping[str, Any]) -> None:
+    def __init__(self, spec: LaunchSpec) -> None:
         kind = str(spec.get("device") or "cuda")
         self.nccl: Library = load(kind)
         if kind == "cuda":
@@ -232,11 +233,11 @@ class NcclSession(Session):
         if cell.binding == NATIVE:
             self._runner = NcclRunner(self, translated, marks, comms)
         else:
-            from omb_py.backends.nccl.python_bindings.bound import BoundRunner
+            from omb_py.backends.nccl.python_bindings.bound import NcclBoundRunner
 
             bound = self._binding(cell)
             marks |= {"binding_version": bound.version, "library_version": bound.library_version}
-            self._runner = BoundRunner(self, translated, marks, bound)
+            self._runner = NcclBoundRunner(self, translated, marks, bound)
         return self._runner
 
     def tuning(self) -> dict[str, str]:
@@ -314,7 +315,7 @@ def _make_binding(binding: str, session: NcclSession, settings: Settings) -> Bin
     return TorchBinding(session, settings)
 
 
-def _wants_log(spec: Mapping[str, Any]) -> bool:
+def _wants_log(spec: LaunchSpec) -> bool:
     return any(settings_of(cell.get("settings") or "").log == "tuning" for cell in spec.get("cells") or ())
 
 

@@ -27,7 +27,7 @@ class Processors:
 
 
 @dataclass(frozen=True)
-class Placement:
+class CoreBinding:
     """How ranks are bound to processors."""
 
     policy: Policy
@@ -72,22 +72,22 @@ def processors(system: Path = Path("/sys")) -> Processors:
     return Processors(tuple(cores), restricted=not usable >= allowed)
 
 
-def place(ranks: int, here: Processors) -> Placement:
+def place(ranks: int, here: Processors) -> CoreBinding:
     """Bind each rank to a core of its own where there are enough, else to a hardware thread, else not at all."""
     cores, logical = len(here.cores), here.logical
     if ranks <= cores:
         if here.restricted:
-            return Placement("list", tuple(core[0] for core in here.cores[:ranks]))
-        return Placement("core")
+            return CoreBinding("list", tuple(core[0] for core in here.cores[:ranks]))
+        return CoreBinding("core")
     counts = f"{_count(ranks, 'rank')} on {_count(cores, 'core')}"
     if ranks <= logical:
         note = f"{counts} with {logical} hardware threads: ranks share cores; expect slower and more scattered times"
         if here.restricted:
             every = tuple(cpu for core in here.cores for cpu in core)
-            return Placement("list", every[:ranks], notes=(note,))
-        return Placement("hwthread", notes=(note,))
+            return CoreBinding("list", every[:ranks], notes=(note,))
+        return CoreBinding("hwthread", notes=(note,))
     note = f"{counts}: ranks share cores; times include waiting for a turn, up to thousands of times the true ones"
-    return Placement("none", oversubscribed=True, notes=(note,))
+    return CoreBinding("none", oversubscribed=True, notes=(note,))
 
 
 def _count(number: int, word: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from omb_py.launchers.core_binding import Placement
+from omb_py.launchers.core_binding import CoreBinding
 from omb_py.launchers.launcher import RankRequest
 from omb_py.launchers.mpich import HYDRA
 from omb_py.launchers.mpiexec_family import INTEL, Mpiexec, MpiexecFamily
@@ -18,7 +18,7 @@ class IntelFamily(MpiexecFamily):
     """Options of Intel MPI."""
 
     def options(
-        self, mpiexec: Mpiexec, ranks: RankRequest, machine: LaunchMachine, placed: Placement, local: bool
+        self, mpiexec: Mpiexec, ranks: RankRequest, machine: LaunchMachine, placed: CoreBinding, local: bool
     ) -> tuple[list[str], Mapping[str, str]]:
         """Hosts; and variables for pinning where the user gives none."""
         pin = {

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from omb_py.errors import EnvironmentProblem, UsageError
-from omb_py.launchers.core_binding import Placement, bound_by_user, place
+from omb_py.launchers.core_binding import CoreBinding, bound_by_user, place
 
 if TYPE_CHECKING:
     from omb_py.launchers.machine import LaunchMachine
@@ -288,14 +288,14 @@ def first_set(environ: Environment, names: Sequence[str]) -> str:
     return next((environ[name] for name in names if environ.get(name)), "")
 
 
-def placement(ranks: RankRequest, machine: LaunchMachine, local: bool) -> Placement:
+def placement(ranks: RankRequest, machine: LaunchMachine, local: bool) -> CoreBinding:
     """How ranks are bound. On other nodes, whose cores are not known, each rank gets a core."""
     own = bound_by_user(ranks.extra, BIND_OPTIONS)
     if not local:
-        return Placement("default" if own else "core" if ranks.bind else "none")
+        return CoreBinding("default" if own else "core" if ranks.bind else "none")
     placed = place(ranks.count, machine.cores)
     if own or not ranks.bind:
-        return Placement("default" if own else "none", oversubscribed=placed.oversubscribed, notes=placed.notes)
+        return CoreBinding("default" if own else "none", oversubscribed=placed.oversubscribed, notes=placed.notes)
     return placed
 
 

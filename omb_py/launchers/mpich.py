@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from omb_py.launchers.core_binding import Placement
+from omb_py.launchers.core_binding import CoreBinding
 from omb_py.launchers.launcher import Environment, Launcher, RankRequest, RankVariables
 from omb_py.launchers.mpiexec_family import MPICH, Mpiexec, MpiexecFamily
 
@@ -34,7 +34,7 @@ class MpichFamily(MpiexecFamily):
     """Options of hydra."""
 
     def options(
-        self, mpiexec: Mpiexec, ranks: RankRequest, machine: LaunchMachine, placed: Placement, local: bool
+        self, mpiexec: Mpiexec, ranks: RankRequest, machine: LaunchMachine, placed: CoreBinding, local: bool
     ) -> tuple[list[str], Mapping[str, str]]:
         """Binding and hosts; hydra passes all variables on."""
         options = {

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from omb_py.launchers.core_binding import Placement
+from omb_py.launchers.core_binding import CoreBinding
 from omb_py.launchers.launcher import Launcher, RankRequest
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class MpiexecFamily(Launcher):
         return ""
 
     def options(
-        self, mpiexec: Mpiexec, ranks: RankRequest, machine: LaunchMachine, placed: Placement, local: bool
+        self, mpiexec: Mpiexec, ranks: RankRequest, machine: LaunchMachine, placed: CoreBinding, local: bool
     ) -> tuple[list[str], Mapping[str, str]]:
         """Options for binding, hosts and variables; and further variables of the command itself."""
         raise NotImplementedError

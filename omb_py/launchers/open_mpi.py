@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from omb_py.launchers.core_binding import Placement
+from omb_py.launchers.core_binding import CoreBinding
 from omb_py.launchers.launcher import Launcher, RankRequest, RankVariables
 from omb_py.launchers.mpiexec_family import OPEN_MPI, Mpiexec, MpiexecFamily
 
@@ -31,7 +31,7 @@ class OpenMpiFamily(MpiexecFamily):
         )
 
     def options(
-        self, mpiexec: Mpiexec, ranks: RankRequest, machine: LaunchMachine, placed: Placement, local: bool
+        self, mpiexec: Mpiexec, ranks: RankRequest, machine: LaunchMachine, placed: CoreBinding, local: bool
     ) -> tuple[list[str], Mapping[str, str]]:
         cpus = ",".join(map(str, placed.cpus))
         new = int(mpiexec.version.split(".")[0] or 5) >= 5

@@ -157,7 +157,8 @@ class Srun(Launcher):
             options += ["-N", str(len(names)), "-w", ",".join(names)]
         if not bound_by_user(ranks.extra, BIND_OPTIONS):
             options.append("--cpu-bind=cores" if ranks.bind else "--cpu-bind=none")
-        library, notes = machine.library, ()
+        library = machine.library
+        notes: tuple[str, ...] = ()
         chosen = "SLURM_MPI_TYPE" in machine.environ or bound_by_user(ranks.extra, ("mpi",))
         if library.available and not chosen:
             answer = machine.output(srun, "--mpi=list")

@@ -23,7 +23,7 @@ _LOST_TAG = 30000
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class InjectedFault:
     """``flip``: one received byte is inverted; ``lost``: a receive whose message was never sent; ``busy``: waiting."""
 
     kind: str
@@ -63,11 +63,11 @@ def inject(session: Any, text: str) -> Callable[[Benchmark], Benchmark]:
     return lambda benchmark: benchmark
 
 
-def parse_fault(text: str) -> Fault | None:
+def parse_fault(text: str) -> InjectedFault | None:
     """``KIND:RANK[:SIZE]``, or nothing. Raises UsageError.
 
     >>> parse_fault("flip:1:8")
-    Fault(kind='flip', rank=1, size=8)
+    InjectedFault(kind='flip', rank=1, size=8)
     """
     if not text:
         return None
@@ -78,17 +78,17 @@ def parse_fault(text: str) -> Fault | None:
         return _busy(text, numbers)
     if not 1 <= len(numbers) <= 2 or not all(number.isdecimal() for number in numbers):
         raise UsageError(f"--inject takes KIND:RANK[:SIZE], for example flip:1:8, not {text!r}")
-    return Fault(kind, *map(int, numbers))
+    return InjectedFault(kind, *map(int, numbers))
 
 
-def _busy(text: str, numbers: list[str]) -> Fault:
+def _busy(text: str, numbers: list[str]) -> InjectedFault:
     if not 2 <= len(numbers) <= 3 or not all(number.isdecimal() for number in numbers) or int(numbers[-1]) < 1:
         raise UsageError(f"--inject takes busy:RANK:NANOSECONDS[:EVERY], for example busy:0:5000:33, not {text!r}")
     rank, nanoseconds, *every = map(int, numbers)
-    return Fault("busy", rank, nanoseconds=nanoseconds, every=every[0] if every else 1)
+    return InjectedFault("busy", rank, nanoseconds=nanoseconds, every=every[0] if every else 1)
 
 
-def slowed(program: Program, fault: Fault, lap: str = "") -> Program:
+def slowed(program: Program, fault: InjectedFault, lap: str = "") -> Program:
     """The program with a wait in its timed part, or in that of one `lap`, in one iteration of `every`."""
     stage = program.stages[0]
     wait = compute(fault.nanoseconds)
@@ -115,7 +115,7 @@ def _spoiled(variant: Body, stage: Stage, world: World) -> Body:
     return (flip(sent[0]), *variant) if sent else variant
 
 
-def spoil(program: Program, fault: Fault, world: World) -> Program:
+def spoil(program: Program, fault: InjectedFault, world: World) -> Program:
     """The program with the fault added to its first stage."""
     stage, buffers = program.stages[0], program.buffers
     if fault.kind == "flip":
@@ -127,12 +127,12 @@ def spoil(program: Program, fault: Fault, world: World) -> Program:
     return replace(program, buffers=buffers, stages=(replace(stage, variants=variants), *program.stages[1:]))
 
 
-def with_fault(benchmark: Benchmark, fault: Fault | None) -> Benchmark:
+def with_fault(benchmark: Benchmark, fault: InjectedFault | None) -> Benchmark:
     """The benchmark whose program has a ``flip`` or ``lost`` fault on the fault's rank and size."""
     if fault is None:
         return benchmark
     original: Callable[[World, Cell], Program] = benchmark.program
-    planted: Fault = fault
+    planted: InjectedFault = fault
 
     def program(world: World, cell: Cell) -> Program:
         clean = original(world, cell)

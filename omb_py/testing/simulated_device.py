@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from omb_py.engine.devices.callbacks import Callbacks, store
+from omb_py.engine.devices.callbacks import DeviceFunctions, store
 from omb_py.engine.devices.kind import DeviceKind
 from omb_py.engine.native.matmul import multiply_at
 from omb_py.errors import EnvironmentProblem
@@ -147,7 +147,7 @@ class SimulatedDevice:
         self._memory: dict[int, NDArray[np.uint8]] = {}
         self.resides: dict[int, int] = {}
         """Managed memory -> the device where it is, -1: on the host."""
-        self._callbacks = Callbacks(
+        self._callbacks = DeviceFunctions(
             synchronise=lambda stream: self._at(stream).synchronise(),
             copy_in=self._copy,
             copy_out=self._copy,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from omb_py.launchers.core_binding import (
-    Placement,
+    CoreBinding,
     Processors,
     bound_by_user,
     parse_list,
@@ -25,7 +25,7 @@ def test_the_kernels_lists_are_read(text: str, numbers: tuple[int, ...]) -> None
 
 @pytest.mark.parametrize("ranks", [1, 4])
 def test_enough_cores_are_one_for_each_rank(ranks: int) -> None:
-    assert place(ranks, FOUR) == Placement("core")
+    assert place(ranks, FOUR) == CoreBinding("core")
 
 
 def test_too_few_cores_are_said_out_loud() -> None:
@@ -45,7 +45,7 @@ def test_hardware_threads_are_used_before_sharing_them() -> None:
 
 def test_a_mask_that_launchers_overlook_becomes_a_list() -> None:
     masked = Processors(((2, 6), (3, 7)), restricted=True)
-    assert place(2, masked) == Placement("list", (2, 3))
+    assert place(2, masked) == CoreBinding("list", (2, 3))
     assert place(3, masked).cpus == (2, 6, 3)
     assert place(9, masked).policy == "none"
 

@@ -139,7 +139,7 @@ PLANTED = {
         lambda real: lambda m, n, b: real(m, n, b - 8),
     ),
     "request": (
-        "omb_py.backends.mpi.calls.Resolver.__init__",
+        "omb_py.backends.mpi.calls.MpiResolver.__init__",
         lambda real: lambda c, comm_of, memory, requests, *more: real(c, comm_of, memory, requests - 1, *more),
     ),
     "table": (

@@ -10,7 +10,7 @@ from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.language import Region, Stage, Step, body, walk
 from omb_py.errors import LaunchFailed, UsageError
 from omb_py.suites.registry import BENCHMARKS
-from omb_py.testing.faults import Fault, inject, parse_fault, spoil, with_fault
+from omb_py.testing.faults import InjectedFault, inject, parse_fault, spoil, with_fault
 from tests.support.machines.simulated import cell, session
 from tests.support.programs import ROTATING_BCAST
 
@@ -20,12 +20,12 @@ class TestParse:
         ("text", "fault"),
         [
             ("", None),
-            ("flip:1", Fault("flip", 1)),
-            ("flip:1:8", Fault("flip", 1, 8)),
-            ("lost:0:1024", Fault("lost", 0, 1024)),
+            ("flip:1", InjectedFault("flip", 1)),
+            ("flip:1:8", InjectedFault("flip", 1, 8)),
+            ("lost:0:1024", InjectedFault("lost", 0, 1024)),
         ],
     )
-    def test_reads_kind_rank_and_size(self, text: str, fault: Fault | None) -> None:
+    def test_reads_kind_rank_and_size(self, text: str, fault: InjectedFault | None) -> None:
         assert parse_fault(text) == fault
 
     @pytest.mark.parametrize("text", ["flip", "flip:", "flip:one", "flip:1:big", "lost:1:"])
@@ -58,29 +58,29 @@ class TestSpoil:
     )
     def test_flips_what_is_received_last(self, name: str, rank: int, region: Region) -> None:
         world = World(rank, 2)
-        program = spoil(BENCHMARKS[name].program(world, cell(name)), Fault("flip", rank), world)
+        program = spoil(BENCHMARKS[name].program(world, cell(name)), InjectedFault("flip", rank), world)
         (stage,) = program.stages
         assert stage.variants[0][-1] == Step("flip", {"recv": region, "iteration": -1})
 
     def test_leaves_a_program_that_receives_nothing(self) -> None:
         world = World(0, 2)
         program = BENCHMARKS["barrier"].program(world, cell("barrier"))
-        assert spoil(program, Fault("flip", 0), world) == program
+        assert spoil(program, InjectedFault("flip", 0), world) == program
 
     def test_strikes_in_every_variant(self) -> None:
         world = World(1, 3)
-        program = spoil(ROTATING_BCAST.program(world, cell("bcast")), Fault("flip", 1), world)
+        program = spoil(ROTATING_BCAST.program(world, cell("bcast")), InjectedFault("flip", 1), world)
         assert [variant[-1].op for variant in program.stages[0].variants] == ["flip"] * 3  # type: ignore[union-attr]
 
     def test_leaves_later_stages(self) -> None:
         world = World(0, 2)
         made = BENCHMARKS["latency"].program(world, cell("latency"))
         two = replace(made, stages=(*made.stages, Stage(body(), "second")))
-        assert spoil(two, Fault("flip", 0), world).stages[1:] == two.stages[1:]
+        assert spoil(two, InjectedFault("flip", 0), world).stages[1:] == two.stages[1:]
 
     def test_a_lost_message_is_a_receive_from_the_next_rank_that_nobody_answers(self) -> None:
         world = World(2, 3)
-        made = spoil(BENCHMARKS["bcast"].program(world, cell("bcast")), Fault("lost", 2), world)
+        made = spoil(BENCHMARKS["bcast"].program(world, cell("bcast")), InjectedFault("lost", 2), world)
         *_, (last, _) = walk(made.stages[0].variants[0])
         assert isinstance(last, Step) and (last.op, last["peer"]) == ("recv", 0)
         assert last["recv"].buffer in {buffer.name for buffer in made.buffers}
@@ -92,19 +92,19 @@ class TestWithFault:
 
     @pytest.mark.parametrize(("rank", "size", "hit"), [(1, 8, True), (0, 8, False), (1, 16, False)])
     def test_strikes_on_one_rank_at_one_size(self, rank: int, size: int, hit: bool) -> None:
-        spoiled = with_fault(BENCHMARKS["bcast"], Fault("flip", 1, 8))
+        spoiled = with_fault(BENCHMARKS["bcast"], InjectedFault("flip", 1, 8))
         what, world = cell("bcast", size), World(rank, 2)
         assert (spoiled.program(world, what) != BENCHMARKS["bcast"].program(world, what)) == hit
 
     @pytest.mark.parametrize("name", ["latency", "bw", "bibw", "bcast", "allreduce", "allgather", "alltoall"])
     @pytest.mark.parametrize("rank", [0, 1])
     def test_a_flip_makes_the_cell_fail(self, name: str, rank: int) -> None:
-        spoiled = with_fault(BENCHMARKS[name], Fault("flip", rank))
+        spoiled = with_fault(BENCHMARKS[name], InjectedFault("flip", rank))
         done = measure(session(2), spoiled, cell(name, validate=True, iterations=11))
         assert done.validated is False and (done.wrong_bytes or 0) >= 10
 
     def test_a_lost_message_hangs_the_rank(self) -> None:
-        spoiled = with_fault(BENCHMARKS["allreduce"], Fault("lost", 1))
+        spoiled = with_fault(BENCHMARKS["allreduce"], InjectedFault("lost", 1))
         with pytest.raises(LaunchFailed, match=r"rank 1 .*\(recv 1 B from 0\)"):
             measure(session(2), spoiled, cell("allreduce"))
 
@@ -116,8 +116,8 @@ class TestBusy:
         return measure(world, inject(world, fault)(BENCHMARKS[name]), cell(name, iterations=20))
 
     def test_reads_rank_time_and_share(self) -> None:
-        assert parse_fault("busy:0:5000") == Fault("busy", 0, nanoseconds=5000)
-        assert parse_fault("busy:1:5000:33") == Fault("busy", 1, nanoseconds=5000, every=33)
+        assert parse_fault("busy:0:5000") == InjectedFault("busy", 0, nanoseconds=5000)
+        assert parse_fault("busy:1:5000:33") == InjectedFault("busy", 1, nanoseconds=5000, every=33)
 
     @pytest.mark.parametrize("text", ["busy:0", "busy:0:1:2:3", "busy:0:x", "busy:0:5:0"])
     def test_says_what_is_wanted(self, text: str) -> None:

@@ -85,14 +85,14 @@ class Interface:
         provided = ctypes.c_int()
         self.call("init_thread", 0, _by(provided))
 
-    def _number(self, mpi_object: Any) -> int:
+    def _number(self, mpi_object: object) -> int:
         mask = (1 << (8 * ctypes.sizeof(self.handle_type))) - 1
         return int(self.mpi._handleof(mpi_object)) & mask
 
     def close(self) -> None:
         self.call("finalize")
 
-    def call(self, name: str, *operands: Any) -> None:
+    def call(self, name: str, *operands: object) -> None:
         try:
             function = getattr(self._library, f"MPI_T_{name}")
         except AttributeError:
@@ -127,7 +127,7 @@ class Interface:
                 word = _word(KINDS, kind.value - self._first[2], kind.value)
                 yield info.variable(kind=word, continuous=bool(continuous.value))
 
-    def _is_there(self, of: str, index: int, *operands: Any) -> bool:
+    def _is_there(self, of: str, index: int, *operands: object) -> bool:
         """Let the library describe a variable; False for one that it has taken back."""
         try:
             self.call(f"{of}_get_info", index, *operands)
@@ -188,13 +188,13 @@ class _Info:
         self._verbosity, self._object = ctypes.c_int(), ctypes.c_int()
         self._type, self._enumeration = interface.handle_type(), ctypes.c_void_p()
 
-    def head(self, *between: Any) -> tuple[Any, ...]:
+    def head(self, *between: object) -> tuple[object, ...]:
         return (
             *(self._name, _by(self._name_length), _by(self._verbosity), *between),
             *(_by(self._type), _by(self._enumeration)),
         )
 
-    def tail(self) -> tuple[Any, ...]:
+    def tail(self) -> tuple[object, ...]:
         return self._text, _by(self._text_length), _by(self._object)
 
     def variable(self, **more: Any) -> Variable:
@@ -254,7 +254,7 @@ class Counters:
             or a communicator.
     """
 
-    def __init__(self, mpi: Any, vendor: str, names: Sequence[str], comm: Any) -> None:
+    def __init__(self, mpi: Any, vendor: str, names: Sequence[str], comm: object) -> None:
         self._interface = Interface(mpi, vendor)
         self._session = ctypes.c_void_p()
         self._interface.call("pvar_session_create", _count_by(self._session))

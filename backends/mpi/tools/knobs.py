@@ -8,18 +8,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from omb_py.backends.capabilities import Choice, Knob, LibraryKnobs, PerformanceVariable
 from omb_py.backends.child import MARK, answer_of
-from omb_py.backends.mpi.library import load, vendor
+from omb_py.backends.mpi.start import load, vendor
 from omb_py.backends.mpi.tools.interface import Interface
 from omb_py.errors import EnvironmentProblem
 from omb_py.launchers.mpi_library import mpi_library
 from omb_py.launchers.mpiexec_family import INTEL, MPICH, OPEN_MPI
 
+Listed: TypeAlias = Mapping[str, Any]
+"""A variable, or all of them, as the child process tells them in JSON."""
 
-def listing() -> dict[str, Any]:
+
+def listing() -> Listed:
     """Library, version, and its variables with their values and categories; ``reason`` where it has no MPI_T."""
     mpi = load()
     name, version = vendor(mpi)
@@ -46,10 +49,6 @@ def _value(interface: Interface, variable: Any) -> str:
         return interface.value(variable)
     except EnvironmentProblem:  # it is listed, and cannot be read now
         return ""
-
-
-if __name__ == "__main__":
-    print(MARK + json.dumps(listing()), flush=True)
 
 
 _SOURCE: Final = "Intel MPI Library Developer Reference for Linux 2019, I_MPI_ADJUST family"
@@ -137,7 +136,7 @@ def library_knobs() -> LibraryKnobs:
     return knobs_of(answer, trees)
 
 
-def knobs_of(answer: Mapping[str, Any], trees: tuple[str, ...] = ()) -> LibraryKnobs:
+def knobs_of(answer: Listed, trees: tuple[str, ...] = ()) -> LibraryKnobs:
     """The knobs in what the child process answered."""
     library, version = str(answer["library"]), str(answer["version"])
     if "reason" in answer:
@@ -152,7 +151,7 @@ def knobs_of(answer: Mapping[str, Any], trees: tuple[str, ...] = ()) -> LibraryK
     return LibraryKnobs("mpi", library, version, _HOW, knobs, tuple(map(_pvar, answer["pvars"])), trees=trees)
 
 
-def _pvar(pvar: Mapping[str, Any]) -> PerformanceVariable:
+def _pvar(pvar: Listed) -> PerformanceVariable:
     return PerformanceVariable(
         pvar["name"],
         pvar["kind"],
@@ -164,11 +163,11 @@ def _pvar(pvar: Mapping[str, Any]) -> PerformanceVariable:
     )
 
 
-def _type(variable: Mapping[str, Any]) -> str:
+def _type(variable: Listed) -> str:
     return _WORDS.get(variable["type"], str(variable["type"]).lower())
 
 
-def _plain(cvar: Mapping[str, Any], variable: str = "", choices: tuple[Choice, ...] = (), **more: str) -> Knob:
+def _plain(cvar: Listed, variable: str = "", choices: tuple[Choice, ...] = (), **more: Any) -> Knob:
     """A control variable of a library of which nobody told us how it is set."""
     listed = choices or tuple(Choice(name, str(number)) for number, name in cvar["items"])
     return Knob(
@@ -184,11 +183,11 @@ def _plain(cvar: Mapping[str, Any], variable: str = "", choices: tuple[Choice, .
     )
 
 
-def _of_open_mpi(cvar: Mapping[str, Any]) -> Knob:
+def _of_open_mpi(cvar: Listed) -> Knob:
     return _plain(cvar, "" if cvar["scope"] == "constant" else f"OMPI_MCA_{cvar['name']}")
 
 
-def _of_mpich(cvar: Mapping[str, Any]) -> Knob:
+def _of_mpich(cvar: Listed) -> Knob:
     """MPICH reads the variable of the same name when it starts; descriptions list the values, in their order."""
     choices, value = choices_in(cvar["description"], cvar["type"]), cvar["value"]
     by_place = cvar["type"] == "INT" and bool(choices) and not choices[0].word.isdigit()
@@ -216,7 +215,7 @@ def choices_in(description: str, type: str) -> tuple[Choice, ...]:
     return tuple(Choice(mark[1], description[mark.end() : end].strip()) for mark, end in zip(marks, ends, strict=True))
 
 
-def _of_intel(cvar: Mapping[str, Any]) -> Knob:
+def _of_intel(cvar: Listed) -> Knob:
     tags = read_tags(cvar["description"])
     name = cvar["name"]
     variable = tags.get("Alias") or (name if name.startswith("I_MPI_") else "")
@@ -224,7 +223,7 @@ def _of_intel(cvar: Mapping[str, Any]) -> Knob:
     return _plain(cvar, variable, verbosity=verbosity, description=tags[""], value=tags.get("Default", cvar["value"]))
 
 
-_READERS: Final[Mapping[str, Callable[[Mapping[str, Any]], Knob]]] = {
+_READERS: Final[Mapping[str, Callable[[Listed], Knob]]] = {
     OPEN_MPI: _of_open_mpi,
     MPICH: _of_mpich,
     INTEL: _of_intel,
@@ -240,3 +239,7 @@ def built_in_trees(library: Path) -> tuple[str, ...]:
         return tuple(match[0].decode("ascii", "replace") for match in _TREE.finditer(library.read_bytes()))
     except OSError:
         return ()
+
+
+if __name__ == "__main__":
+    print(MARK + json.dumps(listing()), flush=True)

@@ -20,7 +20,7 @@ from omb_py.engine.python_loop.loop import Loop, Names, Objects, compile_stage, 
 from omb_py.engine.session import StepFailed
 
 if TYPE_CHECKING:
-    from omb_py.backends.nccl.calls import Resolver
+    from omb_py.backends.nccl.calls import NcclResolver
     from omb_py.backends.nccl.session import NcclSession
 
 
@@ -47,7 +47,7 @@ class Binding(ABC):
         return False
 
     @abstractmethod
-    def renderer(self, session: NcclSession, program: Program, resolver: Resolver) -> Statements:
+    def renderer(self, session: NcclSession, program: Program, resolver: NcclResolver) -> Statements:
         """The renderer of the steps of a cell."""
 
     def async_error(self) -> tuple[int, str] | None:
@@ -69,7 +69,7 @@ class Statements:
     The device's own C functions are called through ctypes, whatever the binding.
     """
 
-    def __init__(self, session: NcclSession, program: Program, resolver: Resolver) -> None:
+    def __init__(self, session: NcclSession, program: Program, resolver: NcclResolver) -> None:
         self.session, self.resolver = session, resolver
         nbytes = {buffer.name: buffer.nbytes for buffer in program.buffers}
         self.objects = Objects(nbytes, max(stage.copies for stage in program.stages))
@@ -109,7 +109,7 @@ class Statements:
         return self._functions[key]
 
 
-class BoundRunner(LoweredRunner):
+class NcclBoundRunner(LoweredRunner):
     """A flat Python loop of a binding's calls."""
 
     def __init__(self, session: NcclSession, program: Program, marks: Mapping[str, str], binding: Binding) -> None:

@@ -14,7 +14,7 @@ from omb_py.engine.python_loop.loop import Names
 from omb_py.errors import EnvironmentProblem
 
 if TYPE_CHECKING:
-    from omb_py.backends.nccl.calls import Resolver
+    from omb_py.backends.nccl.calls import NcclResolver
     from omb_py.backends.nccl.options import Settings
     from omb_py.backends.nccl.session import NcclSession
 
@@ -52,7 +52,7 @@ class CupyBinding(Binding):
         self.version = f"cupy {import_module('cupy').__version__}"
         self.library_version = ".".join(map(str, version_of(int(self.nccl.get_version()))))
 
-    def renderer(self, session: NcclSession, program: Program, resolver: Resolver) -> Statements:
+    def renderer(self, session: NcclSession, program: Program, resolver: NcclResolver) -> Statements:
         """The renderer of the steps of a cell."""
         return CupyStatements(session, program, resolver, self)
 
@@ -82,7 +82,7 @@ class CupyBinding(Binding):
 class CupyStatements(Statements):
     """``allReduce(address, address, count, type, reduction, stream)``."""
 
-    def __init__(self, session: NcclSession, program: Program, resolver: Resolver, binding: CupyBinding) -> None:
+    def __init__(self, session: NcclSession, program: Program, resolver: NcclResolver, binding: CupyBinding) -> None:
         super().__init__(session, program, resolver)
         self._methods = {op: getattr(binding.comm, method) for op, method in METHODS.items()}
         self._methods |= {op: getattr(binding.nccl, function) for op, function in GROUPS.items()}

@@ -16,7 +16,7 @@ from omb_py.engine.python_loop.loop import Names
 from omb_py.errors import EnvironmentProblem
 
 if TYPE_CHECKING:
-    from omb_py.backends.nccl.calls import Resolver
+    from omb_py.backends.nccl.calls import NcclResolver
     from omb_py.backends.nccl.options import Settings
     from omb_py.backends.nccl.session import NcclSession
 
@@ -77,7 +77,7 @@ class Nccl4pyBinding(Binding):
         number = tuple(int(part) for part in self.library_version.split(".")[:2] if part.isdigit())
         return op in NEWER and number >= NEWER_SINCE and hasattr(self.comm, METHODS[op][0])
 
-    def renderer(self, session: NcclSession, program: Program, resolver: Resolver) -> Statements:
+    def renderer(self, session: NcclSession, program: Program, resolver: NcclResolver) -> Statements:
         """The renderer of the steps of a cell."""
         return Nccl4pyStatements(session, program, resolver, self)
 
@@ -106,7 +106,7 @@ class Nccl4pyBinding(Binding):
 class Nccl4pyStatements(Statements):
     """``allreduce(array, array, SUM, stream=…)``."""
 
-    def __init__(self, session: NcclSession, program: Program, resolver: Resolver, binding: Nccl4pyBinding) -> None:
+    def __init__(self, session: NcclSession, program: Program, resolver: NcclResolver, binding: Nccl4pyBinding) -> None:
         super().__init__(session, program, resolver)
         self._binding = binding
         core, comm = binding.core, binding.comm

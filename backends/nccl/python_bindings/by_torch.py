@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 import torch.distributed as dist
 
-from omb_py.backends.gloo.rendezvous import WORKING, Where, opened
-from omb_py.backends.gloo.runner import Renderer, first_line, torch_dtype
+from omb_py.backends.gloo.errors import first_line
+from omb_py.backends.gloo.rendezvous import WORKING, RankSite, opened
+from omb_py.backends.gloo.runner import GlooRenderer, torch_dtype
 from omb_py.backends.nccl.communicators import environment_of
 from omb_py.backends.nccl.library import version_of
 from omb_py.backends.nccl.options import changed
@@ -30,7 +31,7 @@ from omb_py.engine.python_loop.loop import Names
 from omb_py.errors import EnvironmentProblem
 
 if TYPE_CHECKING:
-    from omb_py.backends.nccl.calls import Resolver
+    from omb_py.backends.nccl.calls import NcclResolver
     from omb_py.backends.nccl.options import Settings
     from omb_py.backends.nccl.session import NcclSession
 
@@ -55,7 +56,7 @@ class TorchBinding(Binding):
             )
         if not simulated and not dist.is_nccl_available():
             raise EnvironmentProblem("binding torch: this PyTorch was built without NCCL: --binding native")
-        meeting = opened(session.rank, Where(len(set(session.hosts)) == 1, session.hosts[0]), session.share)
+        meeting = opened(session.rank, RankSite(len(set(session.hosts)) == 1, session.hosts[0]), session.share)
         more: dict[str, Any] = {}
         if not simulated:
             torch.cuda.set_device(session.device.index)
@@ -83,7 +84,7 @@ class TorchBinding(Binding):
         """torch.distributed has these as functions; what they are made of is its own."""
         return op in ONE_CALL
 
-    def renderer(self, session: NcclSession, program: Program, resolver: Resolver) -> Statements:
+    def renderer(self, session: NcclSession, program: Program, resolver: NcclResolver) -> Statements:
         """The renderer of the steps of a cell."""
         return TorchStatements(session, program, resolver)
 
@@ -120,7 +121,7 @@ def options(settings: Settings) -> dict[str, Any]:
     return {"pg_options": group_options}
 
 
-class _Tensors(Renderer):
+class _Tensors(GlooRenderer):
     """The statements of the gloo backend, over tensors in device memory."""
 
     def __init__(self, session: NcclSession, program: Program) -> None:
@@ -145,7 +146,7 @@ def tensor_at(address: int, nbytes: int, device: Any) -> torch.Tensor:
 class TorchStatements(Statements):
     """``all_reduce(tensor, SUM)``; a group of sends and receives is a ``batch_isend_irecv``."""
 
-    def __init__(self, session: NcclSession, program: Program, resolver: Resolver) -> None:
+    def __init__(self, session: NcclSession, program: Program, resolver: NcclResolver) -> None:
         super().__init__(session, program, resolver)
         self.tensors = _Tensors(session, program)
         self._groups: list[list[Step]] = []

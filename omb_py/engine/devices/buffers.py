@@ -140,7 +140,7 @@ class DeviceBuffers:
         self.device.close()
 
 
-class Resolver:
+class DeviceResolver:
     """Resolves steps for generated code: a step of the device by the device's function, others by the library."""
 
     def __init__(self, buffers: DeviceBuffers, library: Resolve, results: Results) -> None:
@@ -152,7 +152,7 @@ class Resolver:
         return Call(self.buffers.device.function(step.op), self.buffers.operands(step, self.results))
 
 
-class Renderer:
+class DeviceRenderer:
     """Renders steps for a flat loop: a step of the device by the device's function, others by the library."""
 
     def __init__(self, buffers: DeviceBuffers, library: Render, results: Results) -> None:

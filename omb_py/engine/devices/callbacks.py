@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import Any
 
 from omb_py.engine.devices import FUNCTIONS
 from omb_py.errors import EnvironmentProblem
@@ -17,17 +16,17 @@ def store(address: int, value: int) -> None:
     ctypes.c_uint32.from_address(address).value = value
 
 
-class Callbacks:
+class DeviceFunctions:
     """The functions of a device that is written in Python, by the names of :data:`~omb_py.engine.devices.FUNCTIONS`."""
 
-    def __init__(self, **functions: Callable[..., Any]) -> None:
+    def __init__(self, **functions: Callable[..., object]) -> None:
         self.last_error = ""
         self._functions = {}
         for name, function in functions.items():
             kinds = [ctypes.c_int64] * len(FUNCTIONS[name].split())
             self._functions[name] = ctypes.CFUNCTYPE(ctypes.c_int, *kinds)(self._guarded(function))
 
-    def _guarded(self, function: Callable[..., Any]) -> Callable[..., int]:
+    def _guarded(self, function: Callable[..., object]) -> Callable[..., int]:
         def guarded(*operands: int) -> int:
             try:
                 function(*operands)

@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from omb_py.engine.devices import FUNCTIONS, cuda
-from omb_py.engine.devices.callbacks import Callbacks, store
+from omb_py.engine.devices.callbacks import DeviceFunctions, store
 from omb_py.engine.devices.kind import GpuKind
 from omb_py.engine.program.steps import MATMUL
 from omb_py.errors import EnvironmentProblem
@@ -103,7 +103,7 @@ class Gpu:
         self._events: list[int] = []
         self._mapped: set[int] = set()
         self.stream = self.new_stream()
-        self._callbacks: dict[str, Callbacks] = {}
+        self._callbacks: dict[str, DeviceFunctions] = {}
 
     def allocate(self, nbytes: int) -> int:
         try:
@@ -193,11 +193,11 @@ class Gpu:
             return self._own(name).address(name, self.kind)
         return ctypes.cast(self._function(name), ctypes.c_void_p).value or 0
 
-    def _own(self, name: str) -> Callbacks:
+    def _own(self, name: str) -> DeviceFunctions:
         """The callback of one of :data:`OWN`, which generated code can call; made when first asked for."""
         if name not in self._callbacks:
             makers: dict[str, Callable[[], Callable[..., None]]] = {SPIN: self._spinner, MATMUL: self._multiplier}
-            self._callbacks[name] = Callbacks(**{name: store if name == STORE else makers[name]()})
+            self._callbacks[name] = DeviceFunctions(**{name: store if name == STORE else makers[name]()})
         return self._callbacks[name]
 
     def _spinner(self) -> Callable[[int, int], None]:

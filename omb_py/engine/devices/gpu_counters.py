@@ -89,10 +89,10 @@ def count_nvidia(identity: str) -> Iterator[GpuCounter]:
 
 
 class _Nvidia(GpuCounter):
-    def __init__(self, library: Any, handle: Any) -> None:
+    def __init__(self, library: Any, handle: object) -> None:
         self._library, self._handle = library, handle
 
-    def _ask(self, function: str, *operands: Any) -> Any:
+    def _ask(self, function: str, *operands: object) -> Any:
         return nvml.ask(self._library, function, self._handle, *operands)
 
     def read(self) -> Reading:
@@ -155,7 +155,7 @@ def serial_of(identity: str) -> str:
         return ""
 
 
-def _of_amd(library: Any, function: str, *operands: Any) -> Any:
+def _of_amd(library: Any, function: str, *operands: object) -> Any:
     try:
         return getattr(library, function)(*operands)
     except library.AmdSmiException:
@@ -163,7 +163,7 @@ def _of_amd(library: Any, function: str, *operands: Any) -> Any:
 
 
 class _Amd(GpuCounter):
-    def __init__(self, library: Any, handle: Any) -> None:
+    def __init__(self, library: Any, handle: object) -> None:
         self._library, self._handle = library, handle
 
     def read(self) -> Reading:

@@ -164,7 +164,7 @@ def uuid_text(identity: str) -> str:
     return f"GPU-{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
-def ask(nvml: Any, function: str, *operands: Any) -> Any:
+def ask(nvml: Any, function: str, *operands: object) -> Any:
     """What a function of NVML returns; None where driver or GPU do not answer it."""
     try:
         return getattr(nvml, function)(*operands)
@@ -172,7 +172,7 @@ def ask(nvml: Any, function: str, *operands: Any) -> Any:
         return None
 
 
-def _gpu(nvml: Any, index: int, handle: Any, system: Path) -> GpuFacts:
+def _gpu(nvml: Any, index: int, handle: object, system: Path) -> GpuFacts:
     place = ask(nvml, "nvmlDeviceGetPciInfo", handle)
     pci = _address(str(place.busId)) if place is not None else ""
     generation = ask(nvml, "nvmlDeviceGetCurrPcieLinkGeneration", handle)
@@ -208,7 +208,7 @@ def _numa(system: Path, pci: str) -> int | None:
     return node if node >= 0 else None
 
 
-def _mig(nvml: Any, handle: Any) -> tuple[str, tuple[str, ...]]:
+def _mig(nvml: Any, handle: object) -> tuple[str, tuple[str, ...]]:
     modes = ask(nvml, "nvmlDeviceGetMigMode", handle)
     if modes is None:
         return "", ()
@@ -219,7 +219,7 @@ def _mig(nvml: Any, handle: Any) -> tuple[str, tuple[str, ...]]:
     return word, tuple(str(ask(nvml, "nvmlDeviceGetUUID", part)) for part in instances if part is not None)
 
 
-def _nvlinks(nvml: Any, handle: Any) -> Mapping[str, int]:
+def _nvlinks(nvml: Any, handle: object) -> Mapping[str, int]:
     """PCI address of the other end -> NVLinks to it; those to a switch stand under the empty address."""
     ends: dict[str, int] = {}
     for link in range(nvml.NVML_NVLINK_MAX_LINKS):
@@ -239,13 +239,13 @@ def _between(first: Mapping[str, int], second: Mapping[str, int], second_pci: st
     return first.get(second_pci, 0) if second_pci in first else min(first.get("", 0), second.get("", 0))
 
 
-def _path(nvml: Any, first: Any, second: Any, nvlinks: int) -> str:
+def _path(nvml: Any, first: object, second: object, nvlinks: int) -> str:
     if nvlinks:
         return f"NV{nvlinks}"
     return _PATHS.get(ask(nvml, "nvmlDeviceGetTopologyCommonAncestor", first, second), "")
 
 
-def _no_peer(nvml: Any, first: Any, second: Any) -> str:
+def _no_peer(nvml: Any, first: object, second: object) -> str:
     for reader, owner in ((first, second), (second, first)):
         for index in (_P2P_READ, _P2P_WRITE):
             status = ask(nvml, "nvmlDeviceGetP2PStatus", reader, owner, index)

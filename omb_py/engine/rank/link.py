@@ -32,6 +32,8 @@ RETURN_S = 10.0
 """Seconds that a rank whose agent has ended has to reach the supervisor itself."""
 
 Message: TypeAlias = dict[str, Any]
+LaunchSpec: TypeAlias = Mapping[str, Any]
+"""The description of a launch, which the supervisor sends to its ranks as JSON."""
 Position: TypeAlias = Callable[[], Mapping[str, Any]]
 Agent: TypeAlias = Callable[[str, str], str]
 """The name of the socket at which the agent of this node listens, from address and secret of the supervisor; empty

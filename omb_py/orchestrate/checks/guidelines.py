@@ -14,7 +14,7 @@ from omb_py.engine.rank.launcher_variables import joined_environment
 from omb_py.errors import EnvironmentProblem, Interrupted, OmbError, UsageError, nearest
 from omb_py.options.request import DEFAULT_RANKS, SILENT, Request
 from omb_py.orchestrate.compare.session import simulated_in
-from omb_py.orchestrate.launching.launch_command import HERE, Where
+from omb_py.orchestrate.launching.launch_command import HERE, RankEnvironment
 from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, check, check_ranks, plan_all
 from omb_py.orchestrate.planning.validation import guideline_problem
 from omb_py.orchestrate.running.collector import Run
@@ -94,7 +94,7 @@ def check_guidelines(
     rules: GuidelineRules,
     launches: int | None = None,
     within_s: float | None = None,
-    where: Where = HERE,
+    where: RankEnvironment = HERE,
 ) -> GuidelineReport:
     """Measure guidelines and judge them; every launch is stored, under one run.
 

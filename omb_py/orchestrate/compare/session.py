@@ -15,7 +15,7 @@ from omb_py.errors import EnvironmentProblem, Interrupted, OmbError, UsageError
 from omb_py.options.request import DEFAULT_RANKS, SILENT, Request
 from omb_py.orchestrate.compare.interleaving import CompareDesign, conduct
 from omb_py.orchestrate.compare.stored_pairs import StoredPairs, stored_pairs
-from omb_py.orchestrate.launching.launch_command import Where
+from omb_py.orchestrate.launching.launch_command import RankEnvironment
 from omb_py.orchestrate.launching.machine_state import machine_facts, observe
 from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, plan_all
 from omb_py.orchestrate.planning.skip import Skip
@@ -42,7 +42,7 @@ from omb_py.results.statistics.combined_rounds import can_show
 from omb_py.results.store.keys import digest
 
 DEFAULT_LAUNCHES = 10
-"""Launches of each side in each round. Where launches spread by 2 %, ten show a change of about 5 %."""
+"""Launches of each side in each round. RankEnvironment launches spread by 2 %, ten show a change of about 5 %."""
 FEWEST = 2
 
 
@@ -62,7 +62,7 @@ class SideRun:
     side: Side
     checked: tuple[CheckedRequest, ...]
     """One request for a benchmark, several for a suite; the first one gives the options of the whole run."""
-    where: Where
+    where: RankEnvironment
     words: str
     """The side's options as the command line has them."""
 
@@ -182,7 +182,7 @@ class Measurer:
 
 
 @contextlib.contextmanager
-def simulated_in(where: Where, backend: str) -> Iterator[None]:
+def simulated_in(where: RankEnvironment, backend: str) -> Iterator[None]:
     """Set the variables of a side for a launch of simulated ranks, which run in this process; none for other ranks."""
     if not in_process([backend]) or not where.variables:
         yield
@@ -315,7 +315,7 @@ def _declared(
 
 def against_itself(checked: Sequence[CheckedRequest], rules: CompareRules, launches: int) -> CompareReport:
     """Compare a library with itself (A against A) to measure the false alarms. Raises as :func:`compare`."""
-    where = Where()
+    where = RankEnvironment()
     return compare({side: SideRun(side, tuple(checked), where, "") for side in SIDES}, rules, launches, AA)
 
 

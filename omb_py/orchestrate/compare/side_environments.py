@@ -13,7 +13,7 @@ import omb_py
 from omb_py.distribution import DISTRIBUTION, checkout
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.orchestrate.compare.pip_environments import Note, check_requirement, environment_for
-from omb_py.orchestrate.launching.launch_command import HERE, Where
+from omb_py.orchestrate.launching.launch_command import HERE, RankEnvironment
 from omb_py.results.compare.match import SIDES, Side
 
 _ASK = "import omb_py; print('omb-py', omb_py.__version__)"
@@ -104,7 +104,9 @@ def _of_side(text: str, flag: str, between: str, example: str) -> tuple[Side, st
     return side, value.strip()
 
 
-def where_of(side: Side, spec: SideSpec, ours: Mapping[str, str] = os.environ, note: Note = lambda text: None) -> Where:
+def where_of(
+    side: Side, spec: SideSpec, ours: Mapping[str, str] = os.environ, note: Note = lambda text: None
+) -> RankEnvironment:
     """Find the Python and the environment of a side, and try whether they have this version of omb-py.
 
     Args:
@@ -138,7 +140,7 @@ def where_of(side: Side, spec: SideSpec, ours: Mapping[str, str] = os.environ, n
         "set": spec.variables,
         "options": spec.options,
     }
-    where = Where(python, variables, {"config": {"side": side, **{k: v for k, v in facts.items() if v}}})
+    where = RankEnvironment(python, variables, {"config": {"side": side, **{k: v for k, v in facts.items() if v}}})
     if spec.env or spec.pip or spec.modules:
         _try_out(side, where, spec)
     return where
@@ -205,7 +207,7 @@ def _volatile(name: str) -> bool:
     return name in _VOLATILE or name.startswith("BASH_FUNC")
 
 
-def _try_out(side: Side, where: Where, spec: SideSpec) -> None:
+def _try_out(side: Side, where: RankEnvironment, spec: SideSpec) -> None:
     try:
         child = subprocess.run(
             [where.python, "-W", "ignore", "-c", _ASK],

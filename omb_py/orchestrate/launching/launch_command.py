@@ -19,7 +19,7 @@ from omb_py.results.store.redact import is_allowed
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class RankEnvironment:
     """The Python and the environment of ranks."""
 
     python: str = sys.executable
@@ -39,7 +39,7 @@ class Where:
         return {name: value for name, value in merged.items() if value is not None}
 
 
-HERE = Where()
+HERE = RankEnvironment()
 """The Python and environment of omb-py itself."""
 
 
@@ -111,7 +111,7 @@ def choose(machine: LaunchMachine) -> str:
     return next((launcher.name for launcher in around if not launcher.missing(machine)), "mpiexec")
 
 
-def machine_of(where: Where) -> LaunchMachine | None:
+def machine_of(where: RankEnvironment) -> LaunchMachine | None:
     """The machine for ranks of another Python or environment; None for our own."""
     if where is HERE:
         return None

@@ -19,7 +19,7 @@ from omb_py.engine.measuring.cell_result import CellResult, PairRound
 from omb_py.engine.rank.launch_facts import LaunchFacts
 from omb_py.errors import EnvironmentProblem
 from omb_py.options.request import Request
-from omb_py.orchestrate.launching.launch_command import HERE, Where
+from omb_py.orchestrate.launching.launch_command import HERE, RankEnvironment
 from omb_py.orchestrate.launching.machine_state import OtherWork
 from omb_py.orchestrate.planning.plan import LaunchPlan
 from omb_py.orchestrate.running.progress import Progress, silent
@@ -86,7 +86,7 @@ class Run:
     """Notes to show after the results."""
     last: LastRanks = field(default_factory=LastRanks)
     """How often each rank was the last to finish."""
-    where: Where = HERE
+    where: RankEnvironment = HERE
     """The Python and the environment of the ranks."""
     command: CommandState = field(default_factory=CommandState)
     lock: RunLock | None = None

@@ -27,7 +27,7 @@ def _signal(number: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class DeathReport:
     """The end of one process, as a launcher printed it."""
 
     pid: int | None
@@ -71,7 +71,7 @@ _WORDS = {
 }
 
 
-def reports(output: str) -> list[Report]:
+def reports(output: str) -> list[DeathReport]:
     """Reports about processes in a launcher's output, in the order of :data:`_REPORTS`."""
     matches = []
     for index, (pattern, flags) in enumerate(_REPORTS):
@@ -86,7 +86,9 @@ def reports(output: str) -> list[Report]:
                 status, number = (None, -code) if code < 0 else (code, None)
             if "word" in part:
                 number = int(_WORDS[part["word"]])
-            report = Report(_optional(part.get("pid")), _optional(part.get("rank")), number, status, index < _FIRST)
+            report = DeathReport(
+                _optional(part.get("pid")), _optional(part.get("rank")), number, status, index < _FIRST
+            )
             matches.append(report)
     return matches
 
@@ -95,7 +97,7 @@ def _optional(text: str | None) -> int | None:
     return None if text is None else int(text)
 
 
-def about(state: RankState, output: str) -> Report | None:
+def about(state: RankState, output: str) -> DeathReport | None:
     """The report about a rank's process; None when the launcher printed none."""
     for report in reports(output):
         if report.pid == state.pid if report.pid is not None else report.rank == state.number:

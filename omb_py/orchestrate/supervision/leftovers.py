@@ -115,7 +115,7 @@ def remove(paths: Iterable[str]) -> None:
             os.unlink(path)
 
 
-class Record:
+class LeftoverRecord:
     """What a launch will leave behind if its parent is killed. The file is there from the first entry to the end."""
 
     def __init__(self) -> None:

@@ -13,10 +13,8 @@ import selectors
 import socket
 import sys
 import time
-from collections.abc import Mapping
-from typing import Any
 
-from omb_py.engine.rank.link import CONTROL_VARIABLE, TOKEN_VARIABLE
+from omb_py.engine.rank.link import CONTROL_VARIABLE, TOKEN_VARIABLE, Message
 from omb_py.engine.rank.reporting import agent_secret, report
 from omb_py.errors import EnvironmentProblem
 from omb_py.orchestrate.supervision import wire
@@ -41,7 +39,7 @@ class Agent:
         about: what ranks must know of that connection: ``ahead_ns`` and ``host``.
     """
 
-    def __init__(self, parent: Connection, secret: str, about: Mapping[str, Any]) -> None:
+    def __init__(self, parent: Connection, secret: str, about: Message) -> None:
         self._parent = parent
         self._lobby = Lobby(agent_secret(secret))
         self._for_each = wire.encode({"type": "agent", **about})
@@ -107,7 +105,7 @@ class Agent:
             self.full.add(connection)
 
 
-class Loop:
+class AgentLoop:
     """Moves bytes between an agent and its sockets, until the supervisor closes its connection."""
 
     def __init__(self, server: socket.socket, parent: Connection, agent: Agent) -> None:
@@ -195,7 +193,7 @@ def main() -> int:
         about = {"ahead_ns": reported.ahead_ns, "host": str(reported.connection.getsockname()[0])}
         parent = Connection(reported.connection, reported.lines)
         parent.trusted = True
-        Loop(server, parent, Agent(parent, token, about)).run()
+        AgentLoop(server, parent, Agent(parent, token, about)).run()
     return 0
 
 

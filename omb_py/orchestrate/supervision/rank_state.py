@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from omb_py.engine.rank.link import Message
 
@@ -47,7 +46,7 @@ class RankState:
             self.beat = place
 
 
-def next_cell(cells: Sequence[Mapping[str, Any]], message: Message) -> Message | None:
+def next_cell(cells: Sequence[Message], message: Message) -> Message | None:
     """The place of ranks whose cell is done, as a heartbeat would say it.
 
     Args:

@@ -14,10 +14,10 @@ import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from omb_py.engine.rank.handshake import new_secret
-from omb_py.engine.rank.link import CONTROL_VARIABLE, RETURN_S, TOKEN_VARIABLE, Message
+from omb_py.engine.rank.link import CONTROL_VARIABLE, RETURN_S, TOKEN_VARIABLE, LaunchSpec, Message
 from omb_py.engine.rank.start_times import start_ticks
 from omb_py.errors import (
     ENVIRONMENT,
@@ -121,7 +121,7 @@ class Supervisor:
 
     def __init__(
         self,
-        spec: Mapping[str, Any],
+        spec: LaunchSpec,
         ranks: int,
         timeout: float,
         *,
@@ -158,9 +158,9 @@ class Supervisor:
         self._trouble: Trouble | None = None
         self._finish_by: float | None = None
         self._notes: list[str] = []
-        self._record = leftovers.Record()
+        self._record = leftovers.LeftoverRecord()
         self._killed = False
-        self._cells: Sequence[Mapping[str, Any]] = spec.get("cells") or ()
+        self._cells: Sequence[Message] = spec.get("cells") or ()
         self._next: Message | None = None
         """Where every rank is at least, once a cell is done: at the start of the next one."""
         self._meeting = b""

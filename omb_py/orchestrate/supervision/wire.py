@@ -14,7 +14,6 @@ from typing import Any, BinaryIO
 from omb_py.engine.rank import handshake
 from omb_py.engine.rank.link import Message
 from omb_py.launchers.launcher import host_and_slots
-from omb_py.orchestrate.supervision import wire
 
 _FIRST_LINE_LIMIT = 4096
 """Bytes that a peer may send before it has proven that it knows the secret."""
@@ -238,7 +237,7 @@ class Lobby:
     def enter(self, connection: Connection, now: float) -> None:
         nonce = handshake.new_nonce()
         self._waiting[connection] = now, nonce
-        connection.send(wire.encode({"type": "challenge", "nonce": nonce}))
+        connection.send(encode({"type": "challenge", "nonce": nonce}))
 
     def admit(self, connection: Connection, hello: Message) -> None:
         """Let a rank out of the lobby and answer with our own proof. Raises Garbage for a stranger."""
@@ -247,7 +246,7 @@ class Lobby:
             raise Garbage("not a rank of this launch")
         del self._waiting[connection]
         connection.trusted = True
-        connection.send(wire.encode(handshake.welcome(self._secret, nonce, hello)))
+        connection.send(encode(handshake.welcome(self._secret, nonce, hello)))
 
     def leave(self, connection: Connection) -> None:
         """Forget a connection; no error for one that is not here."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from omb_py import __version__
 from omb_py.backends.capabilities import LibraryKnobs
 from omb_py.errors import EnvironmentProblem
-from omb_py.orchestrate.launching.launch_command import Where
+from omb_py.orchestrate.launching.launch_command import RankEnvironment
 from omb_py.orchestrate.running.progress import duration_text
 from omb_py.orchestrate.tune.launches import TuneLauncher, where_of
 from omb_py.orchestrate.tune.proof import Proof, pairs_of
@@ -136,7 +136,7 @@ def unproven_files(table: RuleTable, library: LibraryKnobs, folder: Path) -> Lib
     return files
 
 
-def write_files(report: TuneReport, folder: Path, library: LibraryKnobs | None) -> Where | None:
+def write_files(report: TuneReport, folder: Path, library: LibraryKnobs | None) -> RankEnvironment | None:
     """Write the files of a report that holds up under their final names, and add them to it.
 
     Args:

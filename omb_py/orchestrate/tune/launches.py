@@ -12,7 +12,7 @@ from typing import Any
 from omb_py.errors import Interrupted, OmbError
 from omb_py.options.table import takes
 from omb_py.orchestrate.compare.session import simulated_in
-from omb_py.orchestrate.launching.launch_command import Where
+from omb_py.orchestrate.launching.launch_command import RankEnvironment
 from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan
 from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.resume import TUNING, declare_design, read_run
@@ -81,10 +81,10 @@ class CandidateFailed(Exception):
     """A launch failed, or computed wrong results; the text says what happened."""
 
 
-def where_of(setting: LibrarySetting) -> Where:
+def where_of(setting: LibrarySetting) -> RankEnvironment:
     """The environment of a candidate's ranks, with the facts for the provenance."""
     variables = dict(setting.variables)
-    return Where(
+    return RankEnvironment(
         variables=variables, facts={"config": {"setting": setting.name, "set": variables}} if variables else {}
     )
 

@@ -12,7 +12,7 @@ from omb_py.options.request import Request
 from omb_py.orchestrate.checks.guidelines import check_guidelines
 from omb_py.orchestrate.compare.session import SideRun, compare
 from omb_py.orchestrate.compare.stored import compare_stored
-from omb_py.orchestrate.launching.launch_command import HERE, Where
+from omb_py.orchestrate.launching.launch_command import HERE, RankEnvironment
 from omb_py.orchestrate.planning.plan import CheckedRequest
 from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.resume import find_unfinished
@@ -158,7 +158,13 @@ def sizes_text(sizes: Sequence[int]) -> str:
 
 
 def compared(
-    checked: Sequence[CheckedRequest], where: Where, name: str, rules: CompareRules, pairs: int, run: Run, store: Path
+    checked: Sequence[CheckedRequest],
+    where: RankEnvironment,
+    name: str,
+    rules: CompareRules,
+    pairs: int,
+    run: Run,
+    store: Path,
 ) -> CompareReport:
     """Compare the default with another environment, or finish or read the comparison where it was begun before.
 
@@ -196,7 +202,11 @@ def _begun(store: Path, run_id: str) -> bool:
 
 
 def mended(
-    rules: Sequence[Rule], sizes: Iterable[tuple[str, int, int]], request: Request, tuned: Where, launcher: TuneLauncher
+    rules: Sequence[Rule],
+    sizes: Iterable[tuple[str, int, int]],
+    request: Request,
+    tuned: RankEnvironment,
+    launcher: TuneLauncher,
 ) -> list[Mended]:
     """Check the guidelines of tuned collectives at their tuned sizes, by default and, where violated, with the files.
 
@@ -230,7 +240,7 @@ def mended(
 
 
 def _of_collective(
-    request: Request, names: Sequence[str], sizes: Sequence[int], tuned: Where, launcher: TuneLauncher
+    request: Request, names: Sequence[str], sizes: Sequence[int], tuned: RankEnvironment, launcher: TuneLauncher
 ) -> list[Mended]:
     before = _checked(request, names, sizes, HERE, launcher)
     violated = [each for each in before.judged if each.verdict == "VIOLATED"] if before else []
@@ -242,7 +252,7 @@ def _of_collective(
 
 
 def _checked(
-    request: Request, names: Sequence[str], sizes: Sequence[int], where: Where, launcher: TuneLauncher
+    request: Request, names: Sequence[str], sizes: Sequence[int], where: RankEnvironment, launcher: TuneLauncher
 ) -> GuidelineReport | None:
     """The verdicts in one environment; None where the budget is spent."""
     if launcher.left_s <= 0:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 
-from omb_py.backends.timeline import Collective, End, Exchange, spent_us
+from omb_py.backends.timeline import End, Exchange, TimedCollective, spent_us
 from omb_py.results.analysis.step_prediction import MESSAGES, Ask, Curves, Missing, NoModel, Predicted
 
 Cost = Callable[[Ask, int, int], float]
@@ -69,11 +69,11 @@ def timeline(calls: Sequence[Sequence[Ask]], cost: Cost) -> list[dict[str, float
         for ask, meeting in _meetings(own):
             largest[meeting] = max(largest.get(meeting, 0), ask.size_bytes)
 
-    def timed(ask: Ask, meeting: Hashable) -> Collective | Exchange:
+    def timed(ask: Ask, meeting: Hashable) -> TimedCollective | Exchange:
         if ask.benchmark == MESSAGES:
             ends = ([End(m.peer, m.tag, cost(ask, m.nbytes, 2)) for m in way] for way in (ask.sends, ask.receives))
             return Exchange(ask.row, *map(tuple, ends))
-        return Collective(ask.row, cost(ask, largest[meeting], len(ask.members) or len(calls)), ask.members)
+        return TimedCollective(ask.row, cost(ask, largest[meeting], len(ask.members) or len(calls)), ask.members)
 
     return spent_us([[timed(ask, meeting) for ask, meeting in _meetings(own)] for own in calls])
 

@@ -21,7 +21,7 @@ pytestmark = needs_torch
 
 def source(name: str, rank: int = 0, stage: int = 0, **more: Any) -> list[str]:
     """The lines of a stage's loop of one of two ranks, without indentation and the numbers of its names."""
-    from omb_py.backends.gloo.runner import Renderer
+    from omb_py.backends.gloo.runner import GlooRenderer
 
     kind = BENCHMARKS[name]
     (size,) = kind.sizes_for(kind.dtype, (64,))
@@ -30,7 +30,7 @@ def source(name: str, rank: int = 0, stage: int = 0, **more: Any) -> list[str]:
     memory = HostMemory("numpy")
     for buffer in program.buffers:
         memory.reserve(buffer.name, buffer.nbytes)
-    made = compile_stage(program.stages[stage], Renderer(rank, 2, memory, program), {("pure", "time"): 1000.0})
+    made = compile_stage(program.stages[stage], GlooRenderer(rank, 2, memory, program), {("pure", "time"): 1000.0})
     return [re.sub(r"_\d+", "", line.strip()) for line in made.source.splitlines()][2:]
 
 
@@ -65,7 +65,7 @@ def test_a_window_of_messages() -> None:
 
 
 def test_a_reduction_out_of_place_copies_first_and_an_unknown_step_is_refused() -> None:
-    from omb_py.backends.gloo.runner import Renderer
+    from omb_py.backends.gloo.runner import GlooRenderer
     from omb_py.engine.program import steps
     from omb_py.engine.program.language import Blocks, Buffer, Program, Region, Stage
     from omb_py.engine.python_loop.loop import Names
@@ -73,7 +73,7 @@ def test_a_reduction_out_of_place_copies_first_and_an_unknown_step_is_refused() 
     memory = HostMemory("numpy")
     for name in ("a", "b"):
         memory.reserve(name, 8)
-    render = Renderer(0, 2, memory, Program((Buffer("a", 8), Buffer("b", 8)), (Stage(((),)),)))
+    render = GlooRenderer(0, 2, memory, Program((Buffer("a", 8), Buffer("b", 8)), (Stage(((),)),)))
     a, b = Region("a", 0, 8), Region("b", 0, 8)
     out = render(steps.allreduce(a, b, "int32", "sum"), Names(), "")
     assert out == "b_1.copy_(b_2); allreduce_3(b_1, op_0)"

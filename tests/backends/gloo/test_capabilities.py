@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from omb_py.backends.gloo import capabilities
-from omb_py.backends.gloo.runner import first_line, is_lost_peer, peers_speak_first
+from omb_py.backends.gloo.errors import first_line, is_lost_peer, peers_speak_first
 from omb_py.backends.registry import capabilities_of, find
 from omb_py.distribution import pip_install
 from omb_py.engine.program.benchmark import Cell

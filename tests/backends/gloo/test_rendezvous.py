@@ -6,8 +6,7 @@ import socket
 
 import pytest
 
-from omb_py.backends.gloo import rendezvous
-from omb_py.backends.gloo import rendezvous as secret_store
+from omb_py.backends.gloo import rendezvous, secret_store
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ SECRET = handshake.new_secret()
 
 
 def test_ranks_see_one_store() -> None:
-    from omb_py.backends.gloo.rendezvous import SecretStore
+    from omb_py.backends.gloo.secret_store import SecretStore
 
     root = SecretStore.served(HERE, SECRET)
     other = SecretStore.reached(HERE, root.port, SECRET)
@@ -47,7 +47,7 @@ def test_ranks_see_one_store() -> None:
 
 
 def test_strangers_read_and_change_nothing() -> None:
-    from omb_py.backends.gloo.rendezvous import SecretStore
+    from omb_py.backends.gloo.secret_store import SecretStore
 
     root = SecretStore.served(HERE, SECRET)
     root.set("key", b"value")
@@ -72,7 +72,7 @@ def test_strangers_read_and_change_nothing() -> None:
 
 RANK = """
 import json, os, socket, sys
-from omb_py.backends.gloo.rendezvous import Where, opened
+from omb_py.backends.gloo.rendezvous import RankSite, opened
 import torch, torch.distributed as dist
 rank, folder, one_host = int(sys.argv[1]), sys.argv[2], sys.argv[3] == "one host"
 def meet(place):
@@ -84,7 +84,7 @@ def meet(place):
     import time
     while not os.path.exists(path): time.sleep(0.01)
     return json.load(open(path))
-store = opened(rank, Where(one_host, "127.0.0.1"), meet)
+store = opened(rank, RankSite(one_host, "127.0.0.1"), meet)
 dist.init_process_group("gloo", rank=rank, world_size=2, store=store)
 total = torch.tensor([rank + 1])
 dist.all_reduce(total)

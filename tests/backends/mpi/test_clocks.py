@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.backends.mpi.clocks import Model, fit, synchronise
+from omb_py.backends.mpi.clocks import ClockModel, fit, synchronise
 
 S = 1e9
 
@@ -43,7 +43,7 @@ def test_every_rank_finds_the_offset_of_its_clock(ranks: int) -> None:
     for pair in ((a, b) for a in range(ranks) for b in range(ranks)):
         mail[pair]  # made before the threads look
     offsets = [0, *(int(7 * S) * rank for rank in range(1, ranks))]
-    models: dict[int, Model] = {}
+    models: dict[int, ClockModel] = {}
 
     def one(rank: int) -> None:
         models[rank] = synchronise(Threads(rank, ranks, mail), lambda: time.perf_counter_ns() + offsets[rank])

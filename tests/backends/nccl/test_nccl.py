@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import pytest
 
-from omb_py.backends.nccl.calls import CALLS, OPS, TYPES, Resolver, handles
+from omb_py.backends.nccl.calls import CALLS, OPS, TYPES, NcclResolver, handles
 from omb_py.backends.nccl.capabilities import CAPABILITIES
 from omb_py.backends.nccl.config import UNDEFINED, communicator_config
 from omb_py.backends.nccl.library import NAMES, VARIABLE, candidates, load, version_of
@@ -294,7 +294,7 @@ def test_ranks_share_a_device_only_where_they_may() -> None:
 @needs_compiler
 def test_a_split_is_given_colour_and_key_and_a_duplicate_is_one_of_one_colour() -> None:
     comms: Any = SimpleNamespace(memory=None, device=None, config=None, handle_of=lambda group: 77)
-    resolver = Resolver(load_standin(), comms, World(3, 4), handles(1))
+    resolver = NcclResolver(load_standin(), comms, World(3, 4), handles(1))
     split, duplicate, free = (resolver(step) for step in (steps.comm_split(2), steps.comm_dup(), steps.comm_free()))
     assert [arg.base for arg in split.args[:3]] == [77, 1, 3] and split.args[4].base == 0
     assert [arg.base for arg in duplicate.args[:3]] == [77, 0, 3] and duplicate.address == split.address

@@ -139,7 +139,7 @@ def test_assembling_a_window(benchmark: Any) -> None:
     mpi4py.rc.initialize = False
     from mpi4py import MPI
 
-    from omb_py.backends.mpi.calls import Resolver
+    from omb_py.backends.mpi.calls import MpiResolver
 
     program = find("bw").program(World(0, 2), make_cell("bw", "mpi", "native", 1024, window=64))
     memory = HostMemory("numpy")
@@ -147,7 +147,7 @@ def test_assembling_a_window(benchmark: Any) -> None:
         memory.reserve(buffer.name, buffer.nbytes)
 
     def lower() -> Any:
-        resolver = Resolver(lambda step: MPI.COMM_WORLD, memory, request_count(program))
+        resolver = MpiResolver(lambda step: MPI.COMM_WORLD, memory, request_count(program))
         return assemble(program.stages[0], resolver, resolver.byte, {})
 
     made = benchmark.pedantic(lower, rounds=50, warmup_rounds=2)

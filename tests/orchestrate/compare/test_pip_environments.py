@@ -21,7 +21,7 @@ from omb_py.orchestrate.compare.pip_environments import (
     pip_reason,
 )
 from omb_py.orchestrate.compare.side_environments import parse_sides, where_of
-from omb_py.orchestrate.launching.launch_command import Where
+from omb_py.orchestrate.launching.launch_command import RankEnvironment
 
 PIP = [sys.executable, "-m", "pip"]
 UNPACK = """
@@ -164,7 +164,7 @@ class TestRequirements:
     def test_of_sides(self, words, message, capsys, monkeypatch, tmp_path) -> None:
         monkeypatch.setattr(
             "omb_py.cli.comparing.where_of",
-            lambda side, spec, note: Where(facts={"config": {"pip": spec.pip}}),
+            lambda side, spec, note: RankEnvironment(facts={"config": {"pip": spec.pip}}),
         )
         before, _, backend = words.partition(" --backend")
         line = f"compare {before} latency{' --backend' if backend else ''}{backend}"

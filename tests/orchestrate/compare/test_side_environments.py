@@ -10,7 +10,7 @@ import omb_py
 from omb_py.distribution import checkout
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.orchestrate.compare.side_environments import SideSpec, parse_sides, where_of
-from omb_py.orchestrate.launching.launch_command import HERE, Where, machine_of
+from omb_py.orchestrate.launching.launch_command import HERE, RankEnvironment, machine_of
 
 MODULES = {
     # as Environment Modules and Lmod export it
@@ -106,4 +106,7 @@ def test_no_modules_here() -> None:
 
 
 def test_where_is_plain_data() -> None:
-    assert Where().environment({"A": "1"}) == {"A": "1"} and Where(variables={"A": None}).environment({"A": "1"}) == {}
+    assert (
+        RankEnvironment().environment({"A": "1"}) == {"A": "1"}
+        and RankEnvironment(variables={"A": None}).environment({"A": "1"}) == {}
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from omb_py.orchestrate.supervision.failure_messages import (
-    Report,
+    DeathReport,
     advice,
     cause,
     first_report,
@@ -55,16 +55,16 @@ SRUN = "srun: error: node2: task 1: Segmentation fault\nsrun: error: node1: task
     ("text", "found"),
     [
         ("", []),
-        (MPICH_KILLED, [Report(4796, None, 9, None)]),
-        (MPICH_KILLED.replace("CODE: 9", "CODE: 1280"), [Report(4796, None, None, 5)]),
-        (OPEN_MPI_KILLED, [Report(4811, 1, 9, None, first=True)]),
-        (OPEN_MPI_ENDED, [Report(None, 1, None, 16, first=True)]),
-        (INTEL_KILLED, [Report(4831, 0, 9, None), Report(4832, 1, 11, None)]),
-        (SRUN, [Report(None, 1, 11, None), Report(None, 0, None, 5)]),
+        (MPICH_KILLED, [DeathReport(4796, None, 9, None)]),
+        (MPICH_KILLED.replace("CODE: 9", "CODE: 1280"), [DeathReport(4796, None, None, 5)]),
+        (OPEN_MPI_KILLED, [DeathReport(4811, 1, 9, None, first=True)]),
+        (OPEN_MPI_ENDED, [DeathReport(None, 1, None, 16, first=True)]),
+        (INTEL_KILLED, [DeathReport(4831, 0, 9, None), DeathReport(4832, 1, 11, None)]),
+        (SRUN, [DeathReport(None, 1, 11, None), DeathReport(None, 0, None, 5)]),
     ],
     ids=["nothing", "mpich signal", "mpich exit", "open mpi signal", "open mpi exit", "intel", "srun"],
 )
-def test_the_launchers_words_are_understood(text: str, found: list[Report]) -> None:
+def test_the_launchers_words_are_understood(text: str, found: list[DeathReport]) -> None:
     assert reports(text) == found
 
 
@@ -106,8 +106,8 @@ def test_what_is_told_of_a_process_that_never_came() -> None:
 
 def test_torchrun_says_signals_as_negative_exit_codes() -> None:
     line = "E1121 21:48:09 18064 torch/api.py:1002] failed (exitcode: {}) local_rank: 1 (pid: 18251) of binary: python"
-    assert reports(line.format(-9)) == [Report(18251, 1, 9, None)]
-    assert reports(line.format(3)) == [Report(18251, 1, None, 3)]
+    assert reports(line.format(-9)) == [DeathReport(18251, 1, 9, None)]
+    assert reports(line.format(3)) == [DeathReport(18251, 1, None, 3)]
 
 
 def test_what_ssh_says_is_quoted_before_the_launchers_own_lines() -> None:

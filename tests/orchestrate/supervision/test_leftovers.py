@@ -131,7 +131,7 @@ def test_files_of_a_killed_mpiexec_are_removed(own_folder: Path, topology: Path)
     session, ucx = own_folder / "ompi.4194305", SHM / f"ucx_shm_posix_{secrets.token_hex(8)}"
     session.mkdir()
     (session / "contact.txt").touch()
-    record = leftovers.Record()
+    record = leftovers.LeftoverRecord()
     record._before = leftovers.Files()
     record._launcher = 4194305, 1  # over the largest number of a process: it is gone
     ucx.write_bytes(b"x")
@@ -156,7 +156,7 @@ def test_a_clock_that_steps_back_leaves_nothing(
     with monkeypatch.context() as later:
         now = time.time()
         later.setattr(time, "time", lambda: now + 3600)
-        record = leftovers.Record()
+        record = leftovers.LeftoverRecord()
         record._launcher = 4194305, 1  # over the largest number of a process: it is gone
     made = own_folder / "hydra_hwloc_xmlfile_Of_this", SHM / f"mpich_shm_{secrets.token_hex(8)}"
     try:
@@ -192,7 +192,7 @@ def test_what_lives_is_left_alone(own_folder: Path, segment: Path) -> None:
     killed(str(os.getpid()), segment)  # the launcher outlived its parent
     leftovers.clean()
     assert segment.exists()
-    record = leftovers.Record()
+    record = leftovers.LeftoverRecord()
     record.launcher(os.getpid())
     record.add({str(segment)})
     leftovers.clean()

@@ -19,7 +19,7 @@ from omb_py.errors import LaunchFailed, UsageError
 from omb_py.orchestrate.supervision import wire
 from omb_py.orchestrate.supervision.agent_start import wanted
 from omb_py.orchestrate.supervision.branches import Branches
-from omb_py.orchestrate.supervision.node_agent import Agent, Loop
+from omb_py.orchestrate.supervision.node_agent import Agent, AgentLoop
 from omb_py.orchestrate.supervision.supervisor import Handlers, Outcome, Supervisor
 from omb_py.orchestrate.supervision.wire import Connection, Garbage, Lobby
 from tests.orchestrate.supervision.peers import GARBAGE, PATIENCE_S, Clock, Peer, supervising
@@ -46,7 +46,7 @@ class Node:
 
         def run() -> None:
             with server, reported.connection:
-                Loop(server, self.parent, self.agent).run()
+                AgentLoop(server, self.parent, self.agent).run()
 
         self.thread = threading.Thread(target=run)
         self.thread.start()

@@ -14,7 +14,7 @@ from omb_py.suites import names
 from omb_py.suites.guidelines import mockups as m
 from omb_py.suites.guidelines.hierarchy import parts_of
 from omb_py.suites.guidelines.patterns import BENCHMARKS, GUIDELINES, LEFT, PATTERNS, RIGHT, Guideline
-from omb_py.testing.faults import Fault, slowed
+from omb_py.testing.faults import InjectedFault, slowed
 from tests.support.machines.simulated import cell, checked, measured
 
 IN_PARTS = [name for name in GUIDELINES if name.startswith("gl24")]
@@ -51,7 +51,7 @@ def test_sides_take_turns_and_a_barrier_follows_each() -> None:
 
 def test_a_wait_is_planted_in_the_left_side_alone() -> None:
     program = BENCHMARKS["gl5_allreduce"].program(World(0, 2), cell("gl5_allreduce", 8))
-    (stage,) = slowed(program, Fault("busy", 0, nanoseconds=5000), LEFT).stages
+    (stage,) = slowed(program, InjectedFault("busy", 0, nanoseconds=5000), LEFT).stages
     for body in stage.variants:
         (at,) = [k for k, node in enumerate(body) if isinstance(node, Step) and node.op == "compute"]
         assert body[at + 1] == Lap(LEFT)

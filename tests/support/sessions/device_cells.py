@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from omb_py.backends.registry import find as backend
-from omb_py.engine.devices.buffers import Renderer, Resolver
+from omb_py.engine.devices.buffers import DeviceRenderer, DeviceResolver
 from omb_py.engine.measuring import validate
 from tests.support.sessions.nccl_cells import measured, rotate_little
 
@@ -20,10 +20,10 @@ def classes(name: str, binding: str) -> tuple[Any, Any]:
     if name == "gloo":
         from omb_py.backends.gloo.devices import GlooDeviceRunner
 
-        return GlooDeviceRunner, Renderer
+        return GlooDeviceRunner, DeviceRenderer
     from omb_py.backends.mpi.devices import BoundDeviceRunner, DeviceRunner
 
-    return (BoundDeviceRunner, Renderer) if binding == "mpi4py" else (DeviceRunner, Resolver)
+    return (BoundDeviceRunner, DeviceRenderer) if binding == "mpi4py" else (DeviceRunner, DeviceResolver)
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ import os
 import sys
 from typing import Any
 
-from omb_py.backends.nccl.calls import Resolver
+from omb_py.backends.nccl.calls import NcclResolver
 from omb_py.backends.nccl.runner import LoweredRunner
 from omb_py.backends.registry import capabilities_of
 from omb_py.backends.registry import find as backend
@@ -89,7 +89,7 @@ def main() -> None:
     validate.ITERATIONS = 2
     spec = {"device": DEVICE, "share_device": any(cell.get("share") for cell in cells), "cells": cells}
     session = backend("nccl").connect(spec)
-    found = [measured(session, cell, LoweredRunner, Resolver) for cell in cells]
+    found = [measured(session, cell, LoweredRunner, NcclResolver) for cell in cells]
     if session.rank == 0:
         print(json.dumps(found))
     device = getattr(session, "buffers", session).device

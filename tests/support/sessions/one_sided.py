@@ -17,7 +17,7 @@ from omb_py.engine.program.rma import SYNCS, WINDOWS
 from omb_py.errors import EnvironmentProblem
 from omb_py.options.table import make_cell
 from omb_py.suites.one_sided import BENCHMARKS
-from omb_py.testing.faults import Fault, with_fault
+from omb_py.testing.faults import InjectedFault, with_fault
 
 SIZES = (8, 70_008)
 EVERYWHERE = {"native": ("put_latency", "get_acc_latency", "put_bw"), "mpi4py": ("put_latency",)}
@@ -88,7 +88,7 @@ def spoiled(session: Any, binding: str) -> Any:
                     validate=True,
                 )
                 if not (benchmark.refuses and benchmark.refuses(cell)):
-                    done = measure(session, with_fault(benchmark, Fault("flip", rank)), cell)
+                    done = measure(session, with_fault(benchmark, InjectedFault("flip", rank)), cell)
                     found[f"spoiled {binding} {benchmark.name} {sync} {rank}"] = done.validated
     return found
 

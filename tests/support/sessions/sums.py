@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omb_py.backends.mpi.library import initialise
+from omb_py.backends.mpi.start import initialise
 
 CALLS = 8
 """MPICH's shared memory takes a communicator over after five (MPIR_CVAR_POSIX_NUM_COLLS_THRESHOLD)."""
