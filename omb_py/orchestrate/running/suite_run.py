@@ -24,7 +24,7 @@ from omb_py.errors import (
 from omb_py.launchers.core_binding import processors
 from omb_py.launchers.registry import TASKS, job_around
 from omb_py.options.request import DEFAULT_RANKS, Request
-from omb_py.orchestrate.launching.launch_command import HERE, Where
+from omb_py.orchestrate.launching.launch_command import HERE, RankEnvironment
 from omb_py.orchestrate.planning.plan import LaunchPlan, plan_all
 from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.collector import Run
@@ -184,7 +184,7 @@ def make_launches(
     return number
 
 
-def run_apart(main: Run, request: Request, where: Where = HERE) -> tuple[Run, Kept]:
+def run_apart(main: Run, request: Request, where: RankEnvironment = HERE) -> tuple[Run, Kept]:
     """Return a run under the id of another for launches that are judged and not printed, and the keeper of its rows.
 
     Args:
