@@ -11,8 +11,7 @@ from omb_py.errors import UsageError
 from omb_py.suites.workloads import buckets
 from omb_py.suites.workloads.calls import EXCHANGE, SERVE, Call, Item, Product, padded, there_and_back
 from omb_py.suites.workloads.grid import divides, grid
-from omb_py.suites.workloads.models.catalogue import model
-from omb_py.suites.workloads.models.shape import Model, Tensor
+from omb_py.suites.workloads.models import Model, Tensor, model
 from omb_py.suites.workloads.settings import Values
 
 ANY = "any"

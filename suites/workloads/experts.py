@@ -19,7 +19,7 @@ SCALES_OVER = 128
 Matrix = tuple[tuple[int, ...], ...]
 
 
-def travelling(text: str) -> str:
+def inline_file(text: str) -> str:
     """`text` itself, or for ``@FILE`` with a row of numbers for each rank the matrix as ``1 2;3 4``."""
     if not text.startswith("@"):
         return text
@@ -29,7 +29,7 @@ def travelling(text: str) -> str:
 
 
 def read_traffic(text: str) -> str | Matrix:
-    """A pattern, or the matrix in a text of :func:`travelling`. Raises UsageError."""
+    """A pattern, or the matrix in a text of :func:`inline_file`. Raises UsageError."""
     if text in ("balanced", "zipf", "hot"):
         return text
     try:

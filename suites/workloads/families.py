@@ -11,11 +11,10 @@ from typing import Any, Final
 
 from omb_py.errors import UsageError, nearest
 from omb_py.grammar.key_values import Key
-from omb_py.suites.workloads import classic, data_parallel, experts, model_parallel, tiles
+from omb_py.suites.workloads import classic, concurrent, data_parallel, experts, model_parallel, tiles
 from omb_py.suites.workloads import settings as s
 from omb_py.suites.workloads.buckets import DDP_CAP_BYTES, DDP_FIRST_BYTES, HOROVOD_BYTES
 from omb_py.suites.workloads.calls import Call, Item, joined, scaled, slowed
-from omb_py.suites.workloads.concurrent import serving, together
 from omb_py.suites.workloads.settings import Values
 from omb_py.suites.workloads.traces import replay
 
@@ -271,7 +270,7 @@ _ALL = (
                 experts.read_traffic,
                 "balanced",
                 "who sends to whom: balanced, zipf, hot, or @FILE with a row of copies of tokens for each rank",
-                normalize=experts.travelling,
+                normalize=experts.inline_file,
             ),
             "skew": s.number(0, "zipf's exponent (1), or the share of the hot expert (0.5)"),
             "copies": s.word(
@@ -313,7 +312,7 @@ _ALL = (
     Family(
         "serving",
         "tensor parallel inference of requests that come and go, their tokens in one call (Flover)",
-        serving.serving,
+        concurrent.serving,
         "2 all-reduces a layer and turn: of b·p·h·e for b prompts of p tokens that begin, of a·h·e for a requests that "
         "go on; fused=off: of p·h·e and h·e for each request",
         "Yao et al., arXiv 2305.13484 (Flover)",
@@ -323,10 +322,10 @@ _ALL = (
             "layers": _LAYERS,
             "tp": s.whole(0, "ranks of a model; 0: all", 0),
             "arrivals": Key(
-                serving.read_arrivals,
-                serving.POISSON,
+                concurrent.read_arrivals,
+                concurrent.POISSON,
                 "when requests come: poisson, or @FILE with a line TURN TOKENS for each",
-                normalize=serving.travelling,
+                normalize=concurrent.inline_file,
             ),
             "requests": s.whole(4, "requests, of poisson"),
             "rate": s.number(0.5, "requests a turn on average, of poisson", 1e-6),
@@ -341,12 +340,12 @@ _ALL = (
     Family(
         "together",
         "two collectives at once, each on a communicator of its own",
-        together.together,
+        concurrent.together,
         "the bytes of each, as a rank puts them in",
         "NCCL_TESTS_SPLIT of nccl-tests; -multi of the IMB User Guide",
         {
-            "first": Key(together.read_collective, "allreduce/1M", "OP/SIZE, as allreduce/1M"),
-            "second": Key(together.read_collective, "alltoall/1M", "OP/SIZE; none: the first alone"),
+            "first": Key(concurrent.read_collective, "allreduce/1M", "OP/SIZE, as allreduce/1M"),
+            "second": Key(concurrent.read_collective, "alltoall/1M", "OP/SIZE; none: the first alone"),
             "ranks": s.word("all", "every rank calls both, or each half of the ranks its own", "all", "halves"),
             "repeat": s.whole(1, "calls of each in a step"),
             "dtype": s.dtype("float32"),
@@ -437,7 +436,7 @@ _ALL = (
                 replay.read_calls,
                 "1*allreduce/1024/float32/0",
                 "@FILE, a trace of one rank",
-                normalize=replay.travelling,
+                normalize=replay.inline_file,
             ),
             "wait": s.word("end", "calls run beside the rest of the step, or are waited for at once", "end", "now"),
             "unknown": s.word("refuse", "calls that cannot be replayed", "refuse", "skip"),

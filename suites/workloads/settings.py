@@ -11,7 +11,7 @@ from omb_py.engine.program.dtypes import parse_dtype
 from omb_py.errors import UsageError, nearest
 from omb_py.grammar.key_values import Key, KeyValues
 from omb_py.grammar.values import parse_duration, parse_number, parse_size, parse_whole, parse_word
-from omb_py.suites.workloads.models.catalogue import CUSTOM_KEYS, NAMES, model, transformer
+from omb_py.suites.workloads.models import CUSTOM_KEYS, NAMES, model, transformer
 
 Values = Mapping[str, Any]
 

@@ -16,10 +16,18 @@ from omb_py.cli.param_types import ParsedType, whole, word
 from omb_py.errors import UsageError, nearest
 from omb_py.results.dialects.registry import OF_TRAININGS
 from omb_py.suites import find
-from omb_py.suites.training.benchmark import ITERATIONS, TRAIN, WARMUP
-from omb_py.suites.training.settings import BACKENDS, MODELS, PARALLEL, parse_training, text_of
+from omb_py.suites.training.benchmark import (
+    BACKENDS,
+    ITERATIONS,
+    MODELS,
+    PARALLEL,
+    TRAIN,
+    WARMUP,
+    parse_training,
+    text_of,
+)
 from omb_py.suites.workloads.families import parse_workload
-from omb_py.suites.workloads.traces.replay import travelling
+from omb_py.suites.workloads.traces.replay import inline_file
 
 FORMS = (OF_TRAININGS.name, "table", "csv", "json")
 _SHARED = tuple(
@@ -175,7 +183,7 @@ def replay_command() -> click.Command:
 
 
 def run_replay(trace: str, skip_unknown: bool, wait: str, compute: str, scale: str, **given: Any) -> int:
-    words = {"trace": travelling(f"@{trace}"), "wait": wait, "compute": compute, "scale": scale}
+    words = {"trace": inline_file(f"@{trace}"), "wait": wait, "compute": compute, "scale": scale}
     if skip_unknown:
         words["unknown"] = "skip"
     defaults = {"wait": "end", "compute": "auto", "scale": "1"}

@@ -217,12 +217,12 @@ def _loaded(path: Path) -> Any:
 
 
 def _word(name: str) -> str:
-    """The name of a call in the text of :func:`travelling`."""
+    """The name of a call in the text of :func:`inline_file`."""
     call, at, group = name.partition("@")
     return f"{_plain(call)}{at}{_plain(group)}"
 
 
-def travelling(text: str) -> str:
+def inline_file(text: str) -> str:
     """`text` itself, or the calls of a trace file ``@FILE`` as ``COUNT*OP/ELEMENTS/TYPE/RANKS;…``.
 
     Raises:
@@ -249,7 +249,7 @@ def _short(word: str) -> bool:
 
 
 def read_calls(text: str) -> tuple[tuple[int, Entry], ...]:
-    """(count, entry) of each run of equal calls in a text of :func:`travelling`. Raises UsageError."""
+    """(count, entry) of each run of equal calls in a text of :func:`inline_file`. Raises UsageError."""
     calls = []
     for part in filter(None, text.split(";")):
         count, star, rest = part.partition("*")

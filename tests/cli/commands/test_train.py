@@ -16,7 +16,7 @@ from omb_py.errors import UsageError
 from omb_py.options.request import Request
 from omb_py.orchestrate.planning.plan import plan
 from omb_py.suites import find, names
-from omb_py.suites.workloads.traces import chakra_messages
+from omb_py.suites.workloads.traces import chakra as messages
 from tests.support import chakra
 
 Parse = Callable[[str], Request]
@@ -109,7 +109,7 @@ def test_replay_of_a_chakra_trace(
     assert captured.pop().workload == "replay:trace=1*allreduce/1000/float32/0"
     with monkeypatch.context() as without:
         without.setitem(sys.modules, "google.protobuf", None)
-        chakra_messages._classes.cache_clear()
+        messages._classes.cache_clear()
         assert refusal(f"replay {file}") == (3, f"a Chakra trace needs protobuf: {pip_install('chakra')}")
     file.write_bytes(file.read_bytes()[:-1])
     text = f"trace {file}: cut off, or no Chakra trace: message 2, at byte 8, is broken"

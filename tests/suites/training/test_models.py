@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from omb_py.suites.training.settings import SHAPES, parse_training
+from omb_py.suites.training.benchmark import SHAPES, parse_training
 from omb_py.suites.workloads import buckets
 from omb_py.suites.workloads.data_parallel import ddp_buckets, gradient_bytes
-from omb_py.suites.workloads.models.catalogue import model
+from omb_py.suites.workloads.models import model
 from tests.support.rings import few_quick
 
 torch = pytest.importorskip("torch", reason="PyTorch is an extra")
@@ -22,7 +22,7 @@ FIRST, CAP = buckets.DDP_FIRST_BYTES, buckets.DDP_CAP_BYTES
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SHAPES)
 def test_parameters_are_the_published_ones_in_their_order(name: str) -> None:
-    from omb_py.suites.training.models import build
+    from omb_py.suites.training.loop import build
 
     with torch.device("meta"):
         net = build(parse_training(name))
@@ -34,7 +34,7 @@ def test_parameters_are_the_published_ones_in_their_order(name: str) -> None:
 @pytest.mark.parametrize("name", SHAPES)
 def test_units_are_those_that_the_workload_gathers(name: str) -> None:
     """Those of FSDP; of GPT-2 embedding and last norm are what is left, one unit more."""
-    from omb_py.suites.training.models import build, units
+    from omb_py.suites.training.loop import build, units
 
     with torch.device("meta"):
         found = [sum(p.numel() for p in part.parameters()) for part in units(build(parse_training(name)))]
@@ -43,8 +43,8 @@ def test_units_are_those_that_the_workload_gathers(name: str) -> None:
 
 
 def test_attention_looks_at_earlier_tokens_only() -> None:
-    from omb_py.suites.training.models import Gpt2
-    from omb_py.suites.workloads.models.shape import Shape
+    from omb_py.suites.training.loop import Gpt2
+    from omb_py.suites.workloads.models import Shape
 
     torch.manual_seed(1)
     net = Gpt2(Shape(2, 8, 2, 6, 11, "gpt2"), 2)
@@ -97,7 +97,7 @@ def reduced(net: Any, batch: tuple[Any, Any], iterations: int, unused: bool) -> 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", few_quick(sorted(SHAPES, reverse=True)))
 def test_a_hook_in_torchs_ddp_sees_the_buckets_of_the_workload(name: str, group: Any) -> None:
-    from omb_py.suites.training.models import batch_of, build
+    from omb_py.suites.training.loop import batch_of, build
 
     what = parse_training(SMALL[name])
     batch = batch_of(what, torch.Generator().manual_seed(0))

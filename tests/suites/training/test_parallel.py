@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from omb_py.errors import EnvironmentProblem
-from omb_py.suites.training.settings import parse_training
+from omb_py.suites.training.benchmark import parse_training
 
 torch = pytest.importorskip("torch", reason="PyTorch is optional: the extra gloo")
 
@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is optional: the extra gloo
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The device of local rank 1 where it sees so many GPUs, and both ranks' identities are these."""
-    from omb_py.suites.training import parallel
+    from omb_py.suites.training import loop
 
     def device(gpus: int, uuids: list[str]) -> str:
         def gather(into: list[Any], own: Any) -> None:
@@ -29,11 +29,11 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
         monkeypatch.setattr(torch.cuda, "set_device", lambda index: None)
         monkeypatch.setattr(torch.cuda, "get_device_properties", lambda index: SimpleNamespace(uuid=uuids[1]))
-        monkeypatch.setattr(parallel.dist, "is_nccl_available", lambda: True)
-        monkeypatch.setattr(parallel.dist, "get_world_size", lambda: 2)
-        monkeypatch.setattr(parallel.dist, "get_backend", lambda: "gloo")
-        monkeypatch.setattr(parallel.dist, "all_gather", gather)
-        return str(parallel.device_of(parse_training("mlp:backend=nccl")))
+        monkeypatch.setattr(loop.dist, "is_nccl_available", lambda: True)
+        monkeypatch.setattr(loop.dist, "get_world_size", lambda: 2)
+        monkeypatch.setattr(loop.dist, "get_backend", lambda: "gloo")
+        monkeypatch.setattr(loop.dist, "all_gather", gather)
+        return str(loop.device_of(parse_training("mlp:backend=nccl")))
 
     return device
 
@@ -51,22 +51,22 @@ def test_ranks_without_a_gpu_of_their_own_are_refused(seen: Any, gpus: int) -> N
 
 def test_a_torch_with_mpi_reduces_through_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """A stand-in for such a build: the group is asked of MPI, lies on the CPU, and the row names it."""
-    from omb_py.suites.training import parallel
+    from omb_py.suites.training import loop
 
     asked: list[str] = []
-    monkeypatch.setattr(parallel.dist, "is_mpi_available", lambda: True)
-    monkeypatch.setattr(parallel.dist, "new_group", lambda backend: asked.append(backend) or "a group of MPI")
+    monkeypatch.setattr(loop.dist, "is_mpi_available", lambda: True)
+    monkeypatch.setattr(loop.dist, "new_group", lambda backend: asked.append(backend) or "a group of MPI")
     training = parse_training("mlp:backend=mpi")
-    assert parallel.group_of(training) == "a group of MPI" and asked == ["mpi"]
-    assert str(parallel.device_of(training)) == "cpu"
-    assert parallel.library_of(training) == {"library": "torch mpi", "library_version": str(torch.__version__)}
+    assert loop.group_of(training) == "a group of MPI" and asked == ["mpi"]
+    assert str(loop.device_of(training)) == "cpu"
+    assert loop.library_of(training) == {"library": "torch mpi", "library_version": str(torch.__version__)}
 
 
 def test_a_torch_without_mpi_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    from omb_py.suites.training import parallel
+    from omb_py.suites.training import loop
 
-    monkeypatch.setattr(parallel.dist, "is_mpi_available", lambda: False)
+    monkeypatch.setattr(loop.dist, "is_mpi_available", lambda: False)
     with pytest.raises(
         EnvironmentProblem, match=r"needs a PyTorch built with MPI, which torch .* is not: use --backend"
     ):
-        parallel.group_of(parse_training("mlp:backend=mpi"))
+        loop.group_of(parse_training("mlp:backend=mpi"))

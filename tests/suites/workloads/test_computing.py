@@ -11,7 +11,7 @@ from omb_py.suites.workloads.benchmark import columns
 from omb_py.suites.workloads.calls import MOST_ELEMENTS, Call, Product, joined
 from omb_py.suites.workloads.data_parallel import wrapped
 from omb_py.suites.workloads.families import FAMILIES, parse_workload
-from omb_py.suites.workloads.models.catalogue import NAMES, model
+from omb_py.suites.workloads.models import NAMES, model
 from tests.suites.workloads.test_families import SMALL, step, text_of
 
 GPT = model("gpt2-124m")

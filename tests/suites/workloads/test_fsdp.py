@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.suites.workloads.data_parallel import shard_bytes
-from omb_py.suites.workloads.models.shape import Tensor
+from omb_py.suites.workloads.models import Tensor
 from tests.suites.workloads.test_families import calls
 
 GPT2_OF_ONE_LAYER = "custom:layers=1,hidden=768,heads=12,vocabulary=50257,seq=1024"

@@ -10,7 +10,7 @@ from omb_py.cli import main
 from omb_py.errors import UsageError
 from omb_py.suites.workloads.families import FAMILIES, parse_workload
 from omb_py.suites.workloads.memory import Memory, needed
-from omb_py.suites.workloads.models.catalogue import model
+from omb_py.suites.workloads.models import model
 from tests.suites.workloads.test_families import SMALL, text_of
 
 # 7.5 B parameters, as in figure 1 of the paper on ZeRO

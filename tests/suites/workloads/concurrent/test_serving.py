@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from omb_py.errors import UsageError
 from omb_py.suites.workloads.benchmark import columns
-from omb_py.suites.workloads.concurrent.serving import Turn, drawn, turns
+from omb_py.suites.workloads.concurrent import Turn, drawn, turns
 from omb_py.suites.workloads.families import parse_workload
 from tests.suites.workloads.test_families import calls, step
 

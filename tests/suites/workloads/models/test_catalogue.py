@@ -11,7 +11,7 @@ from omb_py.errors import UsageError
 from omb_py.suites.workloads import buckets
 from omb_py.suites.workloads.data_parallel import ddp_buckets
 from omb_py.suites.workloads.families import parse_workload
-from omb_py.suites.workloads.models.catalogue import NAMES, model, transformer
+from omb_py.suites.workloads.models import NAMES, model, transformer
 
 PUBLISHED = {
     "mlp": (669_706, 6),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.suites.workloads.families import parse_workload
-from omb_py.suites.workloads.traces import chakra_messages
+from omb_py.suites.workloads.traces import chakra
 from omb_py.suites.workloads.traces.chakra import execution_trace
 from omb_py.suites.workloads.traces.replay import entries_of
 from tests.support.chakra import (
@@ -361,7 +361,7 @@ def test_any_other_bytes_are_read_or_refused(data: bytes) -> None:
 
 def test_without_protobuf(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "google.protobuf", None)
-    chakra_messages._classes.cache_clear()
+    chakra._classes.cache_clear()
     with pytest.raises(
         EnvironmentProblem, match=r"a Chakra trace needs protobuf: pip install -e '.\[chakra\]'"
     ) as told:

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.errors import OmbError, UsageError
-from omb_py.suites.workloads.traces.replay import MOST_CALLS, read_calls, travelling
+from omb_py.suites.workloads.traces.replay import MOST_CALLS, inline_file, read_calls
 from tests.suites.workloads.traces.test_replay import BASIC, CHAKRA, KINETO
 
 TRACES: tuple[Any, ...] = (BASIC, KINETO, CHAKRA)
@@ -33,7 +33,7 @@ def text_of(trace: Any) -> str:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.json"
         path.write_text(trace if isinstance(trace, str) else json.dumps(trace))
-        return travelling(f"@{path}")
+        return inline_file(f"@{path}")
 
 
 def places(node: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -93,7 +93,7 @@ def test_a_packed_trace_does_not_fill_the_memory(tmp_path: Path) -> None:
     bomb = tmp_path / "bomb.gz"
     bomb.write_bytes(gzip.compress(b" " * (65 << 20)))
     with pytest.raises(UsageError, match="it unpacks to more than 64 MiB, as no trace does"):
-        travelling(f"@{bomb}")
+        inline_file(f"@{bomb}")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Tensor parallel inference of requests that come and go, their tokens together (docs/workloads/concurrent.md)."""
+"""Workloads of several things at once: requests that come and go, and two collectives (docs/workloads)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from pathlib import Path
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.errors import UsageError
 from omb_py.grammar.line_file import entries
-from omb_py.suites.workloads.calls import Call, Item, there_and_back
-from omb_py.suites.workloads.grid import one_and_copies
+from omb_py.grammar.values import parse_size, parse_word
+from omb_py.suites.workloads.calls import Call, Item, padded, there_and_back
+from omb_py.suites.workloads.grid import divides, one_and_copies
 from omb_py.suites.workloads.model_parallel import check_heads, layers
 from omb_py.suites.workloads.settings import Values
 
@@ -20,7 +21,7 @@ Arrivals = tuple[tuple[int, int], ...]
 """(turn at which a request arrives, tokens that are generated for it), in order of arrival."""
 
 
-def travelling(text: str) -> str:
+def inline_file(text: str) -> str:
     """`text` itself, or for ``@FILE`` with a line ``TURN TOKENS`` for each request these as ``0 8;3 20``."""
     if not text.startswith("@"):
         return text
@@ -29,7 +30,7 @@ def travelling(text: str) -> str:
 
 
 def read_arrivals(text: str) -> Arrivals | None:
-    """The requests of a text of :func:`travelling`; None for ``poisson``. Raises UsageError."""
+    """The requests of a text of :func:`inline_file`; None for ``poisson``. Raises UsageError."""
     if text == POISSON:
         return None
     try:
@@ -110,3 +111,42 @@ def serving(v: Values, rank: int, ranks: int) -> list[Item]:
         for label, count, positions in (("prompt", turn.begins, v["prompt"]), ("token", turn.goes_on, 1)):
             steps += layer(label, count, positions) * (layers(v) if count else 0)
     return steps
+
+
+NONE = "none"
+_OPS = ("allreduce", "reduce_scatter_block", "allgather", "alltoall", "bcast", "reduce", "gather", "scatter", "barrier")
+_DIVIDED = ("reduce_scatter_block", "alltoall")
+
+
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """An operation and its bytes, as :class:`omb_py.suites.workloads.calls.Call` counts them."""
+
+    op: str
+    nbytes: int
+
+
+def read_collective(text: str) -> Collective | None:
+    """The collective of ``OP/SIZE``; None for ``none``. Raises UsageError."""
+    op, slash, size = text.partition("/")
+    parse_word(op, (*_OPS, NONE))
+    if bool(slash) == (op in (NONE, "barrier")):
+        raise UsageError(f"{text!r}: write " + (op if slash else f"{op}/1M, with the bytes"))
+    return None if op == NONE else Collective(op, parse_size(size) if slash else 0)
+
+
+def together(v: Values, rank: int, ranks: int) -> list[Item]:
+    """Every rank calls both collectives, on two communicators of all ranks; or each half of the ranks calls its own."""
+    halves = v["ranks"] == "halves"
+    half = divides("ranks", ranks, "halves", 2) if halves else ranks
+    first, second = tuple(range(half)), tuple(range(ranks - half, ranks))
+    calls: list[Item] = []
+    # all ranks twice: the world's communicator for one, another of the same ranks for the other
+    for label, group, comm in (("first", first, first if halves else ()), ("second", second, second)):
+        collective = v[label]
+        if collective is None or rank not in group:
+            continue
+        parts = len(group) if collective.op in _DIVIDED else 1
+        nbytes = padded(collective.nbytes, parts, v["dtype"])
+        calls += [Call(collective.op, nbytes, v["dtype"], label, comm, until=None)] * v["repeat"]
+    return calls

@@ -1,1 +1,0 @@
-"""Workloads of several things at once: requests that come and go, and two collectives."""
