@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -26,20 +26,21 @@ class PlugIns(Generic[T]):
 
 
 @cache
-def _entries() -> EntryPoints:
+def _search() -> Callable[..., EntryPoints]:
+    """A function from a group to its entries; the installed packages are read once."""
     from importlib.metadata import entry_points  # slow to import, and needed for the names of others only
 
-    return entry_points()
+    return entry_points().select
 
 
 def has_plug_ins(group: str) -> bool:
     """Whether an installed package names an object of this group. None is imported."""
-    return bool(_entries().select(group=group))
+    return bool(_search()(group=group))
 
 
 def forget_plug_ins() -> None:
     """Look for installed packages anew."""
-    _entries.cache_clear()
+    _search.cache_clear()
     load_plug_ins.cache_clear()
 
 
@@ -57,7 +58,7 @@ def load_plug_ins(group: str, *kinds: type[T], named: bool = True, classes: bool
     """
     loaded: dict[str, T] = {}
     broken: dict[str, str] = {}
-    for entry in _entries().select(group=group):
+    for entry in _search()(group=group):
         try:
             thing = entry.load()
         except Exception as error:  # a broken package must not break the tool
