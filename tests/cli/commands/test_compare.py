@@ -191,37 +191,6 @@ def test_a_against_a(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-de
 def test_without_a_against_a_the_rate_is_unknown(run) -> None:  # type: ignore[no-untyped-def]
     assert "A/A on this site: never measured" in run(f"{sides(new=OTHER)} {ONE} --quiet")[1]
 
-
-class TestRefusals:
-    def test_of_the_command_line(self, run) -> None:  # type: ignore[no-untyped-def]
-        for line, told in (
-            ("compare", "compare takes two sides, or one run of compare, or a benchmark to measure, not 0 words"),
-            ("compare a b c", "not 3 words"),
-            ("compare --sett NEW:A=b latency x", "no such option --sett: did you mean --set?"),
-            ("compare --backend mock latency", "before its options: omb-py compare … allreduce --backend …"),
-            ("compare -n 2 --set NEW:A=b latency", "before its options: omb-py compare … allreduce -n 2"),
-            ("compare --env NEW latency", "--env takes SIDE=…, as BASE=/path/of/venv, not 'NEW'"),
-            ("compare --env NWE=v1 latency", "did you mean NEW?"),
-            ("compare --env NEW=/nowhere/v1 latency", "--env NEW=/nowhere/v1: no Python at /nowhere/v1"),
-            ("compare --set NEW:TLS latency", "--set takes SIDE:NAME=VALUE"),
-            ("compare --set NEW:A=b", "which benchmark is to be measured?"),
-            ("compare --set NEW:A=b latencyy", "unknown benchmark 'latencyy': did you mean latency?"),
-            ("compare --set NEW:A=b latency --oops", "no such option --oops"),
-            ("compare --option NEW:bindng=mpi4py latency", "no such option --bindng: did you mean --binding?"),
-            (f"compare {SMALL}", "nothing differs between the sides"),
-            (f"compare --set NEW:A=b --set BASE:A=b {SMALL}", "both sides are A=b"),
-            ("compare --set NEW:A=b latency --nonsense", "no such option --nonsense: see omb-py latency --help"),
-            (f"compare --set NEW:A=b {SMALL} --launches 1", "compare needs 2 or more launches of each side"),
-            (f"compare --set NEW:A=b {SMALL} --rounds 4", "--rounds 4: at most 3"),
-            (f"compare --set NEW:A=b {SMALL} --no-store", "leave --no-store out"),
-            (f"compare --set NEW:A=b {SMALL} --repeat-for 2", "--repeat-for measures many times in one launch"),
-            (f"compare --set NEW:A=b {SMALL} --output a.txt", "the ending says the form"),
-            (f"compare --option NEW:message-size=8:8 {SMALL}", "the same list of cells (BASE 2 and NEW 1)"),
-            ("aa", "which benchmark?"),
-            ("aa bcastt", "unknown benchmark 'bcastt': did you mean bcast?"),
-        ):
-            assert told in refused(run, line), line
-
     def test_mock_has_no_environments(self, run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
         python = tmp_path / "v1" / "bin" / "python"
         python.parent.mkdir(parents=True)
@@ -261,16 +230,6 @@ class TestRefusals:
         told = refused(run, f"compare {run_of(tmp_path)} last")
         assert f"holds both sides of a comparison: omb-py compare {run_of(tmp_path)} shows it" in told
         assert run("compare tag=compare_side=BASE last")[0] in (0, 1)
-
-
-def test_help_tells_all(capsys: pytest.CaptureFixture[str]) -> None:
-    for command, words in (
-        ("compare", ("--env", "--module", "--set", "--option", "--strict", "BASE NEW | BENCHMARK")),
-        ("aa", ("--reports", "BENCHMARK")),
-    ):
-        assert main([command, "--help"]) == 0
-        out = capsys.readouterr().out
-        assert all(word in out for word in words), command
 
 
 SUITE = """

@@ -14,7 +14,7 @@ from omb_py.backends import registry
 from omb_py.backends.capabilities import Backend, Capabilities, Inspection, usable
 from omb_py.cli import main
 from omb_py.orchestrate.info import expect
-from omb_py.suites import BENCHMARKS, find
+from omb_py.suites import BENCHMARKS
 from tests.results.analysis.test_peaks import CARD
 from tests.support.patience import PATIENCE_S
 
@@ -73,11 +73,6 @@ def test_expect_ends_with_1_where_a_card_has_too_few_lanes(
     assert json.loads(capsys.readouterr().out)["expected"][0]["narrow"] is bool(code)
 
 
-def test_expect_of_a_store_that_is_not_there_says_so(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert main(["expect", "--store", str(tmp_path / "none")]) == 2
-    assert "none" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("here", [REAL], indirect=True)
 def test_doctor(here: None, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["doctor", "--format", "json", "--store", str(tmp_path / "new")]) == 0
@@ -86,18 +81,6 @@ def test_doctor(here: None, capsys: pytest.CaptureFixture[str], tmp_path: Path) 
     lines = {f["subject"]: f for f in report["findings"]}
     assert lines["backend mpi"]["status"] == "ok"
     assert str(tmp_path / "new") in lines["store"]["text"]
-
-
-def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
-    from omb_py.orchestrate.info.explain import explain
-
-    for line, wanted in (
-        ("explain latency", explain(find("latency"), 2)),
-        ("explain osu_allreduce -n 4 -m 1K", explain(find("allreduce"), 4, 1024)),
-        ("explain bw -W 2 --backend mock", explain(find("bw"), 2, window=2, backend="mock")),
-    ):
-        assert main(line.split()) == 0
-        assert capsys.readouterr().out == wanted + "\n"
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -35,15 +35,6 @@ def head(title: str, window: str = "MPI_Win_allocate", sync: str = "MPI_Win_flus
     return HEAD.format(title=title, window=window, sync=sync)
 
 
-def test_put(capsys: pytest.CaptureFixture[str]) -> None:
-    assert printed("put_latency -m 1:2", capsys) == head("Put Latency") + (
-        "# Datatype: MPI_CHAR.\n"
-        "# Size          Latency (us)\n"
-        "1                       4.00\n"
-        "2                       4.00\n"
-    )
-
-
 def test_a_bandwidth_with_another_window_and_checks(capsys: pytest.CaptureFixture[str]) -> None:
     expected = head("Put Bi-directional Bandwidth", "MPI_Win_create_dynamic", "MPI_Win_fence") + (
         "# Datatype: MPI_CHAR.\n# Size      Bandwidth (MB/s)        Validation\n"
@@ -51,14 +42,6 @@ def test_a_bandwidth_with_another_window_and_checks(capsys: pytest.CaptureFixtur
     text = printed("put_bibw -w dynamic -s fence -m 1000:1000 -c", capsys)
     assert text.startswith(expected)
     assert re.fullmatch(r"1000 {6} +\d+\.\d\d {14}Pass\n", text.removeprefix(expected))
-
-
-def test_get_accumulate_says_no_datatype(capsys: pytest.CaptureFixture[str]) -> None:
-    assert (
-        printed("get_acc_latency -w shared -s lock_all -m 8:8 -c", capsys)
-        == head("Get_accumulate latency", "MPI_Win_allocate_shared", "MPI_Win_lock_all/unlock_all")
-        + "# Size          Latency (us)        Validation\n8                       4.00              Pass\n"
-    )
 
 
 def test_accumulate_ends_with_a_block_for_each_rank(capsys: pytest.CaptureFixture[str]) -> None:

@@ -69,11 +69,6 @@ def test_run(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert set(frame["iterations"]) == {5}
 
 
-def test_zero_is_a_value(mine: Path) -> None:
-    assert main(["run", "mine.toml", "--backend", "mock", "-x", "0", "--quiet"]) == 0
-    assert set(load("omb-results")["warmup"]) == {0}
-
-
 def test_the_command_line_is_stronger_than_defaults_and_weaker_than_entries(mine: Path) -> None:
     assert main(["run", "mine.toml", "--backend", "mock", "-i", "7", "-m", "64:64", "--quiet"]) == 0
     frame = load("omb-results")

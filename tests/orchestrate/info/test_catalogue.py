@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 
 import pytest
 
@@ -81,36 +80,6 @@ def test_what_a_backend_lacks_is_said_for_each_benchmark() -> None:
     lines = as_text(BENCHES, where, {}, TITLES).splitlines()
     mark = next(line.split()[1] for line in lines if line.startswith("  put_latency"))
     assert next(line for line in lines if line.startswith(mark)) == f"{mark} not on gloo: {lacks.reason}: {lacks.fix}"
-
-
-def test_text() -> None:
-    """What runs, what does not and why, then every benchmark once, under the title of its family."""
-    text = as_text(BENCHES, places([MPI, MOCK]), {"odd": "ImportError: no"}, TITLES)
-    lines = text.splitlines()
-    assert lines[:4] == [
-        "Runs here",
-        "  backend  device  bindings",
-        "  mpi      cpu     native",
-        "  mock     cpu     native",
-    ]
-    gaps = lines[lines.index("Does not run here") :]
-    assert "  mpi/mpi4py: mpi4py is too old" in gaps
-    assert sum("NVIDIA" in line for line in gaps) == sum("AMD" in line for line in gaps) == 1
-    for title in TITLES.values():
-        assert sum(line.startswith(f"{title} benchmarks (") for line in lines) == 1
-    listed = text[text.index("Point-to-point benchmarks") :]
-    for name in BENCHMARKS:
-        assert len(re.findall(rf"(?:^  |, ){name}(?=  |,|$| \[)", listed, re.M)) == 1, name
-    first = next(at for at, line in enumerate(lines) if line.startswith("Point-to-point benchmarks ("))
-    assert max(map(len, lines[first:-1])) <= 80
-    assert lines[-1] == "benchmark odd of an installed package cannot be loaded: ImportError: no"
-
-
-def test_without_any_backend_the_text_says_so() -> None:
-    lines = as_text(
-        BENCHES, places([Capabilities("mpi", inspection=Inspection("no library", "install one"))]), {}, {}
-    ).splitlines()
-    assert lines[0] == "Nothing runs here." and "  mpi/native: no library: install one" in lines
 
 
 def test_an_inspection_that_fails_hides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

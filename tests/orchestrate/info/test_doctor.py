@@ -45,11 +45,6 @@ def test_what_a_backend_checks_further() -> None:
     ]
 
 
-def test_usable() -> None:
-    assert doctor.exit_ok([OPEN_MPI, MOCK])
-    assert not doctor.exit_ok([GONE, MOCK]), "the simulation measures nothing real"
-
-
 def test_launchers() -> None:
     problems = {"auto": "", "mpiexec": "", "srun": "srun not found. What to do: module load slurm", "none": ""}
     mpiexec, srun = doctor.launchers(problems, "/x/mpiexec (MPICH 5.0)")
@@ -79,13 +74,6 @@ def test_root() -> None:
     assert doctor.root_variables([MOCK], 0, {}) == []
 
 
-def test_launcher_around() -> None:
-    assert "omb-py starts ranks itself" in doctor.launcher_around({}).text
-    assert "inside Slurm job 7" in doctor.launcher_around({"SLURM_JOB_ID": "7"}).text
-    inside = doctor.launcher_around({"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "4"}).text
-    assert "Open MPI" in inside and "rank 1 of 4" in inside
-
-
 @pytest.mark.parametrize(
     ("usable", "online", "quota", "text", "status", "ranks"),
     [
@@ -103,13 +91,6 @@ def test_cores(usable: int, online: int, quota: str | None, text: str, status: s
     assert f"from {ranks + 1} ranks on" in rule.text
 
 
-def test_governor() -> None:
-    assert doctor.governor("performance").status == "ok"
-    assert doctor.governor(None).status == "ok"
-    slow = doctor.governor("powersave")
-    assert slow.status == "warn" and "cpupower" in slow.fix
-
-
 def test_memory() -> None:
     assert doctor.memory("MemTotal: 9 kB\nMemAvailable:   8388608 kB\n") == Finding("memory", "ok", "8 GiB available")
     assert doctor.memory("MemAvailable: 1024 kB").status == "warn"
@@ -119,11 +100,6 @@ def test_memory() -> None:
 def test_shared_memory(tmp_path: Path) -> None:
     assert " free of " in doctor.shared_memory(tmp_path).text
     assert doctor.shared_memory(tmp_path / "none").status == "warn"
-
-
-def test_shared_memory_of_a_container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "SHM_ENOUGH_BYTES", 1 << 62)
-    assert "--shm-size" in doctor.shared_memory(tmp_path).fix
 
 
 def test_code_generation(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from omb_py.engine.program.message import Message
 from omb_py.orchestrate.workloads.step_times import predict_step, timeline
@@ -148,20 +146,6 @@ def test_sweeps_of_the_steps_own_launches_are_preferred() -> None:
     assert times == {"own": pytest.approx(1), "old": pytest.approx(9), "neither": pytest.approx(3)}
 
 
-def test_too_few_sizes() -> None:
-    found = predict_step([[Ask("a", "bcast", 8)]] * 2, curves(sweep("bcast", 2, line(1, 0), sizes=[8, 16, 32]), 2))
-    assert found.missing[0].why == "3 sizes are too few: 4 are needed"
-
-
-def test_a_barrier_has_no_sizes() -> None:
-    rows = sweep("barrier", 2, lambda size: 4.5, sizes=[0], dtype="char")
-    assert predict_step([[Ask("a", "barrier")]] * 2, curves(rows, 2)).serial_us == pytest.approx(4.5)
-
-
-def test_alone_a_rank_takes_no_time() -> None:
-    assert predict_step([[Ask("a", "bcast", 8, members=(0,))], []], curves([], 2)).serial_us == 0
-
-
 class TestTimeline:
     def test_the_last_to_come_lets_all_go(self) -> None:
         calls = [
@@ -210,12 +194,3 @@ class TestTimeline:
             [Ask("both", MESSAGES, receives=(Message(0, 3, tag=2), Message(0, 10, tag=1)))],
         ]
         assert timeline(calls, lambda ask, size, ranks: float(size)) == [{"x": 10, "y": 3}, {"both": 13}]
-
-    def test_calls_that_do_not_meet(self) -> None:
-        with pytest.raises(ValueError, match="rank 0 waits in call 0"):
-            timeline([[Ask("a", "bcast")], []], flat(1))
-
-    @given(st.lists(st.floats(0, 100), min_size=1, max_size=8), st.integers(2, 5))
-    def test_alike_ranks_just_add_up(self, costs: list[float], ranks: int) -> None:
-        calls = [[Ask("a", "bcast", size) for size in range(len(costs))]] * ranks
-        assert timeline(calls, lambda ask, size, n: costs[size]) == [{"a": pytest.approx(sum(costs))}] * ranks

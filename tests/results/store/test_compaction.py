@@ -20,7 +20,6 @@ from omb_py.results.store.paths import entries, files, maintenance
 from omb_py.results.store.provenance import provenance_of, provenances, read_provenance
 from omb_py.results.store.read import load, load_table, to_rows
 from omb_py.results.store.recovery import recover
-from omb_py.results.store.runs import runs, show
 from omb_py.results.store.write import write_launch
 from tests.support.rings import few_quick
 
@@ -79,12 +78,6 @@ def test_merges_old_days_and_leaves_new_ones(store) -> None:
     assert not [p for p in store.rglob(".*") if p.suffix in (".tmp", ".old")]
 
 
-@pytest.mark.parametrize(("hour", "merged"), [("2026-11-02T23:59:59", 1), ("2026-11-03T00:00:00", 2)])
-def test_a_day_is_merged_once_it_has_ended(store, hour: str, merged: int) -> None:
-    done = compact(store, 0 * DAY, now=datetime.fromisoformat(hour).replace(tzinfo=UTC))
-    assert len(done) == merged
-
-
 def test_every_launch_keeps_its_provenance(store) -> None:
     path = compact(store, 7 * DAY, now=NOW)[0].path
     assert provenances(path)["r1-2"] == {"number": 2, "day": 1, "text": "x" * 100}
@@ -101,13 +94,6 @@ def test_a_launch_is_looked_up_wherever_it_lies(store) -> None:
     compact(store, 7 * DAY, now=NOW)
     look = provenance_of(store)
     assert (look("r1-2")["number"], look("r21-3")["day"], look("none")) == (2, 21, {})
-
-
-def test_runs_and_filters_are_as_before(store) -> None:
-    listed, shown = runs(store), show(store, "r1")
-    compact(store, 7 * DAY, now=NOW)
-    assert (runs(store), show(store, "r1")) == (listed, shown)
-    assert len(load(store, launch_id="r2-1")) == 3 and len(load(store, date="2026-11-01")) == 12
 
 
 def test_what_comes_later_is_merged_with_what_was(store, add) -> None:
@@ -236,13 +222,6 @@ def test_damaged_and_foreign_files_stay_and_are_named(store) -> None:
     assert (store / "date=2026-11-01" / "junk.parquet").exists()
 
 
-def test_a_launch_with_a_journal_is_left_alone(store, make_row) -> None:
-    row = make_row(run_id="r1", launch_id="r1-0", started_at="2026-11-01T12:00:00")
-    Journal(store, "r1-0", {}).append(row)
-    compact(store, 7 * DAY, now=NOW)
-    assert "date=2026-11-01/r1-0.parquet" in names(store)
-
-
 def test_recovery_knows_launches_that_were_merged(store, make_row) -> None:
     compact(store, 7 * DAY, now=NOW)
     journal = Journal(store, "r1-0", {})
@@ -308,10 +287,6 @@ class TestPrune:
         add(2, 1, value=3.0)
         prune(store, ["r1-2"])
         assert "r1-2" not in set(load(store)["launch_id"])
-
-    def test_without_a_criterion_it_refuses(self, store) -> None:
-        with pytest.raises(UsageError, match="say what to remove"):
-            doomed(store)
 
 
 class TestVerify:

@@ -41,17 +41,6 @@ def test_it_is_what_the_file_says(path: Path) -> None:
     assert pa.Table.from_batches([batch]).equals(file.select(footer.COLUMNS))
 
 
-def test_a_large_footer_is_read_in_a_second_go(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(footer, "_GUESS", 64)
-    batch = footer.read_excerpt(path)
-    assert batch is not None and batch.num_rows == 3
-
-
-def test_of_other_columns_it_is_not_used(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(footer, "layout", lambda: "0" * 16)
-    assert footer.read_excerpt(path) is None
-
-
 def test_of_a_file_that_others_have_changed_it_is_not_used(path: Path) -> None:
     kept = pq.read_metadata(path).metadata
     table = pq.read_table(path, partitioning=None).replace_schema_metadata(kept)
@@ -102,12 +91,6 @@ def test_no_changed_byte_of_a_footer_is_believed(path: Path) -> None:
             footer.read_schema(path)
     path.write_bytes(whole)
     assert footer.read_schema(path).equals(good, check_metadata=True)
-
-
-def test_a_footer_of_another_software_is_not_judged(path: Path) -> None:
-    table = pq.read_table(path, partitioning=None)
-    pq.write_table(table.replace_schema_metadata(pq.read_metadata(path).metadata), path)
-    assert footer.SUM_KEY in path.read_bytes() and len(load(path.parent.parent)) == 3
 
 
 def test_the_index_is_made_of_it(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -172,12 +171,6 @@ def test_bad_files_are_named_every_time(store, monkeypatch) -> None:
         assert skipped["junk.parquet"].startswith("not a readable Parquet file")
 
 
-def test_a_file_that_is_still_young_is_read_as_it_is(store, add, monkeypatch) -> None:
-    monkeypatch.setattr(index, "_YOUNG_NS", 10**12)
-    check(store, monkeypatch)
-    assert parts(store) == []
-
-
 @pytest.mark.slow
 def test_a_store_that_cannot_be_written_is_read_and_that_is_said(store, monkeypatch) -> None:
     (store / ".index").write_text("in the way")
@@ -196,28 +189,6 @@ def test_a_full_disk(store, monkeypatch) -> None:
         ".index": "no index can be written (no space left on the disk), so every file is read"
     }
     assert list((store / ".index").glob("*.*")) == []
-
-
-def test_an_index_of_other_columns_is_made_anew(store, monkeypatch) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(index, "layout", lambda: "older")
-        load(store, columns=["value"])
-    check(store, monkeypatch)
-    assert len(parts(store)) == 1
-
-
-def test_a_copy_of_a_store_has_an_index_of_its_own(store, tmp_path_factory, monkeypatch) -> None:
-    load(store, columns=["value"])
-    copy = tmp_path_factory.mktemp("copy") / "store"
-    shutil.copytree(store, copy)
-    (copy / "date=2026-11-01" / "r0-0.parquet").unlink()
-    check(copy, monkeypatch)
-
-
-def test_a_small_store_has_none(store, monkeypatch) -> None:
-    monkeypatch.setattr(index, "WORTH", 100)
-    load(store)
-    assert not (store / ".index").exists()
 
 
 def test_waits_for_another_that_is_indexing(store, monkeypatch) -> None:

@@ -5,7 +5,6 @@ import json
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
 import textwrap
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.errors import EnvironmentProblem, UsageError
+from omb_py.errors import EnvironmentProblem
 from omb_py.results.store import journal as journal_module
 from omb_py.results.store import recovery
 from omb_py.results.store.journal import Journal
@@ -50,12 +49,6 @@ def dead_journal(store: Path, rows: list[dict], launch_id: str = "r1-0", **heade
     return journal.path
 
 
-def test_no_store_and_no_journals(tmp_path) -> None:
-    assert recover(tmp_path) == []
-    with pytest.raises(UsageError, match="no store at"):
-        recover(tmp_path / "nothing")
-
-
 def test_every_dead_journal_is_recovered_once(tmp_path, make_row) -> None:
     dead_journal(tmp_path, [make_row(size_bytes=1), make_row(size_bytes=2)])
     dead_journal(tmp_path, [make_row(launch_id="r1-1", launch_index=1, size_bytes=4)], "r1-1")
@@ -79,13 +72,6 @@ def test_a_running_journal_is_left_alone(tmp_path, make_row) -> None:
         journal.append(make_row())
         assert journal.finish() is not None
     assert len(load(tmp_path)) == 2
-
-
-def test_a_journal_without_cells_is_removed(tmp_path) -> None:
-    dead_journal(tmp_path, [])
-    assert [r.state for r in recover(tmp_path)] == ["empty"]
-    assert journals(tmp_path) == []
-    assert files(tmp_path) == []
 
 
 def test_a_launch_that_is_stored_already_is_not_stored_twice(tmp_path, make_row) -> None:
@@ -211,10 +197,6 @@ class TestWithoutLocks:
         [result] = recover(tmp_path)
         assert (result.state, result.note) == ("running", f"process {os.getpid()} is alive")
 
-    def test_a_living_process_that_could_lock_elsewhere_is_left_alone(self, tmp_path, make_row) -> None:
-        with_header(tmp_path, make_row, locked=True)
-        assert [result.state for result in recover(tmp_path)] == ["running"]
-
     def test_a_dead_process_is_recovered(self, tmp_path, make_row) -> None:
         dead = subprocess.Popen([sys.executable, "-c", ""])
         dead.wait()
@@ -260,10 +242,3 @@ def test_a_living_writer_in_another_process_is_seen(tmp_path) -> None:
         assert [(r.state, r.cells) for r in recover(tmp_path)] == [("running", 1)]
         process.kill()
     assert [(r.state, r.cells) for r in recover(tmp_path)] == [("recovered", 1)]
-
-
-def test_a_journal_of_before_the_locks_were_noted_was_locked(tmp_path) -> None:
-    """Its lock could be had, so its writer is gone, whoever has its process number now."""
-    header = {"host": socket.gethostname(), "pid": os.getpid()}
-    assert recovery._maybe_alive(header, locks=True) == ""
-    assert recovery._maybe_alive(header, locks=False) != ""

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,7 +17,7 @@ from omb_py.results.store import schema
 from omb_py.results.store.journal import Journal, decode_row, encode_row
 from omb_py.results.store.read import load, load_table, read_provenance, to_rows
 from omb_py.results.store.recovery import read, recover
-from omb_py.results.store.write import parquet, to_table, write_launch
+from omb_py.results.store.write import write_launch
 
 words = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=8)
 numbers = st.floats(allow_nan=False, width=64)
@@ -83,18 +81,6 @@ def test_rows_through_parquet(launch: list[dict[str, Any]], provenance: dict[str
         frame = load(store)
         assert len(frame) == len(launch)
         assert list(frame.columns) == [*schema.NAMES, "date"]
-
-
-@pytest.mark.parametrize("merged", [False, True])
-def test_metadata_are_in_a_file_once(make_row: Any, merged: bool) -> None:
-    """Arrow puts the metadata of a schema into the file a second time, in base64: they were half of a small file."""
-    facts = {"cpu": "x" * 30_000}
-    table = to_table([make_row()], facts)
-    data = bytes(parquet(table, merged))
-    assert pq.read_schema(io.BytesIO(data)).metadata.items() >= table.schema.metadata.items()
-    assert pq.read_schema(io.BytesIO(data)).equals(table.schema), "types are those of Parquet alone"
-    assert b"ARROW:schema" not in pq.read_metadata(io.BytesIO(data)).metadata
-    assert data.count(b"x" * 30_000) == 1
 
 
 @pytest.mark.slow

@@ -69,24 +69,11 @@ def test_another_is_refused(store, which: str, message: str) -> None:
         show(store, which)
 
 
-def test_a_whole_id_wins_over_a_prefix_of_others(store, make_row) -> None:
-    write_launch(store, [make_row(run_id="a", launch_id="a-0")], {})
-    assert find_run(store, "a") == "a"
-
-
 def test_show_gives_rows_in_order_of_launch_and_as_measured(store) -> None:
     rows = show(store, "abc")
     assert [row["launch_index"] for row in rows] == [index for index in range(12) for _ in (0, 1)]
     assert [row["size_bytes"] for row in rows[:2]] == [8, 4]
     assert rows[0]["started_at"] == "2026-11-21T10:00:00+00:00"
-
-
-def test_nothing_to_show(tmp_path) -> None:
-    assert runs(tmp_path) == []
-    with pytest.raises(UsageError, match="no runs in"):
-        show(tmp_path)
-    with pytest.raises(UsageError, match="no store at"):
-        runs(tmp_path / "nothing")
 
 
 def test_skipped_files_are_told_once(store) -> None:

@@ -57,10 +57,6 @@ class TestCheckWritable:
             check_writable(store)
         assert list(tmp_path.iterdir()) == []
 
-    def test_a_place_where_no_folder_can_be(self) -> None:
-        with pytest.raises(EnvironmentProblem, match="cannot write results to '/proc/omb'"):
-            check_writable("/proc/omb")
-
     @pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS, errno.ENOSPC])
     def test_what_the_system_refuses(self, tmp_path, monkeypatch, number: int) -> None:
         def refuse(handle: int, data: bytes) -> int:
@@ -216,9 +212,6 @@ class TestLoad:
         with pytest.warns(SkippedFile):
             assert len(load(store, date=["2026-11-21", "2026-11-22"])) == 4
 
-    def test_reads_only_what_is_asked(self, store) -> None:
-        assert list(load(store, columns=["value", "date"]).columns) == ["value", "date"]
-
     @pytest.mark.parametrize(
         ("filters", "message"),
         [
@@ -241,12 +234,6 @@ class TestLoad:
         frame = load(tmp_path)
         assert len(frame) == 0
         assert list(frame.columns) == [*schema.NAMES, "date"]
-
-    def test_hidden_files_are_not_part_of_it(self, store, make_row) -> None:
-        (store / ".journal").mkdir()
-        shutil.copy(files(store)[0], store / ".journal" / "x.parquet")
-        shutil.copy(files(store)[0], store / "date=2026-11-21" / ".x.parquet")
-        assert len(load(store)) == 4
 
     def test_stores_merge_by_copying_files(self, store, tmp_path, make_row) -> None:
         other = tmp_path / "other"
@@ -294,10 +281,6 @@ class TestDamagedFiles:
         assert rows == 4
         assert found == {"x-0.parquet": "its schema version is 2, this omb-py knows up to 1: update omb-py"}
 
-    def test_a_schema_version_that_is_no_number(self, store, make_row) -> None:
-        self.rewrite(store, make_row, {b"omb_py.schema_version": b"new"})
-        assert self.skipped(store) == (4, {"x-0.parquet": "its schema version is 'new'"})
-
     def test_a_column_of_another_type(self, store, make_row) -> None:
         self.rewrite(store, make_row, None, lambda t: t.set_column(0, "run_id", pa.array([7])))
         assert self.skipped(store) == (4, {"x-0.parquet": "column run_id is int64, not string"})
@@ -333,10 +316,6 @@ class TestDamagedFiles:
         assert rows == 4
         assert list(problems) == ["x-0.parquet"] and "UTF8" in problems["x-0.parquet"].replace("-", "")
 
-    def test_a_folder_named_like_a_file_is_left_alone(self, store) -> None:
-        (store / "folder.parquet").mkdir()
-        assert self.skipped(store) == (4, {})
-
     @staticmethod
     def rewrite(store: Path, make_row, metadata, change=lambda table: table) -> None:
         """Put a file into the store as another version of omb-py would have written it."""
@@ -348,17 +327,3 @@ class TestDamagedFiles:
 class TestReadProvenance:
     def test_gives_what_was_written(self, store) -> None:
         assert [read_provenance(path) for path in files(store)] == [{"software": {"python": "3.11"}}, {}]
-
-    def test_of_a_file_that_is_not_ours(self, tmp_path) -> None:
-        pq.write_table(pa.table({"a": [1]}), tmp_path / "x.parquet")
-        assert read_provenance(tmp_path / "x.parquet") == {}
-        (tmp_path / "junk.parquet").write_bytes(b"junk")
-        with pytest.raises(EnvironmentProblem, match=r"cannot read '.*junk\.parquet'"):
-            read_provenance(tmp_path / "junk.parquet")
-
-
-def test_the_facade_offers_reading_and_writing() -> None:
-    import omb_py.results
-
-    assert omb_py.results.load is load
-    assert omb_py.results.write_launch is write_launch

@@ -88,13 +88,6 @@ def test_logs_of_several_nights_that_differ_in_nothing_are_the_same(run: Run) ->
     assert "nights are compared, and a steady drift over them is allowed for" in out
 
 
-def test_more_bandwidth_is_faster(run: Run) -> None:
-    _, out, _ = run(f"{nights(run, 0.8, head='Bandwidth (MB/s)')} --format json")
-    cells = [cell for cell in json.loads(out)["cells"] if cell["size_bytes"] >= 1024]
-    assert {cell["verdict"] for cell in cells} == {"FASTER"}
-    assert cells[0]["median"]["base_us"] == pytest.approx(2 + 1.024, rel=0.02), "the time of a message"
-
-
 def test_what_is_not_comparable_and_what_to_do(run: Run) -> None:
     put(run, "a.log", omb(3, 1))
     put(run, "old.log", omb(3, 1, version="5.9"))
@@ -132,15 +125,6 @@ def test_history_over_imported_files(run: Run) -> None:
     assert "mean_us" in found["levels"][0] and "median_us" not in found["launches"][0]
     _, out, _ = run("history latency -m 1024")
     assert "means of OMB" in out and "mean µs" in out and "median µs" not in out
-
-
-def test_too_few_imported_launches(run: Run) -> None:
-    put(run, "a.log", omb(3, 1))
-    code, _, err = run("history latency")
-    assert code == 2 and "3 launches of latency in 1 run, 10 runs are needed" in err
-    assert "import 9 more of OMB: omb-py results import FILE…" in err
-    code, _, err = run("history latency --unit launch")
-    assert code == 2 and "3 of latency, 10 are needed; import 7 more of OMB: omb-py results import FILE…" in err
 
 
 def test_the_launches_of_one_file_are_in_its_order(run: Run) -> None:

@@ -81,13 +81,6 @@ def test_imported_runs_are_listed_shown_and_exported(run: Run) -> None:
     assert len(json.loads(run("export all --format json --where source=IMB")[1])) == 6
 
 
-def test_several_tools_in_one_log(run: Run) -> None:
-    code, out, err = run("import mixed.log allreduce.log")
-    assert (code, err) == (0, "")
-    assert "6 tables of OMB 7.5, nccl-tests 2.18.2, IMB 2021.10, 11 cells" in out
-    assert len(files("store")) == 4
-
-
 def test_columns_that_the_log_does_not_say(run: Run) -> None:
     code, _, _ = run("import allreduce.log --set ranks=8 --set library_version=5.0.7 --started-at 2026-01-02T03:04")
     [row] = omb_py.load("store").to_dict("records")
@@ -102,12 +95,6 @@ def test_a_text_that_would_fill_the_memory_is_refused(source: str, run: Run, mon
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
     code, _, err = run(f"import {source}")
     assert code == 2 and "it has more than 1 MiB: split it between two tables" in err
-
-
-def test_stdin(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(OMB["bw"].encode())))
-    code, out, _ = run("import -")
-    assert code == 0 and out.startswith("-: 1 table of OMB 7.5, 1 cell")
 
 
 @pytest.mark.parametrize(
@@ -151,12 +138,6 @@ def test_secrets_of_a_foreign_file_are_dropped(run: Run) -> None:
     code, out, err = run("import run.json")
     assert code == 0 and "hunter2" not in out + err
     assert all(b"hunter2" not in path.read_bytes() for path in files("store"))
-
-
-def test_a_store_that_cannot_be_written_gets_nothing(run: Run) -> None:
-    Path("store").write_text("in the way")
-    code, _, err = run("import allreduce.log")
-    assert code == 3 and "a file is in the way" in err and err.count("\n") == 1
 
 
 def test_an_import_in_a_merged_file_is_noticed(run: Run) -> None:

@@ -59,7 +59,6 @@ def test_what_the_library_counts(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("name", "code", "text"),
     [
-        ("alreduce", 2, "Open MPI 5.0.11 has no collective or knob 'alreduce': did you mean allreduce?"),
         ("coll_tuned_prio", 2, "did you mean coll_tuned_priority?"),
         ("!", 2, "a collective, as barrier, bcast, reduce, allreduce, or a knob"),
         ("scatterv", 3, "Open MPI 5.0.11 has no knob that decides the algorithm of scatterv"),
