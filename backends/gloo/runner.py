@@ -18,7 +18,7 @@ from omb_py.engine.program.dtypes import DTYPES
 from omb_py.engine.program.groups import Group, group_of, place_in
 from omb_py.engine.program.language import Blocks, Program, Region, Requests, RequestSlot, Step, request_count
 from omb_py.engine.program.steps import MATMUL, base
-from omb_py.engine.python_loop.loop import Loop, Names, Objects, flip_in, index_of
+from omb_py.engine.python_loop.loop import CompiledLoop, Names, Objects, flip_in, index_of
 from omb_py.engine.python_loop.runners import FlatRunner
 from omb_py.engine.session import StepFailed
 from omb_py.errors import EnvironmentProblem
@@ -184,7 +184,7 @@ class GlooRunner(FlatRunner):
         session: Any = self.session
         self.renderer = GlooRenderer(session.rank, session.size, self.memory_, self.program, session.groups)
 
-    def execute(self, loop: Loop, first: int, iterations: int) -> NDArray[np.int64]:
+    def execute(self, loop: CompiledLoop, first: int, iterations: int) -> NDArray[np.int64]:
         try:
             with peers_speak_first():
                 return loop.run(first, iterations)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from torch.distributed import Store  # type: ignore[attr-defined]
 
-from omb_py.engine.rank.secret_socket import Gate, Line, reach
+from omb_py.engine.rank.secret_socket import SecretGate, SecretLine, reach
 
 JOINING_S: Final = 300.0
 """Seconds that a rank tries to reach the store."""
@@ -61,7 +61,9 @@ class SecretStore(Store):
         gate: rank 0's, kept open for ranks that come late.
     """
 
-    def __init__(self, values: Values | None = None, line: Line | None = None, gate: Gate | None = None) -> None:
+    def __init__(
+        self, values: Values | None = None, line: SecretLine | None = None, gate: SecretGate | None = None
+    ) -> None:
         super().__init__()
         self._values, self._line, self._gate = values, line, gate
         self._asking = threading.Lock()
@@ -69,7 +71,7 @@ class SecretStore(Store):
     @classmethod
     def served(cls, host: str, secret: str) -> SecretStore:
         """Rank 0's, which listens on one interface (all of them where `host` is empty). Raises OSError."""
-        gate, values = Gate(host, 0, f"store {secret}"), Values()
+        gate, values = SecretGate(host, 0, f"store {secret}"), Values()
         threading.Thread(target=_admit, args=(gate, values), name="omb-store", daemon=True).start()
         return cls(values, gate=gate)
 
@@ -140,13 +142,13 @@ class SecretStore(Store):
         return int(self._ask("count", ""))
 
 
-def _admit(gate: Gate, values: Values) -> None:
+def _admit(gate: SecretGate, values: Values) -> None:
     while True:
         _, line = gate.admit(threading.TIMEOUT_MAX)
         threading.Thread(target=_serve, args=(line, values), name="omb-store-line", daemon=True).start()
 
 
-def _serve(line: Line, values: Values) -> None:
+def _serve(line: SecretLine, values: Values) -> None:
     try:
         while True:
             line.send(values.do(line.receive()))

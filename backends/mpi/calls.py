@@ -17,7 +17,7 @@ from omb_py.backends.mpi.start import missing_in
 from omb_py.backends.mpi.types import OPS, datatype
 from omb_py.engine.measuring.host_memory import HostMemory
 from omb_py.engine.native import matmul
-from omb_py.engine.native.translate import Arg, Call
+from omb_py.engine.native.translate import Arg, NativeCall
 from omb_py.engine.program.datatype_layouts import itemsize
 from omb_py.engine.program.language import Blocks, Region, Step
 from omb_py.engine.program.steps import MATMUL, PREFIXES, base
@@ -152,7 +152,7 @@ class MpiResolver(WindowOperands):
         self._groups: list[MPI.Group] = []
         self._wide = False
 
-    def __call__(self, step: Step) -> Call:
+    def __call__(self, step: Step) -> NativeCall:
         """The C call of a step: the large-count one of MPI-4 where a count or displacement exceeds 2^31 - 1.
 
         Raises EnvironmentProblem when the library lacks the function.
@@ -161,7 +161,7 @@ class MpiResolver(WindowOperands):
             return matmul.call(step, self.memory)
         function, words = function_of(step, self.comm_of)
         self._wide = function.endswith("_c")
-        return Call(address_of(function), tuple(self._operand(word, step) for word in words.split()))
+        return NativeCall(address_of(function), tuple(self._operand(word, step) for word in words.split()))
 
     def _operand(self, word: str, step: Step) -> Arg:
         if method := getattr(self, f"_{word}", None):

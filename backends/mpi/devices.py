@@ -22,7 +22,7 @@ from omb_py.errors import EnvironmentProblem
 
 if TYPE_CHECKING:
     from omb_py.backends.mpi.session import MpiSession
-    from omb_py.engine.native.threads import Gate
+    from omb_py.engine.native.threads import ThreadGate
 
 
 def check(cells: Sequence[Cell], support: Support) -> None:
@@ -66,7 +66,7 @@ class ArrayRenderer(bound.Mpi4pyRenderer):
 class DeviceRunner(_OverMpi, NativeRunner):
     """Generated code: the library is given addresses."""
 
-    def assemble(self, stage: Stage, results: Mapping[tuple[str, str], float], gate: Gate | None = None) -> Table:
+    def assemble(self, stage: Stage, results: Mapping[tuple[str, str], float], gate: ThreadGate | None = None) -> Table:
         """The rows of a stage's body."""
         return assemble(stage, DeviceResolver(self.buffers, self.resolver, results), self.buffers.byte, results)
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omb_py.backends.mpi.start import missing_in
-from omb_py.engine.native.threads import Crew, Gate, stages_of
+from omb_py.engine.native.threads import Crew, ThreadGate, stages_of
 from omb_py.engine.program.language import Program, Stage, edges_of, request_count
 from omb_py.engine.program.rma import check_hosts
 from omb_py.engine.python_loop.runners import CellRunner, FlatRunner
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from omb_py.backends.mpi.session import MpiSession
     from omb_py.engine.measuring.host_memory import HostMemory
     from omb_py.engine.native.translate import Machine, Table
-    from omb_py.engine.python_loop.loop import Loop
+    from omb_py.engine.python_loop.loop import CompiledLoop
 
 
 class MpiRunner(CellRunner):
@@ -60,7 +60,7 @@ class NativeRunner(MpiRunner):
 
         self.resolver = MpiResolver(self.session.comm_of, self.memory_, request_count(self.program), self.window)
 
-    def assemble(self, stage: Stage, results: Mapping[tuple[str, str], float], gate: Gate | None = None) -> Table:
+    def assemble(self, stage: Stage, results: Mapping[tuple[str, str], float], gate: ThreadGate | None = None) -> Table:
         """The rows of a stage's body."""
         from omb_py.engine.native.translate import assemble
 
@@ -73,7 +73,7 @@ class NativeRunner(MpiRunner):
     def translate(self, stage: Stage, results: Mapping[tuple[str, str], float]) -> None:
         self.crew, self.laps = None, len(stage.laps)
         if stage.threads > 1:
-            gate = Gate()
+            gate = ThreadGate()
             parts = [self.assemble(part, results, gate) for part in stages_of(stage)]
             self.crew = Crew([NativeWork(self, table, gate) for table in parts], gate)
             self.labels = self.crew.labels
@@ -115,7 +115,7 @@ class BoundRunner(MpiRunner, FlatRunner):
 
         self.renderer = Mpi4pyRenderer(self.session.comm_of, self.memory_, self.program, self.window)
 
-    def execute(self, loop: Loop, first: int, iterations: int) -> NDArray[np.int64]:
+    def execute(self, loop: CompiledLoop, first: int, iterations: int) -> NDArray[np.int64]:
         try:
             return loop.run(first, iterations)
         except NotImplementedError as error:
@@ -127,7 +127,7 @@ class BoundRunner(MpiRunner, FlatRunner):
 class NativeWork:
     """A thread's part of a stage as generated code, with a watched word of its own."""
 
-    def __init__(self, runner: NativeRunner, table: Table, gate: Gate) -> None:
+    def __init__(self, runner: NativeRunner, table: Table, gate: ThreadGate) -> None:
         from omb_py.engine.native.translate import Machine
 
         self._runner, self._table, self._gate = runner, table, gate

@@ -13,7 +13,7 @@ from omb_py.backends.nccl.library import Library
 from omb_py.engine.devices import FUNCTIONS, OTHER_STREAM, Device
 from omb_py.engine.measuring.async_timing import LANES
 from omb_py.engine.native.matmul import OPERANDS, fill
-from omb_py.engine.native.translate import Arg, Call
+from omb_py.engine.native.translate import Arg, NativeCall
 from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.dtypes import DTYPES, FP8
 from omb_py.engine.program.groups import group_of
@@ -135,7 +135,7 @@ class NcclResolver:
         self.results: Mapping[tuple[str, str], float] = {}
         """Laps of earlier stages."""
 
-    def __call__(self, step: Step) -> Call:
+    def __call__(self, step: Step) -> NativeCall:
         """The C call of a step. Raises EnvironmentProblem when the library lacks the function."""
         if step.op in CALLS:
             function, words = CALLS[step.op]
@@ -150,7 +150,7 @@ class NcclResolver:
             address, words = self.device.function(step.op), FUNCTIONS[step.op]
         else:
             raise EnvironmentProblem(f"backend nccl cannot do {step.op}")
-        return Call(address, tuple(self.operand(word, step) for word in words.split()))
+        return NativeCall(address, tuple(self.operand(word, step) for word in words.split()))
 
     def other_stream(self) -> int:
         """A second stream, made when first asked for."""

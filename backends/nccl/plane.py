@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from omb_py.backends import mpi_values
 from omb_py.engine.rank import plain_values
-from omb_py.engine.rank.control_plane import JOINING_S, Plane, Star, TcpPlane
+from omb_py.engine.rank.control_plane import JOINING_S, Plane, TcpPlane
 from omb_py.engine.rank.launcher_variables import started_by_mpi
 from omb_py.engine.rank.link import TOKEN_VARIABLE
 from omb_py.errors import EnvironmentProblem
@@ -31,7 +31,7 @@ def has_store(environ: Mapping[str, str]) -> bool:
     return environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
 
 
-class StorePlane(Star):
+class StorePlane(Plane):
     """A star whose messages are values of a store, as JSON: a key a message, which is deleted when all have read it.
 
     Args:

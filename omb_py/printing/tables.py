@@ -16,7 +16,7 @@ from omb_py.results.caveats import caveat_text
 from omb_py.results.compare.tags import ACCEPT_PHASE, COMPARE_SIDE, telling
 from omb_py.results.dialects.dialect import Row
 from omb_py.results.json_values import plain
-from omb_py.results.store.runs import Run
+from omb_py.results.store.runs import RunSummary
 from omb_py.results.units import number_of, size_text
 
 SPARE = (
@@ -75,7 +75,7 @@ RUNS_SPARE = ("started (UTC)", "backend", "launches", "cells")
 """What a narrow terminal does without in a list of runs, the first one first; a run's id begins with its start."""
 
 
-def runs_table(runs: Sequence[Run], without: Collection[str] = ()) -> Table:
+def runs_table(runs: Sequence[RunSummary], without: Collection[str] = ()) -> Table:
     """Make a table of the runs of a store, one line each, as :func:`omb_py.results.store.runs.runs` lists them.
 
     Args:
@@ -94,12 +94,12 @@ def runs_table(runs: Sequence[Run], without: Collection[str] = ()) -> Table:
     return table
 
 
-def _benchmarks(run: Run) -> str:
+def _benchmarks(run: RunSummary) -> str:
     more = len(run.benchmarks) - 4
     return ", ".join(run.benchmarks[:4]) + (f" +{more}" if more > 0 else "")
 
 
-_OF_RUNS: tuple[tuple[str, Callable[[Run], str]], ...] = (
+_OF_RUNS: tuple[tuple[str, Callable[[RunSummary], str]], ...] = (
     ("run", lambda run: run.run_id),
     ("started (UTC)", lambda run: run.started_at[:19].replace("T", " ")),
     ("benchmarks", _benchmarks),
@@ -115,11 +115,11 @@ _OWN = frozenset({COMPARE_SIDE, ACCEPT_PHASE})
 """Tags that omb-py writes, and that the list shows in a column of their own or not at all."""
 
 
-def _sides(run: Run) -> str:
+def _sides(run: RunSummary) -> str:
     return " and ".join(sorted(run.tags.get(COMPARE_SIDE, ())))
 
 
-def _tags(run: Run) -> str:
+def _tags(run: RunSummary) -> str:
     own = telling({key: _values(values) for key, values in run.tags.items() if key not in _OWN})
     texts = [f"{key}={value}" for key, value in own.items()]
     return ", ".join(texts[:3]) + (f" +{len(texts) - 3}" if len(texts) > 3 else "")
@@ -129,7 +129,7 @@ def _values(values: Sequence[str]) -> str:
     return " or ".join(values) if len(values) <= 3 else f"({len(values)} values)"
 
 
-def _failed(run: Run) -> str:
+def _failed(run: RunSummary) -> str:
     return str(run.failed or "")
 
 

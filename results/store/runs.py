@@ -19,7 +19,7 @@ LAST = "last"
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RunSummary:
     """Summary of one invocation."""
 
     run_id: str
@@ -38,7 +38,7 @@ class Run:
     """Tag -> its values in the launches, those that omb-py writes too."""
 
 
-def runs(store: str | Path, *, on_skip: OnSkip | None = None) -> list[Run]:
+def runs(store: str | Path, *, on_skip: OnSkip | None = None) -> list[RunSummary]:
     """The runs of a store, oldest first. Raises UsageError when there is no such folder."""
     import pyarrow as pa
 
@@ -96,8 +96,8 @@ def _tags(cells: Any) -> dict[str, dict[str, list[str]]]:
     return out
 
 
-def _run(run_id: str, rows: list[dict[str, Any]], tags: Mapping[str, list[str]]) -> Run:
-    return Run(
+def _run(run_id: str, rows: list[dict[str, Any]], tags: Mapping[str, list[str]]) -> RunSummary:
+    return RunSummary(
         run_id=run_id,
         started_at=min(row["started_at"] for row in rows),
         benchmarks=_distinct(row["benchmark"] for row in rows),

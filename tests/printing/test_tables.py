@@ -9,7 +9,7 @@ from rich.table import Table
 
 from omb_py.printing.tables import RUNS_SPARE, SPARE, results_table, runs_table
 from omb_py.printing.writers.terminal import fitted
-from omb_py.results.store.runs import Run
+from omb_py.results.store.runs import RunSummary
 from omb_py.results.units import size_text
 
 
@@ -125,7 +125,7 @@ def test_sizes_are_exact(size: int, text: str) -> None:
 
 
 def test_runs() -> None:
-    run = Run(
+    run = RunSummary(
         "r1", "2026-11-21T10:00:00.123+00:00", ("a", "b", "c", "d", "e"), ("mpi",), ("MPICH 5.0",), (2, 4), 10, 2, 3
     )
     head, line = lines(runs_table([run]))
@@ -145,14 +145,16 @@ def test_runs() -> None:
 
 @pytest.mark.parametrize(("values", "text"), [(("a", "b", "c"), "rack=a or b or c"), ("abcd", "rack=(4 values)")])
 def test_many_values_of_a_tag_are_counted(values: tuple[str, ...], text: str) -> None:
-    run = Run("r1", "2026-11-21T10:00:00", ("a",), ("mpi",), ("MPICH 5.0",), (2,), 10, 2, 0, {"rack": tuple(values)})
+    run = RunSummary(
+        "r1", "2026-11-21T10:00:00", ("a",), ("mpi",), ("MPICH 5.0",), (2,), 10, 2, 0, {"rack": tuple(values)}
+    )
     assert words(lines(runs_table([run]))[1])[-1] == text
 
 
 def test_runs_on_a_narrow_terminal_keep_id_benchmarks_and_tags() -> None:
     """Of 80 columns; what can be long is folded, and the others stay on one line."""
     tags = {"machine": ("a-long-name-of-a-machine",), "night": ("2026-11-21",)}
-    run = Run(
+    run = RunSummary(
         "20261121T100000-abcdef", "2026-11-21T10:00:00", ("allreduce",), ("mpi",), ("MPICH 5.0",), (2,), 10, 2, 0, tags
     )
     console = Console(width=80)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omb_py.engine.native.translate import Arg, Call, Machine, Table, assemble
+from omb_py.engine.native.translate import Arg, Machine, NativeCall, Table, assemble
 from omb_py.engine.program.language import Node, Stage, Step, body
 
 LIBC = ctypes.CDLL(None)
@@ -40,9 +40,9 @@ def call(address: int, *args: int | Arg) -> Step:
     return Step("call", {"address": address, "args": operands})  # type: ignore[dict-item]
 
 
-def resolve(step: Step) -> Call:
+def resolve(step: Step) -> NativeCall:
     """The resolver of steps that :func:`call` made."""
-    return Call(step["address"], step["args"])
+    return NativeCall(step["address"], step["args"])
 
 
 def table(stage: Stage, results: Any = None, address: int = 0) -> Table:

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from omb_py.backends.nccl.runner import LoweredRunner
 from omb_py.engine.devices import FUNCTIONS
-from omb_py.engine.native.translate import Arg, Call
+from omb_py.engine.native.translate import Arg, NativeCall
 from omb_py.engine.program.language import Program, Stage, Step
-from omb_py.engine.python_loop.loop import Loop, Names, Objects, compile_stage, flip_in
+from omb_py.engine.python_loop.loop import CompiledLoop, Names, Objects, compile_stage, flip_in
 from omb_py.engine.session import StepFailed
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class Statements:
         moved = f" + {k} * {arg.stride}" if k and arg.stride else ""
         return f"{arg.base}{moved}" + (f" + c * {arg.turn}" if arg.turn else "")
 
-    def _function(self, call: Call) -> Any:
+    def _function(self, call: NativeCall) -> Any:
         key = call.address, len(call.args)
         if key not in self._functions:
             kinds = [ctypes.c_int64] * len(call.args)
@@ -117,7 +117,7 @@ class NcclBoundRunner(LoweredRunner):
         self.binding = binding
         self.statements = binding.renderer(session, program, self.resolver)
         self.thread = threading.get_ident()
-        self._loop: Loop | None = None
+        self._loop: CompiledLoop | None = None
 
     def once(self, stage: Stage) -> None:
         self.execute(stage, self.translated(stage, {}), 0, 1)
@@ -125,12 +125,12 @@ class NcclBoundRunner(LoweredRunner):
     def translate(self, stage: Stage, results: Mapping[tuple[str, str], float]) -> None:
         self._loop = self.table = self.translated(stage, results)
 
-    def translated(self, stage: Stage, results: Mapping[tuple[str, str], float]) -> Loop:
+    def translated(self, stage: Stage, results: Mapping[tuple[str, str], float]) -> CompiledLoop:
         """The loop of a body."""
         self.resolver.results = results
         return compile_stage(self.statements.prepared(stage), self.statements, results)
 
-    def execute(self, stage: Stage, table: Loop, first: int, iterations: int) -> NDArray[np.int64]:
+    def execute(self, stage: Stage, table: CompiledLoop, first: int, iterations: int) -> NDArray[np.int64]:
         self._loop = table
         try:
             samples = table.run(first, iterations)

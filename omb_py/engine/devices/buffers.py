@@ -14,7 +14,7 @@ from omb_py.engine.devices.memory import DeviceMemory
 from omb_py.engine.devices.placement import DEVICE, HOST, is_managed, on_device, settled, spoiled, staged
 from omb_py.engine.measuring.host_memory import HostMemory
 from omb_py.engine.native.matmul import OPERANDS, fill
-from omb_py.engine.native.translate import Arg, Call, Resolve
+from omb_py.engine.native.translate import Arg, NativeCall, Resolve
 from omb_py.engine.program.benchmark import Cell, World
 from omb_py.engine.program.buffers import ON_DEVICE
 from omb_py.engine.program.language import Program, Region, Result, Step
@@ -146,10 +146,10 @@ class DeviceResolver:
     def __init__(self, buffers: DeviceBuffers, library: Resolve, results: Results) -> None:
         self.buffers, self.library, self.results = buffers, library, results
 
-    def __call__(self, step: Step) -> Call:
+    def __call__(self, step: Step) -> NativeCall:
         if step.op not in FUNCTIONS:
             return self.library(step)
-        return Call(self.buffers.device.function(step.op), self.buffers.operands(step, self.results))
+        return NativeCall(self.buffers.device.function(step.op), self.buffers.operands(step, self.results))
 
 
 class DeviceRenderer:

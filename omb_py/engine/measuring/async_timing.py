@@ -71,7 +71,7 @@ class Multiplicity:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class CutBody:
     """A body of a blocking collective, cut at its laps: before the clock starts, the timed call, after it."""
 
     before: Body
@@ -79,7 +79,7 @@ class Parts:
     after: Body
 
 
-def split(nodes: Body) -> Parts | None:
+def split(nodes: Body) -> CutBody | None:
     """The parts of a body with the laps ``Lap()`` and ``Lap("time")`` and no other; None where it has others."""
     laps = [number for number, node in enumerate(nodes) if isinstance(node, (Lap, Stamp))]
     if len(laps) != 2 or nodes[laps[0]] != Lap() or nodes[laps[1]] != Lap(TIME):
@@ -92,7 +92,7 @@ def split(nodes: Body) -> Parts | None:
     call = tuple(
         _ENQUEUED if isinstance(node, Step) and node.op in waits else node for node in nodes[laps[0] + 1 : laps[1]]
     )
-    return Parts(nodes[: laps[0]], call, nodes[laps[1] + 1 :])
+    return CutBody(nodes[: laps[0]], call, nodes[laps[1] + 1 :])
 
 
 def copies_of(buffers: tuple[Buffer, ...], call: Body, batch: int) -> int:
@@ -120,7 +120,6 @@ def batched(buffers: tuple[Buffer, ...], call: Body, cell: Cell) -> tuple[tuple[
 
 
 def _strided(node: Node, pitch: Mapping[str, int], **more: int) -> Node:
-    """A node whose regions move on by a buffer's pitch in each pass, with further operands."""
     if not isinstance(node, Step):
         return node
     moved: dict[str, Operand] = {
@@ -161,7 +160,7 @@ def _store(value: int) -> Step:
     return Step("store", {"address": Region(GATE, 0, 4), "value": value})
 
 
-def _waited(parts: Parts, call: Body) -> Body:
+def _waited(parts: CutBody, call: Body) -> Body:
     return (
         *parts.before,
         Lap(),
@@ -173,7 +172,7 @@ def _waited(parts: Parts, call: Body) -> Body:
     )
 
 
-def _evented(parts: Parts, call: Body) -> Body:
+def _evented(parts: CutBody, call: Body) -> Body:
     events = (_record(START_EVENT), *call, _record(STOP_EVENT))
     # the runner puts the time between the events where the stamp stands
     return (
@@ -188,7 +187,7 @@ def _evented(parts: Parts, call: Body) -> Body:
     )
 
 
-def _spin_gated(parts: Parts, call: Body) -> Body:
+def _spin_gated(parts: CutBody, call: Body) -> Body:
     gate = Step("wait_value", {"address": Region(GATE, 0, 4), "value": 1, "flags": 0})
     events = (gate, _record(START_EVENT), *call, _record(STOP_EVENT))
     # a second stream could not open it: with one hardware queue it stands behind the first
@@ -196,7 +195,7 @@ def _spin_gated(parts: Parts, call: Body) -> Body:
     return (*parts.before, _store(0), Lap(), *events, *opened, *parts.after)
 
 
-_BODIES: Final[Mapping[str, Callable[[Parts, Body], Body]]] = {
+_BODIES: Final[Mapping[str, Callable[[CutBody, Body], Body]]] = {
     "isolated": _waited,
     "pipelined": _waited,
     "graph": _waited,  # the backend captures what stands between the laps
@@ -257,7 +256,6 @@ def captured(stage: Stage) -> Stage:
 
 
 def uses_events(stage: Stage) -> bool:
-    """Whether a stage records events."""
     return any(isinstance(node, Step) and node.op == "record" for body in stage.variants for node, _ in walk(body))
 
 

@@ -93,7 +93,6 @@ def layout(buffers: tuple[Buffer, ...], cache: int, most: int, halved: int = 0) 
 
 
 def _lines(nbytes: int) -> int:
-    """The next odd number of cache lines, in bytes."""
     return (-(-max(1, nbytes) // LINE) | 1) * LINE
 
 

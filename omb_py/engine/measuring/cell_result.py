@@ -67,7 +67,6 @@ class CellResult:
     """Number of the pass of a soak; 0 without one."""
 
     def to_message(self) -> dict[str, Any]:
-        """The fields as JSON."""
         return {
             **{each.name: getattr(self, each.name) for each in fields(self)},
             "cell": asdict(self.cell),
@@ -87,7 +86,6 @@ class CellResult:
         return cls(**{**values, "cell": cell_from(message["cell"]), "series": series})
 
     def split_by_lap(self, benchmark: Benchmark) -> Iterator[CellResult]:
-        """The result, or one for each lap that is a sample of its own (:attr:`Metric.apart`)."""
         if not benchmark.metric.apart:
             yield self
         for lap in benchmark.metric.apart:

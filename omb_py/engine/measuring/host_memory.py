@@ -80,7 +80,6 @@ class HostMemory:
         return extended
 
     def address(self, name: str) -> int:
-        """Address at which the buffer starts."""
         return int(self._views[name].ctypes.data)
 
 

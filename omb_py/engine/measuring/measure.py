@@ -264,7 +264,6 @@ class Measurement:
         return {"late_rounds": float(self._voided)} if self.cell.options.process_sync == "roundtime" else {}
 
     def _flop(self) -> dict[str, float]:
-        """Floating-point operations of the computations of a workload, the mean over the ranks."""
         if not self.cell.options.workload:
             return {}
         own = float(sum(map(flop_of, self.programs.values())))

@@ -73,7 +73,6 @@ def measure_pairs(
 def _measure(
     session: Session, benchmark: Benchmark, cell: Cell, pairs: list[Pair], ends: list[Program], phase: Phase
 ) -> Mapping[Pair, NDArray[np.float32]]:
-    """The samples of pairs that are measured at once, where rank 0 is."""
     place = {rank: (pair, end) for pair in pairs for end, rank in enumerate(pair)}
     ends_here = {rank: place[rank] for rank in session.local if rank in place}
     programs = {rank: IDLE for rank in session.local}

@@ -57,7 +57,6 @@ class Laid:
     where: NDArray[np.bool_]
 
     def __call__(self) -> Bytes:
-        """The bytes that must be there afterwards."""
         content = self.make()
         return np.where(self.where, content, ~content)
 
@@ -75,7 +74,6 @@ class AnyOf:
     makes: tuple[Make, ...]
 
     def __call__(self) -> Bytes:
-        """The bytes of the first of them."""
         return self.makes[0]()
 
 
@@ -128,7 +126,6 @@ def _place(count: int, m: int) -> Bytes:
 
 
 def _spread(table: NDArray[Any], dtype: str, count: int) -> Bytes:
-    """An element of the table for each position, by its place."""
     place, values = _place(count, len(table)), from_numbers(table, dtype)
     out = np.empty(count, values.dtype)
     for start in range(0, count, _CHUNK):
@@ -200,7 +197,6 @@ def _scheme(op: str, dtype: str, ranks: int) -> tuple[str, int]:
 
 
 def _decisive(place: NDArray[np.int64], op: str, dtype: str, ranks: int) -> NDArray[np.int64]:
-    """The values of the deciding rank, by place."""
     match op:
         case "avg" if DTYPES[dtype].kind == "integer":
             return ranks * (1 + place % max(1, min(_PLACES, DTYPES[dtype].exact // ranks)))

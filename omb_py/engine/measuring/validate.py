@@ -35,7 +35,6 @@ class Log:
     folder: Path
 
     def write(self, world: World, cell: Cell, iteration: int, actual: Bytes, expected: Bytes) -> None:
-        """Append the wrong elements of a region."""
         kind = DTYPES[cell.dtype]
         whole_elements = actual.nbytes % kind.itemsize == 0  # a reply of one byte is no element
         received, wanted = (part.view(kind.numpy if whole_elements else "uint8") for part in (actual, expected))
@@ -169,7 +168,6 @@ class ByteCheck:
             self._wrong = validate_ranks(session, benchmark, cell, worlds, log)
 
     def fill(self, runner: Runner, stage: int, programs: Mapping[int, Program]) -> None:
-        """Fill the buffers of the timed loop of a stage."""
         if self._wrong is not None:
             self._checker = Checker(self.cell, self.worlds, programs, self.log)
             self._checker.fill(runner, stage, TIMED_LOOP)
@@ -197,7 +195,6 @@ class ByteCheck:
 def validate(
     session: Session, benchmark: Benchmark, cell: Cell, worlds: Mapping[int, World], log: Log | None = None
 ) -> int:
-    """The number of wrong bytes of all ranks (:func:`validate_ranks`)."""
     return int(validate_ranks(session, benchmark, cell, worlds, log).sum())
 
 

@@ -107,9 +107,7 @@ def _row_shape(row: Sequence[int]) -> tuple[int, ...]:
     return (op, int(row[R.STEP]) if op in (R.COMPUTE, R.GATE) else 0)
 
 
-class Writer:
-    """Writes the function line by line."""
-
+class LlvmWriter:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.block = "entry"
@@ -117,37 +115,30 @@ class Writer:
         self._number = 0
 
     def fresh(self) -> str:
-        """A new name of a value."""
         self._number += 1
         return f"%v{self._number}"
 
     def put(self, text: str) -> None:
-        """An instruction without a value."""
         self.lines.append("  " + text)
 
     def let(self, text: str) -> str:
-        """An instruction with a value; returns its name."""
         name = self.fresh()
         self.put(f"{name} = {text}")
         return name
 
     def start(self, block: str) -> None:
-        """Begin a block."""
         self.lines.append(f"{block}:")
         self.block = block
 
     def label(self) -> str:
-        """A new name of a block."""
         self._number += 1
         return f"b{self._number}"
 
     def cell(self, row: int, column: int) -> str:
-        """The value of a cell of the table."""
         at = self.let(f"getelementptr i64, ptr %table, i64 {row * R.WIDTH + column}")
         return self.let(f"load i64, ptr {at}")
 
     def now(self) -> str:
-        """The clock, in nanoseconds."""
         return self.let("call i64 @now(ptr %clock, i64 %id)")
 
     def watch(self, step: int) -> None:
@@ -155,7 +146,6 @@ class Writer:
         self.put(f"store i64 {step}, ptr %wstep")
 
     def slot(self, slot: int) -> str:
-        """Address of a lap of this iteration."""
         return self.let(f"getelementptr i64, ptr %line, i64 {slot}")
 
 
@@ -173,7 +163,7 @@ def llvm_text(shape: Shape, seconds: bool = False) -> str:
 
     It returns 0, or 1 + the step whose function did not return 0.
     """
-    w = Writer()
+    w = LlvmWriter()
     w.start("entry")
     for text in (
         "%clock = load ptr, ptr %clockwords",
@@ -223,7 +213,7 @@ def llvm_text(shape: Shape, seconds: bool = False) -> str:
     )
 
 
-def _turn(w: Writer, shape: Shape) -> None:
+def _turn(w: LlvmWriter, shape: Shape) -> None:
     """The copy of the buffers that this iteration uses: its number modulo theirs, never negative."""
     rows = [row for variant in shape for row in variant]
     kinds_of_row = [row[3:] if row[0] in _CALLS else row[2:] if row[0] == R.FLIP else () for row in rows]
@@ -236,7 +226,7 @@ def _turn(w: Writer, shape: Shape) -> None:
     w.put(f"%copy = srem i64 {lifted}, {copies}")
 
 
-def _choose(w: Writer, variants: int) -> None:
+def _choose(w: LlvmWriter, variants: int) -> None:
     """Go to the variant of this iteration: its number modulo theirs, never negative."""
     if variants == 1:
         w.put("br label %variant0")
@@ -248,7 +238,7 @@ def _choose(w: Writer, variants: int) -> None:
     w.put(f"switch i64 {chosen}, label %variant0 [ {cases} ]")
 
 
-def _failures(w: Writer) -> None:
+def _failures(w: LlvmWriter) -> None:
     """The block to which every call branches that did not return 0."""
     if not w.fails:
         return
@@ -266,14 +256,14 @@ def _continues(variant: tuple[tuple[int, ...], ...]) -> bool:
     return next((row[2] >= 0 for row in variant if row[0] in (R.LAP, R.UNTIL)), False)
 
 
-def _lap(w: Writer, slot: int, seconds: bool) -> None:
+def _lap(w: LlvmWriter, slot: int, seconds: bool) -> None:
     """Read the clock; unless this starts it, add what has passed since the reading before."""
     before, now = _read(w, seconds)
     if slot >= 0:
         _add(w, slot, before, now, seconds)
 
 
-def _read(w: Writer, seconds: bool) -> tuple[str, str]:
+def _read(w: LlvmWriter, seconds: bool) -> tuple[str, str]:
     """Read the clock. Returns (reading before, this one)."""
     kind = "double" if seconds else "i64"
     now = w.let("call double %wtime()") if seconds else w.now()
@@ -282,7 +272,7 @@ def _read(w: Writer, seconds: bool) -> tuple[str, str]:
     return before, now
 
 
-def _add(w: Writer, slot: int, before: str, now: str, seconds: bool) -> None:
+def _add(w: LlvmWriter, slot: int, before: str, now: str, seconds: bool) -> None:
     """Add the time between two readings to a slot. Seconds become nanoseconds here, not between the readings."""
     if seconds:
         scaled = w.let(f"fmul double {w.let(f'fsub double {now}, {before}')}, 1.0e9")
@@ -294,7 +284,7 @@ def _add(w: Writer, slot: int, before: str, now: str, seconds: bool) -> None:
     w.put(f"store i64 {sum_}, ptr {at}")
 
 
-def _body(w: Writer, variant: tuple[tuple[int, ...], ...], first_row: int, seconds: bool) -> None:
+def _body(w: LlvmWriter, variant: tuple[tuple[int, ...], ...], first_row: int, seconds: bool) -> None:
     passes: list[tuple[str, str, int, str, int]] = []  # of each open repeat: its k, block, line, k outside, row
     k = "0"
     between: tuple[str, str] | None = None  # the readings around what passed since the iteration before
@@ -347,7 +337,7 @@ def _body(w: Writer, variant: tuple[tuple[int, ...], ...], first_row: int, secon
         _add(w, variant[leading][2], *between, seconds)
 
 
-def _call(w: Writer, row: int, step: int, kinds: list[int], k: str) -> None:
+def _call(w: LlvmWriter, row: int, step: int, kinds: list[int], k: str) -> None:
     """A C function; stop when it does not return 0."""
     w.watch(step)
     operands = (f"i64 {value}" for value in _operands(w, row, kinds[1:], k))
@@ -358,7 +348,7 @@ def _call(w: Writer, row: int, step: int, kinds: list[int], k: str) -> None:
     w.start(after)
 
 
-def _multiply(w: Writer, row: int, step: int, kinds: list[int], k: str) -> None:
+def _multiply(w: LlvmWriter, row: int, step: int, kinds: list[int], k: str) -> None:
     """BLAS's sgemm of matrices in C's order: out (rows, side) = left (rows, side) · right (side, side)."""
     w.watch(step)
     rows, side, left, right, out = _operands(w, row, kinds[1:], k)
@@ -373,7 +363,7 @@ _CBLAS = (101, 111, 111)
 """CblasRowMajor, and CblasNoTrans for either matrix."""
 
 
-def _operands(w: Writer, row: int, kinds: list[int], k: str) -> list[str]:
+def _operands(w: LlvmWriter, row: int, kinds: list[int], k: str) -> list[str]:
     """The operands of a call, read from the table and moved to where they are in this pass and iteration."""
     operands = []
     for j, kind in enumerate(kinds):
@@ -394,7 +384,7 @@ def _operands(w: Writer, row: int, kinds: list[int], k: str) -> list[str]:
     return operands
 
 
-def _flip(w: Writer, row: int, turns: bool) -> None:
+def _flip(w: LlvmWriter, row: int, turns: bool) -> None:
     """Invert the byte at an address, in one iteration or in all: this injects a fault into real data."""
     iteration = w.cell(row, R.ARITY)
     always, now = w.let(f"icmp slt i64 {iteration}, 0"), w.let(f"icmp eq i64 {iteration}, %number")
@@ -411,7 +401,7 @@ def _flip(w: Writer, row: int, turns: bool) -> None:
     w.start(after)
 
 
-def _gate(w: Writer, row: int, step: int) -> None:
+def _gate(w: LlvmWriter, row: int, step: int) -> None:
     """Wait until a word that another thread changes is large enough."""
     w.watch(step)
     at = w.let(f"inttoptr i64 {w.cell(row, R.FN)} to ptr")

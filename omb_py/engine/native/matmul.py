@@ -21,7 +21,7 @@ from omb_py.engine.program.steps import MATMUL, MATRICES
 from omb_py.errors import EnvironmentProblem
 
 if TYPE_CHECKING:  # each kind of loop has one of the two
-    from omb_py.engine.native.translate import Call
+    from omb_py.engine.native.translate import NativeCall
     from omb_py.engine.python_loop.loop import Names
 
 OPERANDS: Final = ("left", "right", "out")
@@ -85,7 +85,6 @@ class Products:
         self._calls: dict[tuple[int, int], Any] = {}
 
     def text(self, step: Step, names: Names) -> str:
-        """The statement of a step."""
         key = step["rows"], step["side"]
         if key not in self._calls:
             fill(self._memory, step)
@@ -116,18 +115,17 @@ def sgemm() -> int:
     )
 
 
-def call(step: Step, memory: Any) -> Call:
+def call(step: Step, memory: Any) -> NativeCall:
     """The call of BLAS for generated code: its operands are rows, side and the addresses of the three matrices."""
     from omb_py.engine.native.opcodes import MATMUL as BY_BLAS  # only the native binding needs these two
-    from omb_py.engine.native.translate import Arg, Call
+    from omb_py.engine.native.translate import Arg, NativeCall
 
     fill(memory, step)
     addresses = (memory.address(step[name].buffer) + step[name].offset for name in OPERANDS)
-    return Call(sgemm(), tuple(map(Arg, (step["rows"], step["side"], *addresses))), BY_BLAS)
+    return NativeCall(sgemm(), tuple(map(Arg, (step["rows"], step["side"], *addresses))), BY_BLAS)
 
 
 def multiply_at(left: int, right: int, out: int, rows: int, side: int) -> None:
-    """The product of matrices at addresses of host memory."""
     left_matrix, right_matrix, product = (
         np.ctypeslib.as_array((ctypes.c_float * (n * side)).from_address(address)).reshape(n, side)
         for address, n in ((left, rows), (right, side), (out, rows))

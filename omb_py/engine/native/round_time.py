@@ -7,30 +7,28 @@ from typing import TYPE_CHECKING
 from omb_py.engine.native import opcodes as R
 
 if TYPE_CHECKING:
-    from omb_py.engine.native.codegen import Writer
+    from omb_py.engine.native.codegen import LlvmWriter
 
 
-def _reading(w: Writer, seconds: bool) -> str:
-    """The clock of the laps, in nanoseconds."""
+def _reading(w: LlvmWriter, seconds: bool) -> str:
     if not seconds:
         return w.now()
     scaled = w.let(f"fmul double {w.let('call double %wtime()')}, 1.0e9")
     return w.let(f"fptosi double {scaled} to i64")
 
 
-def _word(w: Writer, row: int, number: int, kind: str) -> str:
-    """A word of the start of a round."""
+def _word(w: LlvmWriter, row: int, number: int, kind: str) -> str:
     at = w.let(f"inttoptr i64 {w.let(f'add i64 {w.cell(row, R.FN)}, {8 * number}')} to ptr")
     return at if kind == "ptr" else w.let(f"load {kind}, ptr {at}")
 
 
-def announce(w: Writer, row: int, seconds: bool) -> None:
+def announce(w: LlvmWriter, row: int, seconds: bool) -> None:
     """Rank 0 announces the next start time: now plus the lead."""
     moment = w.let(f"add i64 {_reading(w, seconds)}, {_word(w, row, 4, 'i64')}")
     w.put(f"store i64 {moment}, ptr {_word(w, row, 0, 'ptr')}")
 
 
-def until(w: Writer, row: int, slot: int, seconds: bool) -> None:
+def until(w: LlvmWriter, row: int, slot: int, seconds: bool) -> None:
     """Wait for the announced moment by this rank's clock, and start the laps there; note by how much it was missed."""
     moment = _word(w, row, 0, "i64")
     slope, intercept, origin = (_word(w, row, number, "double") for number in (1, 2, 3))

@@ -32,7 +32,7 @@ class Work(Protocol):
         """(iteration, step), asked from another thread."""
 
 
-class Gate:
+class ThreadGate:
     """Opens when the last of those expected is there.
 
     Generated code looks at :attr:`word` itself; Python waits in :meth:`wait`.
@@ -59,7 +59,6 @@ class Gate:
                 self._open.set()
 
     def wait(self) -> None:
-        """Arrive, and wait for the others."""
         self.arrive()
         self._open.wait()
 
@@ -78,9 +77,7 @@ def share(first: int, iterations: int, threads: int, thread: int) -> tuple[int, 
 
 
 class Crew:
-    """The threads of a rank."""
-
-    def __init__(self, works: Sequence[Work], gate: Gate) -> None:
+    def __init__(self, works: Sequence[Work], gate: ThreadGate) -> None:
         self._works, self._gate = works, gate
         self._running: set[int] = set()
         self.labels = tuple(f"thread {t}: {label}" for t, work in enumerate(works) for label in work.labels)

@@ -31,7 +31,7 @@ class Arg:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class NativeCall:
     """A C function by address, and its operands."""
 
     address: int
@@ -40,7 +40,7 @@ class Call:
     """CALL or MATMUL of :mod:`omb_py.engine.native.opcodes`."""
 
 
-Resolve = Callable[[Step], Call]
+Resolve = Callable[[Step], NativeCall]
 """Gives the library's call for a step."""
 
 
@@ -74,14 +74,12 @@ class Assembler:
         self.labels: list[str] = []
 
     def row(self, op: int, fn: int = 0, arity: int = 0) -> list[int]:
-        """Append a row and return it."""
         row = [0] * R.WIDTH
         row[R.OP], row[R.FN], row[R.ARITY], row[R.STEP] = op, fn, arity, max(0, len(self.labels) - 1)
         self.rows.append(row)
         return row
 
     def add(self, nodes: Body) -> None:
-        """Append the rows of some nodes."""
         for node in nodes:
             if isinstance(node, Lap):
                 self.row(R.LAP, -1 if node.name is None else self.laps[node.name])
@@ -107,7 +105,6 @@ class Assembler:
                 self.step(node)
 
     def step(self, step: Step) -> None:
-        """Append the row of one step."""
         if step.op == "compute":
             ns = step["ns"]
             self.row(R.COMPUTE, ns.of(self.results) if isinstance(ns, Result) else int(ns))

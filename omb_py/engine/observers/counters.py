@@ -28,7 +28,6 @@ class DifferenceObserver(Observer):
         raise NotImplementedError
 
     def start(self) -> None:
-        """Take the first reading."""
         self._before = self.read()
 
     def stop(self, operations: int) -> dict[str, float]:
@@ -69,5 +68,4 @@ class LibraryCounters(DifferenceObserver):
     columns = (("counted", counts_text),)
 
     def read(self) -> Mapping[str, float]:
-        """The variables of this process."""
         return self.session.counted(tuple(self.text.split(",")))

@@ -35,8 +35,6 @@ _FIX: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Zone:
-    """A counter of RAPL."""
-
     file: Path
     wraps_at: int
     """µJ after which it begins again: a quarter of an hour or more of full load."""
@@ -150,13 +148,11 @@ class Energy(Observer):
 
     @classmethod
     def explain_missing(cls, session: Session, text: str) -> str:
-        """A sentence on GPUs that cannot be counted."""
         energy = cls(session, text)
         energy.close()
         return f"--energy counts no energy of {energy.uncounted}" if energy.uncounted else ""
 
     def start(self) -> None:
-        """Read the counters; to be called right before the loop."""
         self._before = self._read()
 
     def stop(self, operations: int) -> dict[str, float]:
@@ -193,7 +189,6 @@ class Energy(Observer):
         return {name: float(value) for name, value in figures.items()}
 
     def close(self) -> None:
-        """Give the packages back."""
         self._opened.close()
 
     def _open_gpu(self) -> tuple[GpuCounter | None, str]:

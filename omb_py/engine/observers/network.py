@@ -92,11 +92,9 @@ class NetworkCounters(DifferenceObserver):
         self._folders = system, processes
 
     def read(self) -> Mapping[str, float]:
-        """The counters of this node."""
         return read(*self._folders) if leads_its_host(self.session) else {}
 
     def stop(self, operations: int) -> dict[str, float]:
-        """As :meth:`DifferenceObserver.stop`, with the number of operations."""
         return {**super().stop(operations), CALLS: operations}
 
 

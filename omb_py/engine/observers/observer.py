@@ -85,7 +85,6 @@ class Observer:
 
 
 def metrics_of(row: StoredRow) -> dict[str, float]:
-    """The metrics of a row."""
     return dict(row.get("metrics") or {})
 
 

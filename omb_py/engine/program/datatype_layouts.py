@@ -24,8 +24,6 @@ Pieces = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """A derived type."""
-
     base: str
     """Name of the type of its elements."""
     pieces: Pieces
@@ -38,7 +36,6 @@ class Derived:
 
     @property
     def travels(self) -> int:
-        """Bytes that travel."""
         return self.times * sum(length for _, length in self.pieces) * DTYPES[self.base].itemsize
 
 

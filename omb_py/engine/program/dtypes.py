@@ -11,8 +11,6 @@ from omb_py.errors import UsageError, nearest
 
 @dataclass(frozen=True, slots=True)
 class DType:
-    """An element type."""
-
     name: str
     """Name as stored: ``char int8 … complex128``."""
     mpi: str

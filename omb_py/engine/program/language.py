@@ -44,7 +44,6 @@ class Region:
         return Region(self.buffer, self.offset + k * self.stride, self.nbytes, turn=self.turn)
 
     def copy(self, number: int) -> Region:
-        """The region in copy `number` of its buffer."""
         return replace(self, offset=self.offset + number * self.turn, turn=0)
 
 
@@ -60,11 +59,9 @@ class Blocks:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all blocks."""
         return sum(self.sizes)
 
     def block(self, j: int) -> Region:
-        """One block as a region."""
         return Region(self.buffer, self.offsets[j], self.sizes[j], turn=self.turn)
 
     def at(self, k: int) -> Blocks:
@@ -72,7 +69,6 @@ class Blocks:
         return self
 
     def copy(self, number: int) -> Blocks:
-        """The blocks in copy `number` of their buffer."""
         return replace(self, offsets=tuple(at + number * self.turn for at in self.offsets), turn=0)
 
     @staticmethod
@@ -107,7 +103,6 @@ class Result:
     share: float = 1
 
     def of(self, results: Mapping[tuple[str, str], float]) -> int:
-        """Its value. Raises KeyError when that lap was not measured."""
         if not self.lap:
             return int(sum(ns for (stage, _), ns in results.items() if stage == self.stage) / self.share)
         return int(results[self.stage, self.lap] / self.share)

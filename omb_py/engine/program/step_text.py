@@ -94,7 +94,6 @@ def _operand(value: object) -> str:
 
 
 def _plain(step: Step) -> str:
-    """The text of a step that this module does not know: its name and operands."""
     return " ".join([step.op, *(f"{name}={_operand(value)}" for name, value in step.operands.items())])
 
 

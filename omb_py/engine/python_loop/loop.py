@@ -103,9 +103,7 @@ def flip_in(step: Step, names: Names, buffer: NDArray[np.uint8]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
-    """A compiled stage."""
-
+class CompiledLoop:
     source: str
     function: Callable[..., None]
     laps: tuple[str, ...]
@@ -113,7 +111,6 @@ class Loop:
     step_of_line: Mapping[int, int]
 
     def run(self, first: int, iterations: int) -> NDArray[np.int64]:
-        """Nanoseconds, shape (iterations, laps)."""
         slots = [[0] * iterations for _ in self.laps]
         self.function(first, iterations, *slots)
         return np.array(slots, np.int64).T.reshape(iterations, len(self.laps))
@@ -137,7 +134,7 @@ class Loop:
         return 0
 
 
-class Writer:
+class SourceWriter:
     """Writes the source of a stage line by line and remembers which line is which step."""
 
     def __init__(self, stage: Stage, render: Render, results: Mapping[tuple[str, str], float]) -> None:
@@ -149,11 +146,9 @@ class Writer:
         self.step_of_line: dict[int, int] = {}
 
     def line(self, indent: int, text: str) -> None:
-        """Append a line of source."""
         self.lines.append("    " * indent + text)
 
     def add(self, nodes: Body, indent: int, k: str = "") -> None:
-        """Append the source of some nodes; `k` as in :data:`Render`."""
         before = len(self.lines)
         for node in nodes:
             if isinstance(node, Lap):
@@ -187,7 +182,6 @@ class Writer:
             self.line(indent, "pass")
 
     def statement(self, step: Step, k: str) -> str:
-        """The source of one step."""
         if step.op == "compute":
             ns = step["ns"]
             value = ns.of(self.results) if isinstance(ns, Result) else int(ns)
@@ -196,7 +190,6 @@ class Writer:
 
 
 def _compute(nanoseconds: int) -> None:
-    """Keep the processor busy in small matrix-vector products."""
     until = time.perf_counter_ns() + nanoseconds
     while time.perf_counter_ns() < until:
         _MATRIX @ _VECTOR
@@ -212,9 +205,9 @@ def _continues(variant: Body) -> bool:
     return isinstance(first, Lap) and first.name is not None
 
 
-def compile_stage(stage: Stage, render: Render, results: Mapping[tuple[str, str], float]) -> Loop:
+def compile_stage(stage: Stage, render: Render, results: Mapping[tuple[str, str], float]) -> CompiledLoop:
     """Translate a stage's body into a compiled loop; arguments as in ``assemble``."""
-    work = Writer(stage, render, results)
+    work = SourceWriter(stage, render, results)
     slots = "".join(f", s{k}" for k in range(len(stage.laps)))
     work.line(0, f"def loop(first, count{slots}):")
     if any(_continues(variant) for variant in stage.variants):
@@ -236,4 +229,4 @@ def compile_stage(stage: Stage, render: Render, results: Mapping[tuple[str, str]
     exec(compile(wrapped, FILENAME, "exec"), module)
     function = module["make"](**namespace)
     lines = {line + 1: step for line, step in work.step_of_line.items()}
-    return Loop(source, function, stage.laps, tuple(work.labels), lines)
+    return CompiledLoop(source, function, stage.laps, tuple(work.labels), lines)

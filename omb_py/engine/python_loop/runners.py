@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omb_py.engine.native.threads import Crew, Gate, stages_of
+from omb_py.engine.native.threads import Crew, ThreadGate, stages_of
 from omb_py.engine.program.language import Body, Host, Program, Stage
 from omb_py.engine.session import Runner
 
 if TYPE_CHECKING:
-    from omb_py.engine.python_loop.loop import Loop, Render
+    from omb_py.engine.python_loop.loop import CompiledLoop, Render
 
 
 class CellRunner(Runner, ABC):
@@ -47,7 +47,6 @@ class CellRunner(Runner, ABC):
         """Make the code that runs the body."""
 
     def memory(self, rank: int, buffer: str) -> NDArray[np.uint8]:
-        """The bytes of a buffer."""
         content: NDArray[np.uint8] = self.memory_.view(buffer, self._nbytes[buffer])
         return content
 
@@ -58,7 +57,6 @@ class CellRunner(Runner, ABC):
         self.translate(self.program.stages[stage], results)
 
     def leave(self, stage: int) -> None:
-        """Run the stage's teardown."""
         self._once(self.program.stages[stage].teardown)
 
     def _once(self, nodes: Body) -> None:
@@ -72,7 +70,6 @@ class CellRunner(Runner, ABC):
                 self.once(Stage((tuple(part),)))
 
     def ready(self) -> None:
-        """Called before each run."""
         return None
 
     def postpone_rounds(self) -> None:
@@ -81,12 +78,10 @@ class CellRunner(Runner, ABC):
 
 
 class FlatRunner(CellRunner):
-    """A flat Python loop of bound calls."""
-
     renderer: Render
 
     @abstractmethod
-    def execute(self, loop: Loop, first: int, iterations: int) -> NDArray[np.int64]:
+    def execute(self, loop: CompiledLoop, first: int, iterations: int) -> NDArray[np.int64]:
         """Run a loop in this thread. Raises StepFailed."""
 
     def rendered(self, results: Mapping[tuple[str, str], float]) -> Render:
@@ -94,18 +89,16 @@ class FlatRunner(CellRunner):
         return self.renderer
 
     def once(self, stage: Stage) -> None:
-        """Run some steps once."""
         from omb_py.engine.python_loop.loop import compile_stage  # not for ranks of the native binding
 
         self.execute(compile_stage(stage, self.rendered({}), {}), 0, 1)
 
     def translate(self, stage: Stage, results: Mapping[tuple[str, str], float]) -> None:
-        """Make the loop of the body."""
         from omb_py.engine.python_loop.loop import compile_stage
 
         self.crew, self.laps = None, len(stage.laps)
         if stage.threads > 1:
-            gate = Gate()
+            gate = ThreadGate()
             loops = [compile_stage(part, self.rendered(results), results) for part in stages_of(stage)]
             self.crew = Crew([FlatWork(self, loop, gate) for loop in loops], gate)
             self.labels = self.crew.labels
@@ -115,14 +108,12 @@ class FlatRunner(CellRunner):
         self.thread = threading.get_ident()
 
     def run(self, stage: int, first: int, iterations: int) -> dict[int, NDArray[np.int64]]:
-        """Run iterations; see :class:`omb_py.engine.session.Runner`."""
         self.ready()
         if self.crew:
             return {self.session.rank: self.crew.run(first, iterations, self.laps)}
         return {self.session.rank: self.execute(self.loop, first, iterations)}
 
     def position(self) -> tuple[int, int]:
-        """(iteration, step), read from the running frame."""
         if self.crew:
             return self.crew.position()
         if not self.labels:
@@ -133,17 +124,15 @@ class FlatRunner(CellRunner):
 class FlatWork:
     """A thread's part of a stage as a Python loop."""
 
-    def __init__(self, runner: FlatRunner, loop: Loop, gate: Gate) -> None:
+    def __init__(self, runner: FlatRunner, loop: CompiledLoop, gate: ThreadGate) -> None:
         self._runner, self._loop, self._gate = runner, loop, gate
         self.labels = loop.labels
         self._thread = 0
 
     def run(self, first: int, iterations: int) -> NDArray[np.int64]:
-        """Run in the calling thread."""
         self._thread = threading.get_ident()
         self._gate.wait()
         return self._runner.execute(self._loop, first, iterations)
 
     def position(self) -> tuple[int, int]:
-        """(iteration, step), read from the running frame."""
         return self._loop.position(self._thread)

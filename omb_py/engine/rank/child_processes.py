@@ -36,7 +36,6 @@ class Children:
             self.pids.append(pid)
 
     def end(self, session: Any) -> None:
-        """Kill them and wait until they are gone."""
         for pid in self.pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)

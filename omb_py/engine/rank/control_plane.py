@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from omb_py.engine.rank.handshake import Stranger
 from omb_py.engine.rank.link import TOKEN_VARIABLE
-from omb_py.engine.rank.secret_socket import Gate, Line, reach
+from omb_py.engine.rank.secret_socket import SecretGate, SecretLine, reach
 from omb_py.errors import EnvironmentProblem
 from omb_py.launchers.torchrun import TORCHRUN
 
@@ -28,32 +28,10 @@ JOINING_S: Final = 300.0
 
 
 class Plane(Protocol):
-    """The operations by which a session agrees with the other ranks; none of them is timed."""
+    """The operations by which a session agrees with the other ranks; none of them is timed.
 
-    rank: int
-    size: int
-
-    def barrier(self) -> None:
-        """Wait for all ranks."""
-
-    def maximum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Element-wise maximum, on all ranks."""
-
-    def total(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Element-wise sum, on all ranks."""
-
-    def gather(self, value: Any) -> list[Any]:
-        """One object of each rank, on rank 0; elsewhere an empty list."""
-
-    def share(self, value: Any) -> Any:
-        """Rank 0's object, everywhere."""
-
-    def close(self) -> None:
-        """Leave."""
-
-
-class Star:
-    """The operations that follow from :meth:`gather` and :meth:`share`: rank 0 is in the middle."""
+    A subclass defines `gather` and `share`: the others follow from them, with rank 0 in the middle.
+    """
 
     rank: int
     size: int
@@ -71,15 +49,18 @@ class Star:
         self.share(len(self.gather(None)))
 
     def maximum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Element-wise maximum."""
+        """Element-wise maximum, on all ranks."""
         return np.asarray(self.share(_fold(np.maximum, self.gather(values))))
 
     def total(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Element-wise sum."""
+        """Element-wise sum, on all ranks."""
         return np.asarray(self.share(_fold(np.add, self.gather(values))))
 
+    def close(self) -> None:
+        """Close the connections."""
 
-class TcpPlane(Star):
+
+class TcpPlane(Plane):
     """The star over TCP. Messages are JSON; rank 0 and each other rank prove that they know the launch's secret.
 
     Args:
@@ -94,11 +75,11 @@ class TcpPlane(Star):
 
     def __init__(self, rank: int, size: int, address: tuple[str, int], secret: str) -> None:
         self.rank, self.size = rank, size
-        self._others: dict[int, Line] = {}
+        self._others: dict[int, SecretLine] = {}
         secret = f"plane {secret}" if secret else ""  # a proof for one socket says nothing at another
         try:
             if rank == 0 and size > 1:
-                self._gather_ranks(Gate(*address, secret))
+                self._gather_ranks(SecretGate(*address, secret))
             elif size > 1:
                 self._others[0] = reach(address, secret, {"rank": rank}, PATIENCE_S)
         except (OSError, Stranger) as error:
@@ -107,7 +88,7 @@ class TcpPlane(Star):
                 f"to a name of rank 0's machine and {PORT_VARIABLE} to a free port, the same on every rank"
             ) from None
 
-    def _gather_ranks(self, gate: Gate) -> None:
+    def _gather_ranks(self, gate: SecretGate) -> None:
         try:
             while len(self._others) < self.size - 1:
                 hello, line = gate.admit(JOINING_S)
@@ -142,14 +123,12 @@ class TcpPlane(Star):
         return cls(int(environ[rank]), int(environ[size]), (environ.get(host, "127.0.0.1"), port), secret)
 
     def gather(self, value: Any) -> list[Any]:
-        """One object of each rank, on rank 0."""
         if self.rank:
             self._others[0].send(value)
             return []
         return [value, *(self._others[rank].receive() for rank in range(1, self.size))]
 
     def share(self, value: Any) -> Any:
-        """Rank 0's object, everywhere."""
         if self.rank:
             return self._others[0].receive()
         for line in self._others.values():
@@ -157,7 +136,6 @@ class TcpPlane(Star):
         return value
 
     def close(self) -> None:
-        """Close the connections."""
         for line in self._others.values():
             line.close()
         self._others.clear()

@@ -34,7 +34,6 @@ class HungUp(Stranger):
 
 
 def new_secret() -> str:
-    """A new secret: 128 random bits in hexadecimal."""
     return os.urandom(16).hex()
 
 
@@ -118,7 +117,6 @@ def answer(connection: socket.socket, lines: BinaryIO, secret: str) -> dict[str,
 
 
 def write(connection: socket.socket, message: Mapping[str, Any]) -> None:
-    """Send a message as a line of JSON. Raises OSError."""
     connection.sendall(json.dumps(message, separators=(",", ":")).encode() + b"\n")
 
 

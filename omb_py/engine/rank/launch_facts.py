@@ -7,8 +7,6 @@ from typing import Any, TypedDict
 
 
 class DevicePlace(TypedDict):
-    """The device of one rank."""
-
     rank: int
     host: str
     device: str

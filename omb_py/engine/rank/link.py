@@ -62,7 +62,7 @@ class Channel(Protocol):
         """Say that all is finished, wait for all other ranks, and return the exit code."""
 
 
-class Link:
+class Link(Channel):
     """The rank's end of the connection. Thread-safe; made by :meth:`connect`.
 
     Args:
@@ -129,7 +129,6 @@ class Link:
         return cls.connect(address, os.environ.get(TOKEN_VARIABLE, ""), timeout, agent)
 
     def spec(self) -> Message:
-        """The description of the launch, which the supervisor sends to every rank that has reported."""
         spec = self._inbox.get()
         if spec.get("launched_at"):
             spec["launched_at"] -= self._ahead_ns  # a time of the parent's clock, told by ours
@@ -154,7 +153,6 @@ class Link:
                 return dict(message["place"])
 
     def joined(self, rank: int, size: int) -> None:
-        """Say which place the communication library gave to this process."""
         self.send("joined", rank=rank, size=size, host=self._host, pid=os.getpid())
 
     def send(self, type: str, **fields: Any) -> None:
@@ -196,7 +194,6 @@ class Link:
                 return int(message.get("code", 0))
 
     def close(self) -> None:
-        """Close the connection without ending the process."""
         self._ended.set()
         self._socket.close()
 
@@ -276,7 +273,7 @@ class Link:
             _end_process()
 
 
-class LocalLink:
+class LocalLink(Channel):
     """The same methods without a process in between: every message goes to `handler`.
 
     `handler` answers "hello" with the spec and may answer "done" with ``{"code": N}``.
@@ -287,16 +284,13 @@ class LocalLink:
         self._position: Position | None = None
 
     def spec(self) -> Message:
-        """The description of the launch, as the handler gives it."""
         me = {"pid": os.getpid(), "host": socket.gethostname(), "env_rank": None, "env_size": None}
         return dict(self._handler({"type": "hello", **me}) or {})
 
     def joined(self, rank: int, size: int) -> None:
-        """Say how many ranks there are."""
         self.send("joined", rank=rank, size=size, host=socket.gethostname(), pid=os.getpid())
 
     def send(self, type: str, **fields: Any) -> None:
-        """Give a message to the handler."""
         self._handler({"type": type, **fields})
 
     def settle(self) -> None:
@@ -307,7 +301,6 @@ class LocalLink:
         self.send("beat", **position())
 
     def done(self) -> int:
-        """Say that all is finished and return the handler's code, or 0."""
         answer = self._handler({"type": "done"})
         return int((answer or {}).get("code", 0))
 

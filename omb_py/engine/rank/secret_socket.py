@@ -18,7 +18,7 @@ AT_ONCE: Final = 64
 """Callers that may be proving themselves at the same time; further ones wait in the kernel's queue."""
 
 
-class Line:
+class SecretLine:
     """One connection whose ends have proven themselves. It carries values, one a line."""
 
     def __init__(self, connection: socket.socket, lines: BinaryIO) -> None:
@@ -39,14 +39,13 @@ class Line:
         return plain_values.decode(text)
 
     def close(self) -> None:
-        """Close the connection."""
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)  # wakes a thread that reads
         self._lines.close()
         self._socket.close()
 
 
-class Gate:
+class SecretGate:
     """A listening socket that lets in who knows the secret. Strangers never hold up the others.
 
     Args:
@@ -64,20 +63,18 @@ class Gate:
         self._secret = secret
         self._closed = False
         self._places = threading.Semaphore(AT_ONCE)
-        self._admitted: queue.SimpleQueue[tuple[dict[str, Any], Line]] = queue.SimpleQueue()
+        self._admitted: queue.SimpleQueue[tuple[dict[str, Any], SecretLine]] = queue.SimpleQueue()
         threading.Thread(target=self._listen, name="omb-gate", daemon=True).start()
 
     @property
     def port(self) -> int:
-        """The port that it listens on."""
         return int(self._server.getsockname()[1])
 
     @property
     def host(self) -> str:
-        """The address that it listens on."""
         return str(self._server.getsockname()[0])
 
-    def admit(self, within: float) -> tuple[dict[str, Any], Line]:
+    def admit(self, within: float) -> tuple[dict[str, Any], SecretLine]:
         """The next caller's hello and its line. Raises TimeoutError after `within` seconds."""
         try:
             return self._admitted.get(timeout=max(0.0, within))
@@ -115,15 +112,15 @@ class Gate:
             lines.close()
             peer.close()
         else:
-            self._admitted.put((hello, Line(peer, lines)))
+            self._admitted.put((hello, SecretLine(peer, lines)))
             if self._closed:  # meanwhile
                 self._close_waiting()
         finally:
             self._places.release()
 
 
-def reach(address: tuple[str, int], secret: str, fields: Mapping[str, Any], patience: float) -> Line:
-    """Connect to a :class:`Gate`, which may not listen yet.
+def reach(address: tuple[str, int], secret: str, fields: Mapping[str, Any], patience: float) -> SecretLine:
+    """Connect to a :class:`SecretGate`, which may not listen yet.
 
     Args:
         address: its host and port.
@@ -151,4 +148,4 @@ def reach(address: tuple[str, int], secret: str, fields: Mapping[str, Any], pati
             lines.close()
             connection.close()
             raise
-        return Line(connection, lines)
+        return SecretLine(connection, lines)

@@ -42,7 +42,6 @@ class StartTimes:
         self._ends.append((stage, time.time_ns() if now_ns is None else now_ns))
 
     def text(self) -> str:
-        """The whole and its stages, in seconds."""
         pairs = zip(self._ends, self._ends[1:], strict=False)
         stages = [f"{stage} {(end - begin) / 1e9:.3f}" for (_, begin), (stage, end) in pairs]
         return f"{(self._ends[-1][1] - self._ends[0][1]) / 1e9:.3f} s: {', '.join(stages)}"

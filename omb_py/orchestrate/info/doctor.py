@@ -282,10 +282,10 @@ def code_generation() -> Finding:
     """Try to compile and run a loop: a hardened kernel may forbid machine code that is generated at run time."""
     try:
         # inside the try block: llvmlite may be missing or broken
-        from omb_py.engine.native.translate import Call, Machine, assemble
+        from omb_py.engine.native.translate import Machine, NativeCall, assemble
         from omb_py.engine.program.language import Lap, Stage, body
 
-        table = assemble(Stage(body(Lap(), Lap("t"))), lambda step: Call(0, ()), lambda step: 0, {})
+        table = assemble(Stage(body(Lap(), Lap("t"))), lambda step: NativeCall(0, ()), lambda step: 0, {})
         samples, _ = Machine().run(table, 0, 1001)
     except Exception as error:
         text = f"{type(error).__name__}: {error}"

@@ -25,7 +25,7 @@ from omb_py.orchestrate.planning.plan import LaunchPlan
 from omb_py.orchestrate.running.progress import Progress, silent
 from omb_py.orchestrate.running.resume import CELL_TAG, cell_key, suite_tags
 from omb_py.orchestrate.running.rows import SYNC_LIMIT, LaunchIdentity, make_row, pair_rows
-from omb_py.orchestrate.running.soak import Drift
+from omb_py.orchestrate.running.soak import PassDrift
 from omb_py.orchestrate.running.stragglers import LastRanks
 from omb_py.printing.printers import Printer
 from omb_py.results.store.journal import Journal, RunLock
@@ -93,15 +93,12 @@ class Run:
     """Says to other processes that this run goes on; None without a store."""
 
     def note_once(self, text: str) -> None:
-        """Show a note that holds for every launch of the command, with the first of them."""
         if text not in self.command.noted:
             self.command.noted.add(text)
             self.note(text)
 
 
 class Collector:
-    """Handles the messages of one launch."""
-
     def __init__(self, run: Run, plan: LaunchPlan, launcher: Mapping[str, Any]) -> None:
         self.run, self.plan, self.launcher = run, plan, launcher
         self.launch_id = f"{run.run_id}-{plan.index}"
@@ -109,7 +106,7 @@ class Collector:
         self.journal: Journal | None = None
         self.identity: LaunchIdentity | None = None
         self.provenance: dict[str, Any] = {}
-        self.drift = Drift()
+        self.drift = PassDrift()
         self.others: OtherWork | None = None
         """Measures what other programs do; None where the processes of the launch are not our children."""
         self._began = time.monotonic()
@@ -259,7 +256,6 @@ def now() -> str:
 
 
 def tool_facts() -> dict[str, Any]:
-    """Version of omb-py, its command line, and the revision when it runs from a checkout."""
     facts: dict[str, Any] = {
         "version": omb_py.__version__,
         "command_line": redact_words(sys.argv),

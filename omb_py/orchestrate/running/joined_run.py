@@ -130,12 +130,10 @@ class CollectorProcess:
             self.address, self.token = [*pipe.readline().split(), "", ""][:2]
 
     def stop(self) -> None:
-        """End the collector of ranks that never joined."""
         self._child.kill()
         self._child.wait()
 
     def wait(self) -> int:
-        """Wait for the collector. Returns the exit code of the run."""
         return self._child.wait()
 
 

@@ -51,12 +51,10 @@ class Tally:
 
     @property
     def running(self) -> bool:
-        """Whether a launch is running."""
         return self.of_cells > 0
 
     @property
     def total(self) -> int:
-        """Launches that ended, run or are planned."""
         return self.launches + self.running + len(self.waiting)
 
     def plan(self, cells: Sequence[int]) -> None:
@@ -73,7 +71,6 @@ class Tally:
         self.cells, self.of_cells = 0, max(1, cells)
 
     def cell(self) -> None:
-        """Count a finished cell."""
         now = self.clock()
         if self._first_cell is None:
             self._first_cell = now
@@ -84,7 +81,6 @@ class Tally:
         self.cells += 1
 
     def end(self) -> None:
-        """Count the end of a launch."""
         self.launches += 1
         self.cells = self.of_cells = 0
 
@@ -153,20 +149,17 @@ class Progress:
         self.tally.plan(cells)
 
     def begin(self, cells: int) -> None:
-        """Show that a launch begins."""
         self.tally.begin(cells)
         if self._last is None:
             self._last = self._clock() - (_DRAWN_S if self._terminal else 0.0)
         self.tick()
 
     def cell(self) -> None:
-        """Show a finished cell."""
         if self.tally.running:
             self.tally.cell()
             self.tick()
 
     def end(self) -> None:
-        """Show the end of a launch."""
         self.tally.end()
         self.clear()
 
@@ -192,7 +185,6 @@ class Progress:
 
 
 def silent() -> Progress:
-    """Create a display that shows nothing."""
     return Progress(None, terminal=False)
 
 

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count, groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from omb_py.engine.devices.registry import find_kind
 from omb_py.engine.rank.start_times import StartTimes, process_start_ns
@@ -27,19 +27,10 @@ CHECKING = 3
 if TYPE_CHECKING:
     from omb_py.engine.program.benchmark import Benchmark, Cell, World
     from omb_py.engine.rank.launch_facts import DevicePlace, LaunchFacts
+    from omb_py.engine.rank.link import Channel, Link
     from omb_py.engine.session import Session
 
     Sweep = list[tuple[int, Cell]]
-
-
-class Channel(Protocol):
-    """Where a rank's messages go: a link to the parent, or a function in the same process."""
-
-    def send(self, type: str, **fields: Any) -> None:
-        """Send one message of this type."""
-
-    def settle(self) -> None:
-        """Wait until the parent is done with all that was sent before: its work does not belong into samples."""
 
 
 class Position:
@@ -52,7 +43,6 @@ class Position:
         """Until the first call: what the start is made of."""
 
     def __call__(self) -> dict[str, Any]:
-        """The fields of a heartbeat."""
         iteration, step, doing = 0, 0, self.phase
         if self.session is not None and self.phase in ("validate", "loop"):
             iteration, step = self.session.position()
@@ -355,13 +345,11 @@ def launch_facts(session: Session, spec: Mapping[str, Any]) -> LaunchFacts:
 
 
 def numbers_on_node(hosts: Sequence[str]) -> list[int]:
-    """The number of each rank on its node, counted from 0."""
     counters: defaultdict[str, Iterator[int]] = defaultdict(count)
     return [next(counters[host]) for host in hosts]
 
 
 def device_map(places: Sequence[DevicePlace]) -> str:
-    """The device of each rank, in one line."""
     # ranks that each see a device of their own all call it by the same number, so its identity is added
     numbers = len({(place["host"], place["device"]) for place in places})
     alike = numbers < len({(place["host"], place["identity"]) for place in places})
@@ -370,7 +358,7 @@ def device_map(places: Sequence[DevicePlace]) -> str:
     return f"rank → device: {', '.join(parts)} ({', '.join(names)})"
 
 
-def serve(link: Any) -> int:
+def serve(link: Link) -> int:
     """Measure as a rank process that omb-py started. Returns the exit code."""
 
     def connect(spec: Mapping[str, Any]) -> Session:
@@ -381,12 +369,12 @@ def serve(link: Any) -> int:
     return _measure(link, connect)
 
 
-def measure_on(link: Any, session: Session) -> int:
+def measure_on(link: Channel, session: Session) -> int:
     """Measure in a process that a foreign launcher started, and that has joined its world. Returns the exit code."""
     return _measure(link, lambda spec: session)
 
 
-def _measure(link: Any, connect: Callable[[Mapping[str, Any]], Session]) -> int:
+def _measure(link: Channel, connect: Callable[[Mapping[str, Any]], Session]) -> int:
     times = StartTimes(process_start_ns())
     times.end("Python and report")
     spec = link.spec()

@@ -59,12 +59,10 @@ class RowSource:
 
     @property
     def cell(self) -> Cell:
-        """The cell that was measured."""
         return self.result.cell
 
     @cached_property
     def benchmark(self) -> Benchmark:
-        """The cell's benchmark."""
         return find(self.cell.benchmark)
 
     @cached_property
@@ -80,18 +78,15 @@ class RowSource:
 
     @property
     def rank_means(self) -> list[float]:
-        """Mean of each timed rank in µs."""
         return self.result.laps[self.primary]
 
     @cached_property
     def dtype(self) -> str:
-        """The element type that is communicated."""
         reduces = "op" in self.benchmark.options or self.benchmark.one_element
         return reduction_dtype(self.cell.dtype) if reduces else self.cell.dtype
 
     @cached_property
     def groups(self) -> Groups:
-        """The groups of ranks that ran at once."""
         facts = self.launch.facts
         return groups_of_ranks(self.cell.options.groups, facts["ranks"], facts["hosts"])
 
@@ -112,7 +107,6 @@ class RowSource:
 
     @cached_property
     def statistics(self) -> Row:
-        """The statistics columns of the samples."""
         return cast(Row, summarise(self.slowest))
 
 

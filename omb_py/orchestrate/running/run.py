@@ -42,8 +42,6 @@ ATTEMPTS = 3
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """The end of a run."""
-
     code: int
     run_id: str
     root: bool = True
@@ -119,7 +117,6 @@ def run_checked(checked: CheckedRequest) -> RunOutcome:
 
 
 def drawn_seed() -> int:
-    """A random seed, for a run without ``--seed``."""
     return random.SystemRandom().randrange(1 << 31)
 
 

@@ -13,7 +13,6 @@ _NAMED = 8
 
 
 def pass_of(row: Row) -> int:
-    """The number of the pass that a row belongs to; 0 outside a soak."""
     return int((row.get("parameters") or {}).get(PASS, 0))
 
 
@@ -21,7 +20,7 @@ def _cell_of(row: Row) -> tuple[Any, ...]:
     return row["benchmark"], row["backend"], row["binding"], row["dtype"], row["op"], row["size_bytes"]
 
 
-class Drift:
+class PassDrift:
     """Takes rows one by one, and gives a line of text at the end of each pass."""
 
     def __init__(self) -> None:

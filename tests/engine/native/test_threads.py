@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.engine.native.threads import Crew, Gate, share, stages_of
+from omb_py.engine.native.threads import Crew, ThreadGate, share, stages_of
 from omb_py.engine.program.language import Lap, Stage
 from omb_py.engine.session import StepFailed
 
@@ -40,7 +40,7 @@ class Toy:
 
     labels = ("send", "recv")
 
-    def __init__(self, gate: Gate, fails: bool = False, waits: threading.Event | None = None) -> None:
+    def __init__(self, gate: ThreadGate, fails: bool = False, waits: threading.Event | None = None) -> None:
         self.gate, self.fails, self.waits = gate, fails, waits
         self.thread = 0
         self.at = (0, 0)
@@ -60,7 +60,7 @@ class Toy:
 
 
 def test_samples_come_back_in_the_order_of_the_iterations_from_real_threads() -> None:
-    gate = Gate()
+    gate = ThreadGate()
     works = [Toy(gate) for _ in range(3)]
     crew = Crew(works, gate)
     assert crew.run(-2, 9, 1)[:, 0].tolist() == [i // 3 for i in range(-2, 7)]
@@ -69,7 +69,7 @@ def test_samples_come_back_in_the_order_of_the_iterations_from_real_threads() ->
 
 
 def test_a_failure_is_told_at_once_with_its_thread_while_another_hangs() -> None:
-    gate, end = Gate(), threading.Event()
+    gate, end = ThreadGate(), threading.Event()
     crew = Crew([Toy(gate, waits=end), Toy(gate, fails=True)], gate)
     with pytest.raises(StepFailed) as caught:
         crew.run(0, 2, 1)
@@ -79,7 +79,7 @@ def test_a_failure_is_told_at_once_with_its_thread_while_another_hangs() -> None
 
 
 def test_the_position_is_that_of_the_thread_that_is_behind_and_not_done() -> None:
-    gate, end = Gate(), threading.Event()
+    gate, end = ThreadGate(), threading.Event()
     crew = Crew([Toy(gate), Toy(gate, waits=end)], gate)
     runs = threading.Thread(target=crew.run, args=(0, 20, 1), daemon=True)
     runs.start()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from omb_py.engine.native.translate import Call, assemble
+from omb_py.engine.native.translate import NativeCall, assemble
 from omb_py.engine.program import rma
 from omb_py.engine.program.language import Region, Repeat, RequestSlot, Stage, Step, Window, body
 from omb_py.engine.program.step_text import describe
@@ -41,7 +41,7 @@ class TestExposed:
     STAGE = Stage(body(rma.exposed(PUT, 0), Repeat(64, (rma.exposed(PUT, 0),)), rma.win_fence()))
 
     def test_is_no_row_of_the_native_binding(self) -> None:
-        table = assemble(self.STAGE, lambda step: Call(1, ()), lambda step: 0, {})
+        table = assemble(self.STAGE, lambda step: NativeCall(1, ()), lambda step: 0, {})
         assert (len(table.rows), len(table.labels)) == (1, 3)
 
     def test_is_no_line_of_the_python_loop(self) -> None:

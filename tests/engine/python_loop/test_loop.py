@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from omb_py.engine.program import steps
 from omb_py.engine.program.language import Host, Lap, Node, Repeat, Result, Stage, Stamp, Step, body, walk
-from omb_py.engine.python_loop.loop import Loop, Names, compile_stage
+from omb_py.engine.python_loop.loop import CompiledLoop, Names, compile_stage
 
 MS = 1_000_000
 
@@ -60,7 +60,7 @@ def fake() -> Fake:
     return Fake()
 
 
-def loop(fake: Fake, *nodes: Node) -> Loop:
+def loop(fake: Fake, *nodes: Node) -> CompiledLoop:
     return compile_stage(Stage(body(*nodes)), fake, {})
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from omb_py.engine.rank import handshake, secret_socket
 from omb_py.engine.rank.control_plane import TcpPlane
-from omb_py.engine.rank.secret_socket import AT_ONCE, Gate, Line, reach
+from omb_py.engine.rank.secret_socket import AT_ONCE, SecretGate, SecretLine, reach
 from omb_py.errors import EnvironmentProblem
 
 SECRET = "6cce360d76e7258ad48e060e0709ca9a"
@@ -25,14 +25,14 @@ HERE = "127.0.0.1"
 
 
 @pytest.fixture
-def gate() -> Iterator[Gate]:
-    gate = Gate(HERE, 0, SECRET)
+def gate() -> Iterator[SecretGate]:
+    gate = SecretGate(HERE, 0, SECRET)
     yield gate
     gate.close()
 
 
 @contextlib.contextmanager
-def stranger(gate: Gate) -> Iterator[socket.socket]:
+def stranger(gate: SecretGate) -> Iterator[socket.socket]:
     with socket.create_connection((HERE, gate.port), 5) as connection:
         yield connection
 
@@ -46,7 +46,7 @@ def rest(connection: socket.socket) -> bytes:
     return data
 
 
-def test_both_ends_get_what_the_other_sends(gate: Gate) -> None:
+def test_both_ends_get_what_the_other_sends(gate: SecretGate) -> None:
     line = reach((HERE, gate.port), SECRET, {"rank": 3}, 5)
     hello, theirs = gate.admit(5)
     assert hello["rank"] == 3
@@ -65,7 +65,7 @@ WRONG = ["", SECRET[:-1], SECRET[:1], SECRET + "0", SECRET.upper(), "none", "omb
 
 
 @pytest.mark.parametrize("secret", [secret for secret in WRONG if secret])
-def test_a_wrong_secret_opens_nothing(gate: Gate, secret: str) -> None:
+def test_a_wrong_secret_opens_nothing(gate: SecretGate, secret: str) -> None:
     with pytest.raises(handshake.Stranger, match="does not know this launch's secret"):
         reach((HERE, gate.port), secret, {}, 5)
     with pytest.raises(TimeoutError):
@@ -91,7 +91,7 @@ GARBAGE = [
 
 
 @pytest.mark.parametrize("garbage", GARBAGE)
-def test_garbage_is_hung_up_on(gate: Gate, garbage: bytes) -> None:
+def test_garbage_is_hung_up_on(gate: SecretGate, garbage: bytes) -> None:
     with stranger(gate) as connection:
         with contextlib.suppress(OSError):
             connection.sendall(garbage)
@@ -100,7 +100,7 @@ def test_garbage_is_hung_up_on(gate: Gate, garbage: bytes) -> None:
         gate.admit(0)
 
 
-def test_a_recorded_hello_opens_nothing(gate: Gate) -> None:
+def test_a_recorded_hello_opens_nothing(gate: SecretGate) -> None:
     with stranger(gate) as first, stranger(gate) as second:
         lines = [connection.makefile("rb") for connection in (first, second)]
         challenges = [json.loads(line.readline())["nonce"] for line in lines]
@@ -120,7 +120,7 @@ def test_a_listener_cannot_send_back_the_callers_own_proof() -> None:
     assert handshake.proof(SECRET, "caller", "1", "2") != handshake.proof(SECRET, "listener", "1", "2")
 
 
-def test_silence_is_ended_and_holds_up_nobody(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_silence_is_ended_and_holds_up_nobody(gate: SecretGate, monkeypatch: pytest.MonkeyPatch) -> None:
     with contextlib.ExitStack() as stack:
         silent = [stack.enter_context(stranger(gate)) for _ in range(AT_ONCE - 1)]
         reach((HERE, gate.port), SECRET, {}, 5).close()
@@ -132,12 +132,15 @@ def test_silence_is_ended_and_holds_up_nobody(gate: Gate, monkeypatch: pytest.Mo
 
 
 def test_a_process_that_fails_ends_although_its_gate_is_open() -> None:
-    words = f"from {Gate.__module__} import Gate\ngate = Gate('{HERE}', 0, '{SECRET}')\nraise SystemExit(7)"
+    words = (
+        f"from {SecretGate.__module__} import SecretGate\n"
+        f"gate = SecretGate('{HERE}', 0, '{SECRET}')\nraise SystemExit(7)"
+    )
     assert subprocess.run([sys.executable, "-c", words], timeout=60, check=False).returncode == 7
 
 
 def test_a_caller_knows_a_false_listener() -> None:
-    false = Gate(HERE, 0, "another secret")
+    false = SecretGate(HERE, 0, "another secret")
     with pytest.raises(handshake.Stranger):
         reach((HERE, false.port), SECRET, {}, 5)
     false.close()
@@ -202,7 +205,7 @@ def test_a_stranger_at_the_plane_is_no_rank() -> None:
     root: list[TcpPlane] = []
     thread = threading.Thread(target=lambda: root.append(TcpPlane(0, 2, (HERE, port), SECRET)))
     thread.start()
-    line: Line | None = None
+    line: SecretLine | None = None
     while line is None:
         with contextlib.suppress(OSError):
             # of this launch's secret, but for another socket of it: as the supervisor's token would be

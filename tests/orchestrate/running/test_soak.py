@@ -11,7 +11,7 @@ import pytest
 
 from omb_py.cli import main
 from omb_py.orchestrate.running import rank_process
-from omb_py.orchestrate.running.soak import Drift
+from omb_py.orchestrate.running.soak import PassDrift
 
 
 def row(size: int, number: int, median: float) -> dict[str, Any]:
@@ -28,7 +28,7 @@ def row(size: int, number: int, median: float) -> dict[str, Any]:
 
 
 def test_a_pass_is_compared_with_the_first_when_it_is_over() -> None:
-    drift = Drift()
+    drift = PassDrift()
     said = [drift.add(row(size, number, 2.0 * size + number - 1)) for number in (1, 2, 3) for size in (1, 2)]
     assert said[:2] == ["", ""] and said[3] == said[5] == ""
     assert said[2] == "pass 1: 2 cells measured; later passes are compared with this one"
@@ -37,7 +37,7 @@ def test_a_pass_is_compared_with_the_first_when_it_is_over() -> None:
 
 
 def test_of_many_cells_the_largest_drifts_are_named() -> None:
-    drift = Drift()
+    drift = PassDrift()
     for number in (1, 2):
         for size in range(1, 21):
             drift.add(row(size, number, 100.0 + (size if number == 2 else 0)))
@@ -47,7 +47,7 @@ def test_of_many_cells_the_largest_drifts_are_named() -> None:
 
 
 def test_outside_a_soak_nothing_is_said() -> None:
-    drift = Drift()
+    drift = PassDrift()
     assert drift.add(row(1, 0, 1.0)) == "" and drift.number == 0
 
 

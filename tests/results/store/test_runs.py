@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from omb_py.errors import UsageError
-from omb_py.results.store.runs import Run, find_run, runs, show
+from omb_py.results.store.runs import RunSummary, find_run, runs, show
 from omb_py.results.store.schema import BY_NAME, arrow_type
 from omb_py.results.store.write import write_launch
 
@@ -31,9 +31,9 @@ def store(tmp_path, make_row) -> Path:
 
 def test_runs_are_one_line_each_oldest_first(store) -> None:
     assert runs(store) == [
-        Run("abd", "2026-11-20T10:00:00+00:00", ("allreduce",), ("mock",), (), (2,), 2, 1, 0),
-        Run("abc", "2026-11-21T10:00:00+00:00", ("allreduce",), ("mpi",), ("MPICH 5.0",), (2,), 24, 12, 0),
-        Run("bcd", "2026-11-22T10:00:00+00:00", ("bw",), ("mpi",), ("MPICH 5.0",), (2,), 2, 1, 2),
+        RunSummary("abd", "2026-11-20T10:00:00+00:00", ("allreduce",), ("mock",), (), (2,), 2, 1, 0),
+        RunSummary("abc", "2026-11-21T10:00:00+00:00", ("allreduce",), ("mpi",), ("MPICH 5.0",), (2,), 24, 12, 0),
+        RunSummary("bcd", "2026-11-22T10:00:00+00:00", ("bw",), ("mpi",), ("MPICH 5.0",), (2,), 2, 1, 2),
     ]
 
 

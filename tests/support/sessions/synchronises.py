@@ -10,7 +10,7 @@ from typing import Any
 from unittest.mock import patch
 
 from omb_py.engine.devices.memory import DeviceMemory
-from omb_py.engine.native.translate import Call
+from omb_py.engine.native.translate import NativeCall
 from omb_py.engine.program.language import Step
 
 OF_MEMORY = {"handed over": "hand_over", "free": "reserve", "read": "view"}
@@ -29,7 +29,7 @@ def left_out(which: str, resolver: Any) -> Iterator[None]:
 
     def call(self: Any, step: Step, *of_a_loop: Any) -> Any:
         if step.op == "synchronise" and step["why"] == which:
-            return "pass" if of_a_loop else Call(ctypes.cast(_NOTHING, ctypes.c_void_p).value or 0, ())
+            return "pass" if of_a_loop else NativeCall(ctypes.cast(_NOTHING, ctypes.c_void_p).value or 0, ())
         return resolve(self, step, *of_a_loop)
 
     with patch.object(DeviceMemory, "_synchronise", synchronise), patch.object(resolver, "__call__", call):
