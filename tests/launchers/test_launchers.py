@@ -5,16 +5,12 @@ from __future__ import annotations
 import dataclasses
 import os
 import shlex
-import signal
-import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
 
 import pytest
 
-from omb_py.errors import EnvironmentProblem, Interrupted, LaunchFailed, UsageError
+from omb_py.errors import EnvironmentProblem, LaunchFailed, UsageError
 from omb_py.launchers.core_binding import Processors
 from omb_py.launchers.launcher import LaunchCommand
 from omb_py.launchers.machine import LaunchMachine
@@ -373,13 +369,11 @@ for k in range(3 if mode == "fine" else 10**9):
         if mode == "dies in the loop": os.kill(os.getpid(), signal.SIGKILL)
         if mode == "crashes": os.kill(os.getpid(), signal.SIGSEGV)
         if mode == "exits 5": os._exit(5)
-        if mode == "stops": os.kill(os.getpid(), signal.SIGSTOP)
         if mode == "launcher dies":
             parent = pid = os.getpid()
             while parent != int(os.environ["SUPERVISOR_PID"]):
                 pid, parent = parent, int(open(f"/proc/{parent}/stat").read().rpartition(")")[2].split()[1])
             os.kill(pid, signal.SIGKILL)
-        if mode == "receives": world.recv(source=0, tag=99)
     where["iteration"] = k
     world.Barrier()
     if mode != "fine": time.sleep(0.001)
@@ -449,12 +443,6 @@ class TestReal:
         assert len(set(cores)) == ranks and all("," not in core for core in cores), cores
         assert {note[-1] for note in launch.notes} == {"1"}, "one thread"
 
-    @pytest.mark.slow
-    def test_more_ranks_than_cores_run_unbound(self, launch: Real) -> None:
-        ranks = len(os.sched_getaffinity(0)) + 2
-        assert launch.run("fine", ranks).status == 0
-        assert len(launch.notes) == ranks
-
     @pytest.mark.faults
     @pytest.mark.parametrize(
         ("mode", "words"),
@@ -475,67 +463,6 @@ class TestReal:
         if mode == "dies in the loop" and INTEL not in launch.command("fine", 2).name:  # Intel unlinks its own early
             assert launch.shared
         assert [path for path in launch.shared if os.path.exists(path)] == [], "shared memory of killed ranks"
-
-    @pytest.mark.slow
-    @pytest.mark.faults
-    @pytest.mark.parametrize(
-        ("mode", "words"),
-        [
-            ("stops", ["rank 1 on", "no sign of life", "barrier, loop iteration"]),
-            ("receives", ["rank 1 on", "behind the others", "barrier, loop iteration"]),
-        ],
-    )
-    def test_a_hang_is_named(self, launch: Real, mode: str, words: list[str]) -> None:
-        with pytest.raises(LaunchFailed) as caught:
-            launch.run(mode, timeout=6.0)
-        assert [word for word in words if word not in str(caught.value)] == [], caught.value
-
-    @pytest.mark.slow
-    @pytest.mark.faults
-    @pytest.mark.parametrize("mode", ["runs on", "stops"])
-    def test_ctrl_c_ends_it(self, launch: Real, mode: str) -> None:
-        """Also where a rank is stopped; nobody waits for the time-out."""
-
-        def press() -> None:
-            until = time.monotonic() + PATIENCE_S
-            while len(launch.notes) < 2 and time.monotonic() < until:
-                time.sleep(0.01)
-            time.sleep(0.5 * (mode == "stops"))  # it stops some iterations later
-            os.kill(os.getpid(), signal.SIGINT)
-
-        presser = threading.Thread(target=press)
-        presser.start()
-        with pytest.raises(Interrupted):
-            launch.run(mode, timeout=PATIENCE_S)
-        presser.join()
-
-    @pytest.mark.slow
-    @pytest.mark.faults
-    @pytest.mark.parametrize("mode", ["runs on", "stops"])
-    def test_killing_the_parent_leaves_no_orphan(self, launch: Real, mode: str) -> None:
-        parent_code = (
-            "import sys; from omb_py.orchestrate.supervision.supervisor import *\n"
-            "h = Handlers(note=lambda m: print('note', flush=True))\n"
-            "s = Supervisor({'beat_s': 0.1}, 2, 60, command=sys.argv[1:], handlers=h)\n"
-            "print(s.token, flush=True); s.run()"
-        )
-        command = launch.command(mode, 2)
-        with subprocess.Popen(
-            [sys.executable, "-c", parent_code, *command.words],
-            env=dict(command.environ),
-            stdout=subprocess.PIPE,
-            text=True,
-        ) as parent:
-            assert parent.stdout is not None
-            token = parent.stdout.readline().strip()
-            assert [parent.stdout.readline() for _ in range(2)] == ["note\n"] * 2
-            time.sleep(0.3)
-            assert len(processes.holders(token)) >= 3
-            parent.kill()
-        deadline = time.monotonic() + PATIENCE_S
-        while (left := processes.holders(token)) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert left == []
 
     @pytest.mark.slow
     def test_worlds_of_one_are_told_apart_from_a_launch(self, launch: Real) -> None:

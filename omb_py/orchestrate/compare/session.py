@@ -42,7 +42,7 @@ from omb_py.results.statistics.combined_rounds import can_show
 from omb_py.results.store.keys import digest
 
 DEFAULT_LAUNCHES = 10
-"""Launches of each side in each round. RankEnvironment launches spread by 2 %, ten show a change of about 5 %."""
+"""Launches of each side in each round. Where launches spread by 2 %, ten show a change of about 5 %."""
 FEWEST = 2
 
 
