@@ -73,8 +73,8 @@ def test_a_segment_that_nobody_uses_is_orphaned(segment: Path) -> None:
 
 KILLED = """
 import os, sys
-from omb_py.orchestrate.supervision.leftovers import Record
-record = Record()
+from omb_py.orchestrate.supervision.leftovers import LeftoverRecord
+record = LeftoverRecord()
 record.launcher({launcher})
 record.add(set(sys.argv[1:]))
 os._exit(0)
