@@ -14,7 +14,7 @@ from omb_py.cli.registry import OURS
 from omb_py.distribution import version_line
 from omb_py.options.readers import human
 from omb_py.options.request import DEFAULT_RANKS, Request
-from omb_py.options.table import make_cell, takes
+from omb_py.options.table import takes
 from omb_py.orchestrate.planning.plan import plan
 from omb_py.suites import BENCHMARKS, find
 from tests.support.kinds import one_of_each
@@ -143,7 +143,7 @@ def test_defaults_are_those_of_a_request(name: str, capsys: pytest.CaptureFixtur
         wanted["--iterations"], wanted["--warmup"] = f"auto, at most {counts.small}", str(counts.small_warmup)
     for key, option, value in (
         ("type", "--type", cell.dtype),
-        ("op", "--op", make_cell("", "", "", 0).op),
+        ("op", "--op", cell.options.op),
         ("window", "--window-size", str(cell.options.window)),
         ("process_sync", "--process-sync", cell.options.process_sync),
     ):

@@ -37,7 +37,7 @@ def test_are_read(request_of: Parse, line: str, request_: Request) -> None:
         for f in ("vary_window", "print_rate", "buffer_num", "partitions", "thread_counts", "process_counts")
         if getattr(request_, f) is not None
     }
-    assert all(getattr(cell, field) == getattr(request_, field) for cell in launch.cells for field in given)
+    assert all(getattr(cell.options, field) == getattr(request_, field) for cell in launch.cells for field in given)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_help_gives_the_defaults_that_are_used(name: str, capsys: pytest.Capture
     ):
         assert (long in text) == (option in options)
         if option in options:
-            assert f"(default: {getattr(cell, option)})" in text.partition(long)[2].split(" --")[0]
+            assert f"(default: {getattr(cell.options, option)})" in text.partition(long)[2].split(" --")[0]
 
 
 def test_several_buffers_of_latency_are_bounded(capsys: pytest.CaptureFixture[str]) -> None:
