@@ -24,7 +24,6 @@ def submitting(page: Page, check: Callable[[dict[str, Any]], None]) -> Page:
     """Give a command ``--submit``, with which the rest of its line runs as a batch job.
 
     Args:
-        page: the command.
         check: raises OmbError on values that are wrong on any node, before the job waits for one.
     """
     own = _options()

@@ -48,7 +48,6 @@ def tool_option(
     """An option of a tool.
 
     Args:
-        heading: section of the help page.
         flags: spellings, the parameter's name where that is another, and what stands for the value, if it takes one:
             ``-W --window-size window N``.
         text: a sentence for the help page, with the default.

@@ -25,7 +25,6 @@ def unglue(words: Iterable[str], valued: Collection[str], glued: Mapping[str, Gl
     """Rewrite command-line words.
 
     Args:
-        words: the words after the command's name.
         valued: options that take a value, short and long (``-m``, ``--seed``).
         glued: options with an optional value, by short and long name.
 

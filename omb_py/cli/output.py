@@ -35,12 +35,7 @@ def report_options(
     forms: Sequence[str] = FORMS,
     files: str = "the report to a file too: .html, .json, .md or .xml (JUnit)",
 ) -> list[click.Parameter]:
-    """``--format`` and ``-o/--output`` of a command that prints a report.
-
-    Args:
-        forms: what it can print, the default first.
-        files: what it can write, for the help.
-    """
+    """``--format`` and ``-o/--output`` of a command that prints a report."""
     return [
         form_option(forms, forms[0]),
         tool_option(
@@ -61,7 +56,6 @@ def write_report(
     Args:
         document: :class:`omb_py.results.document.Document`.
         form: one of :data:`FORMS`, for stdout.
-        files: each of a form by its ending.
         html: makes the page of a file that ends in ``.html``, for a report with figures.
 
     Returns:
@@ -83,7 +77,6 @@ def check_files(paths: Sequence[Path], endings: Collection[str] = ENDINGS, figur
     """Check ``--output`` before hours of measuring.
 
     Args:
-        paths: the files.
         endings: those that say a form, as ``.json``.
         figures: a page of HTML has figures, which need plotly.
 
@@ -126,7 +119,6 @@ def write_files(paths: Sequence[Path], text_of: Callable[[str], str]) -> None:
     """Write each file that can be written.
 
     Args:
-        paths: the files.
         text_of: the text of a form, by the ending that says it.
 
     Raises:

@@ -42,7 +42,6 @@ def filters(where: tuple[str, ...], arguments: Mapping[str, str] = BENCHMARK_FIR
     """The filters of ``--where``, value by column.
 
     Args:
-        where: the words.
         arguments: columns that the command takes as arguments -> what they are called.
 
     Raises:

@@ -65,8 +65,6 @@ class LaunchBound:
         launches in one of them by chance.
 
         Args:
-            rule: the declared rule.
-            questions: number of bounds in the report.
             looks: number of launches at each round so far, the last one being those of `costs`.
         """
         ordered, n = sorted(self.costs), len(self.costs)

@@ -132,10 +132,6 @@ def judge(
     """Judge one case by all launches so far; ERROR, with the reason, where something is missing.
 
     Args:
-        case: a criterion at a cell.
-        evidence: everything that was measured.
-        rule: the declared rule.
-        questions: number of cases in the report.
         before: the verdict after the previous round; its rounds are kept.
         correlation: of launches with the one before (:func:`correlation_of`).
         two_sided: number of cases with launches on either side of their bound (:func:`two_sided_of`).

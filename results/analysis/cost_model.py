@@ -163,7 +163,6 @@ def message_of(facts: Mapping[str, Any], messages: Sequence[Row]) -> MessageCost
 
     Args:
         facts: values of :data:`MEASURED`, device and buffer that the messages must share.
-        messages: cells of `latency`.
 
     Returns:
         None where `latency` was not measured at small and at large sizes.

@@ -65,9 +65,6 @@ def fastest(rows: Sequence[Row]) -> dict[tuple[tuple[str, ...], int], Side | Non
 def lowest(ranges: Mapping[Name, tuple[float, float, float]]) -> Name | None:
     """Find who is fastest: whose range (lowest, median, highest time) lies below all others.
 
-    Args:
-        ranges: of two sides or more.
-
     Returns:
         None where the ranges of the two fastest overlap.
     """
@@ -136,7 +133,6 @@ def stretches(known: Sequence[tuple[str, str]], at_all: bool, every: str = "at e
     Args:
         known: each place in order, as ``64 KiB`` or ``8 GPUs``, and who is fastest there; at least one.
         at_all: True where these are all places that were measured.
-        every: what is said of all places.
     """
     parts = []
     for name, run in groupby(known, key=lambda pair: pair[1]):

@@ -36,10 +36,6 @@ class Expected:
 def expected_time(store: Path, launches: Sequence[Sequence[Key]]) -> Expected | None:
     """Expect the time of launches.
 
-    Args:
-        store: folder of earlier results.
-        launches: keys of the cells of each launch.
-
     Returns:
         None where the store has less than half of these cells, or no launch that says how long it took.
     """
@@ -66,7 +62,6 @@ def combined(
     """Add the times of cells and starts.
 
     Args:
-        launches: keys of the cells of each launch.
         cells: seconds that a cell took when it was last measured.
         overheads: seconds of some launches beside those of their cells.
     """

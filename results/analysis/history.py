@@ -86,10 +86,8 @@ def history(
     """Find the levels and changes of a series.
 
     Args:
-        series: launches of one cell or band.
         provenance: looks up a launch; it is called for the two launches around each change.
         versions: order the units by version of the library instead of by time.
-        delta: smallest relative step that is reported.
         seed: seed of the test's random orders.
         unit: what counts as one observation; None: the night where there are several, else the run.
 

@@ -143,7 +143,6 @@ def peak_of(row: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> Peak 
     An alltoall sends (n - m) of a rank's (n - 1) blocks to other nodes, for m ranks of n on each.
 
     Args:
-        row: a row of the store.
         nodes: ``node_facts`` of its launch.
 
     Returns:

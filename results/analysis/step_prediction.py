@@ -287,7 +287,6 @@ def beside(prediction: Predicted, times: Mapping[str, Observed]) -> list[Predict
     """Put the predicted time of each row of the table of calls, and of all calls, beside the measured one.
 
     Args:
-        prediction: predicted times of the step.
         times: those of the measured step (:func:`observed`); empty where it was not measured.
     """
     lines = [PredictionLine(row, us, times.get(row)) for row, us in prediction.rows.items()]

@@ -69,9 +69,6 @@ def stragglers(cells: Sequence[Last]) -> list[Straggler]:
     for p ranks. The draws of all cells are added up, and Holm's method keeps the chance of naming any rank at
     :data:`ALPHA`.
 
-    Args:
-        cells: cells of the same ranks.
-
     Raises:
         ValueError: the cells have different numbers of ranks.
     """

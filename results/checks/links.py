@@ -278,7 +278,6 @@ def suspects(sweep: Mapping[str, Floats], n: int, alpha: float = ALPHA, fresh: b
 
     Args:
         sweep: metric -> logs of times, shape (passes, pairs); metrics are keys of :data:`DELTAS`.
-        n: number of nodes.
         alpha: chance of any suspect at all although all nodes and links are alike.
         fresh: as in :func:`usual_value`.
     """
@@ -316,8 +315,6 @@ def again(suspected: Sequence[Suspect], effects: Sequence[Effects], most: int = 
     So every suspect meets other partners, and they are enough to show what is usual.
 
     Args:
-        suspected: suspects, the slowest first.
-        effects: effects of every metric.
         most: most ends of suspects.
         beside: fewest other nodes. There are at least as many as ends, and fewer only where no more exist.
 
@@ -343,7 +340,6 @@ def confirm(
     """Judge each suspect again by the repeat.
 
     Args:
-        suspected: suspects of the sweep.
         sweep: fresh measurements of the repeat, as in :func:`suspects`.
         members: the nodes of the repeat, in the order of its columns.
         alpha: chance that any suspect is slow again by chance.
@@ -399,7 +395,6 @@ def groups_of(values: Floats, n: int) -> Ints:
 
     Args:
         values: logs of times by pair, shape (pairs,), in the order of :func:`~omb_py.results.checks.links.pair_ends`.
-        n: number of nodes.
 
     Returns:
         The group of each node from 0, shape (n,); all 0 where there are no groups. Every group has two nodes or more: a

@@ -81,7 +81,6 @@ class PairTable:
 
         Args:
             turn: number of the pass from 0.
-            pairs: pairs of ranks.
             samples: times in µs, shape (pairs, iterations).
         """
         columns = self._columns(pairs)

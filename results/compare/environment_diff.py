@@ -57,7 +57,6 @@ def differences(
 
     Args:
         base: provenance of each launch of BASE; equal ones count once.
-        new: provenance of each launch of NEW.
         rows: one row of each side. It gives backend, binding, library and version, also where there is no provenance.
     """
     sides = [_facts(base), _facts(new)]

@@ -69,7 +69,6 @@ def kept(store: Path, on_skip: OnSkip | None = None) -> Iterator[Mapping[str, An
     """Read the reports of a store as :func:`omb_py.results.compare.report.as_dict` wrote them, oldest first.
 
     Args:
-        store: folder of the store.
         on_skip: called with the path and the reason for each file that holds no report. None: such files are skipped
             silently.
     """

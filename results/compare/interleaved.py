@@ -83,7 +83,6 @@ class Interleaved(Generic[Key]):
         Args:
             questions: the rounds of each question, at least one; each has at least one pair.
             kinds: kind of each question, from 0: those of a kind share a spread.
-            levels: the declared levels.
         """
         self._keys, self._levels = list(questions), levels
         self._rounds = [list(questions[key])[: levels.rounds] for key in self._keys]

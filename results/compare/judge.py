@@ -150,7 +150,6 @@ def judge(cells: Sequence[Sequence[CompareRound]], rules: CompareRules) -> list[
     Args:
         cells: the rounds of each cell, in order. A cell that was not measured again has fewer rounds. In each round
             both sides have launches.
-        rules: the declared rules.
 
     Returns:
         One entry a cell, in the same order; a cell without a round has no answers.

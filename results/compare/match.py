@@ -118,7 +118,6 @@ def match(base: Sequence[Row], new: Sequence[Row]) -> Matched:
 
     Args:
         base: rows of BASE with :data:`COLUMNS`, of any number of launches.
-        new: rows of NEW with the same columns.
     """
     sides = _grouped(base, new)
     nights = _nights((*base, *new))

@@ -94,9 +94,7 @@ def block_of(number: int, places: dict[int, list[int]], seed: int) -> tuple[Want
     """Draw the order of the launches of a block.
 
     Args:
-        number: number of the block.
         places: candidate -> places of the sizes that it measures.
-        seed: seed of the search.
 
     Returns:
         The launches. All measure the sizes that they share in one order, since a size may inherit caches from the one
@@ -162,7 +160,6 @@ def stand(sizes: Sequence[Times], design: SearchDesign, candidates: int) -> list
     Args:
         sizes: of each size the times of the candidates that are left there; every one has a launch in some block in
             which each other has one too.
-        design: the declared levels.
         candidates: number of all candidates of the search, by which the level is divided.
 
     Returns:

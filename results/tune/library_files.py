@@ -53,7 +53,6 @@ def write_rules(table: RuleTable, facts: LibraryFacts, folder: PurePath) -> Libr
 
     Args:
         table: the rules; with none there are no files.
-        facts: the library.
         folder: where the files will stand, as an absolute path.
     """
     from omb_py.results.tune.mpich_selection import mpich_selection

@@ -41,13 +41,7 @@ class Mended:
 
 
 def pairs(ranks: int, before: Sequence[JudgedGuideline], after: Sequence[JudgedGuideline]) -> list[Mended]:
-    """The violated ones of the first list, each with its verdict in the second.
-
-    Args:
-        ranks: number of ranks of both.
-        before: verdicts of the library as it is.
-        after: verdicts with the files.
-    """
+    """The violated ones of the first list, each with its verdict in the second."""
     later = {(each.pair.name, each.pair.size_bytes): each for each in after}
     return [
         Mended(ranks, each, later.get((each.pair.name, each.pair.size_bytes)))

@@ -80,7 +80,6 @@ def from_json(text: str, what: str = "the rule table") -> RuleTable:
 
     Args:
         text: what :func:`to_json` wrote.
-        what: what is read, for messages.
 
     Raises:
         UsageError: it is no such text, or has another form.

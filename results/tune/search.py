@@ -203,8 +203,6 @@ def choice(state: SizeState, before: int, design: SearchDesign) -> int:
 
     Args:
         state: what is known of the size, after a check.
-        before: the candidate of the neighbor.
-        design: gives the tie.
     """
     standing = state.standing
     assert standing is not None

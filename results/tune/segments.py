@@ -58,7 +58,6 @@ def proved(ranges: Sequence[SizeRange], answers: Mapping[int, Answer], sizes: Se
     """Cut ranges back to what fresh launches show to be faster.
 
     Args:
-        ranges: ranges that were proposed.
         answers: place of a size -> the verdict on its median, default against tuned.
         sizes: all sizes in bytes, ascending.
 
@@ -95,9 +94,6 @@ def rule_of(
     Args:
         segment: a range that :func:`proved` has left.
         answers: place of a size -> the verdict on its median.
-        setting: the setting of its candidate.
-        collective: name of the benchmark.
-        ranks: number of ranks.
     """
     known = [answers[place] for place in segment.places if place in answers]
     ratio = math.exp(math.fsum(math.log(answer.ratio) for answer in known) / len(known))

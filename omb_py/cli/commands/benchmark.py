@@ -121,7 +121,6 @@ def request_of_line(words: Sequence[str], unstored: str = "") -> Request:
     """The request of a benchmark's command line that stands in another's, as ``allreduce -n 2``.
 
     Args:
-        words: the benchmark and its options.
         unstored: error text where they have ``--no-store``; empty: they may have it.
 
     Raises:

@@ -22,7 +22,6 @@ def other_job(words: Sequence[str], timeout: float) -> Iterator[Callable[[], str
     """Run ``omb-py WORDS`` in the background while the block runs.
 
     Args:
-        words: a benchmark and its options.
         timeout: seconds within which the job must have measured its first cell.
 
     Yields:

@@ -204,8 +204,6 @@ def baseline_rows(word: str, store: Path, own_run: str | None, begun: Begun | No
     """Read the rows of a side of ``read_side``, without correctness checks and interference tests.
 
     Args:
-        word: the side.
-        store: folder in which it is looked for.
         own_run: the run that is resumed; its rows are left out, because they are what is judged.
         begun: what that run began with: `word` still means the runs that it meant then.
 

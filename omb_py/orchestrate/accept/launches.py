@@ -51,7 +51,6 @@ class AcceptLaunches:
         """Begin with the first step.
 
         Args:
-            run: the acceptance.
             log: its progress, with the entries of the run that is resumed.
             missing: name of a cell -> why it was not measured; cells that are lost are added.
             skips: what was skipped; sweeps that are given up are added.
@@ -90,8 +89,6 @@ class AcceptLaunches:
 
         Args:
             phase: of :data:`omb_py.orchestrate.accept.progress_log.PHASE_TAG`.
-            number: of the round.
-            plans: launches of one turn.
         """
         rows, lost = self._make(phase, number, plans)
         for key, reason in lost.items():

@@ -18,9 +18,7 @@ def answering(run: Run, request: Request, index: int) -> tuple[dict[str, str], i
     """Find the hosts of a request on which no rank can be started.
 
     Args:
-        run: receives the rows, as of every launch.
         request: a request of the suite; its hosts, backend and launcher are used.
-        index: number of the first launch.
 
     Returns:
         Host -> reason, and the number of the next launch.

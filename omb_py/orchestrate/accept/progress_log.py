@@ -184,8 +184,6 @@ def read_log(store: Path, part: Part, which: str) -> tuple[str, ProgressLog] | N
     """Read the run that is to be resumed: its log and its rows.
 
     Args:
-        store: folder of the launches.
-        part: names the suite.
         which: the id of a run, the beginning of one, or ``last`` for the newest.
 
     Returns:

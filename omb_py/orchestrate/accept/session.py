@@ -102,7 +102,6 @@ def accept(suite: Suite, request: AcceptRequest, store: Path) -> AcceptReport:
 
     Args:
         suite: a suite with at least one ``[[criterion]]``.
-        request: the other options.
         store: folder of the launches, and of the baseline unless that is a folder itself.
 
     Returns:

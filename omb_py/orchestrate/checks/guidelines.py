@@ -105,7 +105,6 @@ def check_guidelines(
         launches: launches of the first round. None: :func:`launches_for` its cells.
         within_s: seconds after which no launch begins; the first round stops at half of them. What is undecided then
             stays UNCLEAR. None: no limit.
-        where: Python and environment of the ranks.
 
     Raises:
         UsageError: a word is unknown, or there are too few launches.

@@ -65,7 +65,6 @@ def sweep(request: Request, design: SweepDesign) -> PairSweep:
 
     Args:
         request: options of the launches; its benchmark and sizes are ignored.
-        design: messages and repetitions.
 
     Raises:
         UsageError: there are fewer than :data:`~omb_py.results.checks.links.LEAST` ranks, or an option is wrong.
@@ -162,9 +161,6 @@ def cells_of(
     """Return the cells of a launch: every pass has latency, and bandwidth in both directions, of all pairs.
 
     Args:
-        request: options of the launch.
-        design: messages and repetitions.
-        members: ranks that take part.
         seed: decides the order of the pairs.
         turns: numbers of the passes; None means all.
     """

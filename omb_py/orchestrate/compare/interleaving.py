@@ -69,8 +69,6 @@ def conduct(
 
     Args:
         groups: the cells 0 … n-1; the cells of a group share a launch.
-        design: rules, launches and seed.
-        launch: makes one launch.
         announce: called before each round, with its number and cells.
 
     Returns:

@@ -211,10 +211,7 @@ def compare(
     """Measure both sides in turn and judge them; every launch is stored, under one run.
 
     Args:
-        sides: the two sides.
         rules: rules of the verdicts, declared before the first launch.
-        launches: launches of each side in each round.
-        kind: kind of the report.
         resume: id of the interrupted comparison to resume, the beginning of one, or ``last`` for the newest, if
             there is one; None: a new comparison.
         run_id: id of a new comparison that is part of something larger; None: one is made.

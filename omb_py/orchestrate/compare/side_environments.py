@@ -110,9 +110,6 @@ def where_of(
     """Find the Python and the environment of a side, and try whether they have this version of omb-py.
 
     Args:
-        side: BASE or NEW.
-        spec: what the command line gives for it.
-        ours: the environment of this process.
         note: called with a sentence before packages are installed.
 
     Raises:

@@ -35,9 +35,6 @@ class StoredPairs:
         """Take the stored rows of one launch of the sequence.
 
         Args:
-            side: the side of the launch.
-            number: its round.
-            pair: its pair.
             cells: its cells with their numbers, in the order in which they are measured.
 
         Returns:

@@ -66,8 +66,6 @@ def expand(suite: Suite, words: Vocabulary, given: Values | None = None, ranks: 
     """Multiply a suite out to requests, in the order of its entries.
 
     Args:
-        suite: the suite as its file has it.
-        words: the options of the command line.
         given: options of ``omb-py run`` by key. They override the suite's defaults, and its entries override them.
         ranks: numbers of ranks for entries that give none.
 

@@ -82,7 +82,6 @@ def read_suite(path: Path, shown: str | None = None) -> Suite:
     """Read a suite's file.
 
     Args:
-        path: the file.
         shown: the name of the file in messages; None: its path.
 
     Raises:

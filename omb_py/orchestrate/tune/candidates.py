@@ -41,8 +41,6 @@ def candidates(library: LibraryKnobs, collective: str, chosen: Chosen | None = N
     """The settings to try, without the library's default.
 
     Args:
-        library: what can be set.
-        collective: its name.
         chosen: knobs with values. Values of a knob whose values are algorithms replace all of its algorithms; those of
             any other are tried with each algorithm, and alone where they mean something alone.
 

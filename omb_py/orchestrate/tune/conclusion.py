@@ -36,9 +36,6 @@ def report_of(
     """The report, without files.
 
     Args:
-        groups: the searches, at their ends.
-        proof: what fresh launches said.
-        launcher: made the launches.
         command: the command line, for the heads of files.
         workload: the workload whose collectives were tuned; empty: none.
     """
@@ -141,7 +138,6 @@ def write_files(report: TuneReport, folder: Path, library: LibraryKnobs | None) 
 
     Args:
         report: the report; where the proof says SLOWER, the unproven files stay and nothing else is written.
-        folder: where the files stand.
         library: makes the library's own files; None: the table of rules alone.
 
     Returns:

@@ -64,7 +64,6 @@ def of_collective(library: LibraryKnobs, collective: str = "", every: bool = Fal
     """The knobs of a collective.
 
     Args:
-        library: all knobs.
         collective: its name; empty: all collectives.
         every: also those that do not decide its algorithm; without a collective, all knobs.
 
@@ -122,7 +121,6 @@ def listing(library: LibraryKnobs, name: str = "", every: bool = False) -> Docum
     """The report of a collective's knobs, of one knob, or of all.
 
     Args:
-        library: what can be set.
         name: a collective or a knob; empty: all collectives.
         every: also knobs that do not decide an algorithm.
 

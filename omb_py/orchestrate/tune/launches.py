@@ -140,10 +140,6 @@ class TuneLauncher:
         """Launch a candidate, or take its launch from the store.
 
         Args:
-            checked: the request of a point.
-            plan: its launch, with all of its sizes.
-            setting: the candidate.
-            block: number of the block.
             sizes: the sizes to measure, in this order.
 
         Returns:

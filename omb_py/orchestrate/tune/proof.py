@@ -87,11 +87,8 @@ def prove_files(
     """Compare the default with the library's files, at every size that a search has measured.
 
     Args:
-        groups: the searches, at their ends.
         step: the step of a workload, which is compared too; None: there is none.
         files: the files as they were written, with the variables that make the library read them.
-        run: the tuning.
-        store: where the launches are stored.
 
     Raises:
         OmbError: as :func:`omb_py.orchestrate.compare.session.compare`.
@@ -114,10 +111,7 @@ def prove_settings(groups: Sequence[Group], step: CheckedRequest | None, run: Ru
     """Compare the default with each setting that was found, at the sizes for which it was found.
 
     Args:
-        groups: the searches, at their ends.
         step: the step of a workload, which is compared too where there is one setting for all; None: there is none.
-        run: the tuning.
-        store: where the launches are stored.
 
     Raises:
         OmbError: as :func:`omb_py.orchestrate.compare.session.compare`.
@@ -170,12 +164,8 @@ def compared(
 
     Args:
         checked: what both sides measure, with the tuning's seed.
-        where: the environment of NEW.
         name: what NEW is called; the comparison's id is made from it and the tuning's.
-        rules: the rules of the verdicts.
         pairs: pairs of launches in each round, at least.
-        run: the tuning.
-        store: where the launches are stored.
     """
     run_id = f"{run.run_id.partition('-')[0]}-{digest([run.run_id, name])[:6]}"
     sides: dict[Side, SideRun] = {
@@ -211,10 +201,7 @@ def mended(
     """Check the guidelines of tuned collectives at their tuned sizes, by default and, where violated, with the files.
 
     Args:
-        rules: the rules that were proved.
         sizes: collective, ranks and bytes of each size that was proved.
-        request: options of the launches.
-        tuned: the environment with the files.
         launcher: knows the budget, and says what is done.
 
     Returns:

@@ -81,11 +81,6 @@ class Searching:
 def search_all(searching: Sequence[Searching], launcher: TuneLauncher, store: Path) -> None:
     """Run all searches to their ends, or to that of the launcher's budget, block by block.
 
-    Args:
-        searching: the searches.
-        launcher: makes the launches.
-        store: where failures of candidates are kept.
-
     Raises:
         CandidateFailed: the default failed.
     """

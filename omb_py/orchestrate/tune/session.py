@@ -77,7 +77,6 @@ def tune(request: TuneRequest, clock: Callable[[], float] = time.monotonic) -> T
     """Find the fastest setting of each size, prove it, and write the files that the library reads.
 
     Args:
-        request: what is to be tuned.
         clock: gives seconds, for the budget.
 
     Raises:

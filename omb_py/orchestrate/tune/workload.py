@@ -42,7 +42,6 @@ def called(text: str, ranks: int) -> list[Called]:
 
     Args:
         text: the workload, as ``ddp:model=resnet50``.
-        ranks: size of the world.
 
     Raises:
         UsageError: there is no such workload, it does not fit the ranks, or it calls no collective.

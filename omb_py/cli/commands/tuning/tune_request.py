@@ -71,9 +71,7 @@ def parts_of(
     """The points with their candidates, and what can be set in the library.
 
     Args:
-        points: the requests.
         given: candidates of the command line; those need no known library: its files are then left out.
-        knobs: chosen values of knobs.
 
     Raises:
         UsageError: there is no such knob or value, or two candidates are alike.
