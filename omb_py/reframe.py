@@ -17,7 +17,7 @@ It needs ``pip install reframe-hpc``, so nothing else of omb-py imports this mod
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +26,13 @@ import reframe.utility.sanity as sn
 import reframe.utility.typecheck as typ
 from reframe.core.builtins import run_before, sanity_function, variable
 
+from omb_py.results.store.row import Row
+
 STORE = "omb-results"
 """Folder of the results in the test's stage folder."""
 
 
-def figures(rows: Iterable[Mapping[str, Any]]) -> dict[str, tuple[float, str]]:
+def figures(rows: Iterable[Row]) -> dict[str, tuple[float, str]]:
     """Return the figures of stored rows: name of a cell -> (median over the launches of the printed number, unit).
 
     A name is ``allreduce 8 B``; where cells of a benchmark differ in something else, it follows:
@@ -40,7 +42,7 @@ def figures(rows: Iterable[Mapping[str, Any]]) -> dict[str, tuple[float, str]]:
 
     known = [row for row in rows if row.get("value") is not None]
     named = namer(known)
-    cells: dict[str, dict[str, list[Mapping[str, Any]]]] = {}
+    cells: dict[str, dict[str, list[Row]]] = {}
     for row in known:
         cells.setdefault(named(row), {}).setdefault(str(row.get("comparability_key")), []).append(row)
     return {
@@ -74,7 +76,7 @@ class OmbPyTest(rfm.RunOnlyRegressionTest):  # type: ignore[misc]
         self.executable_opts = ["run", self.suite, "--store", STORE, *self.options]
 
     @property
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[Row]:
         """The stored rows; empty if nothing was stored."""
         from omb_py.results.compare.cell_names import COLUMNS
         from omb_py.results.store.read import load_table, to_rows

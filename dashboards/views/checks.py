@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from omb_py.dashboards.base import series
 from omb_py.dashboards.base.view import Shown, View, plural, records
@@ -19,6 +19,7 @@ from omb_py.results.checks.guidelines import GuidelineRules
 from omb_py.results.checks.pair_sweeps import COLUMNS, PairSweep, document_of, matrix, subjects, sweep_of
 from omb_py.results.store.paths import pass_over
 from omb_py.results.store.read import load
+from omb_py.results.store.row import Row
 
 MOST_ROWS = 60_000
 """Rows of a sweep that are judged again; of a larger one the file says what was found that ``--output`` wrote."""
@@ -48,7 +49,7 @@ def sweeps(cells: Cells) -> Iterator[Shown]:
         # the judge takes maps as dicts; a prepared frame has them as text
         records = stored.loc[rows.index, list(COLUMNS)].to_dict("records")
         try:
-            sweep = sweep_of([{str(name): value for name, value in record.items()} for record in records])
+            sweep = sweep_of([cast(Row, record) for record in records])
         except ValueError:
             continue
         view = sweep_view(sweep).noted(document_of(sweep).notes)
@@ -94,7 +95,7 @@ def guidelines(cells: Cells) -> Iterator[Shown]:
     import pandas as pd
 
     for _, part in cells.guideline_rows().groupby(_BY, dropna=False, sort=True, observed=True):
-        rows = [{str(name): value for name, value in row._asdict().items()} for row in records(part)]
+        rows = [cast(Row, row._asdict()) for row in records(part)]
         report = report_of(rows, GuidelineRules())
         if report.judged:
             matrix = guideline_view(pd.DataFrame(cells_of(report)), report.rules.delta)

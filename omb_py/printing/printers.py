@@ -6,12 +6,13 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from omb_py.backends.registry import capabilities
 from omb_py.options.request import SILENT, Request
-from omb_py.results.dialects.dialect import Dialect, Row, TextOptions
+from omb_py.results.dialects.dialect import Dialect, TextOptions
 from omb_py.results.dialects.registry import PLAIN, dialect_of
+from omb_py.results.store.row import Row
 
 SizesOf = Callable[[Request], Sequence[int]]
 
@@ -33,15 +34,15 @@ class Kept(Printer):
     """Prints nothing, and keeps the rows without their samples, in the order in which they were finished."""
 
     def __init__(self) -> None:
-        self.rows: list[dict[str, Any]] = []
+        self.rows: list[Row] = []
 
     def row(self, row: Row, request: Request | None = None) -> None:
         self.rows.append(without_samples(row))
 
 
-def without_samples(row: Row) -> dict[str, Any]:
+def without_samples(row: Row) -> Row:
     """The row without its lists of numbers."""
-    return {k: v for k, v in row.items() if not isinstance(v, list) or k == "hosts"}
+    return cast(Row, {k: v for k, v in row.items() if not isinstance(v, list) or k == "hosts"})
 
 
 class RowByRow(Printer):

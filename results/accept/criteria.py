@@ -7,13 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from omb_py.grammar.values import Dimension
+from omb_py.results.store.row import Row
+from omb_py.results.store.schema import value_of
 from omb_py.results.units import in_unit, size_text
 
-Row = Mapping[str, Any]
 Source = Literal["contract", "baseline", "lower bound", "guideline", "drift", "interference"]
 SOURCES: tuple[Source, ...] = ("contract", "baseline", "lower bound", "guideline", "drift", "interference")
 
 
+Facts = Mapping[str, Any]
+"""Columns of a cell's rows, and :data:`OPTIONS`."""
 OPTIONS = "options"
 """Key in a cell's facts, beside columns: the options in which it differs from other cells of its benchmark, as text."""
 
@@ -34,7 +37,7 @@ class CriterionMetric:
 
 def _column(name: str, factor: float = 1.0) -> Callable[[Row], float | None]:
     def read(row: Row) -> float | None:
-        value = row.get(name)
+        value = value_of(row, name)
         return None if value is None else float(value) * factor
 
     return read
@@ -130,7 +133,7 @@ class Criterion:
         """Benchmark whose rows are judged."""
         return self.program or self.benchmark
 
-    def covers(self, facts: Row) -> bool:
+    def covers(self, facts: Facts) -> bool:
         """Say whether the criterion applies to a cell with these columns."""
         if facts["benchmark"] != self.measured or any(facts.get(k) != v for k, v in self.where.items()):
             return False
@@ -155,7 +158,7 @@ class Case:
     """A criterion at one cell, which gets one verdict."""
 
     criterion: Criterion
-    facts: Row
+    facts: Facts
     """Columns of the cell's rows: benchmark, size_bytes, ranks, backend, binding, dtype, op; and :data:`OPTIONS`."""
     cell: str
     """Name of the cell within the run."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from omb_py.results.accept.criteria import METRICS, Case, Row
+from omb_py.results.accept.criteria import METRICS, Case
 from omb_py.results.accept.decision import LaunchBound, MeanBound, NightBound, Question
 from omb_py.results.analysis.cost_model import OFFLOAD, bound_us, message_of
 from omb_py.results.analysis.drift import drift
@@ -21,6 +21,7 @@ from omb_py.results.statistics.nights import nights_of
 from omb_py.results.statistics.order_statistics import median
 from omb_py.results.statistics.sequential import AcceptRule, Decision, Word, settled, worst
 from omb_py.results.statistics.t_test import ratio_of
+from omb_py.results.store.row import Row
 from omb_py.results.units import counted
 
 Times = Mapping[int, Sequence[Row]]

@@ -16,19 +16,18 @@ from omb_py.results.checks.guidelines import (
     WORDS,
     GuidelineRules,
     JudgedGuideline,
-    Row,
     by_round,
     decide,
     fewest,
 )
 from omb_py.results.document import CaseResult, Document, Outcome, TextTable
 from omb_py.results.statistics.guarded_mean import CORRELATION
+from omb_py.results.store.row import Row
 from omb_py.results.units import counted, share_text, size_text
 
 HEADS = ("guideline", "size", "left µs", "right µs", "ratio", "interval", "verdict", "costs µs", "beyond", "launches")
 _SPARE = ("beyond", "costs µs", "launches", "interval")
 """What a narrow terminal does without; never the times, the ratio or the verdict."""
-_LIBRARY = ("library", "library_version")
 
 
 @dataclass(slots=True)
@@ -87,7 +86,7 @@ def headline(report: GuidelineReport) -> str:
 def measured_text(report: GuidelineReport) -> str:
     """Say what was measured: ``Open MPI 5.0.11, 4 ranks on 1 node(s), 10 launches``; empty if nothing was judged."""
     rows = [judged.pair.row for judged in report.judged]
-    libraries = dict.fromkeys(" ".join(str(row[n]) for n in _LIBRARY if row.get(n)) for row in rows)
+    libraries = dict.fromkeys(" ".join(filter(None, (row.get("library"), row.get("library_version")))) for row in rows)
     places = dict.fromkeys(f"{row.get('ranks')} ranks on {row.get('nodes')} node(s)" for row in rows)
     return f"{', '.join(libraries)}, {', '.join(places)}, {counted(report.launches, 'launch')}" if rows else ""
 

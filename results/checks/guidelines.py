@@ -20,8 +20,8 @@ from omb_py.results.statistics.dependence import pooled_correlation
 from omb_py.results.statistics.order_statistics import INDEPENDENT, count_tail, fewest_launches, median
 from omb_py.results.statistics.sequential import GUIDELINE, evenly, holm, last_answers
 from omb_py.results.statistics.t_test import ratio_of
+from omb_py.results.store.row import Row
 
-Row = Mapping[str, Any]
 Verdict = Literal["VIOLATED", "HOLDS", "UNCLEAR", "WRONG"]
 WORDS: tuple[Verdict, ...] = ("WRONG", "VIOLATED", "UNCLEAR", "HOLDS")
 """Worst first. WRONG: a side left wrong bytes, so its time says nothing."""
@@ -66,7 +66,7 @@ class GuidelinePair:
     """True if most rows are ``sync_limited``: a median is under three times the skew of the barrier."""
     wrong: bool = False
     """True if a side left wrong bytes."""
-    row: Row = field(default_factory=dict, compare=False)
+    row: Row = field(default_factory=Row, compare=False)
     """One of its rows, for the columns that they share."""
 
 

@@ -21,12 +21,12 @@ from omb_py.errors import NEGATIVE, OK
 from omb_py.results.checks import links
 from omb_py.results.compare.tags import LINKS_PART
 from omb_py.results.document import Document, TextTable
+from omb_py.results.store.row import Row
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Floats = NDArray[np.float64]
-Row = Mapping[str, Any]
 
 METRICS = tuple(links.DELTAS)
 PART_TAG = LINKS_PART

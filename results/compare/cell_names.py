@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
+from omb_py.results.store.row import Row
+from omb_py.results.store.schema import value_of
 from omb_py.results.units import size_text
-
-Row = Mapping[str, Any]
 
 WORDS: Mapping[str, str] = {
     "ranks": "{} ranks",
@@ -63,7 +62,7 @@ def namer(rows: Iterable[Row]) -> Callable[[Row], str]:
 
 
 def _said(column: str, row: Row) -> str:
-    value = row.get(column)
+    value = value_of(row, column)
     if value is None:
         return ""
     if column == "parameters":

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from omb_py.results.compare import tags
 from omb_py.results.compare.judge import CompareRound, Launched
@@ -14,8 +14,9 @@ from omb_py.results.statistics.combined_rounds import MOST_ROUNDS
 from omb_py.results.statistics.launch_time import FIELD, OURS, statistic_of, time_of
 from omb_py.results.statistics.nights import days_of
 from omb_py.results.store.keys import COMPARED
+from omb_py.results.store.row import Row
+from omb_py.results.store.schema import value_of
 
-Row = Mapping[str, Any]
 Side = Literal["BASE", "NEW"]
 SIDES: tuple[Side, Side] = ("BASE", "NEW")
 
@@ -161,22 +162,23 @@ def differing(row: Row, other: Row) -> tuple[str, ...]:
         where only the keys differ.
     """
     row, other = _named(row), _named(other)
-    fields = tuple(name for name in (SOURCE, FIELD, *COMPARED) if row.get(name) != other.get(name))
-    if fields or row[_KEY] != other[_KEY]:
+    fields = tuple(name for name in (SOURCE, FIELD, *COMPARED) if value_of(row, name) != value_of(other, name))
+    if fields or row["comparability_key"] != other["comparability_key"]:
         return fields or (PROGRAM,)
-    return tuple(name for name in (*_WHO, *_HOW) if _hashable(row.get(name)) != _hashable(other.get(name)))
+    return tuple(name for name in (*_WHO, *_HOW) if _hashable(value_of(row, name)) != _hashable(value_of(other, name)))
 
 
 def _named(row: Row) -> Row:
     """The row with the name of its statistic, which is no column."""
-    return {**row, FIELD: statistic_of(row)}
+    return cast(Row, {**row, FIELD: statistic_of(row)})
 
 
 def _mixed(base: Sequence[Row], new: Sequence[Row]) -> Incomparable:
     statistics = [
         " and ".join(sorted({statistic for row in rows if (statistic := statistic_of(row))})) for rows in (base, new)
     ]
-    return Incomparable({**base[0], FIELD: statistics[0]}, {**new[0], FIELD: statistics[1]}, (FIELD,))
+    first, second = (cast(Row, {**rows[0], FIELD: text}) for rows, text in zip((base, new), statistics, strict=True))
+    return Incomparable(first, second, (FIELD,))
 
 
 def order(rows: Iterable[Row]) -> list[Row]:
@@ -185,8 +187,8 @@ def order(rows: Iterable[Row]) -> list[Row]:
 
 def _place(row: Row) -> tuple[Any, ...]:
     """Sorting key of a cell: comparisons measure in a shuffled order."""
-    texts = tuple(str(row.get(name) or "") for name in ("benchmark", "backend", "binding", "dtype", "op"))
-    return (*texts, *(int(row.get(name) or 0) for name in ("ranks", "size_bytes", "window")))
+    texts = tuple(str(value_of(row, name) or "") for name in ("benchmark", "backend", "binding", "dtype", "op"))
+    return (*texts, *(int(value_of(row, name) or 0) for name in ("ranks", "size_bytes", "window")))
 
 
 def _same_place(row: Row, other: Row) -> bool:
@@ -200,7 +202,7 @@ def _telling(base: Sequence[Row], new: Sequence[Row], names: Sequence[str]) -> t
     """
 
     def values(rows: Sequence[Row], name: str) -> set[Any]:
-        return {_hashable(row.get(name)) for row in rows}
+        return {_hashable(value_of(row, name)) for row in rows}
 
     return tuple(
         name
@@ -228,7 +230,7 @@ def _grouped(base: Sequence[Row], new: Sequence[Row]) -> dict[Side, Rows]:
 def _by(rows: Iterable[Row], names: Sequence[str]) -> Rows:
     grouped: Rows = {}
     for row in rows:
-        grouped.setdefault(tuple(_hashable(row.get(name)) for name in names), []).append(row)
+        grouped.setdefault(tuple(_hashable(value_of(row, name)) for name in names), []).append(row)
     return grouped
 
 

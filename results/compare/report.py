@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
@@ -13,12 +13,13 @@ from omb_py.errors import ENVIRONMENT, INCONCLUSIVE, NEGATIVE, OK
 from omb_py.results.compare.cell_names import namer
 from omb_py.results.compare.environment_diff import EnvironmentDifference, differences, say
 from omb_py.results.compare.judge import WORDS, Answer, CompareRules, JudgedCell, judge
-from omb_py.results.compare.match import SIDES, Matched, MatchedCell, Row, match
+from omb_py.results.compare.match import SIDES, Matched, MatchedCell, match
 from omb_py.results.compare.select_launches import SideLaunches
 from omb_py.results.document import CaseResult, Document, Outcome, TextTable, numbered
 from omb_py.results.statistics.launch_time import OURS
 from omb_py.results.statistics.nights import FEWEST_NIGHTS
 from omb_py.results.store.provenance import is_simulated
+from omb_py.results.store.row import Row
 from omb_py.results.units import share_text
 
 COMPARE, AA = "compare", "aa"
@@ -228,7 +229,7 @@ def wrong_rows(report: CompareReport) -> int:
     return sum(row.get("validated") is False for side in (report.base, report.new) for row in side.rows)
 
 
-def fields_text(base: Row, new: Row, fields: Sequence[str]) -> str:
+def fields_text(base: Mapping[str, Any], new: Mapping[str, Any], fields: Sequence[str]) -> str:
     """Write differing columns: ``ranks 4 against 8, dtype char against int32``."""
     return ", ".join(f"{f} {base.get(f)} against {new.get(f)}" if f in base else f"another {f}" for f in fields)
 

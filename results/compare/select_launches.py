@@ -12,6 +12,7 @@ from omb_py.results.compare.match import COLUMNS, SIDE_TAG, SIDES, Side
 from omb_py.results.store.paths import OnSkip, is_store, pass_over
 from omb_py.results.store.provenance import provenance_of
 from omb_py.results.store.read import DATE, TAGS, distinct_tags, load_table, to_rows
+from omb_py.results.store.row import Row
 from omb_py.results.store.runs import find_run
 
 TAG = "tag"
@@ -24,7 +25,7 @@ class SideLaunches:
 
     word: str
     """The word as the user wrote it."""
-    rows: list[dict[str, Any]]
+    rows: list[Row]
     provenances: list[dict[str, Any]]
 
     @property
@@ -98,9 +99,7 @@ def check_apart(base: SideLaunches, new: SideLaunches) -> None:
             )
 
 
-def _rows(
-    word: str, store: Path, on_skip: OnSkip | None, more: Sequence[str] = ()
-) -> tuple[Path, list[dict[str, Any]]]:
+def _rows(word: str, store: Path, on_skip: OnSkip | None, more: Sequence[str] = ()) -> tuple[Path, list[Row]]:
     name, equals, value = word.partition("=")
     if not equals and Path(word).is_file():
         raise UsageError(
@@ -123,7 +122,7 @@ def _rows(
     return store, _load(store, on_skip, more, tags={key: value})
 
 
-def _load(store: Path, on_skip: OnSkip | None, more: Sequence[str] = (), **filters: Any) -> list[dict[str, Any]]:
+def _load(store: Path, on_skip: OnSkip | None, more: Sequence[str] = (), **filters: Any) -> list[Row]:
     columns = dict.fromkeys((*COLUMNS, DATE, *more))
     return to_rows(load_table(store, columns=tuple(columns), on_skip=on_skip, **filters))
 

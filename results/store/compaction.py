@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.results.store import index as summary_index
@@ -385,7 +385,7 @@ def doomed(
     counted: dict[str, int] = {}
     tagged: dict[str, dict[str, str]] = {}
     rows: dict[str, dict[str, Any]] = {}
-    for row in to_rows(table):
+    for row in cast("list[dict[str, Any]]", to_rows(table)):
         name = row["launch_id"]
         counted[name] = counted.get(name, 0) + 1
         tagged.setdefault(name, {}).update(row["tags"] or {})

@@ -7,7 +7,7 @@ import operator
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from omb_py.errors import UsageError, nearest
 from omb_py.results.store import index as summary_index
@@ -15,6 +15,7 @@ from omb_py.results.store import schema
 from omb_py.results.store.footer import read_schema, unreadable
 from omb_py.results.store.paths import DATE, OnSkip, StoreFile, entries, files, no_store, pass_over
 from omb_py.results.store.provenance import launches, outdated_launches, read_provenance, why_not
+from omb_py.results.store.row import Row
 from omb_py.results.store.write import first_line
 
 if TYPE_CHECKING:
@@ -254,13 +255,13 @@ def to_frame(table: pa.Table) -> pd.DataFrame:
     return frame
 
 
-def to_rows(table: pa.Table) -> list[dict[str, Any]]:
+def to_rows(table: pa.Table) -> list[Row]:
     """Convert a table of the store to rows of plain Python values, with times as ISO text and maps as dicts."""
     rows: list[dict[str, Any]] = table.to_pylist(maps_as_pydicts="strict")
     for row in rows:
         if row.get("started_at") is not None:
             row["started_at"] = row["started_at"].isoformat()
-    return rows
+    return cast("list[Row]", rows)
 
 
 def _load(

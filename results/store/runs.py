@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from omb_py.errors import UsageError, nearest
 from omb_py.results.store.read import OnSkip, load_table, to_rows
+from omb_py.results.store.row import Row
 
 _LISTED = tuple("run_id launch_id started_at benchmark backend library library_version ranks validated".split())
 _ROW, _FIRST = "row", "row_min"
@@ -47,7 +48,7 @@ def runs(store: str | Path, *, on_skip: OnSkip | None = None) -> list[RunSummary
     cells = cells.append_column(_ROW, pa.array(range(cells.num_rows), pa.int64()))
     # counted in Arrow first: a big store has many cells but few distinct combinations of these columns
     kinds = cells.group_by(list(_LISTED)).aggregate([([], "count_all"), (_ROW, "min")])
-    for row in to_rows(kinds.sort_by(_FIRST)):  # groups come in an order of their hashes
+    for row in cast("list[dict[str, Any]]", to_rows(kinds.sort_by(_FIRST))):  # groups come in an order of their hashes
         grouped.setdefault(row["run_id"], []).append(row)
     tags = _tags(cells)
     summaries = [_run(run_id, rows, tags.get(run_id, {})) for run_id, rows in grouped.items()]
@@ -77,7 +78,7 @@ def find_run(store: str | Path, which: str, *, on_skip: OnSkip | None = None) ->
     raise UsageError(f"{len(matches)} runs start with {which!r}: {shown}")
 
 
-def show(store: str | Path, which: str = LAST, *, on_skip: OnSkip | None = None) -> list[dict[str, Any]]:
+def show(store: str | Path, which: str = LAST, *, on_skip: OnSkip | None = None) -> list[Row]:
     """All rows of one run, in the order in which they were measured. Raises UsageError like :func:`find_run`."""
     run_id = find_run(store, which, on_skip=on_skip)
     rows = to_rows(load_table(store, run_id=run_id, on_skip=lambda path, why: None))

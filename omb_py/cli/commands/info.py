@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
 
 import click
 from click.shell_completion import get_completion_class
@@ -27,6 +26,7 @@ from omb_py.orchestrate.info.explain import explain
 from omb_py.orchestrate.launching.launch_command import command_for
 from omb_py.orchestrate.planning.plan import check
 from omb_py.results.store.paths import is_store
+from omb_py.results.store.row import Row
 from omb_py.suites import find, names
 from omb_py.suites.registry import broken
 
@@ -240,7 +240,7 @@ def run_expect(form: str, store: Path | None) -> int:
     from omb_py.orchestrate.info import expect  # NumPy copies; the other commands of this module need none
 
     place = store or DEFAULT_STORE
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     if store or is_store(str(place)):
         from omb_py.results.store.read import load_table, to_rows  # pyarrow is slow to import
 

@@ -22,6 +22,8 @@ from omb_py.orchestrate.running.suite_run import differences
 from omb_py.results.accept.criteria import OPTIONS, Case, Criterion
 from omb_py.results.analysis.cost_model import LARGE, SMALL
 from omb_py.results.compare.report import fields_text
+from omb_py.results.store.row import Row
+from omb_py.results.store.schema import value_of
 from omb_py.results.units import size_text
 from omb_py.suites import find
 from omb_py.suites.guidelines.patterns import GUIDELINES, Guideline
@@ -197,7 +199,6 @@ def _fitting(request: Request, program: str) -> Request:
 
 _MORE = ("min_us", "p999_us", "algbw_gbps", "busbw_gbps", "metrics", "dtype", "op")
 _FACTS = ("ranks", "backend", "binding", "dtype", "op")
-Row = Mapping[str, Any]
 
 
 def baseline_rows(word: str, store: Path, own_run: str | None, begun: Begun | None) -> list[Row]:
@@ -245,7 +246,7 @@ def _is(case: Case, row: Row) -> bool:
 
 
 def _apart(case: Case, row: Row) -> list[str]:
-    return [name for name in _FACTS if row.get(name) != case.facts[name]]
+    return [name for name in _FACTS if value_of(row, name) != case.facts[name]]
 
 
 def _nearest(asking: Sequence[Case], rows: Sequence[Row]) -> str:

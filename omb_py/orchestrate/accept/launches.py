@@ -11,7 +11,7 @@ from omb_py.options.request import Request
 from omb_py.options.table import takes
 from omb_py.orchestrate.accept.criterion_cells import key_of
 from omb_py.orchestrate.accept.node_check import answering
-from omb_py.orchestrate.accept.progress_log import BESIDE, CORRECTNESS, PHASE_TAG, ProgressLog, Row, Step
+from omb_py.orchestrate.accept.progress_log import BESIDE, CORRECTNESS, PHASE_TAG, ProgressLog, Step
 from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, plan_all
 from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.collector import Run
@@ -21,6 +21,7 @@ from omb_py.orchestrate.running.suite_run import make_launches, run_apart, sweep
 from omb_py.printing.printers import Kept
 from omb_py.results.accept.report import CorrectnessCheck
 from omb_py.results.compare.tags import ACCEPT_ROUND
+from omb_py.results.store.row import Row
 
 CHECKS = "10"
 """Iterations of a cell in the correctness check."""

@@ -21,6 +21,7 @@ from omb_py.orchestrate.running.resume import ACCEPTED, CELL_TAG, NEWEST, stored
 from omb_py.results.accept.report import Earlier
 from omb_py.results.checks.guidelines import FAMILY, SIDES
 from omb_py.results.compare import tags as tag_names
+from omb_py.results.store.row import Row
 
 FOLDER = ".accept"
 PHASE_TAG = ACCEPTED
@@ -28,7 +29,6 @@ CORRECTNESS, PERFORMANCE, BESIDE = tag_names.CORRECTNESS, tag_names.PERFORMANCE,
 """Phases, the values of :data:`PHASE_TAG`: every byte is checked; cells are timed; they are timed beside a job."""
 Step = tuple[str, int]
 """(phase, turn)."""
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,6 +70,7 @@ from omb_py.results.accept.report import AcceptReport, Incident
 from omb_py.results.compare.report import fields_text
 from omb_py.results.statistics.order_statistics import fewest_launches
 from omb_py.results.store.keys import digest
+from omb_py.results.store.row import Row
 from omb_py.results.units import counted, share_text
 
 Job = Callable[[Sequence[str], float], AbstractContextManager[Callable[[], str]]]
@@ -354,9 +355,9 @@ class _Acceptance:
             for row in rows:
                 self.evidence.add(names[key_of_row(row)], turn, row, beside)
 
-    def _beside(self, number: int, plans: Sequence[LaunchPlan]) -> list[dict[str, Any]]:
+    def _beside(self, number: int, plans: Sequence[LaunchPlan]) -> list[Row]:
         step: Step = BESIDE, plans[0].turn
-        rows: list[dict[str, Any]] = []
+        rows: list[Row] = []
         if step in self.log.ended:
             rows, why = self.launches.make(BESIDE, number, plans), self.log.spoiled.get(step, "")
         else:

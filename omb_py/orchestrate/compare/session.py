@@ -40,6 +40,7 @@ from omb_py.results.compare.report import AA, COMPARE, CompareReport, report_of
 from omb_py.results.compare.select_launches import SideLaunches
 from omb_py.results.statistics.combined_rounds import can_show
 from omb_py.results.store.keys import digest
+from omb_py.results.store.row import Row
 
 DEFAULT_LAUNCHES = 10
 """Launches of each side in each round. Where launches spread by 2 %, ten show a change of about 5 %."""
@@ -81,7 +82,7 @@ class Measurer:
         self, sides: Mapping[Side, SideRun], plans: Mapping[Side, Sequence[LaunchPlan]], main: Run, rules: CompareRules
     ) -> None:
         self.sides, self.main, self.rules = sides, main, rules
-        self.rows: dict[Side, list[dict[str, Any]]] = {side: [] for side in SIDES}
+        self.rows: dict[Side, list[Row]] = {side: [] for side in SIDES}
         self.provenances: dict[Side, list[dict[str, Any]]] = {side: [] for side in SIDES}
         self.index = 0
         self.lost: dict[int, Skip] = {}

@@ -15,8 +15,9 @@ from typing import Any
 from omb_py.engine.program.benchmark import Cell
 from omb_py.orchestrate.running.resume import read_run
 from omb_py.results.compare.match import PAIR_TAG, SIDE_TAG, SIDES, Side, round_of
+from omb_py.results.store.row import Row
+from omb_py.results.store.schema import value_of
 
-Row = dict[str, Any]
 _SAME = ("benchmark", "backend", "binding", "dtype", "op")
 """Columns by which a row is recognised as that of a cell, with the size; the order of the rows does the rest."""
 
@@ -63,9 +64,8 @@ def _matched(rows: Sequence[Row], cells: Sequence[tuple[int, Cell]]) -> dict[int
     following = iter(cells)
     for row in rows:
         for index, cell in following:
-            if all(_text(row[name]) == _text(getattr(cell, name)) for name in _SAME) and (row["size_bytes"] or 0) == (
-                cell.size or 0
-            ):
+            same = all(_text(value_of(row, name)) == _text(getattr(cell, name)) for name in _SAME)
+            if same and (row["size_bytes"] or 0) == (cell.size or 0):
                 matched[index] = row
                 break
         else:

@@ -20,6 +20,7 @@ from omb_py.orchestrate.planning.plan import LaunchPlan
 from omb_py.results.compare import tags as tag_names
 from omb_py.results.store.keys import digest
 from omb_py.results.store.paths import REPORTS, pass_over
+from omb_py.results.store.row import Row
 from omb_py.results.store.write import reason, write_atomically
 
 SUITE_TAG, HASH_TAG, CELL_TAG = tag_names.SUITE, tag_names.SUITE_HASH, tag_names.SUITE_CELL
@@ -50,7 +51,7 @@ class StoredRun:
     """A run to resume, with its rows from the store."""
 
     run_id: str
-    rows: list[dict[str, Any]]
+    rows: list[Row]
     """The rows, in the order of their launches."""
 
     @property
@@ -58,9 +59,9 @@ class StoredRun:
         """Index of the next launch."""
         return 1 + max((int(row["launch_index"]) for row in self.rows), default=-1)
 
-    def by_launch(self) -> list[list[dict[str, Any]]]:
+    def by_launch(self) -> list[list[Row]]:
         """The rows of each launch, in the order of the launches."""
-        launches: dict[int, list[dict[str, Any]]] = {}
+        launches: dict[int, list[Row]] = {}
         for row in self.rows:
             launches.setdefault(int(row["launch_index"]), []).append(row)
         return list(launches.values())
@@ -84,7 +85,7 @@ def read_run(store: Path, run_id: str, what: str) -> StoredRun:
     return StoredRun(run_id, _rows_of(store, run_id))
 
 
-def _rows_of(store: Path, run_id: str) -> list[dict[str, Any]]:
+def _rows_of(store: Path, run_id: str) -> list[Row]:
     """The rows of a run without their samples, in the order of its launches."""
     from omb_py.results.store import schema
     from omb_py.results.store.read import load_table, to_rows
@@ -172,12 +173,12 @@ def remaining(launches: Sequence[LaunchPlan], known: SuiteProgress) -> list[Laun
     return left
 
 
-def key_of(row: Mapping[str, Any]) -> str:
+def key_of(row: Row) -> str:
     """The key of a row's cell, see :func:`cell_key`."""
     return str(dict(row["tags"])[CELL_TAG])
 
 
-def _of_another(run_id: str, part: Part, rows: Iterable[dict[str, Any]]) -> str:
+def _of_another(run_id: str, part: Part, rows: Iterable[Row]) -> str:
     suites = {dict(row["tags"] or {}).get(SUITE_TAG) for row in rows}
     if part.suite in suites:
         return f"run {run_id} was begun by another version of suite {part.suite}: start a new run without --resume"

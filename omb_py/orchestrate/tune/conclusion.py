@@ -18,6 +18,7 @@ from omb_py.orchestrate.running.progress import duration_text
 from omb_py.orchestrate.tune.launches import TuneLauncher, where_of
 from omb_py.orchestrate.tune.proof import Proof, pairs_of
 from omb_py.orchestrate.tune.searching import Group, Searching
+from omb_py.results.store.row import Row
 from omb_py.results.store.write import reason, write_atomically
 from omb_py.results.tune.library_files import LibraryFacts, LibraryFiles, write_rules
 from omb_py.results.tune.report import Proved, TuneReport, Undecided
@@ -113,12 +114,12 @@ def _needed(groups: Sequence[Group], proof: Proof, launcher: TuneLauncher) -> st
 
 
 def _library(launcher: TuneLauncher) -> str:
-    row = next(iter(launcher.rows), {})
+    row = next(iter(launcher.rows), Row())
     return f"{row.get('library') or ''} {row.get('library_version') or ''}".strip() or "unknown"
 
 
 def _who(launcher: TuneLauncher, command: str) -> tuple[tuple[str, str], ...]:
-    row = next(iter(launcher.rows), {})
+    row = next(iter(launcher.rows), Row())
     hosts = ", ".join(dict.fromkeys(row.get("hosts") or [platform.node()]))
     now = datetime.now(UTC).isoformat(timespec="seconds")
     version = f"omb-py {__version__}"

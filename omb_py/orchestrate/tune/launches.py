@@ -20,9 +20,9 @@ from omb_py.orchestrate.running.run import start
 from omb_py.orchestrate.running.suite_run import run_apart
 from omb_py.results.compare.tags import TUNE_BLOCK, TUNE_SETTING
 from omb_py.results.statistics.launch_time import time_of
+from omb_py.results.store.row import Row
 from omb_py.results.tune.rules import LibrarySetting, TunePoint
 
-Row = dict[str, Any]
 Key = tuple[TunePoint, int, str]
 """Point, block and name of the setting of a launch."""
 
@@ -117,7 +117,7 @@ class TuneLauncher:
     """Seconds after the first launch that is made now, after which no further one may begin; None: no limit."""
     began: float | None = None
     """Time of that first launch."""
-    rows: list[dict[str, Any]] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
     """One row of each launch that has some."""
     _checked: set[tuple[TunePoint, str, int]] = field(default_factory=set)
     """Point, setting and size whose bytes were checked."""
@@ -155,7 +155,7 @@ class TuneLauncher:
 
     def rows_of(
         self, checked: CheckedRequest, plan: LaunchPlan, setting: LibrarySetting, block: int, sizes: Sequence[int]
-    ) -> list[dict[str, Any]]:
+    ) -> list[Row]:
         """The rows of a launch, in the order of `sizes`; arguments and errors are those of a call."""
         point = point_of(checked, plan)
         key = (point, block, setting.name)
@@ -173,7 +173,7 @@ class TuneLauncher:
 
     def _launch(
         self, checked: CheckedRequest, plan: LaunchPlan, setting: LibrarySetting, block: int, sizes: Sequence[int]
-    ) -> list[dict[str, Any]]:
+    ) -> list[Row]:
         by_size = {cell.size: cell for cell in plan.cells}
         may, point = takes(checked.benchmark, "validation"), point_of(checked, plan)
         cells = tuple(

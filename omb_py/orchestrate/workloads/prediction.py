@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from omb_py.backends.registry import capabilities_of
 from omb_py.errors import UsageError
@@ -76,7 +76,8 @@ def sweeps(store: Path, where: Mapping[str, Any]) -> list[dict[str, Any]]:
 def steps_of(store: Path, where: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Read the stored steps of all workloads. Raises UsageError where there is no store."""
     columns = (*WHERE, "launch_id", "metrics", "parameters")
-    return to_rows(load_table(store, columns=columns, on_skip=pass_over, **{"benchmark": "step", **where}))
+    rows = to_rows(load_table(store, columns=columns, on_skip=pass_over, **{"benchmark": "step", **where}))
+    return cast("list[dict[str, Any]]", rows)
 
 
 def forecasts(

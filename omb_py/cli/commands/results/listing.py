@@ -28,6 +28,7 @@ from omb_py.results.dialects.registry import USUAL
 from omb_py.results.store.provenance import provenance_of
 from omb_py.results.store.read import load_table, to_rows
 from omb_py.results.store.recovery import recover
+from omb_py.results.store.row import Row
 from omb_py.results.store.runs import find_run, runs, show
 
 ALL = "all"
@@ -205,7 +206,7 @@ def _by_ending(output: Path | None) -> str:
     return "json" if output is not None and output.suffix == ".json" else "csv"
 
 
-def _rows(store: Path, which: Sequence[str], filters: Mapping[str, str]) -> list[dict[str, Any]]:
+def _rows(store: Path, which: Sequence[str], filters: Mapping[str, str]) -> list[Row]:
     wanted: dict[str, Any] = dict(filters)
     if which:
         wanted["run_id"] = [find_run(store, name, on_skip=lambda path, why: None) for name in which]
