@@ -18,8 +18,8 @@ from omb_py.results.compare.match import PAIR_TAG, SIDE_TAG, SIDES, Side, round_
 from omb_py.results.store.row import Row
 from omb_py.results.store.schema import value_of
 
-_SAME = ("benchmark", "backend", "binding", "dtype", "op")
-"""Columns by which a row is recognised as that of a cell, with the size; the order of the rows does the rest."""
+_SAME = ("benchmark", "backend", "binding", "dtype", "op", "size_bytes")
+"""Columns by which a row is recognised as that of a cell; the order of the rows does the rest."""
 
 
 @dataclass(slots=True)
@@ -64,8 +64,8 @@ def _matched(rows: Sequence[Row], cells: Sequence[tuple[int, Cell]]) -> dict[int
     following = iter(cells)
     for row in rows:
         for index, cell in following:
-            same = all(_text(value_of(row, name)) == _text(getattr(cell, name)) for name in _SAME)
-            if same and (row["size_bytes"] or 0) == (cell.size or 0):
+            of_cell = (cell.benchmark, cell.backend, cell.binding, cell.dtype, cell.options.get("op"), cell.size)
+            if list(map(_text, of_cell)) == [_text(value_of(row, name)) for name in _SAME]:
                 matched[index] = row
                 break
         else:
