@@ -8,7 +8,6 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from omb_py.engine.observers.energy import throttled_text
 from omb_py.errors import UsageError
 from omb_py.printing.openmetrics import to_openmetrics
 from omb_py.printing.pytest_benchmark import to_benchmark_json
@@ -33,6 +32,8 @@ def to_csv(rows: Iterable[Row]) -> str:
 
     The lists of samples are left out.
     """
+    from omb_py.engine.observers.energy import throttled_text  # loads NumPy
+
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(CSV_COLUMNS)
