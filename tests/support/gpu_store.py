@@ -1,13 +1,8 @@
-"""A store of three libraries on GPUs, for pictures. The numbers are made up; no such machine was measured.
-
-python -m tests.support.gpu_store --out DIR
-"""
+"""A store of three libraries on GPUs, for pictures. The numbers are made up; no such machine was measured."""
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -87,15 +82,3 @@ def _row(benchmark: str, backend: str, library: str, version: str, gpus: int, si
         "environment_key": f"environment of {library} {version}",
     }
     return row | {"comparability_key": comparability_key(row, benchmark)}
-
-
-def main(words: list[str] | None = None) -> int:
-    """Write a store."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True)
-    write(parser.parse_args(words).out)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,19 +1,12 @@
 """A store with four planted faults, and whether the first screen names them and nothing else.
 
-    python -m tests.support.planted_store --out DIR --seed 7        # writes the store
-    python -m tests.support.planted_store --seeds 20 --from 201     # the table of docs/report.md
-    python -m tests.support.planted_store --seeds 20 --from 201 --sound   # the same stores without a fault
-
 Six versions of a library were measured one after the other on eight nodes: four collectives, ten sizes, three numbers
 of ranks, eight launches each. The numbers are made up; no such machine was measured.
 """
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import sys
-import tempfile
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,9 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from omb_py.dashboards.base.reading import Selection
-from omb_py.dashboards.report.build import read_cells
-from omb_py.dashboards.views.first_screen import FirstScreen, changes
 from omb_py.results.store.keys import comparability_key
 from omb_py.results.store.schema import blank_row
 from omb_py.results.store.write import write_launch
@@ -180,40 +170,3 @@ def judged(lines: list[str], planted: Faults | None) -> tuple[dict[str, bool], l
     return {fault: len(several) == 1 for fault, several in naming.items()}, [
         line for line in lines if line not in known
     ]
-
-
-def main(words: list[str] | None = None) -> int:
-    """Write a store, or count over seeds what the first screen names."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--seeds", type=int, default=0)
-    parser.add_argument("--from", type=int, default=1, dest="first", help="the first of the seeds")
-    parser.add_argument("--sound", action="store_true")
-    given = parser.parse_args(words)
-    if given.out:
-        print(write(given.out, given.seed, given.sound))
-        return 0
-    counts: dict[str, int] = {}
-    false = 0
-    for seed in range(given.first, given.first + given.seeds):
-        with tempfile.TemporaryDirectory() as folder:
-            planted = write(Path(folder), seed, given.sound)
-            cells = read_cells(Path(folder), Selection(), [])
-            lines = [item.text for item in changes(FirstScreen(cells))]
-        named, others = judged(lines, None if given.sound else planted)
-        for fault, seen in named.items():
-            counts[fault] = counts.get(fault, 0) + seen
-        false += len(others)
-        for line in others:
-            print(f"seed {seed}: {line}", file=sys.stderr)
-        print(f"seed {seed}: {named or 'sound'}, {len(others)} other lines", file=sys.stderr, flush=True)
-    print("| planted | named |\n|---|--:|")
-    for fault, count in counts.items():
-        print(f"| {fault} | {count} of {given.seeds} |")
-    print(f"| other lines | {false} |")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

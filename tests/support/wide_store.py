@@ -1,16 +1,12 @@
 """A store of as many cells as are asked for. The numbers are made up; no such machine was measured.
 
-    python -m tests.support.wide_store --cells 10000 --out DIR
-
 Six versions of three libraries measured eight collectives at 26 sizes on seven numbers of ranks: 208 cells a
 launch, and launches until there are cells enough. Nothing differs but by noise.
 """
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -99,18 +95,3 @@ def _again(table: pa.Table, run: str, started: datetime, rng: np.random.Generato
         elif field.name in said:
             table = table.set_column(at, field, pa.array([said[field.name]] * CELLS).cast(field.type))
     return table
-
-
-def main(words: list[str] | None = None) -> int:
-    """Write a store."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cells", type=int, required=True)
-    parser.add_argument("--out", type=Path, required=True)
-    given = parser.parse_args(words)
-    launches = write(given.out, given.cells)
-    print(f"{given.out}: {launches * CELLS} cells of {launches} launches")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
