@@ -10,10 +10,10 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from typing import Any
 
 from omb_py.results.dialects.dialect import Row
 from omb_py.results.json_values import plain
+from omb_py.results.store.schema import value_of
 
 LABELS: tuple[str, ...] = tuple(
     (
@@ -25,7 +25,7 @@ LABELS: tuple[str, ...] = tuple(
 
 def _scaled(column: str, factor: float, unit: str = "") -> Callable[[Row], float | None]:
     def value(row: Row) -> float | None:
-        number = row.get(column)
+        number = value_of(row, column)
         if number is None or number != number or (unit and row.get("unit") != unit):  # NaN differs from itself
             return None
         return float(number) * factor
@@ -84,7 +84,7 @@ def _labels(row: Row, seen: Counter[str]) -> str:
     return f'{{{text},repeat="{seen[text]}"}}' if seen[text] > 1 else f"{{{text}}}"
 
 
-def _escaped(value: Any) -> str:
+def _escaped(value: object) -> str:
     text = str(value).lower() if isinstance(value, bool) else str(value)
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 

@@ -10,12 +10,13 @@ import json
 import platform
 import statistics
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import cast
 
 from omb_py import __version__
 from omb_py.errors import UsageError
 from omb_py.results.dialects.dialect import Row
 from omb_py.results.json_values import plain
+from omb_py.results.store.schema import value_of
 
 _NAMED = ("backend", "binding", "device", "buffer", "dtype", "op", "datatype_layout", "process_sync", "cache")
 _NUMBERED = (("window", "w"), ("threads", "t"), ("root", "root"), ("nodes", "x"), ("ranks", "n"), ("size_bytes", ""))
@@ -26,7 +27,7 @@ _LIBRARY = ("library", "library_version")
 
 def to_benchmark_json(rows: Iterable[Row]) -> str:
     """The text of the JSON file. Raises UsageError when no row has a time."""
-    known = [{key: plain(value) for key, value in row.items()} for row in rows]
+    known = [cast(Row, {key: plain(value) for key, value in row.items()}) for row in rows]
     several = len({tuple(row.get(key) for key in _LIBRARY) for row in known}) > 1
     cells: dict[str, list[Row]] = {}
     for row in known:
@@ -47,18 +48,18 @@ def to_benchmark_json(rows: Iterable[Row]) -> str:
 
 def _name(row: Row, several: bool) -> str:
     """A name such as ``allreduce[mpi-native-cpu-numpy-int32-sum-n4-8]``, which is equal for equal cells."""
-    words = [str(row[key]) for key in _NAMED if row.get(key) is not None and (key, row[key]) not in _USUAL]
+    values = {key: value_of(row, key) for key in (*_NAMED, *dict(_NUMBERED))}
+    unusual = {key: value for key, value in values.items() if value is not None and (key, value) not in _USUAL}
+    words = [str(unusual[key]) for key in _NAMED if key in unusual]
     words += ["in_place"] if row.get("in_place") else []
     words += [f"{k}={v}" for k, v in sorted((row.get("parameters") or {}).items()) if k not in ("pass", "cycle")]
-    words += [
-        f"{mark}{row[key]}" for key, mark in _NUMBERED if row.get(key) is not None and (key, row[key]) not in _USUAL
-    ]
+    words += [f"{mark}{unusual[key]}" for key, mark in _NUMBERED if key in unusual]
     if several:
-        words += [str(row[key]) for key in _LIBRARY if row.get(key)]
+        words += [str(value) for key in _LIBRARY if (value := row.get(key))]
     return f"{row['benchmark']}[{'-'.join(words)}]"
 
 
-def _benchmark(name: str, cell: Sequence[Row]) -> dict[str, Any]:
+def _benchmark(name: str, cell: Sequence[Row]) -> dict[str, object]:
     launches = len({row.get("launch_id") for row in cell})
     of_launches = launches > 1 or len(cell) > 1
     data = [statistics.median(_times(row)) for row in cell] if of_launches else _times(cell[0])
@@ -84,7 +85,7 @@ def _times(row: Row) -> list[float]:
     return [float(row["value"]) * 1e-6] if row.get("unit") == "us" and row.get("value") is not None else []
 
 
-def _stats(data: Sequence[float]) -> dict[str, Any]:
+def _stats(data: Sequence[float]) -> dict[str, object]:
     ordered = sorted(data)
     mean = statistics.fmean(ordered)
     spread = statistics.stdev(ordered) if len(ordered) > 1 else 0.0

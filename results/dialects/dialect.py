@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from omb_py.results.store.row import Row as Row
+
 if TYPE_CHECKING:
     from omb_py.engine.program.benchmark import Benchmark
     from omb_py.results.dialects.reading import TextReader, WholeReader
 
-Row = Mapping[str, Any]
 Provenance = Callable[[str], Mapping[str, Any]]
 """Launch -> its facts."""
 

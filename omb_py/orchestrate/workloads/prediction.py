@@ -16,11 +16,12 @@ from omb_py.orchestrate.workloads.step_times import predict_step
 from omb_py.printing.printers import Around, Printer
 from omb_py.results.analysis import series, step_prediction
 from omb_py.results.analysis.step_prediction import MESSAGES, SIDE, Ask, Missing, Observed, Predicted
-from omb_py.results.dialects.dialect import Row
 from omb_py.results.store.paths import pass_over
 from omb_py.results.store.read import load_table, to_rows
 from omb_py.suites.workloads.calls import OF_MESSAGES, Call
 from omb_py.suites.workloads.families import Workload, parse_workload
+
+Row = Mapping[str, Any]
 
 REDUCE = ("allreduce", "reduce", "reduce_scatter_block")
 """Operations whose time depends on the element type."""

@@ -20,8 +20,8 @@ class Imb(Dialect):
     def check(self, benchmark: str, unit: str, sync: str, groups: bool) -> None:
         from omb_py.results.dialects.imb.text import why_refused
 
-        form = {"benchmark": benchmark, "unit": unit, "parameters": {"sync": sync}}
-        if why := why_refused(form, self.each_group, groups):
+        row: Row = {"benchmark": benchmark, "unit": unit, "parameters": {"sync": sync}}
+        if why := why_refused(row, self.each_group, groups):
             raise UsageError(why)
 
     def transcript(self) -> Transcript:

@@ -266,14 +266,11 @@ def lines_of_groups(row: Row) -> str:
     parameters = {name: value for name, value in row["parameters"].items() if name != "groups"}
     text = "\n"
     for number, (group, means) in enumerate(zip(groups, by_group(row["rank_mean_us"], groups), strict=True)):
-        alone = {
-            "rank_mean_us": means,
-            "value": sum(means) / len(means),
-            "wrong_bytes": metrics.get(f"group_{number}_wrong_bytes"),
-            "ranks": len(group),
-            "parameters": parameters,
-        }
-        text += f"{number:>{WIDTH}d}{line({**row, **alone})}"
+        wrong = metrics.get(f"group_{number}_wrong_bytes")
+        alone = row.copy()
+        alone["rank_mean_us"], alone["value"], alone["ranks"] = means, sum(means) / len(means), len(group)
+        alone["wrong_bytes"], alone["parameters"] = None if wrong is None else int(wrong), parameters
+        text += f"{number:>{WIDTH}d}{line(alone)}"
     return text
 
 

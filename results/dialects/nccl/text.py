@@ -16,6 +16,7 @@ from omb_py.errors import UsageError
 from omb_py.grammar.rank_groups import groups_of_row
 from omb_py.results.caveats import caveat_line, caveats
 from omb_py.results.dialects.dialect import Row, TextOptions, Transcript
+from omb_py.results.store.schema import value_of
 
 TYPES: Final[Mapping[str, str]] = {
     "char": "int8",
@@ -33,8 +34,6 @@ TYPES: Final[Mapping[str, str]] = {
     "float8e5m2": "f8e5m2",
 }
 """Our types -> nccl-tests' names."""
-_OLDER: Final = ("f8e4m3", "f8e5m2")
-"""Types with nccl-tests' own names, in rows that older versions imported."""
 BENCHMARKS: Final[Mapping[str, str]] = {
     "all_reduce": "allreduce",
     "all_gather": "allgather",
@@ -74,9 +73,7 @@ HEADER: Final = (
 
 def itemsize(dtype: str | None) -> int | None:
     """Bytes of an element; None for an unknown type."""
-    if dtype in DTYPES:
-        return DTYPES[dtype].itemsize
-    return 1 if dtype in _OLDER else None
+    return DTYPES[dtype].itemsize if dtype in DTYPES else None
 
 
 def check(row: Row) -> None:
@@ -89,7 +86,7 @@ def check(row: Row) -> None:
             f"{name} was timed {row['timing']}, nccl-tests time pipelined: measure with --format nccl-tests or "
             "--timing pipelined, or show it with --format table"
         )
-    if row["dtype"] not in (*TYPES, *_OLDER):
+    if row["dtype"] not in TYPES:
         raise UsageError(f"{name}: nccl-tests have no type {row['dtype']}: --format table")
 
 
@@ -110,7 +107,8 @@ def line(outside: Row | None, inside: Row | None) -> str:
     if inside is None and row.get("source", _OWN) == _OWN and row["benchmark"] == "bcast":
         outside, inside = None, row
     type_name = TYPES.get(str(row.get("dtype")), str(row.get("dtype")))
-    root = NO_ROOT if row.get("root") is None else int(row["root"])
+    root = row.get("root")
+    root = NO_ROOT if root is None else root
     head = f"{_size(row):12d}  {_count(row):12d}  {type_name:>8}  {row.get('op') or 'none':>6}  {root:>6}"
     return head + _half(outside) + _half(inside) + "\n"
 
@@ -231,10 +229,10 @@ def _count(row: Row) -> int:
 
 def _wrong(row: Row) -> float | None:
     """Number of wrong elements; for omb-py's own rows, which count bytes, the least possible number."""
-    reported = (row.get("metrics") or {}).get("wrong_elements")
-    if reported is not None or row.get("wrong_bytes") is None:
-        return None if reported is None else float(reported)
-    return math.ceil(int(row["wrong_bytes"]) / (itemsize(row.get("dtype")) or 1))
+    reported, wrong_bytes = (row.get("metrics") or {}).get("wrong_elements"), row.get("wrong_bytes")
+    if reported is not None or wrong_bytes is None:
+        return reported
+    return math.ceil(wrong_bytes / (itemsize(row.get("dtype")) or 1))
 
 
 def _half(row: Row | None) -> str:
@@ -247,6 +245,10 @@ def _half(row: Row | None) -> str:
     words = [f"{UNKNOWN:>{width}}" if value is None else real(float(value), width) for value, width in cells]
     wrong = _wrong(row)
     return f"  {words[0]}  {words[1]}  {words[2]}  {UNKNOWN if wrong is None else f'{wrong:g}':>6}"
+
+
+def _are_halves(row: Row, other: Row) -> bool:
+    return all(value_of(row, name) == value_of(other, name) for name in _BOTH_HALVES)
 
 
 class NcclTranscript(Transcript):
@@ -273,7 +275,7 @@ class NcclTranscript(Transcript):
         self._begun = True
         self._rows.append(row)
         other, self._waiting = self._waiting, None
-        if other is not None and row["in_place"] and all(row[name] == other[name] for name in _BOTH_HALVES):
+        if other is not None and row["in_place"] and _are_halves(other, row):
             return text + line(other, row)
         self._waiting = other
         text += self._flush()
