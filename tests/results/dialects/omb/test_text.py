@@ -24,76 +24,11 @@ def printed(text: OsuText, dtype: str | None, *rows: dict) -> str:
     return text.header(dtype) + "".join(text.row(row) for row in rows)
 
 
-LATENCY = """
-# OSU MPI Latency Test v7.5
-# Datatype: MPI_CHAR.
-# Size       Avg Latency(us)
-1                       6.11
-2                       4.58
-"""
-
-LATENCY_C_Z = """
-# OSU MPI Latency Test v7.5
-# Datatype: MPI_CHAR.
-# Size       Avg Latency(us)        Validation  P50 Tail Lat(us)  P90 Tail Lat(us)  P99 Tail Lat(us)
-1                       3.10              Pass              3.05              3.27              4.95
-"""
-
-BW = """
-# OSU MPI Bandwidth Test v7.5
-# Datatype: MPI_CHAR.
-# Size      Bandwidth (MB/s)
-1                       2.66
-"""
-
 BW_Z = """
 # OSU MPI Bandwidth Test v7.5
 # Datatype: MPI_CHAR.
 # Size      Bandwidth (MB/s) P50 Tail BW(MB/s) P90 Tail BW(MB/s) P99 Tail BW(MB/s)
 1                       1.61              1.92              6.49              6.94
-"""
-
-BIBW = """
-# OSU MPI Bi-Directional Bandwidth Test v7.5
-# Datatype: MPI_CHAR.
-# Size      Bandwidth (MB/s)
-1                       1.59
-"""
-
-MBW_MR = """\
-# OSU MPI Multiple Bandwidth / Message Rate Test v7.5
-# [ pairs: 2 ] [ window size: 64 ]
-# Datatype: MPI_CHAR.
-# Size                  MB/s        Messages/s
-2                       5.58        2790383.86
-"""
-
-ALLREDUCE = """
-# OSU MPI Allreduce Latency Test v7.5
-# Datatype: MPI_INT.
-# Size       Avg Latency(us)
-4                      35.01
-"""
-
-ALLREDUCE_F = """
-# OSU MPI Allreduce Latency Test v7.5
-# Datatype: MPI_INT.
-# Size       Avg Latency(us)   Min Latency(us)   Max Latency(us)  Iterations
-4                      35.15             21.11             50.42          20
-"""
-
-ALLREDUCE_C = """
-# OSU MPI Allreduce Latency Test v7.5
-# Datatype: MPI_INT.
-# Size       Avg Latency(us)        Validation
-4                      24.12              Pass
-"""
-
-ALLREDUCE_Z = """
-# OSU MPI Allreduce Latency Test v7.5
-# Datatype: MPI_INT.
-# Size       Avg Latency(us)  P50 Tail Lat(us)  P90 Tail Lat(us)  P99 Tail Lat(us)
-4                      30.70             24.13             41.10             61.08
 """
 
 ALLREDUCE_FCZ = (
@@ -105,12 +40,6 @@ ALLREDUCE_FCZ = (
     "4                      24.34             18.60             32.78          20              Pass"
     "             22.35             29.12             39.41\n"
 )
-
-BARRIER = """
-# OSU MPI Barrier Latency Test v7.5
-# Avg Latency(us)
-            45.48
-"""
 
 BARRIER_F = """
 # OSU MPI Barrier Latency Test v7.5
@@ -127,25 +56,9 @@ IALLREDUCE = """
 4                      46.60             22.02             20.32              0.00
 """
 
-IALLREDUCE_F = (
-    "# Size           Overall(us)       Compute(us)    Coll. Init(us)      MPI_Test(us)      MPI_Wait(us)"
-    "    Pure Comm.(us)     Min Comm.(us)     Max Comm.(us)        Overlap(%)\n"
-    "4                     482.73            157.28              3.38            321.73              0.13"
-    "             50.03             40.94             65.98              0.00\n"
-)
-
 IBARRIER = """\
 # Overall(us)       Compute(us)    Pure Comm.(us)        Overlap(%)
        155.01             33.56             31.71              0.00
-"""
-
-PUT_LATENCY = """\
-# OSU MPI_Put Latency Test v7.5
-# Window creation: MPI_Win_allocate
-# Synchronization: MPI_Win_flush
-# Datatype: MPI_CHAR.
-# Size          Latency (us)
-1                       0.18
 """
 
 FCZ_ROW = {
@@ -159,69 +72,19 @@ FCZ_ROW = {
 
 
 class TestGolden:
-    def test_latency(self) -> None:
-        rows = [{"size_bytes": 1, "value": 6.11}, {"size_bytes": 2, "value": 4.581}]
-        assert printed(OsuText("latency"), "char", *rows) == LATENCY
-
-    def test_latency_with_validation_and_percentiles(self) -> None:
-        row = {"size_bytes": 1, "value": 3.1, "validated": True, "samples_avg_us": tail(3.05, 3.27, 4.95)}
-        assert printed(OsuText("latency", validation=True, percentiles=TAIL), "char", row) == LATENCY_C_Z
-
-    def test_bw(self) -> None:
-        assert printed(OsuText("bw"), "char", {"size_bytes": 1, "value": 2.66}) == BW
-
     def test_bw_percentiles_are_of_each_iterations_rate_the_best_last(self) -> None:
         times = [64 / rate for rate in tail(1.92, 6.49, 6.94)]
         row = {"size_bytes": 1, "value": 1.61, "metrics": {"bytes_moved": 64.0}, "samples_avg_us": times}
         assert printed(OsuText("bw", percentiles=TAIL), "char", row) == BW_Z
 
-    def test_bibw(self) -> None:
-        assert printed(OsuText("bibw"), "char", {"size_bytes": 1, "value": 1.59}) == BIBW
-
-    def test_mbw_mr(self) -> None:
-        text = OsuText("mbw_mr", details=["# [ pairs: 2 ] [ window size: 64 ]"])
-        assert printed(text, "char", {"size_bytes": 2, "value": 5.58076772}) == MBW_MR
-
-    @pytest.mark.parametrize(
-        ("options", "row", "expected"),
-        [
-            ({}, {"value": 35.01}, ALLREDUCE),
-            ({"full": True}, {"value": 35.15, "rank_mean_us": [21.11, 50.42, 33.0], "iterations": 20}, ALLREDUCE_F),
-            ({"validation": True}, {"value": 24.12, "validated": True}, ALLREDUCE_C),
-            ({"percentiles": TAIL}, {"value": 30.7, "samples_avg_us": tail(24.13, 41.10, 61.08)}, ALLREDUCE_Z),
-            ({"full": True, "validation": True, "percentiles": TAIL}, FCZ_ROW, ALLREDUCE_FCZ),
-        ],
-        ids=["plain", "f", "c", "z", "fcz"],
-    )
-    def test_allreduce(self, options, row, expected: str) -> None:
-        assert printed(OsuText("allreduce", **options), "int32", {"size_bytes": 4, **row}) == expected
+    def test_every_column_of_a_collective(self) -> None:
+        assert printed(OsuText("allreduce", full=True, validation=True, percentiles=TAIL), "int32", FCZ_ROW) == (
+            ALLREDUCE_FCZ
+        )
 
     def test_barrier_has_no_size_and_an_odd_width(self) -> None:
-        row = {"size_bytes": 0, "value": 45.48}
-        assert printed(OsuText("barrier"), "char", row) == BARRIER
         row = {"size_bytes": None, "value": 15.88, "rank_mean_us": [15.68, 16.06], "iterations": 20}
         assert printed(OsuText("barrier", full=True), None, row) == BARRIER_F
-
-    def test_non_blocking(self) -> None:
-        metrics = {"overall": 46.6, "compute": 22.02, "pure": 20.32, "overlap_pct": 0.0}
-        assert printed(OsuText("iallreduce"), "int32", {"size_bytes": 4, "metrics": metrics}) == IALLREDUCE
-        metrics = {"overall": 155.01, "compute": 33.56, "pure": 31.71, "overlap_pct": 0.0}
-        assert printed(OsuText("ibarrier"), "char", {"size_bytes": 0, "metrics": metrics}).endswith("\n" + IBARRIER)
-
-    def test_non_blocking_in_full(self) -> None:
-        metrics = {
-            "overall": 482.73,
-            "compute": 157.28,
-            "init": 3.38,
-            "test": 321.73,
-            "wait": 0.13,
-            "pure": 50.03,
-            "min_comm": 40.94,
-            "max_comm": 65.98,
-            "overlap_pct": 0.0,
-        }
-        text = printed(OsuText("iallreduce", full=True), "int32", {"size_bytes": 4, "metrics": metrics})
-        assert text.endswith("\n" + IALLREDUCE_F)
 
     def test_percentiles_of_non_blocking_are_of_overall_and_stand_last(self) -> None:
         metrics = {"overall": 46.6, "compute": 22.02, "pure": 20.32, "overlap_pct": 0.0}
@@ -242,28 +105,6 @@ class TestGolden:
         assert head.endswith("  P50 Tail Lat(us) P99.9 Tail Lat(us) P100 Tail Lat(us)")
         assert len(head) == len(line) and line.split()[-2:] == ["4.95", "1000000.00"]
 
-    def test_one_sided(self) -> None:
-        details = ["# Window creation: MPI_Win_allocate", "# Synchronization: MPI_Win_flush"]
-        row = {"size_bytes": 1, "value": 0.18}
-        assert printed(OsuText("put_latency", details=details), "char", row) == PUT_LATENCY
-
-
-class TestTypes:
-    def test_each_type_of_all_repeats_the_datatype_line_and_the_head(self) -> None:
-        text = OsuText("latency")
-        row = text.row({"size_bytes": 4, "value": 1.0})
-        out = text.header("char") + row + text.header("int32", first=False) + row + text.header("float32", False) + row
-        assert out == (
-            "\n# OSU MPI Latency Test v7.5\n"
-            "# Datatype: MPI_CHAR.\n# Size       Avg Latency(us)\n4                       1.00\n"
-            "# Datatype: MPI_INT.\n# Size       Avg Latency(us)\n4                       1.00\n"
-            "# Datatype: MPI_FLOAT.\n# Size       Avg Latency(us)\n4                       1.00\n"
-        )
-
-    def test_a_reduction_of_char_is_of_signed_char(self) -> None:
-        assert "# Datatype: MPI_SIGNED_CHAR.\n" in OsuText("allreduce").header("char")
-        assert "# Datatype: MPI_CHAR.\n" in OsuText("bcast").header("char")
-
 
 class TestRows:
     def test_a_failed_row_and_the_line_after_it(self) -> None:
@@ -283,18 +124,6 @@ class TestRows:
         text = OsuText("allreduce", full=True, validation=True, percentiles=[50])
         assert text.row(row).split() == ["1", "nan", "nan", "nan", "5", "-", "nan"]
 
-    def test_percentiles_of_a_table_with_any_list(self) -> None:
-        text = OsuText("latency", percentiles=[99.9, 1])
-        assert (
-            text.header("char").splitlines()[-1] == "# Size       Avg Latency(us) P99.9 Tail Lat(us)   P1 Tail Lat(us)"
-        )
-        assert text.row({"size_bytes": 1, "value": 1.0, "samples_avg_us": [3.0, 1.0, 2.0]}).split() == [
-            "1",
-            "1.00",
-            "2.00",
-            "1.00",
-        ]
-
     def test_numpy_columns_are_as_good_as_lists(self) -> None:
         import numpy as np
 
@@ -308,41 +137,19 @@ class TestRows:
 
 
 class TestTitles:
-    @pytest.mark.parametrize(
-        ("name", "line"),
-        [
-            ("alltoall", "# OSU MPI All-to-All Personalized Exchange Latency Test v7.5"),
-            ("alltoallw", "# OSU MPI All-to-Allw Personalized Exchange Latency Test v7.5"),
-            ("alltoall_persistent", "# OSU MPI All-to-All Personalized Exchange Persistent Latency Test v7.5"),
-            ("ialltoall", "# OSU MPI Non-blocking All-to-All Latency Test v7.5"),
-            ("ialltoallv", "# OSU MPI Non-blocking All-to-Allv Personalized Exchange Latency Test v7.5"),
-            ("bcast", "# OSU MPI Broadcast Latency Test v7.5"),
-            ("ibcast", "# OSU MPI Non-Blocking Broadcast Latency Test v7.5"),
-            ("reduce_scatter_block", "# OSU MPI Reduce_scatter_block Latency Test v7.5"),
-            ("allreduce_persistent", "# OSU MPI Allreduce Persistent Latency Test v7.5"),
-            ("neighbor_allgather", "# OSU MPI Neighborhood Allgather Latency Test v7.5"),
-            ("neighbor_alltoall", "# OSU MPI Neighborhood Alltoall Latency Test v7.5"),
-            ("neighbor_alltoallv", "# OSU MPI Neighborhood All-to-Allv Latency Test v7.5"),
-            ("neighbor_alltoallw", "# OSU MPI All-to-Allw Personalized Exchange Latency Test v7.5"),
-            ("ineighbor_allgather", "# OSU MPI Non-blocking Neighborhood Allgather Latency Test v7.5"),
-            ("ineighbor_alltoallv", "# OSU MPI Non-blocking Neighborhood Alltoallv Latency Test v7.5"),
-            ("ineighbor_alltoallw", "# OSU MPI Non-blocking Neighborhood Alltoallw Latency Test v7.5"),
-            ("ineighbor_alltoall", "# OSU MPI Non-blocking Neighbor Alltoall Latency Test v7.5"),
-            ("latency_mt", "# OSU MPI Multi-threaded Latency Test v7.5"),
-            ("latency_mp", "# OSU MPI Multi-process Latency Test v7.5"),
-            ("multi_lat", "# OSU MPI Multi Latency Test v7.5"),
-            ("bibw_persistent", "# OSU MPI Bi-Directional Bandwidth Persistent Test v7.5"),
-            ("bw_fan_in", "# OSU MPI Bandwidth Test v7.5"),
-            ("partitioned_latency", "# OSU MPI Partitioned Latency Test v7.5"),
-            ("get_latency", "# OSU MPI_Get latency Test v7.5"),
-            ("fop_latency", "# OSU MPI_Fetch_and_op latency Test v7.5"),
-            ("put_bibw", "# OSU MPI_Put Bi-directional Bandwidth Test v7.5"),
-            ("init", "# OSU MPI Init Test v7.5"),
-            ("hello", "# OSU MPI Hello World Test v7.5"),
-        ],
-    )
-    def test_odd_titles(self, name: str, line: str) -> None:
-        assert TITLES[name].line() == line
+    def test_odd_titles(self) -> None:
+        """The spellings of OMB that no rule gives."""
+        odd = {
+            "alltoall_persistent": "MPI All-to-All Personalized Exchange Persistent Latency",
+            "ialltoall": "MPI Non-blocking All-to-All Latency",
+            "ialltoallv": "MPI Non-blocking All-to-Allv Personalized Exchange Latency",
+            "ibcast": "MPI Non-Blocking Broadcast Latency",
+            "ineighbor_alltoallv": "MPI Non-blocking Neighborhood Alltoallv Latency",
+            "ineighbor_alltoall": "MPI Non-blocking Neighbor Alltoall Latency",
+            "get_latency": "MPI_Get latency",
+            "put_bibw": "MPI_Put Bi-directional Bandwidth",
+        }
+        assert {name: TITLES[name].line() for name in odd} == {n: f"# OSU {text} Test v7.5" for n, text in odd.items()}
 
     def test_the_accelerator_stands_after_mpi_except_where_omb_forgets_it(self) -> None:
         assert TITLES["allreduce"].line("-CUDA") == "# OSU MPI-CUDA Allreduce Latency Test v7.5"
@@ -394,12 +201,6 @@ class TestStartUp:
             "# OSU MPI Init Test v7.5\nnprocs: 4, min: 135 ms, max: 180 ms, avg: 153 ms\n"
         )
 
-    def test_hello(self) -> None:
-        text = OsuText("hello")
-        assert text.header(None) + text.row({"ranks": 4}) == (
-            "# OSU MPI Hello World Test v7.5\nThis is a test with 4 processes\n"
-        )
-
 
 class TestNeighborhood:
     """Lines before the table, and the table (reference section 3.6)."""
@@ -414,18 +215,6 @@ class TestNeighborhood:
         "parameters": {"neighborhood": "cart:1:1"},
         "metrics": {"topology_us": 223.91},
     }
-
-    def test_a_grid(self) -> None:
-        text = text_of(self.ROW, False, False, ())
-        assert text.header("char") + text.row(self.ROW) == (
-            "Dimensions size = 4 \n"
-            "Time took to create topology graph:223.91 us.\n"
-            "\n"
-            "# OSU MPI Neighborhood Allgather Latency Test v7.5\n"
-            "# Datatype: MPI_CHAR.\n"
-            "# Size       Avg Latency(us)\n"
-            "1                      10.13\n"
-        )
 
     def test_a_graph_has_no_dimensions(self) -> None:
         row = {**self.ROW, "parameters": {"neighborhood": "graph:0>1,1>0"}}
