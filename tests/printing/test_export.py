@@ -38,9 +38,6 @@ class TestJson:
         [row] = json.loads(text, parse_constant=lambda word: pytest.fail(word))
         assert (row["value"], row["ess"], row["samples_us"]) == (None, None, [None, 1.0])
 
-    def test_of_nothing(self) -> None:
-        assert json.loads(to_json([])) == []
-
 
 class TestCsv:
     def test_has_all_but_the_samples(self, rows) -> None:
@@ -51,9 +48,6 @@ class TestCsv:
         assert (first["validated"], second["validated"]) == ("", "true")
         assert json.loads(first["tags"]) == {"site": "a,b"}
         assert json.loads(second["hosts"]) == ["n1", "n2"]
-
-    def test_of_nothing_is_the_head(self) -> None:
-        assert to_csv([]) == ",".join(CSV_COLUMNS) + "\n"
 
 
 class TestOsu:
@@ -82,10 +76,6 @@ class TestOsu:
             "DATA VALIDATION ERROR: omb-py exited with status 1 on message size 4.\n"
         )
 
-    def test_takes_the_options_of_a_benchmark(self, rows) -> None:
-        lines = to_osu(rows[:1], percentiles=[50], full=True).splitlines()
-        assert lines[-1].split() == ["4", "2.00", "1.00", "3.00", "20", "1.50"]
-
 
 def test_rows_of_a_loaded_store_export_the_same(tmp_path, rows) -> None:
     write_launch(tmp_path, rows, {})
@@ -94,11 +84,6 @@ def test_rows_of_a_loaded_store_export_the_same(tmp_path, rows) -> None:
     stored, direct = json.loads(to_json(loaded)), json.loads(to_json(rows))
     assert stored == direct
     assert to_csv(loaded) == to_csv(rows)
-
-
-@pytest.mark.parametrize("form", ["csv", "json", "osu"])
-def test_export_by_name(rows, form: str) -> None:
-    assert export(rows, form) == {"csv": to_csv, "json": to_json, "osu": to_osu}[form](rows)
 
 
 def test_an_unknown_format_is_refused() -> None:

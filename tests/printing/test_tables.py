@@ -10,7 +10,6 @@ from rich.table import Table
 from omb_py.printing.tables import RUNS_SPARE, SPARE, results_table, runs_table
 from omb_py.printing.writers.terminal import fitted
 from omb_py.results.store.runs import RunSummary
-from omb_py.results.units import size_text
 
 
 def row(**values: Any) -> dict[str, Any]:
@@ -62,33 +61,12 @@ def test_what_differs_is_a_column() -> None:
     assert [words(line)[:2] for line in body] == [["mpi", "native"], ["mpi", "mpi4py"], ["gloo", "torch"]]
 
 
-def test_validation_and_bus_bandwidth_are_shown_where_there_are_any() -> None:
-    _, head, first, second, third = lines(
-        results_table([row(validated=True, busbw_gbps=1.5), row(validated=False), row()])
-    )
-    assert words(head)[-2:] == ["validation", "busbw GB/s"]
-    assert words(first)[-2:] == ["Pass", "1.50"]
-    assert words(second)[-2:] == ["Fail", "-"]
-    assert words(third)[-2:] == ["-", "-"]
-
-
-def test_a_barrier_has_no_size_and_a_bandwidth_its_unit() -> None:
-    _, head, _ = lines(results_table([row(benchmark="barrier", size_bytes=0)]))
-    assert words(head)[0] == "value"
-    _, _, line = lines(results_table([row(benchmark="bw", value=12.5, unit="MB/s")]))
-    assert words(line)[1] == "12.50 MB/s"
-
-
 def test_nulls_of_pandas_and_brackets_of_libraries_do_no_harm() -> None:
     import pandas as pd
 
     table = results_table([row(validated=pd.NA, size_bytes=pd.NA, iterations=pd.NA, library="[red]x", ranks=pd.NA)])
     title, *_ = lines(table)
     assert "[red]x" in title
-
-
-def test_no_rows() -> None:
-    assert lines(results_table([])) == ["no results"]
 
 
 def test_forms_timings_and_settings_tell_rows_apart() -> None:
@@ -102,26 +80,6 @@ def test_forms_timings_and_settings_tell_rows_apart() -> None:
     assert columns["settings"] == ["", "log=tuning,max_ctas=2"]
     (alike,) = [str(results_table(rows[1:]).title)]
     assert "log=tuning,max_ctas=2" in alike and "graph" not in alike
-
-
-def test_a_title_of_ones_own() -> None:
-    assert lines(results_table([row()], title="mine"))[0] == "mine"
-
-
-@pytest.mark.parametrize(
-    ("size", "text"),
-    [
-        (0, "0 B"),
-        (1, "1 B"),
-        (1023, "1023 B"),
-        (1024, "1 KiB"),
-        (1536, "1536 B"),
-        (1 << 20, "1 MiB"),
-        (3 << 30, "3 GiB"),
-    ],
-)
-def test_sizes_are_exact(size: int, text: str) -> None:
-    assert size_text(size) == text
 
 
 def test_runs() -> None:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-import pandas as pd
-
-from omb_py.results.repro_command import COLUMNS, measuring
+from omb_py.results.repro_command import measuring
 from omb_py.results.store.schema import blank_row
 
 ROW: dict[str, Any] = blank_row() | {
@@ -67,12 +64,6 @@ def test_all_sizes_of_the_first_benchmark() -> None:
     assert " -m " not in measuring([ROW | {"size_bytes": None}])
 
 
-def test_nulls_of_pandas_are_nulls() -> None:
-    frame = pd.DataFrame([ROW | {"window": np.nan, "root": pd.NA, "op": None}]).astype({"root": "Int32"})
-    records = frame.reindex(columns=COLUMNS).to_dict("records")
-    assert measuring(records) == "omb-py allreduce --backend mpi --binding native -n 4 -T float32 -m 8:8"
-
-
 def test_workloads_and_trainings_say_what_they_are_of() -> None:
     step = ROW | {
         "benchmark": "step",
@@ -104,7 +95,3 @@ def test_a_function_of_a_project_is_measured_by_its_test() -> None:
     }
     assert measuring([row]) == "pytest --omb-py 'tests/test_halo.py::test_step[a b]'"
     assert measuring([row | {"tags": None}]) == "pytest --omb-py"
-
-
-def test_a_program_in_c_is_no_binding() -> None:
-    assert measuring([ROW | {"binding": "c"}]) == "omb-py allreduce --backend mpi -n 4 -T float32 -m 8:8"

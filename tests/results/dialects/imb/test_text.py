@@ -78,13 +78,6 @@ def test_the_header_has_the_lines_of_the_binary(program: str, part: str) -> None
     assert "# Date                  : Tue Nov  3 09:05:00 2026\n" in header
 
 
-def test_a_time_is_the_largest_and_the_spread_is_over_ranks() -> None:
-    assert line(ROW) == "         1000           50         4.00         6.00         5.00       666.67\n"
-    assert line({**ROW, "benchmark": "pingping", "ranks": 2}).split() == ["1000", "50", "6.00", "166.67"]
-    assert line({**ROW, "benchmark": "bcast"}).split() == ["1000", "50", "4.00", "6.00", "5.00"]
-    assert line({**ROW, "benchmark": "barrier"}).split() == ["50", "4.00", "6.00", "5.00"]
-
-
 @pytest.mark.parametrize("name", ["reduce_scatter", "reduce_scatter_block", "ireduce_scatter"])
 def test_the_bytes_of_a_reduce_scatter_are_those_of_a_block(name: str) -> None:
     """Each count of IMB's call is #bytes / 4: with 4 ranks a vector of 4096 B is a line of 1024."""
@@ -206,10 +199,6 @@ def test_each_launch_has_a_header_and_a_last_line() -> None:
     assert text.count("# Benchmarking Exchange \n") == 2
 
 
-def test_every_form_is_of_a_benchmark_that_there_is() -> None:
-    assert set(FORMS) <= set(BENCHMARKS)
-
-
 def test_groups_are_printed_as_multi_does() -> None:
     """The head of ``IMB-MPI1 -multi 0 PingPong`` on four ranks, and all groups in one line."""
     row = {**ROW, "benchmark": "latency", "parameters": {"groups": "2x2"}, "rank_mean_us": [4.0, 6.0]}
@@ -281,21 +270,6 @@ def test_what_has_no_line_for_each_group_is_refused() -> None:
         title(ROW, each_group=True)
     with pytest.raises(UsageError, match="ibcast: the overlap of each group is not kept: use --format imb"):
         title(grouped(benchmark="ibcast"), each_group=True)
-
-
-@pytest.mark.parametrize(
-    ("words", "error"),
-    [
-        (("latency", "-n", "2"), "latency: --format imb-multi has a line for each group: add --groups"),
-        (("ibcast", "-n", "4", "--groups", "2x2"), "ibcast: the overlap of each group is not kept"),
-    ],
-)
-def test_it_is_refused_before_anything_is_measured(
-    words: tuple[str, ...], error: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code = main([*words, "--backend", "mock", "-m", "8:8", "--format", "imb-multi", "--no-store"])
-    out, err = capsys.readouterr()
-    assert (code, out) == (2, "") and error in err
 
 
 @pytest.mark.parametrize(("fault", "defects"), [("flip:1", ["11.00", "0.00"]), ("flip:2", ["0.00", "11.00"])])

@@ -9,17 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.engine.program.dtypes import DTYPES
 from omb_py.errors import UsageError
 from omb_py.printing.export import export
 from omb_py.results.dialects.nccl.text import (
     HEADER,
-    TYPES,
     check,
     devices,
     footer,
     line,
-    real,
     to_nccl,
 )
 from tests.results.dialects.nccl_texts import FOURTH
@@ -39,82 +36,10 @@ def halves(text: str) -> tuple[list[str], list[str]]:
 numbers = st.floats(0, 1e6, allow_nan=False).map(lambda x: round(x, 2))
 
 
-@given(
-    st.sampled_from(sorted(set(TYPES) & set(DTYPES))),
-    st.integers(0, 1 << 33),
-    st.sampled_from(["sum", "prod", "min", "max", None]),
-    st.one_of(st.none(), st.integers(0, 4096)),
-    numbers,
-    numbers,
-    st.one_of(st.none(), numbers),
-    st.one_of(st.none(), st.integers(0, 1 << 40)),
-    st.booleans(),
-)
-def test_what_is_printed_is_read_back(
-    dtype: str,
-    count: int,
-    op: str | None,
-    root: int | None,
-    us: float,
-    algbw: float,
-    busbw: float | None,
-    wrong: int | None,
-    both: bool,
-) -> None:
-    item = DTYPES[dtype].itemsize
-    made: dict[str, Any] = {
-        "benchmark": "allreduce",
-        "size_bytes": count * item,
-        "bytes_total": count * item,
-        "dtype": dtype,
-        "op": op,
-        "root": root,
-        "ranks": 8,
-        "value": us,
-        "algbw_gbps": algbw,
-        "busbw_gbps": busbw,
-        "wrong_bytes": wrong,
-    }
-    text = line(made, made if both else None)
-    assert len(text.split()) == 13
-    expected = [str(count * item), str(count), TYPES[dtype], op or "none", str(-1 if root is None else root)]
-    assert text.split()[:5] == expected
-    outside, inside = halves(text)
-    assert float(outside[0]) == pytest.approx(us, rel=0.02, abs=0.51)
-    assert outside[2] == "N/A" if busbw is None else float(outside[2]) == pytest.approx(busbw, rel=0.06, abs=0.51)
-    assert outside[3] == "N/A" if wrong is None else float(outside[3]) == pytest.approx(-(-wrong // item), rel=1e-5)
-    assert inside == (outside if both else ["N/A"] * 4)
-
-
 def test_the_head_is_three_lines_that_name_13_columns() -> None:
     assert HEADER.count("\n") == 4
     names = ["size", "count", "type", "redop", "root", *("time", "algbw", "busbw", "#wrong") * 2]
     assert HEADER.splitlines()[2].removeprefix("#").split() == names
-
-
-def test_types_are_named_once() -> None:
-    ours = [name for name in TYPES if name != "char"]
-    assert len({TYPES[name] for name in ours}) == len(ours)
-
-
-@pytest.mark.parametrize(
-    ("value", "width", "text"),
-    [
-        (0.0, 7, "   0.00"),
-        (1097.14, 7, "1097.14"),
-        (12345.67, 7, "12345.7"),
-        (123456.7, 7, " 123457"),
-        (1234567.8, 7, "1234568"),
-        (12345678.9, 7, "1.2e+07"),
-        (300.514, 6, "300.51"),
-        (1234.56, 6, "1234.6"),
-        (123456.0, 6, "123456"),
-        (1e9, 6, " 1e+09"),
-        (float("nan"), 6, "   nan"),
-    ],
-)
-def test_as_many_decimals_as_fit(value: float, width: int, text: str) -> None:
-    assert real(value, width) == text
 
 
 def test_the_footer_has_the_mean_of_all_rows(make_row) -> None:
@@ -202,15 +127,6 @@ def test_a_line_is_that_of_nccl_tests_to_the_character(
     head = f"{size:12d}  {elements:12d}  {'float':>8}  {op or 'none':>6}  {shown:6d}"
     half = f"  {c_number(us, 7)}  {c_number(gbps, 6)}  {c_number(gbps, 6)}  {wrong:6g}"
     assert line(row, row) == head + half + half + "\n"
-
-
-@pytest.mark.parametrize("benchmark", ["reduce_scatter", "reduce_scatter_block"])
-def test_the_count_of_a_reduce_scatter_is_that_of_a_block(benchmark: str) -> None:
-    row = {"benchmark": benchmark, "size_bytes": 4096, "bytes_total": 4096, "dtype": "float32", "ranks": 4, "op": "sum"}
-    assert line({**row, "value": 1.0}, None).split()[1] == "256"
-    text = to_nccl([{**row, "value": 1.0, "unit": "us"}])
-    assert text.startswith("# Collective test starting: reduce_scatter_perf\n#\n")
-    assert text.endswith("# Collective test concluded: reduce_scatter_perf\n")
 
 
 class TestDevices:

@@ -7,13 +7,11 @@ from typing import Any
 
 import pytest
 
-from omb_py.results.dialects.omb.titles import TITLES, family
 from omb_py.results.dialects.omb.transcript import to_osu
 from omb_py.results.dialects.parse import parse
 from omb_py.results.dialects.reading import BadTable, Context, Parsed, decimal, number
 from omb_py.results.dialects.storing import Options, store_bytes
 from omb_py.results.store.read import load_table, to_rows
-from omb_py.suites import BENCHMARKS
 from tests.results.dialects.texts import OMB
 
 
@@ -47,15 +45,6 @@ def test_all_kinds_in_one_log_with_noise_between() -> None:
     printed = to_osu([{**row, "launch_id": str(table.launch)} for table in found.tables for row in table.rows])
     for kind in OMB.values():
         assert kind in printed
-
-
-@pytest.mark.parametrize("name", sorted(TITLES))
-def test_the_title_of_every_benchmark_is_known(name: str) -> None:
-    from omb_py.results.dialects.omb.names import candidates
-
-    for accelerator in ("", "-CUDA", "-ROCM"):
-        assert name in candidates(TITLES[name].text.format(accel=accelerator))
-    assert family(name) == BENCHMARKS[name].family
 
 
 class TestWhatARowSays:
@@ -124,10 +113,6 @@ class TestWhatARowSays:
         assert read(sweep + good.replace("Pass", "Maybe")).problems, "no verdict"
         assert read(sweep + good.replace("        0.50", "")).problems, "a window is missing, and nothing failed"
 
-    def test_what_was_not_a_number_is_null(self) -> None:
-        [row] = read(OMB["bw"].replace("   2.66", "    nan")).tables[0].rows
-        assert row["value"] is None
-
 
 class TestOtherVersions:
     def test_a_doubled_title_is_one_table(self) -> None:
@@ -137,20 +122,6 @@ class TestOtherVersions:
             text + "# Size                  MB/s        Messages/s\n1                       2.89        2894732.38\n"
         )
         assert [len(table.rows) for table in found.tables] == [1] and not found.problems
-
-    @pytest.mark.parametrize(
-        ("title", "name"),
-        [
-            ("# OSU MPI Latency Test Test v8.0b", "latency"),
-            ("# OSU MPI Latency Test Persistent v8.0b", "latency_persistent"),
-            ("# OSU MPI Bandwidth Congestion Out Test v8.0b", "bw_fan_out"),
-        ],
-    )
-    def test_odd_titles_of_8(self, title: str, name: str) -> None:
-        [table] = read(
-            f"\n{title}\n# Datatype: MPI_CHAR.\n# Size       Avg Latency(us)\n1                       6.11\n"
-        ).tables
-        assert (table.benchmark, table.version) == (name, "8.0b")
 
     def test_the_head_of_a_barrier_of_8_has_no_sign(self) -> None:
         [table] = read("\n# OSU MPI Barrier Latency Test v8.0b\n   Avg Latency(us)\n             45.48\n").tables
@@ -182,11 +153,6 @@ class TestDamage:
         found = read(OMB["latency"][:-cut])
         whole = cut == 1  # only the line end is missing
         assert (len(found.tables), len(found.problems)) == ((1, 0) if whole else (0, 1))
-
-    def test_a_title_without_rows(self) -> None:
-        found = read(OMB["bw"] + "\n# OSU MPI Latency Test v7.5\n# Datatype: MPI_CHAR.\n")
-        assert len(found.tables) == 1
-        assert str(found.problems[0]) == "line 7: table 'latency' left out: no rows"
 
     @pytest.mark.parametrize(
         ("old", "new", "says"),

@@ -56,11 +56,6 @@ def test_a_line_is_printed_with_its_last_window() -> None:
     assert windows.row(last) == FIRST.splitlines(keepends=True)[-1]
 
 
-def test_without_rates_there_is_one_table() -> None:
-    windows = Windows(validation=False)
-    assert "".join(map(windows.row, rows(rate="0"))) + windows.end() == FIRST
-
-
 def test_each_type_has_both_tables() -> None:
     windows = Windows(validation=False)
     text = "".join(map(windows.row, rows() + rows(dtype="int32"))) + windows.end()
@@ -90,15 +85,3 @@ def test_what_an_interruption_cut_off_is_printed() -> None:
 
 def test_stored_rows_print_as_live_ones_did() -> None:
     assert to_osu([{**row, "backend": "mpi", "binding": "native"} for row in rows()]) == FIRST + SECOND
-
-
-def test_a_value_that_is_not_known_is_no_number() -> None:
-    windows = Windows(validation=False)
-    whole = rows()
-    text = "".join(windows.row(row | ({"value": None} if row["window"] == 4 else {})) for row in whole)
-    assert text.splitlines()[-1].split()[3] == "nan"
-
-
-def test_without_the_number_of_ranks_there_is_no_line_of_pairs() -> None:
-    text = to_osu([row | {"ranks": None} for row in rows()])
-    assert "pairs" not in text and "Bandwidth" in text
