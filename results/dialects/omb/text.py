@@ -7,8 +7,9 @@ size. The size takes 10 left-aligned places, a value 18, Iterations 12.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from omb_py import __version__
@@ -18,6 +19,7 @@ from omb_py.engine.program.rma import ACTIVE, SYNCS, WINDOWS
 from omb_py.errors import UsageError, nearest
 from omb_py.grammar.graphs import dims_create
 from omb_py.results.caveats import caveat_line, caveats
+from omb_py.results.dialects.dialect import Row
 from omb_py.results.dialects.omb.titles import (
     DIALECT,
     OWN,
@@ -138,12 +140,12 @@ class OsuText:
             if name == "int8" and self._title.layout == "one_sided":
                 name = "char"  # OMB prints MPI_CHAR here, although MPI cannot reduce it
             lines.append(f"# Datatype: {DTYPES[name].mpi if name in DTYPES else name}.")
-        lines.append(self._head())
+        lines.append("".join(head for head, _ in self._columns()))
         if self.version.datatype_last(self._pt2pt) and lines[-2].startswith("# Datatype:"):
             lines[-2:] = [lines[-1], lines[-2]]
         return "".join(f"{line}\n" for line in lines)
 
-    def row(self, row: Mapping[str, Any]) -> str:
+    def row(self, row: Row) -> str:
         layout = self._title.layout
         if layout == "hello":
             return f"This is a test with {row['ranks']} processes\n"
@@ -151,25 +153,9 @@ class OsuText:
             ms = [round(us / 1000) for us in _spread(row)]
             unit = " ms" if self.version.titled_init else ""
             return f"nprocs: {row['ranks']}, min: {ms[0]}{unit}, max: {ms[1]}{unit}, avg: {ms[2]}{unit}\n"
-        cells: list[str] = []
-        if layout not in _FIRST_WIDTH:
-            cells.append(f"{row['size_bytes'] or 0:<{_SIZE}d}")
-        values = self._values(row)
-        narrow = self.benchmark in _NARROW and not self.validation
-        cells += [f"{v:{_NARROW[self.benchmark] if narrow else self._width(i)}.2f}" for i, v in enumerate(values)]
-        if self.full and self._has_spread:
-            least, most, _ = _spread(row)
-            cells += [f"{least:{_FIELD}.2f}", f"{most:{_FIELD}.2f}", f"{row['iterations'] or 0:>{_COUNT}d}"]
-        if self._has_validation:
-            cells.append(f"{_verdict(row.get('validated'), self._title.atomic):>{_FIELD}}")
-        if self._has_percentiles:
-            widths = (width for _, width in self._tail_heads())
-            cells += [f"{v:{width}.2f}" for v, width in zip(self._tail(row), widths, strict=True)]
-        if self.transmit:
-            cells.append(f"{(row.get('metrics') or {}).get('transmit_size', math.nan):{_FIELD}.0f}")
-        return "".join(cells) + "\n"
+        return "".join(cell(row) for _, cell in self._columns()) + "\n"
 
-    def failure(self, row: Mapping[str, Any], program: str = "omb-py") -> str:
+    def failure(self, row: Row, program: str = "omb-py") -> str:
         """The last line of a run after a row with Fail, with its line end."""
         return f"DATA VALIDATION ERROR: {program} exited with status 1 on message size {row.get('size_bytes') or 0}.\n"
 
@@ -199,82 +185,63 @@ class OsuText:
     def _pt2pt(self) -> bool:
         return family(self.benchmark) == "pt2pt"
 
-    @property
-    def _is_overlap(self) -> bool:
-        return self._title.layout in ("overlap", "overlap_barrier", "partitioned", "step")
-
-    @property
-    def _has_spread(self) -> bool:
-        """Whether the layout can show Min, Max and Iterations (``-f``)."""
-        return self._title.layout in ("latency", "barrier")
-
-    @property
-    def _has_validation(self) -> bool:
-        return self.validation and self._title.layout not in ("barrier", "overlap_barrier")
-
-    @property
-    def _has_percentiles(self) -> bool:
-        return bool(self.percentiles) and self._title.layout != "step"
-
-    def _width(self, column: int) -> int:
-        return _FIRST_WIDTH.get(self._title.layout, _FIELD) if column == 0 else _FIELD
-
-    def _overlap_columns(self) -> list[tuple[str, str]]:
-        if self._title.layout == "step":
-            return list(_STEP)
-        full = self.full and self._title.layout != "partitioned"
-        columns = [*_OVERLAP, *(_OVERLAP_FULL if full else ()), ("Pure Comm.(us)", "pure")]
-        return [*columns, *(_OVERLAP_SPREAD if full else ()), ("Overlap(%)", "overlap_pct")]
-
-    def _head(self) -> str:
+    def _columns(self) -> list[tuple[str, Callable[[Row], str]]]:
+        """The columns of the table: the head with its blanks, and the function from a row to its cell."""
         layout = self._title.layout
-        if self._is_overlap:
-            heads = [head for head, _ in self._overlap_columns()]
-            if layout == "overlap_barrier":
-                heads[0] = f"# {heads[0]}"
-        elif layout == "rate":
-            heads = [self.version.rate_head, "Messages/s"] if self.rates else [self.version.rate_head]
-        elif layout == "latency":
-            heads = [self.version.latency_head(self._pt2pt)]
-        else:
-            heads = [_VALUE_HEAD[layout]]
-        cells = [] if layout in _FIRST_WIDTH else [f"{'# Size':<{_SIZE}}"]
-        cells += [f"{head:>{self._width(i)}}" for i, head in enumerate(heads)]
-        if layout == "step":
-            cells[0] = f"{heads[0]:<{self._width(0)}}"  # a line that begins with # is no row
-        if self.full and self._has_spread:
-            cells += [f"{'Min Latency(us)':>{_FIELD}}", f"{'Max Latency(us)':>{_FIELD}}", f"{'Iterations':>{_COUNT}}"]
-        if self._has_validation:
-            cells.append(f"{'Validation':>{_FIELD}}")
-        if self._has_percentiles:
-            cells += [f"{head:>{width}}" for head, width in self._tail_heads()]
+        columns: list[tuple[str, Callable[[Row], str]]] = []
+        if layout not in _FIRST_WIDTH:
+            columns.append((f"{'# Size':<{_SIZE}}", lambda row: f"{row['size_bytes'] or 0:<{_SIZE}d}"))
+        for head, key in self._figures():
+            first = not columns or (len(columns) == 1 and layout not in _FIRST_WIDTH)
+            width = _FIRST_WIDTH.get(layout, _FIELD) if first else _FIELD
+            narrow = width if self.validation else _NARROW.get(self.benchmark, width)
+            align = "<" if first and layout == "step" else ">"  # a line that begins with # is no row
+            columns.append((f"{head:{align}{width}}", partial(_figure, key, narrow)))
+        if self.full and layout in ("latency", "barrier"):
+            columns += [
+                (f"{'Min Latency(us)':>{_FIELD}}", lambda row: f"{_spread(row)[0]:{_FIELD}.2f}"),
+                (f"{'Max Latency(us)':>{_FIELD}}", lambda row: f"{_spread(row)[1]:{_FIELD}.2f}"),
+                (f"{'Iterations':>{_COUNT}}", lambda row: f"{row['iterations'] or 0:>{_COUNT}d}"),
+            ]
+        if self.validation and layout not in ("barrier", "overlap_barrier"):
+            verdict = partial(_verdict, self._title.atomic)
+            columns.append((f"{'Validation':>{_FIELD}}", lambda row: f"{verdict(row.get('validated')):>{_FIELD}}"))
+        if self.percentiles and layout != "step":
+            columns.append(self._tails())
         if self.transmit:
-            cells.append(f"{'Transmit Size':>{_FIELD}}")
-        return "".join(cells)
+            columns.append((f"{'Transmit Size':>{_FIELD}}", partial(_figure, "transmit_size", _FIELD, places=0)))
+        return columns
 
-    def _tail_heads(self) -> list[tuple[str, int]]:
-        """The heads of the percentiles with their widths: OMB's, and wider for percentiles that OMB does not take."""
+    def _figures(self) -> list[tuple[str, str]]:
+        """Head and metric of each figure; ``value`` and ``message_rate`` are those of the row."""
+        layout = self._title.layout
+        if layout == "step":
+            return list(_STEP)
+        if layout in ("overlap", "overlap_barrier", "partitioned"):
+            full = self.full and layout != "partitioned"
+            figures = [*_OVERLAP, *(_OVERLAP_FULL if full else ()), ("Pure Comm.(us)", "pure")]
+            figures += [*(_OVERLAP_SPREAD if full else ()), ("Overlap(%)", "overlap_pct")]
+            return [(f"# {figures[0][0]}", figures[0][1]), *figures[1:]] if layout == "overlap_barrier" else figures
+        if layout == "rate":
+            rates = [("Messages/s", "message_rate")] if self.rates else []
+            return [(self.version.rate_head, "value"), *rates]
+        head = self.version.latency_head(self._pt2pt) if layout == "latency" else _VALUE_HEAD[layout]
+        return [(head, "value")]
+
+    def _tails(self) -> tuple[str, Callable[[Row], str]]:
+        """The percentiles in one: as wide as OMB's, and wider for percentiles that OMB does not take."""
         quantity = "BW(MB/s)" if self._is_bandwidth else "Lat(us)"
         heads = [f"P{p:.12g} Tail {quantity}" for p in self.percentiles]
-        return [
-            (head, _FIELD if p < 100 and p == int(p) else max(_FIELD, len(head) + 1))
-            for head, p in zip(heads, self.percentiles, strict=True)
-        ]
+        ordinary = [p < 100 and p == int(p) for p in self.percentiles]
+        widths = [_FIELD if usual else max(_FIELD, len(h) + 1) for h, usual in zip(heads, ordinary, strict=True)]
+        text = "".join(f"{head:>{width}}" for head, width in zip(heads, widths, strict=True))
+        return text, lambda row: "".join(f"{v:{w}.2f}" for v, w in zip(self._tail(row), widths, strict=True))
 
     @property
     def _is_bandwidth(self) -> bool:
         return self._title.layout in ("bandwidth", "one_sided_bandwidth", "rate")
 
-    def _values(self, row: Mapping[str, Any]) -> list[float]:
-        metrics: Mapping[str, float] = row.get("metrics") or {}
-        if self._is_overlap:
-            return [printed_number(metrics.get(key)) for _, key in self._overlap_columns()]
-        value = printed_number(row.get("value"))
-        if self._title.layout == "rate":
-            return [value, message_rate(row)] if self.rates else [value]
-        return [value]
-
-    def _tail(self, row: Mapping[str, Any]) -> list[float]:
+    def _tail(self, row: Row) -> list[float]:
         """OMB's percentiles of the average over ranks; for bandwidth, of each iteration's MB/s in ascending order."""
         import numpy as np
 
@@ -298,7 +265,7 @@ def accelerator_of(device: object) -> str:
     return f"-{device.upper()}" if isinstance(device, str) and device not in ("", HOST) else ""
 
 
-def text_of(row: Mapping[str, Any], full: bool, validation: bool, percentiles: Sequence[float]) -> OsuText:
+def text_of(row: Row, full: bool, validation: bool, percentiles: Sequence[float]) -> OsuText:
     """The text of a row's table; a benchmark that OMB does not have gets a table in the same style."""
     if row.get("source", "omb-py") != "omb-py":
         full, percentiles = printed(row)  # an imported row shows what its tool printed
@@ -324,14 +291,14 @@ def text_of(row: Mapping[str, Any], full: bool, validation: bool, percentiles: S
     )
 
 
-def printed(row: Mapping[str, Any]) -> tuple[bool, tuple[float, ...]]:
+def printed(row: Row) -> tuple[bool, tuple[float, ...]]:
     """The options with which an imported row was printed: (full, percentiles)."""
     metrics: Mapping[str, float] = row.get("metrics") or {}
     tails = tuple(float(key.removeprefix("tail_p")) for key in metrics if key.startswith("tail_p"))
     return "rank_min_us" in metrics or "min_comm" in metrics, tails
 
 
-def message_rate(row: Mapping[str, Any]) -> float:
+def message_rate(row: Row) -> float:
     """Messages per second, for a row whose value is in MB/s."""
     metrics = row.get("metrics") or {}
     if "message_rate" in metrics:  # imported: the value that its tool printed
@@ -340,7 +307,7 @@ def message_rate(row: Mapping[str, Any]) -> float:
     return printed_number(row.get("value")) * 1e6 / size if size else math.nan
 
 
-def parameters_of(row: Mapping[str, Any]) -> Mapping[str, str]:
+def parameters_of(row: Row) -> Mapping[str, str]:
     """The options of a row that have no column of their own."""
     return dict(row.get("parameters") or {})
 
@@ -354,7 +321,7 @@ _PLACES = {
 }
 
 
-def details(row: Mapping[str, Any]) -> list[str]:
+def details(row: Row) -> list[str]:
     """Special lines after the title of a row's table; the last one says its caveats."""
     special, own = _special_lines(row), caveats(row)
     if any(line.startswith("# Send Buffer on") for line in special):
@@ -362,7 +329,7 @@ def details(row: Mapping[str, Any]) -> list[str]:
     return [*special, *([caveat_line(own)] if own else [])]
 
 
-def _special_lines(row: Mapping[str, Any]) -> list[str]:
+def _special_lines(row: Row) -> list[str]:
     if row["benchmark"] == "mbw_mr":
         window = "varied" if parameters_of(row).get("vary_window") == "True" else row.get("window")
         # a log whose head was cut off says no number of ranks
@@ -389,7 +356,7 @@ _SIDES = {
 }
 
 
-def closing(text: OsuText, rows: Sequence[Mapping[str, Any]]) -> str:
+def closing(text: OsuText, rows: Sequence[Row]) -> str:
     """The text after the last row of a table: a workload's calls, and :meth:`OsuText.footer`."""
     passed_types: dict[Any, bool] = {}
     for row in rows:
@@ -399,7 +366,7 @@ def closing(text: OsuText, rows: Sequence[Mapping[str, Any]]) -> str:
     return table + text.footer(len(passed_types), sum(not passed for passed in passed_types.values()), sync)
 
 
-def calls_of(row: Mapping[str, Any]) -> str:
+def calls_of(row: Row) -> str:
     """The lines below a workload's table: serial time and share of each kind of call, and rate of matrix products.
 
     The serial time of a kind is the sum over its calls, each made alone.
@@ -414,7 +381,7 @@ def calls_of(row: Mapping[str, Any]) -> str:
     return "".join(lines)
 
 
-def lines_before(row: Mapping[str, Any]) -> list[str]:
+def lines_before(row: Row) -> list[str]:
     """The lines before a row's table, derived from its options."""
     parameters = parameters_of(row)
     lines = []
@@ -440,7 +407,7 @@ def _numbers(values: Any) -> list[float]:
     return [] if values is None else [float(v) for v in values]
 
 
-def _spread(row: Mapping[str, Any]) -> tuple[float, float, float]:
+def _spread(row: Row) -> tuple[float, float, float]:
     """Smallest, largest and mean of the ranks' times, in µs."""
     metrics, mean = row.get("metrics") or {}, printed_number(row.get("value"))
     if "rank_min_us" in metrics:  # imported: the ranks' own means are not known
@@ -449,7 +416,18 @@ def _spread(row: Mapping[str, Any]) -> tuple[float, float, float]:
     return min(means), max(means), sum(means) / len(means)
 
 
-def _verdict(validated: Any, atomic: bool) -> str:
+def _figure(key: str, width: int, row: Row, places: int = 2) -> str:
+    """A number of a row; ``value`` and ``message_rate`` are no metrics."""
+    if key == "value":
+        number = printed_number(row.get("value"))
+    elif key == "message_rate":
+        number = message_rate(row)
+    else:
+        number = printed_number((row.get("metrics") or {}).get(key))
+    return f"{number:{width}.{places}f}"
+
+
+def _verdict(atomic: bool, validated: bool | None) -> str:
     if validated is None:
         return "-"
     if atomic:
