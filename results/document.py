@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 Outcome = Literal["failure", "error", "skipped"]
 Tone = Literal["bad", "good", "open", "lost", "dim"]
@@ -73,7 +73,7 @@ class Document:
     headline: str
     """The conclusion, in one line."""
     exit_code: int
-    data: Callable[[], Mapping[str, Any]]
+    data: Callable[[], Mapping[str, object]]
     """Returns the machine-readable form, for JSON. Called only when it is written, since it may be large."""
     facts: Sequence[str] = ()
     """Lines before the tables: what was measured, and how."""

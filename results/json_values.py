@@ -25,12 +25,12 @@ def plain(value: Any) -> Any:
     return None if type(value).__name__ == "NAType" else str(value)
 
 
-def json_text(data: Mapping[str, Any]) -> str:
+def json_text(data: Mapping[str, object]) -> str:
     """One JSON object with a line end. Numbers that are not finite, which JSON cannot hold, become null."""
     return json.dumps(_finite(data), indent=1, allow_nan=False, ensure_ascii=False, default=str) + "\n"
 
 
-def _finite(value: Any) -> Any:
+def _finite(value: object) -> object:
     if isinstance(value, Mapping):
         return {key: _finite(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):

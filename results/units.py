@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from omb_py.grammar.values import Dimension, four_digits
 from omb_py.results.json_values import plain
@@ -12,7 +11,7 @@ _BASE: dict[Dimension, str] = {"time": "us", "rate": "MB/s", "share": "%"}
 _UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
-def size_text(size_bytes: Any) -> str:
+def size_text(size_bytes: object) -> str:
     """A size in bytes as exact text, in the largest binary unit that divides it: ``8192`` is ``8 KiB``.
 
     >>> size_text(1536)
@@ -43,7 +42,7 @@ def share_text(share: float) -> str:
     return f"{100 * share:g}%"
 
 
-def number_of(value: Any) -> float:
+def number_of(value: object) -> float:
     """A value as a float; NaN for None and for pandas' NA."""
     number = plain(value)
     return math.nan if number is None else float(number)

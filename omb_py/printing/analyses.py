@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from rich.console import Group
 from rich.table import Table
@@ -27,7 +26,7 @@ def title(series: Series) -> str:
     return heading(series.facts, series.sizes)
 
 
-def heading(facts: Mapping[str, Any], measured: Sequence[int | None]) -> str:
+def heading(facts: Mapping[str, object], measured: Sequence[int | None]) -> str:
     """Say what was measured: benchmark, sizes, ranks, backend, library; for imported rows also whose means they are."""
     sizes = [size_text(size) for size in measured if size is not None]
     shown = "" if not sizes else sizes[0] if len(sizes) == 1 else f"{len(sizes)} sizes, {sizes[0]} to {sizes[-1]}"
@@ -132,7 +131,7 @@ def _efficiency(cell: ModelCell) -> str:
 
 
 def forecast_table(
-    workload: str, side: Mapping[str, Any], prediction: Predicted, times: Mapping[str, Observed]
+    workload: str, side: Mapping[str, object], prediction: Predicted, times: Mapping[str, Observed]
 ) -> Group:
     """Make a table of predicted and measured times: a line for each row of the calls, and one for all calls."""
     rows = []
@@ -164,7 +163,7 @@ def _judged(prediction: Predicted, times: Mapping[str, Observed]) -> str:
     return f"{floor}: the prediction is further off than that."
 
 
-def scaling_table(workload: str, kind: str, side: Mapping[str, Any], steps: Sequence[Scaling]) -> Group:
+def scaling_table(workload: str, kind: str, side: Mapping[str, object], steps: Sequence[Scaling]) -> Group:
     """Make a table of a step's scaling, one line a number of ranks."""
     heads = ("ranks", "step µs", "compute µs", "exposed µs", "speedup", "efficiency", "against 1 rank")
     rows = []
@@ -176,7 +175,7 @@ def scaling_table(workload: str, kind: str, side: Mapping[str, Any], steps: Sequ
     return Group(Text(" · ".join(str(word) for word in parts if word)), rich_table(TextTable(heads, rows)))
 
 
-def _heading(workload: str, side: Mapping[str, Any]) -> str:
+def _heading(workload: str, side: Mapping[str, object]) -> str:
     parts = (workload, f"{side['ranks']} ranks", side["backend"], side["library"], side["binding"])
     return " · ".join(str(word) for word in parts if word)
 

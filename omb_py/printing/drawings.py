@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+from omb_py.results.dialects.dialect import Row
 from omb_py.results.units import amount, number_of, size_text
 
 MARKS = "ox+*#@"
 """Characters of the series, in turn."""
 
 
-def curve(rows: Sequence[Mapping[str, Any]], width: int = 72, height: int = 16) -> str:
+def curve(rows: Sequence[Row], width: int = 72, height: int = 16) -> str:
     """Draw the value of each row over its message size on logarithmic axes, with one mark a series and a legend.
 
     Args:
@@ -55,9 +56,9 @@ def curve(rows: Sequence[Mapping[str, Any]], width: int = 72, height: int = 16) 
     return "\n".join(lines) + "\n"
 
 
-def _label(row: Mapping[str, Any]) -> str:
+def _label(row: Row) -> str:
     names = ("backend", "library", "library_version", "binding", "dtype")
-    return " · ".join(str(row[name]) for name in names if row.get(name))
+    return " · ".join(str(value) for name in names if (value := row.get(name)))
 
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 
 from omb_py.errors import UsageError
 from omb_py.printing.openmetrics import to_openmetrics
@@ -76,7 +75,7 @@ def export(rows: Sequence[Row], form: str, provenance: Provenance = lambda launc
     return FORMATS[form](rows, provenance)
 
 
-def _csv_cell(value: Any) -> Any:
+def _csv_cell(value: object) -> object:
     if value is None:
         return ""
     if isinstance(value, bool):

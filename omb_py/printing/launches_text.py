@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from typing import Any
 
 from omb_py.results.dialects.dialect import Row
 
@@ -23,7 +22,7 @@ def launches_text(rows: Sequence[Row]) -> str:
     Returns:
         A block for each benchmark and variant, with a line for each size; empty where no cell has two launches.
     """
-    cells: dict[tuple[Any, ...], dict[str, float]] = {}
+    cells: dict[tuple[object, ...], dict[str, float]] = {}
     for row in rows:
         if row.get("value") is not None:
             launches = cells.setdefault(tuple(row.get(name) for name in _CELL), {})

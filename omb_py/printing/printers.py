@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from omb_py.backends.registry import capabilities
 from omb_py.options.request import SILENT, Request
-from omb_py.results.dialects.dialect import Dialect, TextOptions
+from omb_py.results.dialects.dialect import Dialect, Facts, TextOptions
 from omb_py.results.dialects.registry import PLAIN, dialect_of
 from omb_py.results.store.row import Row
 
@@ -20,7 +20,7 @@ SizesOf = Callable[[Request], Sequence[int]]
 class Printer:
     """Shows finished rows. This one shows nothing, as the Python API asks."""
 
-    def launch(self, facts: Mapping[str, Any]) -> None:
+    def launch(self, facts: Facts) -> None:
         """Take the facts of a launch before its first row."""
 
     def row(self, row: Row, request: Request | None = None) -> None:
@@ -54,7 +54,7 @@ class RowByRow(Printer):
         self._options: dict[tuple[int, str], TextOptions] = {}
         """(id of a request, backend) -> what the text depends on."""
 
-    def launch(self, facts: Mapping[str, Any]) -> None:
+    def launch(self, facts: Facts) -> None:
         self._text.launch(facts)
 
     def row(self, row: Row, request: Request | None = None) -> None:
@@ -120,7 +120,7 @@ class Around(Printer):
         self.printer = printer
         self.rows: list[Row] = []
 
-    def launch(self, facts: Mapping[str, Any]) -> None:
+    def launch(self, facts: Facts) -> None:
         self.printer.launch(facts)
 
     def row(self, row: Row, request: Request | None = None) -> None:

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from omb_py.engine.program.benchmark import Benchmark
     from omb_py.results.dialects.reading import TextReader, WholeReader
 
-Provenance = Callable[[str], Mapping[str, Any]]
+Facts = Mapping[str, Any]
+"""The facts of a launch, as its ranks tell them and as files hold them."""
+Provenance = Callable[[str], Facts]
 """Launch -> its facts."""
 
 
@@ -37,7 +39,7 @@ USUAL_OPTIONS = TextOptions()
 class Transcript:
     """The text of rows that become known one after the other."""
 
-    def launch(self, facts: Mapping[str, Any]) -> None:
+    def launch(self, facts: Facts) -> None:
         """Take the facts of a launch before its first row."""
 
     def row(self, row: Row, options: TextOptions) -> str:

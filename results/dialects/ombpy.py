@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from omb_py.results.dialects.reading import (
     BadTable,
     Context,
+    ImportedRow,
     Line,
     LogReader,
     Problem,
@@ -61,7 +61,7 @@ class _OpenTable:
     benchmark: str
     unit: str = ""
     length: int = 0
-    rows: list[dict[str, Any]] = field(default_factory=list)
+    rows: list[ImportedRow] = field(default_factory=list)
     bad: Problem | None = None
 
 
@@ -119,7 +119,7 @@ def _benchmark(title: str, context: Context) -> str:
     return _NAMES[text]
 
 
-def _row(benchmark: str, unit: str, words: Sequence[str]) -> dict[str, Any]:
+def _row(benchmark: str, unit: str, words: Sequence[str]) -> ImportedRow:
     pair = benchmark in _PT2PT
     if len(words) != 2:
         raise BadTable("not a size and a value")

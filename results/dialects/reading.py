@@ -46,6 +46,10 @@ class Problem:
         return f"line {self.line}: {self.text}"
 
 
+ImportedRow = dict[str, Any]
+"""Columns of the store -> what a file says of them; None where it says nothing."""
+
+
 @dataclass(slots=True)
 class Table:
     """A table that was read completely: one benchmark of one start of a tool."""
@@ -59,9 +63,9 @@ class Table:
     """Number of its first line."""
     launch: int
     """Number of the start of the tool in this file, from 0."""
-    rows: list[dict[str, Any]]
+    rows: list[ImportedRow]
     """Rows with the known columns; all others become null."""
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, object] = field(default_factory=dict)
     """Facts for the provenance of the launch."""
     started_at: str | None = None
     """ISO time of the launch; None when the file does not state it."""
@@ -116,7 +120,6 @@ class OpenTable(Protocol):
 
     line: int
     """Number of its first line."""
-    rows: list[Any]
     bad: Problem | None
     """What excludes it; the first reason counts."""
 

@@ -8,13 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from omb_py import __version__
 from omb_py.errors import UsageError, nearest
 from omb_py.results.dialects.omb.titles import TITLES
 from omb_py.results.dialects.parse import parse
-from omb_py.results.dialects.reading import Context, Parsed, Problem, Table
+from omb_py.results.dialects.reading import Context, ImportedRow, Parsed, Problem, Table
 from omb_py.results.store import schema
 from omb_py.results.store.keys import comparability_key
 from omb_py.results.store.provenance import MERGED
@@ -32,7 +31,7 @@ class Options:
 
     benchmark: str | None = None
     """The benchmark of tables without a title."""
-    values: Mapping[str, Any] | None = None
+    values: ImportedRow | None = None
     """Values for columns that the file leaves null."""
     tags: Mapping[str, str] | None = None
     started_at: str | None = None
@@ -59,7 +58,7 @@ class Imported:
         return sum(len(table.rows) for table in self.tables)
 
 
-def columns_of(assignments: Mapping[str, str]) -> dict[str, Any]:
+def columns_of(assignments: Mapping[str, str]) -> ImportedRow:
     """Convert ``COLUMN=VALUE`` to the columns' types. Raises UsageError when a column or value is wrong."""
     known = [name for name in schema.SCALARS if name not in _FIXED and not name.endswith("_us") and name != "value"]
     for name in assignments:
@@ -134,9 +133,9 @@ def _launches(store: str | Path, run_id: str) -> list[Path]:
 
 def _complete(
     parsed: Parsed, run_id: str, moment: str, options: Options
-) -> list[tuple[list[dict[str, Any]], dict[str, Any]]]:
+) -> list[tuple[list[ImportedRow], dict[str, object]]]:
     """The (rows, facts) of each launch; a table with numbers that the store cannot hold becomes a problem."""
-    launches: dict[int, tuple[list[dict[str, Any]], dict[str, Any]]] = {}
+    launches: dict[int, tuple[list[ImportedRow], dict[str, object]]] = {}
     good: list[Table] = []
     for table in parsed.tables:
         started = options.started_at or table.started_at or moment
@@ -161,7 +160,7 @@ def _complete(
     return [launches[number] for number in sorted(launches)]
 
 
-def _row(row: Mapping[str, Any], table: Table, run_id: str, started: str, options: Options) -> dict[str, Any]:
+def _row(row: ImportedRow, table: Table, run_id: str, started: str, options: Options) -> ImportedRow:
     out = schema.blank_row() | dict(row)
     for name, value in (options.values or {}).items():
         if out[name] is not None and out[name] != value:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from omb_py.results.dialects.imb.names import FORMS, counts_a_block
 from omb_py.results.dialects.omb.titles import family
@@ -14,6 +13,7 @@ from omb_py.results.dialects.reading import (
     INT32,
     BadTable,
     Context,
+    ImportedRow,
     Line,
     LogReader,
     Problem,
@@ -85,7 +85,7 @@ class _Part:
     threads: int | None = None
     window: int | None = None
     columns: tuple[str, ...] = ()
-    rows: list[dict[str, Any]] = field(default_factory=list)
+    rows: list[ImportedRow] = field(default_factory=list)
     bad: Problem | None = None
     late: int | None = None
     """Number of a line that reports a time-out."""
@@ -185,7 +185,7 @@ class ImbText(LogReader[_Part]):
         return Table(SOURCE, launch.version, part.benchmark, part.line, launch.number, part.rows, facts, started)
 
 
-def _row(part: _Part, cells: Mapping[str, str]) -> dict[str, Any]:
+def _row(part: _Part, cells: Mapping[str, str]) -> ImportedRow:
     benchmark, name = part.benchmark, part.name.lower()
     metrics: dict[str, float] = {}
     for key, word in cells.items():

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from omb_py import __version__
 from omb_py.engine.program.dtypes import DTYPES
@@ -199,7 +199,7 @@ def to_imb(rows: Iterable[Row], each_group: bool = False) -> str:
     Raises:
         UsageError: there are rows, and IMB has none of their benchmarks.
     """
-    launches: dict[tuple[Any, ...], dict[tuple[Any, ...], list[Row]]] = {}
+    launches: dict[tuple[object, ...], dict[tuple[object, ...], list[Row]]] = {}
     refused = ""
     for row in rows:
         if why := why_refused(row, each_group, otherwise="csv"):
@@ -212,7 +212,7 @@ def to_imb(rows: Iterable[Row], each_group: bool = False) -> str:
     return "".join(_launch(list(tables.values()), each_group) for tables in launches.values())
 
 
-def table_of(row: Row) -> tuple[Any, ...]:
+def table_of(row: Row) -> tuple[object, ...]:
     parameters = {name: value for name, value in (row.get("parameters") or {}).items() if name != "defects"}
     shared = ("launch_id", "benchmark", "ranks", "backend", "library_version", "binding", "device", "dtype", "op")
     options = ("buffer", "window", "root", "in_place", "process_sync", "cache")
@@ -235,8 +235,8 @@ class ImbTranscript(Transcript):
 
     def __init__(self, each_group: bool = False) -> None:
         self._each_group = each_group
-        self._launch: tuple[Any, ...] | None = None
-        self._table: tuple[Any, ...] | None = None
+        self._launch: tuple[object, ...] | None = None
+        self._table: tuple[object, ...] | None = None
         self._closing = ""
         """The text after the launch's last table."""
 

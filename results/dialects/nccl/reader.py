@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Any
 
 from omb_py.results.dialects.nccl.rows import (
     RCCL,
@@ -26,6 +25,7 @@ from omb_py.results.dialects.reading import (
     INT32,
     BadTable,
     Context,
+    ImportedRow,
     Line,
     LogReader,
     Problem,
@@ -211,7 +211,7 @@ class NcclText(LogReader[_Part]):
                 or collective_named(context.name)
             )
         name = settle(launch, [fixed for fixed, _ in part.rows])
-        rows: list[dict[str, Any]] = []
+        rows: list[ImportedRow] = []
         for (size, count, dtype, op, root), halves in part.rows:
             for half in halves:
                 row = make_row(launch, name, size, count, dtype, op, root, half)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from omb_py.results.dialects.nccl.text import BENCHMARKS, TYPES, itemsize
-from omb_py.results.dialects.reading import BadTable, shown
+from omb_py.results.dialects.reading import BadTable, ImportedRow, shown
 from omb_py.results.statistics.bandwidth import FORMULAS
 
 NCCL, RCCL = "nccl-tests", "rccl-tests"
@@ -38,7 +37,7 @@ class Launch:
     warmup: int | None = None
     batch: int | None = None
     timing: str | None = None
-    facts: dict[str, Any] = field(default_factory=dict)
+    facts: dict[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +138,7 @@ def make_row(
     op: str | None,
     root: int | None,
     half: Placement,
-) -> dict[str, Any]:
+) -> ImportedRow:
     """The row of one placement of one line; `size` in bytes, `count` in elements."""
     item = itemsize(dtype)
     message: int | None = size
@@ -153,7 +152,7 @@ def make_row(
         metrics["nccl_count"] = float(count)
     if half.wrong is not None:
         metrics["wrong_elements"] = half.wrong
-    row: dict[str, Any] = {
+    row: ImportedRow = {
         "source": launch.source,
         "benchmark": BENCHMARKS[name],
         "backend": "nccl",
@@ -194,7 +193,7 @@ def make_row(
     return row | _of_samples(half.samples)
 
 
-def _of_samples(samples: Sequence[float]) -> dict[str, Any]:
+def _of_samples(samples: Sequence[float]) -> ImportedRow:
     from omb_py.results.statistics.summary import summarise
 
     if not samples:

@@ -8,14 +8,14 @@ Widths and rounding are those of nccl-tests 2.19. A value that was not measured 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.errors import UsageError
 from omb_py.grammar.rank_groups import groups_of_row
 from omb_py.results.caveats import caveat_line, caveats
-from omb_py.results.dialects.dialect import Row, TextOptions, Transcript
+from omb_py.results.dialects.dialect import Facts, Provenance, Row, TextOptions, Transcript
 from omb_py.results.store.schema import value_of
 
 TYPES: Final[Mapping[str, str]] = {
@@ -118,7 +118,7 @@ def starting(benchmark: str) -> str:
     return f"# Collective test starting: {_NAMES.get(benchmark, benchmark)}_perf\n"
 
 
-def devices(facts: Mapping[str, Any], row: Row) -> str:
+def devices(facts: Facts, row: Row) -> str:
     """The lines of the devices, one a rank with its group, from the facts of a launch; empty where ranks have none.
 
     ``[?]`` stands for a PCI address that no driver told.
@@ -168,7 +168,7 @@ def real(value: float, width: int) -> str:
     return f"{value:{width}.1e}" if width >= 7 else f"{value:{width}.0e}"
 
 
-def to_nccl(rows: Iterable[Row], provenance: Callable[[str], Mapping[str, Any]] = lambda launch_id: {}) -> str:
+def to_nccl(rows: Iterable[Row], provenance: Provenance = lambda launch_id: {}) -> str:
     """Rows of the store as nccl-tests would print them, with a table for each launch and collective.
 
     The timing mode is not checked, since the text does not state it. Rows of other benchmarks are left out, so the text
@@ -178,17 +178,14 @@ def to_nccl(rows: Iterable[Row], provenance: Callable[[str], Mapping[str, Any]] 
         rows: rows of the store.
         provenance: the facts of a launch, which name its devices for the lines above the table.
     """
-    tables: dict[tuple[Any, ...], dict[tuple[Any, ...], dict[bool, Row]]] = {}
+    tables: dict[tuple[object, ...], dict[tuple[object, ...], dict[bool, Row]]] = {}
     for row in rows:
         if row["benchmark"] in _NAMES and row.get("unit") == "us" and row.get("value") is not None:
             groups = (row.get("parameters") or {}).get("groups")
             table = tables.setdefault((*(row.get(key) for key in _ONE_TABLE), groups, remarks(row)), {})
             cell = (_size(row), _count(row), *(row.get(key) for key in ("dtype", "op", "root")), _repeat(row))
             table.setdefault(cell, {})[bool(row.get("in_place"))] = row
-    return "".join(
-        key[-1] + _table(key[0], devices(provenance(key[1]), _first(table)), list(table.values()))
-        for key, table in tables.items()
-    )
+    return "".join(_table([*table.values()], provenance) for table in tables.values())
 
 
 def remarks(row: Row) -> str:
@@ -197,14 +194,11 @@ def remarks(row: Row) -> str:
     return f"{caveat_line(own)}\n" if own else ""
 
 
-def _table(benchmark: str, places: str, lines: Sequence[Mapping[bool, Row]]) -> str:
+def _table(lines: Sequence[Mapping[bool, Row]], provenance: Provenance) -> str:
+    rows = [row for halves in lines for row in halves.values()]
+    head = remarks(rows[0]) + starting(rows[0]["benchmark"]) + devices(provenance(rows[0]["launch_id"]), rows[0])
     body = "".join(line(halves.get(False), halves.get(True)) for halves in lines)
-    end = footer([row for halves in lines for row in halves.values()])
-    return starting(benchmark) + places + HEADER + body + end + concluded(benchmark)
-
-
-def _first(table: Mapping[tuple[Any, ...], Mapping[bool, Row]]) -> Row:
-    return next(row for halves in table.values() for row in halves.values())
+    return head + HEADER + body + footer(rows) + concluded(rows[0]["benchmark"])
 
 
 def _repeat(row: Row) -> tuple[str, ...]:
@@ -260,9 +254,9 @@ class NcclTranscript(Transcript):
         self._begun = False
         self._remarks = ""
         """The comment above the rows that are being printed."""
-        self._facts: Mapping[str, Any] = {}
+        self._facts: Facts = {}
 
-    def launch(self, facts: Mapping[str, Any]) -> None:
+    def launch(self, facts: Facts) -> None:
         self._facts = facts
 
     def row(self, row: Row, options: TextOptions) -> str:

@@ -28,6 +28,7 @@ from omb_py.results.dialects.reading import (
     INT64,
     BadTable,
     Context,
+    ImportedRow,
     Parsed,
     Problem,
     Table,
@@ -79,7 +80,7 @@ def load(text: str) -> Any:
         raise BadJson(1, "not JSON that can be read: nested too deeply, or a number too long") from None
 
 
-def _table(document: Mapping[str, Any], context: Context) -> Table:
+def _table(document: Entry, context: Context) -> Table:
     version = document.get("version")
     if isinstance(version, int) and version > KNOWN:
         raise BadTable(f"its version is {version}, known are 1 to {KNOWN}")
@@ -110,7 +111,7 @@ def _table(document: Mapping[str, Any], context: Context) -> Table:
     )
 
 
-def _launch(document: Mapping[str, Any], args: list[str]) -> Launch:
+def _launch(document: Entry, args: list[str]) -> Launch:
     config = document.get("config")
     config = config if isinstance(config, Mapping) else {}
     devices = [device for device in _list(config.get("devices")) if isinstance(device, Mapping)]
@@ -135,7 +136,7 @@ def _launch(document: Mapping[str, Any], args: list[str]) -> Launch:
     return launch
 
 
-def _timing(config: Mapping[str, Any]) -> str:
+def _timing(config: Entry) -> str:
     if config.get("per_iter_timing") in ("true", True, 1):
         return "device_event"
     if config.get("graph") not in (None, 0, "0"):
@@ -143,7 +144,7 @@ def _timing(config: Mapping[str, Any]) -> str:
     return "isolated" if config.get("blocking_collectives") not in (None, 0, "0", "false", False) else "pipelined"
 
 
-def _line(entry: Mapping[str, Any]) -> tuple[int, int | None, str, str | None, int | None]:
+def _line(entry: Entry) -> tuple[int, int | None, str, str | None, int | None]:
     size, count, kind, op = (entry.get(key) for key in ("size", "count", "type", "redop"))
     root = str(entry.get("root", "-1")).strip()
     whole = isinstance(size, int) and isinstance(count, int) and _is_whole(size) and _is_whole(count)
@@ -155,7 +156,7 @@ def _line(entry: Mapping[str, Any]) -> tuple[int, int | None, str, str | None, i
     return int(size or 0), int(count or 0), dtype_of(kind), reduction, None if int(root) < 0 else int(root)
 
 
-def _half(entry: Mapping[str, Any], key: str, in_place: bool) -> Placement:
+def _half(entry: Entry, key: str, in_place: bool) -> Placement:
     half = _object(entry[key], key)
     per_iteration = entry.get(f"{key}_per_iter")
     times = _list(per_iteration.get("times_us")) if isinstance(per_iteration, Mapping) else []
@@ -171,33 +172,33 @@ def _half(entry: Mapping[str, Any], key: str, in_place: bool) -> Placement:
     )
 
 
-def _float(value: Any) -> float | None:
+def _float(value: object) -> float | None:
     """A finite number as a float, else None; nccl-tests writes NaN as a string."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or abs(value) > 1e300:
         return None
     return float(value) if value == value else None
 
 
-def _is_whole(value: Any) -> bool:
+def _is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= INT64
 
 
-def _whole(entry: Mapping[str, Any], key: str, most: int = INT64) -> int | None:
+def _whole(entry: Entry, key: str, most: int = INT64) -> int | None:
     value = entry.get(key)
     return int(value) if isinstance(value, int) and _is_whole(value) and value <= most else None
 
 
-def _list(value: Any) -> list[Any]:
+def _list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _object(value: Any, name: str) -> Mapping[str, Any]:
+def _object(value: object, name: str) -> Entry:
     if not isinstance(value, Mapping):
         raise BadTable(f"{name} is no object")
     return value
 
 
-def _time(text: Any) -> str | None:
+def _time(text: object) -> str | None:
     """A time in ISO format; the file does not state its zone, so it counts as UTC."""
     try:
         return datetime.strptime(str(text), "%Y-%m-%d %H:%M:%S").isoformat()
@@ -208,6 +209,8 @@ def _time(text: Any) -> str | None:
 _HEAD = frozenset({"size", "type", "redop", "inplace", "time", "algbw", "busbw"})
 
 Values = Mapping[str, str]
+Entry = Mapping[str, Any]
+"""An object of JSON."""
 
 
 class RcclCsv:
@@ -255,12 +258,12 @@ class RcclJson:
         return _tables(cells, self.name, 1)
 
     @staticmethod
-    def _list(text: str) -> list[tuple[int, Any]]:
+    def _list(text: str) -> list[tuple[int, object]]:
         content = load(text)
         return list(enumerate(content if isinstance(content, list) else [content], 2))
 
     @staticmethod
-    def _lines(text: str) -> list[tuple[int, Any]]:
+    def _lines(text: str) -> list[tuple[int, object]]:
         entries = []
         for i, line in enumerate(text.splitlines(), 1):
             if line.strip():
@@ -290,7 +293,7 @@ def _tables(cells: Sequence[tuple[int, Values]], form: str, first: int) -> Parse
         if end < len(cells) and cells[end][1].get("name") == cells[start][1].get("name"):
             continue
         part, start = cells[start:end], end
-        rows: list[dict[str, Any]] = []
+        rows: list[ImportedRow] = []
         try:
             for _, values in part:
                 rows.append(_row(values))
@@ -301,7 +304,7 @@ def _tables(cells: Sequence[tuple[int, Values]], form: str, first: int) -> Parse
     return parsed
 
 
-def _row(values: Values) -> dict[str, Any]:
+def _row(values: Values) -> ImportedRow:
     name = collective_of(values.get("name", ""))
     missing = [key for key in ("size", "type", "inplace", "time", "algbw", "busbw") if key not in values]
     if name is None or missing:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.results.caveats import parameters_of_caveats
@@ -15,6 +14,7 @@ from omb_py.results.dialects.omb.titles import TITLES, family
 from omb_py.results.dialects.reading import (
     INT32,
     BadTable,
+    ImportedRow,
     Line,
     Problem,
     Table,
@@ -70,7 +70,7 @@ class Building:
     checked: bool = False
     dtype: str | None = None
     window: int | None = None
-    rows: list[dict[str, Any]] = field(default_factory=list)
+    rows: list[ImportedRow] = field(default_factory=list)
     rates: int = 0
     """Number of sizes read of the second table of ``mbw_mr -V``; -1 before its head."""
     bad: Problem | None = None
@@ -247,7 +247,7 @@ class Building:
             return True
         return False
 
-    def _blank(self) -> dict[str, Any]:
+    def _blank(self) -> ImportedRow:
         title = TITLES.get(self.benchmark)
         rate = title is not None and title.layout in ("bandwidth", "one_sided_bandwidth", "rate")
         kind = family(self.benchmark)
@@ -305,7 +305,7 @@ def _sync(kind: str | None) -> str | None:
     return "barrier" if kind in collective else None
 
 
-def _of_two_runs(rows: Sequence[Mapping[str, Any]]) -> str:
+def _of_two_runs(rows: Sequence[ImportedRow]) -> str:
     """Why the types of a table cannot be of one run: all types of ``-T`` have the same sizes, if elements fit."""
     sizes: dict[str | None, set[int]] = {}
     for row in rows:

@@ -7,10 +7,9 @@ size. The size takes 10 left-aligned places, a value 18, Iterations 12.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from omb_py import __version__
 from omb_py.engine.devices.registry import HOST
@@ -358,7 +357,7 @@ _SIDES = {
 
 def closing(text: OsuText, rows: Sequence[Row]) -> str:
     """The text after the last row of a table: a workload's calls, and :meth:`OsuText.footer`."""
-    passed_types: dict[Any, bool] = {}
+    passed_types: dict[object, bool] = {}
     for row in rows:
         passed_types[row.get("dtype")] = passed_types.get(row.get("dtype"), True) and row.get("validated") is not False
     sync = (rows[0].get("parameters") or {}).get("sync", "") if rows else ""
@@ -399,11 +398,11 @@ def lines_before(row: Row) -> list[str]:
     return lines
 
 
-def printed_number(value: Any) -> float:
+def printed_number(value: float | None) -> float:
     return math.nan if value is None else float(value)
 
 
-def _numbers(values: Any) -> list[float]:
+def _numbers(values: Iterable[float] | None) -> list[float]:
     return [] if values is None else [float(v) for v in values]
 
 

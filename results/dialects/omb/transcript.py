@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.results.dialects.dialect import Row, TextOptions, Transcript
@@ -90,7 +89,7 @@ class OmbTranscript(Transcript):
     """OMB's text: each type, request and launch gets a header of its own."""
 
     def __init__(self) -> None:
-        self._table: tuple[Any, ...] | None = None
+        self._table: tuple[object, ...] | None = None
         self._dtype: str | None = None
         self._windows: Windows | None = None
         self._rows: list[Row] = []
@@ -167,7 +166,7 @@ _ONE_TABLE = tuple(
 
 def _tables(rows: Sequence[Row]) -> list[list[Row]]:
     """The rows of each table, in order of first appearance."""
-    grouped: dict[tuple[Any, ...], list[Row]] = {}
+    grouped: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
         options = tuple(sorted((row.get("parameters") or {}).items()))
         alike = (name for name in _ONE_TABLE if name != "window" or not is_varied(row))
