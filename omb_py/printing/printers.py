@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from omb_py.backends.registry import capabilities
 from omb_py.options.request import SILENT, Request
@@ -158,7 +158,7 @@ class OverLaunches(Around):
 
     def row(self, row: Row, request: Request | None = None) -> None:
         super().row(row, request)
-        self.rows[-1] = cast(Row, without_samples(row))
+        self.rows[-1] = without_samples(row)
 
     def below(self, rows: Sequence[Row]) -> None:
         from omb_py.printing.launches_text import launches_text

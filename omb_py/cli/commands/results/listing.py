@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -23,7 +23,7 @@ from omb_py.options.request import DEFAULT_STORE
 from omb_py.printing.export import FORMATS, export
 from omb_py.printing.printers import AtEnd
 from omb_py.results.compare.tags import COMPARE_SIDE, telling
-from omb_py.results.dialects.dialect import Row, TextOptions
+from omb_py.results.dialects.dialect import TextOptions
 from omb_py.results.dialects.registry import USUAL
 from omb_py.results.store.provenance import provenance_of
 from omb_py.results.store.read import load_table, to_rows
@@ -153,7 +153,7 @@ def run_list(form: str, store: Path | None) -> int:
 
 
 def run_show(run: str, form: str, full: bool, percentiles: tuple[float, ...] | None, store: Path | None) -> int:
-    rows = cast(list[Row], show(_store(store), run, on_skip=skipped))
+    rows = show(_store(store), run, on_skip=skipped)
     if form == USUAL.name:
         options = TextOptions(full, percentiles or ())
         for head, of_launch in launches_of(rows):
@@ -210,7 +210,7 @@ def _rows(store: Path, which: Sequence[str], filters: Mapping[str, str]) -> list
     wanted: dict[str, Any] = dict(filters)
     if which:
         wanted["run_id"] = [find_run(store, name, on_skip=lambda path, why: None) for name in which]
-    return cast(list[Row], to_rows(load_table(store, on_skip=skipped, **wanted)))
+    return to_rows(load_table(store, on_skip=skipped, **wanted))
 
 
 def run_recover(store: Path | None) -> int:
