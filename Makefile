@@ -41,6 +41,7 @@ test: $(VENV)/.test
 test-rest: $(VENV)/.test
 	$(BESIDE) -m "slow and (not mpi or calm)"
 	$(ALONE) -m "slow and mpi and not calm"
+	$(BIN)/python -m pytest tests/lab -q -p no:benchmark -m "not slow and not mpi and not gpu"
 
 test-all: test test-rest
 
@@ -67,7 +68,8 @@ test-oldest:
 audit:
 	rm -rf build/audit && $(PYTHON) -m venv build/audit && build/audit/bin/python -m pip -q install pip-audit
 	$(PYTHON) -m tests.support.oldest_versions | tr ' ' '\n' > build/audit/oldest.txt
-	build/audit/bin/pip-audit --no-deps --disable-pip -r constraints.txt -r build/audit/oldest.txt
+	build/audit/bin/pip-audit --no-deps --disable-pip -r constraints.txt
+	build/audit/bin/pip-audit --no-deps --disable-pip -r build/audit/oldest.txt
 
 # sdist, wheel and the list of what an installation holds; of the same commit the wheel has the same bytes everywhere
 dist:
