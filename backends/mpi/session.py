@@ -144,7 +144,7 @@ class MpiSession(Session):
     def load(self, cell: Cell, programs: Mapping[int, Program]) -> NativeRunner | BoundRunner:
         program = programs[self.rank]
         # ranks make a graph together: the edges of this rank alone may be those of an earlier one
-        self._neighborhood = cell.options.neighborhood
+        self._neighborhood = cell.options.get("neighborhood", "")  # a program of the engine has no options
         for group in groups_of(program):
             self._group_comm(group)
         for group, number in duplicates_of(program):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from omb_py.engine.program.benchmark import Benchmark, Cell
 from omb_py.engine.program.language import Program
@@ -18,6 +18,9 @@ from omb_py.errors import EnvironmentProblem
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+
+T = TypeVar("T")
 
 
 class StepFailed(Exception):
@@ -150,11 +153,11 @@ class Session:
         """Element-wise sum over processes, on all of them."""
         return values.copy()
 
-    def gather(self, value: Any) -> list[Any]:
+    def gather(self, value: T) -> list[T]:
         """One object of each process, on the one that holds rank 0; elsewhere an empty list."""
         return [value]
 
-    def share(self, value: Any) -> Any:
+    def share(self, value: T) -> T:
         """The object of the process that holds rank 0, everywhere."""
         return value
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, TypedDict
+from typing import Any, TypeAlias, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,9 @@ from omb_py.engine.program.benchmark import Benchmark, Cell, cell_from
 from omb_py.engine.program.pair_schedule import Pair
 
 Floats = NDArray[np.float64]
+Samples: TypeAlias = NDArray[np.floating[Any]]
+Message: TypeAlias = Mapping[str, Any]
+"""An object of JSON; the readers here know its fields."""
 SIDE = "side"
 """The mark of a row that is one of several laps of its cell."""
 
@@ -66,7 +69,7 @@ class CellResult:
     number: int = 0
     """Number of the pass of a soak; 0 without one."""
 
-    def to_message(self) -> dict[str, Any]:
+    def to_message(self) -> Message:
         return {
             **{each.name: getattr(self, each.name) for each in fields(self)},
             "cell": asdict(self.cell),
@@ -76,7 +79,7 @@ class CellResult:
         }
 
     @classmethod
-    def from_message(cls, message: Mapping[str, Any]) -> CellResult:
+    def from_message(cls, message: Message) -> CellResult:
         """The result that :meth:`to_message` has described; other fields of the message are ignored."""
         values = {each.name: message[each.name] for each in fields(cls) if each.name in message}
         series = {
@@ -107,7 +110,7 @@ class PairRound:
     """Number of the round."""
     last: bool
     """Whether the cell is complete with this round."""
-    samples: Mapping[Pair, NDArray[np.floating[Any]]]
+    samples: Mapping[Pair, Samples]
     """Microseconds by iteration for each pair (who sends first, who answers), as its first rank timed them."""
     program_hash: str
     bytes_moved: int | None
@@ -120,7 +123,7 @@ class PairRound:
         """The pairs in order."""
         return sorted(self.samples)
 
-    def to_message(self) -> dict[str, Any]:
+    def to_message(self) -> Message:
         """The round as JSON; ``round_samples`` has a row of iterations for each pair."""
         return {
             **{each.name: getattr(self, each.name) for each in fields(self) if each.name != "samples"},
@@ -130,7 +133,7 @@ class PairRound:
         }
 
     @classmethod
-    def from_message(cls, message: Mapping[str, Any]) -> PairRound:
+    def from_message(cls, message: Message) -> PairRound:
         """The round that :meth:`to_message` has described; other fields of the message are ignored."""
         pairs: list[Pair] = [(first, second) for first, second in message["pairs"]]
         samples = decode(message["round_samples"]).reshape(len(pairs), -1)
@@ -139,7 +142,7 @@ class PairRound:
         return cls(**{**values, "cell": cell_from(message["cell"]), "samples": by_pair})
 
 
-def encode(values: NDArray[np.floating[Any]]) -> dict[str, str]:
+def encode(values: Samples) -> dict[str, str]:
     """Encode an array as base64 of little-endian float64."""
     return {"f8": base64.b64encode(values.astype("<f8").tobytes()).decode()}
 

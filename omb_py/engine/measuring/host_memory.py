@@ -8,6 +8,7 @@ import os
 from array import array
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from omb_py.engine.program.buffers import MEMORY, TORCH_PIP
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 
 
-def load_torch() -> Any:
+def load_torch() -> ModuleType:
     """PyTorch, which is optional. Raises EnvironmentProblem with the line that installs it."""
     try:
         return import_module("torch")
@@ -37,7 +38,7 @@ class HostMemory:
             raise UsageError(f"unknown buffer {kind!r}: {nearest(kind, MEMORY)}")
         self.kind = kind
         self._torch = load_torch() if kind == "torch" else None
-        self._owners: dict[str, Any] = {}
+        self._owners: dict[str, object] = {}
         self._views: dict[str, NDArray[np.uint8]] = {}
 
     def reserve(self, name: str, nbytes: int) -> None:
@@ -50,7 +51,7 @@ class HostMemory:
         view[:] = fill
         self._owners[name], self._views[name] = owner, view
 
-    def _allocate(self, nbytes: int) -> tuple[Any, NDArray[np.uint8]]:
+    def _allocate(self, nbytes: int) -> tuple[object, NDArray[np.uint8]]:
         """(the object that the program holds, a view of the same memory as bytes)."""
         if self.kind in ("bytearray", "array"):
             plain = bytearray(nbytes) if self.kind == "bytearray" else array("B", bytes(1)) * nbytes

@@ -29,6 +29,8 @@ from omb_py.engine.program.rma import ADDING, EXPOSED
 from omb_py.engine.program.steps import PREFIXES, REDUCTIONS, base
 
 Bytes: TypeAlias = NDArray[np.uint8]
+Elements: TypeAlias = NDArray[Any]
+"""Numbers of any type."""
 Make: TypeAlias = Callable[[], Bytes]
 """Makes a payload when it is needed: all of a window at once would take as much memory as the buffers."""
 Part: TypeAlias = tuple[Region, Make]
@@ -125,7 +127,7 @@ def _place(count: int, m: int) -> Bytes:
     return ((down[:, None] + across[None, :]) % np.uint8(m)).reshape(-1)[:count]
 
 
-def _spread(table: NDArray[Any], dtype: str, count: int) -> Bytes:
+def _spread(table: Elements, dtype: str, count: int) -> Bytes:
     place, values = _place(count, len(table)), from_numbers(table, dtype)
     out = np.empty(count, values.dtype)
     for start in range(0, count, _CHUNK):
@@ -147,7 +149,7 @@ def fp8_values(dtype: str) -> NDArray[np.float32]:
     return np.where(code < 128, values, -values).astype(np.float32)
 
 
-def from_numbers(numbers: NDArray[Any], dtype: str) -> NDArray[Any]:
+def from_numbers(numbers: Elements, dtype: str) -> Elements:
     """Numbers as elements of a type.
 
     bfloat16 is the upper half of a float32; integers up to 256 are exact in it. For fp8 the numbers must be values of
@@ -161,7 +163,7 @@ def from_numbers(numbers: NDArray[Any], dtype: str) -> NDArray[Any]:
     return numbers.astype(DTYPES[dtype].numpy)
 
 
-def to_numbers(elements: NDArray[Any], dtype: str) -> NDArray[Any]:
+def to_numbers(elements: Elements, dtype: str) -> Elements:
     """The reverse: bfloat16 and fp8 as float32, every other type as it is."""
     if dtype in FP8:
         numbers: NDArray[np.float32] = fp8_values(dtype)[elements]
@@ -213,7 +215,7 @@ def _decisive(place: NDArray[np.int64], op: str, dtype: str, ranks: int) -> NDAr
     return 1 + place % 97
 
 
-def _complex(table: NDArray[np.int64], dtype: str) -> NDArray[Any]:
+def _complex(table: NDArray[np.int64], dtype: str) -> Elements:
     """Sums: real and imaginary parts that differ, so that halves in the wrong order do not match."""
     return table * (1 + 2j) if DTYPES[dtype].kind == "complex" else table
 
@@ -236,7 +238,7 @@ def reciprocal(ranks: int, dtype: str) -> float:
     return float(np.dtype(DTYPES[dtype].numpy).type(1 / ranks if dtype == "float64" else exact))
 
 
-def _average(table: NDArray[Any], dtype: str, ranks: int) -> NDArray[Any]:
+def _average(table: Elements, dtype: str, ranks: int) -> Elements:
     """Sums as averages: integers wrap and are cut off towards zero, as NCCL does (ncclDevSumPostDiv)."""
     if DTYPES[dtype].kind != "integer":
         return table * reciprocal(ranks, dtype)

@@ -40,9 +40,9 @@ FILENAME = "<omb-py program>"
 class Names:
     """Objects that the generated source refers to, by the names it uses."""
 
-    values: dict[str, Any] = field(default_factory=dict)
+    values: dict[str, object] = field(default_factory=dict)
 
-    def bind(self, value: Any, prefix: str = "v") -> str:
+    def bind(self, value: object, prefix: str = "v") -> str:
         """A name for `value`; the same object gets the same name."""
         for name, bound in self.values.items():
             if bound is value:
@@ -76,9 +76,9 @@ class Objects:
 
     def __init__(self, nbytes: Mapping[str, int], copies: int) -> None:
         self.nbytes, self.copies = nbytes, copies
-        self._objects: dict[Any, Any] = {}
+        self._objects: dict[object, object] = {}
 
-    def text(self, region: Region | Blocks, key: Any, names: Names, k: str, make: Callable[[Any], Any]) -> str:
+    def text(self, region: Region | Blocks, key: object, names: Names, k: str, make: Callable[[Any], Any]) -> str:
         """The source of the object that `make` makes of a region; objects of equal `key` are made once."""
         strided = isinstance(region, Region) and region.stride
         if key not in self._objects:
@@ -221,7 +221,7 @@ def compile_stage(stage: Stage, render: Render, results: Mapping[tuple[str, str]
             work.line(2, f"{'el' if number else ''}if i % {len(stage.variants)} == {number}:")
         work.add(variant, 3 if many else 2)
     source = "\n".join(work.lines) + "\n"
-    namespace: dict[str, Any] = {"clock": time.perf_counter_ns, **work.names.values}
+    namespace: dict[str, object] = {"clock": time.perf_counter_ns, **work.names.values}
     # names become locals of an enclosing function: faster to read than globals
     parameters = ", ".join(namespace)
     wrapped = f"def make({parameters}):\n" + "".join(f"    {text}\n" for text in work.lines) + "    return loop\n"

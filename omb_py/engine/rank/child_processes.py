@@ -9,9 +9,12 @@ import contextlib
 import os
 import signal
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING
 
 from omb_py.engine.rank.lifetime import die_with_parent
+
+if TYPE_CHECKING:
+    from omb_py.engine.session import Session
 
 
 class Children:
@@ -21,7 +24,7 @@ class Children:
         self.count = count
         self.pids: list[int] = []
 
-    def start(self, session: Any) -> None:
+    def start(self, session: Session) -> None:
         """Fork them. Nothing where one process holds all ranks: in a simulation."""
         if len(session.local) != 1:
             return
@@ -35,7 +38,7 @@ class Children:
                 _sleep(parent)
             self.pids.append(pid)
 
-    def end(self, session: Any) -> None:
+    def end(self, session: Session) -> None:
         for pid in self.pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)

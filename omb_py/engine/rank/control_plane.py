@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,9 @@ JOINING_S: Final = 300.0
 """Seconds that rank 0 waits for the next of the others."""
 
 
+T = TypeVar("T")
+
+
 class Plane(Protocol):
     """The operations by which a session agrees with the other ranks; none of them is timed.
 
@@ -36,11 +39,11 @@ class Plane(Protocol):
     rank: int
     size: int
 
-    def gather(self, value: Any) -> list[Any]:
+    def gather(self, value: T) -> list[T]:
         """One object of each rank, on rank 0; elsewhere an empty list."""
         raise NotImplementedError
 
-    def share(self, value: Any) -> Any:
+    def share(self, value: T) -> T:
         """Rank 0's object, everywhere."""
         raise NotImplementedError
 
@@ -122,15 +125,16 @@ class TcpPlane(Plane):
             )
         return cls(int(environ[rank]), int(environ[size]), (environ.get(host, "127.0.0.1"), port), secret)
 
-    def gather(self, value: Any) -> list[Any]:
+    def gather(self, value: T) -> list[T]:
         if self.rank:
             self._others[0].send(value)
             return []
         return [value, *(self._others[rank].receive() for rank in range(1, self.size))]
 
-    def share(self, value: Any) -> Any:
+    def share(self, value: T) -> T:
         if self.rank:
-            return self._others[0].receive()
+            value = self._others[0].receive()
+            return value
         for line in self._others.values():
             line.send(value)
         return value
@@ -141,5 +145,5 @@ class TcpPlane(Plane):
         self._others.clear()
 
 
-def _fold(function: Any, parts: list[NDArray[np.float64]]) -> NDArray[np.float64] | None:
+def _fold(function: np.ufunc, parts: list[NDArray[np.float64]]) -> NDArray[np.float64] | None:
     return function.reduce(np.stack(parts), axis=0) if parts else None

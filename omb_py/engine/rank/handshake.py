@@ -17,8 +17,9 @@ import json
 import os
 import socket
 import time
-from collections.abc import Mapping
-from typing import Any, BinaryIO, Final, Literal
+from typing import BinaryIO, Final, Literal
+
+from omb_py.grammar.json_values import JsonObject, JsonValue
 
 LINE_LIMIT: Final = 4096
 """Bytes of the longest line that either end reads before the other has proven itself."""
@@ -55,7 +56,7 @@ def agrees(given: object, expected: str) -> bool:
     return isinstance(given, str) and hmac.compare_digest(given.encode(errors="replace"), expected.encode())
 
 
-def is_caller(message: Mapping[str, Any], secret: str, listener_nonce: str) -> bool:
+def is_caller(message: JsonObject, secret: str, listener_nonce: str) -> bool:
     """Whether a message is the hello of a caller that knows the secret."""
     nonce = message.get("nonce")
     if message.get("type") != "hello" or not isinstance(nonce, str):
@@ -63,13 +64,13 @@ def is_caller(message: Mapping[str, Any], secret: str, listener_nonce: str) -> b
     return agrees(message.get("proof"), proof(secret, "caller", listener_nonce, nonce))
 
 
-def welcome(secret: str, listener_nonce: str, hello: Mapping[str, Any]) -> dict[str, Any]:
+def welcome(secret: str, listener_nonce: str, hello: JsonObject) -> dict[str, JsonValue]:
     """The listener's answer to the hello of a caller, with its host's name and wall clock (ns)."""
-    own = proof(secret, "listener", listener_nonce, hello["nonce"])
+    own = proof(secret, "listener", listener_nonce, str(hello["nonce"]))
     return {"type": "welcome", "proof": own, "host": socket.gethostname(), "now": time.time_ns()}
 
 
-def call(connection: socket.socket, lines: BinaryIO, secret: str, fields: Mapping[str, Any]) -> int:
+def call(connection: socket.socket, lines: BinaryIO, secret: str, fields: JsonObject) -> int:
     """Do the caller's part on a connection that blocks.
 
     Args:
@@ -94,13 +95,14 @@ def call(connection: socket.socket, lines: BinaryIO, secret: str, fields: Mappin
     received = time.time_ns()
     if not agrees(answer.get("proof"), proof(secret, "listener", theirs, ours)):
         raise Stranger("it does not know this launch's secret")
-    if answer.get("host") == socket.gethostname() or not isinstance(answer.get("now"), int):
+    now = answer.get("now")
+    if answer.get("host") == socket.gethostname() or not isinstance(now, int):
         return 0
-    ahead = int(answer["now"]) - (sent + received) // 2
+    ahead = now - (sent + received) // 2
     return ahead if abs(ahead) > (received - sent) // 2 else 0
 
 
-def answer(connection: socket.socket, lines: BinaryIO, secret: str) -> dict[str, Any]:
+def answer(connection: socket.socket, lines: BinaryIO, secret: str) -> dict[str, JsonValue]:
     """Do the listener's part on a connection that blocks. Returns the caller's hello.
 
     Raises:
@@ -116,11 +118,11 @@ def answer(connection: socket.socket, lines: BinaryIO, secret: str) -> dict[str,
     return hello
 
 
-def write(connection: socket.socket, message: Mapping[str, Any]) -> None:
+def write(connection: socket.socket, message: JsonObject) -> None:
     connection.sendall(json.dumps(message, separators=(",", ":")).encode() + b"\n")
 
 
-def _read(lines: BinaryIO, kind: str) -> dict[str, Any]:
+def _read(lines: BinaryIO, kind: str) -> dict[str, JsonValue]:
     line = lines.readline(LINE_LIMIT)
     if not line.endswith(b"\n"):
         if not line:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict
+from typing import TypedDict
+
+from omb_py.grammar.json_values import JsonObject
 
 
 class DevicePlace(TypedDict):
@@ -31,9 +33,9 @@ class LaunchFacts(TypedDict, total=False):
     device_name: str
     devices: Sequence[DevicePlace]
     """Empty where buffers are on the host."""
-    rank_facts: Sequence[Mapping[str, Any]]
-    node_facts: Sequence[Mapping[str, Any]]
-    software: Mapping[str, Any]
+    rank_facts: Sequence[JsonObject]
+    node_facts: Sequence[JsonObject]
+    software: JsonObject
     environment: Mapping[str, str]
     skew_us: float | None
     loaded_libraries: Sequence[Mapping[str, str | None]]

@@ -20,6 +20,7 @@ from typing import Any, NoReturn, Protocol, TypeAlias
 
 from omb_py.engine.rank.lifetime import die_with_parent
 from omb_py.engine.rank.reporting import LinkRefused, Reported, report, report_to_agent
+from omb_py.grammar.json_values import JsonObject
 
 CONTROL_VARIABLE = "OMB_PY_CONTROL"
 TOKEN_VARIABLE = "OMB_PY_TOKEN"
@@ -34,7 +35,7 @@ RETURN_S = 10.0
 Message: TypeAlias = dict[str, Any]
 LaunchSpec: TypeAlias = Mapping[str, Any]
 """The description of a launch, which the supervisor sends to its ranks as JSON."""
-Position: TypeAlias = Callable[[], Mapping[str, Any]]
+Position: TypeAlias = Callable[[], JsonObject]
 Agent: TypeAlias = Callable[[str, str], str]
 """The name of the socket at which the agent of this node listens, from address and secret of the supervisor; empty
 where there is none."""
@@ -49,7 +50,7 @@ class Channel(Protocol):
     def joined(self, rank: int, size: int) -> None:
         """Say which place the communication library gave to this process."""
 
-    def send(self, type: str, **fields: Any) -> None:
+    def send(self, type: str, **fields: object) -> None:
         """Send a message."""
 
     def settle(self) -> None:
@@ -71,9 +72,7 @@ class Link(Channel):
         again: over an agent, how to report to the supervisor itself when the agent has ended.
     """
 
-    def __init__(
-        self, reported: Reported, parent: int, again: Callable[[Mapping[str, Any]], Reported] | None = None
-    ) -> None:
+    def __init__(self, reported: Reported, parent: int, again: Callable[[JsonObject], Reported] | None = None) -> None:
         self._use(reported)
         self._ahead_ns = reported.ahead_ns
         self._host_there = "" if again else self._own_host()
@@ -142,7 +141,7 @@ class Link(Channel):
         """The address by which this process reaches the supervisor, so that others reach it there, too."""
         return self._host_there
 
-    def meet(self, place: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    def meet(self, place: JsonObject | None) -> JsonObject:
         """Agree where ranks meet before they can communicate: rank 0 gives the place, all get it."""
         if place is not None:
             self.send("meet", place=place)
@@ -155,7 +154,7 @@ class Link(Channel):
     def joined(self, rank: int, size: int) -> None:
         self.send("joined", rank=rank, size=size, host=self._host, pid=os.getpid())
 
-    def send(self, type: str, **fields: Any) -> None:
+    def send(self, type: str, **fields: object) -> None:
         """Send one message. Ends the process when the supervisor is lost."""
         line = _line(type, fields)
         with self._sending:
@@ -241,7 +240,7 @@ class Link(Channel):
                 self._heard.append(kind)
             self._inbox.put(message)
 
-    def _report_again(self, again: Callable[[Mapping[str, Any]], Reported]) -> None:
+    def _report_again(self, again: Callable[[JsonObject], Reported]) -> None:
         """Go on without the agent, which has ended: report to the supervisor and send what it has not had."""
         with self._sending:
             self._again = None
@@ -279,7 +278,7 @@ class LocalLink(Channel):
     `handler` answers "hello" with the spec and may answer "done" with ``{"code": N}``.
     """
 
-    def __init__(self, handler: Callable[[Message], Mapping[str, Any] | None]) -> None:
+    def __init__(self, handler: Callable[[Message], Message | None]) -> None:
         self._handler = handler
         self._position: Position | None = None
 
@@ -290,7 +289,7 @@ class LocalLink(Channel):
     def joined(self, rank: int, size: int) -> None:
         self.send("joined", rank=rank, size=size, host=socket.gethostname(), pid=os.getpid())
 
-    def send(self, type: str, **fields: Any) -> None:
+    def send(self, type: str, **fields: object) -> None:
         self._handler({"type": type, **fields})
 
     def settle(self) -> None:
@@ -308,7 +307,7 @@ class LocalLink(Channel):
         """Nothing to close."""
 
 
-def _line(type: str, fields: Mapping[str, Any]) -> bytes:
+def _line(type: str, fields: Mapping[str, object]) -> bytes:
     return json.dumps({"type": type, **fields}, separators=(",", ":")).encode() + b"\n"
 
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
+
+from omb_py.grammar.json_values import JsonValue
 
 KINDS: Final = {"02": "network", "03": "GPU", "12": "accelerator"}
 """First two digits of a PCI class code (PCI Code and ID Assignment Specification) -> our word."""
 
 
-def pcie_links(system: Path | None = None) -> list[dict[str, Any]]:
+def pcie_links(system: Path | None = None) -> list[dict[str, JsonValue]]:
     """The links of network cards, GPUs and accelerators.
 
     Args:
@@ -26,7 +28,7 @@ def pcie_links(system: Path | None = None) -> list[dict[str, Any]]:
         card, ``slot_width`` of the port above it, None where that says nothing. Speeds are gigatransfers per second
         on a lane.
     """
-    links: list[dict[str, Any]] = []
+    links: list[dict[str, JsonValue]] = []
     for card in sorted(((system or Path("/sys")) / "bus/pci/devices").glob("*")):
         kind = KINDS.get(_read(card / "class").removeprefix("0x")[:2])
         gts, width = _number(card / "current_link_speed"), _number(card / "current_link_width")

@@ -12,12 +12,14 @@ from typing import Any, Final
 
 import numpy as np
 
+from omb_py.grammar.json_values import JsonValue
+
 _TAG: Final = "~"
 _NUMBERS: Final = frozenset("biuf")
 """Kinds of NumPy's types that an array may have: none that holds Python objects."""
 
 
-def encode(value: Any) -> bytes:
+def encode(value: object) -> bytes:
     """A value as one line of JSON without its end. Raises TypeError for a value of another type."""
     return json.dumps(_plain(value), separators=(",", ":")).encode()
 
@@ -30,7 +32,7 @@ def decode(text: bytes) -> Any:
         raise ValueError(f"not a value: {error}") from None
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> JsonValue:
     if value is None or isinstance(value, (bool, str)):
         return value
     if isinstance(value, (int, np.integer)):

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, BinaryIO, Final, TypeAlias, cast
+from typing import BinaryIO, Final, TypeAlias, cast
 
 from omb_py.engine.rank import handshake
 from omb_py.engine.rank.launcher_variables import environment_rank
 from omb_py.engine.rank.start_times import start_ticks
 from omb_py.errors import EnvironmentProblem
+from omb_py.grammar.json_values import JsonObject
 
 _REFUSED_S: Final = 1.0
 """A supervisor listens before it starts ranks: where every address refuses for so long, it has ended."""
@@ -53,7 +53,7 @@ def split_address(address: str) -> list[Place]:
     return places
 
 
-def report(address: str, token: str, timeout: float, more: Mapping[str, Any] | None = None) -> Reported:
+def report(address: str, token: str, timeout: float, more: JsonObject | None = None) -> Reported:
     """Connect and report to the supervisor. An address that cannot be reached is tried again.
 
     Args:
@@ -125,9 +125,7 @@ def agent_secret(token: str) -> str:
     return f"agent {token}"
 
 
-def introduce(
-    connection: socket.socket, secret: str, timeout: float, more: Mapping[str, Any] | None = None
-) -> Reported:
+def introduce(connection: socket.socket, secret: str, timeout: float, more: JsonObject | None = None) -> Reported:
     """Say over a connection who this process is. Raises OSError and Stranger, and closes the connection then."""
     rank, size = environment_rank(os.environ)
     me = {"env_rank": rank, "env_size": size, "pid": os.getpid(), "host": socket.gethostname(), "start": start_ticks()}

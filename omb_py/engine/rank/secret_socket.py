@@ -7,10 +7,10 @@ import queue
 import socket
 import threading
 import time
-from collections.abc import Mapping
 from typing import Any, BinaryIO, Final, cast
 
 from omb_py.engine.rank import handshake, plain_values
+from omb_py.grammar.json_values import JsonObject, JsonValue
 
 STRANGER_S: Final = 5.0
 """Seconds that a caller has to prove itself."""
@@ -27,7 +27,7 @@ class SecretLine:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._socket, self._lines = connection, lines
 
-    def send(self, value: Any) -> None:
+    def send(self, value: object) -> None:
         """Send a value. Raises OSError when the other end is gone, TypeError for a value that cannot be sent."""
         self._socket.sendall(plain_values.encode(value) + b"\n")
 
@@ -63,7 +63,7 @@ class SecretGate:
         self._secret = secret
         self._closed = False
         self._places = threading.Semaphore(AT_ONCE)
-        self._admitted: queue.SimpleQueue[tuple[dict[str, Any], SecretLine]] = queue.SimpleQueue()
+        self._admitted: queue.SimpleQueue[tuple[dict[str, JsonValue], SecretLine]] = queue.SimpleQueue()
         threading.Thread(target=self._listen, name="omb-gate", daemon=True).start()
 
     @property
@@ -74,7 +74,7 @@ class SecretGate:
     def host(self) -> str:
         return str(self._server.getsockname()[0])
 
-    def admit(self, within: float) -> tuple[dict[str, Any], SecretLine]:
+    def admit(self, within: float) -> tuple[dict[str, JsonValue], SecretLine]:
         """The next caller's hello and its line. Raises TimeoutError after `within` seconds."""
         try:
             return self._admitted.get(timeout=max(0.0, within))
@@ -119,7 +119,7 @@ class SecretGate:
             self._places.release()
 
 
-def reach(address: tuple[str, int], secret: str, fields: Mapping[str, Any], patience: float) -> SecretLine:
+def reach(address: tuple[str, int], secret: str, fields: JsonObject, patience: float) -> SecretLine:
     """Connect to a :class:`SecretGate`, which may not listen yet.
 
     Args:

@@ -14,10 +14,10 @@ from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
 
 from omb_py.distribution import DISTRIBUTION
 from omb_py.engine.rank.pcie import pcie_links
+from omb_py.grammar.json_values import JsonValue
 
 _SEGMENT_BYTES = 56
 """Size of an entry in the table of segments of a 64-bit ELF file."""
@@ -34,7 +34,7 @@ def read(path: str) -> str | None:
         return None
 
 
-def rank_facts(rank: int, local_rank: int) -> dict[str, Any]:
+def rank_facts(rank: int, local_rank: int) -> dict[str, JsonValue]:
     """One rank: where it runs and on which cores."""
     return {
         "rank": rank,
@@ -45,7 +45,7 @@ def rank_facts(rank: int, local_rank: int) -> dict[str, Any]:
     }
 
 
-def node_facts() -> dict[str, Any]:
+def node_facts() -> dict[str, JsonValue]:
     """One node: processor, memory, kernel and the settings that change timings."""
     cpu: dict[str, str] = {}
     for line in (read("/proc/cpuinfo") or "").split("\n\n")[0].splitlines():
@@ -124,7 +124,7 @@ def _os_name() -> str | None:
     return match.group(1) if match else None
 
 
-def software(extra: Mapping[str, str]) -> dict[str, Any]:
+def software(extra: Mapping[str, str]) -> dict[str, JsonValue]:
     """Versions of Python and of the packages that matter, and of the communication library."""
     return {"python": sys.version.split()[0], "packages": dict(_packages()), **extra}
 

@@ -6,7 +6,7 @@ import contextlib
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
@@ -17,7 +17,9 @@ from typing import Any, Final
 import omb_py
 from omb_py.engine.measuring.cell_result import CellResult, PairRound
 from omb_py.engine.rank.launch_facts import LaunchFacts
+from omb_py.engine.rank.link import Message
 from omb_py.errors import EnvironmentProblem
+from omb_py.grammar.json_values import JsonObject, JsonValue
 from omb_py.options.request import Request
 from omb_py.orchestrate.launching.launch_command import HERE, RankEnvironment
 from omb_py.orchestrate.launching.machine_state import OtherWork
@@ -66,7 +68,7 @@ class Run:
     seed: int
     request: Request
     printer: Printer
-    tool: Mapping[str, Any]
+    tool: JsonObject
     files: list[Path] = field(default_factory=list)
     cells: int = 0
     finished: dict[int, set[int]] = field(default_factory=dict)
@@ -99,7 +101,7 @@ class Run:
 
 
 class Collector:
-    def __init__(self, run: Run, plan: LaunchPlan, launcher: Mapping[str, Any]) -> None:
+    def __init__(self, run: Run, plan: LaunchPlan, launcher: JsonObject) -> None:
         self.run, self.plan, self.launcher = run, plan, launcher
         self.launch_id = f"{run.run_id}-{plan.index}"
         self.started_at = now()
@@ -147,7 +149,7 @@ class Collector:
             else:
                 self.journal.provenance(self.provenance)
 
-    def cell(self, message: Mapping[str, Any]) -> None:
+    def cell(self, message: Message) -> None:
         """Store a finished cell, then print it."""
         self.run.command.progress.clear()
         assert self.identity is not None, "rank 0 sends its facts before its cells"
@@ -226,7 +228,7 @@ class Collector:
         """Turn the journal into the launch's Parquet file. Raises EnvironmentProblem, and then the journal stays."""
         if self.drift.number:
             self.run.note(self.drift.line())
-        ending: dict[str, Any] = {"elapsed_s": round(time.monotonic() - self._began, 3)}
+        ending: dict[str, JsonValue] = {"elapsed_s": round(time.monotonic() - self._began, 3)}
         cores = self.others.cores() if self.others else None
         if cores is not None:
             self.run.command.other_cores.append(cores)
@@ -255,8 +257,8 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-def tool_facts() -> dict[str, Any]:
-    facts: dict[str, Any] = {
+def tool_facts() -> dict[str, JsonValue]:
+    facts: dict[str, JsonValue] = {
         "version": omb_py.__version__,
         "command_line": redact_words(sys.argv),
         "executable": sys.executable,

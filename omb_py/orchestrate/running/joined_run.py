@@ -155,7 +155,7 @@ def _join(joined: Joined, job: Job) -> RunOutcome:
         if collector is not None:
             collector.stop()
         raise
-    message = ("", "", problem.exit_code) if problem else None
+    message = ("", "", problem.exit_code if problem else OK)
     if collector is not None:
         message = (collector.address, collector.token, OK if collector.address else collector.wait())
     address, token, code = session.share(message)

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count, groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from omb_py.engine.devices.registry import find_kind
 from omb_py.engine.rank.start_times import StartTimes, process_start_ns
@@ -27,8 +27,9 @@ CHECKING = 3
 if TYPE_CHECKING:
     from omb_py.engine.program.benchmark import Benchmark, Cell, World
     from omb_py.engine.rank.launch_facts import DevicePlace, LaunchFacts
-    from omb_py.engine.rank.link import Channel, Link
+    from omb_py.engine.rank.link import Channel, LaunchSpec, Link
     from omb_py.engine.session import Session
+    from omb_py.grammar.json_values import JsonValue
 
     Sweep = list[tuple[int, Cell]]
 
@@ -42,7 +43,7 @@ class Position:
         self.start: StartTimes | None = None
         """Until the first call: what the start is made of."""
 
-    def __call__(self) -> dict[str, Any]:
+    def __call__(self) -> dict[str, JsonValue]:
         iteration, step, doing = 0, 0, self.phase
         if self.session is not None and self.phase in ("validate", "loop"):
             iteration, step = self.session.position()
@@ -57,7 +58,7 @@ class Position:
         }
 
 
-def run_cells(session: Session, spec: Mapping[str, Any], channel: Channel, position: Position) -> None:
+def run_cells(session: Session, spec: LaunchSpec, channel: Channel, position: Position) -> None:
     """Measure the cells of a launch in order. The process with rank 0 streams each one when it is done.
 
     Args:
@@ -75,7 +76,7 @@ def run_cells(session: Session, spec: Mapping[str, Any], channel: Channel, posit
 class LaunchOfCells:
     """The cells of a launch: they are checked, memory is reserved, and each is measured and sent to the parent."""
 
-    def __init__(self, session: Session, spec: Mapping[str, Any], channel: Channel, position: Position) -> None:
+    def __init__(self, session: Session, spec: LaunchSpec, channel: Channel, position: Position) -> None:
         from omb_py.engine.measuring.measure import worlds_of
         from omb_py.engine.measuring.validate import Log
         from omb_py.engine.program.benchmark import cell_from
@@ -171,8 +172,7 @@ class LaunchOfCells:
             for of_lap in result.split_by_lap(benchmark):
                 self.channel.send("cell", **of_lap.to_message())
             self.channel.settle()
-        validated: bool | None = self.session.share(result.validated)
-        return validated
+        return self.session.share(result.validated)
 
     def _measure_pairs(self, benchmark: Benchmark, cell: Cell, index: int, number: int) -> None:
         from dataclasses import replace
@@ -215,12 +215,11 @@ def _possible(session: Session, sweeps: list[Sweep], channel: Channel) -> list[S
         return session.lacks(programs)
 
     gathered = session.gather([lacking(sweep) for sweep in sweeps])
-    first = [next(filter(None, by_rank), "") for by_rank in zip(*gathered, strict=True)] if gathered else None
-    reasons = session.share(first)
-    for sweep, why in zip(sweeps, reasons, strict=True):
-        if why and 0 in session.local:
-            channel.send("cell", indexes=[index for index, _ in sweep], lacking=why)
-    return [sweep for sweep, why in zip(sweeps, reasons, strict=True) if not why]
+    reasons = session.share([next(filter(None, by_rank), "") for by_rank in zip(*gathered, strict=True)])
+    for sweep, reason in zip(sweeps, reasons, strict=True):
+        if reason and 0 in session.local:
+            channel.send("cell", indexes=[index for index, _ in sweep], lacking=reason)
+    return [sweep for sweep, reason in zip(sweeps, reasons, strict=True) if not reason]
 
 
 def arranged(benchmark: Benchmark, halved: int = 0) -> Benchmark:
@@ -311,7 +310,7 @@ def _shortest(parts: list[tuple[int, int, int, int, str]]) -> str:
     )
 
 
-def launch_facts(session: Session, spec: Mapping[str, Any]) -> LaunchFacts:
+def launch_facts(session: Session, spec: LaunchSpec) -> LaunchFacts:
     """Facts of the library, of each rank and of each node. They are complete in the process with rank 0."""
     from omb_py.engine.rank.system_info import node_facts, rank_facts, software
     from omb_py.results.store.redact import allowed_environment, redact_text
@@ -324,7 +323,7 @@ def launch_facts(session: Session, spec: Mapping[str, Any]) -> LaunchFacts:
         if (gpus := find_kind(kind).machine_facts()) is not None:
             nodes[0]["gpus"] = gpus
     for node in nodes:  # kernel parameters may hold secrets, as variables may
-        node["kernel_command_line"] = redact_text(node["kernel_command_line"] or "")
+        node["kernel_command_line"] = redact_text(str(node["kernel_command_line"] or ""))
     gathered = session.gather((ranks, nodes))
     return {
         "ranks": session.size,
@@ -361,7 +360,7 @@ def device_map(places: Sequence[DevicePlace]) -> str:
 def serve(link: Link) -> int:
     """Measure as a rank process that omb-py started. Returns the exit code."""
 
-    def connect(spec: Mapping[str, Any]) -> Session:
+    def connect(spec: LaunchSpec) -> Session:
         from omb_py.backends.registry import find
 
         return find(spec["backend"]).connect({**spec, "meet": link.meet, "host": link.host})
@@ -374,7 +373,7 @@ def measure_on(link: Channel, session: Session) -> int:
     return _measure(link, lambda spec: session)
 
 
-def _measure(link: Channel, connect: Callable[[Mapping[str, Any]], Session]) -> int:
+def _measure(link: Channel, connect: Callable[[LaunchSpec], Session]) -> int:
     times = StartTimes(process_start_ns())
     times.end("Python and report")
     spec = link.spec()

@@ -17,8 +17,9 @@ from omb_py.backends.registry import capabilities, capabilities_of, find, in_pro
 from omb_py.engine.devices.registry import is_gpu
 from omb_py.engine.rank.launcher_variables import Joined, joined_environment
 from omb_py.engine.rank.lifetime import let_rank_0_speak
-from omb_py.engine.rank.link import LocalLink
+from omb_py.engine.rank.link import LocalLink, Message
 from omb_py.errors import NEGATIVE, OK, EnvironmentProblem, LaunchFailed, NotBegun, OmbError
+from omb_py.grammar.json_values import JsonValue
 from omb_py.launchers.registry import job_around
 from omb_py.options.request import SILENT, Request
 from omb_py.orchestrate.launching.launch_command import command_for, machine_of, ranks_for
@@ -253,7 +254,7 @@ def _start(run: Run, launch: LaunchPlan, failed: Sequence[str]) -> None:
     )
 
 
-def _attempts(failed: Sequence[str]) -> dict[str, Any]:
+def _attempts(failed: Sequence[str]) -> dict[str, JsonValue]:
     """The facts of a launch about its attempts: its number, and why the earlier ones did not begin."""
     return {"attempt": len(failed) + 1, **({"failed_attempts": list(failed)} if failed else {})}
 
@@ -315,7 +316,7 @@ def _run_here(run: Run, launch: LaunchPlan, failed: Sequence[str] = ()) -> None:
     spec = spec_of(run, launch)
     collector = Collector(run, launch, {"launcher": "none", "command": [], **run.where.facts, **_attempts(failed)})
 
-    def handle(message: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    def handle(message: Message) -> Message | None:
         if message["type"] == "launch":
             collector.facts(message["facts"])
         elif message["type"] == "cell":

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TypeAlias
 
-Row = Mapping[str, Any]
+from omb_py.results.store.row import Row
+
+CellName: TypeAlias = "tuple[str, str, str, str, str | None, int]"
 PASS = "pass"
 """Key of `parameters`: the number of the pass, from 1."""
 _NAMED = 8
@@ -16,7 +17,7 @@ def pass_of(row: Row) -> int:
     return int((row.get("parameters") or {}).get(PASS, 0))
 
 
-def _cell_of(row: Row) -> tuple[Any, ...]:
+def _cell_of(row: Row) -> CellName:
     return row["benchmark"], row["backend"], row["binding"], row["dtype"], row["op"], row["size_bytes"]
 
 
@@ -24,8 +25,8 @@ class PassDrift:
     """Takes rows one by one, and gives a line of text at the end of each pass."""
 
     def __init__(self) -> None:
-        self._first: dict[tuple[Any, ...], float] = {}
-        self._now: dict[tuple[Any, ...], float] = {}
+        self._first: dict[CellName, float] = {}
+        self._now: dict[CellName, float] = {}
         self.number = 0
         """Number of the current pass; 0 outside a soak."""
 
@@ -58,6 +59,6 @@ class PassDrift:
         return f"pass {self.number}, medians against the first: {', '.join(words)}{rest}"
 
 
-def _name(cell: tuple[Any, ...], typed: bool) -> str:
+def _name(cell: CellName, typed: bool) -> str:
     size = f"{cell[-1]} B" if cell[-1] else str(cell[0])
     return f"{cell[2]} {cell[3]} {size}" if typed else size

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
+from omb_py.results.store.row import Row
 from omb_py.suites.registry import find
 
 _NAMED = 3
@@ -20,7 +19,7 @@ class LastRanks:
     """(benchmark, host of each rank) -> by cell the share of calls in which each rank is last, the number of calls,
     and that of calls at which the last rank changed."""
 
-    def add(self, row: Mapping[str, Any], changes: float) -> None:
+    def add(self, row: Row, changes: float) -> None:
         """Add a row, and the number of its calls at which another rank was the last than in the call before."""
         benchmark = find(row["benchmark"])
         # a guideline may have a root on either side, and its shares are those of one side only
@@ -28,7 +27,7 @@ class LastRanks:
         if benchmark.timed != "all" or apart:
             return
         key = benchmark.name, tuple(row["hosts"])
-        self.cells.setdefault(key, []).append((list(row["slowest_rank_share"]), int(row["iterations"]), changes))
+        self.cells.setdefault(key, []).append((list(row["slowest_rank_share"] or ()), int(row["iterations"]), changes))
 
     def lines(self) -> list[str]:
         """A sentence for each benchmark in which some rank is the last too often."""
