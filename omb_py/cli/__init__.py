@@ -9,8 +9,15 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from omb_py.cli.early_signals import as_interrupts
-from omb_py.cli.stdout import discard_output, failure, open_what_is_closed, survive_a_closed_pipe
-from omb_py.cli.terminal import PRINTED, REDRAWN, guarded
+from omb_py.cli.stdout import (
+    PRINTED,
+    REDRAWN,
+    discard_output,
+    failure,
+    guarded,
+    open_what_is_closed,
+    survive_a_closed_pipe,
+)
 from omb_py.distribution import version_line
 from omb_py.errors import ENVIRONMENT, INTERRUPTED, OK, OmbError, UsageError
 

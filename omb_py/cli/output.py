@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from omb_py.cli.help import tool_option
-from omb_py.cli.param_types import ParsedType, word
+from omb_py.cli.option_params import ParsedType, word
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.printing.whole_file import write_whole
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from omb_py.cli.help import tool_option
-from omb_py.cli.param_types import ParsedType, word
+from omb_py.cli.option_params import ParsedType, word
 from omb_py.errors import UsageError
 from omb_py.grammar.values import parse_tags
 from omb_py.results.store.paths import is_store

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.cli.optional_values import Glued, unglue
+from omb_py.cli.help import Glued, unglue
 
 VALUED = {"-m", "-n", "--ranks", "--seed"}
 TAILS = Glued("--tail-lat", "50,90,99", lambda text: text[0].isdigit())

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.cli.terminal import PRINTED, REDRAWN, PlainTerminal, guarded, shown
+from omb_py.cli.stdout import PRINTED, REDRAWN, PlainTerminal, guarded, shown
 from tests.support.machines.mpi import environment
 
 

@@ -15,9 +15,8 @@ from omb_py.cli.batch_option import submitting
 from omb_py.cli.commands.benchmark import request_of_line
 from omb_py.cli.commands.suites import SuiteName, resume_option, suite_options, word_after_resume
 from omb_py.cli.help import EXIT_CODES, Page, debug_option, tool_option
-from omb_py.cli.option_params import table_option
+from omb_py.cli.option_params import ParsedType, table_option
 from omb_py.cli.output import check_files, report_options, write_report
-from omb_py.cli.param_types import ParsedType
 from omb_py.cli.suite_options import LINE_ONLY, RANKS, CommandLine, given
 from omb_py.errors import UsageError
 from omb_py.options.request import DEFAULT_STORE

@@ -12,8 +12,7 @@ from typing import Any
 import click
 
 from omb_py.cli.help import EXIT_CODES, Page, debug_option, tool_option
-from omb_py.cli.option_params import store_is_given, table_option
-from omb_py.cli.param_types import ParsedType, whole
+from omb_py.cli.option_params import ParsedType, store_is_given, table_option, whole
 from omb_py.dashboards.explorer.app import make
 from omb_py.dashboards.explorer.data import Data
 from omb_py.dashboards.explorer.guard import PARAMETER, is_loopback, new_token

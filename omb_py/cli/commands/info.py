@@ -12,8 +12,7 @@ from click.shell_completion import get_completion_class
 from omb_py.backends.registry import capabilities_of, default
 from omb_py.cli.app import COMPLETE_VAR, FAMILIES, ROOT
 from omb_py.cli.help import EXIT_CODES, Page, debug_option, tool_option
-from omb_py.cli.option_params import ranks_option, table_option
-from omb_py.cli.param_types import ParsedType, whole, word
+from omb_py.cli.option_params import ParsedType, ranks_option, table_option, whole, word
 from omb_py.cli.stored_cells import format_option, skipped
 from omb_py.engine.devices.registry import GPU_KINDS
 from omb_py.engine.program.benchmark import Benchmark

@@ -14,9 +14,8 @@ import click
 from omb_py.backends.registry import capabilities_of, default, in_process
 from omb_py.cli.commands.benchmark import request_of
 from omb_py.cli.help import EXIT_CODES, Page, debug_option, tool_option
-from omb_py.cli.option_params import measuring_options, ranks_option
+from omb_py.cli.option_params import ParsedType, measuring_options, ranks_option, whole, word
 from omb_py.cli.output import HTML, check_files, report_options, write_report
-from omb_py.cli.param_types import ParsedType, whole, word
 from omb_py.engine.program.pair_schedule import KINDS
 from omb_py.grammar.values import parse_size
 from omb_py.options.request import Request

@@ -9,8 +9,7 @@ from typing import Any
 import click
 
 from omb_py.cli.help import EXIT_CODES, Page, debug_option, tool_option
-from omb_py.cli.option_params import table_option
-from omb_py.cli.param_types import whole
+from omb_py.cli.option_params import table_option, whole
 from omb_py.cli.stored_cells import benchmark_name, filters, format_option, skipped, where_option
 from omb_py.errors import OK, UsageError
 from omb_py.options.request import DEFAULT_STORE

@@ -7,9 +7,8 @@ from pathlib import Path
 import click
 
 from omb_py.cli.help import EXIT_CODES, Page, debug_option, tool_option
-from omb_py.cli.option_params import table_option
+from omb_py.cli.option_params import ParsedType, comma_list, table_option, word
 from omb_py.cli.output import check_files, output_path
-from omb_py.cli.param_types import ParsedType, comma_list, word
 from omb_py.cli.stored_cells import benchmark_name, filters, skipped, where_option
 from omb_py.dashboards.base.reading import parse
 from omb_py.errors import ENVIRONMENT, OK, UsageError

@@ -10,9 +10,8 @@ from pathlib import Path
 import click
 
 from omb_py.cli.help import EXIT_CODES, Page, debug_option, tool_option
-from omb_py.cli.option_params import store_is_given, table_option
+from omb_py.cli.option_params import ParsedType, store_is_given, table_option
 from omb_py.cli.output import output_path, write_file
-from omb_py.cli.param_types import ParsedType
 from omb_py.dashboards.base.reading import parse
 from omb_py.dashboards.report.build import report
 from omb_py.dashboards.report.html_page import page

@@ -12,8 +12,7 @@ from click.shell_completion import CompletionItem
 from omb_py.cli.batch_option import submitting
 from omb_py.cli.commands.benchmark import rank_0_speaks
 from omb_py.cli.help import CONTEXT, EXIT_CODES, GluedOption, Grouped, Page, Verbs, debug_option, tool_option
-from omb_py.cli.option_params import measuring_option
-from omb_py.cli.param_types import ParsedType
+from omb_py.cli.option_params import ParsedType, measuring_option
 from omb_py.cli.suite_options import LINE_ONLY, RANKS, RUN_WIDE, CommandLine, given
 from omb_py.errors import OK, OmbError, UsageError
 from omb_py.options.request import DEFAULT_RANKS

@@ -11,8 +11,7 @@ import click
 from omb_py.backends.registry import capabilities_of
 from omb_py.cli.commands.benchmark import run_measuring
 from omb_py.cli.help import EXIT_CODES, Page, tool_option
-from omb_py.cli.option_params import measuring_options
-from omb_py.cli.param_types import ParsedType, whole, word
+from omb_py.cli.option_params import ParsedType, measuring_options, whole, word
 from omb_py.errors import UsageError, nearest
 from omb_py.results.dialects.registry import OF_TRAININGS
 from omb_py.suites import find

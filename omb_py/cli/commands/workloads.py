@@ -8,8 +8,7 @@ from pathlib import Path
 import click
 
 from omb_py.cli.help import EXIT_CODES, Page, debug_option, tool_option
-from omb_py.cli.option_params import ranks_option, table_option
-from omb_py.cli.param_types import ParsedType, whole
+from omb_py.cli.option_params import ParsedType, ranks_option, table_option, whole
 from omb_py.cli.stored_cells import filters, format_option, where_option
 from omb_py.errors import NEGATIVE, OK, UsageError
 from omb_py.grammar.values import parse_number

@@ -14,9 +14,7 @@ from typing import Any, Literal
 
 from omb_py.errors import UsageError
 from omb_py.orchestrate.suites import toml_values as toml
-from omb_py.orchestrate.suites.toml_lines import Path as Place
-from omb_py.orchestrate.suites.toml_lines import key_lines
-from omb_py.orchestrate.suites.toml_values import Located, TomlSetting, TomlTable, kind, unknown_key
+from omb_py.orchestrate.suites.toml_values import KeyPath, Located, TomlSetting, TomlTable, key_lines, kind, unknown_key
 from omb_py.results.store.keys import digest
 
 DEFAULTS = "defaults"
@@ -119,7 +117,7 @@ def _syntax(error: Exception, text: str, file: str) -> str:
 
 
 class _Reader:
-    def __init__(self, data: Mapping[str, Any], lines: Mapping[Place, int], file: str) -> None:
+    def __init__(self, data: Mapping[str, Any], lines: Mapping[KeyPath, int], file: str) -> None:
         self.data, self.lines, self.file = data, lines, file
 
     def suite(self) -> Suite:
@@ -167,7 +165,7 @@ class _Reader:
             raise self._top(key).error(f"expected a table [{key}], got {kind(table)}")
         return self._table((key,), table, f"[{key}]")
 
-    def _table(self, place: Place, table: Mapping[str, Any], shown: str) -> TomlTable:
+    def _table(self, place: KeyPath, table: Mapping[str, Any], shown: str) -> TomlTable:
         settings = (
             TomlSetting(key, value, self.file, self._line((*place, key)), shown) for key, value in table.items()
         )
@@ -182,7 +180,7 @@ class _Reader:
         benchmarks = self._benchmarks((ENTRY, number - 1, "benchmarks"), named["benchmarks"])
         return SuiteEntry(number, self.file, table.line, benchmarks, _ranks(at) if at else (), at, options)
 
-    def _benchmarks(self, place: Place, setting: TomlSetting) -> tuple[Named, ...]:
+    def _benchmarks(self, place: KeyPath, setting: TomlSetting) -> tuple[Named, ...]:
         names = setting.value
         if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
             raise setting.error(f'expected a list of names, as ["latency", "bw"], got {kind(names)}')
@@ -199,7 +197,7 @@ class _Reader:
         """Return a key at the top of the file; its value is None if the key is missing."""
         return TomlSetting(key, self.data.get(key), self.file, self._line((key,)), "")
 
-    def _line(self, place: Place) -> int:
+    def _line(self, place: KeyPath) -> int:
         return self.lines.get(place, 1)
 
 

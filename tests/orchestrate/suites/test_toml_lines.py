@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.orchestrate.suites.toml_lines import Path, key_lines
+from omb_py.orchestrate.suites.toml_values import KeyPath, key_lines
 
 NAMES = st.sampled_from(["a", "b-1", "_", "42", '"c d"', "'e.f'", '"g\\"\\u0041"', '"]"', "'#'", '"="'])
 FILLERS = st.sampled_from(
@@ -88,7 +88,7 @@ def documents(draw: Any) -> str:
     return writer.text
 
 
-def leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+def leaves(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
     if isinstance(value, dict):
         for key, inner in value.items():
             yield from leaves(inner, (*path, key))
@@ -99,7 +99,7 @@ def leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
         yield path, value
 
 
-def is_filler(path: Path) -> bool:
+def is_filler(path: KeyPath) -> bool:
     return any(isinstance(part, str) and part[0] == "f" and part[1:].isdigit() for part in path)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from omb_py.backends.capabilities import Choice, Knob, LibraryKnobs
 from omb_py.cli import main
-from omb_py.cli.commands.tuning import tune_request
+from omb_py.cli.commands import tune as command
 from omb_py.errors import Interrupted
 from omb_py.orchestrate.compare.stored import compare_stored
 from omb_py.orchestrate.running import run as running
@@ -227,7 +227,7 @@ def knobs(monkeypatch: pytest.MonkeyPatch) -> None:
     words = (Choice("tree"), Choice("ring"), Choice("slow"))
     knob = Knob("algorithm", "enum", "tree", VARIABLE, words, category="algorithm")
     library = LibraryKnobs("mock", "mock", "1.0", "this test", (knob,))
-    monkeypatch.setattr(tune_request, "library_of", lambda backend: library)
+    monkeypatch.setattr(command, "library_of", lambda backend: library)
 
 
 def test_the_candidates_are_those_of_the_library_and_its_file_is_proved(tune: Run, tmp_path: Path, knobs: None) -> None:

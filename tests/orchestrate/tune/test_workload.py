@@ -7,7 +7,7 @@ import re
 import pytest
 
 from omb_py.backends.capabilities import Choice, Knob, LibraryKnobs
-from omb_py.cli.commands.tuning import tune_request
+from omb_py.cli.commands import tune as command
 from omb_py.options.request import Request
 from omb_py.orchestrate.tune.workload import called, held_compute, requests_of, step_of
 from omb_py.suites.workloads.families import parse_workload
@@ -23,7 +23,7 @@ def library(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two algorithms, chosen by a variable that holds for all collectives and sizes."""
     knob = Knob("algorithm", "enum", "tree", VARIABLE, (Choice("tree"), Choice("ring")), category="algorithm")
     known = LibraryKnobs("mock", "mock", "1.0", "this test", (knob,))
-    monkeypatch.setattr(tune_request, "library_of", lambda backend: known)
+    monkeypatch.setattr(command, "library_of", lambda backend: known)
 
 
 def test_the_sizes_and_types_are_those_of_the_steps_calls() -> None:

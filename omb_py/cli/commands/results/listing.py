@@ -14,9 +14,8 @@ from click.shell_completion import CompletionItem
 from omb_py.cli.commands.results import maintenance
 from omb_py.cli.commands.results.importing import IMPORT_EXAMPLES, IMPORT_HELP, import_params, run_import
 from omb_py.cli.help import CONTEXT, EXIT_CODES, Page, Verbs, debug_option, tool_option
-from omb_py.cli.option_params import table_option
+from omb_py.cli.option_params import ParsedType, table_option
 from omb_py.cli.output import form_option, output_path, write_file
-from omb_py.cli.param_types import ParsedType
 from omb_py.cli.stored_cells import filters, skipped, where_option
 from omb_py.errors import OK, EnvironmentProblem
 from omb_py.options.request import DEFAULT_STORE

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from omb_py.cli.help import tool_option
-from omb_py.cli.param_types import ParsedType
+from omb_py.cli.option_params import ParsedType
 from omb_py.errors import NEGATIVE, OK, UsageError
 from omb_py.grammar.values import parse_age, parse_tags
 from omb_py.options.request import DEFAULT_STORE

@@ -9,8 +9,8 @@ import click
 
 from omb_py.backends.registry import capabilities_of, default
 from omb_py.cli.help import EXIT_CODES, Page, debug_option, tool_option
+from omb_py.cli.option_params import word
 from omb_py.cli.output import check_files, report_options, write_report
-from omb_py.cli.param_types import word
 from omb_py.errors import UsageError
 from omb_py.orchestrate.tune.knobs import collectives, library_of, listing, performance_variables
 

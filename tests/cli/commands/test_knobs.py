@@ -9,7 +9,7 @@ import pytest
 
 from omb_py.backends.capabilities import LibraryKnobs
 from omb_py.cli import main
-from omb_py.cli.commands.tuning import knobs as command
+from omb_py.cli.commands import knobs as command
 from tests.support.planted_knobs import mpich, open_mpi
 
 
