@@ -91,6 +91,15 @@ def test_the_report(browser: Any, kind: str, request: pytest.FixtureRequest, tmp
     assert errors(browser) == []
 
 
+def test_the_page_of_an_acceptance(browser: Any, accepted: Path) -> None:
+    for width in (390, 1280):
+        resize(browser, width)
+        browser.get((accepted.parent / "a.html").as_uri())
+        draw_all(browser)
+        until(lambda: browser.execute_script(SHAPED), [])
+    assert errors(browser) == []
+
+
 @pytest.mark.parametrize("theme", THEMES)
 def test_axe_finds_nothing_in_what_is_ours(browser: Any, theme: str, suite: Path) -> None:
     """The rules of WCAG 2.2 A and AA in axe-core, in the explorer with its drawer open."""

@@ -1,7 +1,8 @@
-"""A store read at once is what its rows are one by one."""
+"""A store read at once is what its rows are one by one; medians of series."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -82,3 +83,21 @@ def test_files_that_come_in_between_are_read_in_all_columns(tagged: Path, monkey
     tables = iter([before, after] * 100)
     with pytest.raises(UsageError, match="change all the time"):
         read_prepared(tagged, COLUMNS)
+
+
+def test_medians_taken_together_are_those_of_each_series(cell: Callable[..., dict[str, Any]]) -> None:
+    rows = [
+        cell(at * size, launch, library=library, size_bytes=size)
+        for library, at in (("MPICH", 2.0), ("Open MPI", 3.0), ("Intel MPI", 1.0))
+        for size in (8, 64, 512)
+        for launch in range(3)
+        if (library, size) != ("Open MPI", 64)
+    ]
+    frame = series.compact(series.prepared(pd.DataFrame(rows)))
+    alone, together = series.lines(frame), series.lines(frame)
+    series.compute_medians(together)
+    assert [len(one.over) for one in together] == [3, 3, 2]
+    for one, other in zip(alone, together, strict=True):
+        assert "over" not in one.__dict__ and "over" in other.__dict__
+        pd.testing.assert_frame_equal(one.over, other.over, check_dtype=False)
+    series.compute_medians([])

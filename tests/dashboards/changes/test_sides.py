@@ -1,11 +1,15 @@
+"""Sides of a store, and times of rows as logs."""
+
 from __future__ import annotations
 
 import itertools
+import math
 
 import pandas as pd
 import pytest
 
 from omb_py.dashboards.base import series
+from omb_py.dashboards.changes.ratios import LOG, with_logs
 from omb_py.dashboards.changes.sides import Pair, pairs, rows_of, sides, subjects, unlike
 from omb_py.dashboards.figures.comparison import beside
 
@@ -54,12 +58,6 @@ def test_libraries_meet_by_the_binding_that_both_have(cell) -> None:
     ]
 
 
-def test_sides_without_a_cell_in_common_are_no_pair(cell) -> None:
-    rows = frame(cell, ("MPICH", "5.0.2", "native"), ("Open MPI", "5.0.2", "native"))
-    rows.loc[rows["library"] == "MPICH", "comparability_key"] = "other"
-    assert pairs(sides(rows)) == []
-
-
 def test_parameters_part_sides_only_where_one_side_has_several(cell) -> None:
     rows = pd.DataFrame(
         [cell(1.0, n, benchmark=b, comparability_key=b, parameters={"of": b}) for n, b in enumerate(("bw", "bcast"))]
@@ -88,11 +86,6 @@ def test_subjects_are_what_was_measured_not_who_measured(cell) -> None:
     assert list(found) == ["allreduce, 2 ranks", "allreduce, 4 ranks"]
     assert [len(part) for part in found.values()] == [2, 2]
     assert [name for name, _ in subjects(series.prepared(rows), ignore=("ranks",))] == ["allreduce"]
-
-
-def test_a_library_without_a_name_is_its_backend() -> None:
-    assert series.full_name({"backend": "x", "library": None}) == "x"
-    assert series.full_name({"backend": "x", "library": "Y", "library_version": "1"}) == "Y 1"
 
 
 def test_host_against_device_stand_side_by_side_with_what_differs(cell) -> None:
@@ -129,3 +122,17 @@ def test_of_two_ways_of_measuring_as_much_the_same_is_shown_whatever_was_stored_
     ]
     (pair,) = unlike(series.prepared(pd.DataFrame(rows)))
     assert pair.differing == "buffer: bytearray / cupy"
+
+
+def test_a_rate_is_a_time_a_message_and_no_rate_is_none() -> None:
+    frame = pd.DataFrame(
+        {
+            "unit": ["MB/s", "MB/s", "us", "us"],
+            "size_bytes": [1000, 1000, 8, 8],
+            "value": [500.0, 0.0, 3.0, 4.0],
+            "median_us": [None, None, 3.0, 0.0],
+        }
+    )
+    rows = with_logs(frame)
+    assert list(rows.index) == [0, 2]
+    assert list(rows[LOG]) == pytest.approx([math.log(2.0), math.log(3.0)])

@@ -134,15 +134,6 @@ def test_curves_have_a_ratio_where_there_are_two(data: Data) -> None:
     assert views(data, alone) == ([], registry.offered()["curves"].empty)
 
 
-def test_the_series_of_a_cell_is_one_library_on_one_number_of_ranks(data: Data) -> None:
-    name = next(name for _, name in points(views(data, State("curves", filters={"library": ["Open MPI"]}))[0][0]))
-    rows = data.cell(name)
-    assert len(rows) == 9 and set(rows["library"]) == {"Open MPI"} and set(rows["benchmark"]) == {"allreduce"}
-    _, figures = drawer(data, name)
-    assert figures[0].title.startswith("allreduce 8 B: the medians of 3 launches")
-    assert all(view.commands for view in figures)
-
-
 @pytest.mark.parametrize("name", ["", "/", "none/k8", "r-0/none", "<script>", "r-0/k8/x" * 500])
 def test_a_cell_that_is_not_there(data: Data, name: str) -> None:
     assert drawer(data, name) == ("", [])
@@ -160,13 +151,6 @@ def test_the_drawer_follows_the_link_and_leaves_the_figures(data: Data) -> None:
     assert closed["drawer"]["hidden"] is True and closed["drawn"]["children"] == []
     gone = called(data, "drawn.children", {"cell.value": "x/y", "version.data": data.version}, "cell.value")
     assert "The store has no such cell." in set(texts(gone["drawn"]["children"]))
-
-
-def test_a_row_of_the_table_names_its_cell(data: Data) -> None:
-    from omb_py.dashboards.explorer import grid
-
-    row = grid.answer(data.frame, {"startRow": 0, "endRow": 1})["rowData"][0]
-    assert len(data.cell(f"{row['launch_id']}/{row['comparability_key']}"))
 
 
 def test_a_store_without_a_cell_has_tabs(tmp_path: Path) -> None:

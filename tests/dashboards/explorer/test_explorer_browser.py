@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,8 @@ from omb_py.cli import main
 from omb_py.dashboards.explorer.data import FILTERS
 from omb_py.dashboards.explorer.state import choices
 from tests.dashboards.stores import write
+from tests.dashboards.views.test_checks import LINKS, PROMISES
 from tests.dashboards.views.test_comparisons import compared
-from tests.dashboards.views.test_links import LINKS, PROMISES
 from tests.dashboards.views.test_tuning import LINE as TUNED
 from tests.support.browser import DRAWN, NEEDS_BROWSER, OVERLAPS, chromium, errors, mouse, press, resize, until
 from tests.support.explorer_server import served
@@ -126,23 +125,6 @@ def test_a_filter_changes_the_figure_and_the_link_restores_it(browser, address: 
     assert errors(browser) == []
 
 
-@pytest.mark.parametrize("width", [1280, 390])
-def test_side_by_side_from_a_link_fits_the_window(browser, address: str, width: int) -> None:
-    resize(browser, width)
-    visit(browser, address + "?view=beside&benchmark=allreduce")
-    until(
-        lambda: browser.execute_script(TITLES),
-        ["allreduce: Open MPI 5.0.2 took up to 2× the time of MPICH 5.0.2, at 64 KiB"],
-    )
-    until(lambda: browser.execute_script(OVERLAPS), [])
-    assert errors(browser) == []
-
-
-def test_the_grid_has_the_cells(browser, address: str) -> None:
-    visit(browser, address + "?view=curves&library=MPICH&benchmark=allreduce")
-    until(lambda: browser.execute_script(ROWS), 9)
-
-
 UNITS = """
 // axes that a reader sees, without a title: categories and counts name themselves, the rest needs a unit
 return [...document.querySelectorAll('#figures .js-plotly-plot')].flatMap((p) => Object.entries(p._fullLayout)
@@ -250,26 +232,6 @@ def test_every_control_is_reached_by_the_keyboard(browser, address: str) -> None
     assert wanted - reached == set()
 
 
-def test_the_downloads_hold_what_is_chosen(browser, address: str, tmp_path: Path) -> None:
-    browser.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)})
-    visit(browser, address + "?view=curves&library=MPICH&benchmark=allreduce")
-    assert len(browser.execute_script(TITLES)) == 1
-    whole: list[str] = []
-    for name in ("csv", "parquet"):
-        browser.execute_script(f"document.getElementById('{name}').click()")
-        whole.append(f"omb-py.{name}")
-        # what is still being written has another name beside it, or is empty
-        until(lambda: sorted(p.name for p in tmp_path.iterdir() if p.stat().st_size), whole)
-    tables = [
-        pd.read_csv(io.StringIO((tmp_path / "omb-py.csv").read_text())),
-        pd.read_parquet(tmp_path / "omb-py.parquet"),
-    ]
-    for made in tables:
-        assert len(made) == 9 and set(made["library"]) == {"MPICH"}
-        assert sorted(made["size_bytes"]) == [8] * 3 + [1024] * 3 + [65536] * 3
-    assert tables[0]["median_us"].sum() == pytest.approx(tables[1]["median_us"].sum())
-
-
 def test_a_click_on_the_legend_isolates(browser, address: str) -> None:
     visit(browser, address + "?view=curves&benchmark=allreduce")
     until(lambda: browser.execute_script(TRACES), BOTH)
@@ -306,30 +268,9 @@ def test_new_launches_appear_by_themselves(browser, tmp_path: Path, cell) -> Non
 WILD = "<b>x</b><img src=x onerror='window.bad=1'><script>window.bad=1</script>"
 
 
-@pytest.mark.parametrize(
-    ("kind", "search", "said"),
-    [
-        (
-            "empty",
-            "",
-            "is empty; new launches are shown as they land. To measure something: omb-py allreduce -n 2 --store",
-        ),
-        ("newer", "", "None of the files of"),
-        ("wild", "?library=none", "No cell fits these filters. Clear one of them; what there is: omb-py results list."),
-        ("wild", "?view=scaling", "Nothing here was measured on more than one such number."),
-    ],
-)
-def test_nothing_to_show_says_what_to_do_next(browser, odd_stores, kind: str, search: str, said: str) -> None:
-    visit(browser, odd_stores[kind] + search)
-    assert said in browser.execute_script("return document.querySelector('#note').textContent")
-    assert browser.execute_script("return document.querySelectorAll('#figures section').length") == 0
-    assert browser.execute_script(SEARCH) == search
-    assert errors(browser) == []
-
-
-def test_markup_is_text_and_a_broken_file_is_named(browser, odd_stores) -> None:
+def test_markup_is_text_and_a_broken_file_is_named(browser, wild_store) -> None:
     for view in ("curves", "distribution", "beside"):
-        visit(browser, f"{odd_stores['wild']}?view={view}")
+        visit(browser, f"{wild_store}?view={view}")
         assert browser.execute_script("return document.querySelectorAll('.main-svg').length") > 0
         assert browser.execute_script("return document.querySelectorAll('main b, main img, main script').length") == 0
         assert browser.execute_script("return window.bad") is None
@@ -340,17 +281,12 @@ def test_markup_is_text_and_a_broken_file_is_named(browser, odd_stores) -> None:
 
 
 @pytest.fixture(scope="module")
-def odd_stores(frame, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """Addresses of explorers of stores that are not as they should be."""
-    place = tmp_path_factory.mktemp("odd")
-    (place / "empty").mkdir()
-    wild = write(place / "wild", frame.assign(library=frame["library"].replace("MPICH", WILD)))
+def wild_store(frame, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of an explorer of a store with markup in a name, and a file that is none."""
+    wild = write(tmp_path_factory.mktemp("odd") / "wild", frame.assign(library=frame["library"].replace("MPICH", WILD)))
     (wild / "date=2026-11-20" / "broken.parquet").write_bytes(b"PAR1 no")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("omb_py.results.store.schema.SCHEMA_VERSION", 99)
-        write(place / "newer", frame.head(3))
-    with ExitStack() as stack:
-        yield {name: stack.enter_context(served(place / name)) for name in ("empty", "wild", "newer")}
+    with served(wild) as address:
+        yield address
 
 
 DRAWER = """
@@ -405,18 +341,3 @@ def test_a_click_on_a_point_opens_its_cell_and_escape_closes_it(browser, address
     browser.get(link)  # a link opens it too
     until(lambda: browser.execute_script(DRAWER).startswith("allreduce 8 B"), True)
     assert errors(browser) == []
-
-
-def test_a_tab_is_reached_and_followed_by_the_keyboard(browser, address: str) -> None:
-    from selenium.webdriver.common.keys import Keys
-
-    visit(browser, address + "?view=curves&benchmark=allreduce")
-    until(lambda: browser.execute_script(TRACES), BOTH)
-    link = browser.execute_script(
-        "return [...document.querySelectorAll('#tabs a')].find(a => a.textContent === 'Time')"
-    )
-    link.send_keys(Keys.ENTER)
-    until(lambda: browser.execute_script(SEARCH), "?view=history&benchmark=allreduce")
-    chosen = "return document.querySelector('#tabs .chosen').textContent"
-    until(lambda: browser.execute_script(chosen), "Time")
-    until(lambda: browser.execute_script("return document.querySelector('#view input:checked').value"), "history")

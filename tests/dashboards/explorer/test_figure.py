@@ -9,7 +9,7 @@ import pytest
 from dash import dcc
 
 from omb_py.dashboards.base.view import View
-from omb_py.dashboards.explorer.layout import drawn_again, figure
+from omb_py.dashboards.explorer.layout import figure
 
 LEFT = {"data": [{"type": "scatter", "x": [8], "y": [1.0]}], "layout": {"height": 400, "legend": {"y": -0.2}}}
 
@@ -72,11 +72,3 @@ def test_panels_side_by_side_stand_one_above_the_other_on_a_phone(ends: tuple[fl
     assert (narrow.style["height"] != wide.style["height"]) == stacked
     if stacked:
         assert axes["yaxis"]["domain"][0] > axes["yaxis2"]["domain"][1]
-
-
-def test_what_is_drawn_again_is_all_that_a_view_shows() -> None:
-    sections = [figure(view(spec), "dark", False, ("", ""), number) for number, spec in enumerate((LEFT, None))]
-    changed = {next(iter(name.items())): properties for name, properties in drawn_again(sections)}
-    assert list(changed) == [("above", 0), ("figure", 0), ("below", 0), ("above", 1), ("below", 1)]
-    assert changed["figure", 0]["figure"]["data"] == LEFT["data"]
-    assert changed["above", 1]["children"][0].children == "a finding"

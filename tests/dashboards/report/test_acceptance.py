@@ -62,9 +62,3 @@ def test_the_board_is_a_valid_figure(found: AcceptReport) -> None:
     low, high = undecided.customdata[:2]
     assert low < 1 < high, "the ends of the interval, as shares of the limit"
     assert any("right of 1 for what has a lower one" in note for note in view.notes), "which side of 1 is good"
-
-
-def test_a_page_without_anything_measured(found: AcceptReport, tmp_path: Path) -> None:
-    empty = AcceptReport("mine", "d", "abc", found.rule, "none", found.store, found.started_at)
-    page = acceptance_page(empty)
-    assert all(f'<main id="{name}">' in page for name in PARTS)

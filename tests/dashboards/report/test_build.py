@@ -35,12 +35,6 @@ def test_it_has_five_tabs(store: Path) -> None:
     assert [view.kind for view in made.tabs["Cell"].views] == ["overview"]
 
 
-def test_every_figure_says_how_to_measure_it_again(store: Path) -> None:
-    for view in report(store, Selection()).views:
-        if view.spec is not None:
-            assert view.commands and view.commands[0].startswith("omb-py allreduce -n 4  # ")
-
-
 def test_the_script_is_there_once_and_nothing_is_loaded(store: Path) -> None:
     text = page(report(store, Selection()))
     (script,) = re.findall(r'<script type="text/plain" id="packed">(.*?)</script>', text)

@@ -33,7 +33,6 @@ def test_a_step_is_in_the_title_with_what_changed(cell) -> None:
     assert view.spec["data"][1]["y"] == pytest.approx([2.0] * 10 + [3.0] * 10, rel=1e-3)
     assert any("r-9 → r-10 (+50.0 %)" in note for note in view.notes)
     assert len(shown) == 20
-    view.figure  # noqa: B018
 
 
 def test_few_launches_and_one_quiet_day_and_one_run_are_no_history(cell) -> None:
@@ -109,7 +108,6 @@ def test_the_lower_bound_of_a_collective(bounded: pd.DataFrame) -> None:
     lower = found.set_index("size_bytes")["lower_us"]
     assert view.spec["data"][0]["y"] == pytest.approx([measured[s] / lower[s] for s in measured.index])
     assert view.title.startswith("allreduce: nearest to its lower bound at ")
-    view.figure  # noqa: B018
 
 
 def test_without_messages_there_is_no_bound(bounded: pd.DataFrame) -> None:
@@ -126,7 +124,6 @@ def test_the_fit_is_that_of_omb_py_model(bounded: pd.DataFrame) -> None:
     line = view.spec["data"][1]
     assert line["y"] == pytest.approx([4 + 0.003 * x for x in line["x"]], rel=0.02)
     assert view.columns[-2:] == ("lower bound µs", "efficiency, %") and "% of what the lower bound allows" in view.title
-    view.figure  # noqa: B018
 
 
 def test_another_tools_numbers_of_the_same_cells_take_no_fit_away(bounded: pd.DataFrame) -> None:

@@ -1,10 +1,12 @@
-"""Stored sweeps and guidelines in report and explorer: in views of their own, and in no curve."""
+"""Stored sweeps and guidelines, and paths between GPUs; environments that differ."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import omb_py
@@ -14,6 +16,11 @@ from omb_py.dashboards.explorer.data import Data
 from omb_py.dashboards.explorer.state import State, views
 from omb_py.dashboards.report.build import report
 from omb_py.dashboards.views import checks
+from omb_py.dashboards.views.cells import Cells
+from omb_py.dashboards.views.checks import gpu_paths_of
+from omb_py.dashboards.views.overview import environment, gpu_paths
+from omb_py.engine.devices import nvml
+from tests.support.machines.nvml import StandInGpu, StandInNvml, joined_by_switches
 
 LINKS = "links --backend mock -n 6 --passes 3 -i 10 --windows 2 -W 2 --seed 1 --quiet --mock noise=0.03,slow=4:2"
 PROMISES = (
@@ -53,7 +60,6 @@ def test_the_matrix_shows_what_is_stored(store: Path) -> None:
     assert view.spec["data"][0]["z"][0][4] == pytest.approx(percent) and view.spec["data"][0]["z"][0][0] is None
     assert "node4: confirmed" in view.notes
     assert view.commands[0].startswith("omb-py links --backend mock -n 6 ")
-    view.figure  # noqa: B018
 
 
 @pytest.mark.slow
@@ -87,3 +93,61 @@ def test_one_that_is_too_large(store: Path, monkeypatch: pytest.MonkeyPatch) -> 
     data = Data(store)
     (shown,) = checks.sweeps(data.cells(data.frame))
     assert shown.view.spec is None and "too many to be judged again" in shown.view.title
+
+
+def test_only_what_differs_between_environments() -> None:
+    view = environment(
+        {
+            "A": {"software": {"ucx": "1.17", "python": "3.12"}},
+            "B": {"software": {"ucx": "1.18", "python": "3.12"}, "env": {"X": "1"}},
+        }
+    )
+    assert view.rows == (("env", "X", "-", "1"), ("software", "ucx", "1.17", "1.18"))
+    assert view.title == "2 facts differ between A, B: ucx, X"
+    with pytest.raises(ValueError, match="only a table"):
+        view.themed("light")
+
+
+def inventory(gpus: list[StandInGpu], monkeypatch: pytest.MonkeyPatch, **more: Any) -> dict[str, Any]:
+    monkeypatch.setattr(nvml, "load", lambda: StandInNvml(gpus, **more))
+    return nvml.facts()
+
+
+def test_all_pairs_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    view = gpu_paths(["n1", "n2"], inventory(joined_by_switches(3), monkeypatch))
+    assert view.title == "NV18 between all pairs of 3 GPUs on n1, n2"
+    assert view.columns == ("GPU", "name", "to 0", "to 1", "to 2", "NUMA node", "PCIe", "MIG")
+    assert view.rows[1][2:5] == ("NV18", "·", "NV18") and view.caption == "driver 570.86.10, CUDA 12.8"
+
+
+def test_paths_that_differ_and_pairs_without_peer_access(monkeypatch: pytest.MonkeyPatch) -> None:
+    pair = [StandInGpu(16, [17, 17]), StandInGpu(17, [16, 16]), StandInGpu(18, root=1)]
+    view = gpu_paths(["n1"], inventory(pair, monkeypatch, peers=False))
+    assert view.title == (
+        "3 GPUs on n1: SYS between 2 pairs, NV2 between 1 pair; no peer access on 3 pairs: the chipset does not "
+        "support it"
+    )
+    assert view.rows[0][3:5] == ("NV2, no peer access", "SYS, no peer access")
+    assert gpu_paths(["n1"], inventory([StandInGpu(16)], monkeypatch)).title == "1 GPU on n1"
+
+
+def cells(nodes: dict[str, list[dict[str, Any]]], device: str = "cuda") -> Cells:
+    rows = pd.DataFrame(
+        [{"launch_id": launch, "environment_key": launch, "started_at": launch, "device": device} for launch in nodes]
+    )
+    none = pd.DataFrame()
+    return Cells(Path("store"), rows, none, none, none, lambda launch: {"node_facts": nodes[launch]})
+
+
+def test_nodes_that_are_alike_share_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    two, four = (inventory(joined_by_switches(count), monkeypatch) for count in (2, 4))
+    nodes = [{"host": "n1", "gpus": two}, {"host": "n2", "gpus": two}, {"host": "n3", "gpus": four}]
+    titles = [shown.view.title for shown in gpu_paths_of(cells({"a": nodes, "b": nodes[:1]})) if shown.view]
+    assert titles == ["NV18 between all pairs of 2 GPUs on n1, n2", "NV18 between all pairs of 4 GPUs on n3"]
+    assert list(gpu_paths_of(cells({"a": nodes}, device="cpu"))) == []
+
+
+def test_a_launch_that_could_not_ask_says_why() -> None:
+    why = "nvidia-ml-py is not installed: pip install nvidia-ml-py (the extra nvml)"
+    (shown,) = gpu_paths_of(cells({"a": [{"host": "n1", "gpus": {"unknown": why}}, {"host": "n2"}]}))
+    assert shown.view is not None and shown.view.title == f"The paths between GPUs of n1 are unknown: {why}"
