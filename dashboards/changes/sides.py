@@ -98,12 +98,7 @@ def sides(frame: pd.DataFrame) -> list[Side]:
 
 
 def times_of(every: Sequence[Side], rows: pd.DataFrame) -> list[dict[str, float]]:
-    """For each side, map comparability key to µs.
-
-    Args:
-        every: all sides of the rows.
-        rows: one ``median_us`` a side and key.
-    """
+    """For each of all sides of the rows, map comparability key to µs; there is one ``median_us`` a side and key."""
     if not every:
         return []
     apart = [name for name in every[0].values if len({side.values[name] for side in every}) > 1]
@@ -290,14 +285,8 @@ _WAYS = tuple(name for name in WHAT if name not in (*COUNTS, "size_bytes"))
 
 
 def keep_common_method(sides: Iterable[tuple[str, pd.DataFrame]]) -> tuple[list[tuple[str, pd.DataFrame]], list[str]]:
-    """For each side, keep the cells of the way of measuring that most sides have.
-
-    Args:
-        sides: name and prepared cells of each.
-
-    Returns:
-        The sides with fewer cells, and a sentence for ways that are left out, and one for ways that differ.
-    """
+    """For each side, keep the cells of the way of measuring that most sides have; with a sentence on ways that are left
+    out, and one on ways that differ."""
     several = list(sides)
     ways = [column for column in _WAYS if len({word for _, cells in several for word in _values_of(cells, column)}) > 1]
     if not ways:

@@ -89,12 +89,8 @@ def _neutral(value: Any) -> Any:
 
 
 def answer(rows: pd.DataFrame, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer a request of AG Grid's infinite row model with ``rowData`` and ``rowCount``.
-
-    Args:
-        rows: the cells that are chosen.
-        request: ``startRow``, ``endRow``, ``sortModel``, ``filterModel``; what it asks of unknown columns is left out.
-    """
+    """Answer a request of AG Grid's infinite row model (``startRow``, ``endRow``, ``sortModel``, ``filterModel``) with
+    ``rowData`` and ``rowCount``; what it asks of unknown columns is left out."""
     start, end = max(0, int(request.get("startRow") or 0)), int(request.get("endRow") or BLOCK)
     if not request.get("filterModel") and not request.get("sortModel"):  # a million rows need no copy for a hundred
         part = series.as_stored(rows.iloc[start:end])[[*SHOWN, KEY]]

@@ -92,13 +92,10 @@ def _below(view: View) -> list[Component]:
 
 
 def drawn_again(sections: Sequence[Component]) -> list[tuple[dict[str, int], dict[str, Any]]]:
-    """(id, properties) of what changes where the page has these views already.
+    """(id, properties) of what changes where the page has these views (of :func:`figure`, with numbers) already.
 
     Dash makes new elements of whatever it is given as children, and a new figure knows nothing of a zoom or of a series
     that was isolated. A figure that is given its data keeps them.
-
-    Args:
-        sections: what :func:`figure` made, each with a number.
     """
     return [
         (part.id, {"figure": part.figure, "style": part.style} if FIGURE in part.id else {"children": part.children})

@@ -63,12 +63,8 @@ class State:
 
 
 def state_of(values: Mapping[str, str | None], filters: Mapping[str, Sequence[str]]) -> State:
-    """The state of the controls; a value that is not known is left at its default.
-
-    Args:
-        values: by the names of :data:`CONTROLS`.
-        filters: by the names of :data:`FILTER_CONTROLS`; without values: everything.
-    """
+    """The state of the controls, by the names of :data:`CONTROLS` and :data:`FILTER_CONTROLS`; a value that is not
+    known is left at its default, and a filter without values lets everything through."""
     known = {name: values.get(name) for name in CONTROLS}
     fixed = {name: value for name, allowed in choices().items() if (value := known[name]) in allowed}
     size = known["size"] or ""

@@ -49,14 +49,8 @@ def cell_axis(names: Sequence[str]) -> Layout:
 
 
 def board(verdicts: pd.DataFrame, delta: float = DELTA, site_rate: str = "", name: str = "") -> View:
-    """The verdicts by severity, each with its ratio and interval on a logarithmic axis, ±delta shaded.
-
-    Args:
-        verdicts: a verdict table; at least one row.
-        delta: smallest change that counts.
-        site_rate: the false-alarm rate on this site, as a sentence.
-        name: what is compared, for the title.
-    """
+    """The verdicts of a verdict table by severity, each with its ratio and interval, changes under `delta` shaded;
+    `site_rate` is the false-alarm rate on this site, as a sentence."""
     ranked = _ranked(verdicts)
     drawn = ranked[ranked["ratio"].notna()].head(MOST_BARS)
     parts = {word: drawn[drawn["verdict"] == word] for word in ORDER}
@@ -78,13 +72,8 @@ def board(verdicts: pd.DataFrame, delta: float = DELTA, site_rate: str = "", nam
 
 
 def ratio(verdicts: pd.DataFrame, name: str, delta: float = DELTA) -> View:
-    """New over base across message sizes: filled where it is decided, hollow where it is not.
-
-    Args:
-        verdicts: rows of a verdict table with ``size_bytes``; a line for each ``series`` where there is that column.
-        name: what is compared, for the title.
-        delta: smallest change that counts.
-    """
+    """New over base across message sizes, a line for each ``series`` of a verdict table: filled where it is decided,
+    hollow where it is not; `delta` is the smallest change that counts."""
     known = verdicts[verdicts["ratio"].notna() & verdicts["size_bytes"].notna()].sort_values("size_bytes")
     sizes = [int(s) for s in known["size_bytes"]] or [1]
     places = theme.sizes_on_axis(sizes)
@@ -135,16 +124,8 @@ def beside(base: pd.DataFrame, new: pd.DataFrame, names: tuple[str, str], what: 
     """Two selections side by side: the ratio of their medians over launches at each size. No verdict.
 
     The bars are the range from (lowest new / highest base) to (highest new / lowest base) of the launches. The slower
-    side stands over the faster one, as the title says.
-
-    Args:
-        base: cells of the one side, columns of the store.
-        new: cells of the other side.
-        names: what the sides are called.
-        what: the benchmark, for the title.
-
-    Returns:
-        None where no cell of the one has the comparability key of a cell of the other: they measured other things.
+    side stands over the faster one, as the title says. None where no cell of the one has the comparability key of a
+    cell of the other: they measured other things.
     """
     both = _matched(base, new)
     if not len(both):

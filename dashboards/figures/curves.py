@@ -262,15 +262,9 @@ def spread(values: Sequence[int], most: int) -> list[int]:
 def lines_over_count(
     rows: pd.DataFrame, sizes: Sequence[int], over: str, column: str, hover: str, without_size: str
 ) -> list[Trace]:
-    """A line a message size over the number of ranks or GPUs.
+    """A line a message size (in bytes; 0 for none, called `without_size`) over the number of ranks or GPUs.
 
-    Args:
-        rows: one row a size and count.
-        sizes: in bytes; 0 for none.
-        over: one of :data:`COUNTED`.
-        column: what is drawn.
-        hover: template of a value.
-        without_size: name of the line of size 0.
+    `rows` has one row a size and count with the `column` that is drawn; `hover` is the template of a value.
     """
     data = []
     for index, size in enumerate(sizes):
@@ -282,13 +276,8 @@ def lines_over_count(
 
 
 def scaling(rows: pd.DataFrame, name: str = "", over: str = "ranks") -> View | None:
-    """Median time over the number of ranks or GPUs, a line a message size; None with fewer than two such numbers.
-
-    Args:
-        rows: cells of one benchmark and library that differ in `over` and ``size_bytes``.
-        name: what it is called; the benchmark when empty.
-        over: one of :data:`COUNTED`.
-    """
+    """Median time over the number of ranks or GPUs (`over`, of :data:`COUNTED`), a line a message size, from cells of
+    one benchmark and library; None with fewer than two such numbers."""
     what = COUNTED[over]
     rows = rows[rows[over].notna()]
     counts = sorted({int(n) for n in rows[over].unique()})
@@ -334,12 +323,8 @@ def over_count(rows: pd.DataFrame, over: str) -> Iterator[tuple[View, pd.DataFra
 
 
 def roofline(panel: Panel, bound: pd.DataFrame) -> View | None:
-    """Measured time over its lower bound, a line a series; None where no size has a bound.
-
-    Args:
-        panel: cells with one number of ranks.
-        bound: ``size_bytes``, ``lower_us``.
-    """
+    """Measured time over its lower bound (``size_bytes``, ``lower_us``), a line a series of a panel with one number of
+    ranks; None where no size has a bound."""
     lower = {int(size): float(us) for size, us in zip(bound[SIZE], bound["lower_us"], strict=True) if us > 0}
     drawn: list[tuple[str, list[tuple[int, float, float]]]] = []
     for line in panel.lines:

@@ -24,10 +24,7 @@ _PERCENTS = (1.0, 10.0, 50.0, 90.0, 99.0, 99.9)
 
 
 def distribution(cell: pd.DataFrame) -> View:
-    """A cell launch by launch in order of time, and beside it the share of samples below a time.
-
-    Args:
-        cell: the rows of one cell, one a launch, with ``samples_us``; columns of the store.
+    """A cell launch by launch in order of time, and beside it the share of samples (``samples_us``) below a time.
 
     The axis of shares is that of the normal distribution, so that tails can be read; a share is drawn only where a
     launch has samples enough to support it.
@@ -189,11 +186,8 @@ def _spread_text(medians: list[float]) -> str:
 def history(points: pd.DataFrame, name: str, change: str = "") -> View:
     """Launch medians in order of time, with steps, and a line where the environment changed.
 
-    Args:
-        points: a row a launch: ``started_at``, ``median_us``; where known ``environment_key``, ``library_version``, and
-            ``level_us``, the level of the step that the launch belongs to.
-        name: which cell it is.
-        change: what happened, for the title.
+    `points` has a row a launch: ``started_at``, ``median_us``; where known ``environment_key``, ``library_version``,
+    and ``level_us``, the level of the step that the launch belongs to. `change` is what happened, for the title.
     """
     points = points.sort_values("started_at")
     times = [str(t) for t in points["started_at"]]

@@ -71,13 +71,8 @@ def _channels(colour: str) -> tuple[int, ...]:
 
 
 def ratio_map(ratios: pd.DataFrame, names: tuple[str, str], over: str = "ranks") -> View:
-    """New over base in every cell: only what lies beyond the noise of the launches has a colour.
-
-    Args:
-        ratios: rows of :func:`omb_py.dashboards.changes.ratios.ratios`.
-        names: of BASE and NEW.
-        over: ``ranks`` or ``devices``.
-    """
+    """New over BASE in every cell (:func:`omb_py.dashboards.changes.ratios.ratios`): only what lies beyond the noise of
+    the launches has a colour. `over` is ``ranks`` or ``devices``."""
     size, count = (ratios[name].fillna(0).astype(int) for name in ("size_bytes", over))
     known = ratios.assign(size=size, count=count)
     sizes = sorted({int(size) for size in known["size"]})
@@ -295,9 +290,8 @@ def _guideline_figure(ratios: pd.DataFrame, names: Sequence[str], delta: float) 
 def pairs(links: pd.DataFrame, confirmed: Mapping[str, str] | None = None) -> View:
     """Every pair of nodes: bandwidth as a percentage of the median of all pairs, and each node's own median.
 
-    Args:
-        links: ``source``, ``target``, ``value``, ``unit`` (a rate: more is better).
-        confirmed: node or ``source - target`` → its state; listed with the figure.
+    `links` has ``source``, ``target``, ``value``, ``unit`` (a rate: more is better); `confirmed` is the state of a node
+    or of ``source - target``, listed with the figure.
     """
     import numpy as np
 

@@ -117,12 +117,8 @@ def tidy(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_layout(steps: pd.DataFrame, name: str) -> View:
-    """The step time of each workload: computing, then exposed communication; and the time of its calls alone.
-
-    Args:
-        steps: as :func:`tidy` makes them, of one side; medians over launches are drawn.
-        name: of the side.
-    """
+    """The step time of each workload of one side (:func:`tidy`), medians over launches: computing, then exposed
+    communication; and the time of its calls alone."""
     middle = steps.groupby("workload", sort=True)[list(_TIMES)].median()
     middle["step_us"] = middle["compute_us"] + middle["exposed_us"]
     middle["launches"] = steps.groupby("workload")["launch_id"].nunique()

@@ -23,12 +23,8 @@ if TYPE_CHECKING:
 def stragglers(rows: pd.DataFrame) -> View | None:
     """The share of calls in which each rank was the slowest, and its mean over the median rank at each size.
 
-    Args:
-        rows: cells of one benchmark with one number of ranks, with ``slowest_rank_share``, ``rank_mean_us`` (lists by
-            rank) and ``hosts``. Cells whose lists have another length are left out.
-
-    Returns:
-        None where fewer than two ranks were timed.
+    `rows` are cells of one benchmark with one number of ranks, with ``slowest_rank_share``, ``rank_mean_us`` (lists by
+    rank) and ``hosts``; those whose lists have another length are left out. None where fewer than two ranks were timed.
     """
     import numpy as np
 

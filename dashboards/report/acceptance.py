@@ -65,13 +65,8 @@ def acceptance_page(acceptance: AcceptReport) -> str:
 
 
 def sections(acceptance: AcceptReport, frame: pd.DataFrame, store: Path) -> list[Section]:
-    """Make the parts in the order in which an acceptance is read.
-
-    Args:
-        acceptance: data of the report.
-        frame: prepared cells of the run that were timed; may be empty.
-        store: folder of the store, which holds provenance and the site's false-alarm rate.
-    """
+    """Make the parts in the order in which an acceptance is read; `frame` has the prepared cells of the run that were
+    timed."""
     report = document_of(acceptance)
     suite, *facts = report.facts
     views = [board(acceptance)] if acceptance.verdicts else []

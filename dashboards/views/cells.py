@@ -173,13 +173,10 @@ def filters_of(cell: pd.DataFrame) -> dict[str, Any]:
 
 
 def lower_bounds(frame: pd.DataFrame) -> pd.DataFrame:
-    """Lower bounds of the collectives, which no algorithm of messages can beat: ``benchmark``, ``ranks``,
-    ``size_bytes``, ``lower_us``.
+    """Lower bounds of the collectives among prepared cells, which no algorithm of messages can beat: ``benchmark``,
+    ``ranks``, ``size_bytes``, ``lower_us``. Messages between two ranks are those of `latency` among the cells.
 
     Of several libraries that of the fastest messages counts, so that all of them can be held against one line.
-
-    Args:
-        frame: prepared cells with :data:`COLUMNS`; messages between two ranks are those of `latency` among them.
     """
     import pandas as pd
 

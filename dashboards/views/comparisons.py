@@ -64,13 +64,8 @@ class StoredComparison:
 def comparisons(
     store: Path, keys: Collection[str] | None = None, on_skip: OnSkip | None = None
 ) -> list[StoredComparison]:
-    """The comparisons that a store keeps, those with something SLOWER first, then the newest.
-
-    Args:
-        store: its folder.
-        keys: comparability keys of the cells that are looked at; all when None.
-        on_skip: called with the path and the reason for each file that is no report.
-    """
+    """The comparisons that a store keeps, those with something SLOWER first, then the newest; of the cells with these
+    comparability keys, or of all. `on_skip` gets the path and the reason for each file that is no report."""
     records = [record for record in kept(store, on_skip) if record["kind"] == COMPARE]
     every = [StoredComparison(record, verdict_table(record, keys)) for record in reversed(records)]
     judged = [compared for compared in every if len(compared.verdicts)]

@@ -64,11 +64,6 @@ def histories(frame: pd.DataFrame, provenance: Provenance, most: int = MOST_HIST
 
     Which `most` are judged is chosen by their largest step in units of their noise: a series of many launches that
     never moved says less than a short one with a step. A series of one night that has not changed is left out.
-
-    Args:
-        frame: prepared cells, with :data:`ALSO`.
-        provenance: looks up launches.
-        most: series that are judged.
     """
     import numpy as np
 
@@ -206,12 +201,7 @@ def _history(levels: History) -> View:
 
 
 def fits(frame: pd.DataFrame, most: int = MOST_FITS) -> list[Shown]:
-    """The curve alpha + beta · size of the times with most cells, one a benchmark first.
-
-    Args:
-        frame: prepared cells, with :data:`ALSO`.
-        most: curves that are fitted.
-    """
+    """The curve alpha + beta · size of the times with most cells, one a benchmark first; at most `most` are fitted."""
     import numpy as np
 
     keys = [*WHO, *(name for name in COMPARED if name not in ("size_bytes", "metric", "unit"))]

@@ -51,14 +51,11 @@ def summary(frames: Sequence[pd.DataFrame]) -> str:
 
 
 def by_side(rows: pd.DataFrame) -> pd.DataFrame:
-    """A row for each benchmark, side and number of ranks, which are the index.
+    """A row for each benchmark, side and number of ranks, which are the index, of prepared cells.
 
     ``low`` and ``high`` are its sizes in bytes, ``at_low`` and ``at_high`` the medians over launches there in µs,
     ``rate`` its most GB/s, ``value`` the largest in its ``unit``, then ``launches``, ``cells``, ``failed`` ones, and
     the last ``day``.
-
-    Args:
-        rows: prepared cells; at least one.
     """
     keys = [name for name in _WHO if name in rows]
     part = rows[[*keys, "size_bytes", "launch_id", "date", "validated", "median_us", "busbw_gbps", "value", "unit"]]
@@ -102,13 +99,8 @@ def overview(cells: Cells) -> Iterator[Shown]:
 
 
 def headline(cells: Cells, sides: Sequence[str], command: str) -> Shown:
-    """What a store says whose measurements cannot be compared: a line a benchmark, and how to make a comparison.
-
-    Args:
-        cells: the cells; at least one has a time or a rate.
-        sides: names of who measured.
-        command: measures the same again.
-    """
+    """What a store says whose measurements cannot be compared: a line a benchmark, who measured (`sides`), and how to
+    make a comparison, by a `command` that measures the same again."""
     every = by_side(cells.timed).reset_index().sort_values(["ranks", "day"], kind="stable")
     newest = every.drop_duplicates("benchmark", keep="last").sort_values("benchmark")
     lines = [_headline(row) for row in records(newest.head(MOST_HEADLINES))]
@@ -183,13 +175,8 @@ def environment(sides: Mapping[str, Mapping[str, Any]]) -> View:
 
 
 def gpu_paths(hosts: Sequence[str], inventory: Mapping[str, Any]) -> View:
-    """The table of a node's GPUs; nodes that are alike share one.
-
-    Args:
-        hosts: nodes that have these GPUs.
-        inventory: of one of them, as a launch stores it
-            (:meth:`omb_py.engine.devices.nvml.Inventory.as_dict`): ``gpus`` and ``pairs``.
-    """
+    """The table of a node's GPUs, as a launch stores them (:meth:`omb_py.engine.devices.nvml.Inventory.as_dict`); nodes
+    that are alike share one."""
     gpus = list(inventory.get("gpus") or ())
     pairs = {(pair["first"], pair["second"]): pair for pair in inventory.get("pairs") or ()}
     numbers = [gpu["index"] for gpu in gpus]

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import NamedTuple
 from urllib.parse import parse_qs
 
 from omb_py.dashboards.base.view import TABS, InReport, Tab, ViewEntry
 from omb_py.dashboards.views import anomalies, checks, comparisons, fits, over_size, overview
 from omb_py.dashboards.views.cells import Cells
 from omb_py.dashboards.views.first_screen import first_screen, first_screen_in_report
-from omb_py.plug_ins import load_plug_ins
+from omb_py.plug_ins import PlugIns, load_plug_ins
 
 ENTRY_POINTS = "omb_py.views"
 NOTHING: Mapping[Tab, str] = {
@@ -170,27 +169,19 @@ ENTRIES: list[ViewEntry] = [
 """The views of omb-py. The explorer's menu is in this order; its first view is the default."""
 
 
-class Installed(NamedTuple):
-    """Views of other packages."""
-
-    entries: tuple[ViewEntry, ...]
-    broken: Mapping[str, str]
-    """Name of an entry point that gave no view, and the reason."""
-
-
 @cache
-def installed() -> Installed:
+def installed() -> PlugIns[ViewEntry]:
     """The views of installed packages; what cannot be loaded is kept with its reason, so that commands can say it."""
     plug_ins = load_plug_ins(ENTRY_POINTS, ViewEntry)
     names = {entry.name for entry in ENTRIES}
     twice = {name: "omb-py has a view of this name" for name in plug_ins.loaded if name in names}
-    entries = tuple(entry for name, entry in plug_ins.loaded.items() if name not in names)
-    return Installed(entries, {**plug_ins.broken, **twice})
+    others = {name: entry for name, entry in plug_ins.loaded.items() if name not in names}
+    return PlugIns(others, {**plug_ins.broken, **twice})
 
 
 def every_entry() -> list[ViewEntry]:
     """The views of omb-py, then those of other packages."""
-    return [*ENTRIES, *installed().entries]
+    return [*ENTRIES, *installed().loaded.values()]
 
 
 def offered() -> Mapping[str, ViewEntry]:
