@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import series
+from omb_py.dashboards.base.theme import Facts
 from omb_py.errors import UsageError, nearest
 from omb_py.results.compare.tags import COMPARE_SIDE
 from omb_py.results.store import schema
@@ -30,7 +31,7 @@ RANGE = ".."
 
 
 @dataclass(slots=True)
-class Selection:
+class StoreSelection:
     """Filters; empty is everything."""
 
     columns: dict[str, list[str]] = field(default_factory=dict)
@@ -55,7 +56,7 @@ class Selection:
         return tagged and first <= day and (not last or day <= last)
 
 
-def parse(filters: Iterable[str]) -> Selection:
+def parse(filters: Iterable[str]) -> StoreSelection:
     """Filters from ``COLUMN=VALUE`` texts; the same column twice means any of the values.
 
     Raises UsageError on a text without ``=`` and on a column that the store has not.
@@ -63,7 +64,7 @@ def parse(filters: Iterable[str]) -> Selection:
     >>> parse(["benchmark=bw", "ranks=2", "ranks=4"]).columns
     {'benchmark': ['bw'], 'ranks': ['2', '4']}
     """
-    selection = Selection()
+    selection = StoreSelection()
     columns = [*schema.SCALARS, DATE]
     for text in filters:
         name, equals, value = text.partition("=")
@@ -94,7 +95,7 @@ _WHO = ("run_id", "library", "library_version", "binding")
 
 
 def read_prepared(
-    store: Path, columns: Sequence[str], on_skip: OnSkip | None = None, selection: Selection | None = None
+    store: Path, columns: Sequence[str], on_skip: OnSkip | None = None, selection: StoreSelection | None = None
 ) -> pd.DataFrame:
     """What :func:`omb_py.dashboards.base.series.prepared` makes of the cells of a store, texts as categories.
 
@@ -109,7 +110,7 @@ def read_prepared(
     """
     import pyarrow as pa
 
-    chosen = selection or Selection()
+    chosen = selection or StoreSelection()
     maps, table = _read(store, columns, on_skip, chosen.columns)
     if chosen.tags or any(chosen.days):
         kept = _kept(chosen, maps["tags"], table[DATE])
@@ -126,7 +127,7 @@ def read_prepared(
     return series.compact(series.with_means(frame))
 
 
-def _kept(selection: Selection, tags: Coded, days: pa.ChunkedArray) -> NDArray[np.bool_]:
+def _kept(selection: StoreSelection, tags: Coded, days: pa.ChunkedArray) -> NDArray[np.bool_]:
     """Which rows fit: each pair of tags and day that occurs is looked at once."""
     import numpy as np
 
@@ -139,7 +140,7 @@ def _kept(selection: Selection, tags: Coded, days: pa.ChunkedArray) -> NDArray[n
 
 
 def _read(
-    store: Path, columns: Sequence[str], on_skip: OnSkip | None, filters: Mapping[str, Any]
+    store: Path, columns: Sequence[str], on_skip: OnSkip | None, filters: Facts
 ) -> tuple[dict[str, Coded], pa.Table]:
     """The maps as :func:`_distinct` has them, and the other columns, texts as dictionaries.
 

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import theme
+from omb_py.dashboards.base.theme import Facts
 from omb_py.dashboards.base.view import SEPARATOR, listed, plural
 from omb_py.results.analysis.series import WHO
 from omb_py.results.compare import tags as tag_names
@@ -125,7 +126,7 @@ def prepared(frame: pd.DataFrame) -> pd.DataFrame:
     return rows
 
 
-def tags_text(tags: Any, sided: bool) -> str:
+def tags_text(tags: object, sided: bool) -> str:
     """Tags as text without those by which omb-py numbers rows; that of a comparison's side only where `sided`.
 
     In a tuning's proof the setting says more than the side.
@@ -219,7 +220,7 @@ def concat(parts: Iterable[pd.DataFrame]) -> pd.DataFrame:
     return pd.concat(list(parts))
 
 
-def map_text(value: Any) -> str:
+def map_text(value: object) -> str:
     """A map as ``K=V, K2=V2``, in order of the keys; of what is no map and no text, nothing."""
     if isinstance(value, Mapping):
         return ", ".join(f"{k}={value[k]}" for k in sorted(value))
@@ -309,7 +310,7 @@ def lines(rows: pd.DataFrame, ignore: Sequence[str] = ()) -> list[SeriesLine]:
     ]
 
 
-def _label(shown: Sequence[str], values: Mapping[str, Any], rows: pd.DataFrame) -> str:
+def _label(shown: Sequence[str], values: Facts, rows: pd.DataFrame) -> str:
     """What tells a series from the others; a library always with its version."""
     words: dict[str, None] = {}
     for name in shown:
@@ -326,7 +327,7 @@ def _label(shown: Sequence[str], values: Mapping[str, Any], rows: pd.DataFrame) 
 _NAME = ("backend", "library", "library_version")
 
 
-def full_name(values: Mapping[str, Any]) -> str:
+def full_name(values: Facts) -> str:
     """``Open MPI 5.0.11``; the backend where no library is known."""
     library = values.get("library")
     name = str(values.get("backend") or "unknown") if theme.absent(library) else str(library)

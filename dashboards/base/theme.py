@@ -16,6 +16,12 @@ from urllib.parse import quote
 from omb_py.results.units import amount as amount
 from omb_py.results.units import size_text
 
+Values = Sequence[Any]
+"""Numbers, texts and nulls in a row."""
+Facts = Mapping[str, Any]
+"""Values by name."""
+Record = Any
+"""A row of a frame whose columns are attributes."""
 Trace = dict[str, Any]
 """A trace as Plotly takes it."""
 Layout = dict[str, Any]
@@ -104,12 +110,12 @@ def marker(index: int) -> Layout:
     return {"symbol": MARKERS[index % len(MARKERS)], "size": 7, "color": colour(index)}
 
 
-def scatter(mode: str, x: Sequence[Any], y: Sequence[Any], name: str, **more: Any) -> Trace:
+def scatter(mode: str, x: Values, y: Values, name: str, **more: Any) -> Trace:
     """A trace of markers, lines or both (Plotly's ``mode``); `more` are further properties of it."""
     return {"type": "scatter", "mode": mode, "x": x, "y": y, "name": name, **more}
 
 
-def heatmap(x: Sequence[Any], y: Sequence[Any], z: Sequence[Sequence[Any]], gap: int = 0, **more: Any) -> Trace:
+def heatmap(x: Values, y: Values, z: Sequence[Values], gap: int = 0, **more: Any) -> Trace:
     """A map without a colour bar, its cells `gap` pixels apart."""
     return {"type": "heatmap", "x": x, "y": y, "z": z, "xgap": gap, "ygap": gap, "showscale": False, **more}
 
@@ -120,20 +126,20 @@ def diverging(middle: float, reach: float, bar: Layout, hover: str) -> Trace:
     return {"type": "heatmap", **scale, "colorbar": bar, "hovertemplate": hover}
 
 
-def series(index: int, name: str, x: Sequence[Any], y: Sequence[Any], hover: str, **more: Any) -> Trace:
+def series(index: int, name: str, x: Values, y: Values, hover: str, **more: Any) -> Trace:
     """A trace with the line and the marker of series `index`; `hover` is the template of what is said of a point."""
     look = {"line": line(index), "marker": marker(index), "hovertemplate": f"{hover}<extra>%{{fullData.name}}</extra>"}
     return scatter("lines+markers", x, y, name, **look, **more)
 
 
-def band(index: int, name: str, x: Sequence[Any], low: Sequence[Any], high: Sequence[Any], **more: Any) -> Trace:
+def band(index: int, name: str, x: Values, low: Values, high: Values, **more: Any) -> Trace:
     """The range of a series, filled with its colour."""
     look: Layout = {"fill": "toself", "fillcolor": faint(colour(index)), "line": {"width": 0}}
     around, ends = [*x, *reversed(x)], [*low, *reversed(high)]
     return scatter("lines", around, ends, name, **look, hoverinfo="skip", showlegend=False, **more)
 
 
-def lower_bound(x: Sequence[Any], y: Sequence[Any]) -> Trace:
+def lower_bound(x: Values, y: Values) -> Trace:
     """The line of a lower bound in µs."""
     look = {"color": GREY, "dash": BOUND, "width": 1.5}
     hover = "at least %{y:.4g} µs<extra>lower bound</extra>"
@@ -164,7 +170,7 @@ def faint(hex_colour: str, alpha: float = 0.18) -> str:
     return f"rgba({red},{green},{blue},{alpha})"
 
 
-def absent(value: Any) -> bool:
+def absent(value: object) -> bool:
     """A null of any kind (None, NaN, pandas' NA and NaT), or empty text."""
     return value is None or str(value) in ("", "<NA>", "nan", "NaT")
 
@@ -197,7 +203,7 @@ def ticks(values: Iterable[Any], texts: Iterable[str]) -> Layout:
     return {"tickmode": "array", "tickvals": list(values), "ticktext": list(texts)}
 
 
-def thinned(axis: Mapping[str, Any], most: int = 10) -> Layout:
+def thinned(axis: Facts, most: int = 10) -> Layout:
     """The ticks of an axis, at most so many of them; of an axis without ticks nothing."""
     names = [name for name in ("tickvals", "ticktext") if name in axis]
     return {name: axis[name][:: -(-len(axis[name]) // most) or 1] for name in names}
@@ -293,7 +299,7 @@ def duration(us: float) -> str:
     return f"{us / 1e3:.3g} ms" if abs(us) < 1e6 else f"{amount(us / 1e6)} s"
 
 
-def drawn(data: Iterable[Mapping[str, Any]], axis: str = "y") -> list[Any]:
+def drawn(data: Iterable[Facts], axis: str = "y") -> list[float]:
     """All values of the traces along `axis`, for :func:`value_axis`."""
     names = ("y", "q1", "q3", "lowerfence", "upperfence") if axis == "y" else (axis,)
     return [v for trace in data for name in names for v in trace.get(name) or () if not isinstance(v, str)]

@@ -10,6 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from omb_py.dashboards.base import theme as style
+from omb_py.dashboards.base.theme import Facts, Record, Values
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,7 +47,7 @@ class View:
     """The finding, as a sentence."""
     caption: str
     """Launches, samples, synchronisation and days of the cells."""
-    spec: Mapping[str, Any] | None
+    spec: Facts | None
     """Plotly's ``{"data": […], "layout": {…}}`` without title and template; None where the table says all."""
     columns: tuple[str, ...]
     """Heads of the table, with units."""
@@ -56,7 +57,7 @@ class View:
     notes: tuple[str, ...] = field(default=())
     items: tuple[Item, ...] = field(default=())
     """Lines of a list, for a view that is one."""
-    cells: Mapping[int, Sequence[Any]] = field(default_factory=dict)
+    cells: Mapping[int, Values] = field(default_factory=dict)
     """Number of a trace -> what cell each of its points is (:func:`omb_py.dashboards.base.series.cell_ids`): where a
     click on it leads to. Empty text: to none. In rows, where the trace is a map."""
     choice: str = ""
@@ -173,7 +174,7 @@ class ViewEntry:
     report: InReport | None = None
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> dict[str, Any]:
+def table(columns: Sequence[str], rows: Iterable[Values]) -> dict[str, Any]:
     """The two fields of a :class:`View` that are its table."""
     return {"columns": tuple(columns), "rows": tuple(tuple(row) for row in rows)}
 
@@ -190,7 +191,7 @@ def listed(words: Iterable[object], most: int = 4) -> str:
     return ", ".join(known[:most]) + (f" and {len(known) - most} more" if len(known) > most else "")
 
 
-def records(frame: pd.DataFrame) -> Iterable[Any]:
+def records(frame: pd.DataFrame) -> Iterable[Record]:
     """The rows, columns as attributes."""
     # pandas makes a new class for each frame, which takes longer than the twenty rows of a figure
     return map(_record(tuple(frame.columns))._make, zip(*(frame[name].tolist() for name in frame.columns), strict=True))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import series
+from omb_py.dashboards.base.theme import Facts
 from omb_py.dashboards.changes.ratios import ALPHA, LOG
 from omb_py.dashboards.changes.sides import COLUMNS, KEY, VERSION
 from omb_py.results.statistics.change_points import DELTA, LEAST, SHORTEST
@@ -32,7 +33,7 @@ class Launches:
     """A row a launch: ``subject`` (benchmark and side without version), ``series`` (subject and ranks), ``stretch``
     (series and version), ``launch_id``, ``started_at``, ``turn`` (its number in its series) and ``value``: the log of
     how far it lies from the mean of its stretch, over all its cells."""
-    subjects: Mapping[int, Mapping[str, Any]]
+    subjects: Mapping[int, Facts]
     """Number of a subject -> its columns."""
 
     def name(self, subject: int) -> str:
@@ -42,7 +43,7 @@ class Launches:
 
 
 @dataclass(frozen=True)
-class Drift:
+class LaunchDrift:
     """A subject that gets slower, or faster, from launch to launch without a change of version."""
 
     subject: int
@@ -97,7 +98,7 @@ def launches(frame: pd.DataFrame) -> Launches:
     return Launches(each.assign(**{TURN: each.groupby(SERIES).cumcount()}), subjects)
 
 
-def drifts(each: Launches) -> list[Drift]:
+def drifts(each: Launches) -> list[LaunchDrift]:
     """Subjects that drift, by the slope of a least-squares line through each stretch of launches.
 
     The stretch is the sample: a paired t of the lines' ends over stretches, Holm's method over subjects. So the
@@ -106,7 +107,7 @@ def drifts(each: Launches) -> list[Drift]:
     """
     import numpy as np
 
-    judged: list[tuple[float, Drift]] = []
+    judged: list[tuple[float, LaunchDrift]] = []
     for subject, rows in each.rows.groupby(SUBJECT, sort=True):
         slopes = [
             float(np.polyfit(stretch[TURN].to_numpy(dtype=np.float64), stretch[VALUE].to_numpy(dtype=np.float64), 1)[0])
@@ -115,7 +116,7 @@ def drifts(each: Launches) -> list[Drift]:
         ]
         if len(slopes) >= LEAST_STRETCHES:
             estimate = paired([0.0] * len(slopes), slopes)
-            judged.append((estimate.p, Drift(int(str(subject)), estimate.difference, int(rows[TURN].max()) + 1)))
+            judged.append((estimate.p, LaunchDrift(int(str(subject)), estimate.difference, int(rows[TURN].max()) + 1)))
     adjusted = holm([p for p, _ in judged])
     return [
         drift
@@ -124,7 +125,7 @@ def drifts(each: Launches) -> list[Drift]:
     ]
 
 
-def without_drifts(frame: pd.DataFrame, each: Launches, known: list[Drift]) -> pd.DataFrame:
+def without_drifts(frame: pd.DataFrame, each: Launches, known: list[LaunchDrift]) -> pd.DataFrame:
     """The rows with the drifts taken out of :data:`omb_py.dashboards.changes.ratios.LOG`, so that versions compare."""
     if not known:
         return frame
@@ -138,7 +139,7 @@ def without_drifts(frame: pd.DataFrame, each: Launches, known: list[Drift]) -> p
     return frame.assign(**{LOG: frame[LOG] - taken})
 
 
-def steps(each: Launches, drifting: list[Drift]) -> list[TimeStep]:
+def steps(each: Launches, drifting: list[LaunchDrift]) -> list[TimeStep]:
     """The largest step within a version of each subject: Welch's t at every split, Bonferroni over splits and series.
 
     Versions are no steps here: a value is the distance from the mean of its version. Subjects that drift are left out.

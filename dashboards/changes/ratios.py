@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import theme
+from omb_py.dashboards.base.theme import Record
 from omb_py.dashboards.base.view import listed, plural
 from omb_py.dashboards.changes.sides import KEY, Pair, rows_of
 from omb_py.results.analysis.crossover import stretches
@@ -20,7 +21,7 @@ from omb_py.results.units import size_text
 if TYPE_CHECKING:
     import pandas as pd
 
-    from omb_py.dashboards.figures.curves import Grid, Points
+    from omb_py.dashboards.figures.curves import PanelGrid, Points
 
 ALPHA = 0.01
 """Chance that any cell of a pair without a difference is called slower or faster."""
@@ -98,7 +99,7 @@ def _launches(rows: pd.DataFrame) -> dict[str, list[float]]:
 
 
 @dataclass(frozen=True)
-class Region:
+class ChangedRegion:
     """Cells of one benchmark that all became slower, or all faster."""
 
     benchmark: str
@@ -116,7 +117,7 @@ class Region:
         return float(self.cells["ratio"].median())
 
     @property
-    def worst(self) -> Any:
+    def worst(self) -> Record:
         """The cell that is farthest from 1."""
         far = self.cells["ratio"].map(lambda ratio: abs(math.log(ratio)))
         return self.cells.iloc[int(far.to_numpy().argmax())]
@@ -131,13 +132,15 @@ class Region:
         return f"{text} ({len(self.cells)} of {plural(self.among, 'cell')})"
 
 
-def regions(table: pd.DataFrame) -> Iterator[Region]:
+def regions(table: pd.DataFrame) -> Iterator[ChangedRegion]:
     """Cells beyond the noise, by benchmark and direction; those with most cells times change first."""
-    several: list[Region] = []
+    several: list[ChangedRegion] = []
     for (benchmark, verdict), cells in table[table["verdict"] != ""].groupby(["benchmark", "verdict"], observed=True):
         every = table[table["benchmark"] == benchmark]
         whole = len(cells) >= MOST * len(every)
-        several.append(Region(str(benchmark), str(verdict), cells, len(every), "" if whole else _where(cells, every)))
+        several.append(
+            ChangedRegion(str(benchmark), str(verdict), cells, len(every), "" if whole else _where(cells, every))
+        )
     yield from sorted(several, key=lambda region: -len(region.cells) * abs(math.log(region.ratio)))
 
 
@@ -197,7 +200,7 @@ def fastest_at(known: Points, panel: int) -> dict[int, str | None]:
     return best
 
 
-def crossovers(fastest: Mapping[int, str | None], grid: Grid) -> list[tuple[float, str]]:
+def crossovers(fastest: Mapping[int, str | None], grid: PanelGrid) -> list[tuple[float, str]]:
     """Where another side becomes the fastest: the first value at which it is."""
     decided = [(x, side) for x, side in fastest.items() if side is not None]
     return [(float(x), f"from {grid.text(grid.across, x)}") for (_, a), (x, b) in pairwise(decided) if a != b]

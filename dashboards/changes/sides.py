@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.series import COUNTS
+from omb_py.dashboards.base.theme import Facts
 from omb_py.errors import UsageError, nearest
 from omb_py.results.analysis.series import version_key
 from omb_py.results.statistics.launch_time import FIELD
@@ -29,17 +30,17 @@ KINDS: tuple[Kind, ...] = ("versions", "libraries", "settings")
 
 
 @dataclass(frozen=True)
-class Side:
+class StoredSide:
     """Who measured some cells."""
 
-    values: Mapping[str, Any]
+    values: Facts
     """Each of :data:`COLUMNS`; None where it is null."""
     keys: frozenset[str]
     """Comparability keys of its cells."""
     name: str
     """Library and version, and what else tells it from the other sides."""
 
-    def differing(self, other: Side) -> tuple[str, ...]:
+    def differing(self, other: StoredSide) -> tuple[str, ...]:
         """The columns in which two sides differ."""
         return tuple(name for name, value in self.values.items() if value != other.values[name])
 
@@ -65,8 +66,8 @@ class Side:
 class Pair:
     """Two sides that measured the same cells."""
 
-    base: Side
-    new: Side
+    base: StoredSide
+    new: StoredSide
     kind: Kind
 
     @property
@@ -75,7 +76,7 @@ class Pair:
         return f"{self.new.name} against {self.base.name}"
 
 
-def sides(frame: pd.DataFrame) -> list[Side]:
+def sides(frame: pd.DataFrame) -> list[StoredSide]:
     """The sides of prepared cells, those of one library together, older versions first."""
     if not len(frame):
         return []
@@ -94,10 +95,10 @@ def sides(frame: pd.DataFrame) -> list[Side]:
         keys_of.setdefault(who, set()).update(() if theme.absent(key) else (str(key),))
     every = [dict(zip(names, who, strict=True)) for who in keys_of]
     parts = zip(every, keys_of.values(), _names(every), strict=True)
-    return sorted((Side(values, frozenset(keys), name) for values, keys, name in parts), key=_order)
+    return sorted((StoredSide(values, frozenset(keys), name) for values, keys, name in parts), key=_order)
 
 
-def times_of(every: Sequence[Side], rows: pd.DataFrame) -> list[dict[str, float]]:
+def times_of(every: Sequence[StoredSide], rows: pd.DataFrame) -> list[dict[str, float]]:
     """For each of all sides of the rows, map comparability key to µs; there is one ``median_us`` a side and key."""
     if not every:
         return []
@@ -110,7 +111,7 @@ def times_of(every: Sequence[Side], rows: pd.DataFrame) -> list[dict[str, float]
     return list(by_who.values())
 
 
-def pairs(every: Iterable[Side]) -> list[Pair]:
+def pairs(every: Iterable[StoredSide]) -> list[Pair]:
     """All pairs of sides that are worth a look: versions of one library first, the newest of them first.
 
     Of one library each version stands against the one before it, and the newest against the oldest. Of two libraries
@@ -118,7 +119,7 @@ def pairs(every: Iterable[Side]) -> list[Pair]:
     device, tag) stand against each other.
     """
     ordered = sorted(every, key=_order)
-    families: dict[tuple[Any, ...], list[Side]] = {}
+    families: dict[tuple[Any, ...], list[StoredSide]] = {}
     for side in ordered:
         families.setdefault(tuple(v for n, v in side.values.items() if n != VERSION), []).append(side)
     versions: list[Pair] = []
@@ -210,7 +211,7 @@ def rows_of(pair: Pair, frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame
     return pair.base.rows(both), pair.new.rows(both)
 
 
-def _closest(a: Side, b: Side, every: Iterable[Side]) -> bool:
+def _closest(a: StoredSide, b: StoredSide, every: Iterable[StoredSide]) -> bool:
     """False where another side of either's library differs less from the other: mpi4py against mpi4py, not native."""
     apart = _distance(a, b)
     return not any(
@@ -221,13 +222,13 @@ def _closest(a: Side, b: Side, every: Iterable[Side]) -> bool:
     ) or (a.library == b.library and apart == 1)
 
 
-def _distance(a: Side, b: Side) -> int:
+def _distance(a: StoredSide, b: StoredSide) -> int:
     """Columns in which two sides differ, without those in which two libraries always do."""
     free = {"backend", LIBRARY, VERSION, "thread_level"} if a.library != b.library else {VERSION}
     return len({*a.differing(b)} - free)
 
 
-def _order(side: Side) -> tuple[Any, ...]:
+def _order(side: StoredSide) -> tuple[Any, ...]:
     rest = [str(value or "") for name, value in side.values.items() if name != VERSION]
     return (*rest[:2], version_key(str(side.values.get(VERSION) or "")), *rest[2:])
 
@@ -246,7 +247,7 @@ def _names(every: list[dict[str, Any]]) -> list[str]:
 _NAMING = ("backend", "library", VERSION, "binding", "device", "device_name", "tags")
 
 
-def named(words: Sequence[str], every: Sequence[Side]) -> list[Side]:
+def named(words: Sequence[str], every: Sequence[StoredSide]) -> list[StoredSide]:
     """The sides that words name, each once: of each library the newest version, unless a word names the version.
 
     Of sides of one library and version the one that shares most cells with the other words' sides stands for it.
@@ -259,7 +260,7 @@ def named(words: Sequence[str], every: Sequence[Side]) -> list[Side]:
         if not several:
             names = {name for side in every for name in (*map(str, side.library), side.name) if not theme.absent(name)}
             raise UsageError(f"the store has no side {word!r}: {nearest(word, sorted(names))}")
-    chosen: dict[str, Side] = {}
+    chosen: dict[str, StoredSide] = {}
     for at, several in enumerate(matches):
         others = {key for other, sides in enumerate(matches) if other != at for side in sides for key in side.keys}
         newest: dict[tuple[object, ...], object] = {side.library: side.values.get(VERSION) for side in several}
@@ -270,7 +271,7 @@ def named(words: Sequence[str], every: Sequence[Side]) -> list[Side]:
     return list(chosen.values())
 
 
-def _plain_names(side: Side) -> set[str]:
+def _plain_names(side: StoredSide) -> set[str]:
     words = [str(side.values[name]) for name in _NAMING if not theme.absent(side.values.get(name))]
     library, version = side.values.get("library"), side.values.get(VERSION)
     return {_plain(word) for word in (*words, f"{library} {version}", side.name)}

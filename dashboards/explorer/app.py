@@ -39,7 +39,7 @@ def make(data: Data, token: str = "", refresh_ms: int = REFRESH_MS) -> Dash:
     except ImportError as error:
         install = pip_install("dashboard")
         raise EnvironmentProblem(f"the dashboard needs dash, which is not installed: {install}") from error
-    from omb_py.dashboards.explorer.callbacks import Callbacks
+    from omb_py.dashboards.explorer.callbacks import ExplorerCallbacks
 
     import_module("scipy.special")  # else the first who looks at what changed waits for it
     app = Dash(
@@ -54,7 +54,7 @@ def make(data: Data, token: str = "", refresh_ms: int = REFRESH_MS) -> Dash:
     )
     app.server.config["COMPRESS_LEVEL"] = GZIP_LEVEL
     guard(app.server, token, lambda: content_policy(app))
-    Callbacks(data, refresh_ms).register(app)
+    ExplorerCallbacks(data, refresh_ms).register(app)
     return app
 
 

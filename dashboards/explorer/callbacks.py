@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ from dash import State as Held
 
 from omb_py.dashboards.base import series
 from omb_py.dashboards.base import theme as style
+from omb_py.dashboards.base.theme import Facts, Values
 from omb_py.dashboards.base.view import View, plural
 from omb_py.dashboards.explorer import grid, layout
 from omb_py.dashboards.explorer.data import Data
@@ -20,14 +21,14 @@ from omb_py.dashboards.explorer.state import CONTROLS, FILTER_CONTROLS, State, d
 if TYPE_CHECKING:
     import pandas as pd
 
-Window = Mapping[str, Any]
+Window = Facts
 """What the browser is like: ``narrow``, ``theme``."""
-Values = Sequence[Any]
-"""Values of the properties of components, in the order of a callback."""
+Answer = Any
+"""Values of the properties of components, in the order of the outputs."""
 _NAMES = [*CONTROLS, *map(control, FILTER_CONTROLS)]
 
 
-class Callbacks:
+class ExplorerCallbacks:
     """The callbacks over some data."""
 
     def __init__(self, data: Data, refresh_ms: int) -> None:
@@ -76,12 +77,12 @@ class Callbacks:
         """The controls as the link that was opened says; from then on they say what the link is."""
         return layout.page(self.data, parse(search), self.refresh_ms)
 
-    def show(self, version: str, window: Window | None, link: str | None, *values: Any) -> Values:
+    def show(self, version: str, window: Window | None, link: str | None, *values: Any) -> Answer:
         """The link follows the controls, and when the browser goes back the controls follow the link."""
         *chosen, shown = values
         state = _stated(chosen)
-        kept: list[Any] = [query(state), *[no_update] * len(_NAMES)]
-        nothing: list[Any] = [no_update] * (9 + len(FILTER_CONTROLS))
+        kept: list[Answer] = [query(state), *[no_update] * len(_NAMES)]
+        nothing: list[Answer] = [no_update] * (9 + len(FILTER_CONTROLS))
         if ctx.triggered_id == "link":
             state = parse(link)
             if shown and shown[:2] == [query(state), version]:
@@ -109,7 +110,7 @@ class Callbacks:
             *layout.filters(self.data, state),
         ]
 
-    def one_cell(self, name: str | None, version: str, wanted: str, window: Window | None) -> Values:
+    def one_cell(self, name: str | None, version: str, wanted: str, window: Window | None) -> Answer:
         """The drawer: its contents, and whether it is hidden."""
         if not name:
             return [], True
@@ -117,18 +118,18 @@ class Callbacks:
         title, drawn = drawer(self.data, name)
         return layout.in_drawer(title, [figure(view, theme, True, (name, ""), -1) for view in drawn]), False
 
-    def rows(self, request: Mapping[str, Any] | None, shown: list[str] | None) -> Any:
+    def rows(self, request: Facts | None, shown: list[str] | None) -> Answer:
         """The rows that the grid asks for."""
         if not request:
             return no_update
         return grid.answer(self.data.select(parse(shown[0] if shown else "").filters), request)
 
-    def look(self, ticks: int, known: str) -> Any:
+    def look(self, ticks: int, known: str) -> Answer:
         """The version of the data, where files have changed."""
         self.data.refresh()
         return no_update if known == self.data.version else self.data.version
 
-    def download(self, csv: int | None, parquet: int | None, *values: Any) -> Any:
+    def download(self, csv: int | None, parquet: int | None, *values: Any) -> Answer:
         """The chosen cells as a file."""
         rows = series.as_stored(self.data.select(_stated(values).filters))
         if ctx.triggered_id == "csv":
@@ -156,7 +157,7 @@ def _stated(values: Values) -> State:
     return state_of(dict(zip(CONTROLS, single, strict=True)), filters)
 
 
-def _figures(drawn: Sequence[View], theme: str, narrow: bool, revision: tuple[str, str], same: bool) -> Any:
+def _figures(drawn: Sequence[View], theme: str, narrow: bool, revision: tuple[str, str], same: bool) -> Answer:
     """The figures; where the page has the same ones already, they only get their new data."""
     sections = [figure(view, theme, narrow, revision, number) for number, view in enumerate(drawn)]
     if not same:

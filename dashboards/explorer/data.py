@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.reading import read_prepared
 from omb_py.dashboards.base.series import Panel
+from omb_py.dashboards.base.theme import Facts, Values
 from omb_py.dashboards.base.view import plural
 from omb_py.dashboards.views.cells import COLUMNS, RANK_LISTS, Cells, lower_bounds, split, split_links
 from omb_py.dashboards.views.fits import MESSAGES
@@ -53,7 +54,7 @@ class Data:
         self._bounds: dict[tuple[str, ...], pd.DataFrame] = {}
         self._codes: dict[str, tuple[Any, list[str]]] = {}
         self._drawn: tuple[Any, pd.DataFrame, str]
-        self._provenance: Callable[[str], Mapping[str, Any]]
+        self._provenance: Callable[[str], Facts]
         self.frame: pd.DataFrame
         if not store.is_dir():
             raise UsageError(no_store(store))
@@ -104,7 +105,7 @@ class Data:
                 fits[name] = np.isin(codes, [code for code, text in enumerate(texts) if text in values])
         return fits
 
-    def _left(self, name: str, fits: Sequence[Any]) -> list[str]:
+    def _left(self, name: str, fits: Values) -> list[str]:
         import numpy as np
 
         codes, texts = self._coded(name)
@@ -206,7 +207,7 @@ class _Chosen(Cells):
         return self.data.with_lists(used(frame[frame["launch_id"].isin(launches)]), RANK_LISTS)
 
 
-def _all(fits: Sequence[Any]) -> Any:
+def _all(fits: Values) -> Any:
     import numpy as np
 
     return np.logical_and.reduce(fits)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import series, theme
+from omb_py.dashboards.base.theme import Facts
 from omb_py.results.store.schema import BY_NAME
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def _neutral(value: Any) -> Any:
     return f"'{value}" if isinstance(value, str) and _FORMULA.search(value) else value
 
 
-def answer(rows: pd.DataFrame, request: Mapping[str, Any]) -> dict[str, Any]:
+def answer(rows: pd.DataFrame, request: Facts) -> dict[str, Any]:
     """Answer a request of AG Grid's infinite row model (``startRow``, ``endRow``, ``sortModel``, ``filterModel``) with
     ``rowData`` and ``rowCount``; what it asks of unknown columns is left out."""
     start, end = max(0, int(request.get("startRow") or 0)), int(request.get("endRow") or BLOCK)
@@ -111,7 +112,7 @@ def _plain(part: pd.DataFrame) -> list[dict[str, Any]]:
     return [{str(k): None if theme.absent(v) else v for k, v in row.items()} for row in part.to_dict("records")]
 
 
-def _filtered(rows: pd.DataFrame, model: Mapping[str, Any]) -> pd.DataFrame:
+def _filtered(rows: pd.DataFrame, model: Facts) -> pd.DataFrame:
     for name, wanted in model.items():
         if name in SHOWN and isinstance(wanted, Mapping):
             parts = [_fits(rows[name], condition) for condition in wanted.get("conditions") or [wanted]]
@@ -122,7 +123,7 @@ def _filtered(rows: pd.DataFrame, model: Mapping[str, Any]) -> pd.DataFrame:
     return rows
 
 
-def _fits(column: pd.Series[Any], condition: Mapping[str, Any]) -> pd.Series[bool]:
+def _fits(column: pd.Series[Any], condition: Facts) -> pd.Series[bool]:
     kind, value = str(condition.get("type")), condition.get("filter")
     empty = column.isna() if column.name in _NUMERIC else column.isna() | (column.astype(str) == "")
     if kind in ("blank", "notBlank"):

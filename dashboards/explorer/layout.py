@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from omb_py.dashboards.base import theme as style
-from omb_py.dashboards.base.theme import Layout, Trace, sparkline
+from omb_py.dashboards.base.theme import Facts, Layout, Trace, sparkline
 from omb_py.dashboards.base.view import TABS, Item, View, listed, plural
 from omb_py.dashboards.explorer import grid
 from omb_py.dashboards.explorer.data import FILTERS, Data
@@ -67,7 +67,7 @@ def figure(view: View, theme: str, narrow: bool, revision: tuple[str, str], numb
     return html.Section(parts, **{"data-kind": view.kind})
 
 
-def _layout(spec: Mapping[str, Any], theme: str, narrow: bool, revision: tuple[str, str]) -> Layout:
+def _layout(spec: Facts, theme: str, narrow: bool, revision: tuple[str, str]) -> Layout:
     layout = {**spec["layout"], "template": style.template(theme), "autosize": True, "uirevision": revision[0]}
     layout = _merged(_stacked(layout), layout.get("meta", {}).get("narrow", {})) if narrow else layout
     for name in [name for name in layout if name.startswith("yaxis")]:

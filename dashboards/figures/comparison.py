@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import series, theme
-from omb_py.dashboards.base.theme import Layout, Trace
+from omb_py.dashboards.base.theme import Layout, Trace, Values
 from omb_py.dashboards.base.view import View, plural, records, table
 from omb_py.dashboards.figures import curves
 from omb_py.results.units import size_text
@@ -227,7 +227,7 @@ def _ranked(verdicts: pd.DataFrame) -> pd.DataFrame:
     return keyed.sort_values(["_place", "_far"], kind="stable").drop(columns=["_place", "_far"])
 
 
-def _points(part: pd.DataFrame, at: Sequence[Any], word: str, axis: str) -> Trace:
+def _points(part: pd.DataFrame, at: Values, word: str, axis: str) -> Trace:
     values = theme.numbers(part["ratio"])
     marker = {**verdict_marker(word), "line": {"width": 1.5, "color": theme.VERDICT_COLOURS[word]}}
     bars = {f"error_{axis}": theme.error_bars(values, part["low"], part["high"], 1.5)}

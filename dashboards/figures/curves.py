@@ -373,7 +373,7 @@ Sides = Sequence[tuple[str, "pd.DataFrame"]]
 
 
 @dataclass(frozen=True)
-class Grid:
+class PanelGrid:
     """What the panels show."""
 
     over: str = "ranks"
@@ -405,7 +405,7 @@ class Grid:
 class Points:
     """What each side has in each panel."""
 
-    grid: Grid
+    grid: PanelGrid
     known: Mapping[tuple[str, int], pd.DataFrame]
     """(side, panel) -> ``middle``, ``low``, ``high`` over launches, ``launches``, the ``values`` of the launches in
     the quantity's unit, the median bus bandwidth ``rate`` in GB/s and ``cell``, by the value on the x axis; ratios keep
@@ -429,7 +429,7 @@ class Points:
         return spread(several or sorted({panel for _, panel in self.known}), MOST_PANELS)
 
 
-def points(sides: Sides, grid: Grid) -> Points:
+def points(sides: Sides, grid: PanelGrid) -> Points:
     """Medians over launches of each side in each panel, with the range of the launches."""
     known: dict[tuple[str, int], pd.DataFrame] = {}
     column = _RATE if grid.quantity == "busbw" else "median_us"
@@ -541,7 +541,7 @@ def _switch(sides: Sides, known: Points, panels: Sequence[int]) -> list[Layout]:
     for quantity, name, lines, more in (("busbw", "bus bandwidth", rates, []), ("ratio", "ratio", ratios, [1.0])):
         values = [y for line in lines for y in line if y is not None]
         if values and (quantity == "busbw" or len(sides) > 1):
-            title = Grid(known.grid.over, quantity=quantity).axis_title(base)
+            title = PanelGrid(known.grid.over, quantity=quantity).axis_title(base)
             axis = theme.value_axis(title, values=[*values, *more])
             shown.append({"name": name, "unit": UNITS[quantity], "axis": axis, "y": lines})
     return shown
@@ -560,7 +560,7 @@ def _panels_table(known: Points, sides: Sequence[str]) -> Layout:
 
 
 def _panel_traces(
-    index: int, side: str, rows: pd.DataFrame, grid: Grid, where: Layout, shown: bool, banded: bool
+    index: int, side: str, rows: pd.DataFrame, grid: PanelGrid, where: Layout, shown: bool, banded: bool
 ) -> list[Trace]:
     x, label = [int(value) for value in rows.index], theme.label(side)
     hover = f"%{{text}}: %{{y:.4g}} {UNITS[grid.quantity]}"
@@ -597,7 +597,7 @@ def _inside(at: int) -> dict[str, str]:
     return {"xref": f"x{number}", "yref": f"y{number} domain"}
 
 
-def _heads(panels: Sequence[int], grid: Grid) -> list[Layout]:
+def _heads(panels: Sequence[int], grid: PanelGrid) -> list[Layout]:
     heads = []
     for at, panel in enumerate(panels):
         place = _inside(at)

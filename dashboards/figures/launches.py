@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import series, theme
-from omb_py.dashboards.base.theme import Trace
+from omb_py.dashboards.base.theme import Record, Trace
 from omb_py.dashboards.base.view import SEPARATOR, View, plural, records, table
 from omb_py.engine.measuring.statistics import supports
 from omb_py.results.units import size_text
@@ -62,7 +62,7 @@ def _samples(values: Any) -> NDArray[np.float64]:
     return np.asarray(values if values is not None else [], dtype=np.float64)
 
 
-def _box(index: int, row: Any, samples: NDArray[np.float64]) -> Trace:
+def _box(index: int, row: Record, samples: NDArray[np.float64]) -> Trace:
     """The box of a launch, of its quartiles where it has no samples."""
     import numpy as np
 

@@ -7,10 +7,10 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from omb_py.dashboards.base import theme
-from omb_py.dashboards.base.theme import Layout, Trace
+from omb_py.dashboards.base.theme import Layout, Record, Trace, Values
 from omb_py.dashboards.base.view import View, plural, records, table
 from omb_py.dashboards.figures.curves import COUNTED
 from omb_py.results.compare.tags import TUNE_DEFAULT
@@ -123,7 +123,7 @@ def _worst(known: pd.DataFrame) -> pd.DataFrame:
     return known.assign(far=far).sort_values("far").drop_duplicates(["benchmark", "count", "size"], keep="last")
 
 
-def _ratio_figure(grid: Sequence[Sequence[Any]], labels: Sequence[str], sizes: Sequence[int]) -> Layout:
+def _ratio_figure(grid: Sequence[Values], labels: Sequence[str], sizes: Sequence[int]) -> Layout:
     places = list(range(len(sizes)))
     hover = {"text": [[_hover(cell) for cell in row] for row in grid], "hovertemplate": "%{y}, %{text}<extra></extra>"}
     measured = [[None if cell is None else 0 for cell in row] for row in grid]
@@ -150,13 +150,13 @@ def _ratio_figure(grid: Sequence[Sequence[Any]], labels: Sequence[str], sizes: S
     return {"data": data, "layout": layout}
 
 
-def _colour(cell: Any) -> float | None:
+def _colour(cell: Record) -> float | None:
     if cell is None or not cell.verdict:
         return None
     return max(-FULL, min(FULL, math.log2(cell.ratio)))
 
 
-def _hover(cell: Any) -> str:
+def _hover(cell: Record) -> str:
     if cell is None:
         return ""
     what = f"{cell.verdict}, " if cell.verdict else ""
@@ -164,7 +164,7 @@ def _hover(cell: Any) -> str:
     return f"{size}: {cell.ratio:.3f}×, {what}{theme.duration(cell.base_us)} → {theme.duration(cell.new_us)}"
 
 
-def _written_ratios(grid: Sequence[Sequence[Any]], labels: Sequence[str]) -> list[Layout]:
+def _written_ratios(grid: Sequence[Values], labels: Sequence[str]) -> list[Layout]:
     """The ratios of coloured cells, each dark or light as its colour asks."""
     texts = []
     for row, label in zip(grid, labels, strict=True):
@@ -229,7 +229,7 @@ def winners(best: pd.DataFrame, what: str) -> View:
     )
 
 
-def _margin(cell: Any) -> str:
+def _margin(cell: Record) -> str:
     ratio = theme.finite(cell.ratio)
     return "" if ratio is None else f"{ratio:.2f}"
 

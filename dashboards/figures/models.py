@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import theme
-from omb_py.dashboards.base.theme import Trace
+from omb_py.dashboards.base.theme import Record, Trace
 from omb_py.dashboards.base.view import View, listed, plural, records, table
 from omb_py.results.units import size_text
 
@@ -68,7 +68,7 @@ def _stems(sizes: Sequence[int], residual: Sequence[float | None]) -> Trace:
     return theme.scatter("lines+markers", x, y, "residual", **look, **place)
 
 
-def _segment(part: Any) -> str:
+def _segment(part: Record) -> str:
     rate = f"{1e-3 / part.beta_us_per_byte:.3g} GB/s" if part.beta_us_per_byte > 0 else "no bandwidth term"
     return f"from {size_text(part.low_bytes)}: {part.alpha_us:.3g} µs, {rate}"
 

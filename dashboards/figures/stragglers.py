@@ -114,7 +114,7 @@ def _layout(count: int, sizes: Sequence[int]) -> theme.Layout:
     )
 
 
-def _timed(values: Any) -> int:
+def _timed(values: object) -> int:
     return len(values) if values is not None and hasattr(values, "__len__") else 0
 
 
@@ -200,5 +200,5 @@ def _parts(usable: pd.DataFrame) -> Iterator[tuple[Any, list[str], list[Last], s
         yield places, hosts, cells, single
 
 
-def _one_each(shares: Any, hosts: Any) -> bool:
+def _one_each(shares: object, hosts: object) -> bool:
     return hasattr(shares, "__len__") and hasattr(hosts, "__len__") and len(shares) == len(hosts) > 1

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from omb_py.dashboards.base import series
-from omb_py.dashboards.base.reading import Selection, read_prepared
+from omb_py.dashboards.base.reading import StoreSelection, read_prepared
 from omb_py.dashboards.base.view import TABS, Item, Shown, Tab, View, plural
 from omb_py.dashboards.views import registry
 from omb_py.dashboards.views.cells import COLUMNS, Cells, split
@@ -44,7 +44,7 @@ class TabContent:
 
 
 @dataclass(slots=True)
-class Report:
+class StoreReport:
     """The contents of the page. All texts are plain, not HTML."""
 
     store: str
@@ -74,7 +74,7 @@ class Report:
         return [line for tab in self.tabs.values() for line in tab.odd]
 
 
-def report(store: Path, selection: Selection) -> Report:
+def report(store: Path, selection: StoreSelection) -> StoreReport:
     """Read a store and choose what to show.
 
     Args:
@@ -87,7 +87,7 @@ def report(store: Path, selection: Selection) -> Report:
     skipped: list[tuple[str, str]] = []
     cells = read_cells(store, selection, skipped)
     others = [cells.links.assign(benchmark="links"), cells.guidelines.assign(benchmark="guidelines")]
-    page = Report(str(store), selection.text(), skipped, summary([cells.rows, cells.trials, *others]))
+    page = StoreReport(str(store), selection.text(), skipped, summary([cells.rows, cells.trials, *others]))
     evidence = _add_views(page, cells)
     health = page.tabs["Health"]
     if len(cells.rows) and not (cells.rows["source"] == OURS).any() and not health.views and not health.odd:
@@ -104,7 +104,7 @@ Evidence = dict[tuple[str, str], tuple[Tab, View]]
 """Key of a view that a line of the first screen leads to, and no entry draws -> its tab and the view."""
 
 
-def _add_views(page: Report, cells: Cells) -> Evidence:
+def _add_views(page: StoreReport, cells: Cells) -> Evidence:
     commands = Commands(cells.provenance)
     evidence: Evidence = {}
 
@@ -131,7 +131,7 @@ def _add_views(page: Report, cells: Cells) -> Evidence:
     return evidence
 
 
-def read_cells(store: Path, selection: Selection, skipped: list[tuple[str, str]]) -> Cells:
+def read_cells(store: Path, selection: StoreSelection, skipped: list[tuple[str, str]]) -> Cells:
     """Read the cells of a store; files that cannot be read are added to `skipped`, with the reason."""
 
     def skip(path: Path, why: str) -> None:
@@ -153,7 +153,7 @@ def read_cells(store: Path, selection: Selection, skipped: list[tuple[str, str]]
     )
 
 
-def _nothing(store: Path, selection: Selection, skipped: Sequence[tuple[str, str]]) -> str:
+def _nothing(store: Path, selection: StoreSelection, skipped: Sequence[tuple[str, str]]) -> str:
     if selection:
         return f"No cell of {store} fits {selection.text()}. What there is: omb-py results list --store {store}"
     if skipped:

@@ -16,7 +16,7 @@ from typing import Any
 from omb_py import __version__
 from omb_py.dashboards.base import theme
 from omb_py.dashboards.base.view import SEPARATOR, Tab, View, plural
-from omb_py.dashboards.report.build import Report, TabContent
+from omb_py.dashboards.report.build import StoreReport, TabContent
 from omb_py.dashboards.views import registry
 from omb_py.distribution import pip_install
 from omb_py.errors import EnvironmentProblem
@@ -54,7 +54,7 @@ class Section:
     """True for one of several of which the reader chooses one; on paper, and without a script, all are there."""
 
 
-def page(report: Report, written_at: datetime | None = None) -> str:
+def page(report: StoreReport, written_at: datetime | None = None) -> str:
     """Write a report as one HTML file; `written_at` is the time that it shows, by default now.
 
     Raises:
@@ -336,7 +336,7 @@ def _figure(view: View, place: int, places: Places) -> Iterator[str]:
     yield "</figure>"
 
 
-def _skipped(report: Report) -> str:
+def _skipped(report: StoreReport) -> str:
     if not report.skipped:
         return ""
     lines = "".join(f"<li>{escape(path)}: {escape(why)}</li>" for path, why in report.skipped)

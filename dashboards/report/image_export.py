@@ -10,10 +10,9 @@ import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from omb_py.dashboards.base import series
-from omb_py.dashboards.base.theme import Layout
+from omb_py.dashboards.base.theme import Facts, Layout
 from omb_py.dashboards.base.view import View
 from omb_py.dashboards.figures import curves
 from omb_py.dashboards.report.html_page import alone, figure_page, plotly_script
@@ -124,7 +123,7 @@ def _printed(page: str, suffix: str, width: int, height: int) -> bytes:
         return content
 
 
-def views_of(rows: Sequence[Mapping[str, Any]]) -> list[View]:
+def views_of(rows: Sequence[Facts]) -> list[View]:
     """Draw the curves of measured rows as the printers hold them; views that have only a table are left out."""
     import pandas as pd
 

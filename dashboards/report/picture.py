@@ -13,7 +13,7 @@ from omb_py.dashboards.base.theme import Layout
 from omb_py.dashboards.base.view import View, listed, plural
 from omb_py.dashboards.changes.ratios import crossovers, fastest_at, title
 from omb_py.dashboards.changes.sides import keep_common_method, named
-from omb_py.dashboards.figures.curves import COUNTED, Grid, Points, multiples, points
+from omb_py.dashboards.figures.curves import COUNTED, PanelGrid, Points, multiples, points
 from omb_py.dashboards.views.cells import Cells
 from omb_py.dashboards.views.first_screen import MOST_SIDES, FirstScreen, labels
 from omb_py.errors import UsageError
@@ -128,7 +128,7 @@ def _stacked(texts: Iterable[tuple[str, str]], at: float) -> tuple[list[tuple[La
     return annotations, at
 
 
-def picture(cells: Cells, name: str, words: Sequence[str], over: str, grid: Grid) -> Picture:
+def picture(cells: Cells, name: str, words: Sequence[str], over: str, grid: PanelGrid) -> Picture:
     """Compare sides of a benchmark.
 
     Args:
@@ -167,7 +167,7 @@ def picture(cells: Cells, name: str, words: Sequence[str], over: str, grid: Grid
     return Picture(view, labels(shown))
 
 
-def _counted(rows: pd.DataFrame, name: str, grid: Grid, over: str) -> pd.DataFrame:
+def _counted(rows: pd.DataFrame, name: str, grid: PanelGrid, over: str) -> pd.DataFrame:
     """The rows with a count. Raises UsageError where there is none, or only one to draw over."""
     counts = rows[grid.over].fillna(0) if grid.over in rows else rows["ranks"] * 0
     rows = rows[counts > 0]

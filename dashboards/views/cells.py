@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.series import Panel
+from omb_py.dashboards.base.theme import Facts
 from omb_py.dashboards.figures.stragglers import LateNode, late_nodes
 from omb_py.dashboards.views import fits
 from omb_py.dashboards.views.fits import MESSAGES, rows_of
@@ -56,7 +57,7 @@ class Cells:
     """Cells that ``omb-py links`` measured; prepared."""
     trials: pd.DataFrame
     """Cells that ``omb-py tune`` measured in its search, of other settings than the library's own; prepared."""
-    provenance: Callable[[str], Mapping[str, Any]]
+    provenance: Callable[[str], Facts]
     """Launch → its provenance record."""
     whole: bool = False
     """True where nothing of the store is left out."""
@@ -128,22 +129,16 @@ class Cells:
         return series.prepared(rows)
 
 
-class Parts(NamedTuple):
-    """The fields of :class:`Cells` with rows."""
-
-    rows: pd.DataFrame
-    guidelines: pd.DataFrame
-    links: pd.DataFrame
-    trials: pd.DataFrame
+Parts = tuple["pd.DataFrame", "pd.DataFrame", "pd.DataFrame", "pd.DataFrame"]
 
 
 def split(frame: pd.DataFrame) -> Parts:
-    """Prepared cells, apart by who looks at them."""
+    """Prepared cells as the fields of :class:`Cells` with rows: ordinary ones, guidelines, links, trials."""
     chosen = frame["family"].eq(GUIDELINES).fillna(False).astype(bool)
     guidelines, rest = (frame[chosen], frame[~chosen]) if chosen.any() else (frame[:0], frame)
     links, rest = split_links(rest)
     trials, rest = _apart(rest, "tags", _TRIED)
-    return Parts(rest, guidelines, links, trials)
+    return rest, guidelines, links, trials
 
 
 def split_links(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:

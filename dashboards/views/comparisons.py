@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import series, theme
+from omb_py.dashboards.base.theme import Facts
 from omb_py.dashboards.base.view import Shown, View, listed, plural, table
 from omb_py.dashboards.changes import sides
 from omb_py.dashboards.figures import comparison
@@ -31,7 +32,7 @@ MOST_COMPARISONS, MOST_PAIRS = 3, 6
 class StoredComparison:
     """A stored comparison, with the cells that are looked at."""
 
-    record: Mapping[str, Any]
+    record: Facts
     """The report (:func:`omb_py.results.compare.report.as_dict`)."""
     verdicts: pd.DataFrame
     """A verdict table (:mod:`omb_py.dashboards.figures.comparison`); at least one row."""
@@ -72,7 +73,7 @@ def comparisons(
     return sorted(judged, key=lambda compared: not (compared.verdicts["verdict"] == "SLOWER").any())
 
 
-def verdict_table(record: Mapping[str, Any], keys: Collection[str] | None = None) -> pd.DataFrame:
+def verdict_table(record: Facts, keys: Collection[str] | None = None) -> pd.DataFrame:
     """A row a cell of a report: its verdict, and the ratio of the question (median or tail) that decided it."""
     import pandas as pd
 
@@ -89,7 +90,7 @@ _COLUMNS = tuple(
 )
 
 
-def _row(cell: Mapping[str, Any], name: str) -> dict[str, Any]:
+def _row(cell: Facts, name: str) -> dict[str, Any]:
     answer, question = _deciding(cell)
     launches = answer.get("launches") or (None, None)
     detectable = answer.get("detectable")
@@ -107,7 +108,7 @@ def _row(cell: Mapping[str, Any], name: str) -> dict[str, Any]:
     }
 
 
-def _deciding(cell: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
+def _deciding(cell: Facts) -> tuple[Facts, str]:
     """The answer that the cell's verdict rests on, and what it is of."""
     median, tail = cell.get("median") or {}, cell.get("tail") or {}
     if tail.get("verdict") == cell["verdict"] != median.get("verdict"):
@@ -129,7 +130,7 @@ def views(compared: StoredComparison, store: Path) -> list[View]:
 
 def difference(compared: StoredComparison) -> View:
     """The facts in which the sides of a comparison differ; only a table."""
-    facts: Sequence[Mapping[str, Any]] = compared.record.get("differences") or ()
+    facts: Sequence[Facts] = compared.record.get("differences") or ()
     named = "; ".join(f"{fact['what']}: {fact['base']} → {fact['new']}" for fact in facts[:MOST_NAMED])
     left = len(facts) - MOST_NAMED
     more = f"; and {left} more" if left > 0 else ", and nothing else"

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from omb_py.dashboards.base import series, theme
+from omb_py.dashboards.base.theme import Facts
 from omb_py.dashboards.base.view import Item, Shown, View, listed, plural
 from omb_py.dashboards.changes import over_time, ratios
 from omb_py.dashboards.changes.over_time import Launches
 from omb_py.dashboards.changes.ratios import fastest_at
 from omb_py.dashboards.changes.ratios import title as finding
-from omb_py.dashboards.changes.sides import KEY, VERSION, Pair, Side, keep_common_method, pairs, rows_of, sides
+from omb_py.dashboards.changes.sides import KEY, VERSION, Pair, StoredSide, keep_common_method, pairs, rows_of, sides
 from omb_py.dashboards.figures import comparison, curves, maps, stragglers
 from omb_py.dashboards.figures.launches import cell_name, history
 from omb_py.dashboards.views import anomalies, checks, comparisons
@@ -75,7 +76,7 @@ class FirstScreen:
         return over_time.launches(self.timed)
 
     @cached_property
-    def drifts(self) -> list[over_time.Drift]:
+    def drifts(self) -> list[over_time.LaunchDrift]:
         """What drifts."""
         return over_time.drifts(self.launches)
 
@@ -105,7 +106,7 @@ class FirstScreen:
         return (pair, table) if len(table) else None
 
     @property
-    def drawn(self) -> list[Side]:
+    def drawn(self) -> list[StoredSide]:
         """BASE and NEW, then the newest version of every other library; without a pair only those."""
         front = [self.pairs[0].base, self.pairs[0].new] if self.pairs else []
         newest = {}
@@ -159,12 +160,12 @@ def curves_of(screen: FirstScreen, benchmark: str, quantity: str = "time") -> Sh
     """Curves of a benchmark, a panel for each number of ranks or GPUs; None where the quantity is known at no size."""
     rows = screen.cells.timed[screen.cells.timed["benchmark"] == benchmark]
     sides, notes = keep_common_method((side.name, part) for side in screen.drawn if len(part := side.rows(rows)))
-    view = panels_of(sides, benchmark, curves.Grid(_over(rows), quantity=quantity)) if sides else None
+    view = panels_of(sides, benchmark, curves.PanelGrid(_over(rows), quantity=quantity)) if sides else None
     drawn = series.concat(part for _, part in sides) if view else None
     return view and Shown(replace(view, choice=benchmark).noted(notes), drawn)
 
 
-def panels_of(sides: curves.Sides, name: str, grid: curves.Grid, banded: bool = False) -> View | None:
+def panels_of(sides: curves.Sides, name: str, grid: curves.PanelGrid, banded: bool = False) -> View | None:
     """Panels of some sides with who is fastest as their title; None where the quantity is known at no size."""
     known = curves.points(sides, grid)
     view = curves.multiples(sides, name, known, banded=banded)
@@ -277,7 +278,7 @@ def _course(pair: Pair, rows: pd.DataFrame) -> tuple[tuple[float, ...], int | No
     return tuple(map(float, each["off"])), int((each["at"] < pair.new.rows(own)["started_at"].min()).sum())
 
 
-def _any_version(rows: pd.DataFrame, values: Mapping[str, Any]) -> pd.DataFrame:
+def _any_version(rows: pd.DataFrame, values: Facts) -> pd.DataFrame:
     for name, value in values.items():
         if name != VERSION:
             rows = rows[series.having(rows[name], value)]

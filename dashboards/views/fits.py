@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import series, theme
+from omb_py.dashboards.base.theme import Facts
 from omb_py.dashboards.base.view import Shown, View
 from omb_py.dashboards.figures.launches import cell_name
 from omb_py.dashboards.figures.launches import history as history_view
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     from omb_py.dashboards.views.cells import Cells
 
-Provenance = Callable[[str], Mapping[str, Any]]
+Provenance = Callable[[str], Facts]
 
 _ROW = tuple(name for name in ROW_COLUMNS if name != "parameters")  # which are text in a prepared frame
 ALSO = tuple(name for name in _ROW if name not in series.NEEDED)
@@ -228,7 +229,7 @@ def fits(frame: pd.DataFrame, most: int = MOST_FITS) -> list[Shown]:
     return fitted
 
 
-def _name(facts: Mapping[str, Any], sizes: Sequence[int | None] = ()) -> str:
+def _name(facts: Facts, sizes: Sequence[int | None] = ()) -> str:
     """A series, for a title: its backend is told by its library."""
     return heading({**facts, "backend": None} if facts.get("library") else facts, sizes)
 

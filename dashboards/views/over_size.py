@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import series
 from omb_py.dashboards.base.series import Panel
+from omb_py.dashboards.base.theme import Facts
 from omb_py.dashboards.base.view import Shown, View, listed
 from omb_py.dashboards.figures import curves, models
 from omb_py.dashboards.figures.maps import winners as winners_view
@@ -41,7 +42,7 @@ def over_size(cells: Cells, quantity: str = curves.QUANTITIES[0]) -> Iterator[Sh
 def _over_first(panel: Panel) -> Iterator[Shown]:
     """Each series of a panel over its first, at the sizes that both have; nothing where there is only one."""
     sides = [(line.label, line.cells) for line in panel.lines]
-    grid = curves.Grid(quantity=RATIO)
+    grid = curves.PanelGrid(quantity=RATIO)
     known = curves.points(sides, grid)
     if len({side for side, _ in known.known}) < 2:
         return
@@ -153,7 +154,7 @@ def _beside(what: str, default: pd.DataFrame, fastest: pd.DataFrame, proved: boo
     settings = sorted(set(fastest[_SETTING]))
     word = "tuned" if proved else "fastest in the search"
     name = f"{word} ({settings[0]})" if len(settings) == 1 else word
-    panels = panels_of([("default", default), (name, fastest)], what, curves.Grid())
+    panels = panels_of([("default", default), (name, fastest)], what, curves.PanelGrid())
     if panels is None:
         return None
     view = replace(_apart(panels, name), kind="tuned")
@@ -174,7 +175,7 @@ def _apart(view: View, name: str) -> View:
     lines = [trace for trace in spec.get("data", ()) if trace["mode"] == "lines+markers"]
     usual = {trace.get("xaxis"): trace for trace in lines if trace["name"] != name}
 
-    def parted(trace: Mapping[str, Any]) -> Mapping[str, Any]:
+    def parted(trace: Facts) -> Facts:
         default = usual.get(trace.get("xaxis"))
         if trace not in lines or trace["name"] != name or default is None:
             return trace

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import series, theme
+from omb_py.dashboards.base.theme import Facts, Record
 from omb_py.dashboards.base.view import Shown, View, listed, plural, records, table
 from omb_py.dashboards.views.cells import Cells
 from omb_py.results.store.keys import environment_facts, flat
@@ -115,7 +116,7 @@ def headline(cells: Cells, sides: Sequence[str], command: str) -> Shown:
     return Shown(View("headline", title, f"{how}{more}.", None, **numbers), cells.timed)
 
 
-def _headline(row: Any) -> tuple[Any, ...]:
+def _headline(row: Record) -> tuple[Any, ...]:
     sized = not theme.absent(row.high) and row.high > 0
     ends = [(row.low, row.at_low), *([(row.high, row.at_high)] if sized and row.high > row.low else [])]
     known = [(size, at) for size, at in ends if row.unit == "us" and not theme.absent(at)]
@@ -125,7 +126,7 @@ def _headline(row: Any) -> tuple[Any, ...]:
     return row.benchmark, "" if theme.absent(row.ranks) else int(row.ranks), ", ".join(times), rate
 
 
-def _line(cells: Cells, keys: Sequence[str], row: Any) -> tuple[Any, ...]:
+def _line(cells: Cells, keys: Sequence[str], row: Record) -> tuple[Any, ...]:
     who = {name: "" if theme.absent(value := getattr(row, name)) else value for name in keys}
     sized = not theme.absent(row.high) and row.high > 0
     span = f"{size_text(row.low)} to {size_text(row.high)}" if sized else "-"
@@ -153,7 +154,7 @@ def environments(cells: Cells) -> Iterator[Shown]:
 _NO_PEER = "no peer access"
 
 
-def environment(sides: Mapping[str, Mapping[str, Any]]) -> View:
+def environment(sides: Mapping[str, Facts]) -> View:
     """The facts in which environments differ; only a table.
 
     Args:
@@ -174,7 +175,7 @@ def environment(sides: Mapping[str, Mapping[str, Any]]) -> View:
     return View("environment", title, f"{plural(len(names), 'fact')} compared", None, **numbers)
 
 
-def gpu_paths(hosts: Sequence[str], inventory: Mapping[str, Any]) -> View:
+def gpu_paths(hosts: Sequence[str], inventory: Facts) -> View:
     """The table of a node's GPUs, as a launch stores them (:meth:`omb_py.engine.devices.nvml.Inventory.as_dict`); nodes
     that are alike share one."""
     gpus = list(inventory.get("gpus") or ())
@@ -203,7 +204,7 @@ def unknown_paths(hosts: Sequence[str], why: str) -> View:
     return View("gpu paths", title, "", None, **table(("node", "why"), rows))
 
 
-def _cell(pairs: Mapping[tuple[int, int], Mapping[str, Any]], first: int, second: int) -> str:
+def _cell(pairs: Mapping[tuple[int, int], Facts], first: int, second: int) -> str:
     if first == second:
         return "·"
     pair = pairs.get((min(first, second), max(first, second)), {})
@@ -211,7 +212,7 @@ def _cell(pairs: Mapping[tuple[int, int], Mapping[str, Any]], first: int, second
     return f"{path}, {_NO_PEER}" if pair.get("no_peer") else path
 
 
-def _title(hosts: Sequence[str], count: int, pairs: Mapping[tuple[int, int], Mapping[str, Any]]) -> str:
+def _title(hosts: Sequence[str], count: int, pairs: Mapping[tuple[int, int], Facts]) -> str:
     """The finding: ``NV18 between all pairs of 8 GPUs on n1, n2``."""
     where = f"{plural(count, 'GPU')} on {listed(hosts)}"
     paths = Counter(str(pair.get("path") or "an unknown path") for pair in pairs.values())

@@ -8,6 +8,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import theme
+from omb_py.dashboards.base.theme import Facts
 from omb_py.dashboards.base.view import View, records
 from omb_py.results.repro_command import COLUMNS, measuring
 
@@ -26,7 +27,7 @@ _VALUED = ("--store", "--format")
 class Commands:
     """Commands by run, from the provenance of one launch of each; a run without one gets a command from its columns."""
 
-    def __init__(self, provenance: Callable[[str], Mapping[str, Any]]) -> None:
+    def __init__(self, provenance: Callable[[str], Facts]) -> None:
         """Look launches up with `provenance` (:func:`omb_py.results.store.provenance.provenance_of`)."""
         self._provenance = provenance
         self._known: dict[str, str] = {}
@@ -89,5 +90,5 @@ def _measuring(part: pd.DataFrame) -> str:
     return measuring(rows, int(part["launch_id"].nunique()))
 
 
-def _word(value: Any) -> str:
+def _word(value: object) -> str:
     return "" if theme.absent(value) else str(value)

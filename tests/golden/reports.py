@@ -38,12 +38,12 @@ def files() -> dict[str, Callable[[Place], str]]:
 
 def _first_screen(place: Place) -> str:
     """The structure of the first screen: its texts, and of its figures the traces, rows and axes."""
-    from omb_py.dashboards.base.reading import Selection
+    from omb_py.dashboards.base.reading import StoreSelection
     from omb_py.dashboards.report.build import report
 
     store = Path("planted")
     planted_store.write(store, 1)
-    made = report(store, Selection())
+    made = report(store, StoreSelection())
     lines = []
     for view in made.first:
         lines += [f"{view.kind}: {view.title}", f"  {view.caption}", *(f"  note: {note}" for note in view.notes)]

@@ -90,7 +90,7 @@ def run_plot(
     theme: str,
     store: Path | None,
 ) -> int:
-    from omb_py.dashboards.figures.curves import SIZE, Grid
+    from omb_py.dashboards.figures.curves import SIZE, PanelGrid
     from omb_py.dashboards.report.build import read_cells
     from omb_py.dashboards.report.image_export import browser, save_figure
     from omb_py.dashboards.report.picture import picture
@@ -111,7 +111,7 @@ def run_plot(
     column = OVER[over]
     if over == "size" and bool((cells.timed["devices"].fillna(0) > 0).all()):
         column = "devices"
-    grid = Grid(column, SIZE if over == "size" else column, quantity)
+    grid = PanelGrid(column, SIZE if over == "size" else column, quantity)
     drawn = picture(cells, name, compare, over, grid)
     save_figure(drawn.spec(theme), path)
     click.echo(f"omb-py: {drawn.view.title}: written to {path}", err=True)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from omb_py.cli import main
 from omb_py.cli.commands import dashboard
-from omb_py.dashboards.base.reading import Selection
+from omb_py.dashboards.base.reading import StoreSelection
 from omb_py.dashboards.explorer import grid
 from omb_py.dashboards.explorer.app import make
 from omb_py.dashboards.explorer.data import FILTERS, Data
@@ -238,7 +238,7 @@ def test_more_ranks_on_one_node_are_a_series(tmp_path: Path, frame) -> None:
         f"allreduce, {name}: from 4 to 8 ranks the time grows 3× at 8 B, 3× at 64 KiB"
         for name in ("MPICH 5.0.2", "Open MPI 5.0.2")
     ]
-    assert [view.kind for view in report(data.store, Selection()).views].count("scaling") == 2
+    assert [view.kind for view in report(data.store, StoreSelection()).views].count("scaling") == 2
 
 
 def test_the_spread_of_a_cell_without_samples_is_that_of_its_quartiles(tmp_path: Path, frame) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from omb_py.cli import main
-from omb_py.dashboards.base.reading import Selection, parse
+from omb_py.dashboards.base.reading import StoreSelection, parse
 from omb_py.dashboards.report.build import report
 from omb_py.dashboards.report.html_page import page, plotly_script
 from omb_py.errors import UsageError
@@ -24,7 +24,7 @@ def store(tmp_path: Path, frame) -> Path:
 
 
 def test_it_has_five_tabs(store: Path) -> None:
-    made = report(store, Selection())
+    made = report(store, StoreSelection())
     text = page(made)
     heads = re.findall(r"<h2>(.*?)</h2>", text)
     assert heads == ["Compare", "Health (2)", "Time", "Cell", "Workloads"]
@@ -36,7 +36,7 @@ def test_it_has_five_tabs(store: Path) -> None:
 
 
 def test_the_script_is_there_once_and_nothing_is_loaded(store: Path) -> None:
-    text = page(report(store, Selection()))
+    text = page(report(store, StoreSelection()))
     (script,) = re.findall(r'<script type="text/plain" id="packed">(.*?)</script>', text)
     assert gzip.decompress(base64.b64decode(script)).decode() == plotly_script()
     assert len([spec for spec in drawings(text) if spec]) == text.count('class="plot"') > 0
@@ -59,7 +59,7 @@ def test_what_a_user_wrote_is_text(tmp_path: Path, cell) -> None:
     row = cell(2.0, library=wild, tags={wild: wild}, hosts=[wild] * 4)
     row.pop("date")
     write_launch(tmp_path, [plain({**row, "started_at": row["started_at"].isoformat()})], {})
-    text = page(report(tmp_path, Selection()))
+    text = page(report(tmp_path, StoreSelection()))
     assert "<img" not in text and "alert(1)</script>" not in text
     assert text.count("<script") == 4 and text.count("</script>") == 4
     assert "&lt;img src=x" in text
@@ -124,6 +124,6 @@ def test_filters() -> None:
     made = parse(["ranks=2", "ranks=4", "date=2026-11-01..", "tags.k=v=w"])
     assert made.columns == {"ranks": ["2", "4"]} and made.days == ("2026-11-01", "") and made.tags == {"k": ["v=w"]}
     assert made.text() == "ranks=2 ranks=4 tags.k=v=w date=2026-11-01.."
-    assert not Selection()
+    assert not StoreSelection()
     with pytest.raises(UsageError, match="a filter is COLUMN=VALUE"):
         parse(["x"])

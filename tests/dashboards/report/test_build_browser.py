@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from omb_py.dashboards.figures.curves import Grid, multiples, points
-from omb_py.dashboards.report.build import Report, TabContent
+from omb_py.dashboards.figures.curves import PanelGrid, multiples, points
+from omb_py.dashboards.report.build import StoreReport, TabContent
 from omb_py.dashboards.report.html_page import page
 from tests.support.browser import NEEDS_BROWSER, OVERLAPS, chromium, draw_all, errors, mouse, press, resize, until
 
@@ -25,7 +25,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def opened(browser, every_view, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The browser, without a network, with every view drawn."""
-    made = Report("s", "", [], "18 cells")
+    made = StoreReport("s", "", [], "18 cells")
     made.tabs["Compare"] = TabContent(["text"], [], every_view[:6])
     made.tabs["Health"] = TabContent([], ["odd"], every_view[6:9])
     made.tabs["Cell"] = TabContent([], [], every_view[9:])
@@ -158,7 +158,7 @@ def test_on_paper_it_is_light_fits_and_shows_the_commands(opened, every_view) ->
 @pytest.mark.slow
 def test_a_browser_that_cannot_unpack_says_so_and_opens_the_tables(browser, every_view, tmp_path) -> None:
     file = tmp_path / "report.html"
-    made = Report("s", "", [], "18 cells")
+    made = StoreReport("s", "", [], "18 cells")
     made.tabs["Compare"] = TabContent([], [], every_view[:2])
     file.write_text(page(made), encoding="utf-8")
     without = {"source": "delete window.DecompressionStream"}
@@ -174,8 +174,8 @@ def test_a_browser_that_cannot_unpack_says_so_and_opens_the_tables(browser, ever
 @pytest.mark.slow
 def test_what_is_hovered_in_one_panel_shows_its_values_in_all(browser, frame, tmp_path) -> None:
     rows = pd.concat([frame.assign(ranks=count, median_us=frame["median_us"] * count) for count in (2, 4, 8)])
-    made = Report("s", "", [], "54 cells")
-    made.tabs["Compare"] = TabContent(views=[multiples([("A", rows)], "allreduce", points([("A", rows)], Grid()))])
+    made = StoreReport("s", "", [], "54 cells")
+    made.tabs["Compare"] = TabContent(views=[multiples([("A", rows)], "allreduce", points([("A", rows)], PanelGrid()))])
     file = tmp_path / "report.html"
     file.write_text(page(made), encoding="utf-8")
     resize(browser, 1280)
@@ -203,9 +203,9 @@ def test_what_is_hovered_in_one_panel_shows_its_values_in_all(browser, frame, tm
 @pytest.mark.slow
 def test_curves_of_several_ranks_switch_between_time_bandwidth_and_ratio(browser, frame, tmp_path) -> None:
     rows = pd.concat([frame.assign(ranks=count, busbw_gbps=frame["median_us"] * count) for count in (2, 4)])
-    made = Report("s", "", [], "36 cells")
+    made = StoreReport("s", "", [], "36 cells")
     sides = [("A", rows), ("B", rows.assign(median_us=rows["median_us"] * 3))]
-    made.tabs["Compare"] = TabContent(views=[multiples(sides, "allreduce", points(sides, Grid()))])
+    made.tabs["Compare"] = TabContent(views=[multiples(sides, "allreduce", points(sides, PanelGrid()))])
     file = tmp_path / "report.html"
     file.write_text(page(made), encoding="utf-8")
     resize(browser, 1280)

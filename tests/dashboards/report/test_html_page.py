@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 from hypothesis import given
 
 from omb_py.dashboards.base.view import Item, View, table
-from omb_py.dashboards.report.build import Report
+from omb_py.dashboards.report.build import StoreReport
 from omb_py.dashboards.report.html_page import Section, document
 from omb_py.dashboards.report.html_page import page as html_of
 from omb_py.dashboards.views.registry import NOTHING
@@ -60,6 +60,6 @@ def test_no_text_becomes_a_tag(text: str) -> None:
 def test_nothing_odd_is_not_said_below_a_node_that_is_named() -> None:
     late = Item("odd", "every rank of node3 is late")
     views = [View("changes", "What is odd", "", None, (), (), items=(late,))]
-    written = html_of(Report("s", "", [], "s", first=views))
+    written = html_of(StoreReport("s", "", [], "s", first=views))
     assert NOTHING["Health"] not in written and "<li>every rank of node3 is late</li>" in written
-    assert NOTHING["Health"] in html_of(Report("s", "", [], "s"))
+    assert NOTHING["Health"] in html_of(StoreReport("s", "", [], "s"))

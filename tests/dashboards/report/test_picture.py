@@ -9,7 +9,7 @@ import pytest
 
 from omb_py.cli import main
 from omb_py.dashboards.base.reading import parse
-from omb_py.dashboards.figures.curves import Grid
+from omb_py.dashboards.figures.curves import PanelGrid
 from omb_py.dashboards.report import image_export
 from omb_py.dashboards.report.build import read_cells
 from omb_py.dashboards.report.picture import WIDTH, Picture, picture
@@ -24,7 +24,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def drawn(store: Path, words: str = "", grid: Grid = Grid("devices"), over: str = "size") -> Picture:  # noqa: B008
+def drawn(store: Path, words: str = "", grid: PanelGrid = PanelGrid("devices"), over: str = "size") -> Picture:  # noqa: B008
     cells = read_cells(store, parse(["benchmark=allreduce"]), [])
     return picture(cells, "allreduce", [word for word in words.split(",") if word], over, grid)
 
@@ -69,7 +69,7 @@ def test_the_crossover_stands_where_the_times_cross(store: Path) -> None:
 
 
 def test_over_gpus_has_a_panel_for_each_size_and_a_ratio_is_one_for_the_first_side(store: Path) -> None:
-    grid = Grid("devices", "devices", "ratio")
+    grid = PanelGrid("devices", "devices", "ratio")
     data = drawn(store, "2.21.5,2.27.3", grid, "gpus").spec("dark")["data"]
     lines = [t for t in data if t["mode"] == "lines+markers"]
     assert {tuple(t["x"]) for t in lines} == {(8, 32)} and len({t.get("xaxis", "x") for t in lines}) == 6
@@ -91,7 +91,7 @@ def test_all_texts_are_in_the_figure_and_below_each_other(store: Path) -> None:
 def test_what_was_simulated_says_so(tmp_path: Path) -> None:
     words = ["allreduce", "--backend", "mock", "-n", "2", "-m", "8:64", "-i", "4", "--quiet"]
     assert main([*words, "--store", str(tmp_path)]) == 0
-    shown = drawn(tmp_path, grid=Grid())
+    shown = drawn(tmp_path, grid=PanelGrid())
     assert shown.labels[0].startswith("SIMULATED")
     assert "<b>SIMULATED" in shown.spec("light")["layout"]["annotations"][0]["text"]
     assert shown.view.title == "allreduce, 2 ranks: 1 µs at 8 B, 1.01 µs at 64 B"

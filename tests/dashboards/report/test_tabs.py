@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from omb_py.cli import main
-from omb_py.dashboards.base.reading import Selection, parse
+from omb_py.dashboards.base.reading import StoreSelection, parse
 from omb_py.dashboards.base.view import View
-from omb_py.dashboards.report.build import MOST_FIGURES, Report, report
+from omb_py.dashboards.report.build import MOST_FIGURES, StoreReport, report
 from omb_py.dashboards.report.html_page import page, split_captions
 from tests.support import wide_store
 
@@ -27,18 +27,18 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def made(store: Path) -> Report:
-    return report(store, Selection())
+def made(store: Path) -> StoreReport:
+    return report(store, StoreSelection())
 
 
-def test_figures_are_few_and_none_has_one_point(made: Report) -> None:
+def test_figures_are_few_and_none_has_one_point(made: StoreReport) -> None:
     drawn = [view for view in made.views if view.spec is not None]
     assert len(drawn) <= MOST_FIGURES == 30
     assert all(max(len(trace["x"]) for trace in view.spec["data"]) > 1 for view in drawn)
     assert len({view.key for view in made.views}) == len(made.views)
 
 
-def test_a_benchmark_has_one_figure_for_all_numbers_of_ranks(made: Report) -> None:
+def test_a_benchmark_has_one_figure_for_all_numbers_of_ranks(made: StoreReport) -> None:
     curves = [view for view in made.tabs["Compare"].views if view.kind == "multiples"]
     assert sorted(view.choice for view in curves) == sorted(wide_store.BENCHMARKS)
     for view in curves:
@@ -48,7 +48,7 @@ def test_a_benchmark_has_one_figure_for_all_numbers_of_ranks(made: Report) -> No
 
 
 @pytest.mark.slow
-def test_a_line_of_the_table_draws_its_figures(made: Report, tmp_path: Path) -> None:
+def test_a_line_of_the_table_draws_its_figures(made: StoreReport, tmp_path: Path) -> None:
     (table,) = [view for view in made.tabs["Cell"].views if view.kind == "overview"]
     assert len(table.rows) == LAUNCHES * len(wide_store.BENCHMARKS)
     row = dict(zip(table.columns, table.rows[-1], strict=True))
@@ -60,7 +60,7 @@ def test_a_line_of_the_table_draws_its_figures(made: Report, tmp_path: Path) -> 
     assert curve.rows[-1][1] == pytest.approx(row["µs at the largest"])
 
 
-def test_the_page_is_small_and_its_tabs_lead_to_parts_of_it(made: Report) -> None:
+def test_the_page_is_small_and_its_tabs_lead_to_parts_of_it(made: StoreReport) -> None:
     text = page(made)
     assert len(text.encode()) < 2_500_000
     links = re.findall(r'<a role="tab" id="tab-(\w+)" href="#(\w+)" aria-controls="(\w+)">', text)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from omb_py.dashboards.base.reading import Selection, parse
+from omb_py.dashboards.base.reading import StoreSelection, parse
 from omb_py.dashboards.figures import comparison
 from omb_py.dashboards.report.build import report
 from omb_py.dashboards.report.html_page import page
@@ -54,7 +54,7 @@ def test_the_board_holds_what_compare_said(store: Path) -> None:
 def test_a_report_opens_on_the_verdicts(store: Path) -> None:
     compared(store)
     compared(store, AA, "r0")
-    made = report(store, Selection())
+    made = report(store, StoreSelection())
     compare = made.tabs["Compare"]
     verdicts = [view for view in compare.views if view.kind in ("board", "ratio", "environment")]
     assert [view.kind for view in verdicts] == ["board", "ratio", "environment"]
@@ -88,7 +88,7 @@ def test_a_tail_that_decides_is_shown_as_such() -> None:
 def test_a_file_that_is_no_report_is_named(store: Path) -> None:
     compared(store)
     (store / ".reports" / "x.report").write_text('{"kind": "compare"}')
-    made = report(store, Selection())
+    made = report(store, StoreSelection())
     assert [Path(path).name for path, _ in made.skipped] == ["x.report"]
     assert made.skipped[0][1].startswith("not a report of omb-py compare") and "board" in {
         view.kind for view in made.views

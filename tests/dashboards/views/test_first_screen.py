@@ -9,7 +9,7 @@ import pytest
 
 from omb_py.cli import main
 from omb_py.dashboards.base import series
-from omb_py.dashboards.base.reading import Selection
+from omb_py.dashboards.base.reading import StoreSelection
 from omb_py.dashboards.changes import over_time, ratios, sides
 from omb_py.dashboards.explorer.data import Data
 from omb_py.dashboards.explorer.state import State, parse, query, views
@@ -26,7 +26,7 @@ SEEDS = (101, pytest.param(102, marks=pytest.mark.slow))
 def planted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory):
     folder = tmp_path_factory.mktemp("planted")
     faults = planted_store.write(folder, request.param)
-    return folder, faults, report(folder, Selection())
+    return folder, faults, report(folder, StoreSelection())
 
 
 @pytest.mark.slow
@@ -78,7 +78,7 @@ def test_each_line_leads_to_its_evidence_in_report_and_explorer(planted) -> None
 @pytest.mark.slow
 def test_a_sound_store_names_nothing(tmp_path: Path) -> None:
     planted_store.write(tmp_path, SEEDS[0], sound=True)
-    made = report(tmp_path, Selection())
+    made = report(tmp_path, StoreSelection())
     assert made.changes == [] and made.first[0].title == "0 slower, 0 odd, 0 changed since Open MPI 5.0.1"
     assert made.first[1].title == "Nothing changed over time beyond the noise, and nothing is odd"
 
@@ -87,14 +87,14 @@ def test_what_a_stored_comparison_found_faster_is_listed(tmp_path: Path) -> None
     line = "compare allreduce --backend mock -n 2 -m 8:8 -i 4 -x 0 --seed 1 --launches 8 --quiet"
     sides = ["--option=BASE:mock=alpha=1.2us,launch=0.01", "--option=NEW:mock=alpha=1us,launch=0.01"]
     assert main([*line.split(), *sides, "--store", str(tmp_path)]) == 0
-    (item,) = report(tmp_path, Selection()).changes
+    (item,) = report(tmp_path, StoreSelection()).changes
     assert item.kind == "changed" and "FASTER in 1 of 1 cell" in item.text
 
 
 def test_what_is_simulated_is_called_so(tmp_path: Path) -> None:
     words = ["allreduce", "--backend", "mock", "-n", "2", "-m", "8:64", "-i", "4", "--quiet", "--store", str(tmp_path)]
     assert main(words) == 0
-    first, *_ = report(tmp_path, Selection()).first
+    first, *_ = report(tmp_path, StoreSelection()).first
     assert first.notes == ("SIMULATED: nothing of mock was measured",)
     assert first.caption == "Nothing to compare: no two sides measured the same thing"
 
@@ -102,20 +102,20 @@ def test_what_is_simulated_is_called_so(tmp_path: Path) -> None:
 def test_staged_and_shared_are_said(tmp_path: Path, frame: pd.DataFrame) -> None:
     text = {"staging": "staged", "ranks_per_device": "2"}
     write(tmp_path / "s", frame.assign(parameters=[text] * len(frame)))
-    notes = report(tmp_path / "s", Selection()).first[0].notes
+    notes = report(tmp_path / "s", StoreSelection()).first[0].notes
     assert [note.partition(":")[0] for note in notes] == ["STAGED", "SHARED"]
 
 
 def test_what_new_lacks_is_said(tmp_path: Path, frame: pd.DataFrame) -> None:
     """MPICH stands against Open MPI, which was not measured at 64 KiB."""
     write(tmp_path / "s", frame[(frame["library"] == "MPICH") | (frame["size_bytes"] < 65536)])
-    first, *_ = report(tmp_path / "s", Selection()).first
+    first, *_ = report(tmp_path / "s", StoreSelection()).first
     assert first.caption == "1 cell of MPICH 5.0.2 not measured with Open MPI 5.0.2: allreduce"
 
 
 def test_one_launch_a_side_has_no_colour(tmp_path: Path, frame: pd.DataFrame) -> None:
     write(tmp_path / "s", frame[frame["launch_index"].isin([0, 3])])
-    (view,) = [view for view in report(tmp_path / "s", Selection()).views if view.kind == "map"]
+    (view,) = [view for view in report(tmp_path / "s", StoreSelection()).views if view.kind == "map"]
     assert {value for row in view.spec["data"][1]["z"] for value in row} == {None}
     assert any("--launches 5" in note for note in view.notes)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from omb_py.dashboards.base.reading import Selection
+from omb_py.dashboards.base.reading import StoreSelection
 from omb_py.dashboards.base.view import TABS, InReport, Shown, View, ViewEntry, table
 from omb_py.dashboards.explorer.app import make
 from omb_py.dashboards.explorer.data import Data
@@ -76,7 +76,7 @@ def called(data: Data, output: str, values: dict[str, Any], changed: str) -> dic
 
 
 def test_a_new_entry_is_in_the_report_at_its_place(store: Path, entry: ViewEntry) -> None:
-    made = report(store, Selection())
+    made = report(store, StoreSelection())
     assert [view.kind for view in made.tabs["Compare"].views][-1] == "counted"
     assert made.tabs["Compare"].views[-1].commands[0].startswith("omb-py allreduce -n 4")
     assert "<h3>allreduce by ranks: 18 cells</h3>" in page(made)
@@ -96,7 +96,7 @@ def test_a_new_entry_is_in_the_explorer(store: Path, entry: ViewEntry) -> None:
 
 def test_without_its_entry_it_is_nowhere(store: Path) -> None:
     assert "counted" not in choices()["view"] and parse("?view=counted").view == "first"
-    assert all(view.kind != "counted" for view in report(store, Selection()).views)
+    assert all(view.kind != "counted" for view in report(store, StoreSelection()).views)
 
 
 def test_what_a_view_needs_and_calls_odd(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,7 +108,7 @@ def test_what_a_view_needs_and_calls_odd(store: Path, monkeypatch: pytest.Monkey
         ViewEntry("fire", "Health", "fire", alarm, "No fire.", needs=("links",)),
     ]
     monkeypatch.setattr(registry, "ENTRIES", [*registry.ENTRIES, *entries])
-    made = report(store, Selection())
+    made = report(store, StoreSelection())
     assert (
         made.odd[0] == "Smoke on n1."
         and made.tabs["Health"].views[0].title == "It burns"

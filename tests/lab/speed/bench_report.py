@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from omb_py.dashboards.base.reading import Selection
+from omb_py.dashboards.base.reading import StoreSelection
 from omb_py.dashboards.explorer import grid
 from omb_py.dashboards.explorer.data import Data
 from omb_py.dashboards.explorer.state import State, views
@@ -58,7 +58,7 @@ def cells_of(cell, count: int) -> pd.DataFrame:
 
 def test_a_report_of_10_000_cells(benchmark, cell, tmp_path: Path) -> None:
     write(tmp_path / "s", cells_of(cell, 10_000))  # 500 launches
-    text = benchmark.pedantic(lambda: page(report(tmp_path / "s", Selection())), rounds=2, warmup_rounds=1)
+    text = benchmark.pedantic(lambda: page(report(tmp_path / "s", StoreSelection())), rounds=2, warmup_rounds=1)
     assert len(text.encode()) < 6_000_000
     assert benchmark.stats.stats.median < 5
 
@@ -67,7 +67,7 @@ def test_a_report_of_10_000_cells(benchmark, cell, tmp_path: Path) -> None:
 def test_the_first_paint_of_that_report(benchmark, cell, tmp_path: Path) -> None:
     """By the browser's own Paint Timing, from ``file://``; the figures in the window are drawn soon after."""
     file = tmp_path / "report.html"
-    file.write_text(page(report(write(tmp_path / "s", cells_of(cell, 10_000)), Selection())), encoding="utf-8")
+    file.write_text(page(report(write(tmp_path / "s", cells_of(cell, 10_000)), StoreSelection())), encoding="utf-8")
     painted: list[float] = []
     with chromium(tmp_path / "profile") as driver:
 
