@@ -161,8 +161,9 @@ def curves_of(screen: FirstScreen, benchmark: str, quantity: str = "time") -> Sh
     rows = screen.cells.timed[screen.cells.timed["benchmark"] == benchmark]
     sides, notes = keep_common_method((side.name, part) for side in screen.drawn if len(part := side.rows(rows)))
     view = panels_of(sides, benchmark, curves.PanelGrid(_over(rows), quantity=quantity)) if sides else None
-    drawn = series.concat(part for _, part in sides) if view else None
-    return view and Shown(replace(view, choice=benchmark).noted(notes), drawn)
+    if view is None:
+        return None
+    return Shown(replace(view, choice=benchmark).noted(notes), series.concat(part for _, part in sides))
 
 
 def panels_of(sides: curves.Sides, name: str, grid: curves.PanelGrid, banded: bool = False) -> View | None:
