@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import mpi4py
@@ -74,11 +75,11 @@ class Mpi4pyRenderer:
         self.comm_of, self.memory, self.window = comm_of, memory, window
         self.nbytes = {buffer.name: buffer.nbytes for buffer in program.buffers}
         self.copies = max(stage.copies for stage in program.stages)
-        self.requests: list[Any] = [MPI.REQUEST_NULL] * request_count(program)
+        self.requests: list[MPI.Request] = [MPI.REQUEST_NULL] * request_count(program)
         self.arrival = MPI.Status()
-        self.created: list[Any] = [MPI.COMM_NULL]
-        self._buffers: dict[tuple[Region | Blocks, str, bool], Any] = {}
-        self._methods: dict[tuple[int, str], Any] = {}
+        self.created: list[MPI.Comm] = [MPI.COMM_NULL]
+        self._buffers: dict[tuple[Region | Blocks, str, bool], object] = {}
+        self._methods: dict[tuple[int, str], Callable[..., object]] = {}
         self._products = Products(memory)
 
     def __call__(self, step: Step, names: Names, k: str) -> str:
@@ -144,10 +145,11 @@ class Mpi4pyRenderer:
             self._methods[key] = getattr(self.window.win, method)
         return f"{names.bind(self._methods[key], step.op)}({', '.join(arguments)})"
 
-    def method(self, step: Step) -> Any:
+    def method(self, step: Step) -> Callable[..., object]:
         """The bound method of the communicator. Raises EnvironmentProblem when mpi4py or the library lacks it."""
         if step.op == "reduce_local":
-            return OPS[step["op"]].Reduce_local
+            reduce_local: Callable[..., object] = OPS[step["op"]].Reduce_local
+            return reduce_local
         comm, name = self.comm_of(step), method_of(step.op)
         try:
             return self._methods.setdefault((id(comm), name), getattr(comm, name))
@@ -196,7 +198,7 @@ class Mpi4pyRenderer:
             return names.bind(value, "n")
         return str(value)
 
-    def buffer(self, region: Region | Blocks, dtype: str, types: bool, named: bool = False) -> Any:
+    def buffer(self, region: Region | Blocks, dtype: str, types: bool, named: bool = False) -> object:
         """The object that the program passes for a region; for a strided one a list, an object for each pass.
 
         Vector collectives get [object, counts, displacements, type]; with `types` a type for each block. With `named` a
@@ -208,13 +210,13 @@ class Mpi4pyRenderer:
             copy_bytes = self.nbytes[region.buffer] - (self.copies - 1) * region.turn
             copy_bytes -= region.offset if isinstance(region, Region) else 0
             if region.turn:
-                parts = [self.part(region.copy(c), dtype, types, copy_bytes, named) for c in range(self.copies)]
+                parts = [self._copy_of(region.copy(c), dtype, types, copy_bytes, named) for c in range(self.copies)]
                 self._buffers[key] = parts
             else:
-                self._buffers[key] = self.part(region, dtype, types, copy_bytes, named)
+                self._buffers[key] = self._copy_of(region, dtype, types, copy_bytes, named)
         return self._buffers[key]
 
-    def part(self, region: Region | Blocks, dtype: str, types: bool, limit: int, named: bool) -> Any:
+    def _copy_of(self, region: Region | Blocks, dtype: str, types: bool, limit: int, named: bool) -> object:
         """The same for one copy, in which `limit` bytes follow the beginning of the region."""
         if isinstance(region, Blocks):
             return self.blocks(region, dtype, types)
@@ -222,14 +224,14 @@ class Mpi4pyRenderer:
             return [self.message(region.at(k), dtype, named) for k in range(limit // region.stride)]
         return self.message(region, dtype, named)
 
-    def blocks(self, blocks: Blocks, dtype: str, types: bool) -> Any:
+    def blocks(self, blocks: Blocks, dtype: str, types: bool) -> object:
         """The specification of a vector collective's buffer."""
         owner: Any = self.memory.owner(blocks.buffer)
         content = memoryview(owner)[: self.nbytes[blocks.buffer]] if self.memory.kind != "torch" else owner
         return self.specified(content, blocks, dtype, types)
 
     @staticmethod
-    def specified(content: Any, blocks: Blocks, dtype: str, types: bool) -> list[Any]:
+    def specified(content: object, blocks: Blocks, dtype: str, types: bool) -> list[object]:
         """The buffer of a vector collective with its counts, displacements and types."""
         item, kind = itemsize(dtype), datatype(dtype)
         counts = [n // item for n in blocks.sizes]
@@ -237,7 +239,7 @@ class Mpi4pyRenderer:
             return [content, counts, list(blocks.offsets), [kind] * len(counts)]
         return [content, counts, [n // item for n in blocks.offsets], kind]
 
-    def message(self, region: Region, dtype: str, named: bool = False) -> Any:
+    def message(self, region: Region, dtype: str, named: bool = False) -> object:
         """The object that a program with such a buffer passes for a part of it.
 
         ``numpy``: the slice itself, as elements.  ``bytearray``: a slice of its memoryview and the MPI type.

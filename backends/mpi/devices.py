@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from omb_py.backends.mpi import bound
 from omb_py.backends.mpi.aware import Support
@@ -11,7 +11,7 @@ from omb_py.backends.mpi.calls import CommOf
 from omb_py.backends.mpi.runners import BoundRunner, NativeRunner
 from omb_py.backends.mpi.types import datatype
 from omb_py.engine.devices.buffers import DeviceBuffers, DeviceRenderer, DeviceResolver, OnDevice
-from omb_py.engine.devices.memory import DeviceMemory, part
+from omb_py.engine.devices.memory import DeviceMemory, slice_array
 from omb_py.engine.native.translate import Table, assemble
 from omb_py.engine.program.benchmark import Cell, World
 from omb_py.engine.program.datatype_layouts import derived
@@ -48,18 +48,18 @@ class ArrayRenderer(bound.Mpi4pyRenderer):
     def __init__(self, comm_of: CommOf, memory: DeviceMemory, program: Program) -> None:
         super().__init__(comm_of, memory, program)
 
-    def blocks(self, blocks: Blocks, dtype: str, types: bool) -> Any:
+    def blocks(self, blocks: Blocks, dtype: str, types: bool) -> object:
         """The specification of a vector collective's buffer."""
-        content = part(self.memory.owner(blocks.buffer), 0, self.nbytes[blocks.buffer], "uint8")
+        content = slice_array(self.memory.owner(blocks.buffer), 0, self.nbytes[blocks.buffer], "uint8")
         return self.specified(content, blocks, dtype, types)
 
-    def message(self, region: Region, dtype: str, named: bool = False) -> Any:
+    def message(self, region: Region, dtype: str, named: bool = False) -> object:
         """The object that a program with such an array passes for a part of it."""
         if derived(dtype):
             raise EnvironmentProblem("binding mpi4py has no derived datatypes on a device: --binding native")
         start, stop = region.offset, region.offset + region.nbytes
         named = named or dtype in bound.UNKNOWN_TO_MPI4PY
-        cut = part(self.memory.owner(region.buffer), start, stop, "uint8" if named else DTYPES[dtype].numpy)
+        cut = slice_array(self.memory.owner(region.buffer), start, stop, "uint8" if named else DTYPES[dtype].numpy)
         return [cut, datatype(dtype)] if named else cut
 
 

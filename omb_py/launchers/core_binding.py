@@ -72,7 +72,7 @@ def processors(system: Path = Path("/sys")) -> Processors:
     return Processors(tuple(cores), restricted=not usable >= allowed)
 
 
-def place(ranks: int, here: Processors) -> CoreBinding:
+def bind_cores(ranks: int, here: Processors) -> CoreBinding:
     """Bind each rank to a core of its own where there are enough, else to a hardware thread, else not at all."""
     cores, logical = len(here.cores), here.logical
     if ranks <= cores:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from omb_py.errors import EnvironmentProblem, UsageError
-from omb_py.launchers.core_binding import CoreBinding, bound_by_user, place
+from omb_py.launchers.core_binding import CoreBinding, bind_cores, bound_by_user
 
 if TYPE_CHECKING:
     from omb_py.launchers.machine import LaunchMachine
@@ -293,7 +293,7 @@ def placement(ranks: RankRequest, machine: LaunchMachine, local: bool) -> CoreBi
     own = bound_by_user(ranks.extra, BIND_OPTIONS)
     if not local:
         return CoreBinding("default" if own else "core" if ranks.bind else "none")
-    placed = place(ranks.count, machine.cores)
+    placed = bind_cores(ranks.count, machine.cores)
     if own or not ranks.bind:
         return CoreBinding("default" if own else "none", oversubscribed=placed.oversubscribed, notes=placed.notes)
     return placed

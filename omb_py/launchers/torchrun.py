@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from omb_py.errors import UsageError
-from omb_py.launchers.core_binding import place
+from omb_py.launchers.core_binding import bind_cores
 from omb_py.launchers.launcher import LaunchCommand, Launcher, RankRequest, RankVariables
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Torchrun(Launcher):
             raise UsageError(
                 "torchrun starts ranks on this machine only: start it on each host yourself, or use mpiexec"
             )
-        placed = place(ranks.count, machine.cores)
+        placed = bind_cores(ranks.count, machine.cores)
         words = (
             machine.python,
             "-m",

@@ -8,9 +8,9 @@ import pytest
 from omb_py.launchers.core_binding import (
     CoreBinding,
     Processors,
+    bind_cores,
     bound_by_user,
     parse_list,
-    place,
     processors,
 )
 
@@ -25,29 +25,29 @@ def test_the_kernels_lists_are_read(text: str, numbers: tuple[int, ...]) -> None
 
 @pytest.mark.parametrize("ranks", [1, 4])
 def test_enough_cores_are_one_for_each_rank(ranks: int) -> None:
-    assert place(ranks, FOUR) == CoreBinding("core")
+    assert bind_cores(ranks, FOUR) == CoreBinding("core")
 
 
 def test_too_few_cores_are_said_out_loud() -> None:
-    placed = place(4, Processors(((0,), (1,))))
+    placed = bind_cores(4, Processors(((0,), (1,))))
     assert (placed.policy, placed.oversubscribed) == ("none", True)
     assert placed.notes[0].startswith("4 ranks on 2 cores: ranks share cores; ")
-    assert place(2, Processors(((0,),))).notes[0].startswith("2 ranks on 1 core: ")
+    assert bind_cores(2, Processors(((0,),))).notes[0].startswith("2 ranks on 1 core: ")
 
 
 def test_hardware_threads_are_used_before_sharing_them() -> None:
-    assert place(2, TWO_WITH_THREADS).policy == "core"
-    placed = place(4, TWO_WITH_THREADS)
+    assert bind_cores(2, TWO_WITH_THREADS).policy == "core"
+    placed = bind_cores(4, TWO_WITH_THREADS)
     assert (placed.policy, placed.oversubscribed) == ("hwthread", False)
     assert "4 ranks on 2 cores with 4 hardware threads" in placed.notes[0]
-    assert place(5, TWO_WITH_THREADS).policy == "none"
+    assert bind_cores(5, TWO_WITH_THREADS).policy == "none"
 
 
 def test_a_mask_that_launchers_overlook_becomes_a_list() -> None:
     masked = Processors(((2, 6), (3, 7)), restricted=True)
-    assert place(2, masked) == CoreBinding("list", (2, 3))
-    assert place(3, masked).cpus == (2, 6, 3)
-    assert place(9, masked).policy == "none"
+    assert bind_cores(2, masked) == CoreBinding("list", (2, 3))
+    assert bind_cores(3, masked).cpus == (2, 6, 3)
+    assert bind_cores(9, masked).policy == "none"
 
 
 def test_the_processors_are_read_from_the_kernels_files(tmp_path: Path) -> None:

@@ -169,17 +169,18 @@ def _type(variable: Listed) -> str:
 
 def _plain(cvar: Listed, variable: str = "", choices: tuple[Choice, ...] = (), **more: Any) -> Knob:
     """A control variable of a library of which nobody told us how it is set."""
+    more = {**cvar, **more}
     listed = choices or tuple(Choice(name, str(number)) for number, name in cvar["items"])
     return Knob(
         cvar["name"],
         "enum" if listed and cvar["type"] != "C_BOOL" else _type(cvar),
-        more.get("value", cvar["value"]),
+        more["value"],
         variable,
         listed,
         cvar["scope"],
-        more.get("verbosity", cvar["verbosity"]),
+        more["verbosity"],
         cvar["category"],
-        more.get("description", cvar["description"]),
+        more["description"],
     )
 
 

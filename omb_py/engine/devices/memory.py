@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,12 +26,18 @@ _PIP: Final = {
 }
 
 
+class DeviceArray(Protocol):
+    """An array of a GPU, as CuPy, PyTorch and Numba show theirs."""
+
+    __cuda_array_interface__: Mapping[str, Any]
+
+
 class PlainArray:
     """Elements at an address of a device as an array of a GPU shows itself (version 3 of the interface)."""
 
     def __init__(self, address: int, nbytes: int, dtype: str = "uint8") -> None:
         kind = np.dtype(dtype)
-        self.__cuda_array_interface__ = {
+        self.__cuda_array_interface__: Mapping[str, Any] = {
             "shape": (nbytes // kind.itemsize,),
             "typestr": kind.str,
             "data": (address, False),
@@ -60,7 +66,7 @@ def _numba(nbytes: int, index: int) -> Any:
 _MAKERS: Final[Mapping[str, Callable[[int, int], Any]]] = {"cupy": _cupy, "torch": _torch, "numba": _numba}
 
 
-def array(kind: str, device: Device, nbytes: int) -> Any:
+def array(kind: str, device: Device, nbytes: int) -> DeviceArray:
     """An array of `nbytes` bytes on a device.
 
     Args:
@@ -74,7 +80,7 @@ def array(kind: str, device: Device, nbytes: int) -> Any:
     if find_kind(device.kind).plain_arrays:
         return PlainArray(device.allocate(nbytes), nbytes)
     try:
-        memory = _MAKERS[kind](nbytes, device.index)
+        memory: DeviceArray = _MAKERS[kind](nbytes, device.index)
         address_of(memory)
     except ImportError as error:
         raise EnvironmentProblem(f"--buffer {kind} needs a package ({error}): {_PIP[kind]}") from None
@@ -86,12 +92,12 @@ def array(kind: str, device: Device, nbytes: int) -> Any:
     return memory
 
 
-def address_of(owner: Any) -> int:
+def address_of(owner: DeviceArray) -> int:
     """Address at which an array starts on its device."""
     return int(owner.__cuda_array_interface__["data"][0])
 
 
-def part(owner: Any, start: int, stop: int, dtype: str) -> Any:
+def slice_array(owner: Any, start: int, stop: int, dtype: str) -> Any:
     """The bytes `start` to `stop` of an array of bytes, as elements of NumPy's type `dtype`."""
     if isinstance(owner, PlainArray):
         return PlainArray(address_of(owner) + start, stop - start, dtype)
@@ -111,7 +117,7 @@ class DeviceMemory:
     def __init__(self, device: Device, managed: bool = False, array: str = "") -> None:
         self.device, self._array = device, array
         self._managed = managed
-        self._owners: dict[str, Any] = {}
+        self._owners: dict[str, DeviceArray] = {}
         """The arrays that hold the buffers, where they are arrays."""
         self.host = HostMemory("numpy")
         """The mirrors; when communication is staged, the memory that the library sees."""
@@ -153,7 +159,7 @@ class DeviceMemory:
         """Address at which the buffer starts on the device."""
         return self._places[name][0]
 
-    def owner(self, name: str) -> Any:
+    def owner(self, name: str) -> DeviceArray:
         """The array of bytes that the user's program would hold; a :class:`PlainArray` for memory of no package."""
         owner = self._owners.get(name)
         return PlainArray(*self._places[name]) if owner is None else owner  # an array has no truth value
