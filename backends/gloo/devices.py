@@ -101,12 +101,14 @@ class GlooDeviceRunner(OnDevice, GlooRunner):
             nbytes = {b.name: b.nbytes for b in program.buffers}
             self._marks = buffers.marks("torch", cell)
             super().__init__(
-                session, on_device(spoiled(waited(program)), cell.options.filler), OnGpu(buffers.memory, nbytes)
+                session,
+                on_device(spoiled(waited(program)), cell.options.get("filler", "cpu")),
+                OnGpu(buffers.memory, nbytes),
             )
         else:
             self._marks = buffers.marks("staged", cell)
             world = World(session.rank, session.size, session.hosts)
-            super().__init__(session, buffers.prepared(program, world, cell.options.filler), buffers.seen)
+            super().__init__(session, buffers.prepared(program, world, cell.options.get("filler", "cpu")), buffers.seen)
 
     def rendered(self, results: Mapping[tuple[str, str], float]) -> Render:
         return DeviceRenderer(self.buffers, self.renderer, results)

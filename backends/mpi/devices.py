@@ -38,7 +38,9 @@ class _OverMpi(OnDevice):
     def __init__(self, session: MpiSession, program: Program, buffers: DeviceBuffers, cell: Cell) -> None:
         self.buffers = buffers
         self._marks = buffers.marks("direct" if session.support.aware else "staged", cell)
-        prepared = buffers.prepared(program, World(session.rank, session.size, session.hosts), cell.options.filler)
+        prepared = buffers.prepared(
+            program, World(session.rank, session.size, session.hosts), cell.options.get("filler", "cpu")
+        )
         super().__init__(session, prepared, buffers.seen)
 
 

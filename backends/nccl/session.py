@@ -203,14 +203,17 @@ class NcclSession(Session):
             comms.memory.reserve(name, nbytes)
 
     def load(self, cell: Cell, programs: Mapping[int, Program]) -> LoweredRunner:
-        program, comms = on_device(spoiled(programs[self.rank]), cell.options.filler), self._communicators(cell)
+        program, comms = (
+            on_device(spoiled(programs[self.rank]), cell.options.get("filler", "cpu")),
+            self._communicators(cell),
+        )
         self._reserve(comms, {buffer.name: buffer.nbytes for buffer in program.buffers})
         translated, grouped = lowered(program, World(self.rank, self.size, self.hosts), self._has(cell))
         if self.maximum(np.array([float(len(own := groups_of(translated)))]))[0]:
             comms.make_groups(everybodys(self.share(self.gather(own))))
         if cell.options.timing == "graph":
             translated = replace(translated, stages=tuple(captured(stage) for stage in translated.stages))
-        filler = {} if cell.options.filler == "cpu" else {"filler": cell.options.filler}
+        filler = {} if cell.options.get("filler", "cpu") == "cpu" else {"filler": cell.options.get("filler", "cpu")}
         marks = filler | {
             "timing_mode": cell.options.timing or "isolated",
             "ranks_per_device": str(self.ranks_per_device),

@@ -92,7 +92,7 @@ class DeviceBuffers:
         """Marks for the rows of these buffers: staging, placement, filler, ranks that share the device."""
         more = {
             "placement": self.placement,
-            "filler": "" if cell.options.filler == "cpu" else cell.options.filler,
+            "filler": "" if cell.options.get("filler", "cpu") == "cpu" else cell.options.get("filler", "cpu"),
             "ranks_per_device": str(self.crowd),
         }
         return {"staging": staging} | {name: word for name, word in more.items() if word}
