@@ -42,7 +42,16 @@ from omb_py.engine.session import Runner, Session, StepFailed
 from omb_py.errors import EnvironmentProblem, LaunchFailed, OmbError, UsageError
 from omb_py.launchers.launcher import BatchSystem, LaunchCommand, Launcher, RankRequest, RankVariables
 from omb_py.results.dialects.dialect import Dialect
-from omb_py.results.dialects.reading import BadTable, Context, Line, Parsed, Problem, Table, TextReader, WholeReader
+from omb_py.results.dialects.reading import (
+    BadTable,
+    Context,
+    ImportedTable,
+    LogLine,
+    Parsed,
+    Problem,
+    TextReader,
+    WholeReader,
+)
 from omb_py.suites.shared import (
     BANDWIDTH_COUNTS,
     COLLECTIVE_COUNTS,
@@ -94,6 +103,7 @@ __all__ = [
     "Dialect",
     "EnvironmentProblem",
     "GpuKind",
+    "ImportedTable",
     "InReport",
     "Inspection",
     "Lap",
@@ -101,7 +111,7 @@ __all__ = [
     "LaunchFailed",
     "LaunchMachine",
     "Launcher",
-    "Line",
+    "LogLine",
     "Metric",
     "MpiSupport",
     "Needs",
@@ -128,7 +138,6 @@ __all__ = [
     "Stage",
     "Step",
     "StepFailed",
-    "Table",
     "TextReader",
     "UsageError",
     "View",

@@ -29,10 +29,10 @@ ERRORS = ("EnvironmentProblem", "Interrupted", "LaunchFailed", "OmbError", "Usag
 PLUGIN = (
     "BANDWIDTH_COUNTS Backend BadTable BatchSystem Benchmark Blocks Buffer COLLECTIVE_COUNTS COLLECTIVE_SIZES "
     "Capabilities Cell Check Context Counts Device DeviceKind Dialect EVEN EXACTLY_TWO EnvironmentProblem GpuKind "
-    "InReport Inspection LATENCY_COUNTS Lap LaunchCommand LaunchFailed LaunchMachine Launcher Line Metric "
-    "MpiSupport Needs ONE_WAY Objects Observer OmbError OwnOption PER_CALL POWER_OF_TWO PT2PT_SIZES Parsed "
+    "ImportedTable InReport Inspection LATENCY_COUNTS Lap LaunchCommand LaunchFailed LaunchMachine Launcher LogLine "
+    "Metric MpiSupport Needs ONE_WAY Objects Observer OmbError OwnOption PER_CALL POWER_OF_TWO PT2PT_SIZES Parsed "
     "Problem Program REDUCTION_SIZES RankRequest RankRule RankStart RankVariables Region Repeat RequestSlot "
-    "Requests Result Runner Session Shown Sizes Stage Step StepFailed TWO_OR_MORE Table TextReader UsageError "
+    "Requests Result Runner Session Shown Sizes Stage Step StepFailed TWO_OR_MORE TextReader UsageError "
     "View ViewEntry WholeReader World body compile_stage index_of message_bytes request_count rma steps table "
     "usable window_bytes"
     " Command"

@@ -10,10 +10,10 @@ from omb_py.results.dialects.reading import (
     BadTable,
     Context,
     ImportedRow,
-    Line,
+    ImportedTable,
+    LogLine,
     LogReader,
     Problem,
-    Table,
     check_end,
     decimal,
     is_numeric,
@@ -79,7 +79,7 @@ class OmbPyText(LogReader[_OpenTable]):
         """Whether a line is a title, or a head with the unit of the size, which OMB does not print."""
         return _TITLE.fullmatch(text) is not None or _HEAD.fullmatch(text) is not None
 
-    def above(self, line: Line) -> bool:
+    def above(self, line: LogLine) -> bool:
         titled = _TITLE.fullmatch(self.last) is not None
         self.last = line.text if line.text.strip() else self.last
         if not self.starts(line.text) or (titled and _HEAD.fullmatch(line.text)):
@@ -89,7 +89,7 @@ class OmbPyText(LogReader[_OpenTable]):
         self.table.benchmark = _benchmark(line.text, self.context)
         return _HEAD.fullmatch(line.text) is None
 
-    def inside(self, table: _OpenTable, line: Line) -> None:
+    def inside(self, table: _OpenTable, line: LogLine) -> None:
         words = line.text.split()
         if match := _HEAD.fullmatch(line.text):
             table.unit, table.length = match["unit"], len(line.text.rstrip())
@@ -101,10 +101,10 @@ class OmbPyText(LogReader[_OpenTable]):
         where = f"line {problem.line}: " if problem.line not in (0, table.line) else ""
         return f"OMB-Py table left out: {where}{problem.text}"
 
-    def finish(self, table: _OpenTable) -> Table:
+    def finish(self, table: _OpenTable) -> ImportedTable:
         if not table.rows:
             raise BadTable("no rows")
-        return Table(SOURCE, None, table.benchmark, table.line, len(self.parsed.tables), table.rows)
+        return ImportedTable(SOURCE, None, table.benchmark, table.line, len(self.parsed.tables), table.rows)
 
 
 def _benchmark(title: str, context: Context) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from omb_py.errors import UsageError
-from omb_py.results.dialects.reading import Context, Line, Parsed, TextReader, WholeReader, shown
+from omb_py.results.dialects.reading import Context, LogLine, Parsed, TextReader, WholeReader, shown
 from omb_py.results.dialects.registry import broken, readers
 
 
@@ -38,10 +38,12 @@ def parse(data: bytes, context: Context) -> Parsed:
     return parsed
 
 
-def _parts(lines: Sequence[Line], readers: Sequence[TextReader]) -> list[tuple[TextReader, list[Line], list[Line]]]:
+def _parts(
+    lines: Sequence[LogLine], readers: Sequence[TextReader]
+) -> list[tuple[TextReader, list[LogLine], list[LogLine]]]:
     """(reader, its lines, the lines before) for each part of the log that comes from one tool."""
-    parts: list[tuple[TextReader, list[Line], list[Line]]] = []
-    noise: list[Line] = []
+    parts: list[tuple[TextReader, list[LogLine], list[LogLine]]] = []
+    noise: list[LogLine] = []
     for line in lines:
         starter = next((reader for reader in readers if reader.starts(line.text)), None)
         if starter is not None and (not parts or parts[-1][0] is not starter):
@@ -50,7 +52,7 @@ def _parts(lines: Sequence[Line], readers: Sequence[TextReader]) -> list[tuple[T
     return parts
 
 
-def _unknown(lines: Sequence[Line], names: str) -> str:
+def _unknown(lines: Sequence[LogLine], names: str) -> str:
     first = next((line for line in lines if line.text.strip()), None)
     if first is None:
         return "an empty file"
@@ -78,16 +80,16 @@ def decode(data: bytes) -> str | None:
     return data.decode("utf-8-sig", errors="replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
-def split(text: str) -> list[Line]:
+def split(text: str) -> list[LogLine]:
     """Split a text into lines, without a launcher's prefix (``[1,0]<stdout>:``) if most lines have it."""
     texts = _COLOUR.sub("", text.replace("\r\n", "\n")).split("\n")
     ended = texts[-1] == ""
     if ended:
         texts.pop()
     tag = _tag_of(texts)
-    lines = [Line(i, _without(line.rstrip("\r"), tag)) for i, line in enumerate(texts, 1)]
+    lines = [LogLine(i, _without(line.rstrip("\r"), tag)) for i, line in enumerate(texts, 1)]
     if lines and not ended:
-        lines[-1] = Line(lines[-1].number, lines[-1].text, ended=False)
+        lines[-1] = LogLine(lines[-1].number, lines[-1].text, ended=False)
     return lines
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
@@ -25,11 +26,10 @@ class BadTable(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LogLine:
     """A line of a log, without its line end and without a launcher's prefix."""
 
     number: int
-    """Number of the line, from 1."""
     text: str
     ended: bool = True
     """False for a last line without a line end, which may be cut off."""
@@ -51,7 +51,7 @@ ImportedRow = dict[str, Any]
 
 
 @dataclass(slots=True)
-class Table:
+class ImportedTable:
     """A table that was read completely: one benchmark of one start of a tool."""
 
     source: str
@@ -75,7 +75,7 @@ class Table:
 class Parsed:
     """The tables, problems and notes of a file."""
 
-    tables: list[Table] = field(default_factory=list)
+    tables: list[ImportedTable] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     notes: list[Problem] = field(default_factory=list)
     """Measurements that the tool reports as not made."""
@@ -95,10 +95,9 @@ class Context:
     """Knowledge about a file besides its lines."""
 
     name: str = ""
-    """Name of the file."""
     benchmark: str | None = None
     """The benchmark of tables that do not state it, as given by the user."""
-    before: Sequence[Line] = ()
+    before: Sequence[LogLine] = ()
     """Lines before this part of the file; they may hold the command."""
 
 
@@ -111,7 +110,7 @@ class TextReader(Protocol):
     def starts(self, text: str) -> bool:
         """Whether a line can only be the start of this tool's output."""
 
-    def read(self, lines: Sequence[Line], context: Context) -> Parsed:
+    def read(self, lines: Sequence[LogLine], context: Context) -> Parsed:
         """Read the lines from such a start up to that of another tool, or to the end. Never raises."""
 
 
@@ -127,7 +126,7 @@ class OpenTable(Protocol):
 T = TypeVar("T", bound=OpenTable)
 
 
-class LogReader(Generic[T]):
+class LogReader(TextReader, Generic[T]):
     """The shell of a reader of text: it opens tables, gives each its lines, and keeps those that are whole.
 
     A reader says which lines begin its output (`starts`), what a line above a table means (`above`, which opens and
@@ -135,19 +134,12 @@ class LogReader(Generic[T]):
     raises BadTable for doubtful input, which excludes only the table that is open.
     """
 
-    name = ""
-
     def __init__(self, context: Context | None = None) -> None:
         self.context = context or Context()
         self.parsed = Parsed()
         self.table: T | None = None
 
-    def starts(self, text: str) -> bool:
-        """Whether a line can only be the start of this tool's output."""
-        raise NotImplementedError
-
-    def read(self, lines: Sequence[Line], context: Context) -> Parsed:
-        """Read every table of these lines. Never raises."""
+    def read(self, lines: Sequence[LogLine], context: Context) -> Parsed:
         reader = type(self)(context)
         for line in lines:
             try:
@@ -178,21 +170,21 @@ class LogReader(Generic[T]):
             table.bad = Problem(0, str(error))
         self.parsed.problems.append(Problem(table.line, self.left_out(table, table.bad)))
 
-    def above(self, line: Line) -> bool:
+    @abstractmethod
+    def above(self, line: LogLine) -> bool:
         """Take a line above a table or its title; False when it is neither."""
-        raise NotImplementedError
 
-    def inside(self, table: T, line: Line) -> None:
+    @abstractmethod
+    def inside(self, table: T, line: LogLine) -> None:
         """Take a line of the open table, which may be noise."""
-        raise NotImplementedError
 
-    def finish(self, table: T) -> Table:
+    @abstractmethod
+    def finish(self, table: T) -> ImportedTable:
         """Make the finished table."""
-        raise NotImplementedError
 
+    @abstractmethod
     def left_out(self, table: T, problem: Problem) -> str:
         """Say that a table is left out; a problem in line 0 is one of the whole table."""
-        raise NotImplementedError
 
 
 @runtime_checkable
@@ -243,7 +235,7 @@ def decimal(word: str) -> float | None:
     return _measured(word)
 
 
-def check_end(line: Line, length: int) -> int:
+def check_end(line: LogLine, length: int) -> int:
     """Check that a row is not cut off, as a last line without a line end that is shorter than `length` is.
 
     Returns the larger of `length` and the row's length, both in characters. Raises BadTable for such a row.

@@ -13,7 +13,7 @@ from omb_py import __version__
 from omb_py.errors import UsageError, nearest
 from omb_py.results.dialects.omb.titles import TITLES
 from omb_py.results.dialects.parse import parse
-from omb_py.results.dialects.reading import Context, ImportedRow, Parsed, Problem, Table
+from omb_py.results.dialects.reading import Context, ImportedRow, ImportedTable, Parsed, Problem
 from omb_py.results.store import schema
 from omb_py.results.store.keys import comparability_key
 from omb_py.results.store.provenance import MERGED
@@ -26,7 +26,7 @@ _FIXED = frozenset({"run_id", "launch_id", "launch_index", "schema_version", "so
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ImportOptions:
     """Facts that the user gives about a file."""
 
     benchmark: str | None = None
@@ -46,7 +46,7 @@ class Imported:
 
     name: str
     run_id: str
-    tables: Sequence[Table]
+    tables: Sequence[ImportedTable]
     problems: Sequence[Problem]
     notes: Sequence[Problem] = ()
     known: bool = False
@@ -75,7 +75,7 @@ def check_benchmark(name: str) -> str:
     return plain
 
 
-def store_bytes(data: bytes, name: str, modified: float, store: str | Path, options: Options) -> Imported:
+def store_bytes(data: bytes, name: str, modified: float, store: str | Path, options: ImportOptions) -> Imported:
     """Import one file.
 
     Args:
@@ -132,11 +132,11 @@ def _launches(store: str | Path, run_id: str) -> list[Path]:
 
 
 def _complete(
-    parsed: Parsed, run_id: str, moment: str, options: Options
+    parsed: Parsed, run_id: str, moment: str, options: ImportOptions
 ) -> list[tuple[list[ImportedRow], dict[str, object]]]:
     """The (rows, facts) of each launch; a table with numbers that the store cannot hold becomes a problem."""
     launches: dict[int, tuple[list[ImportedRow], dict[str, object]]] = {}
-    good: list[Table] = []
+    good: list[ImportedTable] = []
     for table in parsed.tables:
         started = options.started_at or table.started_at or moment
         rows = [_row(row, table, run_id, started, options) for row in table.rows]
@@ -160,7 +160,7 @@ def _complete(
     return [launches[number] for number in sorted(launches)]
 
 
-def _row(row: ImportedRow, table: Table, run_id: str, started: str, options: Options) -> ImportedRow:
+def _row(row: ImportedRow, table: ImportedTable, run_id: str, started: str, options: ImportOptions) -> ImportedRow:
     out = schema.blank_row() | dict(row)
     for name, value in (options.values or {}).items():
         if out[name] is not None and out[name] != value:

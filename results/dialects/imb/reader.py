@@ -14,10 +14,10 @@ from omb_py.results.dialects.reading import (
     BadTable,
     Context,
     ImportedRow,
-    Line,
+    ImportedTable,
+    LogLine,
     LogReader,
     Problem,
-    Table,
     check_end,
     is_numeric,
     number,
@@ -109,7 +109,7 @@ class ImbText(LogReader[_Part]):
     def starts(self, text: str) -> bool:
         return _BANNER.match(text) is not None or _TITLE.fullmatch(text) is not None
 
-    def above(self, line: Line) -> bool:
+    def above(self, line: LogLine) -> bool:
         if match := _BANNER.match(line.text):
             self.close()
             self.launch = _Launch(self.launch.number + self.begun, match[1])
@@ -128,7 +128,7 @@ class ImbText(LogReader[_Part]):
             return False
         return True
 
-    def inside(self, part: _Part, line: Line) -> None:
+    def inside(self, part: _Part, line: LogLine) -> None:
         if part.bad:
             return
         text, words = line.text, line.text.split()
@@ -158,7 +158,7 @@ class ImbText(LogReader[_Part]):
             elif not behind or is_numeric(behind):
                 self._row(part, line, words)
 
-    def _row(self, part: _Part, line: Line, words: Sequence[str]) -> None:
+    def _row(self, part: _Part, line: LogLine, words: Sequence[str]) -> None:
         if len(words) != len(part.columns):
             raise BadTable(f"{len(words)} of {len(part.columns)} columns")
         part.length = check_end(line, part.length)
@@ -176,13 +176,15 @@ class ImbText(LogReader[_Part]):
         where = "" if problem.line in (0, part.line) else f", line {problem.line}"
         return f"table {part.name!r} left out{where}: {problem.text}"
 
-    def finish(self, part: _Part) -> Table:
+    def finish(self, part: _Part) -> ImportedTable:
         if not part.rows:
             raise BadTable("no rows")
         launch, preamble = part.launch, part.launch.preamble
         facts = {key: preamble[key] for key in preamble if key in ("MPI Version", "Machine", "System", "Release")}
         started = _time(preamble)
-        return Table(SOURCE, launch.version, part.benchmark, part.line, launch.number, part.rows, facts, started)
+        return ImportedTable(
+            SOURCE, launch.version, part.benchmark, part.line, launch.number, part.rows, facts, started
+        )
 
 
 def _row(part: _Part, cells: Mapping[str, str]) -> ImportedRow:

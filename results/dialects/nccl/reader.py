@@ -26,10 +26,10 @@ from omb_py.results.dialects.reading import (
     BadTable,
     Context,
     ImportedRow,
-    Line,
+    ImportedTable,
+    LogLine,
     LogReader,
     Problem,
-    Table,
     check_end,
     number,
     shown,
@@ -94,7 +94,7 @@ class NcclText(LogReader[_Part]):
     def starts(self, text: str) -> bool:
         return any(pattern.match(text) for pattern in _STARTS)
 
-    def above(self, line: Line) -> bool:
+    def above(self, line: LogLine) -> bool:
         return self._preamble(line.text) or self._head(line)
 
     def _preamble(self, text: str) -> bool:
@@ -137,7 +137,7 @@ class NcclText(LogReader[_Part]):
         self.launch.timing = "graph" if options.get("graph", "0") != "0" else "pipelined"
         self.launch.facts["config"] = shown(text.strip().removeprefix("# "), 300).strip("'")
 
-    def _head(self, line: Line) -> bool:
+    def _head(self, line: LogLine) -> bool:
         if not _HEAD.match(line.text):
             return False
         self.close()
@@ -164,7 +164,7 @@ class NcclText(LogReader[_Part]):
             raise BadTable("a head without size, type, time, algbw and busbw")
         return True
 
-    def inside(self, part: _Part, line: Line) -> None:
+    def inside(self, part: _Part, line: LogLine) -> None:
         words = line.text.split()
         if match := _BOUNDS.match(line.text):
             part.checked = match[2] == "OK"
@@ -199,7 +199,7 @@ class NcclText(LogReader[_Part]):
         where = f"line {problem.line}: " if problem.line else ""
         return f"table of nccl-tests left out: {where}{problem.text}"
 
-    def finish(self, part: _Part) -> Table:
+    def finish(self, part: _Part) -> ImportedTable:
         """Make the table, with the collective that the log, the user or the file's name says."""
         if not part.rows:
             raise BadTable("no rows")
@@ -219,7 +219,9 @@ class NcclText(LogReader[_Part]):
                 if row["validated"] is None and part.checked and "#wrong" not in part.halves[0]:
                     row["validated"] = True
                 rows.append(row)
-        return Table(launch.source, launch.version, rows[0]["benchmark"], part.line, part.number, rows, launch.facts)
+        return ImportedTable(
+            launch.source, launch.version, rows[0]["benchmark"], part.line, part.number, rows, launch.facts
+        )
 
 
 def _fixed(cells: Values) -> Fixed:

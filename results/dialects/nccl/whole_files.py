@@ -29,9 +29,9 @@ from omb_py.results.dialects.reading import (
     BadTable,
     Context,
     ImportedRow,
+    ImportedTable,
     Parsed,
     Problem,
-    Table,
     number,
     shown,
     whole,
@@ -80,7 +80,7 @@ def load(text: str) -> Any:
         raise BadJson(1, "not JSON that can be read: nested too deeply, or a number too long") from None
 
 
-def _table(document: Entry, context: Context) -> Table:
+def _table(document: Entry, context: Context) -> ImportedTable:
     version = document.get("version")
     if isinstance(version, int) and version > KNOWN:
         raise BadTable(f"its version is {version}, known are 1 to {KNOWN}")
@@ -106,7 +106,7 @@ def _table(document: Entry, context: Context) -> Table:
                 rows.append(row | {"text_dialect": "nccl-tests"})
     if not rows:
         raise BadTable("no placement was measured")
-    return Table(
+    return ImportedTable(
         launch.source, launch.version, rows[0]["benchmark"], 1, 0, rows, launch.facts, _time(document.get("start_time"))
     )
 
@@ -297,7 +297,7 @@ def _tables(cells: Sequence[tuple[int, Values]], form: str, first: int) -> Parse
         try:
             for _, values in part:
                 rows.append(_row(values))
-            parsed.tables.append(Table(RCCL, None, rows[0]["benchmark"], part[0][0], 0, rows))
+            parsed.tables.append(ImportedTable(RCCL, None, rows[0]["benchmark"], part[0][0], 0, rows))
         except BadTable as error:
             name = shown(part[0][1].get("name", ""))
             parsed.problems.append(Problem(part[len(rows)][0], f"{form}, collective {name} left out: {error}"))

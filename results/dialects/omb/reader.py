@@ -11,10 +11,10 @@ from omb_py.results.dialects.reading import (
     INT32,
     BadTable,
     Context,
-    Line,
+    ImportedTable,
+    LogLine,
     LogReader,
     Problem,
-    Table,
     shown,
     whole,
 )
@@ -51,23 +51,23 @@ class OsuReader(LogReader[Building]):
         """Whether a line is a title, stands above one, or is the head of a table whose title is lost."""
         return _STARTS.match(text) is not None
 
-    def above(self, line: Line) -> bool:
+    def above(self, line: LogLine) -> bool:
         if self._above(line) or self._title(line):
             return True
         self._untitled(line)
         return False
 
-    def inside(self, table: Building, line: Line) -> None:
+    def inside(self, table: Building, line: LogLine) -> None:
         table.take(line)
 
     def left_out(self, table: Building, problem: Problem) -> str:
         where = "" if problem.line in (0, table.line) else f", line {problem.line}"
         return f"table {table.benchmark!r} left out{where}: {problem.text}"
 
-    def finish(self, table: Building) -> Table:
+    def finish(self, table: Building) -> ImportedTable:
         return table.finished(len(self.parsed.tables))
 
-    def _above(self, line: Line) -> bool:
+    def _above(self, line: LogLine) -> bool:
         """Take a line above the title of the next table; False when it is none."""
         text = line.text
         for pattern, key in _SIDES:
@@ -94,14 +94,14 @@ class OsuReader(LogReader[Building]):
             return True
         return False
 
-    def _begin_prelude(self, line: Line) -> None:
+    def _begin_prelude(self, line: LogLine) -> None:
         if self.table is not None:
             self.close()
             self.prelude = Prelude()
         if self.prelude.line is None:
             self.prelude.line = line.number
 
-    def _title(self, line: Line) -> bool:
+    def _title(self, line: LogLine) -> bool:
         match = names.TITLE.fullmatch(line.text)
         own = None if match else names.OURS.fullmatch(line.text)
         if own:
@@ -134,17 +134,17 @@ class OsuReader(LogReader[Building]):
         around = [name for name in meant if ("neighbor" in name) == ("neighborhood" in self.prelude.parameters)]
         return (around or list(meant))[0]
 
-    def _open(self, line: Line, benchmark: str, version: str) -> None:
+    def _open(self, line: LogLine, benchmark: str, version: str) -> None:
         self._begin(line, benchmark).version = version
 
-    def _begin(self, line: Line, benchmark: str) -> Building:
+    def _begin(self, line: LogLine, benchmark: str) -> Building:
         if self.table is not None:
             self.close()
             self.prelude = Prelude()
         self.table = Building(self.prelude.line or line.number, benchmark, None, self.prelude)
         return self.table
 
-    def _untitled(self, line: Line) -> None:
+    def _untitled(self, line: LogLine) -> None:
         """Begin a table without a title: its start is lost, it is NCCL's point-to-point, or 5.3's osu_init."""
         sentence = _SENTENCE.match(line.text)
         if sentence and (self.table is None or self.table.benchmark not in ("init", "hello") or self.table.rows):

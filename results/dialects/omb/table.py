@@ -15,9 +15,9 @@ from omb_py.results.dialects.reading import (
     INT32,
     BadTable,
     ImportedRow,
-    Line,
+    ImportedTable,
+    LogLine,
     Problem,
-    Table,
     check_end,
     decimal,
     is_numeric,
@@ -84,7 +84,7 @@ class Building:
         """Exclude the table from the import; the first reason is kept."""
         self.bad = self.bad or Problem(line, why)
 
-    def take(self, line: Line) -> bool:
+    def take(self, line: LogLine) -> bool:
         """Take a line of the table; False when it does not belong to it. Raises BadTable."""
         if self.rows and _LIKE_A_TITLE.search(line.text):
             raise BadTable(f"{shown(line.text.strip())} could be the title of a further table, and is damaged")
@@ -148,7 +148,7 @@ class Building:
             return True
         return False
 
-    def _row(self, line: Line) -> bool:
+    def _row(self, line: LogLine) -> bool:
         words = line.text.split()
         if self.benchmark in ("init", "hello"):
             return self._sentence(line)
@@ -194,7 +194,7 @@ class Building:
                     metrics[name] = math.nan if value is None else value
         self.rows.append(row)
 
-    def _varied(self, line: Line, words: list[str]) -> bool:
+    def _varied(self, line: LogLine, words: list[str]) -> bool:
         if not words or not words[0].isdecimal():
             return False
         if len(words) > 1 and not is_numeric(words[1]) and not _SET_OUT.match(line.text):
@@ -233,7 +233,7 @@ class Building:
         if self.rate_table and self.rates != len(sizes):
             raise BadTable(f"message rates of {max(self.rates, 0)} of {len(sizes)} sizes")
 
-    def _sentence(self, line: Line) -> bool:
+    def _sentence(self, line: LogLine) -> bool:
         text = line.text
         if self.benchmark == "hello" and (match := _HELLO.fullmatch(text)):
             self.rows.append(self._blank() | {"ranks": whole(match[1], INT32)})
@@ -268,7 +268,7 @@ class Building:
             "size_bytes": None,
         }
 
-    def finished(self, launch: int) -> Table:
+    def finished(self, launch: int) -> ImportedTable:
         """The complete table. Raises BadTable where it is none."""
         if self.rate_table:
             self._check_rates()
@@ -277,7 +277,7 @@ class Building:
         if not self.rows:
             raise BadTable("no rows")
         self._settle()
-        return Table(self.source, self.version, self.benchmark, self.line, launch, self.rows)
+        return ImportedTable(self.source, self.version, self.benchmark, self.line, launch, self.rows)
 
     def _settle(self) -> None:
         parameters, library = self.prelude.parameters, self.prelude.library

@@ -19,7 +19,7 @@ def is_varied(row: Row) -> bool:
     return parameters_of(row).get("vary_window") == "True"
 
 
-class Windows:
+class WindowTables:
     """Writes the first table line by line, and keeps the second until the end.
 
     A line ends with the last window, or with the first one that failed its validation.
@@ -91,7 +91,7 @@ class OmbTranscript(Transcript):
     def __init__(self) -> None:
         self._table: tuple[object, ...] | None = None
         self._dtype: str | None = None
-        self._windows: Windows | None = None
+        self._windows: WindowTables | None = None
         self._rows: list[Row] = []
         """The rows of the table that is being printed."""
 
@@ -101,7 +101,7 @@ class OmbTranscript(Transcript):
         first, self._table = table != self._table, table
         text = self.end() if first else ""
         if is_varied(row):
-            self._windows, self._dtype = self._windows or Windows(row["validated"] is not None), None
+            self._windows, self._dtype = self._windows or WindowTables(row["validated"] is not None), None
             return text + self._windows.row(row)
         form = text_of(row, options.full, row["validated"] is not None, options.percentiles)
         if options.facts:
@@ -139,7 +139,7 @@ def to_osu(rows: Sequence[Row], percentiles: Sequence[float] = (), full: bool = 
     for table in _tables(rows):
         checked = any(row.get("validated") is not None for row in table)
         if is_varied(table[0]):
-            windows = Windows(checked)
+            windows = WindowTables(checked)
             out += [*map(windows.row, table), windows.end()]
             continue
         text = text_of(table[0], full, checked, percentiles)

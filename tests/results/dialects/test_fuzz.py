@@ -104,12 +104,12 @@ def test_no_mutation_gives_a_traceback() -> None:
 @pytest.mark.parametrize("number", range(40))
 def test_what_is_read_of_a_mutation_can_be_stored_and_printed(number: int, tmp_path) -> None:
     from omb_py.printing.export import FORMATS, export
-    from omb_py.results.dialects.storing import Options, store_bytes
+    from omb_py.results.dialects.storing import ImportOptions, store_bytes
     from omb_py.results.store.read import load_table, to_rows
 
     data = mutated(random.Random(number))
     try:
-        done = store_bytes(data, "a.log", 1e9, tmp_path, Options())
+        done = store_bytes(data, "a.log", 1e9, tmp_path, ImportOptions())
     except UsageError:
         return
     rows = to_rows(load_table(tmp_path)) if done.tables else []

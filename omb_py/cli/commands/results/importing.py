@@ -16,7 +16,7 @@ from omb_py.cli.option_params import ParsedType
 from omb_py.errors import OK, UsageError
 from omb_py.grammar.values import parse_tags
 from omb_py.options.request import DEFAULT_STORE
-from omb_py.results.dialects.storing import Imported, Options, check_benchmark, columns_of, store_bytes
+from omb_py.results.dialects.storing import Imported, ImportOptions, check_benchmark, columns_of, store_bytes
 
 STDIN = "-"
 MOST_BYTES = 128 << 20
@@ -83,7 +83,7 @@ def run_import(
         assignments = parse_tags(values, "column", "COLUMN=VALUE", "--set")
     except UsageError as error:
         raise UsageError(f"--set takes COLUMN=VALUE: {error}") from None
-    options = Options(
+    options = ImportOptions(
         check_benchmark(benchmark) if benchmark else None,
         columns_of(assignments),
         parse_tags(tags),
@@ -101,7 +101,7 @@ def run_import(
     return OK
 
 
-def _import(source: str, store: Path, options: Options) -> str | None:
+def _import(source: str, store: Path, options: ImportOptions) -> str | None:
     """Import a file and print what was read; returns why when a part of it was not."""
     try:
         data, modified = _content(source)

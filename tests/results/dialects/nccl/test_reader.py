@@ -11,7 +11,7 @@ import pytest
 from omb_py.results.dialects.nccl.text import to_nccl
 from omb_py.results.dialects.parse import parse
 from omb_py.results.dialects.reading import Context, Parsed
-from omb_py.results.dialects.storing import Options, store_bytes
+from omb_py.results.dialects.storing import ImportOptions, store_bytes
 from omb_py.results.store.read import files, load_table, read_provenance, to_rows
 from tests.results.dialects import nccl_texts as texts
 
@@ -27,7 +27,7 @@ def rows_of(text: str, **context: Any) -> list[dict[str, Any]]:
 
 
 def stored(text: str, where: Path) -> list[dict[str, Any]]:
-    store_bytes(text.encode(), "a.log", 1e9, where, Options())
+    store_bytes(text.encode(), "a.log", 1e9, where, ImportOptions())
     return to_rows(load_table(where))
 
 
@@ -137,7 +137,7 @@ class TestJson:
         assert (second["value"], second["validated"], second["iterations"]) == (None, None, 20)
 
     def test_secrets_are_dropped(self, tmp_path: Path) -> None:
-        store_bytes(texts.JSON.encode(), "a.json", 1e9, tmp_path, Options())
+        store_bytes(texts.JSON.encode(), "a.json", 1e9, tmp_path, ImportOptions())
         [path] = files(tmp_path)
         assert b"hunter2" not in path.read_bytes()
         facts = read_provenance(path)["imported"]

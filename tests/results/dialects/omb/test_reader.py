@@ -10,7 +10,7 @@ import pytest
 from omb_py.results.dialects.omb.transcript import to_osu
 from omb_py.results.dialects.parse import parse
 from omb_py.results.dialects.reading import BadTable, Context, Parsed, decimal, number
-from omb_py.results.dialects.storing import Options, store_bytes
+from omb_py.results.dialects.storing import ImportOptions, store_bytes
 from omb_py.results.store.read import load_table, to_rows
 from tests.results.dialects.texts import OMB
 
@@ -20,7 +20,7 @@ def read(text: str, **context: Any) -> Parsed:
 
 
 def through_the_store(text: str, where: Path) -> str:
-    store_bytes(text.encode(), "a.log", 1e9, where, Options())
+    store_bytes(text.encode(), "a.log", 1e9, where, ImportOptions())
     return to_osu(to_rows(load_table(where)))
 
 

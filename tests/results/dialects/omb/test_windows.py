@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from omb_py.results.dialects.omb.transcript import WINDOWS, Windows, to_osu
+from omb_py.results.dialects.omb.transcript import WINDOWS, WindowTables, to_osu
 
 BANDWIDTHS = (0.11, 0.26, 0.50, 0.77, 1.46, 2.00, 2.88, 3.09)
 RATES = "110000.00   260000.00   500000.00   770000.00  1460000.00  2000000.00  2880000.00  3090000.00"
@@ -42,14 +42,14 @@ def rows(size: int = 1, validated: bool | None = None, rate: str = "1", dtype: s
 
 
 def test_is_omb_s_to_the_character() -> None:
-    windows = Windows(validation=False)
+    windows = WindowTables(validation=False)
     assert "".join(map(windows.row, rows())) == FIRST
     assert windows.end() == SECOND
     assert windows.end() == ""
 
 
 def test_a_line_is_printed_with_its_last_window() -> None:
-    windows = Windows(validation=False)
+    windows = WindowTables(validation=False)
     first, *others, last = rows()
     assert windows.row(first).endswith("128\n")
     assert [windows.row(row) for row in others] == [""] * 6
@@ -57,14 +57,14 @@ def test_a_line_is_printed_with_its_last_window() -> None:
 
 
 def test_each_type_has_both_tables() -> None:
-    windows = Windows(validation=False)
+    windows = WindowTables(validation=False)
     text = "".join(map(windows.row, rows() + rows(dtype="int32"))) + windows.end()
     kinds = [line for line in text.splitlines() if line.startswith(("# Datatype", "# Message", "# OSU"))]
     assert [line.split()[1] for line in kinds] == ["OSU", "Datatype:", "Message", "Datatype:", "Message"]
 
 
 def test_a_line_ends_with_its_verdict_and_at_the_window_that_failed() -> None:
-    windows = Windows(validation=True)
+    windows = WindowTables(validation=True)
     passed = "".join(map(windows.row, rows(validated=True)))
     assert passed.splitlines()[-2].endswith("128  Validation") and passed.splitlines()[-1].endswith("3.09        Pass")
     bad = rows(2, validated=True)[:2]
@@ -77,7 +77,7 @@ def test_a_line_ends_with_its_verdict_and_at_the_window_that_failed() -> None:
 
 
 def test_what_an_interruption_cut_off_is_printed() -> None:
-    windows = Windows(validation=False)
+    windows = WindowTables(validation=False)
     for row in rows()[:2]:
         windows.row(row)
     assert windows.end().startswith("1              0.11        0.26\n\n# Message Rate Profile\n")
