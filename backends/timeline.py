@@ -13,7 +13,7 @@ from typing import Final
 from omb_py.backends.mock.config import Config
 from omb_py.backends.mock.faults import Flipper, RankHangs
 from omb_py.backends.mock.simulator.lower import Code, Op
-from omb_py.backends.mock.simulator.matching import Message, Posted
+from omb_py.backends.mock.simulator.matching import Posted, UnmatchedSend
 from omb_py.backends.mock.simulator.simulate import Events, Loop
 from omb_py.backends.mock.simulator.timing import Noise, Timing
 from omb_py.engine.program import steps
@@ -61,7 +61,7 @@ class _OnePort(Events):
         super().__init__(_RENDEZVOUS, timing, Flipper((), 0), ("",) * ranks, "", 0, None)
         self._inbound = [0] * ranks
 
-    def _pair(self, source: int, destination: int, message: Message, posted: Posted) -> None:
+    def _pair(self, source: int, destination: int, message: UnmatchedSend, posted: Posted) -> None:
         since = max(message.sent, posted.posted)
         ends = (source, self._links, message.handle), (destination, self._inbound, posted.handle)
         for rank, port, handle in ends:

@@ -44,7 +44,7 @@ def read_algorithm(text: str) -> Algorithm:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class AlgorithmRule:
     """A line of a rules file; `last` is None where there is no largest size."""
 
     collective: str
@@ -55,12 +55,12 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class AlgorithmSelection:
     """The algorithms of one launch."""
 
     usual: Algorithm
     """Where no line fits."""
-    lines: tuple[Line, ...] = ()
+    lines: tuple[AlgorithmRule, ...] = ()
 
     def of(self, collective: str, ranks: int, nbytes: float) -> Algorithm | None:
         """The algorithm of a call; None for calls that move no data."""
@@ -73,7 +73,7 @@ class Selection:
         return self.usual
 
 
-def selection(algorithms: Sequence[Algorithm], environ: Mapping[str, str]) -> Selection | None:
+def selection(algorithms: Sequence[Algorithm], environ: Mapping[str, str]) -> AlgorithmSelection | None:
     """What the settings and the environment choose; None where no algorithms are planted.
 
     Raises:
@@ -87,7 +87,7 @@ def selection(algorithms: Sequence[Algorithm], environ: Mapping[str, str]) -> Se
     if name := environ.get(VARIABLE):
         usual = _named(name, known, VARIABLE)
     path = environ.get(FILE_VARIABLE)
-    return Selection(usual, _lines(Path(path), known) if path else ())
+    return AlgorithmSelection(usual, _lines(Path(path), known) if path else ())
 
 
 def _named(name: str, known: Mapping[str, Algorithm], where: str) -> Algorithm:
@@ -96,7 +96,7 @@ def _named(name: str, known: Mapping[str, Algorithm], where: str) -> Algorithm:
     return known[name]
 
 
-def _lines(path: Path, known: Mapping[str, Algorithm]) -> tuple[Line, ...]:
+def _lines(path: Path, known: Mapping[str, Algorithm]) -> tuple[AlgorithmRule, ...]:
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -113,5 +113,5 @@ def _lines(path: Path, known: Mapping[str, Algorithm]) -> tuple[Line, ...]:
             raise UsageError(
                 f"mock: {path}, line {number}: {line!r} is not of the form COLLECTIVE RANKS FIRST LAST ALGORITHM"
             ) from None
-        lines.append(Line(collective, *sizes, _named(name, known, f"{path}, line {number}")))
+        lines.append(AlgorithmRule(collective, *sizes, _named(name, known, f"{path}, line {number}")))
     return tuple(lines)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omb_py.backends.mock.faults import Flipper
-from omb_py.backends.mock.simulator.data import Memory, moves_data
+from omb_py.backends.mock.simulator.data import RankMemory, moves_data
 from omb_py.backends.mock.simulator.lower import Op, Site, lower
 from omb_py.backends.mock.simulator.network import Network
 from omb_py.backends.mock.simulator.simulate import Events, Loop
@@ -45,7 +45,7 @@ class MockRunner(Runner):
         self._window = programs[0].window
         if self._window:
             check_hosts(self._window, session.hosts)
-        self._memory = Memory(programs, cell.buffer, self.moves)
+        self._memory = RankMemory(programs, cell.buffer, self.moves)
         self._network = Network(config, ranks, session.algorithms)
         self._noise = noise
         self._flipper = Flipper(config.flip, cell.size)

@@ -12,7 +12,7 @@ from omb_py.backends.mpi.runners import BoundRunner, NativeRunner
 from omb_py.backends.mpi.types import datatype
 from omb_py.engine.devices.buffers import DeviceBuffers, DeviceRenderer, DeviceResolver, OnDevice
 from omb_py.engine.devices.memory import DeviceMemory, slice_array
-from omb_py.engine.native.translate import Table, assemble
+from omb_py.engine.native.translate import StageTable, assemble
 from omb_py.engine.program.benchmark import Cell, World
 from omb_py.engine.program.datatype_layouts import derived
 from omb_py.engine.program.dtypes import DTYPES
@@ -68,7 +68,9 @@ class ArrayRenderer(bound.Mpi4pyRenderer):
 class DeviceRunner(_OverMpi, NativeRunner):
     """Generated code: the library is given addresses."""
 
-    def assemble(self, stage: Stage, results: Mapping[tuple[str, str], float], gate: ThreadGate | None = None) -> Table:
+    def assemble(
+        self, stage: Stage, results: Mapping[tuple[str, str], float], gate: ThreadGate | None = None
+    ) -> StageTable:
         """The rows of a stage's body."""
         return assemble(stage, DeviceResolver(self.buffers, self.resolver, results), self.buffers.byte, results)
 

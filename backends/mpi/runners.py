@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from omb_py.backends.mpi.rma import OpenWindow
     from omb_py.backends.mpi.session import MpiSession
     from omb_py.engine.measuring.host_memory import HostMemory
-    from omb_py.engine.native.translate import Machine, Table
+    from omb_py.engine.native.translate import Machine, StageTable
     from omb_py.engine.python_loop.loop import CompiledLoop
 
 
@@ -60,7 +60,9 @@ class NativeRunner(MpiRunner):
 
         self.resolver = MpiResolver(self.session.comm_of, self.memory_, request_count(self.program), self.window)
 
-    def assemble(self, stage: Stage, results: Mapping[tuple[str, str], float], gate: ThreadGate | None = None) -> Table:
+    def assemble(
+        self, stage: Stage, results: Mapping[tuple[str, str], float], gate: ThreadGate | None = None
+    ) -> StageTable:
         """The rows of a stage's body."""
         from omb_py.engine.native.translate import assemble
 
@@ -82,10 +84,10 @@ class NativeRunner(MpiRunner):
         self.labels = self.table.labels
         self.session.machine.prepare(self.table)
 
-    def _execute(self, table: Table, first: int, iterations: int) -> NDArray[np.int64]:
+    def _execute(self, table: StageTable, first: int, iterations: int) -> NDArray[np.int64]:
         return self.execute(self.session.machine, table, first, iterations)
 
-    def execute(self, machine: Machine, table: Table, first: int, iterations: int) -> NDArray[np.int64]:
+    def execute(self, machine: Machine, table: StageTable, first: int, iterations: int) -> NDArray[np.int64]:
         samples: NDArray[np.int64]
         samples, failed = machine.run(table, first, iterations)
         if failed:
@@ -127,7 +129,7 @@ class BoundRunner(MpiRunner, FlatRunner):
 class NativeWork:
     """A thread's part of a stage as generated code, with a watched word of its own."""
 
-    def __init__(self, runner: NativeRunner, table: Table, gate: ThreadGate) -> None:
+    def __init__(self, runner: NativeRunner, table: StageTable, gate: ThreadGate) -> None:
         from omb_py.engine.native.translate import Machine
 
         self._runner, self._table, self._gate = runner, table, gate

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from omb_py.backends.nccl.calls import CALLS, CREATE, NcclResolver, handles
 from omb_py.engine.measuring.async_timing import EXECUTABLE, GRAPH, SLOTS, TIME, uses_events
 from omb_py.engine.native import opcodes
-from omb_py.engine.native.translate import Table, assemble
+from omb_py.engine.native.translate import StageTable, assemble
 from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.language import Program, Stage
 from omb_py.engine.program.step_text import steps_of
@@ -124,7 +124,7 @@ class LoweredRunner(Runner, ABC):
 class NcclRunner(LoweredRunner):
     """Generated code calls the library's own functions."""
 
-    _running: tuple[Table, Stage] | None = None
+    _running: tuple[StageTable, Stage] | None = None
     """The table whose code runs now, and what it was made from."""
 
     def once(self, stage: Stage) -> None:
@@ -134,11 +134,11 @@ class NcclRunner(LoweredRunner):
         self.table = self._assemble(stage, results)
         self.session.machine.prepare(self.table)
 
-    def _assemble(self, stage: Stage, results: Mapping[tuple[str, str], float]) -> Table:
+    def _assemble(self, stage: Stage, results: Mapping[tuple[str, str], float]) -> StageTable:
         self.resolver.results = results
         return assemble(stage, self.resolver, self.resolver.byte, results)
 
-    def execute(self, stage: Stage, table: Table, first: int, iterations: int) -> NDArray[np.int64]:
+    def execute(self, stage: Stage, table: StageTable, first: int, iterations: int) -> NDArray[np.int64]:
         machine = self.session.machine
         samples: NDArray[np.int64]
         self._running = table, stage

@@ -57,7 +57,7 @@ _ORDER = [("benchmark", "ascending"), ("backend", "ascending"), ("size_bytes", "
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class IndexPart:
     """One file of the index."""
 
     path: Path
@@ -71,7 +71,7 @@ class Part:
 class Index:
     """The indexed files of a store."""
 
-    parts: list[Part] = field(default_factory=list)
+    parts: list[IndexPart] = field(default_factory=list)
     covered: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Relative path -> (index of the part, index of the file in it)."""
     bad: dict[str, str] = field(default_factory=dict)
@@ -177,7 +177,7 @@ def _known(root: Path, entries: Sequence[StoreFile]) -> Index:
     return index
 
 
-def _parts(folder: Path) -> list[Part]:
+def _parts(folder: Path) -> list[IndexPart]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -187,7 +187,7 @@ def _parts(folder: Path) -> list[Part]:
             description = json.loads((pq.read_metadata(path).metadata or {})[_KEY])
             if description["layout"] == layout():
                 files = tuple((r, s, c, tuple(held)) for r, s, c, held in description["files"])
-                parts.append(Part(path, files, {r: tuple(v) for r, v in description["bad"].items()}))
+                parts.append(IndexPart(path, files, {r: tuple(v) for r, v in description["bad"].items()}))
         except (OSError, KeyError, ValueError, TypeError, pa.ArrowException):
             continue  # torn, or of another version: its files count as not indexed
     return parts

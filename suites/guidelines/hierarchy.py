@@ -13,7 +13,7 @@ from omb_py.engine.program.benchmark import World, halves
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.engine.program.groups import Group, on
 from omb_py.engine.program.language import Body
-from omb_py.suites.guidelines.mockups import Calls, Make, Side
+from omb_py.suites.guidelines.mockups import Calls, GuidelineSide, Make
 from omb_py.suites.pt2pt.congestion import by_node
 
 
@@ -64,68 +64,72 @@ class Places:
         return (c.call("allreduce", size, "right" if here else "send", here=False),)
 
 
-def _bcast_by_nodes(c: Calls) -> Side:
+def _bcast_by_nodes(c: Calls) -> GuidelineSide:
     p, result = Places(c), (c.call("bcast", c.size),)
     between = p.call(p.heads, "bcast", c.size, "", "right", p.root)
-    return Side((*between, *p.call(p.part, "bcast", c.size, "", "right", p.head)), result, result)
+    return GuidelineSide((*between, *p.call(p.part, "bcast", c.size, "", "right", p.head)), result, result)
 
 
-def _reduce_by_nodes(c: Calls) -> Side:
+def _reduce_by_nodes(c: Calls) -> GuidelineSide:
     p = Places(c)
     within = p.call(p.part, "reduce", c.size, "send", "right", p.head)
     between = p.call(p.heads, "reduce", c.size, "right", "right", p.root, here=True)
-    return Side((*within, *between), p.inputs(c.size, at_heads=True), (c.call("reduce", c.size),))
+    return GuidelineSide((*within, *between), p.inputs(c.size, at_heads=True), (c.call("reduce", c.size),))
 
 
-def _allreduce_by_nodes(c: Calls) -> Side:
+def _allreduce_by_nodes(c: Calls) -> GuidelineSide:
     p = Places(c)
     within = p.call(p.part, "reduce", c.size, "send", "right", p.head)
     between = p.call(p.heads, "allreduce", c.size, "right", "right", here=True)
     back = p.call(p.part, "bcast", c.size, "", "right", p.head)
-    return Side((*within, *between, *back), p.inputs(c.size, at_heads=True), (c.call("allreduce", c.size),))
+    return GuidelineSide((*within, *between, *back), p.inputs(c.size, at_heads=True), (c.call("allreduce", c.size),))
 
 
-def _allgather_by_nodes(c: Calls) -> Side:
+def _allgather_by_nodes(c: Calls) -> GuidelineSide:
     p, result = Places(c), (c.call("allgather", c.size),)
     within = p.call(p.part, "gather", c.size, "send", "part", p.head)
     between = p.call(p.heads, "allgather", c.size * len(p.part), "part", "right")
-    return Side((*within, *between, *p.call(p.part, "bcast", c.whole, "", "right", p.head)), result, result)
+    return GuidelineSide((*within, *between, *p.call(p.part, "bcast", c.whole, "", "right", p.head)), result, result)
 
 
-def _gather_by_nodes(c: Calls) -> Side:
+def _gather_by_nodes(c: Calls) -> GuidelineSide:
     p, result = Places(c), (c.call("gather", c.size),)
     within = p.call(p.part, "gather", c.size, "send", "part", p.head)
-    return Side((*within, *p.call(p.heads, "gather", c.size * len(p.part), "part", "right", p.root)), result, result)
+    return GuidelineSide(
+        (*within, *p.call(p.heads, "gather", c.size * len(p.part), "part", "right", p.root)), result, result
+    )
 
 
-def _scatter_by_nodes(c: Calls) -> Side:
+def _scatter_by_nodes(c: Calls) -> GuidelineSide:
     p, result = Places(c), (c.call("scatter", c.size),)
     between = p.call(p.heads, "scatter", c.size * len(p.part), "send", "part", p.root)
-    return Side((*between, *p.call(p.part, "scatter", c.size, "part", "right", p.head)), result, result)
+    return GuidelineSide((*between, *p.call(p.part, "scatter", c.size, "part", "right", p.head)), result, result)
 
 
-def _bcast_by_lanes(c: Calls) -> Side:
+def _bcast_by_lanes(c: Calls) -> GuidelineSide:
     p = Places(c)
     result = (c.call("bcast", p.vector),)
     dealt = p.call(p.home, "scatter", p.share, "right", "part", p.root)
     between = p.call(p.lane, "bcast", p.share, "", "part", p.top)
-    return Side((*dealt, *between, *p.call(p.part, "allgather", p.share, "part", "right")), result, result)
+    return GuidelineSide((*dealt, *between, *p.call(p.part, "allgather", p.share, "part", "right")), result, result)
 
 
-def _reduce_by_lanes(c: Calls) -> Side:
+def _reduce_by_lanes(c: Calls) -> GuidelineSide:
     p = Places(c)
     within = p.call(p.part, "reduce_scatter_block", p.vector, "send", "part")
     between = p.call(p.lane, "reduce", p.share, "part", "part", p.top, here=True)
     back = p.call(p.home, "gather", p.share, "part", "right", p.root)
-    return Side((*within, *between, *back), p.inputs(p.vector, at_heads=False), (c.call("reduce", p.vector),))
+    return GuidelineSide((*within, *between, *back), p.inputs(p.vector, at_heads=False), (c.call("reduce", p.vector),))
 
 
-def _allreduce_by_lanes(c: Calls) -> Side:
+def _allreduce_by_lanes(c: Calls) -> GuidelineSide:
     p = Places(c)
     within = p.call(p.part, "reduce_scatter_block", p.vector, "send", "part")
     between = p.call(p.lane, "allreduce", p.share, "part", "part", here=True)
     back = p.call(p.part, "allgather", p.share, "part", "right")
-    return Side((*within, *between, *back), p.inputs(p.vector, at_heads=False), (c.call("allreduce", p.vector),))
+    return GuidelineSide(
+        (*within, *between, *back), p.inputs(p.vector, at_heads=False), (c.call("allreduce", p.vector),)
+    )
 
 
 BY_NODES: dict[str, tuple[str, Make]] = {

@@ -23,7 +23,7 @@ _IN_PLACE = ("allreduce", "reduce")
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class GuidelineSide:
     """One side of a guideline."""
 
     body: Body
@@ -39,7 +39,7 @@ class Side:
         return self.reads or self.body, self.leaves or self.body
 
 
-Make = Callable[["Calls"], Side]
+Make = Callable[["Calls"], GuidelineSide]
 
 
 class Calls:
@@ -89,9 +89,11 @@ class Calls:
         each = -(-self.size // item // parts) * item
         return tuple(self.call(op, each, send, recv, chunk) for chunk in range(parts))
 
-    def left(self, op: str) -> Side:
+    def left(self, op: str) -> GuidelineSide:
         """The collective itself."""
-        return Side((self.call(op, self.vector if op.startswith("reduce_scatter") else self.size, recv="left"),))
+        return GuidelineSide(
+            (self.call(op, self.vector if op.startswith("reduce_scatter") else self.size, recv="left"),)
+        )
 
     def wide(self, root_only: bool = False) -> tuple[str, Body]:
         """A vector of all ranks' blocks with this rank's block and zeros elsewhere: its buffer, and steps that fill it.
@@ -122,58 +124,60 @@ def _end(place: Region | Blocks) -> int:
     return max((at + size for at, size in zip(place.offsets, place.sizes, strict=True)), default=0)
 
 
-def gather_bcast(c: Calls) -> Side:
+def gather_bcast(c: Calls) -> GuidelineSide:
     """Allgather: the root gathers all blocks and broadcasts them."""
     first = c.call("gather", c.size)
-    return Side((first, c.call("bcast", c.whole)), (first,), (c.call("allgather", c.size),))
+    return GuidelineSide((first, c.call("bcast", c.whole)), (first,), (c.call("allgather", c.size),))
 
 
-def alltoall_of_one(c: Calls) -> Side:
+def alltoall_of_one(c: Calls) -> GuidelineSide:
     """Allgather: every rank sends the same block to every rank, from one place."""
     out, into = Blocks("send", (c.size,) * c.ranks, (0,) * c.ranks), Blocks.packed("right", (c.size,) * c.ranks)
     result = (c.call("allgather", c.size),)
-    return Side((steps.alltoallv(out, into, c.cell.dtype),), result, result)
+    return GuidelineSide((steps.alltoallv(out, into, c.cell.dtype),), result, result)
 
 
-def sum_of_all(c: Calls) -> Side:
+def sum_of_all(c: Calls) -> GuidelineSide:
     """Allgather: a sum of vectors in which each rank has its own block, and zeros elsewhere."""
     buffer, put = c.wide()
-    return Side((c.call("allreduce", c.whole, buffer),), put, (c.call("allgather", c.size),))
+    return GuidelineSide((c.call("allreduce", c.whole, buffer),), put, (c.call("allgather", c.size),))
 
 
-def sum_at_root(c: Calls) -> Side:
+def sum_at_root(c: Calls) -> GuidelineSide:
     """Gather: the root gets the sum of vectors in which each rank has its own block, and zeros elsewhere."""
     buffer, put = c.wide(root_only=True)
-    return Side((c.call("reduce", c.whole, buffer),), put, (c.call("gather", c.size),))
+    return GuidelineSide((c.call("reduce", c.whole, buffer),), put, (c.call("gather", c.size),))
 
 
-def reduce_bcast(c: Calls) -> Side:
+def reduce_bcast(c: Calls) -> GuidelineSide:
     """Allreduce: the root gets the result and broadcasts it."""
     first = c.call("reduce", c.size)
-    return Side((first, c.call("bcast", c.size)), (first,), (c.call("allreduce", c.size),))
+    return GuidelineSide((first, c.call("bcast", c.size)), (first,), (c.call("allreduce", c.size),))
 
 
-def scatter_allgather(c: Calls) -> Side:
+def scatter_allgather(c: Calls) -> GuidelineSide:
     """Bcast: each rank gets a block, and all collect the blocks."""
     result = (c.call("bcast", c.vector),)
-    return Side((c.call("scatter", c.block, "right", "part"), c.call("allgather", c.block, "part")), result, result)
+    return GuidelineSide(
+        (c.call("scatter", c.block, "right", "part"), c.call("allgather", c.block, "part")), result, result
+    )
 
 
-def uneven_allgather(c: Calls) -> Side:
+def uneven_allgather(c: Calls) -> GuidelineSide:
     """Bcast: an allgather to which the root alone contributes."""
     sizes = tuple(c.size if rank == c.cell.options.root else 0 for rank in range(c.ranks))
     into = Blocks.packed("right", sizes)
     call = steps.in_place(steps.allgatherv(into.block(c.rank), into, c.cell.dtype))
     result = (c.call("bcast", c.size),)
-    return Side((call,), result, result)
+    return GuidelineSide((call,), result, result)
 
 
 def halves(first: str, second: str, result: str) -> Make:
     """A reduction `result`: `first` leaves each rank a reduced block, and `second` collects the blocks."""
 
-    def make(c: Calls) -> Side:
+    def make(c: Calls) -> GuidelineSide:
         reduction = c.call(first, c.vector, recv="part")
-        return Side((reduction, c.call(second, c.block, "part")), (reduction,), (c.call(result, c.vector),))
+        return GuidelineSide((reduction, c.call(second, c.block, "part")), (reduction,), (c.call(result, c.vector),))
 
     return make
 
@@ -181,34 +185,34 @@ def halves(first: str, second: str, result: str) -> Make:
 def reduce_then(second: str, result: str) -> Make:
     """A reduce-scatter `result`: the root reduces the vector, and `second` distributes its blocks."""
 
-    def make(c: Calls) -> Side:
+    def make(c: Calls) -> GuidelineSide:
         reduction = c.call("reduce", c.vector, recv="all")
-        return Side((reduction, c.call(second, c.block, "all")), (reduction,), (c.call(result, c.vector),))
+        return GuidelineSide((reduction, c.call(second, c.block, "all")), (reduction,), (c.call(result, c.vector),))
 
     return make
 
 
-def exscan_local(c: Calls) -> Side:
+def exscan_local(c: Calls) -> GuidelineSide:
     """Scan: an exscan, to which each rank adds its own vector; rank 0 has its result already."""
     before, kind = c.call("exscan", c.size), reduction_dtype(c.cell.dtype)
     local = steps.reduce_local(Region("send", 0, c.size), Region("right", 0, c.size), kind, c.cell.options.op)
     whole = (c.call("scan", c.size),)
-    return Side((before, local), whole, whole) if c.rank else Side((before,), whole, (before,))
+    return GuidelineSide((before, local), whole, whole) if c.rank else GuidelineSide((before,), whole, (before,))
 
 
 def block_of(op: str, recv: str = "right") -> Make:
     """Another collective on blocks, whose result includes that of the left side."""
-    return lambda c: Side((c.call(op, c.size, recv=recv),))
+    return lambda c: GuidelineSide((c.call(op, c.size, recv=recv),))
 
 
 def vector_of(op: str) -> Make:
     """Another reduction of the same vector, whose result includes that of the left side."""
-    return lambda c: Side((c.call(op, c.vector),))
+    return lambda c: GuidelineSide((c.call(op, c.vector),))
 
 
 def all_blocks(op: str) -> Make:
     """Another collective on all ranks' blocks at once."""
-    return lambda c: Side((c.call(op, c.whole),))
+    return lambda c: GuidelineSide((c.call(op, c.whole),))
 
 
 _INPUT = "more"
@@ -218,13 +222,13 @@ _INPUT = "more"
 def larger(op: str) -> Make:
     """The same collective with twice the message."""
 
-    def make(c: Calls) -> Side:
+    def make(c: Calls) -> GuidelineSide:
         size = c.vector if op.startswith("reduce_scatter") else c.size
-        return Side((c.call(op, 2 * size, _INPUT),))
+        return GuidelineSide((c.call(op, 2 * size, _INPUT),))
 
     return make
 
 
 def split(op: str, parts: int) -> Make:
     """The same collective in equal parts."""
-    return lambda c: Side(c.chunks(op, parts, _INPUT, "right"))
+    return lambda c: GuidelineSide(c.chunks(op, parts, _INPUT, "right"))

@@ -207,7 +207,7 @@ STEP, ALONE = "step", "alone"
 """Laps: a step of all ranks together; the same on a copy that each rank trains alone."""
 
 
-class Model:
+class TrainedModel:
     """A model, its optimiser and its batch."""
 
     def __init__(self, net: nn.Module, batch: tuple[torch.Tensor, torch.Tensor]) -> None:
@@ -239,7 +239,7 @@ class Trainer:
             nets.append(build(training).to(self.device))
         self.parameters = sum(p.numel() for p in nets[0].parameters())
         together = spread(nets[0], training, self.device, group_of(training))
-        self.models = {STEP: Model(together, batch), ALONE: Model(nets[1], batch)}
+        self.models = {STEP: TrainedModel(together, batch), ALONE: TrainedModel(nets[1], batch)}
         self.losses: list[float] = []
         self._at = (0, 0)
 

@@ -119,20 +119,20 @@ _DIVIDED = ("reduce_scatter_block", "alltoall")
 
 
 @dataclass(frozen=True, slots=True)
-class Collective:
+class HalfCollective:
     """An operation and its bytes, as :class:`omb_py.suites.workloads.calls.Call` counts them."""
 
     op: str
     nbytes: int
 
 
-def read_collective(text: str) -> Collective | None:
+def read_collective(text: str) -> HalfCollective | None:
     """The collective of ``OP/SIZE``; None for ``none``. Raises UsageError."""
     op, slash, size = text.partition("/")
     parse_word(op, (*_OPS, NONE))
     if bool(slash) == (op in (NONE, "barrier")):
         raise UsageError(f"{text!r}: write " + (op if slash else f"{op}/1M, with the bytes"))
-    return None if op == NONE else Collective(op, parse_size(size) if slash else 0)
+    return None if op == NONE else HalfCollective(op, parse_size(size) if slash else 0)
 
 
 def together(v: Values, rank: int, ranks: int) -> list[Item]:

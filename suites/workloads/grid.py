@@ -10,7 +10,7 @@ from omb_py.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class RankGrid:
     """Ranks with a place along each dimension; ranks that are neighbors along the first have neighboring numbers."""
 
     names: tuple[str, ...]
@@ -41,7 +41,7 @@ class Grid:
         return prod(self.sizes[: self.names.index(name)])
 
 
-def grid(ranks: int, given: Mapping[str, int], rest: str, order: Sequence[str] = ()) -> Grid:
+def grid(ranks: int, given: Mapping[str, int], rest: str, order: Sequence[str] = ()) -> RankGrid:
     """The grid of all ranks with these dimensions.
 
     Args:
@@ -65,10 +65,10 @@ def grid(ranks: int, given: Mapping[str, int], rest: str, order: Sequence[str] =
     names = tuple(order) or tuple(sizes)
     if sorted(names) != sorted(sizes):
         raise UsageError(f"order {'-'.join(names)} must name {', '.join(sizes)} once each")
-    return Grid(names, tuple(sizes[name] for name in names))
+    return RankGrid(names, tuple(sizes[name] for name in names))
 
 
-def one_and_copies(name: str, size: int, ranks: int) -> Grid:
+def one_and_copies(name: str, size: int, ranks: int) -> RankGrid:
     """A dimension of `size` ranks (0: all) and copies of it. Raises UsageError if `size` does not divide the ranks."""
     return grid(ranks, {name: size, "copies": 0}, "copies") if size else grid(ranks, {name: 0}, name)
 

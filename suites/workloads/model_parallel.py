@@ -9,7 +9,7 @@ from omb_py.engine.program.dtypes import DTYPES
 from omb_py.engine.program.message import Message
 from omb_py.errors import UsageError
 from omb_py.suites.workloads.calls import EXCHANGE, Call, Item, Product, padded, there_and_back
-from omb_py.suites.workloads.grid import Grid, divides, grid, one_and_copies
+from omb_py.suites.workloads.grid import RankGrid, divides, grid, one_and_copies
 from omb_py.suites.workloads.settings import Values
 
 
@@ -174,7 +174,7 @@ def decode(v: Values, rank: int, ranks: int) -> list[Item]:
     return layer * (layers(v) * v["tokens"] if n > 1 else 0)
 
 
-def _stage(v: Values, where: Grid, rank: int, message: int, work: Sequence[list[Item]]) -> list[Item]:
+def _stage(v: Values, where: RankGrid, rank: int, message: int, work: Sequence[list[Item]]) -> list[Item]:
     """The calls and products of one stage of a pipeline.
 
     GPipe runs all forward passes first; 1F1B follows Megatron-LM's forward_backward_pipelining_without_interleaving.

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omb_py.engine.native.translate import Arg, Machine, NativeCall, Table, assemble
+from omb_py.engine.native.translate import Arg, Machine, NativeCall, StageTable, assemble
 from omb_py.engine.program.language import Node, Stage, Step, body
 
 LIBC = ctypes.CDLL(None)
@@ -45,7 +45,7 @@ def resolve(step: Step) -> NativeCall:
     return NativeCall(step["address"], step["args"])
 
 
-def table(stage: Stage, results: Any = None, address: int = 0) -> Table:
+def table(stage: Stage, results: Any = None, address: int = 0) -> StageTable:
     """Assemble a stage; `address` is where a flip strikes."""
     return assemble(stage, resolve, lambda step: address, results or {})
 

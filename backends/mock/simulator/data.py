@@ -45,7 +45,7 @@ def moves_data(config: Config, cell: Cell, programs: Mapping[int, Program]) -> b
     return cell.validate or cell.distinct or total <= SMALL_BYTES
 
 
-class Memory:
+class RankMemory:
     """The buffers of all ranks. When no data is moved, all ranks share one scratch buffer for each size."""
 
     def __init__(self, programs: Mapping[int, Program], kind: str, moves: bool) -> None:

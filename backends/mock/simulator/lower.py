@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from omb_py.backends.mock.simulator.data import REDUCTIONS, Bytes, Memory
+from omb_py.backends.mock.simulator.data import REDUCTIONS, Bytes, RankMemory
 from omb_py.backends.mock.simulator.network import Network
 from omb_py.backends.mock.simulator.windows import COMPLETE_TAG, ENDS, POST_TAG, Access
 from omb_py.engine.native.matmul import flop
@@ -177,7 +177,7 @@ class Site:
     network: Network
     rank: int
     scale: float
-    memory: Memory
+    memory: RankMemory
 
 
 def lower(

@@ -35,7 +35,7 @@ class Handle:
 
 
 @dataclass(slots=True)
-class Message:
+class UnmatchedSend:
     """A send that no receive has matched yet."""
 
     handle: Handle
@@ -69,7 +69,7 @@ class Matcher:
     """Unmatched sends and receives."""
 
     def __init__(self) -> None:
-        self._messages: dict[Key, deque[Message]] = {}
+        self._messages: dict[Key, deque[UnmatchedSend]] = {}
         self._posted: dict[Key, deque[Posted]] = {}
         self._for_anyone: dict[tuple[int, int], Posted] = {}
 
@@ -78,7 +78,7 @@ class Matcher:
         _, destination, tag = key
         return _take(self._posted, key) or self._for_anyone.pop((destination, tag), None)
 
-    def message_for(self, key: Key) -> Message | None:
+    def message_for(self, key: Key) -> UnmatchedSend | None:
         """Take the oldest message that matches a receive."""
         return _take(self._messages, key)
 
@@ -90,7 +90,7 @@ class Matcher:
                 first[source] = queue[0].sent
         return min(first, key=lambda source: (first[source], source), default=None)
 
-    def keep_message(self, key: Key, message: Message) -> None:
+    def keep_message(self, key: Key, message: UnmatchedSend) -> None:
         """Keep a message until its receive is posted."""
         self._messages.setdefault(key, deque()).append(message)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from omb_py.backends.mock.algorithms import Selection
+from omb_py.backends.mock.algorithms import AlgorithmSelection
 from omb_py.backends.mock.config import Config
 from omb_py.engine.program.groups import Group
 
@@ -89,7 +89,7 @@ class Costs:
     beta: float
     ranks: int
     gflops: float = 50.0
-    algorithms: Selection | None = None
+    algorithms: AlgorithmSelection | None = None
     """Algorithms of collectives with planted costs, in place of the model's."""
 
     @property
@@ -204,7 +204,7 @@ class Network:
         algorithms: algorithms of collectives with planted costs, in place of the model's.
     """
 
-    def __init__(self, config: Config, ranks: int, algorithms: Selection | None = None) -> None:
+    def __init__(self, config: Config, ranks: int, algorithms: AlgorithmSelection | None = None) -> None:
         self.ranks = ranks
         self.topology = Topology(config, ranks)
         self._within = Costs(config.alpha, config.beta, ranks, config.gflops, algorithms)

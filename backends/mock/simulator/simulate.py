@@ -19,9 +19,9 @@ from omb_py.backends.mock.config import Config
 from omb_py.backends.mock.faults import Flipper, RankDied, RankHangs, RankLost
 from omb_py.backends.mock.simulator.data import Bytes, combine, into
 from omb_py.backends.mock.simulator.lower import Code, Op
-from omb_py.backends.mock.simulator.matching import CollectiveCall, Handle, Matcher, Message, Posted
+from omb_py.backends.mock.simulator.matching import CollectiveCall, Handle, Matcher, Posted, UnmatchedSend
 from omb_py.backends.mock.simulator.timing import Ports, Timing
-from omb_py.backends.mock.simulator.windows import Windows
+from omb_py.backends.mock.simulator.windows import PendingOperations
 from omb_py.engine.measuring.payload import mask
 from omb_py.engine.program.groups import Group
 from omb_py.engine.program.step_text import describe
@@ -81,7 +81,7 @@ class Events:
         """The rank whose message each rank took last from whoever came first."""
         self._ops: list[Sequence[Op]] = [()] * ranks
         self._hung: int | None = None
-        self._windows = Windows(ranks, self._put)
+        self._windows = PendingOperations(ranks, self._put)
         self.named = 0
         """The rank of the last position or error."""
         self._act: Mapping[int, Callable[[int, Op], bool]] = {
@@ -244,7 +244,7 @@ class Events:
         payload = op.send
         if payload is not None and op.step is not None and "in_place" in op.step.operands:
             payload = payload.copy()  # its region is received into while the message waits
-        message = Message(handle, op.nbytes, payload, now, transit, wire, None)
+        message = UnmatchedSend(handle, op.nbytes, payload, now, transit, wire, None)
         key = (rank, op.peer, op.tag)
         posted = self._matcher.receive_for(key)
         if op.nbytes <= self._config.eager:
@@ -284,14 +284,14 @@ class Events:
     def _answer(self, rank: int, op: Op) -> bool:
         return self._send(rank, op.choices[self._latest[rank]])
 
-    def _transmit(self, source: int, destination: int, message: Message, earliest: int) -> None:
+    def _transmit(self, source: int, destination: int, message: UnmatchedSend, earliest: int) -> None:
         """Put a message on the link of its sender; the send is complete when its last byte has left."""
         ready = max(earliest, self._links[source])
         start, message.arrival = self.ports.message(source, destination, ready, message.transit, message.wire)
         self._links[source] = start + message.wire
         self._complete(message.handle, start + message.wire)
 
-    def _pair(self, source: int, destination: int, message: Message, posted: Posted) -> None:
+    def _pair(self, source: int, destination: int, message: UnmatchedSend, posted: Posted) -> None:
         """Deliver a message to the receive that it matches."""
         if posted.anyone:
             self._latest[destination] = source

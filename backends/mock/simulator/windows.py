@@ -77,7 +77,7 @@ class _Underway:
     iteration: int
 
 
-class Windows:
+class PendingOperations:
     """Operations that are not completed yet, by origin."""
 
     def __init__(self, ranks: int, put: Put) -> None:

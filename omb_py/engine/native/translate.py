@@ -45,7 +45,7 @@ Resolve = Callable[[Step], NativeCall]
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class StageTable:
     """A stage, ready for :meth:`Machine.run`."""
 
     rows: NDArray[np.int64]
@@ -130,7 +130,7 @@ def assemble(
     address: Callable[[Step], int],
     results: Mapping[tuple[str, str], float],
     gate: int = 0,
-) -> Table:
+) -> StageTable:
     """Translate a stage's body.
 
     Args:
@@ -149,7 +149,7 @@ def assemble(
         work.add(variant)
         bounds.append(len(work.rows))
     table = np.array(work.rows, np.int64).reshape(len(work.rows), R.WIDTH)
-    return Table(table, shape_of(work.rows, bounds), stage.laps, tuple(work.labels))
+    return StageTable(table, shape_of(work.rows, bounds), stage.laps, tuple(work.labels))
 
 
 @cache
@@ -194,12 +194,12 @@ class Machine:
         """[1] iteration, [2] step, [3] return code of the call that failed."""
         self.work = np.ones((27, 25), np.float32)
 
-    def prepare(self, table: Table) -> None:
+    def prepare(self, table: StageTable) -> None:
         """Make the code of a table: some milliseconds for a new shape, none in :meth:`run` then."""
         if table.shape not in self._code:
             self._code[table.shape] = _RUN(compiler()(table.shape, self.wtime != 0))
 
-    def run(self, table: Table, first: int, iterations: int) -> tuple[NDArray[np.int64], int]:
+    def run(self, table: StageTable, first: int, iterations: int) -> tuple[NDArray[np.int64], int]:
         """Run a table, the interpreter lock released.
 
         Returns:

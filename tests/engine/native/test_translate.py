@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from omb_py.engine.native import opcodes as R
 from omb_py.engine.native import translate
 from omb_py.engine.native.codegen import llvm_text, shape_of
-from omb_py.engine.native.translate import Arg, Machine, Table
+from omb_py.engine.native.translate import Arg, Machine, StageTable
 from omb_py.engine.program import steps
 from omb_py.engine.program.language import Host, Lap, Node, Region, Repeat, Result, Stage, Stamp, body
 from tests.support.machine import Recorder, call, libc, resolve, run, table
@@ -292,11 +292,11 @@ class TestFlip:
         assert memory.tolist() == [0x0F, expected, 0x0F]
 
 
-def gate(address: int, value: int) -> Table:
+def gate(address: int, value: int) -> StageTable:
     """A table of one gate: nothing emits one yet, so it is written by hand."""
     row = [0] * R.WIDTH
     row[R.OP], row[R.FN], row[R.ARITY], row[R.STEP] = R.GATE, address, value, 0
-    return Table(np.array([row], np.int64), shape_of([row], [0, 1]), (), ("gate",))
+    return StageTable(np.array([row], np.int64), shape_of([row], [0, 1]), (), ("gate",))
 
 
 class TestGate:

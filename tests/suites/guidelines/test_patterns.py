@@ -30,9 +30,9 @@ def test_both_sides_leave_the_right_bytes(name: str, ranks: int) -> None:
 
 
 def test_a_mock_up_that_forgets_a_step_is_found() -> None:
-    def half(c: m.Calls) -> m.Side:
+    def half(c: m.Calls) -> m.GuidelineSide:
         whole = m.reduce_bcast(c)
-        return m.Side(whole.body[:1], whole.reads, whole.leaves)
+        return m.GuidelineSide(whole.body[:1], whole.reads, whole.leaves)
 
     broken = Guideline("gl5_allreduce", "", "allreduce", half)
     assert checked(broken.benchmark, 3, cell("gl5_allreduce", 64)) > 0
