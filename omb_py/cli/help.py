@@ -149,10 +149,27 @@ class GluedOption(Grouped):
 class Page(click.Command):
     """A command with sections after its options."""
 
-    def __init__(self, name: str, sections: Sequence[tuple[str, Sequence[tuple[str, str]]]] = (), **more: Any) -> None:
+    def __init__(
+        self,
+        name: str,
+        examples: Sequence[str] = (),
+        codes: Sequence[tuple[str, str]] = EXIT_CODES,
+        sections: Sequence[tuple[str, Sequence[tuple[str, str]]]] | None = None,
+        **more: Any,
+    ) -> None:
+        """Make a page.
+
+        Args:
+            name: the command.
+            examples: command lines.
+            codes: each exit code and what it says.
+            sections: heading and lines of each section, in place of examples and exit codes.
+            **more: arguments of :class:`click.Command`.
+        """
         more.setdefault("context_settings", dict(CONTEXT))
         super().__init__(name, **more)
-        self.sections = sections
+        shown = [("Examples", [(line, "") for line in examples])] if examples else []
+        self.sections = [*shown, ("Exit codes", codes)] if sections is None else sections
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Rewrite glued values, then parse as usual."""

@@ -76,8 +76,8 @@ def command() -> click.Command:
         help="Is this machine as good as promised? Measures a suite that has criteria (docs/accept.md): every byte is "
         "checked first, then launches are made until each criterion is PASS or FAIL, or MARGINAL after the suite's "
         "maximum. All launches count. What cannot be measured is an ERROR, never a PASS.",
-        options_metavar="[OPTIONS]",
-        sections=(("Examples", [(line, "") for line in _EXAMPLES]), ("Exit codes", _CODES)),
+        examples=_EXAMPLES,
+        codes=_CODES,
     )
     return submitting(page, _check)
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from omb_py.backends.registry import capabilities_of, default
-from omb_py.cli.help import EXIT_CODES, Page, tool_option
+from omb_py.cli.help import Page, tool_option
 from omb_py.cli.option_params import measuring_options, store_is_given
 from omb_py.distribution import version_line
 from omb_py.engine.devices.placement import PLACES, is_managed
@@ -38,8 +38,7 @@ def command(benchmark: Benchmark) -> click.Command:
         help=f"{benchmark.summary[:1].upper()}{benchmark.summary[1:]} ({origin(benchmark.name)}).\n\n"
         f"Prints {_metric(benchmark)}.\n\nResults go to stdout, notes and errors to stderr.",
         short_help=benchmark.summary,
-        options_metavar="[OPTIONS]",
-        sections=(("Examples", [(line, "") for line in _examples(benchmark)]), ("Exit codes", EXIT_CODES)),
+        examples=_examples(benchmark),
     )
 
 

@@ -72,8 +72,8 @@ def command() -> click.Command:
         "any COLUMN=VALUE, or the folder of another store; one run of compare is both. Or a benchmark or a suite with "
         "options, measured on both sides, interleaved; cells that may have changed are measured again.\n\n"
         "The launch is the sample: verdicts are made on the launches' medians and tails (docs/compare.md).",
-        options_metavar="[OPTIONS]",
-        sections=(("Examples", [(line, "") for line in _EXAMPLES]), ("Exit codes", _CODES)),
+        examples=_EXAMPLES,
+        codes=_CODES,
     )
 
 
@@ -98,11 +98,8 @@ def aa_command() -> click.Command:
         context_settings=_SPREAD,
         help="A against A: compares a library with itself, through all that compare does. Every verdict but SAME and "
         "UNCLEAR is a false alarm. The rate is stored, and printed under every later comparison.",
-        options_metavar="[OPTIONS]",
-        sections=(
-            ("Examples", [("omb-py aa allreduce -n 4 -m 8:64K:8 --reports 6", "")]),
-            ("Exit codes", (*EXIT_CODES[:1], ("1", "there was a false SLOWER"), *EXIT_CODES[2:])),
-        ),
+        examples=("omb-py aa allreduce -n 4 -m 8:64K:8 --reports 6",),
+        codes=(*EXIT_CODES[:1], ("1", "there was a false SLOWER"), *EXIT_CODES[2:]),
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from omb_py.cli.help import EXIT_CODES, Page, debug_option, tool_option
+from omb_py.cli.help import Page, debug_option, tool_option
 from omb_py.cli.option_params import ParsedType, store_is_given, table_option, whole
 from omb_py.dashboards.explorer.app import make
 from omb_py.dashboards.explorer.data import Data
@@ -47,9 +47,9 @@ def command() -> click.Command:
         help="The explorer: filter and compare what a store holds, in a browser. It listens on 127.0.0.1 and "
         "prints the ssh line that "
         "brings it to your own machine. The address bar always holds a link to what is shown. Ctrl-C ends it.",
-        sections=(
-            ("Examples", [("omb-py dashboard", ""), ("omb-py dashboard results --port 8060", "")]),
-            ("Exit codes", EXIT_CODES),
+        examples=(
+            "omb-py dashboard",
+            "omb-py dashboard results --port 8060",
         ),
     )
 

@@ -87,11 +87,8 @@ def command() -> click.Command:
         "against reduce and bcast, a message against a larger one and against its parts: no reference is needed.\n\n"
         f"WHICH: {', '.join(GROUPS)}; a collective, as allreduce; a number, as gl5. (default: all)\n\n"
         "Both sides are timed interleaved in every launch (docs/guidelines.md).",
-        options_metavar="[OPTIONS]",
-        sections=(
-            ("Examples", [(line, "") for line in _EXAMPLES]),
-            ("Exit codes", (EXIT_CODES[0], ("1", "a guideline is violated, or -c found wrong bytes"), *EXIT_CODES[2:])),
-        ),
+        examples=_EXAMPLES,
+        codes=(EXIT_CODES[0], ("1", "a guideline is violated, or -c found wrong bytes"), *EXIT_CODES[2:]),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from omb_py.cli.help import EXIT_CODES, Page, debug_option, tool_option
+from omb_py.cli.help import Page, debug_option, tool_option
 from omb_py.cli.option_params import ParsedType, table_option, whole, word
 from omb_py.cli.stored_cells import benchmark_name, filters, format_option, skipped, where_option
 from omb_py.errors import OK, UsageError
@@ -80,16 +80,10 @@ def history_command() -> click.Command:
         callback=run_history,
         help="How a cell changed over the launches of the store: its levels, the changes between them, and what "
         "changed in the environment at each. The same launches always give the same answer.",
-        sections=(
-            (
-                "Examples",
-                [
-                    ("omb-py history allreduce -m 8", ""),
-                    ("omb-py history bcast --band large --by version", ""),
-                    ("omb-py history latency --where ranks=2 --format json", ""),
-                ],
-            ),
-            ("Exit codes", EXIT_CODES),
+        examples=(
+            "omb-py history allreduce -m 8",
+            "omb-py history bcast --band large --by version",
+            "omb-py history latency --where ranks=2 --format json",
         ),
     )
 

@@ -44,7 +44,6 @@ def list_command() -> click.Command:
         callback=run_list,
         help="All benchmarks by family, and the backends, bindings and devices on which they can run here. "
         "--format json has a row for each combination, with the reason where it cannot run.",
-        sections=(("Exit codes", EXIT_CODES),),
     )
 
 
@@ -202,7 +201,6 @@ def doctor_command() -> click.Command:
         callback=run_doctor,
         help="What this machine can do, and why the rest cannot: each line is ok, warn or no, with what to do.\n\n"
         "Exit code 0 when at least one backend other than mock works, with --device on that device, else 3.",
-        sections=(("Exit codes", EXIT_CODES),),
     )
 
 

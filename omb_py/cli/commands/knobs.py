@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from omb_py.backends.registry import capabilities_of, default
-from omb_py.cli.help import EXIT_CODES, Page, debug_option, tool_option
+from omb_py.cli.help import Page, debug_option, tool_option
 from omb_py.cli.option_params import word
 from omb_py.cli.output import check_files, report_options, write_report
 from omb_py.errors import UsageError
@@ -49,8 +49,7 @@ def command() -> click.Command:
         help="What can be set in this communication library, its value here, and the environment variable that sets "
         "it.\n\nMPI libraries are asked by MPI_T in a child process; of NCCL and Gloo there is a declared list "
         "(docs/knobs.md).",
-        options_metavar="[OPTIONS]",
-        sections=(("Examples", [(line, "") for line in _EXAMPLES]), ("Exit codes", EXIT_CODES)),
+        examples=_EXAMPLES,
     )
 
 

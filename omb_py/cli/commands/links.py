@@ -50,8 +50,8 @@ def command() -> click.Command:
         "Latency, its tail and bandwidth of all pairs, in rounds of disjoint pairs, one rank a node. What is slower "
         "than chance explains is measured again in a launch of its own, among other partners: confirmed or cleared "
         "(docs/links.md).",
-        options_metavar="[OPTIONS]",
-        sections=(("Examples", [(line, "") for line in _EXAMPLES]), ("Exit codes", _CODES)),
+        examples=_EXAMPLES,
+        codes=_CODES,
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from omb_py.cli.help import EXIT_CODES, Page, debug_option, tool_option
+from omb_py.cli.help import Page, debug_option, tool_option
 from omb_py.cli.option_params import table_option, whole
 from omb_py.cli.stored_cells import benchmark_name, filters, format_option, skipped, where_option
 from omb_py.errors import OK, UsageError
@@ -42,16 +42,10 @@ def model_command() -> click.Command:
         callback=run_model,
         help="The times of a benchmark as alpha + beta · size, in pieces where the library changes its protocol; how "
         "near they are to the lower bound, which needs latency in the same store; and times at more ranks.",
-        sections=(
-            (
-                "Examples",
-                [
-                    ("omb-py model allreduce", ""),
-                    ("omb-py model bcast --where ranks=8 --format json", ""),
-                    ("omb-py model allreduce --predict 64", ""),
-                ],
-            ),
-            ("Exit codes", EXIT_CODES),
+        examples=(
+            "omb-py model allreduce",
+            "omb-py model bcast --where ranks=8 --format json",
+            "omb-py model allreduce --predict 64",
         ),
     )
 

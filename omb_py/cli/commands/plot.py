@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from omb_py.cli.help import EXIT_CODES, Page, debug_option, tool_option
+from omb_py.cli.help import Page, debug_option, tool_option
 from omb_py.cli.option_params import ParsedType, comma_list, table_option, word
 from omb_py.cli.output import check_files, output_path
 from omb_py.cli.stored_cells import benchmark_name, filters, skipped, where_option
@@ -66,16 +66,10 @@ def command() -> click.Command:
         callback=run_plot,
         help="A picture for slides and issues: who is fastest at which size, on which hardware, with the crossover "
         "marked. It needs a Chromium or Chrome; the measurements are read from a store.",
-        sections=(
-            (
-                "Examples",
-                [
-                    ("omb-py plot allreduce", ""),
-                    ("omb-py plot allreduce --compare mpi,nccl --over gpus -o fig.svg", ""),
-                    ("omb-py plot bcast --where ranks=8 --quantity ratio -o bcast.pdf", ""),
-                ],
-            ),
-            ("Exit codes", EXIT_CODES),
+        examples=(
+            "omb-py plot allreduce",
+            "omb-py plot allreduce --compare mpi,nccl --over gpus -o fig.svg",
+            "omb-py plot bcast --where ranks=8 --quantity ratio -o bcast.pdf",
         ),
     )
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from omb_py.cli.help import EXIT_CODES, Page, debug_option, tool_option
+from omb_py.cli.help import Page, debug_option, tool_option
 from omb_py.cli.option_params import ParsedType, store_is_given, table_option
 from omb_py.cli.output import output_path, write_file
 from omb_py.dashboards.base.reading import parse
@@ -49,16 +49,10 @@ def command() -> click.Command:
         "tags.K=V filters by a tag, "
         "date=FROM..TO by day.\n\n"
         "Where nothing fits (exit code 2) or a file cannot be read (3), the page is written too and says so.",
-        sections=(
-            (
-                "Examples",
-                [
-                    ("omb-py report", ""),
-                    ("omb-py report results -o today.html date=2026-11-21", ""),
-                    ("omb-py report benchmark=allreduce ranks=4 ranks=8", ""),
-                ],
-            ),
-            ("Exit codes", EXIT_CODES),
+        examples=(
+            "omb-py report",
+            "omb-py report results -o today.html date=2026-11-21",
+            "omb-py report benchmark=allreduce ranks=4 ranks=8",
         ),
     )
 

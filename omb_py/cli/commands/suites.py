@@ -11,7 +11,7 @@ from click.shell_completion import CompletionItem
 
 from omb_py.cli.batch_option import submitting
 from omb_py.cli.commands.benchmark import rank_0_speaks
-from omb_py.cli.help import CONTEXT, EXIT_CODES, GluedOption, Grouped, Page, Verbs, debug_option, tool_option
+from omb_py.cli.help import CONTEXT, GluedOption, Grouped, Page, Verbs, debug_option, tool_option
 from omb_py.cli.option_params import ParsedType, measuring_option
 from omb_py.cli.suite_options import LINE_ONLY, RANKS, RUN_WIDE, CommandLine, given
 from omb_py.errors import OK, OmbError, UsageError
@@ -106,8 +106,7 @@ def run_command() -> click.Command:
         f"{_STRONGER}\n\n"
         "What cannot be measured here is skipped, and named with its reason at the end. After a validation that fails "
         "the rest goes on.",
-        options_metavar="[OPTIONS]",
-        sections=(("Examples", [(line, "") for line in _EXAMPLES]), ("Exit codes", EXIT_CODES)),
+        examples=_EXAMPLES,
     )
     return submitting(page, _check)
 
@@ -195,16 +194,15 @@ def group() -> click.Command:
             params=[debug_option()],
             callback=run_list,
             help="The suites that come with omb-py.",
-            sections=(("Exit codes", EXIT_CODES),),
         ),
         Page(
             "show",
             params=[_suite_argument(), *suite_options(of_the_line=False), debug_option()],
             callback=run_show,
             help=f"What a suite says, and which launches are planned for it here.\n\n{_STRONGER}",
-            sections=(
-                ("Examples", [("omb-py suite show quick", ""), ("omb-py suite show osu -n 4", "")]),
-                ("Exit codes", EXIT_CODES),
+            examples=(
+                "omb-py suite show quick",
+                "omb-py suite show osu -n 4",
             ),
         ),
         Page(
@@ -212,7 +210,7 @@ def group() -> click.Command:
             params=[_suite_argument(), debug_option()],
             callback=run_check,
             help="Read a suite and say whether every line of it is right; measure nothing.",
-            sections=(("Examples", [("omb-py suite check ./mine.toml", "")]), ("Exit codes", EXIT_CODES)),
+            examples=("omb-py suite check ./mine.toml",),
         ),
     )
     return Verbs(

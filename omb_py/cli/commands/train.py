@@ -10,7 +10,7 @@ import click
 
 from omb_py.backends.registry import capabilities_of
 from omb_py.cli.commands.benchmark import run_measuring
-from omb_py.cli.help import EXIT_CODES, Page, tool_option
+from omb_py.cli.help import Page, tool_option
 from omb_py.cli.option_params import ParsedType, measuring_options, whole, word
 from omb_py.errors import UsageError, nearest
 from omb_py.results.dialects.registry import OF_TRAININGS
@@ -105,8 +105,7 @@ def train_command() -> click.Command:
         help="Train a model on synthetic data with PyTorch, as Horovod's synthetic benchmark does and prints it, with "
         "the share of a step that was communication.\n\nStarts its ranks as a benchmark does, or joins those of a "
         "launcher (docs/workloads/training.md).",
-        options_metavar="[OPTIONS]",
-        sections=(("Examples", [(line, "") for line in _EXAMPLES]), ("Exit codes", EXIT_CODES)),
+        examples=_EXAMPLES,
     )
 
 
@@ -173,11 +172,7 @@ def replay_command() -> click.Command:
         help="The communication of a recorded step as a workload: a Kineto or execution trace of PyTorch, a Chakra "
         "trace of MLCommons, or param's basic list. The same calls with the same bytes, measured as omb-py step does "
         "(docs/workloads/replay.md).",
-        options_metavar="[OPTIONS]",
-        sections=(
-            ("Examples", [(line, "") for line in (_EXAMPLES[-1], "omb-py replay step.json -n 4 -c")]),
-            ("Exit codes", EXIT_CODES),
-        ),
+        examples=(_EXAMPLES[-1], "omb-py replay step.json -n 4 -c"),
     )
 
 

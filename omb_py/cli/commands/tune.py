@@ -227,8 +227,8 @@ def command() -> click.Command:
         "interleaved; those that cannot win are dropped; boundaries in size are found by bisection. What seems faster "
         "than the default is proved in fresh launches, and only then written.\n\n"
         "Options of the collective are those of its own command (docs/tune.md).",
-        options_metavar="[OPTIONS]",
-        sections=(("Examples", [(line, "") for line in _EXAMPLES]), ("Exit codes", _CODES)),
+        examples=_EXAMPLES,
+        codes=_CODES,
     )
 
 

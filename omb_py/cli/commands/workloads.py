@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from omb_py.cli.help import EXIT_CODES, Page, debug_option, tool_option
+from omb_py.cli.help import Page, debug_option, tool_option
 from omb_py.cli.option_params import ParsedType, ranks_option, table_option, whole
 from omb_py.cli.stored_cells import filters, format_option, where_option
 from omb_py.errors import NEGATIVE, OK, UsageError
@@ -49,19 +49,13 @@ def workloads_command() -> click.Command:
         callback=run_workloads,
         help="The workloads that omb-py step measures; with a name its settings, its formula with the source, what "
         "compute=matmul multiplies, and the calls of a rank; or what the store says of its times.",
-        sections=(
-            (
-                "Examples",
-                [
-                    ("omb-py workloads", ""),
-                    ("omb-py workloads ddp:model=resnet50", ""),
-                    ("omb-py workloads three_d:tp=2,pp=2 -n 8 --rank 3", ""),
-                    ("omb-py workloads tensor:model=llama-65b -n 8 --memory 80", ""),
-                    ("omb-py workloads ddp:model=resnet50 -n 4 --predict", ""),
-                    ("omb-py workloads ddp:model=resnet50,compute=50ms --scaling", ""),
-                ],
-            ),
-            ("Exit codes", EXIT_CODES),
+        examples=(
+            "omb-py workloads",
+            "omb-py workloads ddp:model=resnet50",
+            "omb-py workloads three_d:tp=2,pp=2 -n 8 --rank 3",
+            "omb-py workloads tensor:model=llama-65b -n 8 --memory 80",
+            "omb-py workloads ddp:model=resnet50 -n 4 --predict",
+            "omb-py workloads ddp:model=resnet50,compute=50ms --scaling",
         ),
     )
 
