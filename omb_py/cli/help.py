@@ -119,11 +119,13 @@ def tool_option(
     Args:
         flags: spellings, the parameter's name where that is another, and what stands for the value, if it takes one:
             ``-W --window-size window N``.
-        text: a sentence for the help page, with the default.
+        text: a sentence for the help page; `default` is added unless the sentence says it.
         reader: reads the value; None: a switch without a value.
         **more: further arguments of :class:`click.Option`.
     """
-    words = flags.split()
+    words, default = flags.split(), more.get("default")
+    if default not in (None, ()) and "(default: " not in text:
+        text = f"{text} (default: {default})"
     if reader is None:
         return Grouped(words, heading=heading, is_flag=True, help=text, **more)
     return Grouped(words[:-1], heading=heading, metavar=words[-1], type=reader, help=text, **more)

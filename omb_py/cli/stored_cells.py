@@ -30,11 +30,7 @@ def where_option(heading: str) -> click.Option:
 def format_option() -> click.Option:
     """``--format table|json``."""
     return tool_option(
-        "Output",
-        "--format form FORM",
-        "table or json. (default: table)",
-        word("format", ("table", "json")),
-        default="table",
+        "Output", "--format form FORM", "table or json.", word("format", ("table", "json")), default="table"
     )
 
 

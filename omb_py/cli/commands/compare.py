@@ -85,7 +85,7 @@ def aa_command() -> click.Command:
             tool_option(
                 "How often",
                 "--reports N",
-                "Comparisons with itself, on launches of their own. (default: 1)",
+                "Comparisons with itself, on launches of their own.",
                 whole("reports", 1),
                 default=1,
             ),
@@ -114,11 +114,7 @@ def _design() -> list[click.Parameter]:
     heading = "How verdicts are made"
     return [
         tool_option(
-            heading,
-            "--launches N",
-            f"Launches of each side in each round. (default: {_LAUNCHES})",
-            whole("launches", 1),
-            default=_LAUNCHES,
+            heading, "--launches N", "Launches of each side in each round.", whole("launches", 1), default=_LAUNCHES
         ),
         tool_option(
             heading,

@@ -37,9 +37,7 @@ def command() -> click.Command:
                 ParsedType("address", str),
                 default="127.0.0.1",
             ),
-            tool_option(
-                heading, "--port N", f"Port. (default: {DEFAULT_PORT})", whole("port", 1), default=DEFAULT_PORT
-            ),
+            tool_option(heading, "--port N", "Port.", whole("port", 1), default=DEFAULT_PORT),
             table_option("store", "Store"),
             debug_option(),
         ],

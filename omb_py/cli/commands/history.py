@@ -49,7 +49,7 @@ def history_command() -> click.Command:
             tool_option(
                 what,
                 "--by ORDER",
-                "Order of the launches: time, or version of the library. (default: time)",
+                "Order of the launches: time, or version of the library.",
                 word("order", ("time", "version")),
                 default="time",
             ),
@@ -67,11 +67,7 @@ def history_command() -> click.Command:
                 default=0.03,
             ),
             tool_option(
-                "The test",
-                "--seed N",
-                "Of the random orders of the permutation test. (default: 0)",
-                whole("seed", 0),
-                default=0,
+                "The test", "--seed N", "Of the random orders of the permutation test.", whole("seed", 0), default=0
             ),
             format_option(),
             table_option("store", "Store"),

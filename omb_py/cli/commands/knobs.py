@@ -36,7 +36,7 @@ def command() -> click.Command:
             tool_option(
                 heading,
                 "--backend NAME",
-                f"Communication library: {', '.join(capabilities_of())}. (default: {default()})",
+                f"Communication library: {', '.join(capabilities_of())}.",
                 word("backend", tuple(capabilities_of()), strict=False),
                 default=default(),
             ),

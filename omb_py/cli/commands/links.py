@@ -62,7 +62,7 @@ def _own() -> list[click.Parameter]:
         tool_option(
             heading,
             "--backend NAME",
-            f"Communication library: {', '.join(capabilities_of())}. (default: {default()})",
+            f"Communication library: {', '.join(capabilities_of())}.",
             word("backend", tuple(capabilities_of()), strict=False),
             default=default(),
         ),
@@ -76,22 +76,21 @@ def _own() -> list[click.Parameter]:
         tool_option(
             heading,
             "--per-node N",
-            "Ranks on each node, for example one a GPU. (default: 1)",
+            "Ranks on each node, for example one a GPU.",
             whole("ranks on a node", 1),
             default=1,
         ),
         tool_option(
             heading,
             "--rounds KIND",
-            "parallel: all pairs of a round at once; serial: one pair at a time, which takes N / 2 times as "
-            f"long. (default: {usual.rounds})",
+            "parallel: all pairs of a round at once; serial: one pair at a time, which takes N / 2 times as long.",
             word("kind of rounds", KINDS),
             default=usual.rounds,
         ),
         tool_option(
             heading,
             "--passes N",
-            f"How often all pairs are gone through, in another order each time. (default: {usual.passes})",
+            "How often all pairs are gone through, in another order each time.",
             whole("passes", 1),
             default=usual.passes,
         ),
@@ -103,36 +102,26 @@ def _own() -> list[click.Parameter]:
             whole("launches", 1),
             default=usual.launches,
         ),
-        tool_option(
-            heading,
-            "--small SIZE",
-            f"Bytes of a message for latency. (default: {usual.small})",
-            size,
-            default=usual.small,
-        ),
+        tool_option(heading, "--small SIZE", "Bytes of a message for latency.", size, default=usual.small),
         tool_option(
             heading, "--large SIZE", "Bytes of a message for bandwidth. (default: 1M)", size, default=usual.large
         ),
         tool_option(
             heading,
             "-i --iterations N",
-            f"Of latency, of each pair and pass. (default: {usual.iterations})",
+            "Of latency, of each pair and pass.",
             whole("iterations", 10),
             default=usual.iterations,
         ),
         tool_option(
             heading,
             "--windows N",
-            f"Windows for bandwidth, of each pair, pass and direction. (default: {usual.windows})",
+            "Windows for bandwidth, of each pair, pass and direction.",
             whole("windows", 1),
             default=usual.windows,
         ),
         tool_option(
-            heading,
-            "-W --window-size window N",
-            f"Messages in flight. (default: {usual.window})",
-            whole("window size", 1),
-            default=usual.window,
+            heading, "-W --window-size window N", "Messages in flight.", whole("window size", 1), default=usual.window
         ),
     ]
 

@@ -39,14 +39,14 @@ def command() -> click.Command:
                 what,
                 "--over WHAT",
                 "size: over message size, a panel for each number of ranks or GPUs. ranks or gpus: over these, a "
-                "panel for each message size. (default: size)",
+                "panel for each message size.",
                 word("over", tuple(OVER)),
                 default="size",
             ),
             tool_option(
                 what,
                 "--quantity WHAT",
-                "time, busbw (bus bandwidth), or ratio (time over that of the first side). (default: time)",
+                "time, busbw (bus bandwidth), or ratio (time over that of the first side).",
                 word("quantity", QUANTITIES),
                 default="time",
             ),
@@ -57,9 +57,7 @@ def command() -> click.Command:
                 "Write here: .png, .svg or .pdf. (default: BENCHMARK.png)",
                 ParsedType("file", output_path),
             ),
-            tool_option(
-                output, "--theme THEME", "light or dark. (default: light)", word("theme", THEMES), default="light"
-            ),
+            tool_option(output, "--theme THEME", "light or dark.", word("theme", THEMES), default="light"),
             table_option("store", "Store"),
             debug_option(),
         ],

@@ -34,7 +34,7 @@ def command() -> click.Command:
             tool_option(
                 "Output",
                 "-o --output FILE",
-                f"Write here, all or nothing. (default: {DEFAULT_OUTPUT})",
+                "Write here, all or nothing.",
                 ParsedType("file", output_path),
                 default=DEFAULT_OUTPUT,
             ),

@@ -74,24 +74,14 @@ def train_command() -> click.Command:
         tool_option(
             often,
             "-i --iterations N",
-            f"Iterations, each a line of the results. (default: {ITERATIONS})",
+            "Iterations, each a line of the results.",
             whole("iterations", 1),
             default=ITERATIONS,
         ),
         tool_option(often, "--steps N", "Steps of an iteration. (default: 10)", whole("steps", 1)),
+        tool_option(often, "-x --warmup N", "Steps before the timed ones.", whole("warm-up", 0), default=WARMUP),
         tool_option(
-            often,
-            "-x --warmup N",
-            f"Steps before the timed ones. (default: {WARMUP})",
-            whole("warm-up", 0),
-            default=WARMUP,
-        ),
-        tool_option(
-            "Output",
-            "--format FORM",
-            f"{', '.join(FORMS)}. (default: {OF_TRAININGS.name})",
-            word("format", FORMS),
-            default=OF_TRAININGS.name,
+            "Output", "--format FORM", f"{', '.join(FORMS)}.", word("format", FORMS), default=OF_TRAININGS.name
         ),
     ]
     shared = [param for param in measuring_options(TRAIN) if param.name in _SHARED]
@@ -150,20 +140,18 @@ def replay_command() -> click.Command:
         tool_option(
             what,
             "--wait WHEN",
-            "end: calls run beside the rest of the step; now: each is waited for at once. (default: end)",
+            "end: calls run beside the rest of the step; now: each is waited for at once.",
             word("word", ("end", "now")),
             default="end",
         ),
         tool_option(
             what,
             "--compute TIME",
-            "Computing of the step, as 5ms; auto: as long as all calls take one by one. (default: auto)",
+            "Computing of the step, as 5ms; auto: as long as all calls take one by one.",
             ParsedType("time", str),
             default="auto",
         ),
-        tool_option(
-            what, "--scale F", "All sizes times this, as 1/64. (default: 1)", ParsedType("scale", str), default="1"
-        ),
+        tool_option(what, "--scale F", "All sizes times this, as 1/64.", ParsedType("scale", str), default="1"),
     ]
     return Page(
         "replay",

@@ -208,7 +208,7 @@ def command() -> click.Command:
             tool_option(
                 "Output",
                 "--folder DIR",
-                "Where the files are written that the proof allows. (default: tuned)",
+                "Where the files are written that the proof allows.",
                 ParsedType("folder", Path),
                 default="tuned",
             ),

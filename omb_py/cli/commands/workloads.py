@@ -25,7 +25,7 @@ def workloads_command() -> click.Command:
         params=[
             click.Argument(["text"], metavar="[NAME:KEY=VALUE,…]", required=False),
             ranks_option(what),
-            tool_option(what, "--rank R", "Whose calls. (default: 0)", whole("rank", 0), default=0),
+            tool_option(what, "--rank R", "Whose calls.", whole("rank", 0), default=0),
             tool_option(
                 what,
                 "--memory GB",
