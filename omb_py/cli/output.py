@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,6 +13,9 @@ from omb_py.cli.help import tool_option
 from omb_py.cli.option_params import ParsedType, word
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.printing.whole_file import write_whole
+
+if TYPE_CHECKING:
+    from omb_py.results.document import Document
 
 FORMS = ("table", "json", "markdown", "junit")
 HTML = ".html"
@@ -49,7 +52,7 @@ def report_options(
 
 
 def write_report(
-    document: Any, form: str = FORMS[0], files: Sequence[Path] = (), html: Callable[[], str] | None = None
+    document: Document, form: str = FORMS[0], files: Sequence[Path] = (), html: Callable[[], str] | None = None
 ) -> int:
     """Print a report and write its files.
 
@@ -69,8 +72,7 @@ def write_report(
         return html() if html is not None and ending == HTML else WRITERS[ENDINGS[ending]](document)
 
     write_files(files, text_of)
-    code: int = document.exit_code
-    return code
+    return document.exit_code
 
 
 def check_files(paths: Sequence[Path], endings: Collection[str] = ENDINGS, figures: bool = False) -> None:

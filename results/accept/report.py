@@ -352,7 +352,7 @@ def _cases(acceptance: AcceptReport, strict: bool) -> list[CaseResult]:
     return cases
 
 
-def as_dict(acceptance: AcceptReport) -> dict[str, Any]:
+def as_dict(acceptance: AcceptReport) -> dict[str, object]:
     return {
         "kind": "accept",
         "verdict": acceptance.word,
@@ -382,7 +382,7 @@ def as_dict(acceptance: AcceptReport) -> dict[str, Any]:
     }
 
 
-def _verdict(verdict: CaseVerdict) -> dict[str, Any]:
+def _verdict(verdict: CaseVerdict) -> dict[str, object]:
     criterion = verdict.case.criterion
     return {
         "name": verdict.case.name,

@@ -125,7 +125,7 @@ def scaled(rows: Sequence[Row], ranks: int) -> list[ScaledTimes]:
     return predictions
 
 
-def as_json(model: CostModel) -> dict[str, Any]:
+def as_json(model: CostModel) -> dict[str, object]:
     return {
         "facts": {name: value for name, value in model.facts.items() if value is not None},
         "segments": [{**asdict(segment), "bandwidth_mb_s": segment.bandwidth} for segment in model.curve.segments],
@@ -136,7 +136,7 @@ def as_json(model: CostModel) -> dict[str, Any]:
     }
 
 
-def scaled_as_json(predictions: ScaledTimes) -> dict[str, Any]:
+def scaled_as_json(predictions: ScaledTimes) -> dict[str, object]:
     facts = {name: value for name, value in predictions.facts.items() if value is not None}
     sizes = [{"size_bytes": size, **asdict(prediction)} for size, prediction in predictions.sizes.items()]
     return {"facts": facts, "measured_ranks": list(predictions.measured), "predictions": sizes}

@@ -134,7 +134,7 @@ def too_few(series: Series, kind: Kind) -> str:
     )
 
 
-def as_json(result: History) -> dict[str, Any]:
+def as_json(result: History) -> dict[str, object]:
     """A history as JSON can hold it; times are ``median_us``, or ``mean_us`` for imported rows."""
     time = f"{result.series.facts[FIELD]}_us"
     return {

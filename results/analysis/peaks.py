@@ -17,7 +17,10 @@ from typing import Any, Final
 
 from omb_py.results.caveats import caveats
 from omb_py.results.statistics.bandwidth import formula_name
+from omb_py.results.store.row import Row
 
+Facts = Mapping[str, Any]
+"""What a machine declares of itself: JSON."""
 PREFIX: Final = "peak."
 """Begins the name of a peak in the ``metrics`` of a row; the link's name follows. The value is GB/s."""
 RING: Final = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce")
@@ -48,7 +51,7 @@ class LinkFinding:
 
 
 @cache
-def published() -> Mapping[str, Any]:
+def published() -> Facts:
     """The published rates: table -> entries."""
     return tomllib.loads(files("omb_py.results.analysis").joinpath("published.toml").read_text())
 
@@ -64,7 +67,7 @@ def pcie_peak(gts: float, width: int) -> Peak | None:
     return None
 
 
-def links(node: Mapping[str, Any]) -> Iterator[LinkFinding]:
+def links(node: Facts) -> Iterator[LinkFinding]:
     """The links of a node: its PCI Express cards, then its network ports."""
     for card in node.get("pcie") or ():
         peak = pcie_peak(card["gts"], card["width"])
@@ -75,7 +78,7 @@ def links(node: Mapping[str, Any]) -> Iterator[LinkFinding]:
         yield LinkFinding(f"port {name}", peak)
 
 
-def _problem(card: Mapping[str, Any]) -> str:
+def _problem(card: Facts) -> str:
     most, slot = card["most_width"], card.get("slot_width")
     if card["width"] < most:
         if slot == card["width"]:
@@ -87,7 +90,7 @@ def _problem(card: Mapping[str, Any]) -> str:
     return ""
 
 
-def _ports(node: Mapping[str, Any]) -> Iterator[tuple[str, Peak]]:
+def _ports(node: Facts) -> Iterator[tuple[str, Peak]]:
     """(device, peak) of each port that is up: those of InfiniBand and RoCE, or where there is none, of Ethernet."""
     fast = False
     for port in node.get("infiniband") or ():
@@ -105,7 +108,7 @@ def _port(name: str, gbit: float, source: str) -> Peak:
     return Peak(f"{gbit:g} Gbit/s {name}", gbit / _BITS, source)
 
 
-def network_peak(node: Mapping[str, Any]) -> Peak | None:
+def network_peak(node: Facts) -> Peak | None:
     """What all ports of a node carry together, each at most as much as the PCI Express link of its card; or None."""
     parts = []
     for name, port in _ports(node):
@@ -117,10 +120,10 @@ def network_peak(node: Mapping[str, Any]) -> Peak | None:
     return Peak(f"{len(parts)} ports", sum(part.gbps for part in parts), "; ".join(part.source for part in parts))
 
 
-def gpu_peak(node: Mapping[str, Any]) -> Peak | None:
+def gpu_peak(node: Facts) -> Peak | None:
     """What a GPU of a node exchanges with the others: by NVLink where all pairs have it, else by PCI Express."""
-    inventory: Mapping[str, Any] = node.get("gpus") or {}
-    gpus: Sequence[Mapping[str, Any]] = inventory.get("gpus") or ()
+    inventory: Facts = node.get("gpus") or {}
+    gpus: Sequence[Facts] = inventory.get("gpus") or ()
     ways = [re.fullmatch(r"NV(\d+)", str(pair["path"])) for pair in inventory.get("pairs") or ()]
     if gpus and ways and all(ways):
         count = min(int(way[1]) for way in ways if way)
@@ -131,12 +134,12 @@ def gpu_peak(node: Mapping[str, Any]) -> Peak | None:
     return min(slowest, key=lambda peak: peak.gbps, default=None)
 
 
-def entry_for(table: str, gpu: str) -> Mapping[str, Any] | None:
+def entry_for(table: str, gpu: str) -> Facts | None:
     """The published rate of a GPU by its name, as ``NVIDIA H100 80GB HBM3``; None where there is none."""
     return next((e for e in published()[table] if re.search(rf"\b({e['gpu']})\b", gpu)), None)
 
 
-def peak_of(row: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> Peak | None:
+def peak_of(row: Row, nodes: Sequence[Facts]) -> Peak | None:
     """The link that bounds a row: the network between nodes, or what joins the GPUs of a node.
 
     Between nodes a ring passes each boundary once in a direction, so its busbw is at most what a node's ports carry.
@@ -168,7 +171,7 @@ def peak_of(row: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> Peak 
     return Peak(slowest.name, slowest.gbps * (ranks - 1) / ((ranks - on_node) * on_node), slowest.source)
 
 
-def rate_of(row: Mapping[str, Any]) -> float | None:
+def rate_of(row: Row) -> float | None:
     """The rate of a row on its links in one direction, in GB/s; None where it has none."""
     if row.get("unit") == "MB/s" and row.get("value") is not None:
         return float(row["value"]) / 1000 / (2 if "bibw" in str(row["benchmark"]) else 1)
@@ -176,13 +179,13 @@ def rate_of(row: Mapping[str, Any]) -> float | None:
     return None if bus is None else float(bus)
 
 
-def peak_metric(row: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+def peak_metric(row: Row, nodes: Sequence[Facts]) -> dict[str, float]:
     """The entry of ``metrics`` that holds the peak of a row; empty where there is none."""
     peak = peak_of(row, nodes)
     return {} if peak is None else {f"{PREFIX}{peak.name}": peak.gbps}
 
 
-def share_of(row: Mapping[str, Any]) -> tuple[float, str] | None:
+def share_of(row: Row) -> tuple[float, str] | None:
     """(rate over peak, name of the link) of a row that holds its peak; None for others."""
     rate = rate_of(row)
     for name, gbps in dict(row.get("metrics") or {}).items():

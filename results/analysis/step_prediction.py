@@ -293,7 +293,7 @@ def beside(prediction: Predicted, times: Mapping[str, Observed]) -> list[Predict
     return [*lines, PredictionLine(ALL, prediction.serial_us, times.get(ALL))]
 
 
-def as_json(prediction: Predicted, times: Mapping[str, Observed]) -> dict[str, Any]:
+def as_json(prediction: Predicted, times: Mapping[str, Observed]) -> dict[str, object]:
     lines = [
         {
             "what": line.what,

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 from omb_py.errors import NEGATIVE, OK
 from omb_py.results.checks.guidelines import (
@@ -177,7 +176,7 @@ def _interval(cell: JudgedGuideline) -> str:
     return f"{cell.low:.3f} … {cell.high:.3f}" if math.isfinite(cell.high) else "unknown"
 
 
-def records(report: GuidelineReport) -> list[dict[str, Any]]:
+def records(report: GuidelineReport) -> list[dict[str, object]]:
     """Make one record a cell, as :func:`omb_py.dashboards.figures.maps.guidelines` draws them."""
     return [
         {
@@ -204,7 +203,7 @@ def records(report: GuidelineReport) -> list[dict[str, Any]]:
     ]
 
 
-def _as_dict(report: GuidelineReport) -> dict[str, Any]:
+def _as_dict(report: GuidelineReport) -> dict[str, object]:
     return {
         "run_id": report.run_id or None,
         "seed": report.seed,

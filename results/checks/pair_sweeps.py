@@ -268,7 +268,7 @@ def subjects(sweep: PairSweep) -> list[dict[str, Any]]:
 _ORDER = ("confirmed", "suspect", "cleared")
 
 
-def as_dict(sweep: PairSweep) -> dict[str, Any]:
+def as_dict(sweep: PairSweep) -> dict[str, object]:
     n = len(sweep.names)
     first, second = links.pair_ends(n)
     typical = {metric: sweep.first.typical(metric) for metric in METRICS}

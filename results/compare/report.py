@@ -347,7 +347,7 @@ def _sentence(answer: Answer) -> str:
     )
 
 
-def as_dict(report: CompareReport) -> dict[str, Any]:
+def as_dict(report: CompareReport) -> dict[str, object]:
     cells = [_cell(cell, judged) for cell, judged in zip(report.matched.cells, report.judged, strict=True)]
     cells += [
         {
@@ -387,12 +387,12 @@ def as_dict(report: CompareReport) -> dict[str, Any]:
     }
 
 
-def _identity(row: Row) -> dict[str, Any]:
+def _identity(row: Row) -> dict[str, object]:
     names = ("benchmark", "backend", "binding", "size_bytes", "ranks", "dtype", "op", "comparability_key")
     return {name: row.get(name) for name in names}
 
 
-def _cell(cell: MatchedCell, judged: JudgedCell) -> dict[str, Any]:
+def _cell(cell: MatchedCell, judged: JudgedCell) -> dict[str, object]:
     answers: dict[str, Any] = {str(question): _fields(answer) for question, answer in judged.answers.items()}
     return {
         **_identity(cell.base),
@@ -403,6 +403,6 @@ def _cell(cell: MatchedCell, judged: JudgedCell) -> dict[str, Any]:
     }
 
 
-def _fields(value: CompareRules | Answer) -> dict[str, Any]:
+def _fields(value: CompareRules | Answer) -> dict[str, object]:
     """Fields by their names in JSON, where a round is called a look."""
     return {_JSON_NAMES.get(name, name): field for name, field in asdict(value).items()}

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import Any
 
 from omb_py.errors import INCONCLUSIVE, NEGATIVE, OK
 from omb_py.results.checks.guidelines import JudgedGuideline
@@ -50,7 +49,7 @@ def pairs(ranks: int, before: Sequence[JudgedGuideline], after: Sequence[JudgedG
     ]
 
 
-def as_data(mended: Mended) -> dict[str, Any]:
+def as_data(mended: Mended) -> dict[str, object]:
     """One as JSON can hold it."""
     pair, after = mended.before.pair, mended.after
     return {
@@ -302,7 +301,7 @@ def _cell_row(cell: Proved) -> tuple[str, ...]:
     )
 
 
-def _as_dict(report: TuneReport) -> dict[str, Any]:
+def _as_dict(report: TuneReport) -> dict[str, object]:
     return {
         "run_id": report.run_id,
         "collective": report.collective,
@@ -332,7 +331,7 @@ def _as_dict(report: TuneReport) -> dict[str, Any]:
     }
 
 
-def _as_data(point: TunePoint) -> dict[str, Any]:
+def _as_data(point: TunePoint) -> dict[str, object]:
     data = asdict(point)
     return {"collective": data.pop("benchmark"), **data}
 

@@ -6,7 +6,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -24,6 +24,9 @@ from omb_py.orchestrate.running.resume import NEWEST
 from omb_py.orchestrate.suites.expand import expand, load_suite
 from omb_py.orchestrate.suites.suite_file import Suite
 from omb_py.results.store.redact import redact_words
+
+if TYPE_CHECKING:
+    from omb_py.results.accept.report import AcceptReport
 
 _NOT_HERE = frozenset({"launches", "validation", "graph", "full", "tail-lat", "predict"})
 """Options whose place is taken by the suite's criteria or by the form of the report."""
@@ -149,7 +152,7 @@ def run_accept(
     return show(verdicts, form, output, strict)
 
 
-def show(verdicts: Any, form: str = "table", output: Sequence[Path] = (), strict: bool = False) -> int:
+def show(verdicts: AcceptReport, form: str = "table", output: Sequence[Path] = (), strict: bool = False) -> int:
     """Print and write the verdicts; the exit code.
 
     Args:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from omb_py.options.request import DEFAULT_STORE
 from omb_py.printing.analyses import environment_lines, history_table
 from omb_py.printing.writers.terminal import stdout_console
 from omb_py.results.analysis import series
-from omb_py.results.analysis.history import as_json, enough, history, too_few
+from omb_py.results.analysis.history import History, as_json, enough, history, too_few
 from omb_py.results.analysis.series import KINDS, PLURALS, Kind, kind_of, units_of
 from omb_py.results.statistics.change_points import LEAST
 from omb_py.results.statistics.launch_time import OURS
@@ -146,7 +147,7 @@ def _too_few(cell: series.Series, unit: Kind | None, place: Path) -> str:
     return f"{what}; {how}{apart}"
 
 
-def _print(histories: list[Any]) -> None:
+def _print(histories: Sequence[History]) -> None:
     console = stdout_console()
     for entry in histories:
         console.print(history_table(entry))

@@ -21,7 +21,8 @@ from omb_py.grammar.values import parse_size
 from omb_py.options.request import Request
 from omb_py.orchestrate.checks.links import SweepDesign, placed, sweep
 from omb_py.printing.drawings import heat_map
-from omb_py.results.checks.pair_sweeps import document_of, matrix
+from omb_py.results.checks.pair_sweeps import PairSweep, document_of, matrix
+from omb_py.results.document import Document
 from omb_py.suites import find
 
 _FORMS = ("table", "json")
@@ -159,7 +160,7 @@ def _request(given: dict[str, Any]) -> Request:
     return placed(request_of(find("latency"), values), per_node, os.environ)
 
 
-def _html(result: Any, document: Any) -> str:
+def _html(result: PairSweep, document: Document) -> str:
     # Only an .html file needs the figures.
     from omb_py.dashboards.report.html_page import with_figures
     from omb_py.dashboards.views.checks import sweep_view

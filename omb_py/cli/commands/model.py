@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +96,7 @@ def _messages(store: Path) -> list[dict[str, Any]]:
         return []
 
 
-def _print(models: list[Any]) -> None:
+def _print(models: Sequence[cost_model.CostModel]) -> None:
     console = stdout_console()
     for model in models:
         console.print(segments_table(model))

@@ -150,7 +150,7 @@ def word_after_resume() -> click.Argument:
 
 
 def run_suite_command(
-    suite: str, run: str | None, resume: str | None, ranks: int | None, dry_run: bool, **values: Any
+    suite: str, run: str | None, resume: str | None, ranks: int | None, dry_run: bool, **values: object
 ) -> int:
     from omb_py.orchestrate.running.suite_run import known_progress, run_suite  # loads NumPy, unlike --help
 
@@ -231,7 +231,7 @@ def run_list() -> int:
     return OK
 
 
-def run_show(suite: str, ranks: int | None, **values: Any) -> int:
+def run_show(suite: str, ranks: int | None, **values: object) -> int:
     from omb_py.orchestrate.info.suite_show import describe_suite  # loads scipy, which measuring does not need
 
     read, expanded = expanded_suite(suite, ranks)

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -50,20 +49,23 @@ class TuneGrid:
     in_place: Sequence[bool] = ()
     """Kinds of buffers; empty: as the collective's options say."""
     workload: str = ""
+    store: Path | None = None
+    seed: int | None = None
+    quiet: bool = False
 
-    def points(self, given: Mapping[str, Any]) -> tuple[list[CheckedRequest], CheckedRequest | None]:
+    def points(self) -> tuple[list[CheckedRequest], CheckedRequest | None]:
         """The requests of all points, and that of a workload's step. Raises UsageError, EnvironmentProblem."""
         if not self.workload:
-            return [point for ranks in self.ranks for point in self._of_collective(ranks, given)], None
+            return [point for ranks in self.ranks for point in self._of_collective(ranks)], None
         if self.words and not self.words[0].startswith("-"):
             raise UsageError(f"a workload names its collectives: leave {self.words[0]!r} or --workload out")
         if len(self.ranks) > 1 or self.ops or self.in_place:
             raise UsageError("a workload is tuned as it is called: one number of -n, and neither --op nor --in-place")
         request = request_of_line([STEP, *self.words, "-n", str(self.ranks[0])], unstored=_UNSTORED)
-        step = step_of(_stored(request, given), self.workload)
+        step = step_of(self._stored(request), self.workload)
         return list(requests_of(step)), step
 
-    def _of_collective(self, ranks: int, given: Mapping[str, Any]) -> Iterator[CheckedRequest]:
+    def _of_collective(self, ranks: int) -> Iterator[CheckedRequest]:
         if not self.words or self.words[0].startswith("-"):
             raise UsageError("which collective? It comes first: omb-py tune allreduce -n 4")
         short = self.words[0].lower().removeprefix("osu_")
@@ -72,12 +74,11 @@ class TuneGrid:
             raise UsageError(f"no collective {self.words[0]!r}: {nearest(short, collectives)}")
         request = request_of_line([*self.words, "-n", str(ranks)], unstored=_UNSTORED)
         for op, in_place in product(self.ops or (request.op,), self.in_place or (request.in_place,)):
-            yield check(replace(_stored(request, given), op=op, in_place=in_place))
+            yield check(replace(self._stored(request), op=op, in_place=in_place))
 
-
-def _stored(request: Request, given: Mapping[str, Any]) -> Request:
-    store = given["store"] or request.store or DEFAULT_STORE
-    return replace(request, store=store, seed=given["seed"], quiet=given["quiet"])
+    def _stored(self, request: Request) -> Request:
+        store = self.store or request.store or DEFAULT_STORE
+        return replace(request, store=store, seed=self.seed, quiet=self.quiet)
 
 
 def parts_of(
@@ -267,10 +268,12 @@ def run_tune(
     form: str,
     output: Sequence[Path],
     resume: str | None,
-    **given: Any,
+    store: Path | None,
+    seed: int | None,
+    quiet: bool,
 ) -> int:
     check_files(output)
-    points, step = TuneGrid(words, ranks, ops, in_place, workload).points(given)
+    points, step = TuneGrid(words, ranks, ops, in_place, workload, store, seed, quiet).points()
     parts, library = parts_of(points, candidates, dict(knobs))
     design, line = SearchDesign(margin=delta), f"omb-py {_line()}"
     request = TuneRequest(parts, design, folder, library, budget, resume, line, not no_guidelines, step)

@@ -15,6 +15,7 @@ from omb_py.engine.devices.nvml import facts
 from omb_py.engine.rank.system_info import node_facts
 from omb_py.results.analysis import peaks
 from omb_py.results.analysis.peaks import LinkFinding, Peak
+from omb_py.results.store.row import Row
 from omb_py.results.units import size_text
 
 COPIED: Final = (64 << 10, 1 << 20, 64 << 20)
@@ -80,7 +81,7 @@ def copy_rates(sizes: Iterable[int] = COPIED) -> dict[int, float]:
     return rates
 
 
-def reached(rows: Iterable[Mapping[str, Any]]) -> list[Reached]:
+def reached(rows: Iterable[Row]) -> list[Reached]:
     """The best rows that hold a peak, one for each benchmark, library, number of ranks and link."""
     best: dict[tuple[Any, ...], Reached] = {}
     for row in rows:
