@@ -20,7 +20,6 @@ def answer_of(module: str, *words: str, timeout: float) -> dict[str, Any]:
 
     Args:
         module: its name; it prints :data:`MARK` and a JSON object in one line.
-        *words: its arguments.
         timeout: seconds.
 
     Returns:

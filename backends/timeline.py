@@ -72,9 +72,6 @@ class _OnePort(Events):
 def spent_us(calls: Sequence[Sequence[TimedCollective | Exchange]]) -> list[dict[str, float]]:
     """The time in µs that each rank spends in the calls of each row, with the waiting for others.
 
-    Args:
-        calls: of each rank, in order.
-
     Raises:
         ValueError: calls of ranks do not meet.
     """

@@ -56,9 +56,6 @@ def declared(mpi: Any, vendor: str, device: str, environ: Mapping[str, str] = os
 
     Args:
         mpi: mpi4py's MPI module, initialised.
-        vendor: of the library.
-        device: ``cuda``, ``rocm`` or ``sim``.
-        environ: usually ``os.environ``.
     """
     no = Support(False, "", f"{vendor} does not take buffers on {device}", fix_for(vendor, device))
     if environ.get(VARIABLE) in ("0", "1"):

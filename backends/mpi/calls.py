@@ -130,10 +130,8 @@ class MpiResolver(WindowOperands):
     """Turns steps of one cell into C calls with addresses and handles.
 
     Args:
-        comm_of: the communicator of a step.
         memory: where the buffers lie.
         requests: how many request slots there are.
-        window: of one-sided steps.
     """
 
     def __init__(self, comm_of: CommOf, memory: HostMemory, requests: int, window: OpenWindow | None = None) -> None:

@@ -24,10 +24,8 @@ class OpenWindow:
     """A window over all ranks of a communicator. Collective, as :meth:`close` is.
 
     Args:
-        window: kind and buffer.
         nbytes: size of the buffer, the same on every rank.
         memory: the rank's other buffers, and this one where it is ours.
-        comm: the ranks.
 
     Raises:
         EnvironmentProblem: the library cannot make such a window.

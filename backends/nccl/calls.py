@@ -119,7 +119,6 @@ class NcclResolver:
     """Turns lowered steps into C calls.
 
     Args:
-        library: NCCL or RCCL.
         comms: the communicator, or several, and the buffers.
         world: this rank, and how many there are.
         handles: of events and graphs, by slot, int64; read when a step runs.

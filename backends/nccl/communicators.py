@@ -51,9 +51,7 @@ def communicators(library: Library, world: int, rank: int, groups: Sequence[Grou
     """Make the communicators of some groups, together with all ranks, which name the same groups in the same order.
 
     Args:
-        library: NCCL or RCCL.
         world: handle of the communicator of all ranks, whose configuration they inherit.
-        rank: this one.
         groups: ranks, in the order that they have in their communicator.
 
     Yields:
@@ -160,12 +158,6 @@ class Communicators:
 
     The Python bindings use the buffers and have communicators of their own: these are made when the native binding
     needs them (:meth:`make`).
-
-    Args:
-        session: gives ranks, library and device.
-        settings: those of the communicators.
-        peers: of :func:`peers_of`.
-        apart: of :func:`barrier_apart`.
     """
 
     def __init__(
@@ -267,8 +259,6 @@ class Communicators:
         """The reduction ``mulsum`` of each communicator, or of that of a group, made when it is asked for first.
 
         Args:
-            dtype: our name of the type.
-            number: NCCL's.
             group: its ranks; empty: all.
 
         Raises:

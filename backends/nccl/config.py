@@ -96,7 +96,6 @@ def communicator_config(settings: Settings, peers: int = 0) -> ctypes.Structure 
     """The configuration of a communicator; None where NCCL's own holds.
 
     Args:
-        settings: of ``--nccl``.
         peers: most ranks that one sends to or receives from at once, ``maxP2pPeers``; 0: not said.
     """
     if not (settings.cta_policy or settings.min_ctas or settings.max_ctas or peers):

@@ -91,9 +91,7 @@ def check_cuda(built: tuple[int, int] | None, driver: int, path: str) -> None:
     """Raises EnvironmentProblem for a library of a later CUDA than the driver takes.
 
     Args:
-        built: of :func:`built_for`.
         driver: what cuDriverGetVersion says, thousands and tens; 0: not known.
-        path: the library, for the message.
     """
     if built and driver and built[0] > driver // 1000:
         most = f"{driver // 1000}.{driver % 1000 // 10}"
@@ -150,10 +148,6 @@ def load(device: str) -> Library:
 
 class Library:
     """A loaded library.
-
-    Args:
-        handle: the ctypes library.
-        path: its name, for messages.
 
     Raises:
         AttributeError: it is no NCCL library.

@@ -35,8 +35,6 @@ class StorePlane(Plane):
     """A star whose messages are values of a store, as JSON: a key a message, which is deleted when all have read it.
 
     Args:
-        rank: this rank.
-        size: how many there are.
         store: of PyTorch's; it waits for keys that are not there yet.
         name: of this plane; another plane of the same store has another.
 

@@ -33,8 +33,6 @@ class LoweredRunner(Runner, ABC):
 
     Args:
         session: whose device and memory it uses.
-        program: a lowered one.
-        marks: those of the row.
         comms: native communicators and their buffers; None: those made as usual.
     """
 

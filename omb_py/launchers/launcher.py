@@ -178,8 +178,6 @@ class RankRequest:
         """Hosts for a launcher of a batch system, which takes names and shares the ranks out evenly.
 
         Args:
-            launcher: its name in the error.
-            advice: how else to place ranks.
             own: words of the user's by which the launcher places ranks.
 
         Raises:

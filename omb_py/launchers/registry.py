@@ -121,7 +121,6 @@ def job_around(environ: Environment, ask: Ask | None = None) -> Allocation | Non
     """Find the allocation in which this process runs; None outside one.
 
     Args:
-        environ: usually ``os.environ``.
         ask: runs a command of the batch system and returns its output.
 
     Raises:

@@ -41,7 +41,6 @@ def inject(session: Any, text: str) -> Callable[[Benchmark], Benchmark]:
 
     Args:
         session: of this process; a ``busy`` fault changes every program that it loads from now on.
-        text: as :func:`parse_fault` reads it.
 
     Returns:
         The function that makes the faulty benchmark of a benchmark.

@@ -129,7 +129,6 @@ class SimulatedDevice:
     """One simulated device.
 
     Args:
-        index: its number.
         delay_us: how long an idle stream waits before it begins; None: :data:`DELAY_VARIABLE`, else 200.
     """
 

@@ -235,9 +235,6 @@ def _word(words: tuple[str, ...], place: int, number: int) -> str:
     return words[place] if 0 <= place < len(words) else str(number)
 
 
-_count_by = ctypes.byref
-
-
 @dataclass(frozen=True, slots=True)
 class _Open:
     """A variable with its handle and room for its values."""
@@ -257,7 +254,7 @@ class Counters:
     def __init__(self, mpi: Any, vendor: str, names: Sequence[str], comm: object) -> None:
         self._interface = Interface(mpi, vendor)
         self._session = ctypes.c_void_p()
-        self._interface.call("pvar_session_create", _count_by(self._session))
+        self._interface.call("pvar_session_create", _by(self._session))
         # handles of Open MPI are pointers, those of MPICH numbers; MPI_T wants the address of the handle
         self._comm = self._interface.handle_type(mpi._handleof(comm))
         known = {variable.name: variable for variable in self._interface.performance_variables()}
@@ -267,10 +264,8 @@ class Counters:
         if variable.object not in ("", "communicator"):
             raise EnvironmentProblem(f"{variable.name} belongs to a {variable.object}, and --pvar reads none of it")
         handle, count = ctypes.c_void_p(), ctypes.c_int()
-        of = _count_by(self._comm) if variable.object else None
-        self._interface.call(
-            "pvar_handle_alloc", self._session, variable.index, of, _count_by(handle), _count_by(count)
-        )
+        of = _by(self._comm) if variable.object else None
+        self._interface.call("pvar_handle_alloc", self._session, variable.index, of, _by(handle), _by(count))
         if not variable.continuous:
             self._interface.call("pvar_start", self._session, handle)
         return _Open(handle, (self._interface.c_type(variable) * max(1, count.value))())

@@ -201,7 +201,6 @@ def choices_in(description: str, type: str) -> tuple[Choice, ...]:
     """The values that a description of MPICH lists; empty where it lists none.
 
     Args:
-        description: of the control variable.
         type: ``INT`` of a number or an enumeration, ``CHAR`` of a text.
     """
     if "\n" in description:

@@ -45,7 +45,6 @@ class DeviceBuffers:
         device: where they live.
         direct: the library takes addresses of the device.
         placement: ``SOURCE DESTINATION`` as given, or empty: all on the device.
-        place: this rank's word.
         crowd: the most ranks that share a device.
     """
 
@@ -192,9 +191,7 @@ def places_of(plane: Plane, device: Device, share: bool, host: str) -> list[Devi
 
     Args:
         plane: lets the ranks agree; a session is one.
-        device: of this rank.
         share: several ranks may use one device.
-        host: name of this rank's node.
 
     Raises:
         EnvironmentProblem: on every rank alike, when several have the same one and `share` is off.

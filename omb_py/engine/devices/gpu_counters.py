@@ -62,7 +62,6 @@ def opened(device: str, identity: str) -> Iterator[GpuCounter]:
 
     Args:
         device: as ranks name it: ``cuda:0``, ``rocm:1``.
-        identity: of :meth:`omb_py.engine.devices.Device.identity`.
 
     Raises:
         EnvironmentProblem: it cannot be counted; why, and what to do.

@@ -70,8 +70,6 @@ def array(kind: str, device: Device, nbytes: int) -> DeviceArray:
     """An array of `nbytes` bytes on a device.
 
     Args:
-        kind: one of :data:`omb_py.engine.program.buffers.ON_DEVICE`.
-        device: the device that holds it.
         nbytes: its size in bytes, at least 1.
 
     Raises:

@@ -119,9 +119,6 @@ def opened() -> Iterator[Any]:
 def inventory(system: Path = Path("/sys")) -> Inventory:
     """Read the GPUs of this machine.
 
-    Args:
-        system: the mounted sys file system.
-
     Raises:
         EnvironmentProblem: no package, no driver that answers, or it does not count its GPUs.
     """

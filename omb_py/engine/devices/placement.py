@@ -58,12 +58,6 @@ def settled(program: Program, placement: str, place: str, device: int) -> Progra
     After each iteration (and in the setup) it is brought there, outside the timer, and the ranks meet: otherwise the
     time would hold the other rank's pages. Ranks whose memory stays where it is meet them all the same.
 
-    Args:
-        program: of this rank.
-        placement: of both ends.
-        place: of this rank.
-        device: its number.
-
     Raises:
         EnvironmentProblem: the program has threads, which have no common end of an iteration.
     """

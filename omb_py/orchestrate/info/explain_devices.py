@@ -24,11 +24,6 @@ def here(device: str, environ: Mapping[str, str]) -> int:
 def of_rank(environ: Mapping[str, str], device: str, gpus: int) -> str:
     """The line of this process, which a launcher started.
 
-    Args:
-        environ: its environment.
-        device: ``cuda`` or ``rocm``.
-        gpus: of its machine.
-
     Raises:
         EnvironmentProblem: it sees no GPU.
     """
@@ -65,11 +60,7 @@ def before_launch(command: LaunchCommand, hosts: Sequence[str], ranks: int, devi
     """The launch line, and the GPUs that ranks will open where the launcher fills one machine after the other.
 
     Args:
-        command: starts the ranks.
         hosts: of the ranks, each perhaps with ``:ranks``; empty: this machine.
-        ranks: in all.
-        device: ``cuda`` or ``rocm``.
-        gpus: of each machine.
 
     Raises:
         UsageError: the hosts hold fewer ranks.

@@ -37,13 +37,7 @@ _MODULES: Final = {
 def report(
     inspected: Sequence[Capabilities], environ: Mapping[str, str], system: Path = Path("/sys")
 ) -> tuple[list[Finding], bool]:
-    """All findings, and whether some backend can use a GPU here.
-
-    Args:
-        inspected: capabilities of the backends here.
-        environ: environment variables, usually ``os.environ``.
-        system: the mounted sys file system.
-    """
+    """All findings, and whether some backend can use a GPU here."""
     lines, closed = machine(system, environ)
     users = [known for known in inspected if known.available and known.devices.get(DEVICE) == ""]
     cupy = find_kind(DEVICE).problem()

@@ -107,9 +107,7 @@ def submit(request: BatchRequest, note: Callable[[str], None], environ: Mapping[
     """Write the script, submit it once for each subset, and wait until all jobs have ended.
 
     Args:
-        request: the request to the scheduler.
         note: called with a line for each job that is submitted or has ended.
-        environ: environment of the scheduler's commands.
 
     Raises:
         EnvironmentProblem: the scheduler is missing or refuses; jobs that were submitted before are cancelled.

@@ -65,8 +65,6 @@ def command_for(
 
     Args:
         launcher: ``auto`` or a name of :mod:`omb_py.launchers.registry`.
-        program: command line of one rank.
-        ranks: number of ranks.
         hosts: host names; empty for this machine, or for the nodes that a batch system has allocated.
         extra: the user's own arguments for the launcher.
         pass_names: further environment variables that ranks on other nodes need.

@@ -76,8 +76,6 @@ def observe(
     """Watch this machine for a quarter of a second, while nothing of ours is measured.
 
     Args:
-        proc: the mounted proc file system.
-        system: the mounted sys file system.
         wait: sleeps for a number of seconds.
     """
     from omb_py.launchers.core_binding import processors
@@ -136,7 +134,6 @@ def machine_facts(before: MachineState, other_cores: Sequence[float], ranks: int
     Args:
         before: its state before the first launch.
         other_cores: for each launch, the mean number of cores that other programs used.
-        ranks: most ranks of a launch.
 
     Returns:
         The state, ``other_cores`` (median, maximum and launches of it) and ``warnings``: sentences, of a quiet machine
@@ -167,7 +164,6 @@ def during(other_cores: Sequence[float], cores: int, ranks: int) -> str:
 
     Args:
         other_cores: for each launch, the mean number of cores that others used.
-        cores: processors of the machine.
         ranks: ranks of a launch; each keeps a core busy.
     """
     if not other_cores:

@@ -17,13 +17,7 @@ _PROGRAM = "omb_py.orchestrate.supervision.node_agent"
 
 
 def agent_of_this_node(address: str, token: str, environ: Mapping[str, str] | None = None) -> str:
-    """The socket of this node's agent, which is started where there is none yet; empty where none is wanted.
-
-    Args:
-        address: of the supervisor.
-        token: the secret of the launch.
-        environ: usually ``os.environ``.
-    """
+    """The socket of this node's agent, which is started where there is none yet; empty where none is wanted."""
     environ = os.environ if environ is None else environ
     if not wanted(address, environ):
         return ""

@@ -200,9 +200,7 @@ def died(first: Sequence[RankState], states: Sequence[RankState], ranks: int, ou
 
     Args:
         first: ranks whose connections closed first, in that order.
-        states: all ranks that have reported.
         ranks: number of ranks that were started.
-        output: text that the launcher printed.
     """
     named = _guilty(first, states, output)
     state = min(named, key=position)
@@ -238,9 +236,7 @@ def launcher_ended(launcher: str, status: int, states: Sequence[RankState], rank
     """Text for a launcher that ended before its ranks were done.
 
     Args:
-        launcher: its name.
         status: its exit status as subprocess gives it.
-        states: all ranks that have reported.
         ranks: number of ranks that were started.
         lines: the last lines of its output.
     """

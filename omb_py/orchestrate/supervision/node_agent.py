@@ -35,7 +35,6 @@ class Agent:
 
     Args:
         parent: the connection to the supervisor, which knows that this is an agent.
-        secret: of the launch.
         about: what ranks must know of that connection: ``ahead_ns`` and ``host``.
     """
 

@@ -81,8 +81,6 @@ def end(token: str, known: Iterable[Process], within: float) -> list[Process]:
     """Kill the known processes and all that hold the token, repeatedly until none is left.
 
     Args:
-        token: the launch's secret.
-        known: further processes to kill.
         within: seconds after which to give up.
 
     Returns:
@@ -106,7 +104,6 @@ def allow_files(wanted: int, least: int | None = None) -> None:
     """Raise the soft limit of open files to `wanted`, or as far as the hard limit allows.
 
     Args:
-        wanted: number of files.
         least: number without which it does not work; `wanted` by default.
 
     Raises:
@@ -204,9 +201,6 @@ class Child:
     """A running launcher.
 
     Args:
-        command: its command line.
-        environ: its whole environment.
-        output: record of what it prints.
         selector: event loop, with which its output and its end are registered.
         ended: called when it has ended, if the kernel has pidfd_open (else poll :attr:`status`).
 

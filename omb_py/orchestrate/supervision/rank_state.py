@@ -51,7 +51,6 @@ def next_cell(cells: Sequence[Message], message: Message) -> Message | None:
 
     Args:
         cells: those of the launch, as the spec has them.
-        message: the cell's.
 
     Returns:
         None after the last cell, and for what is no end of one.

@@ -106,14 +106,11 @@ class Supervisor:
 
     Args:
         spec: answer to the hello of each rank; ``beat_s``, ``follow_launcher`` and ``one_host`` are added.
-        ranks: number of rank processes.
         timeout: seconds without progress, or without all ranks present, after which the launch has failed.
         command: the launcher's command line; None when something else starts the ranks.
         environ: environment of the command, without the two control variables.
-        handlers: callbacks for messages.
         local: all ranks run on this machine; else the socket listens on every interface.
         hosts: hosts of the ranks, to find this machine's address on the route to them.
-        launcher: the launcher's name, for messages.
 
     Raises:
         EnvironmentProblem: the limit of open files is too low for a connection to each rank, or to each node.

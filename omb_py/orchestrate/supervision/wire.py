@@ -217,7 +217,6 @@ class Lobby:
     """Connections with their age. What holds for all of them is looked at in time that does not grow with them.
 
     Args:
-        secret: of the launch.
         patience: seconds that each connection has.
     """
 
