@@ -148,7 +148,7 @@ def test_the_example_of_the_documentation(pytester) -> None:
     (benchmark,) = json.loads((pytester.path / "b.json").read_text())["benchmarks"]
     stats = benchmark["stats"]
     assert stats["rounds"] == 3 and 0 < stats["min"] <= stats["median"] <= stats["max"]
-    from omb_py.results import load
+    from omb_py.results.store.read import load
 
     rows = load(pytester.path / "s")
     assert rows["benchmark"].tolist() == ["function"] * 3 and rows["launch_id"].nunique() == 3

@@ -69,7 +69,7 @@ def run(folder: Path, mock: str) -> tuple[int, str, dict]:  # type: ignore[type-
 
 def test_reframe_reads_the_figures_of_a_store(tmp_path: Path) -> None:
     from omb_py.reframe import STORE, figures
-    from omb_py.results import load
+    from omb_py.results.store.read import load
 
     code, said, report = run(tmp_path, "noise=0.01")
     assert code == 0, said

@@ -35,7 +35,7 @@ class StoreSelection:
     """Filters; empty is everything."""
 
     columns: dict[str, list[str]] = field(default_factory=dict)
-    """Column -> any of these values, for :func:`omb_py.results.load`."""
+    """Column -> any of these values, for :func:`omb_py.load`."""
     tags: dict[str, list[str]] = field(default_factory=dict)
     days: tuple[str, str] = ("", "")
     """First and last day, ISO; empty: open."""

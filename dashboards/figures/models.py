@@ -97,7 +97,7 @@ def layouts(rows: pd.DataFrame) -> Iterator[tuple[View, pd.DataFrame]]:
 
 
 def rows_of(cells: pd.DataFrame) -> dict[str, Any]:
-    """Filters for :func:`omb_py.results.load` that read these cells again, with :data:`COLUMNS`."""
+    """Filters for :func:`omb_py.load` that read these cells again, with :data:`COLUMNS`."""
     names = ("launch_id", "comparability_key")
     return {"family": FAMILY, **{name: list(dict.fromkeys(map(str, cells[name]))) for name in names}}
 

@@ -155,7 +155,7 @@ def _apart(frame: pd.DataFrame, column: str, marks: Sequence[re.Pattern[str]]) -
 
 
 def filters_of(cell: pd.DataFrame) -> dict[str, Any]:
-    """Filters for :func:`omb_py.results.load` that read these rows again, with other columns."""
+    """Filters for :func:`omb_py.load` that read these rows again, with other columns."""
     first = cell.iloc[0]
     size = first["size_bytes"]
     return {

@@ -10,8 +10,8 @@ from omb_py.cli import main
 from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.language import Repeat
 from omb_py.options.table import make_cell
-from omb_py.results import load
 from omb_py.results.accept.criteria import METRICS
+from omb_py.results.store.read import load
 from omb_py.suites import find
 from omb_py.suites.host_noise import READINGS, noise
 

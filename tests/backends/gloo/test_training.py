@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.results import load
+from omb_py.results.store.read import load
 from omb_py.suites.workloads.buckets import DDP_CAP_BYTES, DDP_FIRST_BYTES
 from omb_py.suites.workloads.data_parallel import ddp_buckets
 from omb_py.suites.workloads.families import parse_workload

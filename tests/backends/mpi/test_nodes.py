@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from omb_py.results import load
+from omb_py.results.store.read import load
 from tests.support.machines.cluster import YIELD
 from tests.support.machines.mpi import ROOT, environment
 from tests.support.machines.nodes import hosts, why_not

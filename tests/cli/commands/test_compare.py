@@ -11,8 +11,8 @@ import pytest
 
 from omb_py.cli import main
 from omb_py.orchestrate.compare.interleaving import sides_of
-from omb_py.results import load
 from omb_py.results.compare.match import PAIR_TAG, ROUND_TAG, SIDE_TAG
+from omb_py.results.store.read import load
 
 NOISE = "noise=0.005,launch=0.005"
 OTHER = f"{NOISE},nodes=1"

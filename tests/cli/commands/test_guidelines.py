@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from omb_py.cli import main
-from omb_py.results import load
+from omb_py.results.store.read import load
 
 SMALL = "guidelines gl5 gl9 --backend mock -n 4 -m 8:8 -i 4 -x 0 --launches 10"
 

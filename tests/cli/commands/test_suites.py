@@ -13,7 +13,7 @@ from omb_py.cli.commands.benchmark import command
 from omb_py.cli.commands.suites import run_command
 from omb_py.cli.suite_options import LINE_ONLY, RUN_WIDE, CommandLine, long_name
 from omb_py.options.table import takes
-from omb_py.results import load
+from omb_py.results.store.read import load
 from omb_py.suites import BENCHMARKS, find
 from omb_py.suites.shipped import shipped
 from tests.support.kinds import one_of_each

@@ -11,7 +11,7 @@ import pytest
 
 from omb_py.cli import main
 from omb_py.orchestrate.suites.expand import load_suite
-from omb_py.results import load
+from omb_py.results.store.read import load
 
 Run = Callable[[str], tuple[int, str, str]]
 BUCKETS = "ddp:scale=1/64,compute=1ms"

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from omb_py.dashboards.figures import models
 from omb_py.dashboards.report.image_export import save
-from omb_py.results import load
+from omb_py.results.store.read import load
 from tests.lab.quiet import watched
 
 FAMILIES: dict[str, tuple[str, ...]] = {

@@ -19,8 +19,8 @@ from omb_py.orchestrate.planning import backend_selection
 from omb_py.orchestrate.running.suite_run import run_suite
 from omb_py.orchestrate.suites.expand import expand
 from omb_py.orchestrate.suites.suite_file import parse_suite
-from omb_py.results import load
 from omb_py.results.accept.report import AcceptReport
+from omb_py.results.store.read import load
 from tests.support.accepting import ENTRY, HEAD, criterion
 
 MOCK = 'iterations = 5\nmock = "launch=0.05"'

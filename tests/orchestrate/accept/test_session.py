@@ -18,8 +18,8 @@ from omb_py.orchestrate.accept.session import AcceptRequest, accept
 from omb_py.orchestrate.running import collector
 from omb_py.orchestrate.suites.suite_file import parse_suite
 from omb_py.printing.writers import to_junit
-from omb_py.results import load
 from omb_py.results.accept.report import AcceptReport, document_of, exit_code
+from omb_py.results.store.read import load
 from tests.support.accepting import ENTRY, HEAD, criterion
 from tests.support.jenkins import violations
 

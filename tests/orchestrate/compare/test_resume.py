@@ -172,7 +172,7 @@ class TestLaunchThatDoesNotBegin:
         assert sentence == "launch 3 did not begin and was made again: 1 of 2 ranks did not join within 60 s"
 
     def test_is_stored_with_its_reason(self, run, late, tmp_path) -> None:
-        from omb_py.results import read_provenance
+        from omb_py.results.store.provenance import read_provenance
 
         late(3)
         run(LINE)

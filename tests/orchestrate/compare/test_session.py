@@ -9,8 +9,10 @@ import pytest
 
 from omb_py.cli import main
 from omb_py.orchestrate.compare.interleaving import sides_of
-from omb_py.results import files, load, read_provenance
 from omb_py.results.compare.match import SIDE_TAG
+from omb_py.results.store.paths import files
+from omb_py.results.store.provenance import read_provenance
+from omb_py.results.store.read import load
 
 pytestmark = [pytest.mark.mpi, pytest.mark.slow]
 

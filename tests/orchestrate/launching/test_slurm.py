@@ -9,7 +9,7 @@ import pytest
 
 from omb_py.launchers.mpi_library import mpi_library
 from omb_py.launchers.mpiexec_family import MPICH
-from omb_py.results import load
+from omb_py.results.store.read import load
 from tests.support.machines import slurm
 from tests.support.machines.slurm import Slurm
 

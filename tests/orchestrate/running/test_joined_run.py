@@ -38,7 +38,7 @@ def under_mpiexec(
 @pytest.mark.each_library
 @pytest.mark.mpi
 def test_the_ranks_join_one_world_and_one_table_is_printed(tmp_path: Path) -> None:
-    from omb_py.results import load
+    from omb_py.results.store.read import load
 
     told = under_mpiexec(2, "allreduce", "-m", "8:32", "-i", "20", "-c", "--store", str(tmp_path))
     assert told.returncode == 0, told.stderr

@@ -13,8 +13,9 @@ from omb_py.errors import EnvironmentProblem, LaunchFailed, UsageError
 from omb_py.launchers.launcher import LaunchCommand
 from omb_py.options.request import Request
 from omb_py.orchestrate.running.run import execute_run
-from omb_py.results import load, recover
 from omb_py.results.store.keys import environment_facts
+from omb_py.results.store.read import load
+from omb_py.results.store.recovery import recover
 from omb_py.suites import BENCHMARKS
 from tests.support.kinds import one_of_each
 from tests.support.machines.nvml import StandInGpu, StandInNvml, joined_by_switches

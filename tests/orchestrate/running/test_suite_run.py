@@ -26,7 +26,7 @@ from omb_py.orchestrate.running.run import new_run
 from omb_py.orchestrate.running.suite_run import after, ranks_here, run_suite
 from omb_py.orchestrate.suites.expand import Expanded, Ranks, expand
 from omb_py.orchestrate.suites.suite_file import parse_suite
-from omb_py.results import load
+from omb_py.results.store.read import load
 from tests.orchestrate.running.test_joined_run import under_mpiexec
 from tests.support.machines.mpi import ROOT
 
@@ -235,7 +235,7 @@ def test_every_turn_has_cells_of_its_own(tmp_path: Path) -> None:
 
 
 def test_a_running_run_is_left_alone(tmp_path: Path) -> None:
-    from omb_py.results import Journal
+    from omb_py.results.store.journal import Journal
 
     assert run_suite(suite(TWO, tmp_path)) == 0
     (run_id,) = set(load(tmp_path)["run_id"])

@@ -129,7 +129,8 @@ def announced(stdout: str) -> list[int]:
 
 def stored(store: Path) -> list[int]:
     """Sizes in the store, after recovery."""
-    from omb_py.results import load, recover
+    from omb_py.results.store.read import load
+    from omb_py.results.store.recovery import recover
 
     recover(store)
     return sorted(int(size) for size in load(store)["size_bytes"]) if any(store.glob("date=*/*.parquet")) else []

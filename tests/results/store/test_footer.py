@@ -10,13 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from omb_py.errors import EnvironmentProblem
-from omb_py.results import load
 from omb_py.results.store import footer
 from omb_py.results.store.compaction import compact
 from omb_py.results.store.index import refreshed
 from omb_py.results.store.paths import entries
 from omb_py.results.store.provenance import read_provenance
-from omb_py.results.store.read import load_launches
+from omb_py.results.store.read import load, load_launches
 from omb_py.results.store.write import write_launch
 
 
