@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from omb_py.engine.program.benchmark import Benchmark
-from omb_py.engine.program.concurrent_groups import grouped
 from omb_py.engine.program.datatype_layouts import laid_out
+from omb_py.engine.program.groups import grouped
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.plug_ins import load_plug_ins
 from omb_py.suites import functions, host_noise, one_sided, startup

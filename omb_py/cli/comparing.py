@@ -20,7 +20,7 @@ from omb_py.orchestrate.compare.session import SideRun, against_itself, compare
 from omb_py.orchestrate.compare.side_environments import SideSpec, where_of
 from omb_py.orchestrate.compare.stored import compare_stored, declared_rules
 from omb_py.orchestrate.planning.plan import CheckedRequest, check
-from omb_py.orchestrate.running.suite_run import say_skipped
+from omb_py.orchestrate.running.suite_run import print_skipped
 from omb_py.results.compare.false_alarm_rate import keep, site_rate
 from omb_py.results.compare.judge import CompareRules
 from omb_py.results.compare.match import Side
@@ -162,7 +162,7 @@ def _of_suite(words: Sequence[str]) -> tuple[CheckedRequest, ...]:
         if values["resume"] or values["run"]:
             raise UsageError(f"unexpected word {values['run'] or '--resume'}: give --resume before the suite")
         _, expanded = expanded_suite(values["suite"], values["ranks"])
-    say_skipped(expanded.skips)
+    print_skipped(expanded.skips)
     if not expanded.checked:
         raise EnvironmentProblem("nothing of this suite can be measured here")
     return tuple(expanded.checked)

@@ -82,7 +82,7 @@ class Request:
     time_limit: float | None = None
     """Seconds that the timed loop of one cell may take with ``-i auto``; None: no limit."""
     repeat_for: float | None = None
-    """Seconds for which the cells of a launch are measured again and again (``running.soak``); None: once."""
+    """Seconds for which the cells of a launch are measured again and again (``running.run_notes``); None: once."""
     launches: int = 1
     """Number of times that the ranks are started; several backends or bindings take turns."""
     full: bool = False

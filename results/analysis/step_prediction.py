@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from omb_py.engine.program.message import Message
+from omb_py.engine.program.language import Message
 from omb_py.errors import UsageError
 from omb_py.results.analysis.cost_model import ALIKE, RANKED, grouped, launch_time, scaled
 from omb_py.results.statistics.curve_fit import LEAST, Curve, fit

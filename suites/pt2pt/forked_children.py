@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from omb_py.engine.program.benchmark import Cell, Needs, World
 from omb_py.engine.program.language import Host, Program
-from omb_py.engine.rank.child_processes import Children
+from omb_py.engine.rank.lifetime import Children
 from omb_py.suites.pt2pt.two_ranks import OPTIONS, latency
 from omb_py.suites.shared import LATENCY_COUNTS, ONE_WAY, point_to_point, sides
 

@@ -8,7 +8,7 @@ from math import ceil, sqrt
 from typing import Final
 
 from omb_py.engine.program.dtypes import DTYPES
-from omb_py.engine.program.message import Message
+from omb_py.engine.program.language import Message
 
 EXCHANGE: Final = "exchange"
 """Op of a call that sends messages to some ranks and receives from some, all at once."""

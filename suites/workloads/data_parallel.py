@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from omb_py.engine.program.dtypes import DTYPES
-from omb_py.engine.program.message import Message
+from omb_py.engine.program.language import Message
 from omb_py.errors import UsageError
 from omb_py.suites.workloads import buckets
 from omb_py.suites.workloads.calls import EXCHANGE, SERVE, Call, Item, Product, padded, there_and_back

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from omb_py.engine.program.dtypes import DTYPES
-from omb_py.engine.program.message import Message
+from omb_py.engine.program.language import Message
 from omb_py.errors import UsageError
 from omb_py.suites.workloads.calls import EXCHANGE, Call, Item, Product, padded, there_and_back
 from omb_py.suites.workloads.grid import RankGrid, divides, grid, one_and_copies

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from omb_py.engine.program.dtypes import DTYPES
-from omb_py.engine.program.message import Message
+from omb_py.engine.program.language import Message
 from omb_py.errors import UsageError
 from omb_py.suites.workloads.calls import EXCHANGE, Call, Item, Product
 from omb_py.suites.workloads.grid import divides, grid

@@ -20,8 +20,8 @@ from omb_py.engine.measuring.validate import ByteCheck, Log
 from omb_py.engine.native.matmul import flop_of
 from omb_py.engine.observers import registry as observers
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
-from omb_py.engine.program.concurrent_groups import divided, timed_ranks
 from omb_py.engine.program.datatype_layouts import transmitted
+from omb_py.engine.program.groups import divided, timed_ranks
 from omb_py.engine.program.language import Stage, program_hash
 from omb_py.engine.session import Runner, Session
 from omb_py.errors import EnvironmentProblem

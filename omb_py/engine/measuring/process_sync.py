@@ -15,7 +15,7 @@ from typing import Final
 
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import Benchmark, Cell, Options, World
-from omb_py.engine.program.concurrent_groups import own_group
+from omb_py.engine.program.groups import own_group
 from omb_py.engine.program.language import (
     Body,
     Buffer,

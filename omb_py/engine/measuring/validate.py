@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from omb_py.engine.measuring.cell_result import CellResult
 from omb_py.engine.measuring.payload import Arrivals, Bytes, Expected, Laid, Make, Part, expectations, repeatable
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
-from omb_py.engine.program.concurrent_groups import divided
 from omb_py.engine.program.dtypes import DTYPES
+from omb_py.engine.program.groups import divided
 from omb_py.engine.program.language import Program, Region, templates
 from omb_py.engine.session import Runner, Session
 from omb_py.grammar.rank_groups import by_group

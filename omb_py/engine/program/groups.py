@@ -1,16 +1,21 @@
-"""Steps on a part of the ranks: a collective with the operand ``group`` runs on a communicator of these ranks.
+"""Groups of ranks: a step on some of the ranks, and one benchmark in several groups at once (``--groups``).
 
-Within such a step ranks count from 0 in the order of the group: its root is a place in it. Peers of messages stay ranks
-of the world.
+A step with the operand ``group`` runs on a communicator of these ranks. Within it ranks count from 0 in the order of
+the group: its root is a place in it. Peers of messages stay ranks of the world. With ``--groups`` the program of a rank
+is the benchmark's own for its place in its group, and no group waits for another between iterations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from omb_py.engine.program.benchmark import World
-from omb_py.engine.program.language import Program, Step, walk
+from omb_py.engine.program.benchmark import Benchmark, Cell, World
+from omb_py.engine.program.language import Body, Node, Program, Repeat, Stage, Step, walk
 from omb_py.engine.program.step_text import parts
+from omb_py.engine.program.steps import COLLECTIVES, PREFIXES, base
+from omb_py.errors import UsageError
+from omb_py.grammar.rank_groups import Groups, groups_of_ranks
 
 GROUP = "group"
 DUPLICATE = "duplicate"
@@ -59,3 +64,73 @@ def place_in(step: Step, world: World) -> World:
     """The place of a rank in the communicator of a step."""
     group = group_of(step)
     return World(group.index(world.rank), len(group)) if group else world
+
+
+OPTION = "groups"
+_FAMILIES = ("pt2pt", "collective", "non-blocking", "persistent")
+_ENDS = ("peer", "target", "source")
+"""Operands that name another rank."""
+
+
+def divided(cell: Cell, ranks: int, hosts: Sequence[str] = ()) -> Groups:
+    """The groups of a cell; one of all ranks without ``--groups``. Raises UsageError."""
+    return groups_of_ranks(cell.options.groups, ranks, hosts)
+
+
+def own_group(world: World, cell: Cell) -> Sequence[int]:
+    """The ranks of the group of this rank; all ranks without ``--groups``. Raises UsageError."""
+    if not cell.options.groups:
+        return range(world.size)
+    return next(group for group in divided(cell, world.size, world.hosts) if world.rank in group)
+
+
+def timed_ranks(benchmark: Benchmark, cell: Cell, ranks: int, hosts: Sequence[str]) -> tuple[int, ...]:
+    """The ranks whose samples count, in order: those that count in each group."""
+    if not cell.options.groups:
+        return benchmark.timed_ranks(ranks, hosts)
+    groups = divided(cell, ranks, hosts)
+    timed = (group[place] for group in groups for place in benchmark.timed_ranks(len(group)))
+    return tuple(sorted(timed))
+
+
+def grouped(benchmark: Benchmark) -> Benchmark:
+    """The benchmark, which takes ``--groups`` where its ranks can be divided."""
+    if benchmark.family not in _FAMILIES or benchmark.once or benchmark.runs or benchmark.ranks.over_nodes:
+        return benchmark
+    original = benchmark.program
+
+    def program(world: World, cell: Cell) -> Program:
+        if not cell.options.groups:
+            return original(world, cell)
+        mine = tuple(own_group(world, cell))
+        if not benchmark.ranks.admits(len(mine)):
+            raise UsageError(f"{benchmark.name} needs {benchmark.ranks.text} in a group, not {len(mine)}")
+        hosts = tuple(world.hosts[rank] for rank in mine) if world.hosts else ()
+        built = original(World(mine.index(world.rank), len(mine), hosts), cell)
+        return replace(built, stages=tuple(_stage(stage, mine) for stage in built.stages))
+
+    return replace(benchmark, program=program, options=benchmark.options | {OPTION})
+
+
+def _stage(stage: Stage, group: Group) -> Stage:
+    return replace(
+        stage,
+        variants=tuple(_body(variant, group) for variant in stage.variants),
+        setup=_body(stage.setup, group),
+        teardown=_body(stage.teardown, group),
+    )
+
+
+def _body(nodes: Body, group: Group) -> Body:
+    return tuple(_node(node, group) for node in nodes)
+
+
+def _node(node: Node, group: Group) -> Node:
+    if isinstance(node, Repeat):
+        return replace(node, body=_body(node.body, group))
+    if not isinstance(node, Step):
+        return node
+    if base(node.op) in (*COLLECTIVES, *PREFIXES):
+        return on(node, group)
+    ends = {name: group[node[name]] for name in _ENDS if name in node.operands}
+    return Step(node.op, {**node.operands, **ends}) if ends else node

@@ -355,3 +355,14 @@ def program_hash(*programs: Program) -> str:
     """Sixteen hex digits that change with the actions of a benchmark: its version."""
     text = json.dumps([canonical(program) for program in programs], separators=(",", ":"), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """Bytes to or from a rank of the world. Both ends name the same tag."""
+
+    peer: int
+    nbytes: int
+    tag: int = 1
+    answer: bool = False
+    """To be received: the sender answers whoever comes first, all with the same bytes."""

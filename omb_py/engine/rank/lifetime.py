@@ -1,11 +1,18 @@
-"""The end of a rank: with its parent, however that ends, and not before rank 0 has printed an error."""
+"""How long processes of a launch live: a rank ends with its parent, and the children that it forks end with it.
+
+A rank that fails waits until rank 0 has printed the error. Children sleep beside a rank: does communication still work
+then, and what does it cost? The kernel kills them when the thread that forked them is gone.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
 import time
+import warnings
+from typing import TYPE_CHECKING
 
 _PR_SET_PDEATHSIG = 1
 _RANK_0_PRINTS_S = 1.5
@@ -36,3 +43,51 @@ def let_rank_0_speak() -> None:
     Launchers end the whole job when the first rank fails: rank 0 might not have come to its line by then.
     """
     time.sleep(_RANK_0_PRINTS_S)
+
+
+if TYPE_CHECKING:
+    from omb_py.engine.session import Session
+
+
+class Children:
+    """`count` sleeping children of this process."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.pids: list[int] = []
+
+    def start(self, session: Session) -> None:
+        """Fork them. Nothing where one process holds all ranks: in a simulation."""
+        if len(session.local) != 1:
+            return
+        parent = os.getpid()
+        for _ in range(self.count):
+            with warnings.catch_warnings():
+                # Python warns of forking beside threads; the child calls the kernel and nothing else
+                warnings.simplefilter("ignore", DeprecationWarning)
+                pid = os.fork()
+            if pid == 0:
+                _sleep(parent)
+            self.pids.append(pid)
+
+    def end(self, session: Session) -> None:
+        for pid in self.pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        for pid in self.pids:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, 0)
+        self.pids.clear()
+
+
+def _sleep(parent: int) -> None:
+    """The life of a child: it holds none of its parent's files, sleeps, and never returns."""
+    try:
+        if die_with_parent(parent):
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                signal.signal(number, signal.SIG_DFL)
+            os.closerange(0, os.sysconf("SC_OPEN_MAX"))
+            while True:
+                signal.pause()
+    finally:
+        os._exit(0)

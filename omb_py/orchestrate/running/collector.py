@@ -27,8 +27,7 @@ from omb_py.orchestrate.planning.plan import LaunchPlan
 from omb_py.orchestrate.running.progress import Progress, silent
 from omb_py.orchestrate.running.resume import CELL_TAG, cell_key, suite_tags
 from omb_py.orchestrate.running.rows import SYNC_LIMIT, LaunchIdentity, make_row, pair_rows
-from omb_py.orchestrate.running.soak import PassDrift
-from omb_py.orchestrate.running.stragglers import LastRanks
+from omb_py.orchestrate.running.run_notes import LastRanks, PassDrift
 from omb_py.printing.printers import Printer
 from omb_py.results.store.journal import Journal, RunLock
 from omb_py.results.store.keys import environment_key

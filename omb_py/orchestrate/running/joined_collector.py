@@ -14,7 +14,14 @@ from omb_py.orchestrate.running.collector import Collector
 from omb_py.orchestrate.running.joined_run import ADDRESS_FD, Job
 from omb_py.orchestrate.running.resume import remaining
 from omb_py.orchestrate.running.run import finish, spec_of, supervise
-from omb_py.orchestrate.running.suite_run import begin, code_of, known_progress, lacking, say_skipped, unmeasured
+from omb_py.orchestrate.running.suite_run import (
+    begin_run,
+    exit_code_of,
+    lacking,
+    print_skipped,
+    stored_progress,
+    unmeasured,
+)
 
 
 def main() -> int:
@@ -30,9 +37,9 @@ def main() -> int:
 
 def _collect(job: Job, descriptor: int) -> int:
     launch, skips = job.launch, list(job.skips)
-    known = known_progress(launch.requests, job.resume)
-    left = [launch] if known is None else remaining([launch], known)
-    run = begin(launch.requests, [launch], left, known, job.run_id)
+    stored = stored_progress(launch.requests, job.resume)
+    left = [launch] if stored is None else remaining([launch], stored)
+    run = begin_run(launch.requests, [launch], left, stored, job.run_id)
     launch = left[0] if left else replace(launch, cells=())
     for note in job.notes:
         run.note(note)
@@ -52,8 +59,8 @@ def _collect(job: Job, descriptor: int) -> int:
     finally:
         skips += lacking(run, launch)
         finish(run)
-        say_skipped(skips)
-    return code_of(run, skips, known)
+        print_skipped(skips)
+    return exit_code_of(run, skips, stored)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from omb_py.engine.rank.launch_facts import LaunchFacts
 from omb_py.grammar.rank_groups import Groups, by_group, groups_of_ranks
 from omb_py.grammar.traffic import largest
 from omb_py.options.table import parameters
-from omb_py.orchestrate.running.soak import PASS
+from omb_py.orchestrate.running.run_notes import PASS
 from omb_py.results.analysis.peaks import peak_metric
 from omb_py.results.statistics.bandwidth import bandwidth, formula_column
 from omb_py.results.statistics.summary import summarise

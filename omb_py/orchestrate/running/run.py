@@ -99,7 +99,7 @@ def run_checked(checked: CheckedRequest) -> RunOutcome:
             if side in refused:
                 continue
             if len(plans) > 1:
-                run.note(f"launch {launch.index + 1} of {len(plans)}: {words(launch)}")
+                run.note(f"launch {launch.index + 1} of {len(plans)}: {describe_launch(launch)}")
             try:
                 start(run, launch)
             except EnvironmentProblem as problem:
@@ -331,7 +331,7 @@ def _run_here(run: Run, launch: LaunchPlan, failed: Sequence[str] = ()) -> None:
         collector.close()
 
 
-def words(launch: LaunchPlan) -> str:
+def describe_launch(launch: LaunchPlan) -> str:
     """A launch in words, such as ``mpi, native binding, 2 ranks``."""
     bindings = sorted({cell.binding for cell in launch.cells})
     where = "" if launch.needs.device == HOST_MEMORY else f" on {launch.needs.device}"

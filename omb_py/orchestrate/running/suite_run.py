@@ -30,7 +30,7 @@ from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.joined_run import run_joined, started_ranks
 from omb_py.orchestrate.running.resume import SuiteProgress, progress, remaining
-from omb_py.orchestrate.running.run import finish, new_run, start, words
+from omb_py.orchestrate.running.run import describe_launch, finish, new_run, start
 from omb_py.orchestrate.suites.expand import Expanded, Ranks
 from omb_py.printing.printers import Kept
 
@@ -71,19 +71,19 @@ def run_suite(expanded: Expanded, resume: str | None = None) -> int:
     if requests and joined is not None and _joins(requests):
         return run_joined(expanded.checked, joined, skips, resume).code
     launches = plan_all(expanded.checked)
-    known = known_progress(requests, resume)
-    left = launches if known is None else remaining(launches, known)
+    stored = stored_progress(requests, resume)
+    left = launches if stored is None else remaining(launches, stored)
     if not requests:
-        say_skipped(skips)
+        print_skipped(skips)
         raise EnvironmentProblem("nothing of this suite can be measured here")
-    run = begin(requests, launches, left, known)
+    run = begin_run(requests, launches, left, stored)
     try:
         make_launches(run, left, skips)
     finally:
         if left or requests[0].format in ("csv", "json"):
             finish(run)
-        say_skipped(skips)
-    return code_of(run, skips, known)
+        print_skipped(skips)
+    return exit_code_of(run, skips, stored)
 
 
 def _joins(requests: Sequence[Request]) -> bool:
@@ -91,7 +91,7 @@ def _joins(requests: Sequence[Request]) -> bool:
     return requests[0].launcher in ("auto", "none") and not simulated
 
 
-def known_progress(requests: Sequence[Request], resume: str | None) -> SuiteProgress | None:
+def stored_progress(requests: Sequence[Request], resume: str | None) -> SuiteProgress | None:
     """The progress of the run to resume; None for a new one. Raises UsageError."""
     if resume is None or not requests:
         return None
@@ -101,34 +101,35 @@ def known_progress(requests: Sequence[Request], resume: str | None) -> SuiteProg
     return progress(request.store, request.part, resume)
 
 
-def begin(
+def begin_run(
     requests: Sequence[Request],
     launches: list[LaunchPlan],
     left: list[LaunchPlan],
-    known: SuiteProgress | None,
+    stored: SuiteProgress | None,
     run_id: str | None = None,
 ) -> Run:
     """Begin a run, or the one that is resumed. Raises EnvironmentProblem when results cannot be stored."""
     log = next((request.validation_log for request in requests if request.validation_log), None)
-    run = new_run(replace(requests[0], validation_log=log), launches, known.run_id if known else run_id)
+    run = new_run(replace(requests[0], validation_log=log), launches, stored.run_id if stored else run_id)
     run.command.progress.plan([len(launch.cells) for launch in left])
-    if known is not None:
-        run.failed = bool(known.wrong)
+    if stored is not None:
+        run.failed = bool(stored.wrong)
         cells, missing = (sum(len(launch.cells) for launch in plans) for plans in (launches, left))
-        run.note(f"run {known.run_id} goes on: {cells - missing} of {cells} cells are in the store, {missing} are left")
+        done = f"{cells - missing} of {cells} cells are in the store"
+        run.note(f"run {stored.run_id} goes on: {done}, {missing} are left")
     return run
 
 
-def code_of(run: Run, skips: Sequence[Skip], known: SuiteProgress | None) -> int:
+def exit_code_of(run: Run, skips: Sequence[Skip], stored: SuiteProgress | None) -> int:
     """Exit code of a suite that has ended. Raises EnvironmentProblem when nothing could be measured."""
     if run.failed:
         return NEGATIVE
-    if skips and not run.cells and not (known and known.done):
+    if skips and not run.cells and not (stored and stored.done):
         raise EnvironmentProblem("nothing of this suite can be measured here")
     return ENVIRONMENT if any(skip.failed for skip in skips) else OK
 
 
-def say_skipped(skips: Sequence[Skip]) -> None:
+def print_skipped(skips: Sequence[Skip]) -> None:
     """Print which parts were skipped or failed, with the reasons; on stderr, also with --quiet."""
     reasons: dict[tuple[bool, str], dict[str, None]] = {}
     for skip in skips:
@@ -164,7 +165,7 @@ def make_launches(
         if not launch.cells:
             continue
         cells = "1 cell" if len(launch.cells) == 1 else f"{len(launch.cells)} cells"
-        run.note(f"launch {launch.index + 1}: {words(launch)}, {cells}")
+        run.note(f"launch {launch.index + 1}: {describe_launch(launch)}, {cells}")
         try:
             start(run, launch)
         except Interrupted:
@@ -172,7 +173,7 @@ def make_launches(
         except OmbError as error:
             if run.broken:
                 raise
-            rest, lost = after(error, launch, run)
+            rest, lost = remaining_launches(error, launch, run)
             skips += lost
             if tell is not None:
                 tell(lost)
@@ -197,7 +198,7 @@ def run_apart(main: Run, request: Request, where: RankEnvironment = HERE) -> tup
     return run, kept
 
 
-def after(error: OmbError, launch: LaunchPlan, run: Run) -> tuple[list[LaunchPlan], list[Skip]]:
+def remaining_launches(error: OmbError, launch: LaunchPlan, run: Run) -> tuple[list[LaunchPlan], list[Skip]]:
     """The launches that are left when a launch has failed, and the sweeps that are given up."""
     done = run.finished.get(launch.index)
     left = _left(launch, run)

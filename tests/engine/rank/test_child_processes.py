@@ -12,13 +12,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from omb_py.engine.rank.child_processes import Children
+from omb_py.engine.rank.lifetime import Children
 
 RANK = SimpleNamespace(local=(0,))
 _KILLED = """
 import sys, time
 from types import SimpleNamespace
-from omb_py.engine.rank.child_processes import Children
+from omb_py.engine.rank.lifetime import Children
 made = Children(2)
 made.start(SimpleNamespace(local=(0,)))
 print(*made.pids, flush=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.engine.rank.pcie import pcie_links
+from omb_py.engine.rank.system_info import pcie_links
 from tests.support.machines.pci_cards import card
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from omb_py.cli import main
 from omb_py.orchestrate.running import rank_process
-from omb_py.orchestrate.running.soak import PassDrift
+from omb_py.orchestrate.running.run_notes import PassDrift
 
 
 def row(size: int, number: int, median: float) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.orchestrate.planning.plan import plan_all
 from omb_py.orchestrate.running.resume import CELL_TAG, NEWEST
 from omb_py.orchestrate.running.run import new_run
-from omb_py.orchestrate.running.suite_run import after, ranks_here, run_suite
+from omb_py.orchestrate.running.suite_run import ranks_here, remaining_launches, run_suite
 from omb_py.orchestrate.suites.expand import Expanded, Ranks, expand
 from omb_py.orchestrate.suites.suite_file import parse_suite
 from omb_py.results.store.read import load
@@ -273,7 +273,7 @@ def test_ranks_that_never_began_are_given_up_together(tmp_path: Path) -> None:
     requests = expanded.requests
     (launch,) = plan_all(expanded.checked)
     run = new_run(requests[0], [launch])
-    rest, skips = after(EnvironmentProblem("no mpiexec"), launch, run)
+    rest, skips = remaining_launches(EnvironmentProblem("no mpiexec"), launch, run)
     assert rest == [] and [(skip.what, skip.failed) for skip in skips] == [
         ("latency", False),
         ("bcast", False),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from omb_py.engine.program.message import Message
+from omb_py.engine.program.language import Message
 from omb_py.orchestrate.workloads.step_times import predict_step, timeline
 from omb_py.results.analysis.step_prediction import MESSAGES, Ask, Curves
 from omb_py.results.store.schema import blank_row

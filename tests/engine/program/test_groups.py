@@ -11,8 +11,7 @@ import pytest
 
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import World
-from omb_py.engine.program.concurrent_groups import timed_ranks
-from omb_py.engine.program.groups import on
+from omb_py.engine.program.groups import on, timed_ranks
 from omb_py.engine.program.language import Lap, Region, Step, walk
 from omb_py.errors import UsageError
 from omb_py.suites.registry import BENCHMARKS, find

@@ -1,10 +1,12 @@
-"""A soak (``--repeat-for``): passes over the same cells in one launch, and their drift from the first pass."""
+"""Notes of a run beside its rows: the drift of a soak (``--repeat-for``), and ranks that finish last too often."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from omb_py.results.store.row import Row
+from omb_py.suites.registry import find
 
 CellName: TypeAlias = "tuple[str, str, str, str, str | None, int]"
 PASS = "pass"
@@ -62,3 +64,46 @@ class PassDrift:
 def _name(cell: CellName, typed: bool) -> str:
     size = f"{cell[-1]} B" if cell[-1] else str(cell[0])
     return f"{cell[2]} {cell[3]} {size}" if typed else size
+
+
+_NAMED_RANKS = 3
+"""Ranks that a sentence names at most."""
+
+
+@dataclass(slots=True)
+class LastRanks:
+    """Counts of collectives without a root, because a root is late by the nature of its operation."""
+
+    cells: dict[tuple[str, tuple[str, ...]], list[tuple[list[float], int, float]]] = field(default_factory=dict)
+    """(benchmark, host of each rank) -> by cell the share of calls in which each rank is last, the number of calls,
+    and that of calls at which the last rank changed."""
+
+    def add(self, row: Row, changes: float) -> None:
+        """Add a row, and the number of its calls at which another rank was the last than in the call before."""
+        benchmark = find(row["benchmark"])
+        # a guideline may have a root on either side, and its shares are those of one side only
+        apart = benchmark.rooted or benchmark.once or benchmark.family in ("pt2pt", "guideline")
+        if benchmark.timed != "all" or apart:
+            return
+        key = benchmark.name, tuple(row["hosts"])
+        self.cells.setdefault(key, []).append((list(row["slowest_rank_share"] or ()), int(row["iterations"]), changes))
+
+    def lines(self) -> list[str]:
+        """A sentence for each benchmark in which some rank is the last too often."""
+        from omb_py.results.analysis.stragglers import Last, stragglers
+
+        sentences = []
+        for (name, hosts), cells in self.cells.items():
+            late = stragglers([Last(*cell) for cell in cells])
+            if not late:
+                continue
+            who = " and ".join(
+                f"rank {last.rank} ({hosts[last.rank]}) finished last in {100 * last.share:.0f} % of calls"
+                for last in late[:_NAMED_RANKS]
+            )
+            sentences.append(
+                f"{name}: {who} ({100 * late[0].chance:.0f} % expected, "
+                f"{len(cells)} {'cell' if len(cells) == 1 else 'cells'}): a slow rank, a shared core, or the shape of "
+                "the algorithm"
+            )
+        return sentences
