@@ -68,6 +68,8 @@ class Dialect:
     """Value of ``--format``; empty: rows cannot be printed in this text."""
     title: ClassVar[str] = ""
     """Name of the tool, for people."""
+    stored_as: ClassVar[str] = ""
+    """Value of the column ``text_dialect`` of a row that can be printed so; empty: no row says it."""
     for_all: ClassVar[bool] = True
     """Whether ``--format`` offers it for every benchmark; False: a command has it of its own."""
     exports: ClassVar[bool] = True

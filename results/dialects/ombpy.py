@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from omb_py.results.dialects.omb.titles import DIALECT
 from omb_py.results.dialects.reading import (
     BadTable,
     Context,
@@ -136,7 +137,7 @@ def _row(benchmark: str, unit: str, words: Sequence[str]) -> ImportedRow:
         "size_bytes": size,
         "value": value,
         "ranks": 2 if pair and benchmark != "multi_lat" else None,
-        "text_dialect": "omb-7.5",
+        "text_dialect": DIALECT,
         "window": 64 if benchmark in ("bw", "bibw") else None,
         "parameters": {"loop": "one timer around all iterations"},
     }

@@ -6,6 +6,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from omb_py.results.store.redact import redact_text
@@ -244,6 +245,14 @@ def check_end(line: LogLine, length: int) -> int:
     if not line.ended and own < length:
         raise BadTable("the file ends within the row")
     return max(own, length)
+
+
+def iso_time(text: object, form: str) -> str | None:
+    """A time in ISO format; files do not state their zone, so it counts as UTC. None where there is no time."""
+    try:
+        return datetime.strptime(" ".join(str(text).split()), form).isoformat()
+    except ValueError:
+        return None
 
 
 def is_numeric(word: str) -> bool:

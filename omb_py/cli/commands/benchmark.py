@@ -23,6 +23,7 @@ from omb_py.options.table import options_of, request_from, takes
 from omb_py.orchestrate.planning.backend_selection import narrowed
 from omb_py.orchestrate.planning.validation import GPUS, device_problem, gpu_here
 from omb_py.results.dialects.omb.titles import TITLES, origin
+from omb_py.results.dialects.registry import USUAL
 from omb_py.suites import find
 
 
@@ -92,7 +93,7 @@ def without_effect(benchmark: Benchmark, values: Mapping[str, Any]) -> dict[str,
             notes[option.name] = f"{option.spelled} has no effect: {option.ignored}"
         elif option.waived and not option.takes(benchmark):
             notes[option.name] = f"{option.spelled} has no effect: {benchmark.name} has no {option.lacks}"
-    if values.get("vary_window") and values.get("percentiles") and values.get("format") in (None, "osu"):
+    if values.get("vary_window") and values.get("percentiles") and values.get("format") in (None, USUAL.name):
         notes["percentiles"] = (
             "-z/--tail-lat has no effect: as in OMB, the tables of -V/--vary-window have no place for percentiles; "
             "--format table has"

@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 from omb_py.engine.rank.lifetime import die_with_parent
 from omb_py.errors import EnvironmentProblem
+from omb_py.results.dialects.registry import USUAL
 
-FOREVER = ("--no-store", "--format", "osu", "--repeat-for", "100h")
+FOREVER = ("--no-store", "--format", USUAL.name, "--repeat-for", "100h")
 _PATIENCE_S = 20.0
 
 

@@ -21,6 +21,7 @@ from omb_py.grammar.traffic import largest
 from omb_py.options.table import parameters
 from omb_py.orchestrate.running.run_notes import PASS
 from omb_py.results.analysis.peaks import peak_metric
+from omb_py.results.dialects.registry import USUAL
 from omb_py.results.statistics.bandwidth import bandwidth, formula_column
 from omb_py.results.statistics.summary import summarise
 from omb_py.results.store.keys import comparability_key
@@ -28,7 +29,6 @@ from omb_py.results.store.row import Row
 from omb_py.results.store.schema import SCHEMA_VERSION, blank_row
 from omb_py.suites.registry import find
 
-TEXT_DIALECT = "omb-7.5"
 SYNC_LIMIT = 3.0
 """A cell whose median is under this many barrier skews is limited by the synchronisation (docs/statistics.md)."""
 _APART = ("ranks_per_device", "staging", "placement", "filler", "side", "rotation")
@@ -130,7 +130,7 @@ def _launch_columns(source: RowSource) -> Row:
         "hosts": hosts,
         "tags": dict(launch.tags),
         "environment_key": launch.environment_key,
-        "text_dialect": TEXT_DIALECT,
+        "text_dialect": USUAL.stored_as,
     }
 
 

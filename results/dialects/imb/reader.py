@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 
 from omb_py.results.dialects.imb.names import FORMS, counts_a_block
-from omb_py.results.dialects.omb.titles import family
+from omb_py.results.dialects.omb.titles import DIALECT, family
 from omb_py.results.dialects.reading import (
     INT32,
     BadTable,
@@ -20,6 +19,7 @@ from omb_py.results.dialects.reading import (
     Problem,
     check_end,
     is_numeric,
+    iso_time,
     number,
     shown,
     whole,
@@ -181,7 +181,7 @@ class ImbText(LogReader[_Part]):
             raise BadTable("no rows")
         launch, preamble = part.launch, part.launch.preamble
         facts = {key: preamble[key] for key in preamble if key in ("MPI Version", "Machine", "System", "Release")}
-        started = _time(preamble)
+        started = iso_time(preamble.get("Date", ""), "%a %b %d %H:%M:%S %Y")
         return ImportedTable(
             SOURCE, launch.version, part.benchmark, part.line, launch.number, part.rows, facts, started
         )
@@ -221,7 +221,7 @@ def _row(part: _Part, cells: Mapping[str, str]) -> ImportedRow:
         "value": value,
         "metrics": metrics,
         "parameters": {**part.parameters, **({"group": cells["group"]} if "group" in cells else {})},
-        "text_dialect": "omb-7.5",
+        "text_dialect": DIALECT,
     }
 
 
@@ -236,11 +236,3 @@ def _op(part: _Part, benchmark: str) -> str | None:
     """The reduction, if the benchmark reduces and the file states it."""
     name = part.launch.preamble.get("MPI_Op", "").strip().lower().removeprefix("mpi_")
     return (name or None) if "reduce" in benchmark else None
-
-
-def _time(preamble: Mapping[str, str]) -> str | None:
-    """The date (``Sat Nov 21 21:42:43 2026``) in ISO format; the file does not state its zone, so it counts as UTC."""
-    try:
-        return datetime.strptime(" ".join(preamble.get("Date", "").split()), "%a %b %d %H:%M:%S %Y").isoformat()
-    except ValueError:
-        return None

@@ -9,7 +9,6 @@ import csv
 import json
 import re
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -32,6 +31,7 @@ from omb_py.results.dialects.reading import (
     ImportedTable,
     Parsed,
     Problem,
+    iso_time,
     number,
     shown,
     whole,
@@ -107,7 +107,14 @@ def _table(document: Entry, context: Context) -> ImportedTable:
     if not rows:
         raise BadTable("no placement was measured")
     return ImportedTable(
-        launch.source, launch.version, rows[0]["benchmark"], 1, 0, rows, launch.facts, _time(document.get("start_time"))
+        launch.source,
+        launch.version,
+        rows[0]["benchmark"],
+        1,
+        0,
+        rows,
+        launch.facts,
+        iso_time(document.get("start_time"), "%Y-%m-%d %H:%M:%S"),
     )
 
 
@@ -196,14 +203,6 @@ def _object(value: object, name: str) -> Entry:
     if not isinstance(value, Mapping):
         raise BadTable(f"{name} is no object")
     return value
-
-
-def _time(text: object) -> str | None:
-    """A time in ISO format; the file does not state its zone, so it counts as UTC."""
-    try:
-        return datetime.strptime(str(text), "%Y-%m-%d %H:%M:%S").isoformat()
-    except ValueError:
-        return None
 
 
 _HEAD = frozenset({"size", "type", "redop", "inplace", "time", "algbw", "busbw"})

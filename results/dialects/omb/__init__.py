@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from omb_py.results.dialects.dialect import USUAL_OPTIONS, Dialect, Provenance, Row, TextOptions, Transcript
+from omb_py.results.dialects.omb.titles import DIALECT
 from omb_py.results.dialects.reading import TextReader
 
 
@@ -13,6 +14,7 @@ class Omb(Dialect):
 
     name = "osu"
     title = "OMB"
+    stored_as = DIALECT
     usual = True
 
     def transcript(self) -> Transcript:

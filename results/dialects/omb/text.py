@@ -20,18 +20,14 @@ from omb_py.grammar.graphs import dims_create
 from omb_py.results.caveats import caveat_line, caveats
 from omb_py.results.dialects.dialect import Row
 from omb_py.results.dialects.omb.titles import (
-    DIALECT,
     OWN,
     TITLES,
-    VERSION,
     Layout,
     OmbVersion,
     Title,
     family,
     version_of,
 )
-
-__all__ = ["DIALECT", "VERSION", "OsuText", "closing", "details", "message_rate", "parameters_of", "text_of"]
 
 _FIELD = 18
 _SIZE = 10

@@ -54,7 +54,7 @@ class RunId(ParsedType):
 
 def group() -> click.Command:
     run = RunId()
-    form = ("osu", "table", "csv", "json")
+    form = (USUAL.name, "table", "csv", "json")
     verbs = (
         _verb("list", run_list, "The runs in the store, oldest first.", (form_option(("table", "json"), "table"),)),
         _verb(
@@ -63,7 +63,7 @@ def group() -> click.Command:
             "One run: its id, the beginning of it, or last.",
             (
                 click.Argument(["run"], required=False, default="last", type=run, metavar="[RUN]"),
-                form_option(form, "osu"),
+                form_option(form, USUAL.name),
                 table_option("full"),
                 table_option("percentiles"),
             ),
