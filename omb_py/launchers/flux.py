@@ -51,8 +51,6 @@ def parse_resources(text: str, job: str) -> Allocation:
 
 
 class FluxRun(Launcher):
-    """Flux run."""
-
     def missing(self, machine: LaunchMachine) -> str:
         return "" if machine.which("flux") else "flux not found in PATH: use --launcher mpiexec, or load Flux's module"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from omb_py.launchers.core_binding import CoreBinding
 from omb_py.launchers.launcher import Launcher, RankRequest
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from omb_py.launchers.machine import LaunchMachine
 
 OPEN_MPI, MPICH, INTEL = "Open MPI", "MPICH", "Intel MPI"
-MPIEXEC_HOSTS: Final = "-hosts"
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
 
 class NoLauncher(Launcher):
-    """One rank."""
-
     def command(self, ranks: RankRequest, machine: LaunchMachine) -> LaunchCommand:
         if ranks.count != 1:
             raise UsageError(f"--launcher none starts 1 rank, not {ranks.count}: choose another launcher, or -n 1")

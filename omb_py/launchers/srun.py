@@ -27,6 +27,7 @@ from omb_py.launchers.launcher import (
     first_set,
 )
 from omb_py.launchers.mpich import agrees_with_pmi
+from omb_py.launchers.mpiexec_family import MPICH, OPEN_MPI
 
 if TYPE_CHECKING:
     from omb_py.launchers.machine import LaunchMachine
@@ -142,8 +143,6 @@ def expand_counts(text: str, source: str) -> list[int]:
 
 
 class Srun(Launcher):
-    """Srun."""
-
     def missing(self, machine: LaunchMachine) -> str:
         return "" if machine.which("srun") else "srun not found in PATH: use --launcher mpiexec, or load Slurm's module"
 
@@ -188,11 +187,11 @@ def srun_type(vendor: str, offered: Sequence[str], text: str = "") -> str:
     if "cray_shasta" in offered and "cray" in f"{vendor} {text}".lower():
         return "cray_shasta"
     pmix = sorted((name for name in offered if name.startswith("pmix")), key=len)
-    if vendor == "Open MPI":
+    if vendor == OPEN_MPI:
         return pmix[0] if pmix else ""
     if "pmi2" in offered:
         return "pmi2"
-    return pmix[0] if pmix and vendor == "MPICH" else ""
+    return pmix[0] if pmix and vendor == MPICH else ""
 
 
 SLURM: Final = Slurm(

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 
 class Torchrun(Launcher):
-    """Torchrun."""
-
     def missing(self, machine: LaunchMachine) -> str:
         import subprocess  # ranks load this module
 
