@@ -7,9 +7,9 @@ that share a device, and ``--cache rotate`` over less memory than twice the last
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
-Row = Mapping[str, Any]
+from omb_py.results.store.row import Row
 
 STAGING: Final[Mapping[str, str]] = {"staged": "copied through host memory", "torch": "copied by PyTorch"}
 """Values of the mark ``staging`` with a copy -> the words for it. The others move bytes from the device itself."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from omb_py.results.json_values import plain
-
-Row = Mapping[str, Any]
+from omb_py.results.store.row import Row
 
 _FLAGS: Mapping[str, Callable[[Any], tuple[str, ...]]] = {
     "backend": lambda v: ("--backend", v),
@@ -60,7 +59,7 @@ def measuring(rows: Sequence[Row], launches: int = 1, *, binding: bool = True) -
         return shlex.join(["pytest", "--omb-py", *([str(test)] if test else [])])
     words = ["omb-py", str(first["benchmark"])]
     if first["family"] in ("workload", "training"):
-        words, first["dtype"] = [*words, *_of_workload(first)], None
+        words, first["dtype"] = [*words, *_of_workload(cast(Row, first))], None
         binding &= first["family"] != "training"
     if first["process_sync"] == "none" and first["family"] not in _SYNCHRONISED:
         first["process_sync"] = None

@@ -46,6 +46,7 @@ from omb_py.engine.rank.link import LaunchSpec
 from omb_py.engine.rank.node_name import node_name
 from omb_py.engine.session import Session, StepFailed
 from omb_py.errors import EnvironmentProblem
+from omb_py.results.store.row import Row
 
 if TYPE_CHECKING:
     from omb_py.backends.nccl.python_bindings.bound import Binding
@@ -322,7 +323,7 @@ def _wants_log(spec: LaunchSpec) -> bool:
     return any(settings_of(cell.get("settings") or "").log == "tuning" for cell in spec.get("cells") or ())
 
 
-def shared_gpu(version: tuple[int, int, int], rank: int, cells: Sequence[Mapping[str, Any]] = ()) -> dict[str, str]:
+def shared_gpu(version: tuple[int, int, int], rank: int, cells: Sequence[Row] = ()) -> dict[str, str]:
     """Variables by which NCCL lets ranks share a GPU: its switch, or before 2.30 another host id for each rank.
 
     A variable that the user has set stays. NCCL_MAX_CTAS is set only for a binding whose communicators take no

@@ -22,6 +22,7 @@ from omb_py.results.checks.pair_sweeps import MARKS
 from omb_py.results.compare.tags import TUNE_SETTING
 from omb_py.results.store.paths import OnSkip, pass_over
 from omb_py.results.store.read import load
+from omb_py.results.store.schema import value_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -181,7 +182,7 @@ def lower_bounds(frame: pd.DataFrame) -> pd.DataFrame:
     rows = rows_of(frame[frame["metric"] == "latency"].drop_duplicates(names)) if messages else []
     of_side: dict[tuple[Any, ...], Any] = {}
     for row in rows:
-        who = tuple(row[name] for name in (*places, *WHO))
+        who = tuple(value_of(row, name) for name in (*places, *WHO))
         if who not in of_side:
             of_side[who] = message_of(row, messages)
     lowest: dict[tuple[str, int, int], float] = {}

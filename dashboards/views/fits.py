@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.theme import Facts
@@ -17,13 +17,14 @@ from omb_py.printing.analyses import environment_lines, heading
 from omb_py.results.analysis.cost_model import CostModel, models
 from omb_py.results.analysis.history import History, LevelStep, enough, history
 from omb_py.results.analysis.series import COLUMNS as ROW_COLUMNS
-from omb_py.results.analysis.series import WHO
+from omb_py.results.analysis.series import WHO, TimedRow
 from omb_py.results.analysis.series import series as histories_of
 from omb_py.results.compare.report import percent
 from omb_py.results.statistics import curve_fit
 from omb_py.results.statistics.change_points import LEAST, SHORTEST
 from omb_py.results.statistics.launch_time import FIELD, statistic_of, time_of
 from omb_py.results.store.keys import COMPARED
+from omb_py.results.store.row import Row
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,17 +47,18 @@ MOST_CELLS = 9
 """Cells whose histories are drawn: one more than the explorer shows, so that it knows of more."""
 
 
-def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
+def rows_of(frame: pd.DataFrame) -> list[TimedRow]:
     """The timed cells as :func:`omb_py.results.analysis.series.rows_of` gives them, from cells that are in memory."""
-    rows: list[dict[str, Any]] = []
+    rows: list[TimedRow] = []
     names = [*_ROW, *([FIELD] if FIELD in frame else [])]
     for values in frame[names].astype(object).itertuples(index=False):
         row = {name: None if theme.absent(value) else value for name, value in zip(names, values, strict=True)}
         # a printed mean stands in the place of the median (series.prepared)
-        stored = {**row, "median_us": None} if row.get(FIELD) == series.PRINTED_MEAN else row
+        stored = cast(Row, {**row, "median_us": None} if row.get(FIELD) == series.PRINTED_MEAN else row)
         if time := time_of(stored):
             started = values[_ROW.index("started_at")].isoformat()
-            rows.append({**row, FIELD: statistic_of(stored), "time_us": time, "started_at": started})
+            timed = {**row, FIELD: statistic_of(stored), "time_us": time, "started_at": started}
+            rows.append(cast(TimedRow, timed))
     return rows
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from omb_py.errors import UsageError
+from omb_py.results.store.row import Row
 
 Groups = tuple[tuple[int, ...], ...]
 NODE, GPU, COLOR = "node", "gpu", "color:"
@@ -104,7 +104,7 @@ def groups_of_ranks(text: str, ranks: int, hosts: Sequence[str] = ()) -> Groups:
     return tuple(map(tuple, colors.values()))
 
 
-def groups_of_row(row: Mapping[str, Any]) -> Groups:
+def groups_of_row(row: Row) -> Groups:
     """The groups that ran at once, of a row; empty: all ranks were one, or the row was imported."""
     text = str((row.get("parameters") or {}).get("groups", ""))
     return groups_of_ranks(text, int(row["ranks"]), row.get("hosts") or ()) if text and not text.isdecimal() else ()

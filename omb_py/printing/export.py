@@ -11,10 +11,11 @@ from omb_py.errors import UsageError
 from omb_py.printing.openmetrics import to_openmetrics
 from omb_py.printing.pytest_benchmark import to_benchmark_json
 from omb_py.results.caveats import caveat_text
-from omb_py.results.dialects.dialect import Provenance, Row
+from omb_py.results.dialects.dialect import Provenance
 from omb_py.results.dialects.registry import DIALECTS
 from omb_py.results.json_values import plain
 from omb_py.results.store import schema
+from omb_py.results.store.row import Row
 
 Writer = Callable[[Sequence[Row], Provenance], str]
 

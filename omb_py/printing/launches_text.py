@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-from omb_py.results.dialects.dialect import Row
+from omb_py.results.store.row import Row
 
 _CELL = ("benchmark", "backend", "binding", "device", "dtype", "metric", "unit", "comparability_key", "size_bytes")
 _TOLD = ("backend", "binding", "device", "dtype")

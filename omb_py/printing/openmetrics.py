@@ -91,9 +91,7 @@ def _escaped(value: object) -> str:
 
 def _time(row: Row) -> str:
     """A blank and the start time in seconds since 1970; empty when the row has none."""
-    moment = row.get("started_at")
-    if isinstance(moment, str):
-        moment = datetime.fromisoformat(moment)
-    if moment is None or not hasattr(moment, "timestamp"):
+    if not (text := row.get("started_at")):
         return ""
+    moment = datetime.fromisoformat(text)
     return f" {(moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp():.3f}"

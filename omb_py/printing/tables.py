@@ -14,8 +14,8 @@ from omb_py.results.analysis.crossover import marks
 from omb_py.results.analysis.peaks import share_of
 from omb_py.results.caveats import caveat_text
 from omb_py.results.compare.tags import ACCEPT_PHASE, COMPARE_SIDE, telling
-from omb_py.results.dialects.dialect import Row
 from omb_py.results.json_values import plain
+from omb_py.results.store.row import Row
 from omb_py.results.store.runs import RunSummary
 from omb_py.results.units import number_of, size_text
 

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from omb_py.errors import UsageError
-from omb_py.results.analysis.series import MEASURED
+from omb_py.results.analysis.series import MEASURED, TimedRow
 from omb_py.results.statistics.bandwidth import FORMULAS, formula_name
 from omb_py.results.statistics.curve_fit import LEAST, Curve, fit
 from omb_py.results.statistics.rank_scaling import Prediction, predict
 from omb_py.results.store.keys import COMPARED
-
-Row = Mapping[str, Any]
+from omb_py.results.store.row import Row
+from omb_py.results.store.schema import value_of
 
 ALIKE = (*MEASURED, *(name for name in COMPARED if name != "size_bytes"))
 """Columns that are equal in all rows of a model."""
@@ -75,7 +75,7 @@ class TooFewSizes(UsageError):
     """A curve needs more sizes."""
 
 
-def models(rows: Sequence[Row], messages: Sequence[Row] = ()) -> list[CostModel]:
+def models(rows: Sequence[TimedRow], messages: Sequence[TimedRow] = ()) -> list[CostModel]:
     """Make a model of each group of rows that are alike, those with most sizes first.
 
     Args:
@@ -96,7 +96,7 @@ def models(rows: Sequence[Row], messages: Sequence[Row] = ()) -> list[CostModel]
     return sorted((_model(group, messages) for group in enough), key=lambda model: -len(model.cells))
 
 
-def scaled(rows: Sequence[Row], ranks: int) -> list[ScaledTimes]:
+def scaled(rows: Sequence[TimedRow], ranks: int) -> list[ScaledTimes]:
     """Predict the time of every size at a number of ranks from rows at other numbers.
 
     Raises:
@@ -118,7 +118,7 @@ def scaled(rows: Sequence[Row], ranks: int) -> list[ScaledTimes]:
             except UsageError as error:
                 refused = error
         if sizes:
-            facts = {name: group[0][name] for name in ALIKE if name not in RANKED}
+            facts = {name: value_of(group[0], name) for name in ALIKE if name not in RANKED}
             predictions.append(ScaledTimes(facts, tuple(sorted(known)), sizes))
     if not predictions:
         raise refused or UsageError("nothing to predict from")
@@ -142,14 +142,14 @@ def scaled_as_json(predictions: ScaledTimes) -> dict[str, object]:
     return {"facts": facts, "measured_ranks": list(predictions.measured), "predictions": sizes}
 
 
-def _model(group: Sequence[Row], messages: Sequence[Row]) -> CostModel:
-    by_size: dict[int, list[Row]] = {}
+def _model(group: Sequence[TimedRow], messages: Sequence[TimedRow]) -> CostModel:
+    by_size: dict[int, list[TimedRow]] = {}
     for row in group:
         by_size.setdefault(row["size_bytes"] or 0, []).append(row)
     sizes = sorted(by_size)
     times = [launch_time(by_size[size]) for size in sizes]
     curve = fit(sizes, [time for time, _ in times])
-    facts = {name: group[0][name] for name in ALIKE}
+    facts = {name: value_of(group[0], name) for name in ALIKE}
     message = message_of(facts, messages)
     cells = []
     for size, (time, launches), fitted in zip(sizes, times, curve.time_us(sizes), strict=True):
@@ -158,7 +158,7 @@ def _model(group: Sequence[Row], messages: Sequence[Row]) -> CostModel:
     return CostModel(facts, curve, tuple(cells), message)
 
 
-def message_of(facts: Mapping[str, Any], messages: Sequence[Row]) -> MessageCost | None:
+def message_of(facts: Mapping[str, Any], messages: Sequence[TimedRow]) -> MessageCost | None:
     """Find the cost of a message: the fastest small one, and the fastest byte of a large one.
 
     Args:
@@ -168,7 +168,11 @@ def message_of(facts: Mapping[str, Any], messages: Sequence[Row]) -> MessageCost
         None where `latency` was not measured at small and at large sizes.
     """
     same = (*MEASURED, "device", "buffer")
-    alike = [row for row in messages if all(row[name] == facts[name] for name in same) and row["metric"] == "latency"]
+    alike = [
+        row
+        for row in messages
+        if all(value_of(row, name) == facts[name] for name in same) and row["metric"] == "latency"
+    ]
     small = [row for row in alike if (row["size_bytes"] or 0) <= SMALL]
     large = [row for row in alike if (row["size_bytes"] or 0) >= LARGE]
     if not small or not large:
@@ -184,7 +188,7 @@ def bound_us(row: Row, message: MessageCost) -> float | None:
     return lower_bound_us(row["bw_formula"], row["benchmark"], bytes_total, ranks, message.alpha_us, message.beta_us)
 
 
-def launch_time(rows: Sequence[Row]) -> tuple[float, int]:
+def launch_time(rows: Sequence[TimedRow]) -> tuple[float, int]:
     """Compute (median over the launches in µs, number of launches); a launch counts by its geometric mean."""
     launches: dict[str, list[float]] = {}
     for row in rows:
@@ -192,11 +196,11 @@ def launch_time(rows: Sequence[Row]) -> tuple[float, int]:
     return math.exp(float(np.median([np.mean(logs) for logs in launches.values()]))), len(launches)
 
 
-def grouped(rows: Sequence[Row], names: Sequence[str]) -> list[list[Row]]:
+def grouped(rows: Sequence[TimedRow], names: Sequence[str]) -> list[list[TimedRow]]:
     """Group rows by the columns `names`, each group in the order of the rows."""
-    groups: dict[tuple[Any, ...], list[Row]] = {}
+    groups: dict[tuple[Any, ...], list[TimedRow]] = {}
     for row in rows:
-        groups.setdefault(tuple(row[name] for name in names), []).append(row)
+        groups.setdefault(tuple(value_of(row, name) for name in names), []).append(row)
     return list(groups.values())
 
 

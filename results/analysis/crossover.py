@@ -11,12 +11,12 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from itertools import groupby, pairwise
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from omb_py.results.statistics.launch_time import statistic_of, time_of
+from omb_py.results.store.row import Row
 from omb_py.results.units import number_of, size_text
 
-Row = Mapping[str, Any]
 FASTEST = "◀"
 CROSSOVER = "◀ crossover"
 _ALIKE = ("benchmark", "dtype", "op", "ranks", "window", "datatype_layout")

@@ -10,8 +10,9 @@ from typing import Any
 
 from omb_py.results.store.provenance import provenance_of
 from omb_py.results.store.read import load_table, to_rows
+from omb_py.results.store.row import Row
+from omb_py.results.store.schema import value_of
 
-Row = Mapping[str, Any]
 Key = tuple[Any, ...]
 """(benchmark, backend, binding, element type, ranks, bytes of a message)."""
 COLUMNS = ("benchmark", "backend", "binding", "dtype", "ranks", "size_bytes")
@@ -75,7 +76,7 @@ def combined(
 
 def key_of(row: Row) -> Key:
     """The key of a row's cell."""
-    return tuple(row[name] or 0 if name == "size_bytes" else row[name] for name in COLUMNS)
+    return tuple(value_of(row, name) or 0 if name == "size_bytes" else value_of(row, name) for name in COLUMNS)
 
 
 def seconds_of(row: Row) -> float:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 import numpy as np
 
@@ -21,6 +21,8 @@ from omb_py.results.statistics.nights import nights_of
 from omb_py.results.store.keys import COMPARED
 from omb_py.results.store.paths import OnSkip
 from omb_py.results.store.read import load_table, to_rows
+from omb_py.results.store.row import Row
+from omb_py.results.store.schema import value_of
 
 BANDS: Mapping[str, tuple[int, float]] = {
     "small": (0, 4 * 2**10),
@@ -95,7 +97,7 @@ def band(name: str) -> tuple[int, float]:
 
 def rows_of(
     store: str | Path, benchmark: str, filters: Mapping[str, Any], on_skip: OnSkip | None = None
-) -> list[dict[str, Any]]:
+) -> list[TimedRow]:
     """Read the cells of a benchmark that were timed, each with ``time_us`` and its ``statistic``.
 
     Raises:
@@ -125,35 +127,43 @@ def check_measured(store: str | Path, benchmark: str) -> None:
         raise UsageError(f"no cell of {benchmark} in {place!r}: {nearest(benchmark, known)}; or {measure}")
 
 
-def timed(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+class TimedRow(Row, total=False):
+    """A row that has a time."""
+
+    time_us: float
+    statistic: str
+    """What the time is: a median, or a printed mean."""
+
+
+def timed(rows: Iterable[Row]) -> list[TimedRow]:
     """Select the rows that have a time, and give each ``time_us`` and its ``statistic``.
 
     Rows of a sweep over pairs of nodes are left out: a pair is no launch of all ranks.
     """
     return [
-        {**row, FIELD: statistic_of(row), "time_us": time}
+        cast(TimedRow, {**row, FIELD: statistic_of(row), "time_us": time})
         for row in rows
         if (time := time_of(row)) and not pair_sweeps.is_row(row.get("parameters"))
     ]
 
 
-def series(rows: Sequence[Mapping[str, Any]], whole_band: bool = False) -> list[Series]:
+def series(rows: Sequence[TimedRow], whole_band: bool = False) -> list[Series]:
     """Make the series of some cells, those with most launches first. The sides of a comparison are series apart.
 
     Args:
         rows: rows from :func:`rows_of`.
         whole_band: take all sizes together; else each size is a series of its own.
     """
-    grouped: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    grouped: dict[tuple[Any, ...], list[TimedRow]] = {}
     for row in rows:
         apart = () if whole_band else (row["size_bytes"], row["comparability_key"])
-        alike = (*(row[name] for name in (*MEASURED, *_ALIKE)), side_of(row))
+        alike = (*(value_of(row, name) for name in (*MEASURED, *_ALIKE)), side_of(row))
         grouped.setdefault((*alike, *apart), []).append(row)
     ordered = [_series(alike, whole_band) for alike in grouped.values()]
     return sorted(ordered, key=lambda item: (-len(item.points), item.sizes[0] or 0))
 
 
-def side_of(row: Mapping[str, Any]) -> str | None:
+def side_of(row: Row) -> str | None:
     """Return the side of a comparison that a row was measured for; None for a row of no comparison.
 
     Tags may also be the text that figures group rows by (``K=V, K2=V2``).
@@ -174,7 +184,7 @@ def version_key(version: str) -> tuple[tuple[int, int, str], ...]:
     return (*((2, int(p), "") if p.isdigit() else (0, 0, p.lower()) for p in parts), (1, 0, ""))
 
 
-def _series(rows: Sequence[Mapping[str, Any]], whole_band: bool) -> Series:
+def _series(rows: Sequence[TimedRow], whole_band: bool) -> Series:
     cells = [(row["size_bytes"], row["comparability_key"]) for row in rows]
     logs = np.log([row["time_us"] for row in rows])
     by_cell: dict[Any, list[int]] = {}
@@ -201,7 +211,9 @@ def _series(rows: Sequence[Mapping[str, Any]], whole_band: bool) -> Series:
         )
         for name, where in launches.items()
     ]
-    facts = {name: rows[0][name] for name in (*MEASURED, *COMPARED)} | ({"size_bytes": None} if whole_band else {})
+    facts = {name: value_of(rows[0], name) for name in (*MEASURED, *COMPARED)} | (
+        {"size_bytes": None} if whole_band else {}
+    )
     facts[SIDE] = side_of(rows[0])
     sizes = tuple(sorted({size for size, _ in cells}, key=lambda size: size or 0))
     return Series(facts, sizes, tuple(points))

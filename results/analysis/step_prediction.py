@@ -17,11 +17,11 @@ import numpy as np
 from omb_py.engine.program.language import Message
 from omb_py.errors import UsageError
 from omb_py.results.analysis.cost_model import ALIKE, RANKED, grouped, launch_time, scaled
+from omb_py.results.analysis.series import TimedRow
 from omb_py.results.statistics.curve_fit import LEAST, Curve, fit
 from omb_py.results.statistics.rank_scaling import FURTHEST
+from omb_py.results.store.row import Row
 from omb_py.results.units import size_text
-
-Row = Mapping[str, Any]
 
 MESSAGES: Final = "latency"
 """Benchmark that measures the time of one message."""
@@ -160,7 +160,7 @@ class Curves:
     Each curve is fitted once and kept.
     """
 
-    rows: Sequence[Row]
+    rows: Sequence[TimedRow]
     """Rows of any benchmarks, from :func:`omb_py.results.analysis.series.timed`."""
     side: Mapping[str, Any]
     """Values of :data:`SIDE`, and ``nodes`` and ``ranks`` of the step."""
@@ -202,7 +202,7 @@ class Curves:
         except NoModel:
             return self._of(ask, ranks, rows)
 
-    def _of(self, ask: Ask, ranks: int, own: Sequence[Row]) -> SizeSweep | float:
+    def _of(self, ask: Ask, ranks: int, own: Sequence[TimedRow]) -> SizeSweep | float:
         here = [part for part in grouped(own, ALIKE) if part[0]["ranks"] == ranks and self._placed(part[0], ranks)]
         if ask.benchmark.removeprefix("i") == "barrier" and here:
             return float(launch_time(max(here, key=lambda part: _liking(part, ask)))[0])
@@ -216,7 +216,7 @@ class Curves:
             raise NoModel(f"{most} sizes are too few: {LEAST} are needed")
         return self._from_other_ranks(own, ask, ranks)
 
-    def _from_other_ranks(self, rows: Sequence[Row], ask: Ask, ranks: int) -> SizeSweep:
+    def _from_other_ranks(self, rows: Sequence[TimedRow], ask: Ask, ranks: int) -> SizeSweep:
         parts = grouped(rows, tuple(name for name in ALIKE if name not in RANKED))
         parts = [part for part in parts if len({row["ranks"] for row in part}) > 1]
         if not parts or ask.benchmark == MESSAGES:
@@ -240,11 +240,11 @@ class Curves:
         return bool(ranks != self.side["ranks"] or row["nodes"] == self.side["nodes"])
 
 
-def _sizes(rows: Sequence[Row]) -> list[int]:
+def _sizes(rows: Sequence[TimedRow]) -> list[int]:
     return sorted({int(row["size_bytes"] or 0) for row in rows})
 
 
-def _liking(rows: Sequence[Row], ask: Ask) -> tuple[Any, ...]:
+def _liking(rows: Sequence[TimedRow], ask: Ask) -> tuple[Any, ...]:
     """Rank a curve among several of an operation: made as the call is, then complete, then new.
 
     A call of a step has a buffer of its own, which other calls pushed out of the cache: a cold sweep is like it.

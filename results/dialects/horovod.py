@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from omb_py.results.dialects.dialect import Dialect, Row, TextOptions, Transcript
+from omb_py.results.dialects.dialect import Dialect, TextOptions, Transcript
+from omb_py.results.store.row import Row
 
 
 class Horovod(Dialect):

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import cast
 
 from omb_py import __version__
 from omb_py.errors import UsageError, nearest
@@ -18,6 +19,7 @@ from omb_py.results.store import schema
 from omb_py.results.store.keys import comparability_key
 from omb_py.results.store.provenance import MERGED
 from omb_py.results.store.read import files, load_table, typed
+from omb_py.results.store.row import Row
 from omb_py.results.store.write import check_writable, to_table, write_launch
 
 IMPORTED = "import"
@@ -133,9 +135,9 @@ def _launches(store: str | Path, run_id: str) -> list[Path]:
 
 def _complete(
     parsed: Parsed, run_id: str, moment: str, options: ImportOptions
-) -> list[tuple[list[ImportedRow], dict[str, object]]]:
+) -> list[tuple[list[Row], dict[str, object]]]:
     """The (rows, facts) of each launch; a table with numbers that the store cannot hold becomes a problem."""
-    launches: dict[int, tuple[list[ImportedRow], dict[str, object]]] = {}
+    launches: dict[int, tuple[list[Row], dict[str, object]]] = {}
     good: list[ImportedTable] = []
     for table in parsed.tables:
         started = options.started_at or table.started_at or moment
@@ -160,8 +162,8 @@ def _complete(
     return [launches[number] for number in sorted(launches)]
 
 
-def _row(row: ImportedRow, table: ImportedTable, run_id: str, started: str, options: ImportOptions) -> ImportedRow:
-    out = schema.blank_row() | dict(row)
+def _row(row: ImportedRow, table: ImportedTable, run_id: str, started: str, options: ImportOptions) -> Row:
+    out: ImportedRow = {**schema.blank_row(), **row}
     for name, value in (options.values or {}).items():
         if out[name] is not None and out[name] != value:
             raise UsageError(f"--set {name}={value}: line {table.line} says {out[name]}")
@@ -176,5 +178,6 @@ def _row(row: ImportedRow, table: ImportedTable, run_id: str, started: str, opti
     )
     parameters = {k: v for k, v in (out["parameters"] or {}).items() if k != "program"}
     method = ":".join((table.source, table.version or "", *(f"{k}={v}" for k, v in sorted(parameters.items()))))
-    out["comparability_key"] = comparability_key(out, method)
-    return out
+    whole = cast(Row, out)
+    whole["comparability_key"] = comparability_key(whole, method)
+    return whole

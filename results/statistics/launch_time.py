@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
-Row = Mapping[str, Any]
+from omb_py.results.store.row import Row
+
 Statistic = Literal["median", "mean"]
 
 OURS = "omb-py"

@@ -19,10 +19,12 @@ import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, cast
 
 from omb_py.errors import EnvironmentProblem, UsageError
+from omb_py.grammar.json_values import JsonObject
 from omb_py.results.store import schema
+from omb_py.results.store.row import Row
 from omb_py.results.store.write import reason, sync_folder, write_launch
 
 FOLDER = ".journal"
@@ -58,7 +60,7 @@ class Journal:
         self.store = Path(store)
         self.path = journal_path(store, launch_id)
         self.launch_id = launch_id
-        self.rows: list[dict[str, Any]] = []
+        self.rows: list[Row] = []
         """All appended rows, in order."""
         self._provenance: Mapping[str, Any] = dict(header.get("provenance") or {})
         if self.path.exists():
@@ -92,7 +94,7 @@ class Journal:
                 raise EnvironmentProblem(f"cannot write the journal {str(self.path)!r}: {reason(error)}") from error
             raise
 
-    def append(self, row: Mapping[str, Any]) -> None:
+    def append(self, row: Row) -> None:
         """Write a finished cell. It is on disk when this returns.
 
         Raises:
@@ -101,7 +103,7 @@ class Journal:
         """
         self.extend([row])
 
-    def extend(self, rows: Sequence[Mapping[str, Any]]) -> None:
+    def extend(self, rows: Sequence[Row]) -> None:
         """Write cells that were finished together, with one call. Raises like :meth:`append`."""
         complete = [schema.checked(row) for row in rows]
         other = next((row["launch_id"] for row in complete if row["launch_id"] != self.launch_id), None)
@@ -266,17 +268,15 @@ def _release(path: Path, process: int) -> None:
     os.close(handle)
 
 
-def encode_row(row: Mapping[str, Any]) -> dict[str, Any]:
+def encode_row(row: Row) -> dict[str, Any]:
     """Convert a row for JSON: nulls are left out, lists of floats become base64 of float32."""
     return {k: _encode_floats(v) if k in schema.FLOAT_LISTS else v for k, v in row.items() if v is not None}
 
 
-def decode_row(data: Mapping[str, Any]) -> dict[str, Any]:
+def decode_row(data: JsonObject) -> Row:
     """Invert :func:`encode_row`; lists of floats become float32 arrays. Raises ValueError on anything else."""
-    row = schema.blank_row()
-    for name, value in data.items():
-        row[name] = _decode_floats(value) if name in schema.FLOAT_LISTS else value
-    return schema.checked(row)
+    values = {n: _decode_floats(value) if n in schema.FLOAT_LISTS else value for n, value in data.items()}
+    return schema.checked(cast(Row, values))
 
 
 def _encode_floats(values: Any) -> dict[str, str] | None:

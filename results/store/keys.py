@@ -23,6 +23,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from omb_py.results.store.row import Row
+
 COMPARED: tuple[str, ...] = tuple(
     (
         "benchmark metric unit timing process_sync device buffer cache dtype datatype_layout op in_place root "
@@ -72,7 +74,7 @@ def digest(value: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def comparability_key(row: Mapping[str, Any], program_hash: str, placement: str = "default") -> str:
+def comparability_key(row: Row, program_hash: str, placement: str = "default") -> str:
     """The key that must be equal for two rows to be compared, as 32 hex digits.
 
     Args:

@@ -14,6 +14,7 @@ from omb_py.results.store import schema
 from omb_py.results.store.footer import read_schema, unreadable
 from omb_py.results.store.journal import FOLDER, SUFFIX, decode_row, lock
 from omb_py.results.store.provenance import MERGED, launches
+from omb_py.results.store.row import Row
 from omb_py.results.store.write import first_line, write_launch
 
 State = Literal["recovered", "stored already", "empty", "running", "unreadable", "failed"]
@@ -42,7 +43,7 @@ class Contents:
 
     header: dict[str, Any]
     provenance: dict[str, Any]
-    rows: list[dict[str, Any]]
+    rows: list[Row]
     damaged: int
     """Number of unreadable lines, not counting the last, which a crash may have cut off."""
 
@@ -75,7 +76,7 @@ def read(path: Path) -> Contents:
     if head.get("schema_version", 0) > schema.SCHEMA_VERSION:
         raise ValueError("written by a newer omb-py: recover with that one")
     provenance = dict(head.get("provenance") or {})
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     damaged = 0
     last = len(lines) - 1
     for number, line in enumerate(lines):

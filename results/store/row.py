@@ -5,7 +5,6 @@
 
 # Without `from __future__ import annotations`: `schema` reads the annotations of Row as they stand here.
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Annotated, TypedDict
 
 
@@ -20,9 +19,7 @@ class Row(TypedDict, total=False):
 
     The type also serves rows of which only some columns were loaded. The types of values are those of a row that
     omb-py measured. A row of another tool may lack more: there each column that is not in :data:`REQUIRED` can be None.
-    ``started_at`` is ISO 8601 text in a row that has just been measured, and a datetime in one that was read from
-    Parquet. A column whose name is known only at run time is read with
-    :func:`omb_py.results.store.schema.value_of`.
+    A column whose name is known only at run time is read with :func:`omb_py.results.store.schema.value_of`.
 
     A new column is one line here: a type, ``"int32"`` where it is no int64, and its meaning for docs/store.md.
     """
@@ -30,7 +27,7 @@ class Row(TypedDict, total=False):
     run_id: Annotated[str, "one invocation by the user"]
     launch_id: Annotated[str, "one start of the rank set: `<run_id>-<launch_index>`; the name of the file"]
     launch_index: Annotated[int, "int32", "number of the launch within its run, from 0"]
-    started_at: Annotated[str | datetime, "when the launch started"]
+    started_at: Annotated[str, "time", "when the launch started"]
     schema_version: Annotated[int, "int32", "version of these columns when the row was written"]
     source: Annotated[str, "who measured: `omb-py`, or the tool a row was imported from"]
     benchmark: Annotated[str, "name as in OMB, without `osu_`"]

@@ -96,9 +96,9 @@ FLOAT_LISTS: tuple[str, ...] = tuple(c.name for c in COLUMNS if c.kind == "float
 SCALARS: tuple[str, ...] = tuple(c.name for c in COLUMNS if c.kind not in ("floats", "strings", "numbers", "texts"))
 
 
-def blank_row() -> dict[str, Any]:
+def blank_row() -> Row:
     """A row in which every column is None."""
-    return dict.fromkeys(NAMES)
+    return cast(Row, dict.fromkeys(NAMES))
 
 
 def value_of(row: Row, column: str) -> Any:
@@ -106,7 +106,7 @@ def value_of(row: Row, column: str) -> Any:
     return cast(Mapping[str, Any], row).get(column)
 
 
-def checked(row: Mapping[str, Any]) -> dict[str, Any]:
+def checked(row: Row) -> Row:
     """The row with all columns; absent ones are None.
 
     Raises ValueError when a column does not exist or a required one is missing. Either is a fault of the program.
@@ -117,7 +117,7 @@ def checked(row: Mapping[str, Any]) -> dict[str, Any]:
     missing = [c.name for c in COLUMNS if c.required and row.get(c.name) is None]
     if missing:
         raise ValueError("a row lacks " + ", ".join(missing))
-    return {name: row.get(name) for name in NAMES}
+    return cast(Row, {name: row.get(name) for name in NAMES})
 
 
 @cache

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from omb_py.errors import EnvironmentProblem
 from omb_py.results.store import footer, schema
+from omb_py.results.store.row import Row
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,7 +58,7 @@ def check_writable(store: str | Path) -> None:
         raise EnvironmentProblem(f"cannot write results to {str(root)!r}: {reason(error)}; {_ELSEWHERE}") from error
 
 
-def write_launch(store: str | Path, rows: Sequence[Mapping[str, Any]], provenance: Mapping[str, Any]) -> Path:
+def write_launch(store: str | Path, rows: Sequence[Row], provenance: Mapping[str, Any]) -> Path:
     """Write the rows of one launch, all or none.
 
     Args:
@@ -85,7 +86,7 @@ def write_launch(store: str | Path, rows: Sequence[Mapping[str, Any]], provenanc
     return target
 
 
-def to_table(rows: Sequence[Mapping[str, Any]], provenance: Mapping[str, Any]) -> pa.Table:
+def to_table(rows: Sequence[Row], provenance: Mapping[str, Any]) -> pa.Table:
     """Convert rows to an Arrow table with the store's schema and metadata. Raises ValueError when they do not fit."""
     import pyarrow as pa
 
@@ -94,7 +95,7 @@ def to_table(rows: Sequence[Mapping[str, Any]], provenance: Mapping[str, Any]) -
     complete = [schema.checked(row) for row in rows]
     arrays = []
     for column in schema.COLUMNS:
-        values = [_arrow_value(column.kind, row[column.name]) for row in complete]
+        values = [_arrow_value(column.kind, schema.value_of(row, column.name)) for row in complete]
         try:
             arrays.append(pa.array(values, type=schema.arrow_type(column.kind)))
         except (pa.ArrowException, TypeError, ValueError) as error:

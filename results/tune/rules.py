@@ -10,6 +10,7 @@ from typing import Any
 
 from omb_py.errors import UsageError
 from omb_py.results.compare.tags import TUNE_DEFAULT
+from omb_py.results.store.row import Row
 
 FORM = 1
 """Version of the JSON form."""
@@ -120,7 +121,7 @@ class TunePoint:
     in_place: bool = False
 
     @staticmethod
-    def of_row(row: Mapping[str, Any]) -> TunePoint:
+    def of_row(row: Row) -> TunePoint:
         """The point of a stored row."""
         return TunePoint(
             str(row["benchmark"]), int(row["ranks"]), str(row["dtype"]), str(row["op"] or ""), bool(row["in_place"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -19,7 +18,7 @@ from omb_py.printing.analyses import environment_lines, history_table
 from omb_py.printing.writers.terminal import stdout_console
 from omb_py.results.analysis import series
 from omb_py.results.analysis.history import History, as_json, enough, history, too_few
-from omb_py.results.analysis.series import KINDS, PLURALS, Kind, kind_of, units_of
+from omb_py.results.analysis.series import KINDS, PLURALS, Kind, TimedRow, kind_of, units_of
 from omb_py.results.statistics.change_points import LEAST
 from omb_py.results.statistics.launch_time import OURS
 from omb_py.results.store.provenance import provenance_of
@@ -159,6 +158,6 @@ def _print(histories: Sequence[History]) -> None:
             console.print(f"  {entry.left_out} older launches were left out")
 
 
-def _sizes(rows: list[dict[str, Any]]) -> str:
+def _sizes(rows: list[TimedRow]) -> str:
     sizes = sorted({row["size_bytes"] or 0 for row in rows})
     return f"sizes {sizes[0]} to {sizes[-1]} bytes"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -17,6 +16,7 @@ from omb_py.options.request import DEFAULT_STORE
 from omb_py.printing.analyses import cells_table, scaled_table, segments_table
 from omb_py.printing.writers.terminal import stdout_console
 from omb_py.results.analysis import cost_model, series
+from omb_py.results.analysis.series import TimedRow
 
 _MODELS = 8
 """Most models that are shown at once."""
@@ -75,7 +75,7 @@ def run_model(name: str, where: tuple[str, ...], ranks: int | None, form: str, s
     return OK
 
 
-def _predictions(rows: list[dict[str, Any]], ranks: int, form: str, command: str) -> int:
+def _predictions(rows: list[TimedRow], ranks: int, form: str, command: str) -> int:
     try:
         predictions = cost_model.scaled(rows, ranks)
     except UsageError as error:
@@ -89,7 +89,7 @@ def _predictions(rows: list[dict[str, Any]], ranks: int, form: str, command: str
     return OK
 
 
-def _messages(store: Path) -> list[dict[str, Any]]:
+def _messages(store: Path) -> list[TimedRow]:
     try:
         return series.rows_of(store, "latency", {}, lambda path, why: None)
     except UsageError:

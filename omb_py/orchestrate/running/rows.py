@@ -262,13 +262,13 @@ COLUMNS: tuple[Callable[[RowSource], Row], ...] = (
 def make_row(launch: LaunchIdentity, result: CellResult) -> Row:
     """Make the row of one cell of one launch. Its columns are in docs/store.md; times are in µs."""
     source = RowSource(launch, result)
-    row = cast(Row, blank_row())
+    row = blank_row()
     for columns in COLUMNS:
         row.update(columns(source))
     if not capabilities(result.cell.backend).simulated:
         row["metrics"] |= peak_metric(row, launch.facts.get("node_facts") or ())
     # the hash of its program has the types of a workload, so the key takes the type of its elements
-    compared = {**row, "dtype": source.dtype}
+    compared: Row = {**row, "dtype": source.dtype}
     row["comparability_key"] = comparability_key(compared, _program_version(row, result.program_hash))
     return row
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from omb_py.backends.registry import capabilities_of
 from omb_py.errors import UsageError
@@ -18,10 +18,10 @@ from omb_py.results.analysis import series, step_prediction
 from omb_py.results.analysis.step_prediction import MESSAGES, SIDE, Ask, Missing, Observed, Predicted
 from omb_py.results.store.paths import pass_over
 from omb_py.results.store.read import load_table, to_rows
+from omb_py.results.store.row import Row
+from omb_py.results.store.schema import value_of
 from omb_py.suites.workloads.calls import OF_MESSAGES, Call
 from omb_py.suites.workloads.families import Workload, parse_workload
-
-Row = Mapping[str, Any]
 
 REDUCE = ("allreduce", "reduce", "reduce_scatter_block")
 """Operations whose time depends on the element type."""
@@ -68,21 +68,20 @@ def _ask(call: Call, row: str, world: int) -> Ask:
     return Ask(row, call.op, size, call.dtype if call.op in REDUCE else "", call.group, in_place=call.op == "allreduce")
 
 
-def sweeps(store: Path, where: Mapping[str, Any]) -> list[dict[str, Any]]:
+def sweeps(store: Path, where: Mapping[str, Any]) -> list[series.TimedRow]:
     """Read the stored cells from which predictions are made. Raises UsageError where there is no store."""
     chosen = {"benchmark": list(ASKED), **where}
     return series.timed(to_rows(load_table(store, columns=series.COLUMNS, on_skip=pass_over, **chosen)))
 
 
-def steps_of(store: Path, where: Mapping[str, Any]) -> list[dict[str, Any]]:
+def steps_of(store: Path, where: Mapping[str, Any]) -> list[Row]:
     """Read the stored steps of all workloads. Raises UsageError where there is no store."""
     columns = (*WHERE, "launch_id", "metrics", "parameters")
-    rows = to_rows(load_table(store, columns=columns, on_skip=pass_over, **{"benchmark": "step", **where}))
-    return cast("list[dict[str, Any]]", rows)
+    return to_rows(load_table(store, columns=columns, on_skip=pass_over, **{"benchmark": "step", **where}))
 
 
 def forecasts(
-    workload: Workload, ranks: int, rows: Sequence[Row], steps: Iterable[Row] = (), unmeasured: bool = True
+    workload: Workload, ranks: int, rows: Sequence[series.TimedRow], steps: Iterable[Row] = (), unmeasured: bool = True
 ) -> list[Forecast]:
     """Predict the step for each side on which it was measured, and for each side with sweeps at as many ranks.
 
@@ -99,8 +98,8 @@ def forecasts(
     own: dict[tuple[Any, ...], list[Row]] = {}
     for row in steps:
         if row["ranks"] == ranks and workload_of(row) == workload.text:
-            own.setdefault(tuple(row[name] for name in WHERE), []).append(row)
-    here = {tuple(row[name] for name in WHERE) for row in rows if row["ranks"] == ranks}
+            own.setdefault(tuple(value_of(row, name) for name in WHERE), []).append(row)
+    here = {tuple(value_of(row, name) for name in WHERE) for row in rows if row["ranks"] == ranks}
     calls, predicted = asks(workload, ranks), []
     for values in sorted({*own, *(here if unmeasured else ())}, key=str):
         side = dict(zip(WHERE, values, strict=True))

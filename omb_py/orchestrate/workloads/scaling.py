@@ -10,9 +10,8 @@ from omb_py.errors import UsageError
 from omb_py.orchestrate.workloads.prediction import workload_of
 from omb_py.results.analysis.efficiency import Kind, Scaling, efficiencies
 from omb_py.results.analysis.step_prediction import SIDE, measured
+from omb_py.results.store.row import Row
 from omb_py.suites.workloads.families import Workload
-
-Row = Mapping[str, Any]
 
 _ALIKE = 1.02
 """Largest ratio of two numbers of operations that differ only by the rounding of sizes."""

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from omb_py.engine.program.dtypes import DTYPES
-from omb_py.results.dialects.dialect import Row, TextOptions, Transcript
+from omb_py.results.dialects.dialect import TextOptions, Transcript
 from omb_py.results.dialects.omb.text import closing, details, message_rate, parameters_of, printed_number, text_of
 from omb_py.results.dialects.omb.titles import TITLES, version_of
+from omb_py.results.store.row import Row
 
 WINDOWS = (1, 2, 4, 8, 16, 32, 64, 128)
 _SIZE, _FIELD = 7, 10
