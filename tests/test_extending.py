@@ -1,4 +1,4 @@
-"""A real package of somebody else, beside omb-py adds a benchmark, a backend and a view (docs/extending.md)."""
+"""A real package of somebody else, beside omb-py adds a benchmark, a backend, a view and a reader (docs/extending.md)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def ring(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the installed package, built from a copy so that nothing is left behind in the tree."""
     folder = tmp_path_factory.mktemp("site")
     source = tmp_path_factory.mktemp("source")
-    for name in ("pyproject.toml", "omb_py_counts.py", "omb_py_ring.py", "omb_py_threads.py"):
+    for name in ("pyproject.toml", "omb_py_counts.py", "omb_py_netpipe.py", "omb_py_ring.py", "omb_py_threads.py"):
         (source / name).write_bytes((ROOT / "tests" / "plugin" / name).read_bytes())
     words = ["install", "-q", "--disable-pip-version-check", "--no-deps", "--no-build-isolation", "--target", folder]
     done = subprocess.run([sys.executable, "-m", "pip", *map(str, words), str(source)], capture_output=True, text=True)
@@ -64,6 +64,12 @@ def test_its_view_stands_in_the_report_and_a_broken_one_is_named(ring: Path) -> 
     done = omb_py(ring, "report", "counted", "-o", "counted.html")
     assert done.returncode == 0 and "<h3>ring: 30 samples</h3>" in (ring / "counted.html").read_text()
     assert "omb-py: view broken cannot be loaded: AttributeError: " in done.stderr
+
+
+def test_its_reader_reads_a_log(ring: Path) -> None:
+    (ring / "np.log").write_text("1 bytes 900 times --> 3.81 Mbps in 2.00 usec\n")
+    done = omb_py(ring, "results", "import", "np.log", "--store", "imported")
+    assert done.returncode == 0 and "np.log: 1 table of NetPIPE, 1 cell" in done.stdout + done.stderr
 
 
 def test_its_backend_measures_and_checks_every_byte(ring: Path) -> None:
