@@ -1,4 +1,4 @@
-"""A real package of somebody else, beside omb-py adds a benchmark, a backend, a view and a reader (docs/extending.md)."""
+"""A package of somebody else adds a benchmark, a backend, a view and a reader to omb-py (docs/extending.md)."""
 
 from __future__ import annotations
 
