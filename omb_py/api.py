@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -197,7 +196,7 @@ def _measured(
     sides = {}
     for name, side in zip(SIDES, (base, new), strict=True):
         spec = spec_of(name, side.venv, side.modules, side.variables, side.pip)
-        request = replace(side.request, store=store, seed=seed)
+        request = side.request.changed(store=store, seed=seed)
         sides[name] = SideRun(name, (check(request),), where_of(name, spec), spec.words())
     report = compare(sides, rules, launches)
     keep(report, store)

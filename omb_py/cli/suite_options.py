@@ -11,8 +11,8 @@ import click
 from omb_py.cli.commands.benchmark import request_of
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.grammar.values import one_size
-from omb_py.options.option import Option, is_given
-from omb_py.options.request import Request
+from omb_py.options.option import Option
+from omb_py.options.request import Request, is_given
 from omb_py.options.table import TABLE, options_of
 from omb_py.orchestrate.suites.option_values import OptionKey, Values
 

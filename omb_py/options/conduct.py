@@ -30,7 +30,7 @@ def _by_size(defaults: Defaults, small: int, large: int) -> str:
 
 def _iterations(defaults: Defaults) -> str:
     counts = defaults.benchmark.counts
-    return f"{defaults.request.iterations}, at most {_by_size(defaults, counts.small, counts.large)}"
+    return f"{defaults.request.repetition.iterations}, at most {_by_size(defaults, counts.small, counts.large)}"
 
 
 def _warmup(defaults: Defaults) -> str:
@@ -69,7 +69,7 @@ HOW_OFTEN = under(
         "Half-width of the 95 % interval of the median at which auto stops.",
         "P",
         Reader("fraction", parse_fraction),
-        default=lambda d: f"{d.request.precision:.0%}",
+        default=lambda d: f"{d.request.repetition.precision:.0%}",
         cell="sampling",
     ),
     Option(
@@ -173,7 +173,7 @@ CHECKS = under(
         "End the run when a rank makes no progress for so long.",
         "TIME",
         Reader("duration", parse_duration),
-        default=lambda d: f"{d.request.timeout:g}s",
+        default=lambda d: f"{d.request.launching.timeout:g}s",
         scope="run",
     ),
 )
@@ -203,7 +203,7 @@ OUTPUT = under(
         f"Form of the results: {', '.join(FORMATS)}.",
         "FORM",
         word("format", FORMATS),
-        default=lambda d: f"{d.request.format}; table with several backends or bindings",
+        default=lambda d: f"{d.request.printing.format}; table with several backends or bindings",
         scope="line",
         also=(SILENT, OF_TRAININGS.name),
     ),

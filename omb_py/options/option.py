@@ -42,11 +42,6 @@ def everyone(benchmark: Benchmark) -> bool:
     return True
 
 
-def is_given(value: object) -> bool:
-    """Whether an option was given. 0 is a value, but None, False and () mean that it was not."""
-    return value is not None and value is not False and value != ()
-
-
 @dataclass(frozen=True, slots=True)
 class Option:
     """One option of a measurement; command line, suites, checks, plan and store read it here."""
@@ -126,7 +121,7 @@ class Option:
             return render(self.default, defaults)
         if self.reader is None:
             return "off"
-        usual = defaults.cell.options.get(self.name, getattr(defaults.request, self.name))
+        usual = defaults.cell.options.get(self.name, defaults.request.get(self.name))
         return ",".join(usual) if isinstance(usual, tuple) else str(usual)
 
     def help_text(self, defaults: Defaults) -> str:

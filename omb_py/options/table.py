@@ -1,13 +1,11 @@
 """The table of all options of a measurement, which command line, suites, checks and plan read.
 
-To add an option, write one entry in the module of its heading, and its field in
-:class:`omb_py.options.request.Request`; where the measurement depends on it, also the field in
-:class:`omb_py.engine.program.benchmark.Cell` that the entry names. ``tests/options/test_table.py`` adds one.
+To add an option, write one entry in the module of its heading. CONTRIBUTING.md has a whole example.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -16,9 +14,9 @@ from omb_py.engine.program.benchmark import Benchmark, Cell, Options, Sampling
 from omb_py.errors import UsageError, nearest
 from omb_py.options.conduct import CHECKS, HOW_OFTEN, OTHER, OUTPUT, STORAGE
 from omb_py.options.measured import MEASURED
-from omb_py.options.option import Option, is_given
+from omb_py.options.option import Option
 from omb_py.options.placed import PLACED
-from omb_py.options.request import Request
+from omb_py.options.request import Request, is_given
 from omb_py.suites import BENCHMARKS
 
 TABLE: tuple[Option, ...] = (*MEASURED, *PLACED, *HOW_OFTEN, *CHECKS, *OUTPUT, *STORAGE, *OTHER)
@@ -27,36 +25,33 @@ _NAMED = 12
 """Most benchmarks that a refusal names."""
 
 
-def option_of(name: str, table: Sequence[Option] = TABLE) -> Option:
-    """The option with this Request field, or with this word of ``Benchmark.options``. Raises KeyError."""
-    for option in table:
+def option_of(name: str) -> Option:
+    """The option with this name, or with this word of ``Benchmark.options``. Raises KeyError."""
+    for option in TABLE:
         if name in (option.name, option.key):
             return option
     raise KeyError(name)
 
 
-def rivals(table: Sequence[Option]) -> list[list[Option]]:
-    """The options of each short or long flag that several options of the table have."""
-    by_flag: dict[str, list[Option]] = {}
-    for option in table:
-        for flag in option.flags.split():
-            by_flag.setdefault(flag, []).append(option)
-    return [options for options in by_flag.values() if len(options) > 1]
+@cache
+def kept_in(part: str) -> tuple[str, ...]:
+    """Names of the options that a cell keeps in its ``options`` or ``observers``."""
+    if part == "options":
+        return tuple(option.name for option in TABLE if option.usual is not None)
+    return tuple(option.name for option in TABLE if option.cell == part)
 
 
-_RIVALS = rivals(TABLE)
-
-
-def options_of(benchmark: Benchmark, table: Sequence[Option] = TABLE) -> list[Option]:
-    """The options of a benchmark's command: all, but only one of those that share a flag.
+def options_of(benchmark: Benchmark) -> list[Option]:
+    """The options of a benchmark's command: all, but only one of those that share a flag, as three have ``-t``.
 
     That is the one that the benchmark takes, else the last in the table.
     """
-    left_out: set[int] = set()
-    for options in _RIVALS if table is TABLE else rivals(table):
-        chosen = next((option for option in options if option.takes(benchmark)), options[-1])
-        left_out.update(id(option) for option in options if option is not chosen)
-    return [option for option in table if id(option) not in left_out]
+    owners: dict[str, Option] = {}
+    for option in TABLE:
+        for flag in option.flags.split():
+            if flag not in owners or not owners[flag].takes(benchmark):
+                owners[flag] = option
+    return [option for option in TABLE if all(owners[flag] == option for flag in option.flags.split())]
 
 
 def takes(benchmark: Benchmark, name: str) -> bool:
@@ -70,18 +65,18 @@ def one_of(what: str, word: str, choices: Iterable[str]) -> None:
         raise UsageError(f"unknown {what} {word!r}: {nearest(word, choices)}")
 
 
-def check_words(request: Request, table: Sequence[Option] = TABLE) -> None:
+def check_words(request: Request) -> None:
     """Raises UsageError, with the nearest choice, for a word of the request that is no choice of its option."""
-    for option in table:
-        value = getattr(request, option.name, None)
+    for option in TABLE:
+        value = request.get(option.name)
         if option.reader is not None and option.reader.closed and value is not None:
             one_of(option.reader.what, value, (*option.reader.choices, *option.also))
 
 
-def check_taken(request: Request, benchmark: Benchmark, table: Sequence[Option] = TABLE) -> None:
+def check_taken(request: Request, benchmark: Benchmark) -> None:
     """Raises UsageError for an option that the benchmark does not take; the message names benchmarks that do."""
-    for option in table:
-        if option.lacks and is_given(getattr(request, option.name)) and not option.takes(benchmark):
+    for option in TABLE:
+        if option.lacks and is_given(request.get(option.name)) and not option.takes(benchmark):
             names = [other.name for other in BENCHMARKS.values() if option.takes(other)]
             more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
             raise UsageError(
@@ -90,19 +85,17 @@ def check_taken(request: Request, benchmark: Benchmark, table: Sequence[Option] 
             )
 
 
-def check_ranges(request: Request, table: Sequence[Option] = TABLE) -> None:
+def check_ranges(request: Request) -> None:
     """Raises UsageError for a number that is too small."""
-    for option in table:
-        smallest = option.reader.smallest if option.reader else None
-        value = getattr(request, option.name, None)
-        if smallest is not None and value is not None and value < smallest:
-            assert option.reader is not None
-            raise UsageError(f"{option.reader.what} must be {smallest} or more, not {value}")
+    for option in TABLE:
+        reader, value = option.reader, request.get(option.name)
+        if reader and reader.smallest is not None and value is not None and value < reader.smallest:
+            raise UsageError(f"{reader.what} must be {reader.smallest} or more, not {value}")
 
 
-def cell_options(request: Request, table: Sequence[Option] = TABLE) -> dict[str, Any]:
+def cell_options(request: Request) -> dict[str, Any]:
     """The given options that a cell gets as they are, by name; :func:`make_cell` takes them."""
-    given = ((option.name, getattr(request, option.name)) for option in table if option.cell)
+    given = ((option.name, request.get(option.name)) for option in TABLE if option.cell)
     return {name: value for name, value in given if is_given(value)}
 
 
@@ -133,12 +126,12 @@ def change_cell(cell: Cell, **values: Any) -> Cell:
     """The same cell with other values, which are named as those of :func:`make_cell`. Raises TypeError."""
     options = {name: values.pop(name) for name in list(values) if name in cell.options}
     sampling = {name: values.pop(name) for name in list(values) if name in Sampling.__dataclass_fields__}
-    names = [option.name for option in TABLE if option.cell == "observers" and option.name in values]
-    given = {name: value for name in names if (value := values.pop(name))}
+    observers: dict[str, Any] = {**cell.observers}
+    observers |= {name: values.pop(name) for name in kept_in("observers") if name in values}
     return replace(
         cell.with_options(**options),
         sampling=replace(cell.sampling, **sampling),
-        observers={**cell.observers, **{name: "" if value is True else value for name, value in given.items()}},
+        observers={name: "" if text is True else text for name, text in observers.items() if is_given(text)},
         **values,
     )
 
@@ -150,28 +143,25 @@ def usual_cell(benchmark: Benchmark) -> Cell:
     return make_cell(benchmark, "", "", size)
 
 
-def parameters(benchmark: Benchmark, options: Mapping[str, Any], table: Sequence[Option] = TABLE) -> dict[str, str]:
+def parameters(benchmark: Benchmark, options: Mapping[str, Any]) -> dict[str, str]:
     """The options of a cell that the benchmark declares and that have no column in the store."""
-    shown = {o.name for o in table if o.cell == "options" and not o.column and o.key and o.key in benchmark.options}
+    shown = {o.name for o in TABLE if o.cell == "options" and not o.column and o.key and o.key in benchmark.options}
     return {name: str(value) for name, value in options.items() if name in shown and value != ""}
 
 
-def request_from(
-    benchmark: Benchmark, values: Mapping[str, Any], table: Sequence[Option] = TABLE, **more: Any
-) -> Request:
+def request_from(benchmark: Benchmark, values: Mapping[str, Any], **more: Any) -> Request:
     """A request from values that were read, by option name.
 
     Args:
         benchmark: what is measured.
         values: None, False and () mean: not given.
-        table: the options.
-        **more: request fields that no option has.
+        **more: values that no option has.
 
     Raises:
         UsageError: a value is wrong.
     """
     fields: dict[str, Any] = {}
-    for option in table:
+    for option in TABLE:
         if is_given(value := values.get(option.name)):
             for name, part in option.fields(value).items():
                 # Each backend's option gives a part of `settings`: the parts are merged.

@@ -68,7 +68,7 @@ class RowByRow(Printer):
             if not capabilities(row["backend"]).omb_text:
                 facts = {"backend": row["backend"], "library": f"{row['library']} {row['library_version']}", **facts}
             sizes = self._sizes_of(request) if request else ()
-            self._options[key] = TextOptions(asked.full, asked.percentiles, sizes, facts, id(asked))
+            self._options[key] = TextOptions(asked.printing.full, asked.printing.percentiles, sizes, facts, id(asked))
         return self._options[key]
 
     def close(self) -> None:
@@ -197,16 +197,20 @@ def printer_of(request: Request, tables: int, sizes_of: SizesOf) -> Printer:
         tables: backends, bindings and devices that stand side by side; a table replaces the usual text of several.
         sizes_of: request -> its message sizes in bytes.
     """
-    if request.format == SILENT:
+    if request.printing.format == SILENT:
         return Printer()
-    dialect = dialect_of(request.format)
+    dialect = dialect_of(request.printing.format)
     beside = dialect.usual and tables > 1
     printer: Printer
     if dialect is PLAIN or beside:
-        printer = AtEnd("table" if beside else request.format)
+        printer = AtEnd("table" if beside else request.printing.format)
     else:
         printer = RowByRow(dialect, request, sizes_of)
-    return OverLaunches(printer) if request.launches > 1 and (dialect.usual or request.format == "table") else printer
+    return (
+        OverLaunches(printer)
+        if request.repetition.launches > 1 and (dialect.usual or request.printing.format == "table")
+        else printer
+    )
 
 
 def drawn(printer: Printer, graph: str | None) -> Printer:

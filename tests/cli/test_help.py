@@ -126,13 +126,13 @@ def test_defaults_are_those_of_a_request(name: str, capsys: pytest.CaptureFixtur
         "--ranks": f"{DEFAULT_RANKS}, or what the launcher around it started",
         "--device": cell.device,
         "--buffer": cell.buffer,
-        "--launcher": request.launcher,
+        "--launcher": request.launching.launcher,
         "--thread-level": f"{launch.thread_level}; with binding mpi4py multiple",
         "--precision": f"{cell.sampling.precision:.0%}",
-        "--launches": str(request.launches),
-        "--timeout": f"{request.timeout:g}s",
+        "--launches": str(request.repetition.launches),
+        "--timeout": f"{request.launching.timeout:g}s",
         "--store": f"./{request.store}",
-        "--format": f"{request.format}; table with several backends or bindings",
+        "--format": f"{request.printing.format}; table with several backends or bindings",
     }
     if benchmark.sizes:
         low, high = (human(launch.cells[i].size) for i in (0, -1))
@@ -151,8 +151,12 @@ def test_defaults_are_those_of_a_request(name: str, capsys: pytest.CaptureFixtur
             wanted[option] = value
     for option, default in wanted.items():
         assert default_of(option, text) == default, option
-    assert request.time_limit is None and default_of("--time-limit", text) == "none"
-    for option, field in (("--no-store", False), ("--quiet", request.quiet), ("--tail-lat", bool(request.percentiles))):
+    assert request.repetition.time_limit is None and default_of("--time-limit", text) == "none"
+    for option, field in (
+        ("--no-store", False),
+        ("--quiet", request.printing.quiet),
+        ("--tail-lat", bool(request.printing.percentiles)),
+    ):
         assert default_of(option, text) == "off" and not field
 
 

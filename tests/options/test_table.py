@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, fields, make_dataclass
-from typing import Any
+from dataclasses import asdict, fields
 
 import pytest
 
@@ -13,8 +12,8 @@ from omb_py.engine.program.benchmark import Sampling, cell_from
 from omb_py.errors import UsageError
 from omb_py.options import table
 from omb_py.options.option import Defaults, Option
-from omb_py.options.readers import whole, word
-from omb_py.options.request import Request
+from omb_py.options.readers import whole
+from omb_py.options.request import Launching, Printing, Repetition, Request
 from omb_py.options.table import (
     TABLE,
     cell_options,
@@ -22,25 +21,34 @@ from omb_py.options.table import (
     check_ranges,
     check_taken,
     check_words,
+    kept_in,
     make_cell,
     options_of,
     request_from,
-    usual_cell,
 )
 from omb_py.results.store.schema import BY_NAME
 from omb_py.suites import BENCHMARKS, find
 
-NO_OPTION = {"benchmark", "placement", "left_out", "validation_log", "part", "settings"}
-"""Request fields that are the command, its positional words, part of -c, made by planning, or of backends."""
 PLANNED = {"staging", "filler", "timing", "batch"}
 """Options of a cell that the planner makes from several options of the request."""
 
 
-def test_every_request_field_has_one_entry() -> None:
+def test_every_option_has_one_entry_and_a_place_in_a_request() -> None:
     names = [option.name for option in TABLE]
     assert len(set(names)) == len(names)
-    ignored = {option.name for option in TABLE if option.ignored}
-    assert {*names} - {"no_store", *own_options(), *ignored} == {field.name for field in fields(Request)} - NO_OPTION
+    parts = (Request, Launching, Repetition, Printing)
+    held = [*kept_in("options"), *kept_in("observers"), *(field.name for part in parts for field in fields(part))]
+    assert len(set(held)) == len(held)
+    assert {*names} - {*held} == {"no_store", *own_options(), *(o.name for o in TABLE if o.ignored)}
+    with pytest.raises(TypeError, match="a request has no option 'windw'"):
+        Request("bw", windw=4)
+
+
+def test_a_request_takes_values_by_name() -> None:
+    request = Request("bw", window=4, iterations="7", energy=True, in_place=False, hosts=("a",))
+    assert (request.options, request.observers) == ({"window": 4}, {"energy": ""})
+    assert (request.repetition.iterations, request.launching.hosts, request.options.op) == ("7", ("a",), None)
+    assert request.changed(window=None, energy=False) == Request("bw", iterations="7", hosts=("a",))
 
 
 def test_every_part_of_a_cell_has_its_options() -> None:
@@ -90,46 +98,38 @@ def test_every_word_of_a_benchmark_is_an_option() -> None:
 PACE = Option(
     "pace",
     "--pace",
-    "Pause between calls: none, short, long.",
-    "KIND",
-    word("pace", ("none", "short", "long")),
+    "Pause between calls.",
+    "N",
+    whole("pace", 1),
     key="full",
     lacks="calls that are paced",
-    usual="none",
+    usual=1,
     cell="options",
 )
-DEPTH = Option("depth", "-y --depth", "Depth of a queue.", "N", whole("depth", 1), default="4")
-MORE = (*TABLE, PACE, DEPTH)
 
 
-@pytest.fixture
-def request_type(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A request with the fields of two more options."""
-    added: list[Any] = [("pace", str | None, None), ("depth", int | None, None)]
-    more = make_dataclass("More", added, bases=(Request,), frozen=True)
-    monkeypatch.setattr(table, "Request", more)
-    return more
-
-
-def test_an_option_is_one_entry_and_its_fields(request_type: Any) -> None:
+def test_an_option_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Read, refused, checked and handed on to the cell: nothing but the entry knows the option."""
+    monkeypatch.setattr(table, "TABLE", (*TABLE, PACE))
+    monkeypatch.setattr(table, "kept_in", table.kept_in.__wrapped__)
     bcast, latency = find("bcast"), find("latency")
-    request: Any = request_from(bcast, {"pace": "short", "depth": 3}, MORE)
-    assert (request.pace, request.depth) == ("short", 3)
-    assert cell_options(request, MORE)["pace"] == "short" and "depth" not in cell_options(request, MORE)
-    assert options_of(bcast, MORE)[-2:] == [PACE, DEPTH]
-    assert (
-        DEPTH.help_text(Defaults(bcast, ("mpi",), ("native",), usual_cell(bcast))) == "Depth of a queue. (default: 4)"
-    )
-    for check in (check_words, check_ranges):
-        check(request, MORE)
-    with pytest.raises(UsageError, match="unknown pace 'shrt': did you mean short"):
-        check_words(request_type("bcast", pace="shrt"), MORE)
-    with pytest.raises(UsageError, match="depth must be 1 or more, not 0"):
-        check_ranges(request_type("bcast", depth=0), MORE)
-    check_taken(request, bcast, MORE)
+    request = request_from(bcast, {"pace": 3})
+    assert request.options.pace == 3 and cell_options(request)["pace"] == 3
+    assert make_cell(bcast, "", "", 8).options.pace == 1
+    assert make_cell(bcast, "", "", 8, **cell_options(request)).options.pace == 3
+    assert options_of(bcast)[-1] == PACE
+    assert PACE.help_text(Defaults(bcast, ("mpi",), ("native",), make_cell(bcast, "", "", 8))).endswith("(default: 1)")
+    check_ranges(request)
+    with pytest.raises(UsageError, match="pace must be 1 or more, not 0"):
+        check_ranges(Request("bcast", pace=0))
+    check_taken(request, bcast)
     with pytest.raises(UsageError, match="latency has no calls that are paced, so it takes no --pace: for "):
-        check_taken(request_type("latency", pace="short"), latency, MORE)
+        check_taken(Request("latency", pace=2), latency)
+
+
+def test_an_unknown_word_is_named() -> None:
+    with pytest.raises(UsageError, match="unknown cache 'ht': did you mean hot"):
+        check_words(Request("bcast", cache="ht"))
 
 
 def test_settings_of_several_backends_stand_beside_each_other() -> None:

@@ -16,9 +16,8 @@ from omb_py.engine.devices.placement import PLACES, is_managed
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.engine.rank.launcher_variables import joined_environment
 from omb_py.errors import EnvironmentProblem, OmbError, UsageError
-from omb_py.options.option import is_given
 from omb_py.options.placed import MANAGED
-from omb_py.options.request import Request
+from omb_py.options.request import Request, is_given
 from omb_py.options.table import options_of, request_from, takes
 from omb_py.orchestrate.planning.backend_selection import narrowed
 from omb_py.orchestrate.planning.validation import GPUS, device_problem, gpu_here

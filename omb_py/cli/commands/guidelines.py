@@ -114,7 +114,7 @@ def run_guidelines(
 ) -> int:
     check_files(output)
     request = request_of(PATTERNS[0].benchmark, given)
-    request = replace(request, sizes=request.sizes or DEFAULT_SIZES)
+    request = request.changed(sizes=request.sizes or DEFAULT_SIZES)
     rules = GuidelineRules(alpha, delta, rounds)
     report = check_guidelines(request, [text.lower() for text in words], rules, launches, within)
     document = replace(document_of(report), simulated=in_process(request.backends))

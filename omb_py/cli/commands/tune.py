@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
@@ -73,12 +73,12 @@ class TuneGrid:
         if short not in collectives:
             raise UsageError(f"no collective {self.words[0]!r}: {nearest(short, collectives)}")
         request = request_of_line([*self.words, "-n", str(ranks)], unstored=_UNSTORED)
-        for op, in_place in product(self.ops or (request.op,), self.in_place or (request.in_place,)):
-            yield check(replace(self._stored(request), op=op, in_place=in_place))
+        for op, in_place in product(self.ops or (request.options.op,), self.in_place or (request.options.in_place,)):
+            yield check(self._stored(request).changed(op=op, in_place=in_place))
 
     def _stored(self, request: Request) -> Request:
         store = self.store or request.store or DEFAULT_STORE
-        return replace(request, store=store, seed=self.seed, quiet=self.quiet)
+        return request.changed(store=store, seed=self.seed, quiet=self.quiet)
 
 
 def parts_of(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from omb_py.backends.registry import capabilities_of
 from omb_py.engine.program.benchmark import Cell
@@ -191,10 +190,9 @@ def with_mock_ups(
 def _fitting(request: Request, program: str) -> Request:
     """Turn a request into one for a guideline's program, without the options that it does not take."""
     benchmark = GUIDELINES[program].benchmark
-    usual: dict[str, Any] = {field.name: field.default for field in fields(Request)}
-    changed: dict[str, Any] = {o.name: usual[o.name] for o in TABLE if o.lacks and not o.takes(benchmark)}
-    changed |= {"benchmark": program, "cache": None, "process_sync": None}
-    return replace(request, **changed)
+    usual = Request(program)
+    left_out = {o.name: usual.get(o.name) for o in TABLE if o.lacks and not o.takes(benchmark)}
+    return request.changed(**{**left_out, "benchmark": program, "cache": None, "process_sync": None})
 
 
 _MORE = ("min_us", "p999_us", "algbw_gbps", "busbw_gbps", "metrics", "dtype", "op")

@@ -139,9 +139,9 @@ class AcceptLaunches:
 
     def _phase(self, phase: str, number: int) -> tuple[Run, Kept]:
         tags = {**self.run.request.tags, PHASE_TAG: phase, ACCEPT_ROUND: str(number)}
-        request = replace(self.run.request, tags=tags)
+        request = self.run.request.changed(tags=tags)
         # the correctness check is no soak
-        return run_apart(self.run, replace(request, repeat_for=None) if phase == CORRECTNESS else request)
+        return run_apart(self.run, request.changed(repeat_for=None) if phase == CORRECTNESS else request)
 
     def _known(self, step: Step, plans: Sequence[LaunchPlan]) -> tuple[list[Row], list[LaunchPlan]]:
         """Return the stored rows of a step, and the launches that are left of it.
@@ -154,7 +154,7 @@ class AcceptLaunches:
         left = []
         lost = {skip.what for skip in self.log.given_up.get(step, ())}
         for plan in plans:
-            whole = step[0] == BESIDE or any(request.repeat_for for request in plan.requests)
+            whole = step[0] == BESIDE or any(request.repetition.repeat_for for request in plan.requests)
             stored = {c: [] if whole and not ended else self.log.known(step, cell_key(plan, c)) for c in plan.cells}
             rows += [row for cell_rows in stored.values() for row in cell_rows]
             cells = tuple(c for c in plan.cells if not stored[c] and sweep_name(plan, c.sweep) not in lost)
@@ -166,7 +166,7 @@ class AcceptLaunches:
     def _look_for_nodes(self) -> None:
         """After ranks were lost, look for nodes that stopped answering."""
         request = self.plans[0].requests[0]
-        if len(request.hosts) < 2 or all(in_process([plan.backend]) for plan in self.plans):
+        if len(request.launching.hosts) < 2 or all(in_process([plan.backend]) for plan in self.plans):
             return
         try:
             lost = self.silent_nodes(request)

@@ -26,7 +26,7 @@ def answering(run: Run, request: Request, index: int) -> tuple[dict[str, str], i
     Raises:
         EnvironmentProblem: every host answers alone, but all together do not.
     """
-    hosts = request.hosts
+    hosts = request.launching.hosts
     everything = _failure(run, request, hosts, index)
     if everything is None:
         return {}, index + 1
@@ -47,15 +47,15 @@ def _failure(run: Run, request: Request, hosts: tuple[str, ...], index: int) -> 
         backends=request.backends[:1],
         ranks=len(hosts),
         hosts=hosts,
-        launcher=request.launcher,
-        launcher_args=request.launcher_args,
-        timeout=request.timeout,
+        launcher=request.launching.launcher,
+        launcher_args=request.launching.launcher_args,
+        timeout=request.launching.timeout,
         store=request.store,
         quiet=True,
     )
     (launch,) = plan(probe, len(hosts))
     before = run.request
-    run.request = replace(before, hosts=hosts)
+    run.request = before.changed(hosts=hosts)
     try:
         start(run, replace(launch, index=index))
     except OmbError as error:

@@ -226,7 +226,9 @@ class _Acceptance:
     def _begun(self, request: Request) -> Begun:
         runs = sorted({str(row["run_id"]) for row in self.evidence.baseline})
         word = self.evidence.baseline_word
-        return Begun(request.hosts, request.launcher, request.launcher_args, word, tuple(runs))
+        return Begun(
+            request.launching.hosts, request.launching.launcher, request.launching.launcher_args, word, tuple(runs)
+        )
 
     def _read_baseline(self, run_id: str | None) -> None:
         """Read the baseline's rows. Raises UsageError where it is missing, or where no criterion needs one."""
@@ -279,7 +281,7 @@ class _Acceptance:
 
     def _without_missing_nodes(self, requests: list[CheckedRequest], out: AcceptReport) -> list[CheckedRequest]:
         """Return the requests on the nodes that answer. Raises EnvironmentProblem where all are needed."""
-        hosts = requests[0].request.hosts
+        hosts = requests[0].request.launching.hosts
         if len(hosts) < 2 or all(in_process(r.request.backends) for r in requests):
             return requests
         lost = self.launches.silent_nodes(requests[0].request)
@@ -362,7 +364,7 @@ class _Acceptance:
             rows, why = self.launches.make(BESIDE, number, plans), self.log.spoiled.get(step, "")
         else:
             try:
-                with self.asked.job(self.how.background_job, self.run.request.timeout) as ended:
+                with self.asked.job(self.how.background_job, self.run.request.launching.timeout) as ended:
                     rows = self.launches.make(BESIDE, number, plans)
                     why = ended()
             except EnvironmentProblem as problem:

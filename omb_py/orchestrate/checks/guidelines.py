@@ -75,7 +75,7 @@ def able(guidelines: Sequence[Guideline], request: Request) -> tuple[list[Checke
         if why:
             skipped.append((guideline.name, why))
         else:
-            fit.append(check(replace(request, benchmark=guideline.name), offers))
+            fit.append(check(request.changed(benchmark=guideline.name), offers))
     if not fit and refused is not None:
         raise refused
     if not fit:
@@ -122,17 +122,17 @@ def check_guidelines(
         raise UsageError(
             f"{joined.launcher} has started this process, but omb-py guidelines starts ranks itself: leave it out"
         )
-    shared = replace(
-        request, format=SILENT, ranks=request.ranks or DEFAULT_RANKS, launches=launches or DEFAULT_LAUNCHES
-    )
+    shared = request.changed(format=SILENT, ranks=request.ranks or DEFAULT_RANKS, launches=launches or DEFAULT_LAUNCHES)
     fit, skipped = able(chosen(words), shared)
     if launches is None:
         launches = launches_for(sum(len(of_side) for each in fit for of_side in each.cells.values()), rules)
-        fit = [replace(each, request=replace(each.request, launches=launches)) for each in fit]
+        fit = [replace(each, request=each.request.changed(launches=launches)) for each in fit]
     plans = plan_all(fit)
     kept = Kept()
     run = replace(new_run(shared, plans), printer=kept, where=where)
-    run.note(f"{len(fit)} guidelines, {len(plans[0].cells)} cells a launch, {fit[0].request.launches} launches")
+    run.note(
+        f"{len(fit)} guidelines, {len(plans[0].cells)} cells a launch, {fit[0].request.repetition.launches} launches"
+    )
     began = time.monotonic()
     until = began + within_s if within_s else None
     report = GuidelineReport([], rules)

@@ -72,7 +72,7 @@ def sweep(request: Request, design: SweepDesign) -> PairSweep:
     """
     checked(request)
     ranks = request.ranks or 0
-    request = replace(request, benchmark="latency", format=SILENT)
+    request = request.changed(benchmark="latency", format=SILENT)
     run = new_run(request, [])
     members = tuple(range(ranks))
     try:
@@ -104,10 +104,14 @@ def checked(request: Request) -> None:
             f"{joined.launcher} has started this process, but links starts its launches itself: "
             "run it outside, with --hosts A,B,C,D, or inside a batch job without a launcher"
         )
-    check(replace(request, benchmark="latency", ranks=None), capabilities_of(request.backends))
+    check(request.changed(benchmark="latency", ranks=None), capabilities_of(request.backends))
     if len(request.backends) > 1 or len(request.bindings) > 1:
         raise UsageError("links takes one backend and one binding: run it once for each")
-    twice = [host for host, count in Counter(host_and_slots(host)[0] for host in request.hosts).items() if count > 1]
+    twice = [
+        host
+        for host, count in Counter(host_and_slots(host)[0] for host in request.launching.hosts).items()
+        if count > 1
+    ]
     if twice:
         raise UsageError(f"host {twice[0]} is named twice: --per-node says how many ranks each has")
     if request.ranks is None:
@@ -129,7 +133,7 @@ def placed(request: Request, per_node: int, environ: Mapping[str, str]) -> Reque
     for name in request.backends if ranks else ():
         if option := capabilities(name).option:
             settings[name] = option.on_nodes(settings.get(name, ""), max(1, (ranks or 0) // per_node))
-    return replace(request, ranks=ranks, launcher_args=(*words, *request.launcher_args), settings=settings)
+    return request.changed(ranks=ranks, launcher_args=(*words, *request.launching.launcher_args), settings=settings)
 
 
 def places(request: Request, per_node: int, environ: Mapping[str, str]) -> tuple[int | None, tuple[str, ...]]:
@@ -140,7 +144,7 @@ def places(request: Request, per_node: int, environ: Mapping[str, str]) -> tuple
     Raises:
         UsageError: the number of ranks contradicts the hosts or `per_node`.
     """
-    hosts, ranks = len(request.hosts), request.ranks
+    hosts, ranks = len(request.launching.hosts), request.ranks
     if hosts:
         if ranks not in (None, hosts * per_node):
             raise UsageError(
@@ -150,7 +154,7 @@ def places(request: Request, per_node: int, environ: Mapping[str, str]) -> tuple
     if ranks is not None and ranks % per_node:
         raise UsageError(f"-n {ranks} with --per-node {per_node}: the ranks do not fill their nodes: give a multiple")
     nodes = environ.get("SLURM_JOB_NUM_NODES", "")
-    if ranks is None and nodes.isdigit() and request.launcher in ("auto", "srun"):
+    if ranks is None and nodes.isdigit() and request.launching.launcher in ("auto", "srun"):
         return int(nodes) * per_node, (f"--ntasks-per-node={per_node}",)
     return ranks, ()
 
@@ -198,7 +202,7 @@ def _measured(run: Run, request: Request, design: SweepDesign, members: tuple[in
     """Make the launches of a sweep, or of its repeat. Raises LaunchFailed, with the hosts that do not answer."""
     of_launches = design.turns
     table = PairTable(members, [len(turns) for turns in of_launches])
-    run.request = replace(run.request, tags={**request.tags, PART_TAG: part})
+    run.request = run.request.changed(tags={**request.tags, PART_TAG: part})
     run.on_round = partial(_take, table)
     for launch, turns in enumerate(of_launches):
         number = PARTS.index(part) * len(of_launches) + launch
@@ -209,9 +213,9 @@ def _measured(run: Run, request: Request, design: SweepDesign, members: tuple[in
 
 
 def _launch(run: Run, request: Request, cells: tuple[Cell, ...], number: int) -> None:
-    needs = replace(find("latency").needs, device=request.device, share_device=request.share_device)
-    if request.thread_level:
-        needs = replace(needs, thread_level=request.thread_level)  # type: ignore[arg-type]
+    needs = replace(find("latency").needs, device=request.device, share_device=request.launching.share_device)
+    if request.launching.thread_level:
+        needs = replace(needs, thread_level=request.launching.thread_level)  # type: ignore[arg-type]
     plan = LaunchPlan(request.backends[0], needs, request.ranks or 0, number, cells)
     run.command.progress.plan([len(cells)])
     try:
@@ -242,7 +246,11 @@ def silent_hosts(request: Request) -> list[str]:
     def answers(host: str) -> bool:
         try:
             command = command_for(
-                request.launcher, ["true"], 1, hosts=[host_and_slots(host)[0]], extra=request.launcher_args
+                request.launching.launcher,
+                ["true"],
+                1,
+                hosts=[host_and_slots(host)[0]],
+                extra=request.launching.launcher_args,
             )
             done = subprocess.run(
                 command.words,
@@ -257,4 +265,8 @@ def silent_hosts(request: Request) -> list[str]:
         return done.returncode == 0
 
     with ThreadPoolExecutor(16) as several:
-        return [host for host, fine in zip(request.hosts, several.map(answers, request.hosts), strict=True) if not fine]
+        return [
+            host
+            for host, fine in zip(request.launching.hosts, several.map(answers, request.launching.hosts), strict=True)
+            if not fine
+        ]

@@ -146,7 +146,7 @@ class Measurer:
         of_round |= {BOUNDED_TAG: "1"} if self.rules.bounded else {}
         of_round |= {ALPHA_TAG: f"{self.rules.alpha:.20f}"} if self.rules.alpha != CompareRules().alpha else {}
         tags = {**request.tags, SIDE_TAG: side, **of_round}
-        run, kept = run_apart(self.main, replace(request, tags=tags), spec.where)
+        run, kept = run_apart(self.main, request.changed(tags=tags), spec.where)
         run.later = self.main.later
         return run, kept
 
@@ -238,7 +238,7 @@ def compare(
     earlier = find_unfinished(store, resume) if resume else None
     if earlier is not None:
         check_same_design(earlier[0], {k: v for k, v in earlier[1].items() if k != "seed"}, declared)
-        request = replace(request, seed=int(earlier[1]["seed"]))
+        request = request.changed(seed=int(earlier[1]["seed"]))
     run = new_run(request, plans["BASE"], earlier[0] if earlier else run_id)
     measurer = Measurer(ready, plans, run, rules)
     if earlier is None:
@@ -325,7 +325,7 @@ def _comparable(spec: SideRun, checked: CheckedRequest) -> CheckedRequest:
     request = checked.request
     if request.store is None:
         raise UsageError("a comparison stores its launches, so that it can be looked at again: leave --no-store out")
-    if request.repeat_for is not None:
+    if request.repetition.repeat_for is not None:
         raise UsageError(
             "--repeat-for measures many times in one launch, and one launch is one number: use --launches N"
         )

@@ -114,9 +114,9 @@ def _alone(request: Request, backend: str, device: str, offers: Mapping[str, Cap
     """The request for one backend on one device, without the options that mean nothing there."""
     offer = offers.get(backend)
     bindings = tuple(name for name in request.bindings if offer is None or name in offer.bindings)
-    alone = replace(request, backends=(backend,), bindings=bindings, device=device, left_out=())
+    alone = request.changed(backends=(backend,), bindings=bindings, device=device, left_out=())
     if device == HOST_MEMORY and len(request.devices) > 1:
-        return replace(alone, share_device=False, placement="", filler="cpu")
+        return alone.changed(share_device=False, placement="", filler="cpu")
     return alone
 
 
@@ -130,7 +130,7 @@ def in_place_alone(request: Request, offers: Mapping[str, Capabilities]) -> list
     """Warn when only some of the backends run a benchmark in place. Returns notes for the user."""
     benchmark: Benchmark = find(request.benchmark)
     usual = usual_cell(benchmark)
-    cell = usual.with_options(in_place=request.in_place)
+    cell = usual.with_options(in_place=bool(request.options.in_place))
     forced = [name for name in request.backends if offers[name].fitted(benchmark, cell, usual) != cell]
     if not forced or len(forced) == len(request.backends):
         return []

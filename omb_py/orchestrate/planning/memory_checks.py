@@ -23,24 +23,27 @@ _MOST_RANKS = 64
 def check_objects(request: Request, benchmark: Benchmark) -> None:
     """Check ``--buffer object``, ``--object`` and ``--out-of-band``. Raises UsageError."""
     if request.buffer != OBJECT:
-        for flag, given in (("--object", request.object_kind), ("--out-of-band", request.out_of_band)):
+        for flag, given in (
+            ("--object", request.options.object_kind),
+            ("--out-of-band", request.options.out_of_band),
+        ):
             if given:
                 raise UsageError(f"{flag} is for Python objects: add --buffer object")
         return
-    kind = request.object_kind or OBJECTS[0]
+    kind = request.options.object_kind or OBJECTS[0]
     if kind not in OBJECTS:
         raise UsageError(f"unknown object {kind!r}: {nearest(kind, OBJECTS)}")
     wrong = next((binding for binding in request.bindings if binding != "mpi4py"), None)
     if wrong:
         raise UsageError(f"binding {wrong} has no Python objects: use --binding mpi4py")
     _check_steps(request, benchmark)
-    if request.in_place:
+    if request.options.in_place:
         raise UsageError("mpi4py's lower-case methods have no MPI_IN_PLACE: leave out --in-place or --buffer object")
     if "op" in benchmark.options:
         if kind != "ndarray":
             raise UsageError(f"a reduction of objects of kind {kind} would join them, not add: use --object ndarray")
-        if (request.op or "sum") not in _OPS:
-            raise UsageError(f"mpi4py cannot do {request.op} on ndarrays as objects: {nearest('', _OPS)}")
+        if (request.options.op or "sum") not in _OPS:
+            raise UsageError(f"mpi4py cannot do {request.options.op} on ndarrays as objects: {nearest('', _OPS)}")
     unknown = next((name for name in request.dtypes if name in ("bfloat16", *FP8)), None)
     if unknown:
         raise UsageError(f"NumPy has no {unknown}: --buffer object takes the other types")
@@ -55,7 +58,7 @@ def check_object_size(kind: str, size: int) -> None:
 
 def check_cache(request: Request, benchmark: Benchmark) -> None:
     """Raises UsageError where ``--cache rotate`` cannot be done."""
-    if request.cache != "rotate" or benchmark.sizes is None:
+    if request.options.cache != "rotate" or benchmark.sizes is None:
         return
     if request.buffer == OBJECT:
         raise UsageError("--cache rotate moves buffers; objects are made anew anyway: leave out --buffer object")
@@ -73,7 +76,7 @@ def _programs(benchmark: Benchmark) -> Iterator[Program]:
 
 def _check_steps(request: Request, benchmark: Benchmark) -> None:
     known, whose = OBJECT_STEPS, "mpi4py"
-    if request.out_of_band:
+    if request.options.out_of_band:
         known, whose = OUT_OF_BAND_STEPS, "mpi4py.util.pkl5"
     if benchmark.sizes is None:
         raise UsageError(f"{benchmark.name} moves no data, so it takes no --buffer object")

@@ -69,8 +69,8 @@ class CheckedRequest:
         Raises:
             UsageError, EnvironmentProblem: as :func:`check`, where it is checked again.
         """
-        request = replace(self.request, **fields)
-        forms = {self.request.format, request.format}
+        request = self.request.changed(**fields)
+        forms = {self.request.printing.format, request.printing.format}
         if fields.keys() <= _OF_THE_RUN and (len(forms) == 1 or not any(dialect_of(form).asks for form in forms)):
             return replace(self, request=request)
         return check(request)
@@ -123,30 +123,34 @@ def check_options(request: Request, benchmark: Benchmark, offers: Mapping[str, C
     """Check the options of a request against the benchmark, their ranges, and each other. Raises UsageError."""
     check_taken(request, benchmark)
     check_ranges(request)
-    sync = request.sync or dict(benchmark.defaults).get("sync", "flush")
-    dialect_of(request.format).check(benchmark.name, benchmark.metric.unit, sync, bool(request.groups))
-    if request.ddt and (request.in_place or request.imbalance):
-        what = "-l/--in-place" if request.in_place else "--imbalance"
+    sync = request.options.sync or dict(benchmark.defaults).get("sync", "flush")
+    dialect_of(request.printing.format).check(benchmark.name, benchmark.metric.unit, sync, bool(request.options.groups))
+    if request.options.ddt and (request.options.in_place or request.options.imbalance):
+        what = "-l/--in-place" if request.options.in_place else "--imbalance"
         raise UsageError(f"-D/--ddt does not go together with {what}: leave one of them out")
     on_device = request.devices != (HOST_MEMORY,) and not all(offers[each].asynchronous for each in request.backends)
-    if request.groups and (request.buffer == OBJECT or on_device):
+    if request.options.groups and (request.buffer == OBJECT or on_device):
         raise UsageError(
             "--groups is for arrays on the host, or on devices with NCCL: leave out --buffer object and --device"
         )
-    if request.groups and request.process_sync == "roundtime":
+    if request.options.groups and request.options.process_sync == "roundtime":
         raise UsageError(
             "--process-sync roundtime starts all ranks together, and --groups do not wait for each other: "
             "use barrier or dissemination"
         )
-    if request.traffic and (request.in_place or request.imbalance or request.ddt):
-        what = "-l/--in-place" if request.in_place else "--imbalance" if request.imbalance else "-D/--ddt"
+    if request.options.traffic and (request.options.in_place or request.options.imbalance or request.options.ddt):
+        what = (
+            "-l/--in-place" if request.options.in_place else "--imbalance" if request.options.imbalance else "-D/--ddt"
+        )
         raise UsageError(f"--traffic does not go together with {what}: leave one of them out")
     needed = benchmark.needs.thread_level
-    if request.thread_level and needed == "multiple" and request.thread_level != needed:
-        raise UsageError(f"{benchmark.name} needs --thread-level {needed}, not {request.thread_level}: leave it out")
-    if request.vary_window and request.window is not None:
+    if request.launching.thread_level and needed == "multiple" and request.launching.thread_level != needed:
+        raise UsageError(
+            f"{benchmark.name} needs --thread-level {needed}, not {request.launching.thread_level}: leave it out"
+        )
+    if request.options.vary_window and request.options.window is not None:
         raise UsageError(f"-V/--vary-window takes the windows {_words(VARIED_WINDOWS)} in turn: leave out -W")
-    if request.session and not all(offers[backend].mpi_sessions for backend in request.backends):
+    if request.options.session and not all(offers[backend].mpi_sessions for backend in request.backends):
         able = " or ".join(name for name, offer in offers.items() if offer.mpi_sessions)
         raise UsageError(f"-I/--session begins MPI with a session: leave it out, or use --backend {able} alone")
     check_objects(request, benchmark)
@@ -154,17 +158,19 @@ def check_options(request: Request, benchmark: Benchmark, offers: Mapping[str, C
     if takes(benchmark, "op"):
         check_factored(request, offers)
         for dtype in _dtypes(request, benchmark):
-            check_reduction(reduction_dtype(dtype), request.op or "sum")
+            check_reduction(reduction_dtype(dtype), request.options.op or "sum")
     if request.ranks is not None:
         check_places(request, benchmark, request.ranks)
 
 
 def check_factored(request: Request, offers: Mapping[str, Capabilities]) -> None:
     """Raises UsageError for a reduction that MPI does not define and none of the backends has."""
-    if request.op in FACTORED and not any(request.op in offers[backend].ops for backend in request.backends):
-        able = " or ".join(name for name, offer in capabilities_of().items() if request.op in offer.ops)
+    if request.options.op in FACTORED and not any(
+        request.options.op in offers[backend].ops for backend in request.backends
+    ):
+        able = " or ".join(name for name, offer in capabilities_of().items() if request.options.op in offer.ops)
         where = " or ".join(request.backends)
-        raise UsageError(f"--op {request.op} is not in backend {where}: --backend {able}, or --op sum")
+        raise UsageError(f"--op {request.options.op} is not in backend {where}: --backend {able}, or --op sum")
 
 
 def check_sizes(request: Request, benchmark: Benchmark, cells: Sequence[Cell]) -> None:
@@ -200,24 +206,24 @@ def check_places(request: Request, benchmark: Benchmark, ranks: int) -> None:
     if together < ranks and not benchmark.ranks.admits(together):
         raise UsageError(
             f"{benchmark.name} needs {benchmark.ranks.text} in a group, not {together}: "
-            f"--groups {request.groups} makes groups of {together} from {ranks} ranks"
+            f"--groups {request.options.groups} makes groups of {together} from {ranks} ranks"
         )
     check_ranks(benchmark, together)
-    if request.root is not None and request.root >= together:
+    if request.options.root is not None and request.options.root >= together:
         raise UsageError(
-            f"there is no root rank {request.root} among {together}: fixed:0 to fixed:{together - 1}, or rotate"
+            f"there is no root rank {request.options.root} among {together}: fixed:0 to fixed:{together - 1}, or rotate"
         )
-    if request.neighborhood is not None:
-        check_graph(request.neighborhood, ranks)
-    if request.traffic is not None:
-        check_traffic(request.traffic, ranks)
+    if request.options.neighborhood is not None:
+        check_graph(request.options.neighborhood, ranks)
+    if request.options.traffic is not None:
+        check_traffic(request.options.traffic, ranks)
 
 
 def _group_size(request: Request, ranks: int) -> int:
     """Ranks of a group; of all where ranks alone know their nodes. Raises UsageError."""
-    if not request.groups or needs_hosts(request.groups):
+    if not request.options.groups or needs_hosts(request.options.groups):
         return ranks
-    return len(groups_of_ranks(request.groups, ranks)[0])
+    return len(groups_of_ranks(request.options.groups, ranks)[0])
 
 
 def check_fits(checked: CheckedRequest, ranks: int) -> None:
@@ -239,7 +245,7 @@ def plan(request: Request, ranks: int, offers: Mapping[str, Capabilities] | None
         UsageError: as :func:`check`, and when the benchmark does not admit `ranks`.
         EnvironmentProblem: as :func:`check`.
     """
-    return plan_all([check(replace(request, ranks=ranks), offers)])
+    return plan_all([check(request.changed(ranks=ranks), offers)])
 
 
 def plan_all(checked: Sequence[CheckedRequest]) -> list[LaunchPlan]:
@@ -258,20 +264,20 @@ def plan_all(checked: Sequence[CheckedRequest]) -> list[LaunchPlan]:
         check_fits(each, ranks)
         for (backend, device, binding), cells in each.cells.items():
             on_device = device != HOST_MEMORY
-            level = request.thread_level or _DEFAULT_LEVEL.get(binding, benchmark.needs.thread_level)
+            level = request.launching.thread_level or _DEFAULT_LEVEL.get(binding, benchmark.needs.thread_level)
             needs = replace(
                 benchmark.needs,
                 thread_level=level,  # type: ignore[arg-type]
-                session=request.session,
+                session=bool(request.options.session),
                 device=device,
-                share_device=on_device and request.share_device,
+                share_device=on_device and request.launching.share_device,
                 placement=request.placement if on_device else "",
             )
             groups.setdefault((backend, ranks, needs), []).extend(replace(cell, sweep=sweep) for cell in cells)
     requests = tuple(each.request for each in checked)
     return [
         LaunchPlan(backend, needs, ranks, turn * len(groups) + position, tuple(cells), requests, turn)
-        for turn in range(requests[0].launches if requests else 0)
+        for turn in range(requests[0].repetition.launches if requests else 0)
         for position, ((backend, ranks, needs), cells) in enumerate(groups.items())
     ]
 
@@ -292,7 +298,7 @@ def sizes_of(benchmark: Benchmark, text: str | None) -> tuple[int, ...]:
 
 
 def _dtypes(request: Request, benchmark: Benchmark) -> list[str]:
-    usual = dialect_of(request.format).dtype if "type" in benchmark.options else ""
+    usual = dialect_of(request.printing.format).dtype if "type" in benchmark.options else ""
     return [parse_dtype(word) for word in request.dtypes] or [usual or benchmark.dtype]
 
 
@@ -344,20 +350,22 @@ def _settings_of(request: Request, backend: str, binding: str, option: OwnOption
     if option is None or option.run_wide:
         return ""
     text = request.settings.get(backend, "")
-    alike = option.measured_as(request.format, text)
+    alike = option.measured_as(request.printing.format, text)
     return text if option.lacks(binding, alike) else alike
 
 
 def _cells(request: Request, benchmark: Benchmark) -> Iterator[Cell]:
-    dialect = dialect_of(request.format)
-    counts = parse_iterations((request.iterations == "auto" and dialect.samples) or str(request.iterations))
+    dialect = dialect_of(request.printing.format)
+    counts = parse_iterations(
+        (request.repetition.iterations == "auto" and dialect.samples) or str(request.repetition.iterations)
+    )
     fields = cell_options(request)
     for dtype in _dtypes(request, benchmark):
         for size in benchmark.sizes_for(dtype, _sizes(request, benchmark)):
             if request.buffer == OBJECT:
-                if size < OBJECT_ITEM_BYTES[request.object_kind or "bytes"]:
+                if size < OBJECT_ITEM_BYTES[request.options.object_kind or "bytes"]:
                     continue
-                check_object_size(request.object_kind or "bytes", size)
+                check_object_size(request.options.object_kind or "bytes", size)
             usual, usual_warmup = benchmark.counts.of(size)
             iterations, auto = counts.of(size, usual)
             cell = make_cell(
@@ -373,7 +381,7 @@ def _cells(request: Request, benchmark: Benchmark) -> Iterator[Cell]:
             )
             if 0 < size < _elements(benchmark, cell) * DTYPES[dtype].itemsize:
                 continue  # OMB's count is size // itemsize, and it skips a count of 0
-            for window in VARIED_WINDOWS if request.vary_window else (cell.options.window,):
+            for window in VARIED_WINDOWS if request.options.vary_window else (cell.options.window,):
                 yield cell.with_options(window=window)
             if dialect.has_both_placements(benchmark):
                 yield cell.with_options(in_place=True)
@@ -382,26 +390,26 @@ def _cells(request: Request, benchmark: Benchmark) -> Iterator[Cell]:
 def _sizes(request: Request, benchmark: Benchmark) -> tuple[int, ...]:
     """The message sizes of a request, as its dialect measures them."""
     ranks, usual = request.ranks or DEFAULT_RANKS, request.sizes is None
-    return dialect_of(request.format).sizes(benchmark, sizes_of(benchmark, request.sizes), ranks, usual)
+    return dialect_of(request.printing.format).sizes(benchmark, sizes_of(benchmark, request.sizes), ranks, usual)
 
 
 def timing_of(request: Request, benchmark: Benchmark, backend: str, device: str) -> dict[str, Any]:
     """The options of timing and staging on a device; none for buffers on the host. Raises UsageError."""
     if device == HOST_MEMORY:
         return {}
-    if request.filler != FILLERS[0] and not takes(benchmark, "tests"):
+    if request.options.filler not in (None, FILLERS[0]) and not takes(benchmark, "tests"):
         raise UsageError(f"{benchmark.name} computes nothing beside its call, so it takes no -r/--cuda-target")
     if not capabilities(backend).asynchronous:
-        return {"staging": request.staging, "filler": request.filler}
-    mode = request.timing or dialect_of(request.format).timing or "isolated"
+        return {"staging": request.options.staging or "auto", "filler": request.options.filler or FILLERS[0]}
+    mode = request.options.timing or dialect_of(request.printing.format).timing or "isolated"
     if mode != "isolated" and benchmark.family != "collective":
         raise UsageError(f"--timing {mode} is for blocking collectives, not for {benchmark.name}: leave it out")
-    batch = (request.batch or BATCH) if mode in BATCHED else 1
-    return {"filler": request.filler, "timing": mode, "batch": batch}
+    batch = (request.options.batch or BATCH) if mode in BATCHED else 1
+    return {"filler": request.options.filler or FILLERS[0], "timing": mode, "batch": batch}
 
 
 def _warmup(request: Request, usual: int) -> int:
-    counts = (request.warmup, dialect_of(request.format).warmup, usual)
+    counts = (request.repetition.warmup, dialect_of(request.printing.format).warmup, usual)
     return next(count for count in counts if count is not None)
 
 

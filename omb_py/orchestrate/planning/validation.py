@@ -48,7 +48,7 @@ def gpu_here(device: str, exists: Callable[[Path], bool] = Path.exists) -> bool:
 def ranks_may_be_elsewhere(request: Request, environ: Mapping[str, str] = os.environ) -> bool:
     """Whether ranks may start on other machines, so that only they can say which GPUs they see."""
     in_batch_job = any(system.sign in environ for system in BATCH_SYSTEMS)
-    return bool(request.hosts) or in_batch_job or request.launcher in BATCH_LAUNCHERS
+    return bool(request.launching.hosts) or in_batch_job or request.launching.launcher in BATCH_LAUNCHERS
 
 
 def device_problem(device: str, backend: str) -> tuple[str, str]:
@@ -75,24 +75,25 @@ def check_device(request: Request, offers: Mapping[str, Capabilities]) -> None:
             if HOST_MEMORY not in offers[backend].devices:
                 fix = f"a machine with one, or --backend {default()} --device {HOST_MEMORY}"
             raise EnvironmentProblem(f"--device {device}: {reason}: {fix}")
-    dialect = dialect_of(request.format)
+    dialect = dialect_of(request.printing.format)
     asynchronous = all(offers[backend].asynchronous for backend in request.backends)
     instead = " or ".join(name for name, offer in offers.items() if offer.asynchronous)
-    if request.timing is not None and not asynchronous:
+    if request.options.timing is not None and not asynchronous:
         raise UsageError(
             f"--timing is for calls that return before they are done: leave it out, or --backend {instead}"
         )
-    if request.batch is not None and (request.timing or dialect.timing) not in BATCHED:
+    if request.options.batch is not None and (request.options.timing or dialect.timing) not in BATCHED:
         raise UsageError(f"--batch is for --timing {', '.join(sorted(BATCHED))}: leave it out")
     if dialect.timing:
         _check_timing(request, dialect, offers, asynchronous, instead)
     for name, text in request.settings.items():
         _check_settings(request, name, text)
-    for option, is_given in (("--energy", request.energy), ("--counters", request.counters)):
-        if is_given and (computed := next((name for name in request.backends if offers[name].simulated), "")):
-            raise UsageError(f"{option} is measured, and backend {computed} computes its times: leave it out")
+    for name in ("energy", "counters"):
+        computed = next((backend for backend in request.backends if offers[backend].simulated), "")
+        if name in request.observers and computed:
+            raise UsageError(f"--{name} is measured, and backend {computed} computes its times: leave it out")
     on_device = [device for device in request.devices if device != HOST_MEMORY]
-    if not on_device and request.share_device:
+    if not on_device and request.launching.share_device:
         raise UsageError("--share-device is for ranks on devices: leave it out")
     if on_device and request.buffer not in ("numpy", *ON_DEVICE):
         raise UsageError(f"--buffer {request.buffer} lies on the host: leave it out with --device {on_device[0]}")
@@ -100,8 +101,8 @@ def check_device(request: Request, offers: Mapping[str, Capabilities]) -> None:
         if request.buffer in ON_DEVICE and request.buffer not in kind.arrays:
             instead = " or ".join(kind.arrays)
             raise UsageError(f"--buffer {request.buffer} is for NVIDIA GPUs: {instead} with --device {kind.name}")
-    if not on_device and request.filler != FILLERS[0]:
-        raise UsageError(f"-r {request.filler} computes on a device: add --device, or leave it out")
+    if not on_device and request.options.filler not in (None, FILLERS[0]):
+        raise UsageError(f"-r {request.options.filler} computes on a device: add --device, or leave it out")
     if request.placement:
         _check_placement(request, on_device, offers)
 
@@ -115,9 +116,9 @@ def check_launching(request: Request, offers: Mapping[str, Capabilities]) -> Non
     if not all(offers[backend].in_process for backend in request.backends):
         return
     given = (
-        ("--hosts", bool(request.hosts)),
-        ("--launcher", request.launcher not in ("auto", "none")),
-        ("--launcher-args", bool(request.launcher_args)),
+        ("--hosts", bool(request.launching.hosts)),
+        ("--launcher", request.launching.launcher not in ("auto", "none")),
+        ("--launcher-args", bool(request.launching.launcher_args)),
     )
     for option, is_given in given:
         if is_given:
@@ -135,9 +136,9 @@ def _check_timing(
         raise UsageError(
             f"--format {dialect.name} is the text of rows measured as {tool} do: --backend {instead}, or table"
         )
-    if request.timing not in (None, dialect.timing):
+    if request.options.timing not in (None, dialect.timing):
         raise UsageError(
-            f"--format {dialect.name} times {dialect.timing}, as {tool} do, not {request.timing}: leave one out"
+            f"--format {dialect.name} times {dialect.timing}, as {tool} do, not {request.options.timing}: leave one out"
         )
     for backend in request.backends:
         for binding in offers[backend].in_place_bindings.intersection(request.bindings):
@@ -154,13 +155,13 @@ def check_pvars(request: Request, offers: Mapping[str, Capabilities]) -> None:
         UsageError: a library has no such variable, or none that omb-py can read.
         EnvironmentProblem: a library counts nothing.
     """
-    for backend in request.backends if request.pvars else ():
+    for backend in request.backends if request.observers.get("pvars") else ():
         library = offers[backend].knobs()
         if library is None or not library.pvars:
             title = library.title if library else f"backend {backend}"
             raise EnvironmentProblem(f"{title} counts nothing that can be read: leave --pvar out, or use Open MPI")
         known = {variable.name: variable.binding for variable in library.pvars}
-        for name in (request.pvars or "").split(","):
+        for name in (request.observers.get("pvars") or "").split(","):
             one_of("performance variable", name, known)
             if known[name] not in ("", "communicator"):
                 raise UsageError(f"--pvar {name} belongs to a {known[name]}, and omb-py reads none of it: leave it out")
@@ -184,7 +185,7 @@ def check_refused(request: Request, offers: Mapping[str, Capabilities]) -> None:
     """Raises UsageError for a value of an option that a backend refuses (:attr:`.Capabilities.refused`)."""
     for backend in request.backends:
         for option, errors in offers[backend].refused.items():
-            if error := errors.get(getattr(request, option)):
+            if error := errors.get(request.get(option)):
                 raise UsageError(error)
 
 

@@ -177,7 +177,7 @@ class Collector:
         if line := self.drift.add(row):
             self.run.note(line)
         self.run.printer.row(row, request)
-        if request.full and row["skew_us"] is not None:
+        if request.printing.full and row["skew_us"] is not None:
             self._skew_of(row)
         self._overlap_of(row)
 

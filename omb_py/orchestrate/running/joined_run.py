@@ -112,7 +112,7 @@ class CollectorProcess:
         run = new_run(job.launch.requests[0], [job.launch])
         self.run_id = run.run_id
         run.lock = None  # the collector takes it
-        requests = tuple(replace(request, seed=run.seed) for request in job.launch.requests)
+        requests = tuple(request.changed(seed=run.seed) for request in job.launch.requests)
         job = replace(job, launch=replace(job.launch, requests=requests), run_id=run.run_id)
         reader, writer = os.pipe()
         self._child = subprocess.Popen(

@@ -69,7 +69,7 @@ def execute_run(request: Request) -> RunOutcome:
 
 def _joins(request: Request) -> bool:
     """Whether the processes of a launcher around us are to be the ranks of this request."""
-    return request.launcher in ("auto", "none") and not in_process(request.backends)
+    return request.launching.launcher in ("auto", "none") and not in_process(request.backends)
 
 
 def run_checked(checked: CheckedRequest) -> RunOutcome:
@@ -136,8 +136,8 @@ def new_run(request: Request, plans: list[LaunchPlan], run_id: str | None = None
     for cell in (cell for launch in plans for cell in launch.cells):
         sides.setdefault(cell.benchmark, set()).add((cell.backend, cell.binding, cell.device))
     tables = max(map(len, sides.values()), default=1)
-    command = CommandState(progress_for(request.quiet))
-    note = _quiet if request.quiet else partial(_to_stderr, command)
+    command = CommandState(progress_for(request.printing.quiet))
+    note = _quiet if request.printing.quiet else partial(_to_stderr, command)
     run_id = run_id or f"{started}-{secrets.token_hex(3)}"
     held = RunLock(request.store, run_id) if request.store is not None else None
     return Run(run_id, seed, request, _printer(request, tables), tool_facts(), note=note, command=command, lock=held)
@@ -145,11 +145,11 @@ def new_run(request: Request, plans: list[LaunchPlan], run_id: str | None = None
 
 def _printer(request: Request, tables: int) -> Printer:
     printer = printer_of(request, tables, lambda asked: sizes_of(find_benchmark(asked.benchmark), asked.sizes))
-    if request.predict and request.format != SILENT:
+    if request.printing.predict and request.printing.format != SILENT:
         from omb_py.orchestrate.workloads.prediction import Foretold
 
         printer = Foretold(printer, request)
-    return drawn(printer, request.graph)
+    return drawn(printer, request.printing.graph)
 
 
 def finish(run: Run) -> None:
@@ -169,7 +169,7 @@ def spec_of(run: Run, launch: LaunchPlan) -> dict[str, Any]:
     return {
         "backend": launch.backend,
         "ranks": launch.ranks,
-        "hosts": list(request.hosts),
+        "hosts": list(request.launching.hosts),
         "thread_level": launch.thread_level,
         "fork": launch.needs.fork,
         "session": launch.needs.session,
@@ -179,10 +179,10 @@ def spec_of(run: Run, launch: LaunchPlan) -> dict[str, Any]:
         "launch_index": launch.index,
         "seed": run.seed,
         "settings": settings_of(request, launch.backend),
-        "inject": request.inject,
+        "inject": request.launching.inject,
         "validation_log": str(request.validation_log) if request.validation_log else None,
-        "debug": request.debug,
-        "repeat_for": request.repeat_for,
+        "debug": request.printing.debug,
+        "repeat_for": request.repetition.repeat_for,
         "cells": [asdict(cell) for cell in launch.cells],
         "launched_at": time.time_ns(),
     }
@@ -226,11 +226,11 @@ def start(run: Run, launch: LaunchPlan) -> None:
 def _start(run: Run, launch: LaunchPlan, failed: Sequence[str]) -> None:
     request, offer = run.request, capabilities(launch.backend)
     command = command_for(
-        request.launcher,
+        request.launching.launcher,
         [run.where.python, "-m", "omb_py.orchestrate.running.rank_process"],
         launch.ranks,
-        hosts=request.hosts,
-        extra=request.launcher_args,
+        hosts=request.launching.hosts,
+        extra=request.launching.launcher_args,
         pass_names=(*offer.start.pass_names, *run.where.names),
         bind=offer.start.bound,
         needs_mpi=offer.start.needs_mpi,
@@ -249,7 +249,7 @@ def _start(run: Run, launch: LaunchPlan, failed: Sequence[str]) -> None:
         words=command.words,
         environ=command.environ,
         local=command.local,
-        hosts=request.hosts,
+        hosts=request.launching.hosts,
         launcher=command.name,
     )
 
@@ -292,7 +292,7 @@ def supervise(
     supervisor = Supervisor(
         spec,
         spec["ranks"],
-        run.request.timeout,
+        run.request.launching.timeout,
         command=words,
         environ=environ,
         handlers=handlers,
@@ -306,7 +306,7 @@ def supervise(
         outcome = supervisor.run()
     finally:
         collector.close()
-    if outcome.output.strip() and not run.request.quiet:
+    if outcome.output.strip() and not run.request.printing.quiet:
         run.later.append(f"the ranks printed:\n{outcome.output.rstrip()}")
     for line in outcome.notes:
         run.note(line)

@@ -80,7 +80,7 @@ def run_suite(expanded: Expanded, resume: str | None = None) -> int:
     try:
         make_launches(run, left, skips)
     finally:
-        if left or requests[0].format in ("csv", "json"):
+        if left or requests[0].printing.format in ("csv", "json"):
             finish(run)
         print_skipped(skips)
     return exit_code_of(run, skips, stored)
@@ -88,7 +88,7 @@ def run_suite(expanded: Expanded, resume: str | None = None) -> int:
 
 def _joins(requests: Sequence[Request]) -> bool:
     simulated = all(in_process(request.backends) for request in requests)
-    return requests[0].launcher in ("auto", "none") and not simulated
+    return requests[0].launching.launcher in ("auto", "none") and not simulated
 
 
 def stored_progress(requests: Sequence[Request], resume: str | None) -> SuiteProgress | None:

@@ -90,7 +90,7 @@ class _Expansion:
             for benchmark in benchmarks:
                 for checked, texts in self._requests(entry, benchmark):
                     # the part names the entry, so it must not take part in the search for doubles
-                    content = repr(replace(checked.request, part=None))
+                    content = repr(checked.request.changed(part=None))
                     if content in seen:
                         raise entry.error(f"{benchmark.name} with these options is in entry {seen[content]} already")
                     seen[content] = entry.number
@@ -130,7 +130,7 @@ class _Expansion:
         for combination in product(*self._alternatives(entry, keys)):
             try:
                 request = self.words.request(benchmark, {chosen.key: chosen.value for chosen in combination})
-                checked = narrowed(replace(request, ranks=None), capabilities_of(request.backends))
+                checked = narrowed(request.changed(ranks=None), capabilities_of(request.backends))
                 self.out.skips += (Skip(f"{benchmark.name} ({skip.what})", skip.reason) for skip in checked.skips)
             except UsageError as error:
                 raise self._blame(error, combination, entry, benchmark) from None

@@ -183,7 +183,7 @@ class TuneLauncher:
         self.index += 1
         where = where_of(setting)
         tags = {**checked.request.tags, TUNE_SETTING: setting.name, TUNE_BLOCK: str(block)}
-        request = replace(checked.request, tags=tags)
+        request = checked.request.changed(tags=tags)
         run, kept = run_apart(self.run, request, where)
         launch = replace(launch, requests=(request,))
         began = self.clock()

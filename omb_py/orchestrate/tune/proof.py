@@ -218,7 +218,7 @@ def mended(
         if not names or not of_rules:
             continue
         try:
-            lines += _of_collective(replace(request, ranks=ranks), names, of_rules, tuned, launcher)
+            lines += _of_collective(request.changed(ranks=ranks), names, of_rules, tuned, launcher)
         except Interrupted:
             raise
         except OmbError as error:
@@ -246,6 +246,6 @@ def _checked(
         launcher.run.note("the budget is spent: guidelines were not checked (omb-py guidelines)")
         return None
     within = launcher.left_s if math.isfinite(launcher.left_s) else None
-    plain = replace(request, op=None, in_place=False, dtypes=(), workload=None, validate=False)
+    plain = request.changed(op=None, in_place=False, dtypes=(), workload=None, validate=False)
     wanted = replace(plain, sizes=sizes_text(sizes))
     return check_guidelines(wanted, names, GuidelineRules(), within_s=within, where=where)

@@ -109,7 +109,7 @@ def tune(request: TuneRequest, clock: Callable[[], float] = time.monotonic) -> T
         raise EnvironmentProblem(f"the library as it is cannot be tuned: {error}. {_kept(store, run)}") from None
     for compared in proof.reports:
         keep(compared, store)
-    workload = step.request.workload or "" if step else ""
+    workload = step.request.options.workload or "" if step else ""
     report = report_of(groups, proof, launcher, request.command, workload)
     tuned = write_files(report, request.folder, request.library)
     if request.guidelines and tuned is not None:
@@ -164,7 +164,7 @@ def _begin(
         "settings": [
             [[setting.name, list(map(list, setting.variables))] for setting in part.settings] for part in request.parts
         ],
-        "workload": request.step.request.workload if request.step else None,
+        "workload": request.step.request.options.workload if request.step else None,
         "design": json.loads(json.dumps({k: v for k, v in asdict(request.design).items() if k != "seed"})),
         "cells": digest([[asdict(cell) for cell in plan.cells] + [plan.ranks] for plan in plans]),
     }
@@ -194,7 +194,7 @@ def _step(step: CheckedRequest | None, launcher: TuneLauncher) -> CheckedRequest
     step = _silent(step)
     (plan,) = plan_all([step])
     (row,) = launcher.rows_of(step, plan, DEFAULT, TRIAL, [0])
-    text = step.request.workload or ""
+    text = step.request.options.workload or ""
     if not computes_as_long_as_it_calls(text):
         return step
     held = held_compute(text, float(dict(row["metrics"])["compute_us"]))

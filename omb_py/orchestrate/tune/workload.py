@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.options.request import Request
@@ -69,7 +69,7 @@ def _key(ask: Ask, world: int) -> tuple[str, int, str, bool] | None:
 def step_of(request: Request, text: str) -> CheckedRequest:
     """The request of the step itself. Raises UsageError, EnvironmentProblem."""
     parse_workload(text)
-    return check(replace(request, benchmark=STEP, workload=text))
+    return check(request.changed(benchmark=STEP, workload=text))
 
 
 def requests_of(step: CheckedRequest) -> Iterator[CheckedRequest]:
@@ -80,7 +80,7 @@ def requests_of(step: CheckedRequest) -> Iterator[CheckedRequest]:
     """
     request, ranks = step.request, step.request.ranks
     assert ranks is not None  # the command line has filled it in
-    for each in called(request.workload or "", ranks):
+    for each in called(request.options.workload or "", ranks):
         form = _form(request, each)
         yield at_sizes(form, each.sizes)
 
@@ -91,8 +91,7 @@ def _form(request: Request, each: Called) -> CheckedRequest:
     for name in names:
         benchmark = find(name)
         dtypes = (each.dtype,) if each.dtype and takes(benchmark, "type") else ()
-        wanted = replace(
-            request,
+        wanted = request.changed(
             benchmark=name,
             workload=None,
             ranks=each.ranks,

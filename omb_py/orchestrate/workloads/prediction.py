@@ -154,10 +154,10 @@ class Foretold(Around):
         super().__init__(printer)
         if request.store is None:
             raise UsageError("--predict reads the sweeps of the store: leave --no-store out")
-        if request.format in ("csv", "json"):
+        if request.printing.format in ("csv", "json"):
             raise UsageError(
-                f"--predict prints a table: leave --format {request.format} out, or write omb-py workloads NAME "
-                "--predict --format json afterwards"
+                f"--predict prints a table: leave --format {request.printing.format} out, or write omb-py workloads "
+                "NAME --predict --format json afterwards"
             )
         self.store = request.store
 

@@ -81,7 +81,7 @@ def test_glued_options(
     request_of: Parse, options: str, validate: bool, percentiles: tuple[int, ...], full: bool
 ) -> None:
     request = request_of(f"allreduce {options} -n 4")
-    assert (request.validate, request.percentiles, request.full) == (validate, percentiles, full)
+    assert (request.validate, request.printing.percentiles, request.printing.full) == (validate, percentiles, full)
     assert request.ranks == 4
 
 

@@ -45,15 +45,22 @@ def test_train_is_a_command_and_not_in_the_lists_of_benchmarks() -> None:
 
 def test_what_is_asked_for(request_of: Parse, tmp_path: Path) -> None:
     request = request_of("train resnet50 -n 4 --batch 2 --image 64 -i 3 --steps 2 -x 1 --no-store --launches 2")
-    assert request.workload == "resnet50:parallel=ddp,backend=gloo,batch=2,steps=2,image=64"
-    assert (request.ranks, request.iterations, request.warmup, request.launches) == (4, "3", 1, 2)
-    assert (request.backends, request.format, request.store) == (("gloo",), "horovod", None)
+    assert request.options.workload == "resnet50:parallel=ddp,backend=gloo,batch=2,steps=2,image=64"
+    assert (request.ranks, request.repetition.iterations, request.repetition.warmup, request.repetition.launches) == (
+        4,
+        "3",
+        1,
+        2,
+    )
+    assert (request.backends, request.printing.format, request.store) == (("gloo",), "horovod", None)
     launches = plan(request, 4)
     (cell,) = launches[0].cells
     assert len(launches) == 2 and (cell.sampling.iterations, cell.sampling.warmup, cell.sampling.auto) == (3, 1, False)
     request = request_of(f"train gpt2 --parallel FSDP --trace {tmp_path}/a,b.json --backend nccl --format json")
-    assert request.workload is not None and request.workload.startswith("gpt2:parallel=fsdp,backend=nccl,batch=1,")
-    assert request.workload.endswith(f",trace={tmp_path}/a%2Cb.json,seq=1024,layers=12")
+    assert request.options.workload is not None and request.options.workload.startswith(
+        "gpt2:parallel=fsdp,backend=nccl,batch=1,"
+    )
+    assert request.options.workload.endswith(f",trace={tmp_path}/a%2Cb.json,seq=1024,layers=12")
 
 
 @pytest.mark.parametrize(
@@ -93,7 +100,9 @@ def test_replay_is_a_step_with_the_trace(captured: list[Request], trace: Path) -
     assert main(["replay", str(trace), "--backend", "gloo", "-n", "2", "-c", "--skip-unknown", "--wait", "now"]) == 0
     (request,) = captured
     assert (request.benchmark, request.backends, request.ranks, request.validate) == ("step", ("gloo",), 2, True)
-    assert request.workload == "replay:trace=1*allreduce/1000/float32/0;1*teleport/3/int32/0,wait=now,unknown=skip"
+    assert (
+        request.options.workload == "replay:trace=1*allreduce/1000/float32/0;1*teleport/3/int32/0,wait=now,unknown=skip"
+    )
     assert len(plan(request, 2)[0].cells) == 1
     assert main(["replay", str(trace)]) == 0
     with pytest.raises(UsageError, match=r"call teleport of 3 elements is unknown: .*--skip-unknown\) to leave it out"):
@@ -106,7 +115,7 @@ def test_replay_of_a_chakra_trace(
     file = tmp_path / "step.0.et"
     file.write_bytes(chakra.trace(chakra.metadata(), chakra.collective(1, "ALL_REDUCE", 4000)))
     assert main(["replay", str(file), "-n", "2"]) == 0
-    assert captured.pop().workload == "replay:trace=1*allreduce/1000/float32/0"
+    assert captured.pop().options.workload == "replay:trace=1*allreduce/1000/float32/0"
     with monkeypatch.context() as without:
         without.setitem(sys.modules, "google.protobuf", None)
         messages._classes.cache_clear()

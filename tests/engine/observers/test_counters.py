@@ -71,7 +71,7 @@ def offers(monkeypatch: pytest.MonkeyPatch) -> dict[str, Capabilities]:
 
 def test_names_are_those_that_the_library_lists(offers: dict[str, Capabilities]) -> None:
     known = "pml_monitoring_messages_count"
-    assert check(Request("allreduce", pvars=known), offers).request.pvars == known
+    assert check(Request("allreduce", pvars=known), offers).request.observers == {"pvars": known}
     with pytest.raises(UsageError, match=r"unknown performance variable 'pml_messages_count': did you mean pml_moni"):
         check(Request("allreduce", pvars=f"{known},pml_messages_count"), offers)
 

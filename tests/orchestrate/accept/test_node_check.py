@@ -27,8 +27,8 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     seen: list[tuple[str, ...]] = []
 
     def start(run: Any, launch: Any) -> None:
-        seen.append(run.request.hosts)
-        if "n3" in run.request.hosts:
+        seen.append(run.request.launching.hosts)
+        if "n3" in run.request.launching.hosts:
             raise LaunchFailed("ssh: n3: no route to host")
 
     monkeypatch.setattr(node_check, "start", start)
@@ -37,7 +37,7 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
 
 def accepted(text: str, store: Path, hosts: str, monkeypatch: pytest.MonkeyPatch) -> AcceptReport:
     def nothing(run: Any, launches: Any, skips: Any, tell: Any) -> int:
-        assert {r.hosts for launch in launches for r in launch.requests} == {("n1", "n2", "n4")}
+        assert {r.launching.hosts for launch in launches for r in launch.requests} == {("n1", "n2", "n4")}
         assert {launch.ranks for launch in launches} == {6}
         return max(launch.index for launch in launches)
 
@@ -74,7 +74,7 @@ def test_when_all_answer_one_launch_is_enough(
 
 def test_nodes_that_answer_only_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def start(run: Any, launch: Any) -> None:
-        if len(run.request.hosts) > 1:
+        if len(run.request.launching.hosts) > 1:
             raise LaunchFailed("ranks did not join one world")
 
     monkeypatch.setattr(node_check, "start", start)

@@ -153,7 +153,7 @@ def test_every_cell_of_every_request_is_in_one_launch(asked: list[tuple[str, str
         for cell in launch.cells:
             request = requests[cell.sweep]
             assert (request.benchmark, request.ranks) == (cell.benchmark, launch.ranks)
-            level = request.thread_level or find(cell.benchmark).needs.thread_level
+            level = request.launching.thread_level or find(cell.benchmark).needs.thread_level
             assert (request.backends, level) == ((cell.backend,), launch.thread_level)
 
 

@@ -39,7 +39,7 @@ def test_lists_are_multiplied_out() -> None:
     made = requests(
         entry('message-size = "8:16"', "window-size = [1, 2]", 'binding = ["native", "mpi4py"]', "ranks = 2")
     )
-    assert [(r.benchmark, r.window, r.bindings, r.ranks, r.sizes) for r in made] == [
+    assert [(r.benchmark, r.options.window, r.bindings, r.ranks, r.sizes) for r in made] == [
         ("bw", 1, ("native",), 2, "8:16"),
         ("bw", 1, ("mpi4py",), 2, "8:16"),
         ("bw", 2, ("native",), 2, "8:16"),
@@ -50,7 +50,11 @@ def test_lists_are_multiplied_out() -> None:
 
 def test_a_text_is_one_value_in_the_command_lines_grammar() -> None:
     (made,) = requests(entry('binding = "native,mpi4py"', 'type = "char,mpi_int"', 'iterations = "8:3,0:1"'))
-    assert (made.bindings, made.dtypes, made.iterations) == (("native", "mpi4py"), ("char", "int32"), "8:3,0:1")
+    assert (made.bindings, made.dtypes, made.repetition.iterations) == (
+        ("native", "mpi4py"),
+        ("char", "int32"),
+        "8:3,0:1",
+    )
 
 
 def test_values_are_read_as_on_the_command_line() -> None:
@@ -64,24 +68,34 @@ def test_values_are_read_as_on_the_command_line() -> None:
         'type = ["char", "float64"]',
     )
     first, second = requests(entry(*lines))
-    assert (first.iterations, first.warmup, first.precision, first.time_limit) == ("7", 0, 0.02, 1.5)
-    assert (first.validate, first.percentiles, first.dtypes, second.dtypes) == (True, (50, 99), ("char",), ("float64",))
+    assert (
+        first.repetition.iterations,
+        first.repetition.warmup,
+        first.repetition.precision,
+        first.repetition.time_limit,
+    ) == ("7", 0, 0.02, 1.5)
+    assert (first.validate, first.printing.percentiles, first.dtypes, second.dtypes) == (
+        True,
+        (50, 99),
+        ("char",),
+        ("float64",),
+    )
     (bare,) = requests(entry("tail-lat = true", "full = [true]", benchmarks='"allreduce"'))
-    assert (bare.percentiles, bare.full) == ((50, 90, 99), True)
+    assert (bare.printing.percentiles, bare.printing.full) == ((50, 90, 99), True)
 
 
 def test_who_wins() -> None:
     """Entry over command line over defaults over the benchmark."""
     text = '[defaults]\nwarmup = 1\nwindow-size = 8\nprecision = "5%"\n' + entry("warmup = 3")
     (made,) = requests(text, {"warmup": 2, "window-size": 16})
-    assert (made.warmup, made.window, made.precision) == (3, 16, 0.05)
+    assert (made.repetition.warmup, made.options.window, made.repetition.precision) == (3, 16, 0.05)
     (made,) = requests("[defaults]\nfull = true\n" + entry("full = false", benchmarks='"bcast"'))
-    assert not made.full
+    assert not made.printing.full
 
 
 def test_defaults_hold_where_they_mean_something() -> None:
     allreduce, bw = requests("[defaults]\nwindow-size = 8\nfull = true\n" + entry(benchmarks='"allreduce", "bw"'))
-    assert (allreduce.window, allreduce.full, bw.window, bw.full) == (None, True, 8, False)
+    assert [(r.options.window, r.printing.full) for r in (allreduce, bw)] == [(None, True), (8, False)]
 
 
 def test_numbers_of_ranks() -> None:
@@ -183,7 +197,11 @@ def test_an_option_that_fits_nothing_is_refused_as_it_was_given() -> None:
 def test_run_wide_defaults_reach_every_request() -> None:
     text = '[defaults]\ntag = ["a=1", "b=2"]\ntimeout = "9s"\nlaunches = 2\n' + entry() + entry(benchmarks='"bcast"')
     for request in requests(text):
-        assert (dict(request.tags), request.timeout, request.launches) == ({"a": "1", "b": "2"}, 9.0, 2)
+        assert (dict(request.tags), request.launching.timeout, request.repetition.launches) == (
+            {"a": "1", "b": "2"},
+            9.0,
+            2,
+        )
 
 
 def test_names_of_suites(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:

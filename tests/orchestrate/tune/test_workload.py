@@ -46,7 +46,7 @@ def test_a_step_calls_the_non_blocking_form() -> None:
     step = step_of(Request("step", ("mock",), ranks=2), DDP)
     (request,) = requests_of(step)
     assert request.benchmark.name == "iallreduce"
-    assert (request.request.dtypes, request.request.in_place, request.request.ranks) == (("float32",), True, 2)
+    assert (request.request.dtypes, request.request.options.in_place, request.request.ranks) == (("float32",), True, 2)
     (each,) = called(DDP, 2)
     assert request.request.sizes == ",".join(map(str, each.sizes))
 
