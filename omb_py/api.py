@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Unpack
 
 from omb_py.api_results import (
     Acceptance,
@@ -29,12 +29,15 @@ from omb_py.api_results import (
     RunResult,
     Side,
 )
-from omb_py.errors import NEGATIVE, OK, UsageError
+from omb_py.backends.registry import own_options
+from omb_py.errors import NEGATIVE, OK, UsageError, nearest
 from omb_py.options.request import DEFAULT_STORE, DEFAULT_TIMEOUT_S, SILENT, Request
+from omb_py.results.dialects.registry import USUAL
 
 if TYPE_CHECKING:
     from omb_py.results.compare.judge import CompareRules, JudgedCell
     from omb_py.results.compare.report import CompareReport
+    from omb_py.run_options import RunOptions
 
 _NO_TAGS: Mapping[str, str] = MappingProxyType({})
 
@@ -42,66 +45,9 @@ _NO_TAGS: Mapping[str, str] = MappingProxyType({})
 def run(
     benchmark: str,
     *,
-    backends: tuple[str, ...] = ("mpi",),
-    bindings: tuple[str, ...] = (),
-    device: str = "cpu",
-    placement: str = "",
-    filler: str = "cpu",
-    buffer: str = "numpy",
-    object_kind: str | None = None,
-    out_of_band: bool = False,
-    ranks: int | None = None,
-    hosts: tuple[str, ...] = (),
-    launcher: str = "auto",
-    launcher_args: tuple[str, ...] = (),
-    sizes: str | None = None,
-    iterations: str = "auto",
-    warmup: int | None = None,
-    precision: float = 0.01,
-    time_limit: float | None = None,
-    repeat_for: float | None = None,
-    launches: int = 1,
-    validate: bool = False,
-    validation_log: Path | None = None,
-    energy: bool = False,
-    counters: bool = False,
-    pvars: str | None = None,
-    dtypes: tuple[str, ...] = (),
-    op: str | None = None,
-    window: int | None = None,
-    vary_window: bool = False,
-    buffer_num: str | None = None,
-    ddt: str | None = None,
-    partitions: int | None = None,
-    thread_counts: str | None = None,
-    process_counts: str | None = None,
-    window_kind: str | None = None,
-    sync: str | None = None,
-    mean: str | None = None,
-    process_sync: str | None = None,
-    timing: str | None = None,
-    batch: int | None = None,
-    settings: Mapping[str, str] = _NO_TAGS,
-    share_device: bool = False,
-    staging: str = "auto",
-    cache: str | None = None,
-    in_place: bool = False,
-    root: int | None = None,
-    tests: int | None = None,
-    imbalance: float | None = None,
-    groups: str | None = None,
-    traffic: str | None = None,
-    neighborhood: str | None = None,
-    workload: str | None = None,
-    session: bool = False,
-    thread_level: str | None = None,
     store: str | Path | None = DEFAULT_STORE,
     tags: Mapping[str, str] = _NO_TAGS,
-    seed: int | None = None,
-    timeout: float = DEFAULT_TIMEOUT_S,
-    quiet: bool = False,
-    nccl: str = "",
-    mock: str = "",
+    **options: Unpack[RunOptions],
 ) -> RunResult:
     """Run a benchmark and return its rows.
 
@@ -111,9 +57,8 @@ def run(
     Args:
         benchmark: name, with or without ``osu_``.
         store: folder of the Parquet files; None keeps none.
-
-    The other parameters are the fields of :class:`omb_py.Request`, which says what each means; `nccl` and `mock` are
-    two of its `settings`.
+        tags: stored with every row.
+        **options: those of the command line, as :class:`omb_py.run_options.RunOptions` lists them with their types.
 
     Returns:
         The rows, the id of the run, and the exit code.
@@ -122,21 +67,34 @@ def run(
         UsageError: an option is wrong.
         EnvironmentProblem: this machine or job cannot run the benchmark.
     """
-    # must be the first statement: locals() then holds the parameters alone
-    options = {name: value for name, value in locals().items() if name not in ("benchmark", "store", "tags")}
     from omb_py.orchestrate.running.run import execute_run
     from omb_py.results.store.read import load
     from omb_py.results.store.schema import arrow_schema
+    from omb_py.run_options import RunOptions
     from omb_py.suites import find
 
-    own = {name: text for name in ("nccl", "mock") if (text := options.pop(name))}
-    options["settings"] = {**settings, **own}
+    if unknown := next((name for name in options if name not in RunOptions.__annotations__), ""):
+        raise TypeError(f"run has no option {unknown!r}: {nearest(unknown, RunOptions.__annotations__)}")
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch if store is None else store)
-        request = Request(find(benchmark).name, store=folder, tags=dict(tags), format=SILENT, **options)
+        request = _request(find(benchmark).name, folder, tags, printed=SILENT, **options)
         outcome = execute_run(request)
         frame = load(folder, run_id=outcome.run_id) if outcome.root else arrow_schema().empty_table().to_pandas()
     return RunResult(frame, outcome.run_id, outcome.code, outcome.root)
+
+
+def _request(
+    benchmark: str,
+    store: str | Path | None,
+    tags: Mapping[str, str],
+    settings: Mapping[str, str] = _NO_TAGS,
+    printed: str = USUAL.name,
+    **options: Any,
+) -> Request:
+    """The request of a function's parameters; what a backend reads of its own, as `mock`, goes into the settings."""
+    own = {name: text for name in own_options() if (text := options.pop(name, ""))}
+    folder = None if store is None else Path(store)
+    return Request(benchmark, store=folder, tags=dict(tags), settings={**settings, **own}, format=printed, **options)
 
 
 def compare(
@@ -343,8 +301,10 @@ def guidelines(
     from omb_py.results.checks.guideline_report import exit_code, headline
     from omb_py.results.checks.guidelines import GuidelineRules
 
-    request = Request(
+    request = _request(
         "allreduce",
+        store,
+        tags,
         backends=(backend,),
         bindings=(binding,) if binding else (),
         device=device,
@@ -356,12 +316,10 @@ def guidelines(
         iterations=iterations,
         warmup=warmup,
         validate=validate,
-        store=None if store is None else Path(store),
-        tags=dict(tags),
         seed=seed,
         timeout=timeout,
         quiet=quiet,
-        settings={"mock": mock},
+        mock=mock,
     )
     rules = GuidelineRules(alpha, delta, rounds)
     report = check_guidelines(request, [word.lower() for word in which], rules, launches, within)
@@ -420,8 +378,10 @@ def links(
     """
     from omb_py.orchestrate.checks.links import SweepDesign, placed, sweep
 
-    request = Request(
+    request = _request(
         "latency",
+        store,
+        tags,
         backends=(backend,),
         bindings=(binding,) if binding else (),
         device=device,
@@ -431,12 +391,10 @@ def links(
         launcher=launcher,
         launcher_args=launcher_args,
         thread_level=thread_level,
-        store=None if store is None else Path(store),
-        tags=dict(tags),
         seed=seed,
         timeout=timeout,
         quiet=quiet,
-        settings={"mock": mock},
+        mock=mock,
     )
     design = SweepDesign(small, large, iterations, windows, window, passes, launches, rounds)
     result = sweep(placed(request, per_node, os.environ), design)

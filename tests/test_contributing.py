@@ -119,6 +119,24 @@ def test_the_five_kinds_have_an_example() -> None:
     assert titles[-5:] == ["A benchmark", "A backend", "A view", "An importer", "An option"]
 
 
+def test_an_added_option_reaches_the_typed_options_of_run(checkout: Path, work: Path) -> None:
+    """What is generated is made anew; then the tests of the public names hold."""
+    shutil.copytree(ROOT / "tests", checkout / "tests", dirs_exist_ok=True)
+    for command in (
+        "-m tests.options.run_options",
+        "-m pytest -q -p no:benchmark tests/test_public_api.py tests/options",
+    ):
+        run = subprocess.run(
+            [sys.executable, *command.split()],
+            cwd=checkout,
+            env={**os.environ, "PYTHONPATH": str(checkout)},
+            capture_output=True,
+            text=True,
+        )
+        assert run.returncode == 0, run.stdout + run.stderr
+    assert "answer: int | None" in (checkout / "omb_py" / "run_options.py").read_text()
+
+
 def test_the_code_obeys_the_linter(checkout: Path) -> None:
     for command in ("check", "format --diff"):
         run = subprocess.run(

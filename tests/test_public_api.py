@@ -7,8 +7,9 @@ import math
 import re
 import subprocess
 import sys
-from dataclasses import MISSING, fields, is_dataclass, replace
+from dataclasses import is_dataclass, replace
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 
@@ -17,6 +18,7 @@ import omb_py.plugin
 from omb_py.options.request import Request
 from omb_py.orchestrate.compare.side_environments import SideSpec
 from omb_py.orchestrate.launching.launch_command import RankEnvironment
+from omb_py.run_options import RunOptions
 from tests.support.machines.mpi import ROOT
 
 FUNCTIONS = ("accept", "compare", "guidelines", "links", "load", "report", "run")
@@ -37,20 +39,6 @@ PLUGIN = (
     "usable window_bytes"
     " Command"
 ).split()
-NOT_OF_RUN = {
-    "benchmark": "the first argument",
-    "format": "nothing is printed",
-    "full": "a column of the text",
-    "print_rate": "a column of the text",
-    "percentiles": "columns of the text; the frame has every sample",
-    "graph": "drawn beside the text",
-    "predict": "printed after the text",
-    "debug": "tracebacks of the command line",
-    "inject": "for tests",
-    "left_out": "filled in by the planner",
-    "part": "filled in by a suite",
-}
-"""Fields of a request that are no parameter of ``run``, and why."""
 MOCK = {"quiet": True, "seed": 1}
 
 
@@ -71,31 +59,14 @@ def test_importing_is_cheap(module: str) -> None:
     assert done.stdout.strip() == "[]", done.stderr
 
 
-def test_run_has_every_option_of_a_request_with_its_type_and_default() -> None:
-    parameters = dict(list(inspect.signature(omb_py.run).parameters.items())[1:])
-    known = {field.name: field for field in fields(Request) if field.name not in NOT_OF_RUN}
-    own = [parameters.pop(name) for name in ("nccl", "mock")]
-    assert {(parameter.annotation, parameter.default) for parameter in own} == {("str", "")}
-    assert list(parameters) == list(known)
-    assert set(NOT_OF_RUN) <= {field.name for field in fields(Request)}
-    for name, parameter in parameters.items():
-        assert parameter.kind is inspect.Parameter.KEYWORD_ONLY
-        field = known[name]
-        assert parameter.annotation == {"store": "str | Path | None"}.get(name, field.type)
-        default = field.default if field.default is not MISSING else field.default_factory()  # type: ignore[misc]
-        assert dict(parameter.default) == default if name in ("tags", "settings") else parameter.default == default
-
-
 @pytest.mark.parametrize("name", ["accept", "guidelines", "links"])
 def test_options_that_the_functions_share_have_one_type(name: str) -> None:
-    of_run = inspect.signature(omb_py.run).parameters
-    for parameter in inspect.signature(getattr(omb_py, name)).parameters.values():
-        if parameter.name in of_run and parameter.name not in ("store", "iterations", "window"):
-            assert parameter.annotation in (of_run[parameter.name].annotation, *_optional(of_run[parameter.name]))
-
-
-def _optional(parameter: inspect.Parameter) -> tuple[str, str]:
-    return f"{parameter.annotation} | None", parameter.annotation.removesuffix(" | None")
+    of_run = RunOptions.__annotations__
+    hints = get_type_hints(getattr(omb_py, name))
+    for parameter in set(hints) & set(of_run) - {"iterations", "window"}:
+        assert hints[parameter] in (of_run[parameter], of_run[parameter] | None) or (
+            hints[parameter] | None == of_run[parameter]
+        ), parameter
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -106,7 +77,9 @@ def test_functions_are_typed_and_say_what_they_raise(name: str) -> None:
     parameters = signature.parameters.values()
     named = [parameter for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD]
     assert all(parameter.annotation not in (parameter.empty, "Any") for parameter in named)
-    assert len(named) == len(parameters) or name == "load", "whose filters are the columns of the store"
+    assert len(named) == len(parameters) or name in ("load", "run"), (
+        "whose keywords are the columns of the store, and RunOptions"
+    )
     assert "UsageError" in (function.__doc__ or "")
 
 

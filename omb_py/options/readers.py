@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -66,12 +67,16 @@ def comma_list(what: str, choices: Sequence[str] = (), keep_case: bool = False) 
 def joined(what: str, choices: Sequence[str]) -> Reader:
     """Read as :func:`comma_list` does, and join the words to one text."""
     words = comma_list(what, choices)
-    return Reader(what, lambda text: ",".join(words.parse(text)), choices)
+
+    def parse(text: str) -> str:
+        return ",".join(words.parse(text))
+
+    return Reader(what, parse, choices)
 
 
 def whole(what: str, smallest: int) -> Reader:
     """A whole number of at least `smallest`."""
-    return Reader(what, lambda text: parse_count(text, what, smallest), smallest=smallest)
+    return Reader(what, partial(parse_count, what=what, least=smallest), smallest=smallest)
 
 
 def parse_switch(text: str) -> int:

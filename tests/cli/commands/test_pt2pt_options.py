@@ -32,12 +32,7 @@ Parse = Callable[[str], Request]
 def test_are_read(request_of: Parse, line: str, request_: Request) -> None:
     assert request_of(line) == request_
     (launch,) = plan(request_, 2)
-    given = {
-        f
-        for f in ("vary_window", "print_rate", "buffer_num", "partitions", "thread_counts", "process_counts")
-        if getattr(request_, f) is not None
-    }
-    assert all(getattr(cell.options, field) == getattr(request_, field) for cell in launch.cells for field in given)
+    assert all({**cell.options, **request_.options} == cell.options for cell in launch.cells)
 
 
 @pytest.mark.parametrize(

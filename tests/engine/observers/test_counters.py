@@ -90,7 +90,7 @@ def test_without_the_option_the_library_is_not_asked(
     offers: dict[str, Capabilities], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(type(offers["mpi"]), "knobs", lambda self: pytest.fail("asked"))
-    assert check(Request("allreduce"), offers).request.pvars is None
+    assert check(Request("allreduce"), offers).request.observers == {}
 
 
 def test_a_table_shows_the_sums() -> None:
