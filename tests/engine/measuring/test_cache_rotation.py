@@ -59,9 +59,6 @@ class TestLayout:
         found = layout(buffers, 36 * MB, 1 << 20, 2)
         assert 18 * MB <= found.copies * sum(found.pitch.values()) < 19 * MB
 
-    def test_what_has_no_buffers_has_no_copies(self) -> None:
-        assert layout((), MB, 10).copies == 1
-
 
 class TestCacheSize:
     @pytest.fixture(autouse=True)
@@ -125,11 +122,6 @@ def bound(stage: Stage) -> list[Step]:
 ROTATABLE = [b.name for b in BENCHMARKS.values() if b.sizes and b.ranks.admits(2) and rotatable(b.name)]
 
 
-def test_most_can_rotate() -> None:
-    assert {"latency", "latency_mp", "bw", "mbw_mr", "allreduce", "ialltoallv", "neighbor_alltoallw"} <= set(ROTATABLE)
-    assert not {"put_latency", "bw_persistent", "partitioned_latency", "bcast_persistent"} & set(ROTATABLE)
-
-
 class TestPrograms:
     @pytest.mark.parametrize("name", ROTATABLE)
     def test_every_region_of_a_rotated_program_lies_in_its_buffer_in_every_copy(self, name: str) -> None:
@@ -144,10 +136,6 @@ class TestPrograms:
                 assert whole[buffer] > (stage.copies - 1) * nbytes
         if any(plain.values()):
             assert sum(whole.values()) >= 2 * min(last_level_cache(), MOST_BYTES // 2) * 0.98
-
-    def test_a_hot_cell_keeps_its_program(self) -> None:
-        cell = make_cell("bcast", "mpi", "native", 64)
-        assert with_cache(find("bcast")).program(World(0, 2), cell) == find("bcast").program(World(0, 2), cell)
 
     def test_what_binds_buffers_before_the_loop_is_refused(self) -> None:
         setup = (steps.persistent(steps.bcast(Region("b", 0, 8), 0, "char"), RequestSlot(0)),)

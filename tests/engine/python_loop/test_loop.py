@@ -96,14 +96,6 @@ class TestRun:
         loop(fake, note(1), note(2)).run(0, 3)
         assert fake.notes == [(1, 0), (2, 0)] * 3
 
-    def test_repeats_with_their_pass(self, fake: Fake) -> None:
-        loop(fake, Repeat(3, (note(1),)), note(2)).run(0, 1)
-        assert fake.notes == [(1, 0), (1, 1), (1, 2), (2, 0)]
-
-    def test_in_repeats_in_repeats_the_innermost_pass_counts(self, fake: Fake) -> None:
-        loop(fake, Repeat(2, (note(1), Repeat(3, (note(2),)), note(3)))).run(0, 1)
-        assert fake.notes == [(1, 0), (2, 0), (2, 1), (2, 2), (3, 0), (1, 1), (2, 0), (2, 1), (2, 2), (3, 1)]
-
     @settings(max_examples=40)
     @given(
         shape=st.recursive(st.just(()), lambda s: st.lists(st.tuples(st.integers(0, 3), s), max_size=3), max_leaves=6)
@@ -129,9 +121,6 @@ class TestRun:
 
     def test_a_stage_may_have_no_body(self, fake: Fake) -> None:
         assert compile_stage(Stage(()), fake, {}).run(0, 3).shape == (3, 0)
-
-    def test_a_body_without_laps_has_none(self, fake: Fake) -> None:
-        assert loop(fake, note(1)).run(0, 5).shape == (5, 0)
 
 
 @pytest.fixture
@@ -198,12 +187,6 @@ class TestPosition:
         assert seen == [(40, 2)]
         assert made.labels[2].startswith("hold")
 
-    def test_outside_the_loop_is_the_start(self, fake: Fake) -> None:
-        made = loop(fake, note(0))
-        made.run(7, 2)
-        assert made.position(threading.get_ident()) == (0, 0)
-        assert made.position(-1) == (0, 0)
-
 
 class TestFailedStep:
     def test_is_the_one_that_raised(self, fake: Fake) -> None:
@@ -233,8 +216,3 @@ class TestNames:
         stage = Stage(body(Lap(), Repeat(2, (Step("say", {"text": "x"}),)), Lap("a"), Lap("b")))
         samples = compile_stage(stage, render, {}).run(0, 2)
         assert log == ["x"] * 4 and (samples >= 0).all()
-
-    def test_of_twelve_objects_with_prefixes_that_end_in_digits_differ(self) -> None:
-        names = Names()
-        given_names = [names.bind([j], prefix) for j, prefix in enumerate(["b", "b1", "b", "b1"] * 3)]
-        assert len(set(given_names)) == 12

@@ -14,10 +14,7 @@ from omb_py.engine.rank.launcher_variables import (
     started_by_mpi,
 )
 from omb_py.launchers import srun
-from omb_py.launchers.registry import LAUNCHERS, RANK_VARIABLES
 from omb_py.launchers.srun import inside_step
-from omb_py.launchers.torchrun import TORCHRUN
-from omb_py.results.store.redact import is_allowed
 
 OPEN_MPI = {
     "OMPI_COMM_WORLD_RANK": "3",
@@ -155,17 +152,6 @@ def test_the_local_rank_is_known_before_anything_starts() -> None:
     assert local_rank(PALS) == 1
     assert local_rank({name: value for name, value in PALS.items() if name != "PMI_LOCAL_RANK"}) == 1
     assert local_rank({"MVP_COMM_WORLD_LOCAL_RANK": "2"}) == 2
-
-
-def test_what_a_launcher_says_is_stored_with_a_launch() -> None:
-    assert all(is_allowed(f"{prefix}X") for launcher in LAUNCHERS for prefix in launcher.prefixes)
-
-
-def test_the_entry_without_a_launcher_is_last() -> None:
-    assert RANK_VARIABLES[-1].rank == TORCHRUN.rank
-    assert joined_environment({"RANK": "1", "WORLD_SIZE": "2"}) is None
-    assert environment_rank({"RANK": "1", "WORLD_SIZE": "2"}) == (1, 2)
-    assert environment_rank({"RANK": "1", "WORLD_SIZE": "2"} | HYDRA) == (2, 4)
 
 
 @pytest.mark.parametrize(
