@@ -155,7 +155,7 @@ def _measured(
     for name, side in zip(SIDES, (base, new), strict=True):
         spec = spec_of(name, side.venv, side.modules, side.variables, side.pip)
         request = side.request.changed(store=store, seed=seed)
-        sides[name] = SideRun(name, (check(request),), where_of(name, spec), spec.words())
+        sides[name] = SideRun(name, (check(request),), where_of(name, spec), spec.describe())
     report = compare(sides, rules, launches)
     keep(report, store)
     return report

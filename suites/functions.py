@@ -61,7 +61,7 @@ def target_of(
         UsageError: it is not a function at the top of a module, its setup is of another module, or the arguments do not
             fit into JSON.
     """
-    named = [_place(function), *([_place(setup)] if setup is not None else [])]
+    named = [_source_position(function), *([_source_position(setup)] if setup is not None else [])]
     if len({module for module, _, _ in named}) > 1:
         raise UsageError(f"setup {named[1][2]} must stand in the module of {named[0][2]}: ranks load that one only")
     try:
@@ -72,7 +72,7 @@ def target_of(
     return Target(module, file, name, named[1][2] if setup is not None else "", tuple(arguments))
 
 
-def _place(function: Callable[..., Any]) -> tuple[str, str, str]:
+def _source_position(function: Callable[..., Any]) -> tuple[str, str, str]:
     name = getattr(function, "__qualname__", "")
     module = sys.modules.get(getattr(function, "__module__", None) or "")
     file = getattr(module, "__file__", None)

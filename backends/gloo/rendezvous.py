@@ -37,7 +37,7 @@ WORKING: Final = timedelta(days=7)
 """Time limit of an operation: the supervisor finds ranks that hang, and a slow step is no error."""
 
 
-def place(environ: Mapping[str, str], ranks: int) -> tuple[int, int]:
+def rank_and_size(environ: Mapping[str, str], ranks: int) -> tuple[int, int]:
     """(rank, size) of this process by the launcher's variables. Raises EnvironmentProblem."""
     rank, size = environment_rank(environ)
     if rank is None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from omb_py.backends.gloo.capabilities import FIX, LIBRARY, interfaces
 from omb_py.backends.gloo.errors import first_line, peers_speak_first
-from omb_py.backends.gloo.rendezvous import WORKING, place, store
+from omb_py.backends.gloo.rendezvous import WORKING, rank_and_size, store
 from omb_py.backends.mpi.clocks import measured_skew
 from omb_py.engine.devices import Device
 from omb_py.engine.devices.registry import open_device
@@ -58,7 +58,7 @@ class GlooSession(Session):
         import torch
 
         self.torch = torch
-        self.rank, self.size = place(os.environ, int(spec.get("ranks") or 1))
+        self.rank, self.size = rank_and_size(os.environ, int(spec.get("ranks") or 1))
         kind = str(spec.get("device") or "cpu")
         device = open_device(kind, local_rank(os.environ)) if kind != "cpu" else None
         began = time.perf_counter_ns()

@@ -248,7 +248,7 @@ class MpiResolver(WindowOperands):
         where = self._request(step)
         return Arg(where.base, where.stride, self.request_size)
 
-    def _part(self, step: Step) -> Arg:
+    def _partition_items(self, step: Step) -> Arg:
         return Arg(_items(step, _sent(step), step["partitions"]))
 
     def _requests(self, step: Step) -> Arg:

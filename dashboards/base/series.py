@@ -133,7 +133,7 @@ def tags_text(tags: object, sided: bool) -> str:
     """
     if not isinstance(tags, Mapping):
         return map_text(tags)
-    kept = tag_names.telling(tags)
+    kept = tag_names.distinguishing_tags(tags)
     if not sided or tag_names.TUNE_PROOF in tags:
         kept.pop(tag_names.COMPARE_SIDE, None)
     return map_text(kept)

@@ -101,5 +101,5 @@ def guidelines(cells: Cells) -> Iterator[Shown]:
             matrix = guideline_view(pd.DataFrame(cells_of(report)), report.rules.delta)
             what = measured_text(report)
             view = replace(matrix, notes=(f"{what}: {headline(report)}", *matrix.notes))
-            violated = report.words["VIOLATED"]
+            violated = report.counts["VIOLATED"]
             yield Shown(view, part, f"Guidelines: {view.title} ({what})." if violated else "")

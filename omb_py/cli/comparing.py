@@ -48,7 +48,7 @@ class CompareOptions:
     resume: str | None = None
 
     @property
-    def place(self) -> Path:
+    def folder(self) -> Path:
         """The store of reports."""
         return self.store or DEFAULT_STORE
 
@@ -63,7 +63,7 @@ def run_compare(words: Sequence[str], specs: Mapping[Side, SideSpec], options: C
     check_files(options.output)
     if options.resume and not words:
         raise UsageError("--resume needs the options of the comparison: repeat its command line and add --resume")
-    differ = any(spec.words() for spec in specs.values())
+    differ = any(spec.describe() for spec in specs.values())
     if differ or (words and (_is_benchmark(words[0]) or _is_suite(words[0]))):
         return _show(_compare_measured(words, specs, options), options)
     return _show(_compare_stored(words, options), options)
@@ -75,7 +75,7 @@ def _compare_measured(words: Sequence[str], specs: Mapping[Side, SideSpec], opti
             "which benchmark is to be measured? as omb-py compare --env BASE=v1 --env NEW=v2 allreduce -n 2"
         )
     if specs["BASE"] == specs["NEW"]:
-        both = specs["BASE"].words()
+        both = specs["BASE"].describe()
         message = f"both sides are {both}" if both else "nothing differs between the sides"
         raise UsageError(
             f"{message}: give --pip, --env, --module, --set or --option for one of them; {words[0]} against itself is "
@@ -92,7 +92,7 @@ def _compare_measured(words: Sequence[str], specs: Mapping[Side, SideSpec], opti
             requests = _requests([*words, *spec.options], options)
         except UsageError as error:
             raise UsageError(f"{side}: {error}" if spec.options else str(error)) from None
-        sides[side] = SideRun(side, requests, where_of(side, spec, note=note), spec.words())
+        sides[side] = SideRun(side, requests, where_of(side, spec, note=note), spec.describe())
     return compare(sides, options.rules, options.launches, resume=options.resume)
 
 
@@ -107,7 +107,7 @@ def _compare_stored(words: Sequence[str], options: CompareOptions) -> CompareRep
         own = [name for param in click.get_current_context().command.params for name in param.opts]
         raise UsageError(f"no such option {unknown}: {nearest(unknown, [n for n in own if n.startswith('--')])}")
     # further rounds need fresh launches, and stored sides get none; both sides may come to the same file
-    return compare_stored(words, options.place, replace(options, rounds=1).rules, on_skip=cache(skipped))
+    return compare_stored(words, options.folder, replace(options, rounds=1).rules, on_skip=cache(skipped))
 
 
 def run_aa(words: Sequence[str], reports: int, options: CompareOptions) -> int:
@@ -121,7 +121,7 @@ def run_aa(words: Sequence[str], reports: int, options: CompareOptions) -> int:
         report = against_itself(_requests(words, own), own.rules, own.launches)
         report_code = exit_code(report, own.strict)
         if reports > 1 and own.form == "table" and report_code == OK and number < reports - 1:
-            keep(report, own.place)  # the last and those with an alarm are shown whole
+            keep(report, own.folder)  # the last and those with an alarm are shown whole
             click.echo(f"report {number + 1} of {reports}: {headline(report)}")
         else:
             _show(report, own)
@@ -174,6 +174,6 @@ def _of_benchmark(words: Sequence[str]) -> CheckedRequest:
 
 def _show(report: CompareReport, options: CompareOptions) -> int:
     if report.seed is not None:  # measured now: stored comparisons have no seed
-        keep(report, options.place)
-    report.site = site_rate(options.place).sentence()
+        keep(report, options.folder)
+    report.site = site_rate(options.folder).sentence()
     return write_report(document_of(report, options.strict), options.form, options.output)

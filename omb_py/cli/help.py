@@ -46,17 +46,17 @@ def unglue(words: Iterable[str], valued: Collection[str], glued: Mapping[str, Gl
                 continue
             out.append(word)
             if name in valued and not equals:
-                out.extend(_one(rest))
+                out.extend(_next_word(rest))
         elif word.startswith("-") and len(word) > 1:
             needs_value = _short(word, valued, glued, out)
             if needs_value:
-                out.extend(_one(rest))
+                out.extend(_next_word(rest))
         else:
             out.append(word)
     return out
 
 
-def _one(rest: Iterable[str]) -> list[str]:
+def _next_word(rest: Iterable[str]) -> list[str]:
     for word in rest:
         return [word]
     return []

@@ -25,7 +25,7 @@ SILENT = "none"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SuitePosition:
     """The place of a request in a suite."""
 
     suite: str
@@ -159,7 +159,7 @@ class Request:
     """Stored with every row."""
     seed: int | None = None
     """Seed of everything random; None: one is drawn and stored."""
-    part: Part | None = None
+    part: SuitePosition | None = None
     """Place of the request in a suite; None for a benchmark that is measured by itself."""
 
     def __init__(

@@ -13,7 +13,7 @@ from omb_py.engine.observers.registry import observers
 from omb_py.results.analysis.crossover import marks
 from omb_py.results.analysis.peaks import share_of
 from omb_py.results.caveats import caveat_text
-from omb_py.results.compare.tags import ACCEPT_PHASE, COMPARE_SIDE, telling
+from omb_py.results.compare.tags import ACCEPT_PHASE, COMPARE_SIDE, distinguishing_tags
 from omb_py.results.json_values import plain
 from omb_py.results.store.row import Row
 from omb_py.results.store.runs import RunSummary
@@ -120,7 +120,7 @@ def _sides(run: RunSummary) -> str:
 
 
 def _tags(run: RunSummary) -> str:
-    own = telling({key: _values(values) for key, values in run.tags.items() if key not in _OWN})
+    own = distinguishing_tags({key: _values(values) for key, values in run.tags.items() if key not in _OWN})
     texts = [f"{key}={value}" for key, value in own.items()]
     return ", ".join(texts[:3]) + (f" +{len(texts) - 3}" if len(texts) > 3 else "")
 

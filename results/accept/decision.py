@@ -78,7 +78,7 @@ class LaunchBound:
         optimistic = ordered[to_fail] if 0 <= to_fail < n else -math.inf
         mean = guarded_mean.distance(self.costs, self.limit, self.correlation)
         margin = mean.margin(rule.spent / max(1, questions))
-        if self._alike and beyond and n < fewest_launches(alpha / max(1, questions), self._stays):
+        if self._clock_is_coarse and beyond and n < fewest_launches(alpha / max(1, questions), self._stays):
             margin = math.inf  # no spread is known: the count alone carries the correction
         optimistic = min(optimistic, self.limit + mean.mean - margin)
         word: Word = "PASS" if pessimistic <= self.limit else "FAIL" if optimistic > self.limit else "MARGINAL"
@@ -105,7 +105,7 @@ class LaunchBound:
         if needed is None:
             return "no number of launches decides: half of them are beyond the bound"
         if failing:  # it needs the mean, too
-            if self._alike:
+            if self._clock_is_coarse:
                 needed = fewest_launches((1 - rule.confidence) / max(1, questions), self._stays)
                 return f"its launches are all alike, so their spread is unknown: about {needed} launches would decide"
             needed = self._until_mean(needed, rule.spent / max(1, questions))
@@ -127,7 +127,7 @@ class LaunchBound:
         return order_statistics.stays_of(self.correlation)
 
     @property
-    def _alike(self) -> bool:
+    def _clock_is_coarse(self) -> bool:
         """Whether the clock is too coarse to show how much launches differ."""
         return len(self.costs) > 1 and len(set(self.costs)) == 1
 

@@ -92,7 +92,7 @@ class AcceptReport:
     """Acceptances that this one repeats, in the order of time."""
 
     @property
-    def words(self) -> Counter[Word]:
+    def counts(self) -> Counter[Word]:
         """Verdict -> number of cases."""
         return Counter(verdict.word for verdict in self.verdicts)
 
@@ -113,7 +113,7 @@ def exit_code(acceptance: AcceptReport, strict: bool = False) -> int:
 
 def headline(acceptance: AcceptReport) -> str:
     """Sum up in one line: ``FAIL: 1 fail, 3 pass of 4 verdicts; correctness: 2 of 2 right``."""
-    counts = acceptance.words
+    counts = acceptance.counts
     verdicts = ", ".join(f"{counts[word]} {word.lower()}" for word in WORDS if counts[word])
     checks = [check for check in acceptance.checked if check.word != "SKIPPED"]
     right = sum(check.word == "PASS" for check in checks)
@@ -356,7 +356,7 @@ def as_dict(acceptance: AcceptReport) -> dict[str, object]:
     return {
         "kind": "accept",
         "verdict": acceptance.word,
-        "counts": dict(acceptance.words),
+        "counts": dict(acceptance.counts),
         "suite": acceptance.suite,
         "suite_hash": acceptance.suite_hash,
         "description": acceptance.description,

@@ -35,7 +35,7 @@ def _group(row: Row) -> tuple[str, ...]:
     return tuple(str(row.get(name)) for name in _ALIKE)
 
 
-def _place(row: Row) -> tuple[tuple[str, ...], int]:
+def _sort_key(row: Row) -> tuple[tuple[str, ...], int]:
     size = number_of(row.get("size_bytes"))
     return _group(row), 0 if math.isnan(size) else int(size)
 
@@ -50,7 +50,7 @@ def fastest(rows: Sequence[Row]) -> dict[tuple[tuple[str, ...], int], Side | Non
     places: dict[tuple[tuple[str, ...], int], dict[Side, list[Row]]] = {}
     for row in rows:
         if time_of(row) is not None:
-            places.setdefault(_place(row), {}).setdefault(_side(row), []).append(row)
+            places.setdefault(_sort_key(row), {}).setdefault(_side(row), []).append(row)
     best: dict[tuple[tuple[str, ...], int], Side | None] = {}
     for place, sides in sorted(places.items()):
         if len(sides) < 2:
@@ -92,7 +92,7 @@ def marks(rows: Sequence[Row]) -> list[str]:
         changed |= {place for last, place in pairwise(several) if best[last] != best[place]}
     texts = []
     for row in rows:
-        place = _place(row)
+        place = _sort_key(row)
         is_best = best.get(place) == _side(row)  # None where nobody is
         texts.append("" if not is_best else CROSSOVER if place in changed else FASTEST)
     return texts

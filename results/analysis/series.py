@@ -114,7 +114,9 @@ def rows_of(
         raise UsageError(
             f"no cell of {benchmark} in {place!r} was timed, but for pairs of nodes by omb-py links: {measure}"
         )
-    raise UsageError(f"no cell of {benchmark} with {_said(filters)} in {place!r}: {_near(store, benchmark, filters)}")
+    raise UsageError(
+        f"no cell of {benchmark} with {_describe_filters(filters)} in {place!r}: {_near(store, benchmark, filters)}"
+    )
 
 
 def check_measured(store: str | Path, benchmark: str) -> None:
@@ -219,7 +221,7 @@ def _series(rows: Sequence[TimedRow], whole_band: bool) -> Series:
     return Series(facts, sizes, tuple(points))
 
 
-def _said(filters: Mapping[str, Any]) -> str:
+def _describe_filters(filters: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={value}" for name, value in filters.items()) or "any values"
 
 

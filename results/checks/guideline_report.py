@@ -45,7 +45,7 @@ class GuidelineReport:
     """Number of all launches."""
 
     @property
-    def words(self) -> Counter[str]:
+    def counts(self) -> Counter[str]:
         """Verdict -> number of cells."""
         return Counter(judged.verdict for judged in self.judged)
 
@@ -59,12 +59,12 @@ class GuidelineReport:
 def report_of(rows: Iterable[Row], rules: GuidelineRules) -> GuidelineReport:
     """Judge stored rows, in the order of the catalogue, with a hint for the library of each."""
     own = [row for row in rows if row.get("family") == FAMILY]
-    judged = sorted(decide(by_round(own), rules), key=lambda cell: (_place(cell.pair.name), cell.pair.size_bytes))
+    judged = sorted(decide(by_round(own), rules), key=lambda cell: (_sort_key(cell.pair.name), cell.pair.size_bytes))
     hints = {cell.pair.name: advice(str(cell.pair.row.get("library")), cell.pair.name) for cell in judged}
     return GuidelineReport(judged, rules, hints, launches=len({row["launch_id"] for row in own}))
 
 
-def _place(name: str) -> tuple[int, str]:
+def _sort_key(name: str) -> tuple[int, str]:
     """Sorting key: patterns by their number, then the others by name."""
     match = re.match(r"gl(\d+)", name)
     return (int(match[1]), name) if match else (1000, name)
@@ -72,12 +72,12 @@ def _place(name: str) -> tuple[int, str]:
 
 def exit_code(report: GuidelineReport) -> int:
     """Choose the exit code: 1 if a guideline is violated or a side left wrong bytes, else 0."""
-    return NEGATIVE if report.words["VIOLATED"] or report.words["WRONG"] else OK
+    return NEGATIVE if report.counts["VIOLATED"] or report.counts["WRONG"] else OK
 
 
 def headline(report: GuidelineReport) -> str:
     """Count verdicts: ``3 violated, 5 unclear, 112 hold``."""
-    counts = report.words
+    counts = report.counts
     parts = [f"{counts['VIOLATED']} violated", f"{counts['UNCLEAR']} unclear", f"{counts['HOLDS']} hold"]
     return ", ".join(([f"{counts['WRONG']} with wrong bytes"] if counts["WRONG"] else []) + parts)
 
@@ -109,7 +109,7 @@ def _notes(report: GuidelineReport) -> list[str]:
             f"are (--launches {few})"
         )
     alike = max((cell.correlation for cell in report.judged), default=0.0)
-    if alike > CORRELATION and report.words["UNCLEAR"]:
+    if alike > CORRELATION and report.counts["UNCLEAR"]:
         lines.append(
             f"launches may resemble the one before (correlation of up to {alike:.2f}), so it takes more of them, or "
             "launches at other times of the day"
@@ -209,7 +209,7 @@ def _as_dict(report: GuidelineReport) -> dict[str, object]:
         "seed": report.seed,
         "rules": {"alpha": report.rules.alpha, "delta": report.rules.delta, "looks": report.rules.rounds},
         "launches": report.launches,
-        "verdicts": {word: report.words[word] for word in WORDS if report.words[word]},
+        "verdicts": {word: report.counts[word] for word in WORDS if report.counts[word]},
         "cells": records(report),
         "skipped": [{"guideline": name, "reason": why} for name, why in report.skipped],
     }

@@ -51,17 +51,17 @@ def namer(rows: Iterable[Row]) -> Callable[[Row], str]:
         by_name.setdefault(name(row), []).append(row)
     varying: dict[str, dict[str, None]] = {}
     for alike in by_name.values():
-        columns = [column for column in _TELLING if len({_said(column, row) for row in alike}) > 1]
+        columns = [column for column in _TELLING if len({_describe_value(column, row) for row in alike}) > 1]
         varying.setdefault(str(alike[0]["benchmark"]), {}).update(dict.fromkeys(columns))
 
     def named(row: Row) -> str:
         columns = varying.get(str(row["benchmark"]), {})
-        return ", ".join([name(row), *filter(None, (_said(column, row) for column in columns))])
+        return ", ".join([name(row), *filter(None, (_describe_value(column, row) for column in columns))])
 
     return named
 
 
-def _said(column: str, row: Row) -> str:
+def _describe_value(column: str, row: Row) -> str:
     value = value_of(row, column)
     if value is None:
         return ""

@@ -74,7 +74,7 @@ def differences(
     named_already = {difference.what for difference in diffs}
     diffs += [request for request in _asked(base, new) if request.what not in named_already]
     diffs += _mapped(base, new)
-    return sorted(diffs, key=_place)
+    return sorted(diffs, key=_sort_key)
 
 
 def say(diffs: Sequence[EnvironmentDifference]) -> list[str]:
@@ -152,7 +152,7 @@ def _title(name: str) -> str:
     return f"{word} {rest.removeprefix('packages.')}"
 
 
-def _place(difference: EnvironmentDifference) -> tuple[int, str]:
+def _sort_key(difference: EnvironmentDifference) -> tuple[int, str]:
     order = [word for _, word in _TITLES]
     head = difference.what.split()[0]
     return (order.index(head) if head in order else len(order)), difference.what

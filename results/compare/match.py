@@ -132,10 +132,10 @@ def match(base: Sequence[Row], new: Sequence[Row]) -> Matched:
             mixed.add(identity)
         else:
             matched.cells.append(_cell(rows, others, nights))
-    matched.cells.sort(key=lambda cell: _place(cell.base))
+    matched.cells.sort(key=lambda cell: _sort_key(cell.base))
     matched.incomparable = [_mixed(sides["BASE"][identity], sides["NEW"][identity]) for identity in mixed]
     left: dict[Side, list[Row]] = {
-        side: sorted((rows[0] for identity, rows in sides[side].items() if identity not in sides[other]), key=_place)
+        side: sorted((rows[0] for identity, rows in sides[side].items() if identity not in sides[other]), key=_sort_key)
         for side, other in zip(SIDES, reversed(SIDES), strict=True)
     }
     for row in left["BASE"]:
@@ -149,7 +149,7 @@ def match(base: Sequence[Row], new: Sequence[Row]) -> Matched:
             continue
         left["NEW"].remove(partner)
         matched.incomparable.append(Incomparable(_named(row), _named(partner), differing(row, partner)))
-    matched.incomparable.sort(key=lambda pair: _place(pair.base))
+    matched.incomparable.sort(key=lambda pair: _sort_key(pair.base))
     matched.only["NEW"] = left["NEW"]
     return matched
 
@@ -185,7 +185,7 @@ def order(rows: Iterable[Row]) -> list[Row]:
     return sorted(rows, key=lambda r: (str(r["started_at"]), str(r["run_id"]), int(r["launch_index"])))
 
 
-def _place(row: Row) -> tuple[Any, ...]:
+def _sort_key(row: Row) -> tuple[Any, ...]:
     """Sorting key of a cell: comparisons measure in a shuffled order."""
     texts = tuple(str(value_of(row, name) or "") for name in ("benchmark", "backend", "binding", "dtype", "op"))
     return (*texts, *(int(value_of(row, name) or 0) for name in ("ranks", "size_bytes", "window")))
@@ -195,7 +195,7 @@ def _same_place(row: Row, other: Row) -> bool:
     return bool(row["benchmark"] == other["benchmark"] and row.get("size_bytes") == other.get("size_bytes"))
 
 
-def _telling(base: Sequence[Row], new: Sequence[Row], names: Sequence[str]) -> tuple[str, ...]:
+def _distinguishing_columns(base: Sequence[Row], new: Sequence[Row], names: Sequence[str]) -> tuple[str, ...]:
     """Select the columns that distinguish cells of one side.
 
     A column with one value on each side, and not the same one, does not: it is what the comparison is about.
@@ -216,12 +216,12 @@ Rows = dict[Any, list[Row]]
 
 def _grouped(base: Sequence[Row], new: Sequence[Row]) -> dict[Side, Rows]:
     """Group the rows of each side by cell; equal identities are the same cell."""
-    who = _telling(base, new, _WHO)
+    who = _distinguishing_columns(base, new, _WHO)
     by_key = {side: _by(rows, (_KEY,)) for side, rows in zip(SIDES, (base, new), strict=True)}
     cells: dict[Side, Rows] = {side: {} for side in SIDES}
     for key in {**by_key["BASE"], **by_key["NEW"]}:
         alike = [by_key[side].get(key, []) for side in SIDES]
-        telling = _telling(alike[0], alike[1], _HOW)
+        telling = _distinguishing_columns(alike[0], alike[1], _HOW)
         for side, rows in zip(SIDES, alike, strict=True):
             cells[side] |= _by(rows, (_KEY, *who, *telling))
     return cells

@@ -77,7 +77,7 @@ class CompareReport:
         return namer([*rows, *matched.only["BASE"], *matched.only["NEW"]])
 
     @property
-    def words(self) -> Counter[str]:
+    def counts(self) -> Counter[str]:
         """Verdict -> number of cells. A cell whose tail alone has changed counts by its tail."""
         counts: Counter[str] = Counter({"NOT COMPARABLE": len(self.matched.incomparable)})
         counts.update(overall(judged) for judged in self.judged)
@@ -111,7 +111,7 @@ def exit_code(report: CompareReport, strict: bool = False) -> int:
         1 if anything is SLOWER or did not validate; 3 if a part of a suite could not be measured; 4 with `strict` if
         anything is UNCLEAR or NOT COMPARABLE; else 0.
     """
-    counts = report.words
+    counts = report.counts
     if counts["SLOWER"] or wrong_rows(report):
         return NEGATIVE
     if report.failed:
@@ -121,7 +121,7 @@ def exit_code(report: CompareReport, strict: bool = False) -> int:
 
 def headline(report: CompareReport) -> str:
     """Count verdicts: ``3 slower, 1 faster, 62 same, 6 unclear``. Counts of 0 are left out, except for slower."""
-    counts = report.words
+    counts = report.counts
     parts = [f"{counts[word]} {word.lower()}" for word in WORDS if counts[word] or word == "SLOWER"]
     return ", ".join(parts)
 
@@ -215,8 +215,8 @@ def _notes(report: CompareReport) -> list[str]:
 
 def _undecided(report: CompareReport, strict: bool) -> list[str]:
     """Say what the exit code means where no cell has a verdict; a library against itself needs none."""
-    decided = set(report.words) - {"UNCLEAR", "NOT COMPARABLE"}
-    if report.kind != COMPARE or any(report.words[word] for word in decided):
+    decided = set(report.counts) - {"UNCLEAR", "NOT COMPARABLE"}
+    if report.kind != COMPARE or any(report.counts[word] for word in decided):
         return []
     code = exit_code(report, strict)
     if code == INCONCLUSIVE:
@@ -377,7 +377,7 @@ def as_dict(report: CompareReport) -> dict[str, object]:
         "rules": _fields(report.rules),
         "questions": report.questions,
         "differences": [asdict(difference) for difference in report.differences],
-        "verdicts": {word: count for word, count in report.words.items() if count},
+        "verdicts": {word: count for word, count in report.counts.items() if count},
         "cells": cells,
         "only": {side: [_identity(row) for row in rows] for side, rows in report.matched.only.items()},
         "failed": report.failed,

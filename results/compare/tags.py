@@ -55,14 +55,14 @@ BOOKKEEPING: Final = frozenset(
 _USUAL = frozenset({(ACCEPT_PHASE, PERFORMANCE), (TUNE_SETTING, TUNE_DEFAULT), (TUNE_PROOF, TUNE_DEFAULT)})
 
 
-def telling(tags: Mapping[str, str]) -> dict[str, str]:
+def distinguishing_tags(tags: Mapping[str, str]) -> dict[str, str]:
     """Select the tags that say what was measured: a user's, a side of a comparison, an unusual phase, a tuned setting.
 
     A launch of a tuning with the library as it is measured what any launch does, so it has no tag that tells.
 
-    >>> telling({"suite": "quick", "suite_cell": "1f2e", "accept_phase": "performance", "rack": "a3"})
+    >>> distinguishing_tags({"suite": "quick", "suite_cell": "1f2e", "accept_phase": "performance", "rack": "a3"})
     {'rack': 'a3'}
-    >>> telling({"tune_setting": "default", "tune_block": "3"}), telling({"tune_proof": "ring", "compare_look": "1"})
-    ({}, {'tune_proof': 'ring'})
+    >>> distinguishing_tags({"tune_proof": "ring", "compare_look": "1"})
+    {'tune_proof': 'ring'}
     """
     return {name: value for name, value in tags.items() if name not in BOOKKEEPING and (name, value) not in _USUAL}

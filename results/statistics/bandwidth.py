@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Final
 
 
-def _one(ranks: int) -> float:
+def _all_bytes(ranks: int) -> float:
     return 1.0
 
 
@@ -37,8 +37,8 @@ class Formula:
     """Both formulas for a reader. S is bytes_total, n the number of ranks, t the time in seconds."""
 
 
-_VECTOR = Formula(_one, _one, "algbw = S / t; busbw = algbw")
-_BLOCKS = Formula(_one, _others, "algbw = S / t; busbw = algbw · (n-1)/n")
+_VECTOR = Formula(_all_bytes, _all_bytes, "algbw = S / t; busbw = algbw")
+_BLOCKS = Formula(_all_bytes, _others, "algbw = S / t; busbw = algbw · (n-1)/n")
 
 PREFIX: Final = "nccl-tests:"
 PURE: Final = ":pure"
@@ -46,7 +46,7 @@ PURE: Final = ":pure"
 
 FORMULAS: Mapping[str, Formula] = MappingProxyType(
     {
-        "all_reduce": Formula(_one, _twice_others, "algbw = S / t; busbw = algbw · 2(n-1)/n"),
+        "all_reduce": Formula(_all_bytes, _twice_others, "algbw = S / t; busbw = algbw · 2(n-1)/n"),
         "all_gather": _BLOCKS,
         "reduce_scatter": _BLOCKS,
         "alltoall": _BLOCKS,
@@ -56,7 +56,7 @@ FORMULAS: Mapping[str, Formula] = MappingProxyType(
         "broadcast": _VECTOR,
         "reduce": _VECTOR,
         "sendrecv": _VECTOR,
-        "hypercube": Formula(_others, _one, "algbw = S · (n-1)/n / t; busbw = algbw"),
+        "hypercube": Formula(_others, _all_bytes, "algbw = S · (n-1)/n / t; busbw = algbw"),
     }
 )
 """Operation, named as in nccl-tests -> its formulas."""

@@ -93,7 +93,7 @@ def refreshed(root: Path, entries: Sequence[StoreFile], on_skip: OnSkip) -> Inde
     The caller reads the files that it still does not cover. When the index cannot be written (a read-only store, a full
     disk), `on_skip` is called with the reason, and the existing part of the index is used.
     """
-    index = _known(root, entries)
+    index = _read_index(root, entries)
     if len(index.missing(entries)) < _NEW:
         return index
     try:
@@ -102,9 +102,9 @@ def refreshed(root: Path, entries: Sequence[StoreFile], on_skip: OnSkip) -> Inde
         try:
             if wait_for_lock(handle, _PATIENCE_S):
                 os.utime(handle)
-                index = _known(root, entries)  # another process may have updated it meanwhile
+                index = _read_index(root, entries)  # another process may have updated it meanwhile
                 _update(root, index, entries, before=os.fstat(handle).st_mtime_ns - _YOUNG_NS)
-                index = _known(root, entries)
+                index = _read_index(root, entries)
         finally:
             os.close(handle)
     except OSError as error:
@@ -163,7 +163,7 @@ def _schema() -> pa.Schema:
     return pa.schema([*columns_schema(), *more])
 
 
-def _known(root: Path, entries: Sequence[StoreFile]) -> Index:
+def _read_index(root: Path, entries: Sequence[StoreFile]) -> Index:
     """The index on disk, without files that have changed; of two parts with the same file the later one counts."""
     index = Index(_parts(root / FOLDER))
     now = {entry.relative: (entry.size, entry.changed_ns) for entry in entries}
@@ -198,7 +198,7 @@ def _update(root: Path, index: Index, entries: Sequence[StoreFile], before: int)
     new = [entry for entry in index.missing(entries) if entry.changed_ns < before]
     if len(new) >= _NEW:
         _write(root / FOLDER, _rows_of(new))
-        index = _known(root, entries)
+        index = _read_index(root, entries)
     live = [0] * len(index.parts)
     for number, _ in index.covered.values():
         live[number] += 1

@@ -184,7 +184,7 @@ def _expression(filters: Mapping[str, Any]) -> ds.Expression | None:
             combined = _all_of(combined, *(_tagged(key, value) for key, value in wanted.items()))
             continue
         if name not in (*schema.SCALARS, DATE):
-            raise UsageError(f"cannot filter by {name}, which holds {column.words}")
+            raise UsageError(f"cannot filter by {name}, which holds {column.contents}")
         values = list(wanted) if isinstance(wanted, (list, tuple, set, frozenset)) else [wanted]
         known = [typed(column, v) for v in values if v is not None]
         kind = schema.arrow_type(column.kind)
@@ -231,7 +231,7 @@ def typed(column: schema.Column, value: Any) -> Any:
             return pa.scalar(value).cast(kind).as_py()
         return pa.scalar(value, type=kind).as_py()
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        raise UsageError(f"{column.name} holds {column.words}, which {value!r} is not") from None
+        raise UsageError(f"{column.name} holds {column.contents}, which {value!r} is not") from None
 
 
 def distinct_tags(column: pa.ChunkedArray) -> set[tuple[str, str]]:

@@ -74,7 +74,7 @@ class Column:
         return _ARROW_NAMES.get(self.kind, self.kind)
 
     @property
-    def words(self) -> str:
+    def contents(self) -> str:
         """What it holds, in words for a message."""
         return _WORDS[self.kind]
 

@@ -186,7 +186,7 @@ def stand(sizes: Sequence[Times], design: SearchDesign, candidates: int) -> list
             half = quantile(0.5 + _TIE_LEVEL / 2, freedom) * error
             if _guarded_mean(values) > quantile(level, freedom) * error + spare:
                 slower.add(candidate)
-            elif _alike(candidate, leader, behind[candidate], half, design):
+            elif _would_hardly_change(candidate, leader, behind[candidate], half, design):
                 alike.add(candidate)
         standings.append(Standing(leader, behind, frozenset(slower), frozenset(alike)))
     return standings
@@ -199,7 +199,7 @@ def _guarded_mean(differences: Sequence[float]) -> float:
     return math.fsum(min(value, third) for value in ordered) / len(ordered)
 
 
-def _alike(candidate: int, leader: int, behind: float, half: float, design: SearchDesign) -> bool:
+def _would_hardly_change(candidate: int, leader: int, behind: float, half: float, design: SearchDesign) -> bool:
     """Whether more launches would hardly change what is set, by the interval `behind` ± `half`.
 
     Another setting is proposed only where it is before the default by a tie.

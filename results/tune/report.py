@@ -143,13 +143,13 @@ class TuneReport:
     """The verdict on its step, default against files."""
 
     @property
-    def words(self) -> Counter[str]:
+    def counts(self) -> Counter[str]:
         """Verdict of the proof -> number of sizes."""
         return Counter(answer.verdict for answer in (*(cell.answer for cell in self.proved), self.step) if answer)
 
     @property
     def holds_up(self) -> bool:
-        return not self.words["SLOWER"]
+        return not self.counts["SLOWER"]
 
     @property
     def marginal(self) -> bool:
@@ -173,7 +173,7 @@ def headline(report: TuneReport) -> str:
 
 def _conclusion(report: TuneReport) -> str:
     counts = ", ".join(
-        f"{report.words[w]} {w.lower()}" for w in ("SLOWER", "FASTER", "SAME", "UNCLEAR") if report.words[w]
+        f"{report.counts[w]} {w.lower()}" for w in ("SLOWER", "FASTER", "SAME", "UNCLEAR") if report.counts[w]
     )
     if not report.holds_up:
         return f"SLOWER: {report.collective}: {counts} in fresh launches: nothing is written"
@@ -192,7 +192,7 @@ def _conclusion(report: TuneReport) -> str:
 def document_of(report: TuneReport, strict: bool = False) -> Document:
     rules = [_rule_row(rule) for rule in report.table.rules]
     cells = [_cell_row(cell) for cell in report.proved]
-    left_out = _alike(report)
+    left_out = _constant_columns(report)
     tables = [_table(_RULE_HEADS, rules, left_out), _table(_CELL_HEADS, cells, left_out, ("launches", "interval"))]
     return Document(
         "omb-py tune",
@@ -208,7 +208,7 @@ def document_of(report: TuneReport, strict: bool = False) -> Document:
     )
 
 
-def _alike(report: TuneReport) -> set[str]:
+def _constant_columns(report: TuneReport) -> set[str]:
     """Columns that say the same in every row."""
     points = [cell.point for cell in report.proved]
     collectives = {point.benchmark for point in points} | {rule.collective for rule in report.table.rules}

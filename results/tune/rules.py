@@ -128,7 +128,7 @@ class TunePoint:
         )
 
     @property
-    def place(self) -> tuple[str, int]:
+    def file_key(self) -> tuple[str, int]:
         """Collective and ranks: a library's file distinguishes no more, besides sizes."""
         return self.benchmark, self.ranks
 

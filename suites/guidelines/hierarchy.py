@@ -27,7 +27,7 @@ def parts_of(world: World) -> list[Group]:
     return [tuple(node) for node in nodes]
 
 
-class Places:
+class PartAndLane:
     """The part and the lane of a rank, and its calls among their ranks."""
 
     def __init__(self, c: Calls) -> None:
@@ -65,20 +65,20 @@ class Places:
 
 
 def _bcast_by_nodes(c: Calls) -> GuidelineSide:
-    p, result = Places(c), (c.call("bcast", c.size),)
+    p, result = PartAndLane(c), (c.call("bcast", c.size),)
     between = p.call(p.heads, "bcast", c.size, "", "right", p.root)
     return GuidelineSide((*between, *p.call(p.part, "bcast", c.size, "", "right", p.head)), result, result)
 
 
 def _reduce_by_nodes(c: Calls) -> GuidelineSide:
-    p = Places(c)
+    p = PartAndLane(c)
     within = p.call(p.part, "reduce", c.size, "send", "right", p.head)
     between = p.call(p.heads, "reduce", c.size, "right", "right", p.root, here=True)
     return GuidelineSide((*within, *between), p.inputs(c.size, at_heads=True), (c.call("reduce", c.size),))
 
 
 def _allreduce_by_nodes(c: Calls) -> GuidelineSide:
-    p = Places(c)
+    p = PartAndLane(c)
     within = p.call(p.part, "reduce", c.size, "send", "right", p.head)
     between = p.call(p.heads, "allreduce", c.size, "right", "right", here=True)
     back = p.call(p.part, "bcast", c.size, "", "right", p.head)
@@ -86,14 +86,14 @@ def _allreduce_by_nodes(c: Calls) -> GuidelineSide:
 
 
 def _allgather_by_nodes(c: Calls) -> GuidelineSide:
-    p, result = Places(c), (c.call("allgather", c.size),)
+    p, result = PartAndLane(c), (c.call("allgather", c.size),)
     within = p.call(p.part, "gather", c.size, "send", "part", p.head)
     between = p.call(p.heads, "allgather", c.size * len(p.part), "part", "right")
     return GuidelineSide((*within, *between, *p.call(p.part, "bcast", c.whole, "", "right", p.head)), result, result)
 
 
 def _gather_by_nodes(c: Calls) -> GuidelineSide:
-    p, result = Places(c), (c.call("gather", c.size),)
+    p, result = PartAndLane(c), (c.call("gather", c.size),)
     within = p.call(p.part, "gather", c.size, "send", "part", p.head)
     return GuidelineSide(
         (*within, *p.call(p.heads, "gather", c.size * len(p.part), "part", "right", p.root)), result, result
@@ -101,13 +101,13 @@ def _gather_by_nodes(c: Calls) -> GuidelineSide:
 
 
 def _scatter_by_nodes(c: Calls) -> GuidelineSide:
-    p, result = Places(c), (c.call("scatter", c.size),)
+    p, result = PartAndLane(c), (c.call("scatter", c.size),)
     between = p.call(p.heads, "scatter", c.size * len(p.part), "send", "part", p.root)
     return GuidelineSide((*between, *p.call(p.part, "scatter", c.size, "part", "right", p.head)), result, result)
 
 
 def _bcast_by_lanes(c: Calls) -> GuidelineSide:
-    p = Places(c)
+    p = PartAndLane(c)
     result = (c.call("bcast", p.vector),)
     dealt = p.call(p.home, "scatter", p.share, "right", "part", p.root)
     between = p.call(p.lane, "bcast", p.share, "", "part", p.top)
@@ -115,7 +115,7 @@ def _bcast_by_lanes(c: Calls) -> GuidelineSide:
 
 
 def _reduce_by_lanes(c: Calls) -> GuidelineSide:
-    p = Places(c)
+    p = PartAndLane(c)
     within = p.call(p.part, "reduce_scatter_block", p.vector, "send", "part")
     between = p.call(p.lane, "reduce", p.share, "part", "part", p.top, here=True)
     back = p.call(p.home, "gather", p.share, "part", "right", p.root)
@@ -123,7 +123,7 @@ def _reduce_by_lanes(c: Calls) -> GuidelineSide:
 
 
 def _allreduce_by_lanes(c: Calls) -> GuidelineSide:
-    p = Places(c)
+    p = PartAndLane(c)
     within = p.call(p.part, "reduce_scatter_block", p.vector, "send", "part")
     between = p.call(p.lane, "allreduce", p.share, "part", "part", here=True)
     back = p.call(p.part, "allgather", p.share, "part", "right")

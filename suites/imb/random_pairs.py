@@ -56,7 +56,7 @@ def _program(cell: Cell, peers: int, bodies: Iterable[Iterable[Node]]) -> Progra
     return Program((Buffer("send", nbytes), Buffer("recv", nbytes)), (Stage(variants),))
 
 
-def _places(peers: Iterable[int]) -> dict[int, int]:
+def _message_offsets(peers: Iterable[int]) -> dict[int, int]:
     """The place in the buffers of the messages to and from each other rank: apart, so that each can be checked."""
     return {peer: place for place, peer in enumerate(sorted(set(peers)))}
 
@@ -81,7 +81,7 @@ def _both(cell: Cell, places: Mapping[int, int], source: int, target: int) -> tu
 def unirandom(world: World, cell: Cell) -> Program:
     """In each pair the first rank sends."""
     rounds = pairs(world.size)[world.rank]
-    places = _places(peer for each in rounds for peer, _ in each)
+    places = _message_offsets(peer for each in rounds for peer, _ in each)
     bodies = ([(_send if first else _receive)(cell, places[peer], peer) for peer, first in each] for each in rounds)
     return _program(cell, len(places), bodies)
 
@@ -89,7 +89,7 @@ def unirandom(world: World, cell: Cell) -> Program:
 def birandom(world: World, cell: Cell) -> Program:
     """In each pair both ranks send at once."""
     rounds = pairs(world.size)[world.rank]
-    places = _places(peer for each in rounds for peer, _ in each)
+    places = _message_offsets(peer for each in rounds for peer, _ in each)
     bodies = ([node for peer, _ in each for node in _both(cell, places, peer, peer)] for each in rounds)
     return _program(cell, len(places), bodies)
 
@@ -97,7 +97,7 @@ def birandom(world: World, cell: Cell) -> Program:
 def corandom(world: World, cell: Cell) -> Program:
     """All ranks stand in a random ring, and each sends to the next one."""
     rounds = rings(world.size)[world.rank]
-    places = _places(peer for ends in rounds for peer in ends)
+    places = _message_offsets(peer for ends in rounds for peer in ends)
     return _program(cell, len(places), (_both(cell, places, *ends) for ends in rounds))
 
 

@@ -173,7 +173,7 @@ def moe(v: Values, rank: int, ranks: int) -> list[Item]:
     arXiv 2412.19437, section 3.3.3).
     """
     where = one_and_copies("ep", v["ep"], ranks)
-    group, me = where.group(rank, "ep"), where.place(rank, "ep")
+    group, me = where.group(rank, "ep"), where.coordinate(rank, "ep")
     legs, hidden = _legs(v, group, me), v["hidden"]
     dispatch_bytes, combine_bytes = hidden + -(-hidden // SCALES_OVER) * 4, 2 * hidden  # of a copy of a token
 

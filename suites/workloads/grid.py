@@ -20,22 +20,22 @@ class RankGrid:
         """Number of ranks along a dimension."""
         return self.sizes[self.names.index(name)]
 
-    def place(self, rank: int, name: str) -> int:
+    def coordinate(self, rank: int, name: str) -> int:
         """The place of a rank along a dimension."""
         return rank // self._step(name) % self.size(name)
 
     def group(self, rank: int, name: str) -> tuple[int, ...]:
         """The ranks whose place differs from that of `rank` at most along a dimension, in order."""
         step = self._step(name)
-        first = rank - self.place(rank, name) * step
+        first = rank - self.coordinate(rank, name) * step
         return tuple(range(first, first + self.size(name) * step, step))
 
     def shifted(self, rank: int, name: str, by: int, around: bool = False) -> int | None:
         """The rank `by` places further along a dimension; None beyond the ends, unless it goes `around`."""
-        at = self.place(rank, name) + by
+        at = self.coordinate(rank, name) + by
         if not around and not 0 <= at < self.size(name):
             return None
-        return rank + (at % self.size(name) - self.place(rank, name)) * self._step(name)
+        return rank + (at % self.size(name) - self.coordinate(rank, name)) * self._step(name)
 
     def _step(self, name: str) -> int:
         return prod(self.sizes[: self.names.index(name)])

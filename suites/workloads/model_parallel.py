@@ -187,7 +187,7 @@ def _stage(v: Values, where: RankGrid, rank: int, message: int, work: Sequence[l
         work: calls and products of a micro-batch's forward pass, and of its backward pass.
     """
     before, after = where.shifted(rank, "pp", -1), where.shifted(rank, "pp", 1)
-    m, stages, at = v["micro"], where.size("pp"), where.place(rank, "pp")
+    m, stages, at = v["micro"], where.size("pp"), where.coordinate(rank, "pp")
 
     def exchange(label: str, out: int | None, back: int | None, work: float = 0.0) -> list[Item]:
         sends = () if out is None else (Message(out, message, 1),)
@@ -237,7 +237,7 @@ def gems(v: Values, rank: int, ranks: int) -> list[Item]:
     At the end the two ranks that hold the same stage add up their gradients.
     """
     here = one_and_copies("pp", v["pp"], ranks)
-    n, at = here.size("pp"), here.place(rank, "pp")
+    n, at = here.size("pp"), here.coordinate(rank, "pp")
     if n % 2:
         raise UsageError(f"gems pairs stage i with stage p - 1 - i, so it needs an even number of ranks, not {n}")
     _check_stages(v, n)

@@ -118,7 +118,7 @@ def outgoing(step: Step, rank: int, ranks: int) -> Iterator[tuple[int, Place]]:
     if kind == "scatterv" and step["root"] != rank:
         return
     peers = _peers(step, "gatherv", "targets", ranks)
-    yield from zip(peers, _places(step["send"], len(peers), "gather" in kind), strict=True)
+    yield from zip(peers, _block_places(step["send"], len(peers), "gather" in kind), strict=True)
 
 
 def incoming(step: Step, rank: int, ranks: int) -> Iterator[tuple[int, int, Place]]:
@@ -128,7 +128,7 @@ def incoming(step: Step, rank: int, ranks: int) -> Iterator[tuple[int, int, Plac
         return
     peers = _peers(step, "scatterv", "sources", ranks)
     count_of: Counter[int] = Counter()
-    for peer, place in zip(peers, _places(step["recv"], len(peers), kind == "scatterv"), strict=True):
+    for peer, place in zip(peers, _block_places(step["recv"], len(peers), kind == "scatterv"), strict=True):
         yield peer, count_of[peer], place
         count_of[peer] += 1
 
@@ -140,7 +140,7 @@ def _peers(step: Step, rooted: str, edges: str, ranks: int) -> Sequence[int]:
     return step.peers(edges, ranks)
 
 
-def _places(data: Region | Blocks, count: int, same: bool) -> list[Place]:
+def _block_places(data: Region | Blocks, count: int, same: bool) -> list[Place]:
     """The places of `count` blocks; with `same` each is the whole region."""
     if isinstance(data, Blocks):
         return list(zip(data.offsets, data.sizes, strict=True))

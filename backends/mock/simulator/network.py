@@ -239,7 +239,7 @@ class Network:
         if name.startswith("neighbor"):
             return inner.messages(nbytes, edges - crossing).then(outer.messages(nbytes, crossing))
         if spread.nodes == 1:
-            return inner.all(op, nbytes)
+            return inner.by_all(op, nbytes)
         away = spread.ranks - spread.widest
         return min(_ways(name, nbytes, inner, outer, away), key=lambda price: price.time)
 
@@ -251,10 +251,10 @@ class _Level:
         self.ranks = costs.ranks
         self._one, self._all, self._outside = costs, replace(costs, beta=costs.beta * share), outside
 
-    def one(self, op: str, nbytes: float) -> Price:
+    def by_one(self, op: str, nbytes: float) -> Price:
         return self._price(self._one, op, nbytes)
 
-    def all(self, op: str, nbytes: float) -> Price:
+    def by_all(self, op: str, nbytes: float) -> Price:
         return self._price(self._all, op, nbytes)
 
     def messages(self, nbytes: float, count: int) -> Price:
@@ -279,21 +279,25 @@ def _ways(op: str, nbytes: float, inner: _Level, outer: _Level, away: int) -> li
     part = nbytes / inner.ranks
     match op:
         case "bcast":
-            return [outer.one(op, nbytes).then(inner.one(op, nbytes))]
+            return [outer.by_one(op, nbytes).then(inner.by_one(op, nbytes))]
         case "reduce":
-            return [inner.one(op, nbytes).then(outer.one(op, nbytes))]
+            return [inner.by_one(op, nbytes).then(outer.by_one(op, nbytes))]
         case "allreduce":
-            doubling = inner.one(op, nbytes).then(outer.all(op, nbytes))
-            leaders = inner.one("reduce", nbytes).then(outer.one(op, nbytes), inner.one("bcast", nbytes))
-            gathered = outer.all(op, part).then(inner.all("allgather", part))
-            return [doubling, leaders, inner.all("reduce_scatter", nbytes).then(gathered)]
+            doubling = inner.by_one(op, nbytes).then(outer.by_all(op, nbytes))
+            leaders = inner.by_one("reduce", nbytes).then(outer.by_one(op, nbytes), inner.by_one("bcast", nbytes))
+            gathered = outer.by_all(op, part).then(inner.by_all("allgather", part))
+            return [doubling, leaders, inner.by_all("reduce_scatter", nbytes).then(gathered)]
         case "reduce_scatter" | "reduce_scatter_block":
-            return [inner.all(op, nbytes).then(outer.all(op, part))]
+            return [inner.by_all(op, nbytes).then(outer.by_all(op, part))]
         case "allgather":
-            return [outer.all(op, nbytes).then(inner.all(op, outer.ranks * nbytes))]
+            return [outer.by_all(op, nbytes).then(inner.by_all(op, outer.ranks * nbytes))]
         case "gather" | "scatter":
-            return [inner.one(op, nbytes).then(outer.one(op, inner.ranks * nbytes))]
+            return [inner.by_one(op, nbytes).then(outer.by_one(op, inner.ranks * nbytes))]
         case "alltoall":
             direct = inner.messages(nbytes, inner.ranks - 1).then(outer.messages(nbytes, away))
-            return [direct, inner.all(op, outer.ranks * nbytes).then(outer.all(op, inner.ranks * nbytes))]
-    return [inner.one(op, nbytes).then(outer.one(op, nbytes))]  # barrier, scans, and what makes communicators
+            return [
+                direct,
+                inner.by_all(op, outer.ranks * nbytes).then(outer.by_all(op, inner.ranks * nbytes)),
+            ]
+    # barrier, scans, and what makes communicators
+    return [inner.by_one(op, nbytes).then(outer.by_one(op, nbytes))]

@@ -258,7 +258,7 @@ class Counters:
         # handles of Open MPI are pointers, those of MPICH numbers; MPI_T wants the address of the handle
         self._comm = self._interface.handle_type(mpi._handleof(comm))
         known = {variable.name: variable for variable in self._interface.performance_variables()}
-        self._open = {name: self._opened(_known(name, known, vendor)) for name in names}
+        self._open = {name: self._opened(_find_variable(name, known, vendor)) for name in names}
 
     def _opened(self, variable: Variable) -> _Open:
         if variable.object not in ("", "communicator"):
@@ -279,7 +279,7 @@ class Counters:
         return out
 
 
-def _known(name: str, known: Mapping[str, Variable], vendor: str) -> Variable:
+def _find_variable(name: str, known: Mapping[str, Variable], vendor: str) -> Variable:
     if name in known:
         return known[name]
     if "_monitoring_" in name:  # Open MPI closes this component when nobody wants it

@@ -145,7 +145,7 @@ def run_accept(
         baseline,
         correctness=not no_correctness,
         quiet=quiet,
-        command=f"omb-py {' '.join(_words())}",
+        command=f"omb-py {' '.join(_quoted_command())}",
         resume=run or resume,
     )
     verdicts = accept(checked_suite(suite), request, store or DEFAULT_STORE)
@@ -171,6 +171,6 @@ def show(verdicts: AcceptReport, form: str = "table", output: Sequence[Path] = (
     return write_report(document_of(verdicts, strict), form, output, page)
 
 
-def _words() -> list[str]:
+def _quoted_command() -> list[str]:
     """The words of the command line, quoted for a shell, with secrets removed."""
     return [shlex.quote(text) for text in redact_words(sys.argv[1:])]

@@ -49,7 +49,7 @@ def list_command() -> click.Command:
 
 def run_list(form: str) -> int:
     benchmarks = [find(name) for name in names()]
-    where = catalogue.places(catalogue.inspected())
+    where = catalogue.list_targets(catalogue.inspected())
     if form == "json":
         click.echo(json.dumps(catalogue.as_json(catalogue.catalogue(benchmarks, where), broken()), indent=1))
     else:
@@ -209,7 +209,7 @@ def run_doctor(form: str, store: Path | None, device: str | None = None) -> int:
     if device:
         findings, usable = gpu_doctor.report(backends, os.environ)
     else:
-        findings = doctor.report(backends, catalogue.places(backends), store or DEFAULT_STORE, os.environ)
+        findings = doctor.report(backends, catalogue.list_targets(backends), store or DEFAULT_STORE, os.environ)
         usable = doctor.exit_ok(backends)
     click.echo(json.dumps(doctor.as_json(findings, usable), indent=1) if form == "json" else doctor.as_text(findings))
     return OK if usable else ENVIRONMENT

@@ -120,7 +120,7 @@ def pattern(nbytes: int, *key: int) -> Bytes:
 
 
 @lru_cache(maxsize=8)
-def _place(count: int, m: int) -> Bytes:
+def _position_values(count: int, m: int) -> Bytes:
     """A number under `m`, at most 97, for each position."""
     column, row = np.arange(m, dtype=np.uint32), np.arange(-(-count // m), dtype=np.uint32)
     across, down = (7 * column % m).astype(np.uint8), (3 * row % m).astype(np.uint8)
@@ -128,7 +128,7 @@ def _place(count: int, m: int) -> Bytes:
 
 
 def _spread(table: Elements, dtype: str, count: int) -> Bytes:
-    place, values = _place(count, len(table)), from_numbers(table, dtype)
+    place, values = _position_values(count, len(table)), from_numbers(table, dtype)
     out = np.empty(count, values.dtype)
     for start in range(0, count, _CHUNK):
         out[start : start + _CHUNK] = values[place[start : start + _CHUNK]]

@@ -97,7 +97,9 @@ class Crew:
         self._gate.close(len(active))
         self._running = set(active)
         for t in active:  # daemons: a thread that never returns must not keep a failed rank alive
-            threading.Thread(target=self._one, args=(t, *shares[t], results), name=f"omb-{t}", daemon=True).start()
+            threading.Thread(
+                target=self._run_thread, args=(t, *shares[t], results), name=f"omb-{t}", daemon=True
+            ).start()
         out = np.zeros((iterations, laps), np.int64)
         for _ in active:
             t, result = results.get()
@@ -107,7 +109,7 @@ class Crew:
             out[shares[t][0] * threads + t - first :: threads] = result
         return out
 
-    def _one(
+    def _run_thread(
         self, thread: int, first: int, iterations: int, results: SimpleQueue[tuple[int, Samples | BaseException]]
     ) -> None:
         try:

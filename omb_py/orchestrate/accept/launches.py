@@ -103,7 +103,7 @@ class AcceptLaunches:
         step: Step = phase, plans[0].turn
         before = len(self.skips)
         self.skips += self.log.given_up.get(step, [])
-        known, left = self._known(step, plans)
+        known, left = self._split_stored(step, plans)
         numbered = [replace(plan, index=self.next_index + k) for k, plan in enumerate(left)]
         last = self.next_index - 1
         progress = self.run.command.progress
@@ -143,7 +143,7 @@ class AcceptLaunches:
         # the correctness check is no soak
         return run_apart(self.run, request.changed(repeat_for=None) if phase == CORRECTNESS else request)
 
-    def _known(self, step: Step, plans: Sequence[LaunchPlan]) -> tuple[list[Row], list[LaunchPlan]]:
+    def _split_stored(self, step: Step, plans: Sequence[LaunchPlan]) -> tuple[list[Row], list[LaunchPlan]]:
         """Return the stored rows of a step, and the launches that are left of it.
 
         What was given up is not tried again. A soak or an interference test that was cut off is not valid, so its step
@@ -155,7 +155,9 @@ class AcceptLaunches:
         lost = {skip.what for skip in self.log.given_up.get(step, ())}
         for plan in plans:
             whole = step[0] == BESIDE or any(request.repetition.repeat_for for request in plan.requests)
-            stored = {c: [] if whole and not ended else self.log.known(step, cell_key(plan, c)) for c in plan.cells}
+            stored = {
+                c: [] if whole and not ended else self.log.stored_rows(step, cell_key(plan, c)) for c in plan.cells
+            }
             rows += [row for cell_rows in stored.values() for row in cell_rows]
             cells = tuple(c for c in plan.cells if not stored[c] and sweep_name(plan, c.sweep) not in lost)
             if cells and not ended:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from omb_py.errors import EnvironmentProblem, UsageError
-from omb_py.options.request import Part
+from omb_py.options.request import SuitePosition
 from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.resume import ACCEPTED, CELL_TAG, NEWEST, stored_run
 from omb_py.results.accept.report import Earlier
@@ -91,7 +91,7 @@ class ProgressLog:
     """Interference steps whose background job did not run all the time -> reason."""
     files: list[Path] = field(default_factory=list)
 
-    def known(self, step: Step, key: str) -> list[Row]:
+    def stored_rows(self, step: Step, key: str) -> list[Row]:
         """Return the stored rows of a cell; none if one of the two sides of a guideline is missing."""
         rows = self.rows.get((step[0], key), [])
         if rows and rows[0]["family"] == FAMILY and {row["parameters"]["side"] for row in rows} != set(SIDES):
@@ -180,7 +180,7 @@ def log_of(store: Path, run_id: str) -> Path:
     return store / FOLDER / f"{run_id}.jsonl"
 
 
-def read_log(store: Path, part: Part, which: str) -> tuple[str, ProgressLog] | None:
+def read_log(store: Path, part: SuitePosition, which: str) -> tuple[str, ProgressLog] | None:
     """Read the run that is to be resumed: its log and its rows.
 
     Args:

@@ -126,9 +126,9 @@ def checked(request: Request) -> None:
 def placed(request: Request, per_node: int, environ: Mapping[str, str]) -> Request:
     """Complete a request with its number of ranks and words for the launcher, so that each node has `per_node` ranks.
 
-    Simulated ranks get a matching number of nodes. Raises UsageError as :func:`places`.
+    Simulated ranks get a matching number of nodes. Raises UsageError as :func:`ranks_and_words`.
     """
-    ranks, words = places(request, per_node, environ)
+    ranks, words = ranks_and_words(request, per_node, environ)
     settings = dict(request.settings)
     for name in request.backends if ranks else ():
         if option := capabilities(name).option:
@@ -136,7 +136,7 @@ def placed(request: Request, per_node: int, environ: Mapping[str, str]) -> Reque
     return request.changed(ranks=ranks, launcher_args=(*words, *request.launching.launcher_args), settings=settings)
 
 
-def places(request: Request, per_node: int, environ: Mapping[str, str]) -> tuple[int | None, tuple[str, ...]]:
+def ranks_and_words(request: Request, per_node: int, environ: Mapping[str, str]) -> tuple[int | None, tuple[str, ...]]:
     """Return the number of ranks and words for the launcher.
 
     The number is the given one, or else `per_node` on each host, or on each node of a Slurm job.

@@ -36,7 +36,7 @@ class SideSpec:
     pip: list[str] = field(default_factory=list)
     """Requirements of packages that this side has instead of ours."""
 
-    def words(self) -> str:
+    def describe(self) -> str:
         """Describe the side in a report or message."""
         parts = [self.env, *self.pip, *self.modules, *(f"{k}={v}" for k, v in self.variables.items()), *self.options]
         return " ".join(filter(None, parts))
@@ -117,7 +117,7 @@ def where_of(
         EnvironmentProblem: packages cannot be installed, a module cannot be loaded, or the environment lacks omb-py or
             has another version.
     """
-    if not spec.words():
+    if not spec.describe():
         return HERE
     variables: dict[str, str | None] = {}
     python = sys.executable
@@ -128,7 +128,7 @@ def where_of(
         python, variables = _of_venv(side, str(own.folder), ours)
         variables |= own.variables
     if spec.modules:
-        variables |= _of_modules(side, spec.modules, {**ours, **_known(variables)})
+        variables |= _of_modules(side, spec.modules, {**ours, **_without_unset(variables)})
     variables |= spec.variables
     facts = {
         "env": spec.env or None,
@@ -143,7 +143,7 @@ def where_of(
     return where
 
 
-def _known(variables: Mapping[str, str | None]) -> dict[str, str]:
+def _without_unset(variables: Mapping[str, str | None]) -> dict[str, str]:
     return {name: value for name, value in variables.items() if value is not None}
 
 
@@ -217,14 +217,14 @@ def _try_out(side: Side, where: RankEnvironment, spec: SideSpec) -> None:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise EnvironmentProblem(f"{side} ({spec.words()}): cannot start {where.python}: {error}") from None
+        raise EnvironmentProblem(f"{side} ({spec.describe()}): cannot start {where.python}: {error}") from None
     install = f"{where.python} -m pip install {DISTRIBUTION}=={omb_py.__version__}"
     version = next((line.split()[-1] for line in child.stdout.splitlines() if line.startswith("omb-py ")), None)
     if version is None:
         last = (child.stderr.strip().splitlines() or [f"exit status {child.returncode}"])[-1]
-        raise EnvironmentProblem(f"{side} ({spec.words()}): omb-py cannot be loaded: {last}: {install}")
+        raise EnvironmentProblem(f"{side} ({spec.describe()}): omb-py cannot be loaded: {last}: {install}")
     if version != omb_py.__version__:
         raise EnvironmentProblem(
-            f"{side} ({spec.words()}): it has omb-py {version}, this is {omb_py.__version__}, and two versions may "
+            f"{side} ({spec.describe()}): it has omb-py {version}, this is {omb_py.__version__}, and two versions may "
             f"measure different things: {install}"
         )

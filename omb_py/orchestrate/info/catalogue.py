@@ -31,7 +31,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RunTarget:
     """One backend, binding and device, the same for every benchmark."""
 
     backend: str
@@ -51,30 +51,30 @@ def inspected() -> list[Capabilities]:
     return [backend.capabilities.here() for backend in registry.backends().values()]
 
 
-def places(inspected: Iterable[Capabilities]) -> list[Place]:
+def list_targets(inspected: Iterable[Capabilities]) -> list[RunTarget]:
     """List every backend, binding and device, with the reason where it is not available."""
-    out: list[Place] = []
+    out: list[RunTarget] = []
     for backend in inspected:
         for binding, why in backend.bindings.items():
-            out.append(_place(backend, binding, "cpu", backend.devices.get("cpu", "") or why))
+            out.append(_run_target(backend, binding, "cpu", backend.devices.get("cpu", "") or why))
             for device in GPUS:
                 reason, fix = device_problem(device, backend.name)
                 if backend.devices.get(device) == "":
                     reason, fix = why, ""
-                out.append(_place(backend, binding, device, backend.devices.get(device) or reason, fix))
+                out.append(_run_target(backend, binding, device, backend.devices.get(device) or reason, fix))
     return out
 
 
-def _place(backend: Capabilities, binding: str, device: str, reason: str, fix: str = "") -> Place:
+def _run_target(backend: Capabilities, binding: str, device: str, reason: str, fix: str = "") -> RunTarget:
     own = backend.bindings.get(binding, "")
     if not backend.available and own not in ("", backend.inspection.reason):
-        return Place(backend.name, binding, device, own)  # the binding lacks its package too, which comes first
+        return RunTarget(backend.name, binding, device, own)  # the binding lacks its package too, which comes first
     if not backend.available:
-        return Place(backend.name, binding, device, backend.inspection.reason, backend.inspection.fix)
-    return Place(backend.name, binding, device, reason, fix)
+        return RunTarget(backend.name, binding, device, backend.inspection.reason, backend.inspection.fix)
+    return RunTarget(backend.name, binding, device, reason, fix)
 
 
-def catalogue(benchmarks: Iterable[Benchmark], where: Sequence[Place]) -> list[Entry]:
+def catalogue(benchmarks: Iterable[Benchmark], where: Sequence[RunTarget]) -> list[Entry]:
     """Combine every benchmark with every place."""
     return [
         Entry(b.name, b.family, p.backend, p.binding, p.device, p.available, p.reason, p.fix)
@@ -83,7 +83,7 @@ def catalogue(benchmarks: Iterable[Benchmark], where: Sequence[Place]) -> list[E
     ]
 
 
-def for_benchmark(benchmark: Benchmark, place: Place) -> Place:
+def for_benchmark(benchmark: Benchmark, place: RunTarget) -> RunTarget:
     """Return the place for one benchmark: the backend may lack what the benchmark needs."""
     if not place.available:
         return place
@@ -97,13 +97,13 @@ def as_json(entries: Iterable[Entry], broken: Mapping[str, str]) -> dict[str, An
 
 
 def as_text(
-    benchmarks: Sequence[Benchmark], where: Sequence[Place], broken: Mapping[str, str], titles: Mapping[str, str]
+    benchmarks: Sequence[Benchmark], where: Sequence[RunTarget], broken: Mapping[str, str], titles: Mapping[str, str]
 ) -> str:
     """Make the text of ``omb-py list``: what runs here, what does not and why, then the benchmarks by family.
 
     Args:
         benchmarks: in the order of the list.
-        where: from :func:`places`.
+        where: from :func:`list_targets`.
         broken: name of a benchmark that cannot be loaded -> why.
         titles: family -> its title, in the order of the list.
     """
@@ -126,7 +126,7 @@ BY_NAME = frozenset({"non-blocking", "persistent"})
 _WIDTH = 80
 
 
-def _grouped(where: Iterable[Place]) -> dict[tuple[str, str], list[str]]:
+def _grouped(where: Iterable[RunTarget]) -> dict[tuple[str, str], list[str]]:
     """Backend and device -> its bindings."""
     groups: dict[tuple[str, str], list[str]] = {}
     for place in where:
@@ -134,7 +134,7 @@ def _grouped(where: Iterable[Place]) -> dict[tuple[str, str], list[str]]:
     return groups
 
 
-def _here(where: Sequence[Place]) -> list[str]:
+def _here(where: Sequence[RunTarget]) -> list[str]:
     rows = [("backend", "device", "bindings")]
     rows += [(*key, ", ".join(names)) for key, names in _grouped(p for p in where if p.available).items()]
     if len(rows) == 1:
@@ -143,9 +143,9 @@ def _here(where: Sequence[Place]) -> list[str]:
     return ["Runs here", *(f"  {row[0]:<{widths[0]}}  {row[1]:<{widths[1]}}  {row[2]}" for row in rows)]
 
 
-def _not_here(where: Sequence[Place]) -> list[str]:
+def _not_here(where: Sequence[RunTarget]) -> list[str]:
     """One line for each reason; a device that is missing everywhere is named once, without the backends."""
-    reasons: dict[str, list[Place]] = {}
+    reasons: dict[str, list[RunTarget]] = {}
     for place in where:
         if not place.available:
             reasons.setdefault(_why(place), []).append(place)
@@ -164,11 +164,11 @@ def _not_here(where: Sequence[Place]) -> list[str]:
     return ["", "Does not run here", *lines] if lines else []
 
 
-def _why(place: Place) -> str:
+def _why(place: RunTarget) -> str:
     return f"{place.reason}: {place.fix}" if place.fix else place.reason
 
 
-def _marked(benchmark: Benchmark, where: Sequence[Place], gaps: dict[str, int]) -> str:
+def _marked(benchmark: Benchmark, where: Sequence[RunTarget], gaps: dict[str, int]) -> str:
     """The name, with the numbers of the backends that run here and cannot do this benchmark."""
     marks: dict[str, None] = {}
     for place in where:
@@ -178,7 +178,7 @@ def _marked(benchmark: Benchmark, where: Sequence[Place], gaps: dict[str, int]) 
     return " ".join([benchmark.name, *marks])
 
 
-def _by_line(benchmarks: Sequence[Benchmark], where: Sequence[Place], gaps: dict[str, int]) -> list[str]:
+def _by_line(benchmarks: Sequence[Benchmark], where: Sequence[RunTarget], gaps: dict[str, int]) -> list[str]:
     names = [_marked(benchmark, where, gaps) for benchmark in benchmarks]
     width = max(map(len, names))
     lines = []
@@ -189,7 +189,7 @@ def _by_line(benchmarks: Sequence[Benchmark], where: Sequence[Place], gaps: dict
     return lines
 
 
-def _by_name(benchmarks: Sequence[Benchmark], where: Sequence[Place], gaps: dict[str, int]) -> list[str]:
+def _by_name(benchmarks: Sequence[Benchmark], where: Sequence[RunTarget], gaps: dict[str, int]) -> list[str]:
     """The names with their marks, wrapped between names."""
     names = [_marked(benchmark, where, gaps).replace(" ", "\0") for benchmark in benchmarks]
     lines = wrap(", ".join(names), _WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)

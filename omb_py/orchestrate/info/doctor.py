@@ -20,7 +20,7 @@ from omb_py.launchers.mpi_library import mpi_library
 from omb_py.launchers.mpiexec import find_mpiexec
 from omb_py.launchers.open_mpi import OPEN_MPI_ROOT
 from omb_py.launchers.srun import SLURM
-from omb_py.orchestrate.info.catalogue import Place
+from omb_py.orchestrate.info.catalogue import RunTarget
 from omb_py.orchestrate.launching.launch_command import report_launchers
 from omb_py.orchestrate.launching.machine_state import BUSY_SHARE, STEADY_GOVERNORS, MachineState, observe
 from omb_py.orchestrate.planning.validation import GPUS, device_problem
@@ -47,13 +47,13 @@ class Finding:
 
 
 def report(
-    inspected: Sequence[Capabilities], where: Sequence[Place], store: Path, environ: Mapping[str, str]
+    inspected: Sequence[Capabilities], where: Sequence[RunTarget], store: Path, environ: Mapping[str, str]
 ) -> list[Finding]:
     """Return all findings, most important first.
 
     Args:
         inspected: capabilities of the backends here.
-        where: places where benchmarks can run (:func:`omb_py.orchestrate.info.catalogue.places`).
+        where: places where benchmarks can run (:func:`omb_py.orchestrate.info.catalogue.list_targets`).
         store: folder of the results.
         environ: environment variables, usually ``os.environ``.
     """
@@ -162,7 +162,7 @@ def _mpiexec() -> str:
     return f"{mpiexec.path} ({mpiexec.vendor} {mpiexec.version})"
 
 
-def others(where: Sequence[Place], probed: Sequence[str]) -> list[Finding]:
+def others(where: Sequence[RunTarget], probed: Sequence[str]) -> list[Finding]:
     """Report the GPUs and the backends that use them."""
     findings = []
     for device in GPUS:

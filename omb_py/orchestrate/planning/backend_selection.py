@@ -38,14 +38,14 @@ def narrowed(request: Request, offers: Mapping[str, Capabilities]) -> CheckedReq
     def check_side(side: _Side) -> None:
         check_choices(_alone(request, *side, offers), offers)
 
-    def place(side: _Side) -> None:
+    def plan_cells(side: _Side) -> None:
         cells.update(cells_on(left, benchmark, common, *side, offers[side[0]]))
 
     able = _without_problems(request, request.sides, problems, check_side)
     left = _restricted(request, able)
     check_options(left, benchmark, offers)
     common = common_cells(left, benchmark)
-    able = _without_problems(request, able, problems, place)
+    able = _without_problems(request, able, problems, plan_cells)
     check_sizes(left, benchmark, common)
     left = _restricted(request, able)
     check_choices(left, offers)

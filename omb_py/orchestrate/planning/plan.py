@@ -149,7 +149,7 @@ def check_options(request: Request, benchmark: Benchmark, offers: Mapping[str, C
             f"{benchmark.name} needs --thread-level {needed}, not {request.launching.thread_level}: leave it out"
         )
     if request.options.vary_window and request.options.window is not None:
-        raise UsageError(f"-V/--vary-window takes the windows {_words(VARIED_WINDOWS)} in turn: leave out -W")
+        raise UsageError(f"-V/--vary-window takes the windows {_join_numbers(VARIED_WINDOWS)} in turn: leave out -W")
     if request.options.session and not all(offers[backend].mpi_sessions for backend in request.backends):
         able = " or ".join(name for name, offer in offers.items() if offer.mpi_sessions)
         raise UsageError(f"-I/--session begins MPI with a session: leave it out, or use --backend {able} alone")
@@ -419,5 +419,5 @@ def _elements(benchmark: Benchmark, cell: Cell) -> int:
     return max(elements, fewest_elements(cell.options.ddt)) if cell.options.ddt else elements
 
 
-def _words(numbers: tuple[int, ...]) -> str:
+def _join_numbers(numbers: tuple[int, ...]) -> str:
     return ", ".join(map(str, numbers))

@@ -15,7 +15,7 @@ from typing import Any
 
 from omb_py.engine.program.benchmark import Cell
 from omb_py.errors import EnvironmentProblem, UsageError
-from omb_py.options.request import Part
+from omb_py.options.request import SuitePosition
 from omb_py.orchestrate.planning.plan import LaunchPlan
 from omb_py.results.compare import tags as tag_names
 from omb_py.results.store.keys import digest
@@ -95,7 +95,7 @@ def _rows_of(store: Path, run_id: str) -> list[Row]:
     return sorted(rows, key=lambda row: int(row["launch_index"]))
 
 
-def suite_tags(part: Part) -> dict[str, str]:
+def suite_tags(part: SuitePosition) -> dict[str, str]:
     """Tags of all rows of a suite."""
     return {SUITE_TAG: part.suite, HASH_TAG: part.digest}
 
@@ -106,7 +106,7 @@ def cell_key(launch: LaunchPlan, cell: Cell) -> str:
     return digest([facts, asdict(launch.needs), launch.ranks, launch.turn])[:12]
 
 
-def progress(store: Path, part: Part, which: str) -> SuiteProgress | None:
+def progress(store: Path, part: SuitePosition, which: str) -> SuiteProgress | None:
     """The progress of the run `which`; None for :data:`NEWEST` where the store has no run of this suite.
 
     Raises:
@@ -120,7 +120,7 @@ def progress(store: Path, part: Part, which: str) -> SuiteProgress | None:
     return SuiteProgress(stored.run_id, done, wrong, stored.next_launch)
 
 
-def stored_run(store: Path, part: Part, which: str, *, accepting: bool) -> StoredRun | None:
+def stored_run(store: Path, part: SuitePosition, which: str, *, accepting: bool) -> StoredRun | None:
     """Find the run of a suite to resume, after recovering the journals of processes that died.
 
     Args:
@@ -178,7 +178,7 @@ def key_of(row: Row) -> str:
     return str(dict(row["tags"])[CELL_TAG])
 
 
-def _of_another(run_id: str, part: Part, rows: Iterable[Row]) -> str:
+def _of_another(run_id: str, part: SuitePosition, rows: Iterable[Row]) -> str:
     suites = {dict(row["tags"] or {}).get(SUITE_TAG) for row in rows}
     if part.suite in suites:
         return f"run {run_id} was begun by another version of suite {part.suite}: start a new run without --resume"

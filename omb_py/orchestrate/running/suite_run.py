@@ -207,10 +207,10 @@ def remaining_launches(error: OmbError, launch: LaunchPlan, run: Run) -> tuple[l
         return [], [Skip(f"launch {launch.index + 1}", str(error), failed=True)]
     if done is None and isinstance(error, UsageError) and others:
         # refused before it began, for want of memory for instance: sweeps run alone show which one it was
-        return [_part(launch, left, {sweep}) for sweep in (first, *others)], []
+        return [_select_sweeps(launch, left, {sweep}) for sweep in (first, *others)], []
     if done is None:
         return [], [Skip(sweep_name(launch, sweep), str(error)) for sweep in (first, *others)]
-    rest = [_part(launch, left, set(others))] if others else []
+    rest = [_select_sweeps(launch, left, set(others))] if others else []
     return rest, [Skip(sweep_name(launch, first), str(error), isinstance(error, LaunchFailed))]
 
 
@@ -233,7 +233,7 @@ def _left(launch: LaunchPlan, run: Run) -> list[Cell]:
     return [cell for cell in cells if cell.sweep not in run.wrong]
 
 
-def _part(launch: LaunchPlan, cells: Sequence[Cell], sweeps: set[int]) -> LaunchPlan:
+def _select_sweeps(launch: LaunchPlan, cells: Sequence[Cell], sweeps: set[int]) -> LaunchPlan:
     return replace(launch, cells=tuple(cell for cell in cells if cell.sweep in sweeps))
 
 

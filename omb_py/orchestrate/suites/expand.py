@@ -10,7 +10,7 @@ from pathlib import Path
 from omb_py.backends.registry import capabilities_of
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
-from omb_py.options.request import DEFAULT_RANKS, Part, Request
+from omb_py.options.request import DEFAULT_RANKS, Request, SuitePosition
 from omb_py.orchestrate.planning.backend_selection import narrowed
 from omb_py.orchestrate.planning.plan import CheckedRequest, check, check_fits, check_ranks
 from omb_py.orchestrate.planning.skip import Skip
@@ -141,7 +141,7 @@ class _Expansion:
                 if chosen.at and chosen.value is not None and not keys[chosen.key].fits:
                     raise chosen.at.error(f"{benchmark.name} does not take it")
             texts = {chosen.key: chosen.text for chosen in combination if keys[chosen.key].scope == "cell"}
-            part = Part(self.suite.name, self.suite.digest, entry.number)
+            part = SuitePosition(self.suite.name, self.suite.digest, entry.number)
             for count in counts:
                 try:
                     check_fits(checked, count)

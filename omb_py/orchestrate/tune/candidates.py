@@ -56,7 +56,7 @@ def candidates(library: LibraryKnobs, collective: str, chosen: Chosen | None = N
     main = [knob for knob in of_collective(library, collective) if chooses(knob) and _is_first(knob)]
     algorithms: list[tuple[Knob, str]] = []
     for knob in dict.fromkeys([*main, *(knob for knob in named if chooses(knob))]):
-        words = named.get(knob) or _words(knob)
+        words = named.get(knob) or _own_choices(knob)
         algorithms += [(knob, word) for word in words]
     others = {knob: values for knob, values in named.items() if not chooses(knob)}
     settings = []
@@ -107,7 +107,7 @@ def _is_first(knob: Knob) -> bool:
     return not (knob.name.startswith("coll_han_") or knob.name.endswith(("_COMPOSITION", "_POSIX_INTRA_ALGORITHM")))
 
 
-def _words(knob: Knob) -> tuple[str, ...]:
+def _own_choices(knob: Knob) -> tuple[str, ...]:
     return tuple(c.word for c in knob.choices if c.word not in _DEFAULTS and c.word not in _ON_DEVICES)
 
 

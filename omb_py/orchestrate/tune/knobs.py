@@ -130,7 +130,7 @@ def listing(library: LibraryKnobs, name: str = "", every: bool = False) -> Docum
     """
     knob = library.knob(name) if name else None
     if knob:
-        return _one(library, knob)
+        return _describe_knob(library, knob)
     short = name.lower().removeprefix("osu_")
     if name and short not in collectives():
         near = nearest(short, [*collectives(), *(knob.name for knob in library.knobs)])
@@ -182,7 +182,7 @@ def _as_data(knob: Knob) -> dict[str, object]:
     return {**asdict(knob), "collective": collective_of(knob) or None}
 
 
-def _one(library: LibraryKnobs, knob: Knob) -> Document:
+def _describe_knob(library: LibraryKnobs, knob: Knob) -> Document:
     facts = [
         f"{knob.name} of {library.title}",
         f"type: {knob.type}, value here: {knob.value or 'none'}",

@@ -163,7 +163,7 @@ class Group:
 
     def proposed(self) -> list[Rule]:
         """The rules before their proof."""
-        benchmark, ranks = self.searches[0].point.place
+        benchmark, ranks = self.searches[0].point.file_key
         rules = [
             Rule(benchmark, ranks, s.first_bytes, s.last_bytes, self.settings[s.candidate], *_UNPROVEN)
             for s in self.segments()
@@ -172,7 +172,7 @@ class Group:
 
     def proved(self, answers: Answers) -> list[Rule]:
         """The rules that fresh launches leave."""
-        benchmark, ranks = self.searches[0].point.place
+        benchmark, ranks = self.searches[0].point.file_key
         by_place: dict[int, Answer] = {}
         for place, size in enumerate(self.sizes):
             of_size = [answers[searcher.point, size] for searcher in self.searches if (searcher.point, size) in answers]
@@ -206,5 +206,5 @@ def _unlimited(rule: Rule) -> Rule:
 def groups_of(searching: Sequence[Searching], called: bool = False) -> list[Group]:
     places: dict[tuple[str, int], list[Searching]] = {}
     for searcher in searching:
-        places.setdefault(searcher.point.place, []).append(searcher)
+        places.setdefault(searcher.point.file_key, []).append(searcher)
     return [Group(tuple(searches), called) for searches in places.values()]

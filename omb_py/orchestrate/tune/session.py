@@ -211,7 +211,7 @@ def _sayable(groups: Sequence[Group], request: TuneRequest, launcher: TuneLaunch
         return list(groups)
     files = files_of(proposal(groups, launcher, request.command), request.library, request.folder)
     unsaid = {(rule.collective, rule.ranks) for rule, _ in files.left_out}
-    return [group.with_one_setting() if group.searches[0].point.place in unsaid else group for group in groups]
+    return [group.with_one_setting() if group.searches[0].point.file_key in unsaid else group for group in groups]
 
 
 def _proved(

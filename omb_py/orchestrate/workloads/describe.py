@@ -27,7 +27,7 @@ def listing() -> str:
     return "\n".join([*lines, "", "omb-py workloads NAME shows settings and calls; omb-py step --workload measures"])
 
 
-def words(call: Call) -> str:
+def describe_call(call: Call) -> str:
     """Describe a call in one line."""
     where = f", among ranks {among(call.group)}" if call.group else ""
     waits = {0: "", None: ", beside the rest of the step"}.get(call.until, f", beside the next {call.until}")
@@ -93,7 +93,7 @@ def described(workload: Workload, ranks: int, rank: int) -> str:
     lines.append(f"calls of rank {rank} of {ranks} in a step: {len(calls)}, {sum(c.sent for c in calls)} B go in")
     runs: list[tuple[int, str]] = []
     for call in calls:
-        text = words(call)
+        text = describe_call(call)
         runs = [*runs[:-1], (runs[-1][0] + 1, text)] if runs and runs[-1][1] == text else [*runs, (1, text)]
     lines += [f"  {f'{count} × ' if count > 1 else ''}{text}" for count, text in runs[:_SHOWN]]
     if len(runs) > _SHOWN:

@@ -54,9 +54,9 @@ def kind_by(flop: Mapping[int, float]) -> Kind:
     Raises:
         UsageError: neither the operations of a rank nor those of all ranks together are constant.
     """
-    if _alike(flop.values()):
+    if _all_equal(flop.values()):
         return "weak"
-    if _alike([ranks * count for ranks, count in flop.items()]):
+    if _all_equal([ranks * count for ranks, count in flop.items()]):
         return "strong"
     counts = ", ".join(f"{count / 1e9:.4g} at {ranks} ranks" for ranks, count in sorted(flop.items()))
     raise UsageError(
@@ -65,7 +65,7 @@ def kind_by(flop: Mapping[int, float]) -> Kind:
     )
 
 
-def _alike(values: Collection[float]) -> bool:
+def _all_equal(values: Collection[float]) -> bool:
     return max(values) <= _ALIKE * min(values)
 
 

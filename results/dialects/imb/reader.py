@@ -76,7 +76,7 @@ class _Launch:
 
 
 @dataclass(slots=True)
-class _Part:
+class _OpenTable:
     line: int
     name: str
     launch: _Launch
@@ -96,7 +96,7 @@ class _Part:
         return _NAMES.get(self.name.lower(), self.name.lower())
 
 
-class ImbText(LogReader[_Part]):
+class ImbText(LogReader[_OpenTable]):
     """Reader of the text of IMB. A banner begins another launch."""
 
     name = "IMB text"
@@ -117,7 +117,7 @@ class ImbText(LogReader[_Part]):
         elif match := _TITLE.fullmatch(line.text):
             self.close()
             self.begun = True
-            self.table = _Part(line.number, match["name"], self.launch)
+            self.table = _OpenTable(line.number, match["name"], self.launch)
             if match["name"].lower() in ("put_local", "get_local"):
                 self.table.parameters["sync"] = "flush_local"
             if match["more"]:
@@ -128,7 +128,7 @@ class ImbText(LogReader[_Part]):
             return False
         return True
 
-    def inside(self, part: _Part, line: LogLine) -> None:
+    def inside(self, part: _OpenTable, line: LogLine) -> None:
         if part.bad:
             return
         text, words = line.text, line.text.split()
@@ -158,7 +158,7 @@ class ImbText(LogReader[_Part]):
             elif not behind or is_numeric(behind):
                 self._row(part, line, words)
 
-    def _row(self, part: _Part, line: LogLine, words: Sequence[str]) -> None:
+    def _row(self, part: _OpenTable, line: LogLine, words: Sequence[str]) -> None:
         if len(words) != len(part.columns):
             raise BadTable(f"{len(words)} of {len(part.columns)} columns")
         part.length = check_end(line, part.length)
@@ -172,11 +172,11 @@ class ImbText(LogReader[_Part]):
             self.table = None
         super().close()
 
-    def left_out(self, part: _Part, problem: Problem) -> str:
+    def left_out(self, part: _OpenTable, problem: Problem) -> str:
         where = "" if problem.line in (0, part.line) else f", line {problem.line}"
         return f"table {part.name!r} left out{where}: {problem.text}"
 
-    def finish(self, part: _Part) -> ImportedTable:
+    def finish(self, part: _OpenTable) -> ImportedTable:
         if not part.rows:
             raise BadTable("no rows")
         launch, preamble = part.launch, part.launch.preamble
@@ -187,7 +187,7 @@ class ImbText(LogReader[_Part]):
         )
 
 
-def _row(part: _Part, cells: Mapping[str, str]) -> ImportedRow:
+def _row(part: _OpenTable, cells: Mapping[str, str]) -> ImportedRow:
     benchmark, name = part.benchmark, part.name.lower()
     metrics: dict[str, float] = {}
     for key, word in cells.items():
@@ -225,14 +225,14 @@ def _row(part: _Part, cells: Mapping[str, str]) -> ImportedRow:
     }
 
 
-def _size(part: _Part, printed: int) -> int:
+def _size(part: _OpenTable, printed: int) -> int:
     """Our size of a line: in threads IMB adds up all of theirs, and of a reduce-scatter it counts a block."""
     if counts_a_block(part.benchmark, part.launch.version):
         return printed * (part.ranks or 1)
     return printed // (part.threads or 1)
 
 
-def _op(part: _Part, benchmark: str) -> str | None:
+def _op(part: _OpenTable, benchmark: str) -> str | None:
     """The reduction, if the benchmark reduces and the file states it."""
     name = part.launch.preamble.get("MPI_Op", "").strip().lower().removeprefix("mpi_")
     return (name or None) if "reduce" in benchmark else None

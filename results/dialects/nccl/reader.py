@@ -60,7 +60,7 @@ Fixed = tuple[int, int | None, str, str | None, int | None]
 
 
 @dataclass(slots=True)
-class _Part:
+class _OpenTable:
     """A table that is being read."""
 
     line: int
@@ -78,7 +78,7 @@ class _Part:
     """Lines above the head that may name the collective: those below are of the next program."""
 
 
-class NcclText(LogReader[_Part]):
+class NcclText(LogReader[_OpenTable]):
     """Reader of the text of nccl-tests and rccl-tests. A preamble after a table begins another launch."""
 
     name = "nccl-tests text"
@@ -149,7 +149,7 @@ class NcclText(LogReader[_Part]):
             if word in _TIMES:
                 halves.append([])
             halves[-1].append("time" if word in _TIMES else word)
-        self.table = _Part(line.number, self.launch, self.number, words[:first], halves, in_ms=words[0] == "bytes")
+        self.table = _OpenTable(line.number, self.launch, self.number, words[:first], halves, in_ms=words[0] == "bytes")
         self.table.length = len(line.text.rstrip())
         self.table.named_in = list(self.seen)
         if again:  # all types and reductions of a program stand under one head
@@ -164,7 +164,7 @@ class NcclText(LogReader[_Part]):
             raise BadTable("a head without size, type, time, algbw and busbw")
         return True
 
-    def inside(self, part: _Part, line: LogLine) -> None:
+    def inside(self, part: _OpenTable, line: LogLine) -> None:
         words = line.text.split()
         if match := _BOUNDS.match(line.text):
             part.checked = match[2] == "OK"
@@ -176,7 +176,7 @@ class NcclText(LogReader[_Part]):
         part.length = check_end(line, part.length)
         self._row(part, words, len(line.text.rstrip()))
 
-    def _row(self, part: _Part, words: list[str], length: int) -> None:
+    def _row(self, part: _OpenTable, words: list[str], length: int) -> None:
         if len(words) > 2 and re.fullmatch(r"\d{4}-\d\d-\d\d", words[-2]):  # -S appends the time of printing
             words = words[:-2]
         fixed, rest = words[: len(part.fixed)], words[len(part.fixed) :]
@@ -195,11 +195,11 @@ class NcclText(LogReader[_Part]):
         part.rows.append((_fixed(cells), halves))
         self.seen.clear()  # what stood above names this program, not the next one
 
-    def left_out(self, part: _Part, problem: Problem) -> str:
+    def left_out(self, part: _OpenTable, problem: Problem) -> str:
         where = f"line {problem.line}: " if problem.line else ""
         return f"table of nccl-tests left out: {where}{problem.text}"
 
-    def finish(self, part: _Part) -> ImportedTable:
+    def finish(self, part: _OpenTable) -> ImportedTable:
         """Make the table, with the collective that the log, the user or the file's name says."""
         if not part.rows:
             raise BadTable("no rows")

@@ -193,7 +193,7 @@ def _text(value: Any) -> str:
     return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
 
 
-def _part(dimensions: Iterable[int]) -> str:
+def _dimension_mask(dimensions: Iterable[int]) -> str:
     flags = "".join(str(int(flag)) for flag in dimensions)
     return f"dimensions{flags}" if "0" in flags else ""
 
@@ -222,7 +222,7 @@ def _since_0_0_4(node: Any) -> _Node:
         call,
         values.get("comm_size", values.get("tensor_size")),
         _text(values.get("pg_name", "")),
-        _part(dimensions),
+        _dimension_mask(dimensions),
         _text(inputs.types),
         _text(inputs.shapes),
         _text(inputs.values),
@@ -237,7 +237,7 @@ def _of_2023(node: Any) -> _Node:
         call = _collective(first.get("comm_type"), _TYPES_2023)
     elif nbytes is not None:
         call = "message"
-    part = _part(values.get("involved_dim", ()))
+    part = _dimension_mask(values.get("involved_dim", ()))
     types = _text(node.input_types)
     return _Node(node.id, _text(node.name), tuple(node.parent), call, nbytes, part=part, types=types)
 
@@ -249,7 +249,7 @@ def _of_2022(node: Any) -> _Node:
     elif node.comm_size:
         call = "message"
     nbytes = node.comm_size if node.HasField("comm_size") else None
-    return _Node(node.id, _text(node.name), tuple(node.parent), call, nbytes, part=_part(node.involved_dim))
+    return _Node(node.id, _text(node.name), tuple(node.parent), call, nbytes, part=_dimension_mask(node.involved_dim))
 
 
 _LAYOUTS: Final = {"Node": _since_0_0_4, "Node2023": _of_2023, "Node2022": _of_2022}

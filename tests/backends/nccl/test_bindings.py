@@ -29,7 +29,7 @@ from omb_py.engine.program.steps import COMMUNICATORS
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.options.request import Request
 from omb_py.orchestrate.info import doctor
-from omb_py.orchestrate.info.catalogue import places
+from omb_py.orchestrate.info.catalogue import list_targets
 from omb_py.orchestrate.planning.plan import plan
 from omb_py.suites.registry import BENCHMARKS
 from tests.backends.nccl.test_nccl import COLLECTIVES, NOT_IN_PLACE, Cell, fails, load_standin
@@ -268,7 +268,7 @@ def test_list_and_doctor_say_which_package_is_missing() -> None:
     found = Capabilities(
         "nccl", bindings={"native": "no library", "cupy": needs}, inspection=Inspection("no library", "install it")
     )
-    by_binding = {place.binding: place for place in places([found]) if place.device == "cuda"}
+    by_binding = {place.binding: place for place in list_targets([found]) if place.device == "cuda"}
     assert (by_binding["cupy"].reason, by_binding["native"].reason) == (needs, "no library")
     assert [finding.text for finding in doctor.backend(found)] == ["no library", needs]
 

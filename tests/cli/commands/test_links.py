@@ -9,7 +9,7 @@ import pytest
 
 import omb_py
 from omb_py.cli import main
-from omb_py.results.compare.tags import telling
+from omb_py.results.compare.tags import distinguishing_tags
 from tests.dashboards.stores import drawings
 
 QUICK = ("links", "--backend", "mock", "--passes", "3", "-i", "10", "--windows", "2", "-W", "2")
@@ -60,7 +60,7 @@ def test_a_slow_node_and_a_slow_link_are_named(tmp_path: Path, capsys: pytest.Ca
     assert rows["run_id"].nunique() == 1 and rows["launch_id"].nunique() == 6
     assert {row["pair"] for row in rows["parameters"].map(dict)} >= {"1-2", "2-1"}
     assert set(rows["ranks"]) == {2} and all(len(hosts) == 2 for hosts in rows["hosts"])
-    assert {tuple(telling(dict(tags)).items()) for tags in rows["tags"]} == {(("why", "test"),)}
+    assert {tuple(distinguishing_tags(dict(tags)).items()) for tags in rows["tags"]} == {(("why", "test"),)}
 
 
 @pytest.mark.parametrize("rounds", ["parallel", "serial"])
@@ -129,6 +129,6 @@ def test_where_ranks_come_from(
     hosts: tuple[str, ...], ranks: int | None, environ: dict[str, str], wanted: object
 ) -> None:
     from omb_py.options.request import Request
-    from omb_py.orchestrate.checks.links import places
+    from omb_py.orchestrate.checks.links import ranks_and_words
 
-    assert places(Request("latency", hosts=hosts, ranks=ranks), 2, environ) == wanted
+    assert ranks_and_words(Request("latency", hosts=hosts, ranks=ranks), 2, environ) == wanted

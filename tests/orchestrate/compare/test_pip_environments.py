@@ -176,7 +176,7 @@ class TestRequirements:
 def test_a_side_runs_in_its_environment(cache, tmp_path) -> None:
     sides = parse_sides(pips=[f"NEW={wheel(tmp_path, '3.0')}"])
     where = where_of("NEW", sides["NEW"])
-    assert where.facts["config"]["pip"] == sides["NEW"].pip and sides["NEW"].words().endswith(".whl")
+    assert where.facts["config"]["pip"] == sides["NEW"].pip and sides["NEW"].describe().endswith(".whl")
     child = subprocess.run(
         [where.python, "-c", "import omb_py, omb_stub; print(omb_stub.VERSION)"],
         env=where.environment(),

@@ -35,7 +35,7 @@ def test_reads_what_each_side_says() -> None:
     )
     assert found["BASE"] == SideSpec("/a", [], {"X": ""}, [])
     assert found["NEW"] == SideSpec("/b", ["openmpi/5", "ucx"], {"UCX_TLS": "tcp,self"}, ["--binding=mpi4py"])
-    assert found["NEW"].words() == "/b openmpi/5 ucx UCX_TLS=tcp,self --binding=mpi4py"
+    assert found["NEW"].describe() == "/b openmpi/5 ucx UCX_TLS=tcp,self --binding=mpi4py"
 
 
 def test_one_environment_a_side() -> None:

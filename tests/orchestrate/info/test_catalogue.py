@@ -10,7 +10,7 @@ from omb_py.backends import registry
 from omb_py.backends.capabilities import Backend, Capabilities, Inspection
 from omb_py.cli.app import FAMILIES as TITLES
 from omb_py.orchestrate.info import catalogue
-from omb_py.orchestrate.info.catalogue import Place, as_json, as_text, places
+from omb_py.orchestrate.info.catalogue import RunTarget, as_json, as_text, list_targets
 from omb_py.orchestrate.planning import validation
 from omb_py.suites import BENCHMARKS
 from tests.support.capabilities import with_methods
@@ -25,20 +25,20 @@ def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(validation, "gpu_here", lambda device: False)
 
 
-def place(where: list[Place], backend: str, binding: str, device: str) -> Place:
+def place(where: list[RunTarget], backend: str, binding: str, device: str) -> RunTarget:
     (found,) = (p for p in where if (p.backend, p.binding, p.device) == (backend, binding, device))
     return found
 
 
 def test_places() -> None:
-    where = places([MPI, MOCK])
+    where = list_targets([MPI, MOCK])
     assert place(where, "mpi", "native", "cpu").available
     assert place(where, "mpi", "mpi4py", "cpu").reason == "mpi4py is too old"
     assert "no NVIDIA GPU" in place(where, "mpi", "native", "cuda").reason
 
 
 def test_an_unavailable_backend_says_why_everywhere() -> None:
-    where = places([Capabilities("mpi", inspection=Inspection("no MPI library", "pip install mpich"))])
+    where = list_targets([Capabilities("mpi", inspection=Inspection("no MPI library", "pip install mpich"))])
     mine = [p for p in where if p.backend == "mpi"]
     assert len(mine) == 3
     assert {(p.reason, p.fix) for p in mine} == {("no MPI library", "pip install mpich")}
@@ -46,13 +46,13 @@ def test_an_unavailable_backend_says_why_everywhere() -> None:
 
 def test_a_backend_with_device_buffers_is_believed() -> None:
     able = Capabilities("ucx", devices={"cpu": "", "cuda": "", "rocm": "no ROCm here"})
-    where = places([able])
+    where = list_targets([able])
     assert place(where, "ucx", "native", "cuda").available
     assert place(where, "ucx", "native", "rocm").reason == "no ROCm here"
 
 
 def test_json_has_every_combination() -> None:
-    where = places([MPI, MOCK])
+    where = list_targets([MPI, MOCK])
     data = json.loads(json.dumps(as_json(catalogue.catalogue(BENCHES, where), {"x": "broken"})))
     assert len(data["entries"]) == len(BENCHES) * len(where)
     assert data["broken_benchmarks"] == {"x": "broken"}
@@ -68,7 +68,7 @@ def test_json_has_every_combination() -> None:
 
 def test_what_a_backend_lacks_is_said_for_each_benchmark() -> None:
     gloo = Capabilities("gloo", bindings={"torch": ""})
-    where = [p for p in places([MPI, gloo]) if p.device == "cpu"]
+    where = [p for p in list_targets([MPI, gloo]) if p.device == "cpu"]
     found = {(e.benchmark, e.backend, e.binding): e for e in catalogue.catalogue(BENCHES, where)}
     assert found["allreduce", "gloo", "torch"].available and found["put_latency", "mpi", "native"].available
     lacks = found["put_latency", "gloo", "torch"]

@@ -10,7 +10,7 @@ import pytest
 
 from omb_py.backends.capabilities import Capabilities, Check, Inspection
 from omb_py.orchestrate.info import doctor
-from omb_py.orchestrate.info.catalogue import Place
+from omb_py.orchestrate.info.catalogue import RunTarget
 from omb_py.orchestrate.info.doctor import Finding
 from omb_py.orchestrate.planning import validation
 
@@ -55,8 +55,8 @@ def test_launchers() -> None:
 def test_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(validation, "gpu_here", lambda device: False)
     where = [
-        Place("ucx", "native", "cuda"),
-        Place("ucx", "native", "rocm", "no"),
+        RunTarget("ucx", "native", "cuda"),
+        RunTarget("ucx", "native", "rocm", "no"),
     ]
     cuda, rocm = doctor.others(where, ["ucx"])
     assert (cuda.status, cuda.text) == ("ok", "for ucx")

@@ -147,7 +147,7 @@ def test_so_few_launches_say_that_they_are_few() -> None:
     )
     notes = forms.document_of(made).notes
     assert (
-        made.words["UNCLEAR"] == 1 and "unclear with fewer than 9 launches in a round: so few cannot show" in notes[-1]
+        made.counts["UNCLEAR"] == 1 and "unclear with fewer than 9 launches in a round: so few cannot show" in notes[-1]
     )
 
 

@@ -183,7 +183,7 @@ def test_a_grid_has_each_rank_in_one_group_of_each_dimension(sizes: list[int], o
     for name in order:
         groups = {where.group(rank, name) for rank in range(ranks)}
         assert sorted(rank for group in groups for rank in group) == list(range(ranks))
-        assert all(where.group(rank, name)[where.place(rank, name)] == rank for rank in range(ranks))
+        assert all(where.group(rank, name)[where.coordinate(rank, name)] == rank for rank in range(ranks))
 
 
 class TestBadInput:

@@ -7,7 +7,7 @@ import pytest
 from omb_py.backends.registry import capabilities_of
 from omb_py.errors import UsageError
 from omb_py.options.table import change_cell
-from omb_py.orchestrate.workloads.describe import words
+from omb_py.orchestrate.workloads.describe import describe_call
 from omb_py.suites.registry import find
 from omb_py.suites.workloads.families import parse_workload
 from omb_py.suites.workloads.memory import needed
@@ -66,7 +66,8 @@ def test_a_call_of_whoever_comes_first_in_words() -> None:
     (call,) = calls("parameter_server:model=mlp,mode=any", 4)[0]
     nbytes = call.sends[0].nbytes
     assert (
-        words(call) == f"pull: {nbytes} B from each of 1, 2, 3 in the order in which they come, {nbytes} B back at once"
+        describe_call(call)
+        == f"pull: {nbytes} B from each of 1, 2, 3 in the order in which they come, {nbytes} B back at once"
     )
 
 

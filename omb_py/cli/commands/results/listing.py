@@ -21,7 +21,7 @@ from omb_py.errors import OK, EnvironmentProblem
 from omb_py.options.request import DEFAULT_STORE
 from omb_py.printing.export import FORMATS, export
 from omb_py.printing.printers import AtEnd
-from omb_py.results.compare.tags import COMPARE_SIDE, telling
+from omb_py.results.compare.tags import COMPARE_SIDE, distinguishing_tags
 from omb_py.results.dialects.dialect import TextOptions
 from omb_py.results.dialects.registry import USUAL
 from omb_py.results.store.provenance import provenance_of
@@ -179,7 +179,7 @@ def launches_of(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
         about = [f"launch {number} of {len(launches)}"] if len(launches) > 1 else []
         side = tags.pop(COMPARE_SIDE, None)
         about += [f"side {side}"] if side else []
-        about += [f"{key}={value}" for key, value in telling(tags).items()]
+        about += [f"{key}={value}" for key, value in distinguishing_tags(tags).items()]
         shown.append((f"\n# {', '.join(about)}" if about else "", of_launch))
     return shown
 
