@@ -238,7 +238,8 @@ def panels(frame: pd.DataFrame) -> Iterator[Panel]:
 
 def _split(name: str, rows: pd.DataFrame, by: Sequence[str], names: Sequence[str], apart: int = 0) -> Iterator[Panel]:
     """Panels by the first of the columns that differ, which are `names`; by the first `apart` of them in any case."""
-    if (apart < 1 and _count(rows, names) <= MOST_LINES) or not by:
+    count = len(rows[list(names)].drop_duplicates()) if names and apart < 1 else 1
+    if (apart < 1 and count <= MOST_LINES) or not by:
         yield Panel(rows, name)
         return
     column, rest = by[0], by[1:]
@@ -248,10 +249,6 @@ def _split(name: str, rows: pd.DataFrame, by: Sequence[str], names: Sequence[str
     for value, part in rows.groupby(column, sort=True, dropna=False, observed=True):
         panel = ", ".join(w for w in (name, word(column, value)) if w)
         yield from _split(panel, part, rest, varying(part, names), apart - 1)
-
-
-def _count(rows: pd.DataFrame, names: Sequence[str]) -> int:
-    return len(rows[list(names)].drop_duplicates()) if names else 1
 
 
 def varying(rows: pd.DataFrame, among: Sequence[str] = IDENTITY) -> list[str]:

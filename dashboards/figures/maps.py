@@ -195,7 +195,8 @@ def winners(best: pd.DataFrame, what: str) -> View:
         colour, name = theme.GREY if setting == TUNE_DEFAULT else theme.colour(number - 1), theme.escape(setting)
         mine = [[cell if cell is not None and cell.setting == setting else None for cell in row] for row in grid]
         if any(cell is not None for row in mine for cell in row):
-            written = [["" if cell is None else _margin(cell) for cell in row] for row in mine]
+            ratios = [[None if cell is None else theme.finite(cell.ratio) for cell in row] for row in mine]
+            written = [["" if ratio is None else f"{ratio:.2f}" for ratio in row] for row in ratios]
             look: Layout = {"text": written, "texttemplate": "%{text}" if len(sizes) <= MOST_WRITTEN else ""}
             look |= {"colorscale": [[0, colour], [1, colour]], "showlegend": True, "name": name}
             z = [[None if cell is None else 1 for cell in row] for row in mine]
@@ -227,11 +228,6 @@ def winners(best: pd.DataFrame, what: str) -> View:
         notes=("The search of omb-py tune: only its proof, in fresh launches, says what is faster.",),
         **table(("ranks", "size", "fastest", "µs", "of the default's time", "launches"), lines),
     )
-
-
-def _margin(cell: Record) -> str:
-    ratio = theme.finite(cell.ratio)
-    return "" if ratio is None else f"{ratio:.2f}"
 
 
 def guidelines(ratios: pd.DataFrame, delta: float = 0.1) -> View:
@@ -302,7 +298,8 @@ def pairs(links: pd.DataFrame, confirmed: Mapping[str, str] | None = None) -> Vi
         grid[place[row.source], place[row.target]] = row.value
     middle = float(np.nanmedian(grid))
     percent = 100 * grid / middle
-    each = [_median([*percent[i], *percent[:, i]]) for i in range(len(nodes))]
+    every = [[v for v in (*percent[i], *percent[:, i]) if not math.isnan(v)] for i in range(len(nodes))]
+    each = [median(values) if values else None for values in every]
     names = [theme.escape(n) for n in nodes]
     reach = max(5.0, float(np.nanmax(np.abs(percent - 100))))
     bar = {"title": {"text": "% of median"}, "thickness": 12}
@@ -338,8 +335,3 @@ def pairs(links: pd.DataFrame, confirmed: Mapping[str, str] | None = None) -> Vi
 def _natural(name: object) -> list[tuple[int, str]]:
     """node2 before node10."""
     return [(int(text), "") if text.isdigit() else (-1, text) for text in re.split(r"(\d+)", str(name))]
-
-
-def _median(values: list[float]) -> float:
-    known = [v for v in values if not math.isnan(v)]
-    return median(known) if known else math.nan

@@ -72,20 +72,28 @@ def sections(acceptance: AcceptReport, frame: pd.DataFrame, store: Path) -> list
     views = [board(acceptance)] if acceptance.verdicts else []
     scope = [*facts, f"{plural(len(acceptance.verdicts), 'verdict')}, {plural(len(acceptance.checked), 'check')}"]
     incidents = [_incidents(acceptance), _launches(acceptance)]
+    measured = [curves.curves(panel) for panel in series.panels(frame)] if len(frame) else []
+    scaling = [view for view, _ in curves.over_count(frame[frame["unit"] == "us"], "ranks")]
+    files = table(("file", "SHA-256"), acceptance.files)
     return [
         Section("cover", "Acceptance", [suite], tables=[_signatures(acceptance)], label=label_text(report)),
         Section("scope", "Scope, deviations, nodes left out", scope, as_list=True),
         Section("configuration", "Configuration", [], _configuration(acceptance, store)),
         Section("criteria", "Criteria", [], views, tables=report.tables[:1]),
-        Section("curves", "What was measured", [], _curves(frame)),
+        Section(
+            "curves",
+            "What was measured",
+            [],
+            [curves.curves(panel) for panel in series.panels(frame)] if len(frame) else [],
+        ),
         Section("pairs", "Pairs of nodes", [_pairs_text(acceptance)], _late(frame)),
         _of_sources(acceptance, "guidelines", "Guidelines", "guideline"),
-        _of_sources(acceptance, "efficiency", "Scaling and efficiency", "lower bound", more=_scaling(frame)),
+        _of_sources(acceptance, "efficiency", "Scaling and efficiency", "lower bound", more=scaling),
         _of_sources(acceptance, "stability", "Stability and interference", "drift", "interference"),
         Section("correctness", "Correctness", [] if acceptance.checked else ["Not checked."], _checks(acceptance)),
         Section("incidents", "Incidents and retests", [_incidents_text(acceptance)], incidents),
         Section("method", "Method", [*METHOD, site_rate(store).sentence()], as_list=True),
-        Section("data", "Raw data", [], [_files(acceptance)]),
+        Section("data", "Raw data", [], [View("files", plural(len(acceptance.files), "file"), "", None, **files)]),
         Section("again", "How to do it again", [acceptance.command or "omb-py accept SUITE"]),
     ]
 
@@ -221,14 +229,6 @@ def _rows(acceptance: AcceptReport, store: Path) -> pd.DataFrame:
     return series.prepared(frame[(phases == "performance") & (frame["family"] != FAMILY)])
 
 
-def _curves(frame: pd.DataFrame) -> list[View]:
-    return [curves.curves(panel) for panel in series.panels(frame)] if len(frame) else []
-
-
-def _scaling(frame: pd.DataFrame) -> list[View]:
-    return [view for view, _ in curves.over_count(frame[frame["unit"] == "us"], "ranks")]
-
-
 def _late(frame: pd.DataFrame) -> list[View]:
     views = []
     for _, rows in frame.groupby("benchmark", sort=True):
@@ -270,8 +270,3 @@ def _launches(acceptance: AcceptReport) -> View:
             rows.append((verdict.case.name, launch, place, launch_text(verdict, value), after))
     heads = ("criterion", "launch", "number", "measured", "said after it")
     return View("launches", f"all {plural(len(rows), 'number')}, retests too", "", None, **table(heads, rows))
-
-
-def _files(acceptance: AcceptReport) -> View:
-    files = table(("file", "SHA-256"), acceptance.files)
-    return View("files", plural(len(acceptance.files), "file"), "", None, **files)

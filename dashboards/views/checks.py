@@ -41,7 +41,9 @@ def sweeps(cells: Cells) -> Iterator[Shown]:
     newest = cells.links.sort_values("started_at", ascending=False, kind="stable")
     for run, part in newest.groupby("run_id", sort=False, observed=True):
         if len(part) > MOST_ROWS:
-            yield Shown(_too_many(str(run), len(part)), part)
+            title = f"run {run}: {plural(len(part), 'row')} of a sweep are too many to be judged again"
+            hint = "omb-py links --output FILE.html writes the matrix of a large sweep"
+            yield Shown(View("pairs", title, hint, None, (), ()), part)
             continue
         columns = list(dict.fromkeys((*COLUMNS, *series.NEEDED)))
         stored = load(cells.store, columns=columns, on_skip=pass_over, run_id=str(run))
@@ -54,11 +56,6 @@ def sweeps(cells: Cells) -> Iterator[Shown]:
             continue
         view = sweep_view(sweep).noted(document_of(sweep).notes)
         yield Shown(view, part, f"Slow nodes or links: {view.title}." if sweep.confirmed else "")
-
-
-def _too_many(run: str, count: int) -> View:
-    title = f"run {run}: {plural(count, 'row')} of a sweep are too many to be judged again"
-    return View("pairs", title, "omb-py links --output FILE.html writes the matrix of a large sweep", None, (), ())
 
 
 def gpu_paths_of(cells: Cells) -> Iterator[Shown]:

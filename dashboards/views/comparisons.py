@@ -174,7 +174,8 @@ def verdicts_and_pairs(cells: Cells) -> Iterator[Shown]:
         yield Shown(None, text=f"{first}{more}. {last}")
     for _, panel, pair in pairs[:MOST_PAIRS]:
         base, new = sides.rows_of(pair, cells.timed)
-        name = ", ".join(dict.fromkeys([*panel.split(", "), *_ranks(base)]))
+        counts = [f"{int(count)} ranks" for count in base["ranks"].dropna().unique()]
+        name = ", ".join(dict.fromkeys([*panel.split(", "), *(counts if len(counts) == 1 else [])]))
         view = comparison.beside(base, new, (pair.base.name, pair.new.name), name)
         if view is not None:
             yield Shown(view, series.concat([base, new]))
@@ -200,11 +201,6 @@ def _unjudged(cells: Cells, judged: set[str]) -> list[tuple[float, str, sides.Pa
             if factor := comparison.factor(times[pair.base.name], times[pair.new.name]):
                 apart.append((factor, name, pair))
     return sorted(apart, key=lambda several: -several[0])
-
-
-def _ranks(rows: pd.DataFrame) -> list[str]:
-    counts = rows["ranks"].dropna().unique()
-    return [f"{int(counts[0])} ranks"] if len(counts) == 1 else []
 
 
 Sides = Iterator[tuple[str, tuple[str, str], "pd.DataFrame", "pd.DataFrame"]]
