@@ -80,12 +80,7 @@ def sections(acceptance: AcceptReport, frame: pd.DataFrame, store: Path) -> list
         Section("scope", "Scope, deviations, nodes left out", scope, as_list=True),
         Section("configuration", "Configuration", [], _configuration(acceptance, store)),
         Section("criteria", "Criteria", [], views, tables=report.tables[:1]),
-        Section(
-            "curves",
-            "What was measured",
-            [],
-            [curves.curves(panel) for panel in series.panels(frame)] if len(frame) else [],
-        ),
+        Section("curves", "What was measured", [], measured),
         Section("pairs", "Pairs of nodes", [_pairs_text(acceptance)], _late(frame)),
         _of_sources(acceptance, "guidelines", "Guidelines", "guideline"),
         _of_sources(acceptance, "efficiency", "Scaling and efficiency", "lower bound", more=scaling),
