@@ -1,6 +1,6 @@
 """Nothing is silently misread: what came through a damaged text stands in that text, under its own title.
 
-``python -m tests.results.dialects.oracle [MUTATIONS [SEED]]`` asks three oracles that know no reader:
+Three oracles that know no reader; test_oracle.py asks them:
 
 - The known texts of every tool are mutated. Value and size of each row that is read must be words of one line.
 - A second table follows a first one, and each place of its head is damaged in turn. Each row that is read must be one
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import random
 import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, product
 from typing import Any
@@ -24,7 +23,6 @@ from tests.results.dialects import imb_texts, nccl_texts
 from tests.results.dialects.test_fuzz import mutated
 from tests.results.dialects.texts import OMB
 
-MUTATIONS, SEED = 10_000, 20261123
 SCALES = (1.0, 1e3, 1e6)
 """The store has µs; texts have µs, ms and s."""
 PAIRS = {
@@ -147,25 +145,3 @@ def _named(benchmark: str, head: str) -> bool:
     """Whether the damaged head says this benchmark: one letter less makes an alltoall of an alltoallw."""
     letters = re.sub(r"[^a-z]", "", head.lower())
     return re.sub(r"[^a-z]", "", benchmark) in letters
-
-
-def main(words: Sequence[str]) -> int:
-    """Print what was found; 1 where a row is misread."""
-    mutations, seed = (int(word) for word in (*words, *(str(MUTATIONS), str(SEED))[len(words) :]))
-    rows, wrong = run(mutations, seed)
-    print(f"{mutations} mutations of seed {seed}: {rows} rows were read, {len(wrong)} of them are not in their text")
-    print("\n".join(wrong[:50]))
-    failed = bool(wrong)
-    for name, (first, second) in PAIRS.items():
-        rows_of_others = sorted({row for _, row in mistaken(first, second)}, key=str)
-        print(f"{name}: damaged heads put {len(rows_of_others)} rows under another title")
-        print("".join(f"  {row}\n" for row in rows_of_others[:10]), end="")
-        failed |= bool(rows_of_others)
-    taken = list(untitled())
-    print(f"OMB without titles: {len(taken)} of {len(OMB) ** 2} pairs give the rows of the second to the first")
-    print("".join(f"  {first} + {second}\n" for first, second in taken[:10]), end="")
-    return int(failed or bool(taken))
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
