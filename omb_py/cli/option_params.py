@@ -33,7 +33,6 @@ class ParsedType(_Type):
         self.name = name
         self.parse = parse
         self.choices = choices
-        """Offered by shell completion."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Parse text; a value that is no text is a default and stays as it is."""

@@ -122,7 +122,6 @@ class Criterion:
     mock_up: str = ""
     """Description of a guideline's other side, which does the same."""
     at: str = ""
-    """File and line that ask for it."""
 
     def range_of(self, size: int) -> Range:
         """Look up a contract's bound at a size in bytes."""
@@ -161,7 +160,6 @@ class Case:
     facts: Facts
     """Columns of the cell's rows: benchmark, size_bytes, ranks, backend, binding, dtype, op; and :data:`OPTIONS`."""
     cell: str
-    """Name of the cell within the run."""
     apart: tuple[str, ...] = ()
     """Columns that distinguish it from other cases of the criterion."""
 

@@ -39,7 +39,6 @@ class Evidence:
     missing: dict[str, str] = field(default_factory=dict)
     """Name of the cell -> why it was not measured."""
     baseline: Sequence[Row] = ()
-    """Rows of the stored baseline."""
     baseline_word: str = ""
 
     def add(self, cell: str, turn: int, row: Row, beside: bool = False) -> None:

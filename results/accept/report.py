@@ -71,11 +71,9 @@ class AcceptReport:
     missing_nodes: dict[str, str] = field(default_factory=dict)
     """Node -> reason why it did not take part."""
     deviations: list[str] = field(default_factory=list)
-    """Deviations from what the suite asks for."""
     machine: dict[str, Any] = field(default_factory=dict)
     """State of the machine while it measured; ``warnings`` are sentences. Empty for simulated ranks."""
     simulated: bool = False
-    """Whether some ranks were simulated."""
     hosts: list[str] = field(default_factory=list)
     libraries: list[str] = field(default_factory=list)
     launches: int = 0
@@ -85,7 +83,6 @@ class AcceptReport:
     files: list[tuple[str, str]] = field(default_factory=list)
     """Path and SHA-256 of each file of raw data."""
     command: str = ""
-    """Command that repeats the acceptance."""
     bounds: str = ""
     """Hash of the rule and the criteria."""
     earlier: list[Earlier] = field(default_factory=list)

@@ -67,7 +67,6 @@ class ScaledTimes:
 
     facts: Mapping[str, Any]
     measured: tuple[int, ...]
-    """Numbers of ranks from which they are predicted."""
     sizes: Mapping[int, Prediction]
 
 

@@ -11,7 +11,6 @@ from omb_py.results.statistics.change_points import LEAST, MOST, change_points
 from omb_py.results.statistics.t_test import Estimate
 
 FEWEST = 3
-"""Fewest passes of which a line leaves a spread."""
 _LINE = 4
 """Most passes whose residuals are too few to correct their autocorrelation for bias."""
 CAUTION = 0.6

@@ -52,9 +52,7 @@ class LevelStep:
     """A change between two levels."""
 
     before: SeriesPoint
-    """Last launch before the change."""
     after: SeriesPoint
-    """First launch after the change."""
     ratio: float
     p: float
     what_changed: tuple[EnvironmentDifference, ...]

@@ -35,7 +35,6 @@ class Peak:
     name: str
     """The link as people call it: ``PCIe 4 x16``, ``200 Gbit/s mlx5_0``, ``NVLink 18 links``."""
     gbps: float
-    """GB/s."""
     source: str
 
 

@@ -62,7 +62,6 @@ class Missing:
     dtype: str
     in_place: bool
     size_bytes: int
-    """Largest size that was asked for."""
     why: str
 
 

@@ -25,7 +25,6 @@ class Last:
     shares: Sequence[float]
     """Share of the calls by rank, 0 to 1. Ranks that finish together all count, so the sum may exceed 1."""
     calls: int
-    """Number of calls."""
     changes: float
     """Number of calls at which another rank was last than in the call before."""
 

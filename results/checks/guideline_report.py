@@ -42,7 +42,6 @@ class GuidelineReport:
     run_id: str = ""
     seed: int | None = None
     launches: int = 0
-    """Number of all launches."""
 
     @property
     def counts(self) -> Counter[str]:

@@ -55,7 +55,6 @@ class GuidelinePair:
     """The times of both sides of one guideline at one size."""
 
     name: str
-    """Name of the benchmark."""
     text: str
     size_bytes: int
     left_us: tuple[float, ...]
@@ -91,7 +90,6 @@ class JudgedGuideline:
     adjusted: float
     """p-value adjusted by Holm over the cells of the round."""
     launches: int
-    """Number of launches of the round that decides."""
     beyond: int = 0
     """How many of them have a ratio beyond 1 + delta."""
     round: int = 1

@@ -35,7 +35,6 @@ _SIGMA = 1.482602218505602
 _MEDIAN = math.sqrt(math.pi / 2)
 """Standard error of a median over that of a mean, of normal values."""
 _POLISHES = 4
-"""Iterations of the median polish."""
 _TOLD = 0.2
 """Degrees of freedom of the spread of links for each pair that is left when nodes are taken out. The median of what a
 median polish leaves tells less than a sum of squares, and is smaller; 0.2 keeps the rate in simulated sweeps."""
@@ -48,7 +47,6 @@ class Effects:
     """The parts of a sweep: value of pair (i, j) = level of their groups + node[i] + node[j] + link."""
 
     level: float
-    """Median of the levels of all pairs."""
     node: Floats
     link: Floats
     """Effect of each pair's link, shape (pairs,)."""

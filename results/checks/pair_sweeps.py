@@ -43,7 +43,6 @@ class PairTable:
     """The measurements of a sweep or its repeat: a few numbers for each pair and pass."""
 
     members: tuple[int, ...]
-    """Ranks that took part."""
     shares: Sequence[int]
     """Passes over all pairs of each launch, one launch after the other."""
     values: dict[str, Floats] = field(default_factory=dict)
@@ -51,7 +50,6 @@ class PairTable:
     directions: dict[str, Floats] = field(default_factory=dict)
     """Direction -> logs of the time of a window in µs, shape (passes, pairs)."""
     hosts: Sequence[str] = ()
-    """Hosts of all ranks of the launch."""
     window_bytes: float = math.nan
 
     @property

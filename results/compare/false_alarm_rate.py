@@ -26,7 +26,6 @@ class SiteRate:
 
     reports: int = 0
     alarmed: int = 0
-    """Reports with any SLOWER or FASTER."""
     cells: int = 0
     alarms: int = 0
 

@@ -24,9 +24,7 @@ class Pairs:
     names: tuple[str, ...]
     """Which pair each is: the pairs of all questions with one name were made together."""
     base: tuple[float, ...]
-    """Logs of the launches of BASE."""
     new: tuple[float, ...]
-    """Logs of the launches of NEW."""
 
     @property
     def differences(self) -> list[float]:
@@ -71,7 +69,6 @@ class Levels:
     """Confidence level of :attr:`QuestionOutcome.narrow`."""
     screen: float
     rounds: int
-    """Rounds that were declared."""
 
 
 class Interleaved(Generic[Key]):

@@ -43,7 +43,6 @@ class CompareRules:
     power: float = 0.8
     """Chance of detection for which the smallest detectable change and the launches needed are computed."""
     rounds: int = 1
-    """Most rounds of fresh launches."""
     bounded: bool = False
     """Whether launches of another kind count only up to a bound (:func:`bounded`); a tuning's proof asks for it."""
 

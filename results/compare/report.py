@@ -61,7 +61,6 @@ class CompareReport:
     """Run of a comparison that measured; None when it read stored launches."""
     seed: int | None = None
     site: str = ""
-    """The false-alarm rate on this site, as a sentence."""
     failed: list[str] = field(default_factory=list)
     """Parts of a suite that could not be measured on both sides, with the reasons."""
     repeated: list[str] = field(default_factory=list)

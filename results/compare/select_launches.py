@@ -24,7 +24,6 @@ class SideLaunches:
     """One side, read from a store."""
 
     word: str
-    """The word as the user wrote it."""
     rows: list[Row]
     provenances: list[dict[str, Any]]
 

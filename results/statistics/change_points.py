@@ -17,7 +17,6 @@ ALPHA = 0.01
 DELTA = 0.03
 """Smallest relative change of the level that is reported."""
 SHORTEST = 3
-"""Fewest values of a level."""
 LEAST = 10
 """Fewest values that are judged: 5 against 5 have 252 arrangements, and the two extremes are 0.8 % of them."""
 MOST = 400

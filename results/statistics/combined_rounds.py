@@ -34,7 +34,6 @@ class Combined:
     alpha: Array
     """What :attr:`adjusted` is compared with: the level of the last round of the question."""
     rounds: NDArray[np.intp]
-    """Rounds in which the question was measured."""
 
 
 @lru_cache(maxsize=64)

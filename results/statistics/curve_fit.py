@@ -10,9 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 LEAST = 4
-"""Fewest sizes of a segment."""
 SEGMENTS = 4
-"""Most segments of a curve."""
 SCALE = 0.03
 """Residual (of logs) beyond which a size counts less, so that a lone outlier does not bend the curve."""
 _FLOOR = 0.005
@@ -20,7 +18,6 @@ _FLOOR = 0.005
 _CAP = 2.5
 """Most noises that one size can cost, so that a segment made for an outlier does not pay."""
 _STEPS = 100
-"""Most iterations of a robust fit."""
 _PENALTY = 4.0
 """Cost of a segment in units of ln n: one each for alpha, beta, its end, and the search for that end."""
 

@@ -129,7 +129,6 @@ class Decision:
     """The verdict on one bound after some launches."""
 
     word: Word
-    """PASS, FAIL or MARGINAL."""
     optimistic: float
     """Lower confidence limit of the log cost; FAIL when it is beyond the bound."""
     pessimistic: float

@@ -28,13 +28,9 @@ class Estimate:
     difference: float
     """Mean of log NEW minus mean of log BASE."""
     error: float
-    """Standard error of the difference."""
     freedom: float
-    """Degrees of freedom."""
     base: int
-    """Launches of BASE."""
     new: int
-    """Launches of NEW."""
     paired: bool
 
     @property

@@ -112,12 +112,10 @@ class TuneReport:
 
     collective: str
     table: RuleTable
-    """The rules that the proof has left."""
     proved: Sequence[Proved] = ()
     excluded: Mapping[str, str] = field(default_factory=dict)
     """Candidate -> why it was left out."""
     undecided: Sequence[Undecided] = ()
-    """What the budget left open."""
     needed: str = ""
     """What the open sizes would take."""
     candidates: int = 0
@@ -128,9 +126,7 @@ class TuneReport:
     """Cells that the search measured, of those of all candidates at all sizes as often as the proof measures them."""
     run_id: str = ""
     proofs: Sequence[str] = ()
-    """Ids of the comparisons of the proof."""
     files: Sequence[str] = ()
-    """Files that were written."""
     left_out: Sequence[str] = ()
     """Rules that the library's own file cannot express, each with the reason."""
     disputed: Sequence[tuple[TunePoint, int]] = ()

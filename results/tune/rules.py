@@ -13,7 +13,6 @@ from omb_py.results.compare.tags import TUNE_DEFAULT
 from omb_py.results.store.row import Row
 
 FORM = 1
-"""Version of the JSON form."""
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,6 @@ class SizeState:
     standing: Standing | None = None
     """The latest; None before the first check."""
     blocks: int = 0
-    """Blocks that measured this size."""
 
     def done(self, design: SearchDesign) -> bool:
         """Whether nothing more is asked for here."""
@@ -59,7 +58,6 @@ class Search:
     excluded: set[int] = field(default_factory=set)
     """Candidates that failed or computed wrong results."""
     block: int = 0
-    """Number of the next block."""
     spent: int = 0
     """Launches times sizes so far."""
 

@@ -26,7 +26,6 @@ _SHARED = tuple(
         "validate timeout seed quiet store no_store tags mock inject debug"
     ).split()
 )
-"""Options of a benchmark that this command takes too."""
 _EXAMPLES = (
     "omb-py guidelines -n 4",
     "omb-py guidelines allreduce gl9 -n 4 -m 8:1M:8 --launches 20",

@@ -24,7 +24,6 @@ from omb_py.results.statistics.launch_time import OURS
 from omb_py.results.store.provenance import provenance_of
 
 _SERIES = 12
-"""Most series that are shown at once."""
 
 
 def history_command() -> click.Command:

@@ -34,7 +34,6 @@ _SHARED = tuple(
         "mock inject"
     ).split()
 )
-"""Options of a benchmark that this command takes too."""
 _EXAMPLES = (
     "omb-py links --hosts a,b,c,d",
     "omb-py links --hosts a,b,c,d --rounds serial -G tty --output links.html",

@@ -19,7 +19,6 @@ from omb_py.results.analysis import cost_model, series
 from omb_py.results.analysis.series import TimedRow
 
 _MODELS = 8
-"""Most models that are shown at once."""
 
 
 def model_command() -> click.Command:

@@ -32,7 +32,6 @@ FORMS = (OF_TRAININGS.name, "table", "csv", "json")
 _SHARED = tuple(
     "ranks hosts launcher launcher_args time_limit launches timeout quiet store no_store tags debug".split()
 )
-"""Options of a benchmark that this command takes too."""
 _OF_MODELS = {
     "image": "Of resnet50: pixels of an image's side. (default: 224)",
     "seq": "Of gpt2: tokens of a sequence. (default: 1024)",

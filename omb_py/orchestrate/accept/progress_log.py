@@ -28,7 +28,6 @@ PHASE_TAG = ACCEPTED
 CORRECTNESS, PERFORMANCE, BESIDE = tag_names.CORRECTNESS, tag_names.PERFORMANCE, tag_names.BESIDE
 """Phases, the values of :data:`PHASE_TAG`: every byte is checked; cells are timed; they are timed beside a job."""
 Step = tuple[str, int]
-"""(phase, turn)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +63,7 @@ class AcceptOutcome:
     bounds: str
     """Hash of the rule and the criteria."""
     hosts: tuple[str, ...]
-    """Hosts on which ranks ran."""
     verdict: str
-    """The one word of the report."""
 
 
 @dataclass(slots=True)
@@ -78,7 +75,6 @@ class ProgressLog:
     started_at: str = ""
     """Start of the run that is resumed; empty for a new one."""
     next_index: int = 0
-    """Number of the next launch."""
     begun: Begun | None = None
     done: str = ""
     """Time at which all was judged; empty if the run was cut off."""
@@ -86,7 +82,6 @@ class ProgressLog:
     """(phase, key of a cell) -> its rows; a soak has one for each pass."""
     given_up: dict[Step, list[Skip]] = field(default_factory=dict)
     ended: set[Step] = field(default_factory=set)
-    """Steps that were completed."""
     spoiled: dict[Step, str] = field(default_factory=dict)
     """Interference steps whose background job did not run all the time -> reason."""
     files: list[Path] = field(default_factory=list)

@@ -81,7 +81,6 @@ class AcceptRequest:
     """Options of an acceptance apart from the suite."""
 
     words: Vocabulary
-    """The options of the command line."""
     values: Values = field(default_factory=dict)
     """Options by key, as in :func:`omb_py.orchestrate.suites.expand.expand`."""
     ranks: int | None = None

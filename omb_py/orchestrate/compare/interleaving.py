@@ -26,7 +26,6 @@ class CompareDesign:
 
     rules: CompareRules
     launches: int
-    """Launches of each side in each round."""
     seed: int
     """Seed of the order of cells, and of the sides of each pair."""
 

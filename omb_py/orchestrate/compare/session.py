@@ -65,7 +65,6 @@ class SideRun:
     """One request for a benchmark, several for a suite; the first one gives the options of the whole run."""
     where: RankEnvironment
     words: str
-    """The side's options as the command line has them."""
 
     @property
     def requests(self) -> tuple[Request, ...]:
@@ -97,7 +96,6 @@ class Measurer:
             self._at.update({first + k: (number, k) for k in range(len(plan.cells))})
         self._plans = plans
         self.stored = StoredPairs()
-        """Launches of the comparison that is resumed."""
 
     def resume(self, stored: StoredPairs) -> None:
         """Take the results of these launches instead of making them again."""

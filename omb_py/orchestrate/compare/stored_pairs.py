@@ -30,7 +30,6 @@ class StoredPairs:
     """Rows of each launch that was not taken yet."""
     provenances: dict[Side, list[dict[str, Any]]] = field(default_factory=lambda: {side: [] for side in SIDES})
     next_index: int = 0
-    """Index of the next launch."""
 
     def take(self, side: Side, number: int, pair: int, cells: Sequence[tuple[int, Cell]]) -> dict[int, Row]:
         """Take the stored rows of one launch of the sequence.

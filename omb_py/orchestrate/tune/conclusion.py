@@ -28,7 +28,6 @@ TABLE_FILE = "rules.json"
 FULL_LAUNCHES = 10
 """Launches of each candidate at each size of the full grid with which the cost is compared."""
 UNPROVEN = "unproven"
-"""Folder of the files that the proof is about."""
 
 
 def report_of(

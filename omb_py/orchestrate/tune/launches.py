@@ -110,13 +110,10 @@ class TuneLauncher:
     clock: Callable[[], float] = time.monotonic
     index: int = 0
     launches: int = 0
-    """Launches that were made now."""
     seconds: float = 0.0
-    """Duration of those."""
     budget_s: float | None = None
     """Seconds after the first launch that is made now, after which no further one may begin; None: no limit."""
     began: float | None = None
-    """Time of that first launch."""
     rows: list[Row] = field(default_factory=list)
     """One row of each launch that has some."""
     _checked: set[tuple[TunePoint, str, int]] = field(default_factory=set)

@@ -34,9 +34,7 @@ from omb_py.results.tune.rules import LibrarySetting, Rule, TunePoint
 from omb_py.suites.guidelines.patterns import GUIDELINES
 
 ROUNDS = 3
-"""Most rounds of the proof."""
 STEP = "step"
-"""The benchmark of a workload."""
 ALPHA = 0.01
 """Chance that a proof of what makes no difference calls anything FASTER or SLOWER."""
 
@@ -52,7 +50,6 @@ class Proof:
     files: LibraryFiles | None = None
     """The library's files that were proved; None where settings were proved one by one."""
     reports: list[CompareReport] = field(default_factory=list)
-    """The comparisons that it consists of."""
     missing_s: float = 0.0
     """Seconds that the budget lacked for it."""
 

@@ -35,12 +35,10 @@ class Searching:
     checked: CheckedRequest
     plan: LaunchPlan
     settings: tuple[LibrarySetting, ...]
-    """All candidates, the default first."""
     search: Search
     failed: dict[str, str] = field(default_factory=dict)
     """Name of each candidate that was excluded -> why."""
     stopped: bool = False
-    """Whether the budget ended it."""
 
     @staticmethod
     def of(

@@ -47,7 +47,6 @@ class PointCandidates:
 
     checked: CheckedRequest
     settings: tuple[LibrarySetting, ...]
-    """Its candidates, without the default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,6 @@ class TuneRequest:
     """One for each point: each number of ranks, operation and kind of buffers."""
     design: SearchDesign
     folder: Path
-    """Where the files are written."""
     library: LibraryKnobs | None = None
     """What can be set in the library; None: it is not known, and there are no files but the table of rules."""
     budget_s: float | None = None
@@ -66,7 +64,6 @@ class TuneRequest:
     resume: str | None = None
     """Id of the tuning to resume, the beginning of one, or ``last``; None: a new one."""
     command: str = ""
-    """The command line, for the heads of files."""
     guidelines: bool = True
     """Whether guidelines of what has rules are checked, by default and with the files."""
     step: CheckedRequest | None = None
