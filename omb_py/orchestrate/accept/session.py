@@ -7,7 +7,6 @@ again, up to the suite's maximum, and all of them count (docs/accept.md).
 from __future__ import annotations
 
 import hashlib
-import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -16,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from omb_py.backends.registry import in_process
-from omb_py.engine.rank.launcher_variables import joined_environment
 from omb_py.errors import EnvironmentProblem, Interrupted, UsageError
 from omb_py.options.request import SILENT, Request
 from omb_py.orchestrate.accept.background_job import other_job
@@ -50,7 +48,7 @@ from omb_py.orchestrate.running.collector import now
 from omb_py.orchestrate.running.resume import cell_key
 from omb_py.orchestrate.running.resume import key_of as key_of_row
 from omb_py.orchestrate.running.run import new_run
-from omb_py.orchestrate.running.suite_run import ranks_here
+from omb_py.orchestrate.running.suite_run import check_no_launcher, ranks_here
 from omb_py.orchestrate.suites.expand import Expanded, expand
 from omb_py.orchestrate.suites.option_values import Values, Vocabulary
 from omb_py.orchestrate.suites.suite_file import Suite
@@ -153,7 +151,10 @@ class _Acceptance:
     def verdicts(self) -> AcceptReport:
         began = time.monotonic()
         requests = self._requests()
-        self._check_place(requests)
+        check_no_launcher(
+            (backend for checked in requests for backend in checked.request.backends),
+            "omb-py accept starts ranks itself, launch after launch: leave it out",
+        )
         first = requests[0].request
         run_id = self._read_log(first)
         self._read_baseline(run_id)
@@ -269,14 +270,6 @@ class _Acceptance:
         requests, skips = with_mock_ups(expanded.checked, self.criteria)
         self.skips += skips
         return [r.changed(format=SILENT, launches=1, graph=None, quiet=self.asked.quiet) for r in requests]
-
-    def _check_place(self, requests: Sequence[CheckedRequest]) -> None:
-        joined = joined_environment(os.environ)
-        if joined is not None and not all(in_process(r.request.backends) for r in requests):
-            raise UsageError(
-                f"{joined.launcher} has started this process, but omb-py accept starts ranks itself, launch after "
-                "launch: leave it out"
-            )
 
     def _without_missing_nodes(self, requests: list[CheckedRequest], out: AcceptReport) -> list[CheckedRequest]:
         """Return the requests on the nodes that answer. Raises EnvironmentProblem where all are needed."""

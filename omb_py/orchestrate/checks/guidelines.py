@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import random
 import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from omb_py.backends.registry import capabilities_of, in_process
-from omb_py.engine.rank.launcher_variables import joined_environment
+from omb_py.backends.registry import capabilities_of
 from omb_py.errors import EnvironmentProblem, Interrupted, OmbError, UsageError, nearest
 from omb_py.options.request import DEFAULT_RANKS, SILENT, Request
 from omb_py.orchestrate.compare.session import simulated_in
@@ -19,6 +17,7 @@ from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, check, 
 from omb_py.orchestrate.planning.validation import guideline_problem
 from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.run import new_run, start
+from omb_py.orchestrate.running.suite_run import check_no_launcher
 from omb_py.printing.printers import Kept
 from omb_py.results.checks.guideline_report import GuidelineReport, report_of
 from omb_py.results.checks.guidelines import ROUND_TAG, GuidelineRules, fewest
@@ -117,11 +116,7 @@ def check_guidelines(
         raise UsageError(f"--rounds {rules.rounds}: 1 to {GUIDELINE.most_rounds}")
     if len(request.backends) > 1:
         raise UsageError(f"guidelines are checked on one backend at a time, not {', '.join(request.backends)}")
-    joined = joined_environment(os.environ)
-    if joined is not None and not in_process(request.backends):
-        raise UsageError(
-            f"{joined.launcher} has started this process, but omb-py guidelines starts ranks itself: leave it out"
-        )
+    check_no_launcher(request.backends, "omb-py guidelines starts ranks itself: leave it out")
     shared = request.changed(format=SILENT, ranks=request.ranks or DEFAULT_RANKS, launches=launches or DEFAULT_LAUNCHES)
     fit, skipped = able(chosen(words), shared)
     if launches is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,11 +12,10 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
-from omb_py.backends.registry import capabilities, capabilities_of, in_process
+from omb_py.backends.registry import capabilities, capabilities_of
 from omb_py.engine.measuring.cell_result import PairRound
 from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.program.pair_schedule import DIRECTIONS, Schedule, parse_schedule
-from omb_py.engine.rank.launcher_variables import joined_environment
 from omb_py.errors import EnvironmentProblem, LaunchFailed, UsageError
 from omb_py.launchers.launcher import host_and_slots
 from omb_py.options.request import SILENT, Request
@@ -25,6 +23,7 @@ from omb_py.options.table import make_cell, usual_cell
 from omb_py.orchestrate.planning.plan import LaunchPlan, bindings_of, check
 from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.run import finish, new_run, start
+from omb_py.orchestrate.running.suite_run import check_no_launcher
 from omb_py.results.checks import links
 from omb_py.results.checks.pair_sweeps import PART_TAG, PARTS, PairSweep, PairTable, names_of
 from omb_py.suites.registry import find
@@ -98,12 +97,11 @@ def _counted(suspects: Sequence[links.Suspect]) -> str:
 
 def checked(request: Request) -> None:
     """Raises UsageError or EnvironmentProblem for a request that cannot be swept."""
-    joined = joined_environment(os.environ)
-    if joined is not None and not in_process(request.backends):
-        raise UsageError(
-            f"{joined.launcher} has started this process, but links starts its launches itself: "
-            "run it outside, with --hosts A,B,C,D, or inside a batch job without a launcher"
-        )
+    check_no_launcher(
+        request.backends,
+        "links starts its launches itself: run it outside, with --hosts A,B,C,D, or inside a batch job without a "
+        "launcher",
+    )
     check(request.changed(benchmark="latency", ranks=None), capabilities_of(request.backends))
     if len(request.backends) > 1 or len(request.bindings) > 1:
         raise UsageError("links takes one backend and one binding: run it once for each")

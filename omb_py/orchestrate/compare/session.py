@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from omb_py.backends.registry import in_process
-from omb_py.engine.rank.launcher_variables import joined_environment
 from omb_py.errors import EnvironmentProblem, Interrupted, OmbError, UsageError
 from omb_py.options.request import DEFAULT_RANKS, SILENT, Request
 from omb_py.orchestrate.compare.interleaving import CompareDesign, conduct
@@ -22,7 +21,7 @@ from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.resume import check_same_design, declare_design, find_unfinished, forget_design
 from omb_py.orchestrate.running.run import new_run, start
-from omb_py.orchestrate.running.suite_run import run_apart
+from omb_py.orchestrate.running.suite_run import check_no_launcher, run_apart
 from omb_py.printing.printers import Kept
 from omb_py.results.compare.judge import CompareRules, Launched
 from omb_py.results.compare.match import (
@@ -328,11 +327,7 @@ def _comparable(spec: SideRun, checked: CheckedRequest) -> CheckedRequest:
             "--repeat-for measures many times in one launch, and one launch is one number: use --launches N"
         )
     simulated = ", ".join(request.backends) if in_process(request.backends) else ""
-    joined = joined_environment(os.environ)
-    if joined is not None and not simulated:
-        raise UsageError(
-            f"{joined.launcher} has started this process, but a comparison starts ranks itself: leave it out"
-        )
+    check_no_launcher(request.backends, "a comparison starts ranks itself: leave it out")
     asked = spec.where.facts.get("config", {})
     if simulated and (asked.get("env") or asked.get("pip") or asked.get("modules")):
         raise UsageError(

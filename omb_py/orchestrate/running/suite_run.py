@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from omb_py.backends.registry import in_process
@@ -183,6 +183,16 @@ def make_launches(
         finally:
             skips += lacking(run, launch)
     return number
+
+
+def check_no_launcher(backends: Iterable[str], reason: str) -> None:
+    """Raise UsageError where a launcher has started this process and the ranks of `backends` are no simulated ones.
+
+    `reason` says why that cannot be, and what to do.
+    """
+    joined = joined_environment(os.environ)
+    if joined is not None and not in_process(backends):
+        raise UsageError(f"{joined.launcher} has started this process, but {reason}")
 
 
 def run_apart(main: Run, request: Request, where: RankEnvironment = HERE) -> tuple[Run, Kept]:

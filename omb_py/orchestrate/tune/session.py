@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -11,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from omb_py.backends.capabilities import LibraryKnobs
-from omb_py.backends.registry import in_process
-from omb_py.engine.rank.launcher_variables import joined_environment
 from omb_py.errors import EnvironmentProblem, Interrupted, UsageError
 from omb_py.options.request import DEFAULT_RANKS, SILENT
 from omb_py.orchestrate.compare.session import ComparisonInterrupted
@@ -26,6 +23,7 @@ from omb_py.orchestrate.running.resume import (
     forget_design,
 )
 from omb_py.orchestrate.running.run import new_run
+from omb_py.orchestrate.running.suite_run import check_no_launcher
 from omb_py.orchestrate.tune.conclusion import files_of, proposal, report_of, unproven_files, write_files
 from omb_py.orchestrate.tune.launches import TRIAL, CandidateFailed, StoredTuning, TuneLauncher, stored_rows
 from omb_py.orchestrate.tune.proof import Proof, mended, pairs_of, prove_files, prove_settings
@@ -128,9 +126,7 @@ def _tunable(checked: CheckedRequest) -> CheckedRequest:
         raise UsageError("one backend, binding and type is tuned at a time: give one of each")
     if checked.benchmark.sizes is None:
         raise UsageError(f"{checked.benchmark.name} has no message size: tune a collective, as allreduce")
-    joined = joined_environment(os.environ)
-    if joined is not None and not in_process(request.backends):
-        raise UsageError(f"{joined.launcher} has started this process, but a tuning starts ranks itself: leave it out")
+    check_no_launcher(request.backends, "a tuning starts ranks itself: leave it out")
     return _silent(checked)
 
 
