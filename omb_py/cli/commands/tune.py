@@ -126,86 +126,12 @@ _EXAMPLES = (
 
 
 def command() -> click.Command:
-    candidates, judging = "Candidates", "How verdicts are made"
     return Page(
         "tune",
         params=[
             click.Argument(["words"], nargs=-1, type=ParsedType("word", str), metavar="[COLLECTIVE] [OPTIONS]"),
-            tool_option(
-                candidates,
-                "-n --ranks N[,N…]",
-                f"Number of ranks, or several: each has rules of its own. (default: {DEFAULT_RANKS})",
-                ParsedType("ranks", _ranks),
-                default=str(DEFAULT_RANKS),
-            ),
-            tool_option(
-                candidates,
-                "--op ops OP[,OP…]",
-                "Reductions: each is tuned, and a rule is the fastest for all of them. (default: sum)",
-                ParsedType("operation", _operations),
-                default=(),
-            ),
-            GluedOption(
-                ["-l", "--in-place", "in_place"],
-                _IN_PLACE,
-                _BOTH.__eq__,
-                heading=candidates,
-                metavar=_BOTH,
-                type=ParsedType("buffers", _in_place),
-                default=(),
-                help=f"Use MPI_IN_PLACE; {_BOTH}: tune with it and without, and a rule is the fastest for both. "
-                "(default: without)",
-            ),
-            tool_option(
-                candidates,
-                "--workload NAME[:KEY=VALUE,…]",
-                "Tune the collectives that a step of this workload calls, instead of one collective, and compare the "
-                "step itself. omb-py workloads lists them. (default: none)",
-                ParsedType("workload", str),
-                default="",
-            ),
-            tool_option(
-                candidates,
-                "--candidate candidates NAME=VAR=VALUE[,VAR=VALUE…]",
-                "A setting to try, by environment variables, in place of the library's algorithms. Repeat it. "
-                "(default: none)",
-                ParsedType("candidate", parse_candidate),
-                multiple=True,
-            ),
-            tool_option(
-                candidates,
-                "--knob knobs NAME=VALUE[,VALUE…]",
-                "Values of a knob to try, with each algorithm; those of an algorithm replace all of them. "
-                "omb-py knobs COLLECTIVE lists them. Repeat it. (default: every algorithm)",
-                ParsedType("knob", parse_knob),
-                multiple=True,
-            ),
-            tool_option(
-                judging,
-                "--budget TIME",
-                "Begin no launch after so long, as 20m; what is open then is MARGINAL. (default: no limit)",
-                ParsedType("time", parse_duration),
-            ),
-            tool_option(
-                judging,
-                "--delta P",
-                "A setting must be faster than the default by so much. (default: 3%)",
-                ParsedType("fraction", parse_fraction),
-                default=0.03,
-            ),
-            tool_option(judging, "--strict", "Exit code 4 where the budget was too small to decide. (default: off)"),
-            tool_option(
-                judging,
-                "--no-guidelines",
-                "Leave out the guidelines of what is tuned: those that the library violates as it is are measured "
-                "again with the files. (default: checked)",
-            ),
-            tool_option(
-                judging,
-                "--seed N",
-                "Of the order of launches and sizes. (default: drawn, and stored)",
-                whole("seed", 0),
-            ),
+            *_candidate_options(),
+            *_judging_options(),
             tool_option(
                 "Output",
                 "--folder DIR",
@@ -231,6 +157,93 @@ def command() -> click.Command:
         examples=_EXAMPLES,
         codes=_CODES,
     )
+
+
+def _candidate_options() -> list[click.Parameter]:
+    candidates = "Candidates"
+    return [
+        tool_option(
+            candidates,
+            "-n --ranks N[,N…]",
+            f"Number of ranks, or several: each has rules of its own. (default: {DEFAULT_RANKS})",
+            ParsedType("ranks", _ranks),
+            default=str(DEFAULT_RANKS),
+        ),
+        tool_option(
+            candidates,
+            "--op ops OP[,OP…]",
+            "Reductions: each is tuned, and a rule is the fastest for all of them. (default: sum)",
+            ParsedType("operation", _operations),
+            default=(),
+        ),
+        GluedOption(
+            ["-l", "--in-place", "in_place"],
+            _IN_PLACE,
+            _BOTH.__eq__,
+            heading=candidates,
+            metavar=_BOTH,
+            type=ParsedType("buffers", _in_place),
+            default=(),
+            help=f"Use MPI_IN_PLACE; {_BOTH}: tune with it and without, and a rule is the fastest for both. "
+            "(default: without)",
+        ),
+        tool_option(
+            candidates,
+            "--workload NAME[:KEY=VALUE,…]",
+            "Tune the collectives that a step of this workload calls, instead of one collective, and compare the "
+            "step itself. omb-py workloads lists them. (default: none)",
+            ParsedType("workload", str),
+            default="",
+        ),
+        tool_option(
+            candidates,
+            "--candidate candidates NAME=VAR=VALUE[,VAR=VALUE…]",
+            "A setting to try, by environment variables, in place of the library's algorithms. Repeat it. "
+            "(default: none)",
+            ParsedType("candidate", parse_candidate),
+            multiple=True,
+        ),
+        tool_option(
+            candidates,
+            "--knob knobs NAME=VALUE[,VALUE…]",
+            "Values of a knob to try, with each algorithm; those of an algorithm replace all of them. "
+            "omb-py knobs COLLECTIVE lists them. Repeat it. (default: every algorithm)",
+            ParsedType("knob", parse_knob),
+            multiple=True,
+        ),
+    ]
+
+
+def _judging_options() -> list[click.Parameter]:
+    judging = "How verdicts are made"
+    return [
+        tool_option(
+            judging,
+            "--budget TIME",
+            "Begin no launch after so long, as 20m; what is open then is MARGINAL. (default: no limit)",
+            ParsedType("time", parse_duration),
+        ),
+        tool_option(
+            judging,
+            "--delta P",
+            "A setting must be faster than the default by so much. (default: 3%)",
+            ParsedType("fraction", parse_fraction),
+            default=0.03,
+        ),
+        tool_option(judging, "--strict", "Exit code 4 where the budget was too small to decide. (default: off)"),
+        tool_option(
+            judging,
+            "--no-guidelines",
+            "Leave out the guidelines of what is tuned: those that the library violates as it is are measured "
+            "again with the files. (default: checked)",
+        ),
+        tool_option(
+            judging,
+            "--seed N",
+            "Of the order of launches and sizes. (default: drawn, and stored)",
+            whole("seed", 0),
+        ),
+    ]
 
 
 _IN_PLACE, _BOTH = "on", "both"

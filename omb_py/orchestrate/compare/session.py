@@ -7,6 +7,8 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from omb_py.backends.registry import in_process
@@ -83,6 +85,8 @@ class Measurer:
         self.rows: dict[Side, list[Row]] = {side: [] for side in SIDES}
         self.provenances: dict[Side, list[dict[str, Any]]] = {side: [] for side in SIDES}
         self.index = 0
+        self.current = ""
+        """The side whose launch is made."""
         self.lost: dict[int, Skip] = {}
         """Sweeps of a suite that failed on a side: from then on neither side measures them."""
         groups = plans["BASE"]
@@ -101,8 +105,24 @@ class Measurer:
         self.stored, self.index = stored, stored.next_index
         self.provenances = stored.provenances
 
+    @property
+    def base_plans(self) -> Sequence[LaunchPlan]:
+        """The launches of BASE; those of NEW have as many ranks."""
+        return self._plans["BASE"]
+
+    def announce(self, launches: int, number: int, cells: Sequence[int]) -> None:
+        """Say how many cells a round measures, and tell the progress its launches."""
+        what = "1 cell" if len(cells) == 1 else f"{len(cells)} cells"
+        subject = what if number == 1 else f"re-measuring {what} that may have changed"
+        rounds = f"round {number} of up to {self.rules.rounds}"
+        self.main.note(f"{rounds}: {subject}, {launches} launches a side, interleaved")
+        wanted = set(cells)
+        counts = [len(wanted.intersection(group)) for group in self.groups]
+        self.main.command.progress.plan([count for count in counts if count] * 2 * launches)
+
     def __call__(self, side: Side, cells: Sequence[int], number: int, pair: int) -> dict[int, Launched]:
         """Make one launch of one side; if a sweep of a suite fails, launch the others again without it."""
+        self.current = str(self.sides[side])
         whole = self._plans[side][self._at[cells[0]][0]]
         known = self.stored.take(side, number, pair, [(cell, whole.cells[self._at[cell][1]]) for cell in cells])
         self.rows[side] += known.values()
@@ -225,6 +245,48 @@ def compare(
             f"--launches {launches}: compare needs {FEWEST} or more launches of "
             f"each side: --launches {DEFAULT_LAUNCHES}"
         )
+    measurer, store = _begin(sides, rules, launches, kind, resume, run_id)
+    run = measurer.main
+    simulated = all(in_process([plan.backend]) for plan in measurer.base_plans)
+    machine = None if simulated else observe()
+    for line in machine.warnings() if machine else ():
+        run.note(f"warning: {line}")
+    if not can_show(launches, rules.alpha, rules.rounds):
+        fewest = next(n for n in range(launches, 100) if can_show(n, rules.alpha, rules.rounds))
+        plural = "round" if rules.rounds == 1 else "rounds"
+        run.note(
+            f"{launches} launches of each side in {rules.rounds} {plural} cannot show a change, only that nothing has "
+            f"changed: --launches {fewest} can"
+        )
+    try:
+        conduct(
+            measurer.groups, CompareDesign(rules, launches, run.seed), measurer, partial(measurer.announce, launches)
+        )
+    except Interrupted as error:
+        raise ComparisonInterrupted(str(error), _kept_text(measurer)) from None
+    except OmbError as error:
+        raise EnvironmentProblem(f"side {measurer.current} is broken: {error}. {_kept_text(measurer)}") from None
+    report = report_of(measurer.launches("BASE"), measurer.launches("NEW"), rules, kind)
+    report.run_id, report.seed = run.run_id, run.seed
+    report.failed = [f"{skip.what}: {skip.reason}" for skip in measurer.lost.values()]
+    report.repeated = list(run.command.repeated)
+    if machine is not None:
+        ranks = max(plan.ranks for plan in measurer.base_plans)
+        report.machine = machine_facts(machine, run.command.other_cores, ranks)
+    forget_design(store, run.run_id)
+    run.note(f"stored as run {run.run_id}: omb-py compare {run.run_id} shows it again")
+    return report
+
+
+def _begin(
+    sides: Mapping[Side, SideRun],
+    rules: CompareRules,
+    launches: int,
+    kind: str,
+    resume: str | None,
+    run_id: str | None,
+) -> tuple[Measurer, Path]:
+    """Declare a new comparison, or find the one to resume; what makes its launches, and its store."""
     ready = {side: _checked(spec) for side, spec in sides.items()}
     plans = {side: plan_all(spec.checked) for side, spec in ready.items()}
     _same_cells(plans)
@@ -243,50 +305,7 @@ def compare(
     else:
         measurer.resume(stored_pairs(store, run.run_id))
         run.note(f"run {run.run_id} is resumed: {len(measurer.stored.waiting)} launches are in the store")
-    design = CompareDesign(rules, launches, run.seed)
-    simulated = all(in_process([plan.backend]) for plan in plans["BASE"])
-    machine = None if simulated else observe()
-    for line in machine.warnings() if machine else ():
-        run.note(f"warning: {line}")
-
-    def announce(number: int, cells: Sequence[int]) -> None:
-        what = "1 cell" if len(cells) == 1 else f"{len(cells)} cells"
-        subject = what if number == 1 else f"re-measuring {what} that may have changed"
-        run.note(f"round {number} of up to {rules.rounds}: {subject}, {launches} launches a side, interleaved")
-        wanted = set(cells)
-        counts = [len(wanted.intersection(group)) for group in measurer.groups]
-        run.command.progress.plan([count for count in counts if count] * 2 * launches)
-
-    if not can_show(launches, rules.alpha, rules.rounds):
-        fewest = next(n for n in range(launches, 100) if can_show(n, rules.alpha, rules.rounds))
-        plural = "round" if rules.rounds == 1 else "rounds"
-        run.note(
-            f"{launches} launches of each side in {rules.rounds} {plural} cannot show a change, only that nothing has "
-            f"changed: --launches {fewest} can"
-        )
-    current = ""
-    try:
-
-        def launch(side: Side, cells: Sequence[int], number: int, pair: int) -> Mapping[int, Launched]:
-            nonlocal current
-            current = str(sides[side])
-            return measurer(side, cells, number, pair)
-
-        conduct(measurer.groups, design, launch, announce)
-    except Interrupted as error:
-        raise ComparisonInterrupted(str(error), _kept_text(measurer)) from None
-    except OmbError as error:
-        raise EnvironmentProblem(f"side {current} is broken: {error}. {_kept_text(measurer)}") from None
-    report = report_of(measurer.launches("BASE"), measurer.launches("NEW"), rules, kind)
-    report.run_id, report.seed = run.run_id, run.seed
-    report.failed = [f"{skip.what}: {skip.reason}" for skip in measurer.lost.values()]
-    report.repeated = list(run.command.repeated)
-    if machine is not None:
-        ranks = max(plan.ranks for plan in plans["BASE"])
-        report.machine = machine_facts(machine, run.command.other_cores, ranks)
-    forget_design(store, run.run_id)
-    run.note(f"stored as run {run.run_id}: omb-py compare {run.run_id} shows it again")
-    return report
+    return measurer, store
 
 
 def _declared(
