@@ -46,7 +46,7 @@ from omb_py.engine.rank.link import LaunchSpec
 from omb_py.engine.rank.node_name import node_name
 from omb_py.engine.session import Session, StepFailed
 from omb_py.errors import EnvironmentProblem
-from omb_py.results.store.row import Row
+from omb_py.grammar.json_values import JsonObject
 
 if TYPE_CHECKING:
     from omb_py.backends.nccl.python_bindings.bound import Binding
@@ -323,7 +323,7 @@ def _wants_log(spec: LaunchSpec) -> bool:
     return any(settings_of(cell.get("settings") or "").log == "tuning" for cell in spec.get("cells") or ())
 
 
-def shared_gpu(version: tuple[int, int, int], rank: int, cells: Sequence[Row] = ()) -> dict[str, str]:
+def shared_gpu(version: tuple[int, int, int], rank: int, cells: Sequence[JsonObject] = ()) -> dict[str, str]:
     """Variables by which NCCL lets ranks share a GPU: its switch, or before 2.30 another host id for each rank.
 
     A variable that the user has set stays. NCCL_MAX_CTAS is set only for a binding whose communicators take no
@@ -336,7 +336,7 @@ def shared_gpu(version: tuple[int, int, int], rank: int, cells: Sequence[Row] = 
         variables = {"NCCL_MULTI_RANK_GPU_ENABLE": "1", "NCCL_NVLS_ENABLE": "0"}
         used = dict.fromkeys(str(cell.get("binding") or NATIVE) for cell in cells)
         without = [name for name in used if lacks_settings(name, f"max_ctas={SHARED_CTAS}")]
-        all_settings = [settings_of(cell.get("settings") or "") for cell in cells]
+        all_settings = [settings_of(str(cell.get("settings") or "")) for cell in cells]
         if without and any(settings.min_ctas or settings.max_ctas for settings in all_settings):
             raise EnvironmentProblem(
                 f"binding {without[0]} on a shared GPU needs NCCL_MAX_CTAS, which NCCL puts above what --nccl says of "

@@ -9,9 +9,12 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from omb_py.errors import UsageError
-from omb_py.results.store.row import Row
+
+if TYPE_CHECKING:
+    from omb_py.results.store.row import Row
 
 Groups = tuple[tuple[int, ...], ...]
 NODE, GPU, COLOR = "node", "gpu", "color:"
