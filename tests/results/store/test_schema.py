@@ -154,17 +154,3 @@ def test_importing_the_package_and_the_schema_loads_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-
-
-def test_the_facade_gives_what_it_lists() -> None:
-    import omb_py.results as package
-
-    for name in package.__all__:
-        assert getattr(package, name) is not None
-        assert name in dir(package)
-    assert set(package.__all__) == set(package._HOME)
-    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        _ = package.nothing
-    # functions, although modules of the package were imported meanwhile
-    assert callable(package.load)
-    assert callable(package.recover)
