@@ -39,7 +39,7 @@ class Mended:
         return f"{self.word}: {where}: {before}; {after}"
 
 
-def pairs(ranks: int, before: Sequence[JudgedGuideline], after: Sequence[JudgedGuideline]) -> list[Mended]:
+def pair_verdicts(ranks: int, before: Sequence[JudgedGuideline], after: Sequence[JudgedGuideline]) -> list[Mended]:
     """The violated ones of the first list, each with its verdict in the second."""
     later = {(each.pair.name, each.pair.size_bytes): each for each in after}
     return [
@@ -49,7 +49,7 @@ def pairs(ranks: int, before: Sequence[JudgedGuideline], after: Sequence[JudgedG
     ]
 
 
-def as_data(mended: Mended) -> dict[str, object]:
+def mended_as_data(mended: Mended) -> dict[str, object]:
     """One as JSON can hold it."""
     pair, after = mended.before.pair, mended.after
     return {
@@ -308,16 +308,22 @@ def _as_dict(report: TuneReport) -> dict[str, object]:
         "share_of_full_grid": report.share,
         "rules": [asdict(rule) for rule in report.table.rules],
         "proof": [
-            {**_as_data(cell.point), "size_bytes": cell.size, "setting": cell.setting, **asdict(cell.answer)}
+            {**_point_as_data(cell.point), "size_bytes": cell.size, "setting": cell.setting, **asdict(cell.answer)}
             for cell in report.proved
         ],
         "excluded": dict(report.excluded),
         "undecided": [
-            {**_as_data(o.point), "size_bytes": o.size, "setting": o.setting, "ratio": o.ratio, "launches": o.launches}
+            {
+                **_point_as_data(o.point),
+                "size_bytes": o.size,
+                "setting": o.setting,
+                "ratio": o.ratio,
+                "launches": o.launches,
+            }
             for o in report.undecided
         ],
-        "disputed": [{**_as_data(point), "size_bytes": size} for point, size in report.disputed],
-        "guidelines": [as_data(each) for each in report.mended],
+        "disputed": [{**_point_as_data(point), "size_bytes": size} for point, size in report.disputed],
+        "guidelines": [mended_as_data(each) for each in report.mended],
         "workload": report.workload or None,
         "step": asdict(report.step) if report.step else None,
         "needed": report.needed or None,
@@ -327,7 +333,7 @@ def _as_dict(report: TuneReport) -> dict[str, object]:
     }
 
 
-def _as_data(point: TunePoint) -> dict[str, object]:
+def _point_as_data(point: TunePoint) -> dict[str, object]:
     data = asdict(point)
     return {"collective": data.pop("benchmark"), **data}
 

@@ -29,7 +29,7 @@ from omb_py.results.statistics.sign_flips import fewest_pairs
 from omb_py.results.store.keys import digest
 from omb_py.results.tune.elimination import SCREEN, SearchDesign, pairs_for
 from omb_py.results.tune.library_files import LibraryFiles
-from omb_py.results.tune.report import Mended, pairs
+from omb_py.results.tune.report import Mended, pair_verdicts
 from omb_py.results.tune.rules import LibrarySetting, Rule, TunePoint
 from omb_py.suites.guidelines.patterns import GUIDELINES
 
@@ -232,7 +232,7 @@ def _of_collective(
         return []
     names = list(dict.fromkeys(each.pair.name for each in violated))
     after = _checked(request, names, sorted({each.pair.size_bytes for each in violated}), tuned, launcher)
-    return pairs(request.ranks or 0, violated, after.judged if after else [])
+    return pair_verdicts(request.ranks or 0, violated, after.judged if after else [])
 
 
 def _checked(
