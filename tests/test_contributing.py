@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.support.rings import few_quick
+from tests.support.tiers import few_quick
 
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "CONTRIBUTING.md").read_text()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from tests.support.rings import few_quick
+from tests.support.tiers import few_quick
 
 pytest.importorskip("pytest_benchmark", reason="pytest-benchmark is in the extra dev")
 pytest_plugins = ("pytester",)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.patience import PATIENCE_S
-from tests.support.rings import few_quick
+from tests.support.tiers import few_quick
 
 HEAVY = ("numpy", "pandas", "pyarrow", "rich", "scipy", "plotly", "llvmlite", "mpi4py")
 MOST_MODULES = {("--help",): 100, ("list",): 190, ("allreduce", "--help"): 150, ("compare", "--help"): 150}

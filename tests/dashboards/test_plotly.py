@@ -9,7 +9,7 @@ import pytest
 
 from omb_py.dashboards.base import theme as style
 from omb_py.dashboards.report.html_page import plotly_script
-from tests.support.rings import few_quick
+from tests.support.tiers import few_quick
 
 
 def test_the_version_is_one_that_is_admitted() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.golden.capture import ALL, DATA, difference, made
+from tests.support.kinds import one_of_each
 
 COSTLY = (
     "reports/accept",
@@ -18,9 +19,13 @@ COSTLY = (
 """Each runs dozens of launches; the parts that they are made of have golden files and tests of their own."""
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] * name.startswith(COSTLY)) for name in ALL]
-)
+def is_slow(name: str) -> bool:
+    """Whether a file is left to ``make test-rest``: a costly one, or one of a benchmark whose kind has another."""
+    of_a_benchmark = name.startswith(("benchmarks/", "help/benchmarks/"))
+    return name.startswith(COSTLY) or (of_a_benchmark and not one_of_each([Path(name).stem]))
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * is_slow(name)) for name in ALL])
 def test_it_is_as_it_was(name: str) -> None:
     found = difference(name, made(name))
     assert not found, f"wanted? then python -m tests.golden.capture --update {name}\n{found}"

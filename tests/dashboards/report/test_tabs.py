@@ -31,6 +31,7 @@ def made(store: Path) -> StoreReport:
     return report(store, StoreSelection())
 
 
+@pytest.mark.slow
 def test_figures_are_few_and_none_has_one_point(made: StoreReport) -> None:
     drawn = [view for view in made.views if view.spec is not None]
     assert len(drawn) <= MOST_FIGURES == 30

@@ -15,7 +15,7 @@ from omb_py.orchestrate.compare import session
 from omb_py.orchestrate.running import run as running
 from omb_py.orchestrate.running.resume import COMPARISON, check_same_design
 from omb_py.results.store.paths import REPORTS
-from tests.support.rings import few_quick
+from tests.support.tiers import few_quick
 
 NOISE = "launch=0.005,noise=0.01"
 LINE = (

@@ -13,13 +13,14 @@ from omb_py.results.analysis.history import enough, history
 from omb_py.results.analysis.series import SIDE, Series, SeriesPoint, series, side_of
 from omb_py.results.statistics.change_points import ALPHA
 from tests.lab.error_rates.history import CASES, rate, series_of
-from tests.support.rings import few_quick
+from tests.support.tiers import few_quick
 
 COUNTS = {30: 80, 20: 100, 40: 80, 100: 25}
 """Nights of a series -> series that are judged: the test takes time with the square of the nights, and more."""
 FALSE = [case for case in CASES if not case.step and case.promised]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", few_quick(FALSE, 4), ids=lambda case: case.name)
 def test_false_changes_are_as_rare_as_said(case) -> None:
     """The bound is what 1 % gives by chance in 999 of 1000 tests."""

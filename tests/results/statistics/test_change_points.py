@@ -58,6 +58,7 @@ def test_it_is_deterministic() -> None:
     assert change_points(x) == change_points(x)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", ["normal", "heavy", "bimodal"])
 def test_false_alarms_are_as_rare_as_said(shape: str) -> None:
     """300 series of 30 launches without a change, delta 0: at most alpha have one, within chance (99.9 %)."""

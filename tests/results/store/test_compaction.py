@@ -21,7 +21,7 @@ from omb_py.results.store.provenance import provenance_of, provenances, read_pro
 from omb_py.results.store.read import load, load_table, to_rows
 from omb_py.results.store.recovery import recover
 from omb_py.results.store.write import write_launch
-from tests.support.rings import few_quick
+from tests.support.tiers import few_quick
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -22,6 +22,7 @@ LAUNCHES = 5
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("writers", [4, pytest.param(16, marks=pytest.mark.slow)])
 def test_many_writers_on_one_folder(writers, tmp_path, monkeypatch) -> None:
     for name, value in (("WORTH", 8), ("_NEW", 4), ("_YOUNG_NS", 10**8)):

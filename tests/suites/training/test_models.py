@@ -12,7 +12,7 @@ from omb_py.suites.training.benchmark import SHAPES, parse_training
 from omb_py.suites.workloads import buckets
 from omb_py.suites.workloads.data_parallel import ddp_buckets, gradient_bytes
 from omb_py.suites.workloads.models import model
-from tests.support.rings import few_quick
+from tests.support.tiers import few_quick
 
 torch = pytest.importorskip("torch", reason="PyTorch is an extra")
 SMALL = {"mlp": "mlp:batch=2", "resnet50": "resnet50:batch=2,image=64", "gpt2": "gpt2:layers=1,seq=8"}
