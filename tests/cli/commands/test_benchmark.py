@@ -121,7 +121,7 @@ def test_places(request_of: Parse, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_launcher_arguments_are_split_as_in_a_shell(request_of: Parse) -> None:
     assert main(["bcast", "--launcher-args", "--bind-to 'a b' -x"]) == 0
-    assert request_of("bcast").launcher_args == ()
+    assert request_of("bcast").launching.launcher_args == ()
     assert main(["bcast", "--launcher-args=--a --b"]) == 0
 
 
