@@ -147,3 +147,20 @@ def test_it_is_measured_and_checked_on_real_ranks(ring: Path) -> None:
         assert done.stdout.count("Pass") == 2
     stored = omb_py(ring, "results", "list")
     assert "ring" in stored.stdout, stored.stderr
+
+
+def test_it_adds_one_of_each_other_thing(ring: Path, tmp_path: Path) -> None:
+    measured = omb_py(ring, *"latency --backend mock -m 8:8 -i 10 -x 2 --loops --format table --store looped".split())
+    assert measured.returncode == 0 and re.search(r"operations.*\n.*\b24\b", measured.stdout), measured
+    printed = omb_py(ring, *"latency --backend mock -m 8:16 --format pipes --no-store".split())
+    assert printed.stdout == "|latency|8|1.00|\n|latency|16|1.00|\n", printed.stderr
+    for name, mark in (("pipes", "|"), ("colons", ":")):
+        log = tmp_path / f"{name}.log"
+        log.write_text(f"{mark}latency{mark}8{mark}1.50{mark}\n")
+        imported = omb_py(ring, "results", "import", str(log), "--store", str(tmp_path / name))
+        assert imported.stdout.endswith("1 table of pipes, 1 cell\n"), imported.stderr
+    assert omb_py(ring, "greet", "you").stdout == "hello, you\n"
+    none_here = omb_py(ring, *"latency -d abacus --no-store".split())
+    assert none_here.returncode == 3 and "Napier" in none_here.stderr, none_here.stderr
+    unknown = omb_py(ring, *"latency --launcher enw --no-store".split())
+    assert unknown.stderr == "omb-py: error: unknown launcher 'enw': did you mean env?\n"
