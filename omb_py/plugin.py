@@ -6,7 +6,8 @@ A benchmark is a :class:`Benchmark` whose ``program`` makes a :class:`Program` o
 A :class:`DeviceKind` is a device that holds buffers; its group is ``omb_py.devices``. An :class:`Observer` reads
 counters around the timed loop; its group is ``omb_py.observers``. A :class:`TextReader` or :class:`WholeReader` reads
 another tool's files into rows; its group is ``omb_py.readers``. A :class:`Dialect` is a tool with all that omb-py knows
-of it. A :class:`ViewEntry` is a view of report and explorer; its group is ``omb_py.views``.
+of it; its group is ``omb_py.dialects``. A :class:`ViewEntry` is a view of report and explorer; its group is
+``omb_py.views``. A :class:`Command` is a command of ``omb-py``; its group is ``omb_py.commands``.
 
 Importing this module loads nothing heavy, since every command reads the names of benchmarks.
 """
@@ -41,7 +42,7 @@ from omb_py.engine.program.language import (
 from omb_py.engine.session import Runner, Session, StepFailed
 from omb_py.errors import EnvironmentProblem, LaunchFailed, OmbError, UsageError
 from omb_py.launchers.launcher import BatchSystem, LaunchCommand, Launcher, RankRequest, RankVariables
-from omb_py.results.dialects.dialect import Dialect
+from omb_py.results.dialects.dialect import Dialect, TextOptions, Transcript
 from omb_py.results.dialects.reading import (
     BadTable,
     Context,
@@ -52,6 +53,7 @@ from omb_py.results.dialects.reading import (
     TextReader,
     WholeReader,
 )
+from omb_py.results.store.row import Row
 from omb_py.suites.shared import (
     BANDWIDTH_COUNTS,
     COLLECTIVE_COUNTS,
@@ -131,6 +133,7 @@ __all__ = [
     "RequestSlot",
     "Requests",
     "Result",
+    "Row",
     "Runner",
     "Session",
     "Shown",
@@ -138,7 +141,9 @@ __all__ = [
     "Stage",
     "Step",
     "StepFailed",
+    "TextOptions",
     "TextReader",
+    "Transcript",
     "UsageError",
     "View",
     "ViewEntry",

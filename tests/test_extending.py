@@ -1,4 +1,4 @@
-"""A package of somebody else adds a benchmark, a backend, a view and a reader to omb-py (docs/extending.md)."""
+"""A package of somebody else adds one of each thing that can be added to omb-py (docs/extending.md)."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def ring(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the installed package, built from a copy so that nothing is left behind in the tree."""
     folder = tmp_path_factory.mktemp("site")
     source = tmp_path_factory.mktemp("source")
-    for name in ("pyproject.toml", "omb_py_counts.py", "omb_py_netpipe.py", "omb_py_ring.py", "omb_py_threads.py"):
-        (source / name).write_bytes((ROOT / "tests" / "plugin" / name).read_bytes())
+    for file in (ROOT / "tests" / "plugin").glob("*.*"):
+        (source / file.name).write_bytes(file.read_bytes())
     words = ["install", "-q", "--disable-pip-version-check", "--no-deps", "--no-build-isolation", "--target", folder]
     done = subprocess.run([sys.executable, "-m", "pip", *map(str, words), str(source)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -151,16 +151,14 @@ def test_it_is_measured_and_checked_on_real_ranks(ring: Path) -> None:
 
 def test_it_adds_one_of_each_other_thing(ring: Path, tmp_path: Path) -> None:
     measured = omb_py(ring, *"latency --backend mock -m 8:8 -i 10 -x 2 --loops --format table --store looped".split())
-    assert measured.returncode == 0 and re.search(r"operations.*\n.*\b24\b", measured.stdout), measured
+    assert "operations" in measured.stdout and re.search(r"fixed +24\b", measured.stdout), measured.stderr
     printed = omb_py(ring, *"latency --backend mock -m 8:16 --format pipes --no-store".split())
     assert printed.stdout == "|latency|8|1.00|\n|latency|16|1.00|\n", printed.stderr
-    for name, mark in (("pipes", "|"), ("colons", ":")):
-        log = tmp_path / f"{name}.log"
-        log.write_text(f"{mark}latency{mark}8{mark}1.50{mark}\n")
-        imported = omb_py(ring, "results", "import", str(log), "--store", str(tmp_path / name))
-        assert imported.stdout.endswith("1 table of pipes, 1 cell\n"), imported.stderr
+    (tmp_path / "pipes.log").write_text(printed.stdout)
+    imported = omb_py(ring, "results", "import", str(tmp_path / "pipes.log"), "--store", str(tmp_path / "imported"))
+    assert "1 table of pipes, 2 cells" in imported.stdout, imported.stderr
     assert omb_py(ring, "greet", "you").stdout == "hello, you\n"
     none_here = omb_py(ring, *"latency -d abacus --no-store".split())
     assert none_here.returncode == 3 and "Napier" in none_here.stderr, none_here.stderr
-    unknown = omb_py(ring, *"latency --launcher enw --no-store".split())
-    assert unknown.stderr == "omb-py: error: unknown launcher 'enw': did you mean env?\n"
+    no_launcher = omb_py(ring, *"latency --launcher abacusrun --no-store".split())
+    assert no_launcher.returncode == 3 and "no abacus here: buy one" in no_launcher.stderr

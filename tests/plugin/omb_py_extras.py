@@ -1,4 +1,4 @@
-"""One of each other thing that a package of somebody else can add: observer, dialect, reader, launcher, device, command."""
+"""One of each other thing that a package of somebody else can add: observer, dialect, launcher, device, command."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import click
 
 from omb_py.plugin import (
     Command,
+    Context,
     Device,
     DeviceKind,
     Dialect,
-    ImportContext,
     ImportedTable,
     LaunchCommand,
     Launcher,
@@ -54,7 +54,7 @@ class PipeReader:
     def starts(self, text: str) -> bool:
         return self.line.fullmatch(text.strip()) is not None
 
-    def read(self, lines: Sequence[LogLine], context: ImportContext) -> Parsed:
+    def read(self, lines: Sequence[LogLine], context: Context) -> Parsed:
         matches = [match.groups() for line in lines if (match := self.line.fullmatch(line.text.strip()))]
         shared = {"source": "pipes", "backend": "mpi", "ranks": 2, "metric": "latency", "unit": "us"}
         rows = [
@@ -76,21 +76,14 @@ class Pipes(Dialect):
         return (PipeReader(),)
 
 
-class ColonReader(PipeReader):
-    """A reader that comes alone: colons in place of bars."""
-
-    name = "colons"
-    line = re.compile(r":(\w+):(\d+):([\d.]+):")
-
-
-class Env(Launcher):
-    """Starts one rank by env(1)."""
+class AbacusRun(Launcher):
+    """A launcher that this machine does not have."""
 
     def missing(self, machine: object) -> str:
-        return ""
+        return "no abacus here: buy one"
 
     def command(self, ranks: RankRequest, machine: object) -> LaunchCommand:
-        return LaunchCommand("env", ("env", "ONE_RANK=0", "ONE_SIZE=1", *ranks.program), {}, local=True)
+        return LaunchCommand("abacusrun", ("abacusrun", str(ranks.count), *ranks.program), {}, local=True)
 
 
 class Abacus(DeviceKind):
@@ -113,7 +106,6 @@ def _make() -> click.Command:
 
 
 PIPES = Pipes()
-COLONS = ColonReader()
-ENV = Env("env", "one rank by env", (RankVariables("env", rank=("ONE_RANK",), size=("ONE_SIZE",)),))
+ABACUS_RUN = AbacusRun("abacusrun", "ranks by hand", (RankVariables("abacusrun", rank=("ROW",), size=("ROWS",)),))
 ABACUS = Abacus("abacus", maker="Napier", driver_files=("/nonexistent",))
 GREET = Command("greet", "say hello to somebody", _make)
