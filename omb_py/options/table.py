@@ -69,8 +69,9 @@ def check_words(request: Request) -> None:
     """Raises UsageError, with the nearest choice, for a word of the request that is no choice of its option."""
     for option in TABLE:
         value = request.get(option.name)
-        if option.reader is not None and option.reader.closed and value is not None:
-            one_of(option.reader.what, value, (*option.reader.choices, *option.also))
+        # launchers of other packages are among the choices, and not listed
+        if option.reader is not None and option.reader.closed and value not in (None, *option.also):
+            one_of(option.reader.what, value, option.reader.choices)
 
 
 def check_taken(request: Request, benchmark: Benchmark) -> None:
