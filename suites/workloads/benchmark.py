@@ -26,9 +26,8 @@ if TYPE_CHECKING:
 
 DEFAULT = "ddp"
 _APART = "use --process-sync barrier"
-STEPS = Counts(100, 3, 100, 3)
-FEWEST = 5
-"""Iterations that `--time-limit` leaves at least: few, since a step may take seconds."""
+STEPS = Counts(100, 3, 100, 3, fewest=5)
+"""`--time-limit` leaves few iterations at least, since a step may take seconds."""
 
 
 def step(world: World, cell: Cell) -> Program:
@@ -130,7 +129,6 @@ BENCHMARKS = (
         frozenset({"workload", "predict", "validation", "full", "process_sync"}),
         no_bytes,
         defaults=(("workload", DEFAULT),),
-        fewest=FEWEST,
         fits=fits,
         from_anyone=lambda cell: _workload(cell).from_anyone,
         volume=volume,

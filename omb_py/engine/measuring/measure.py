@@ -235,7 +235,7 @@ class Measurement:
         gc.disable()  # a collection inside the loop would show as an outlier
         self.session.barrier()
         try:
-            stop = _loop(self.session, self.cell, sampler, self.benchmark.fewest)
+            stop = _loop(self.session, self.cell, sampler, self.benchmark.counts.fewest)
         finally:
             gc.enable()
         operations = (sampler.done + self.cell.sampling.warmup) * sampler.parts

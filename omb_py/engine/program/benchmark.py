@@ -122,6 +122,8 @@ class Counts:
     small_warmup: int
     large: int
     large_warmup: int
+    fewest: int = 100
+    """Iterations before which a loop does not stop early."""
 
     def of(self, size: int) -> tuple[int, int]:
         """(iterations, warm-ups) for a message of `size` bytes."""
@@ -256,8 +258,6 @@ class Benchmark:
     """Whether a rank receives from whoever comes first, and answers that rank."""
     volume: Callable[[str, int], Volume] | None = None
     """(`Cell.workload`, ranks) -> types and bytes that rows store; None: those of size and type."""
-    fewest: int = 100
-    """Iterations before which a loop does not stop early."""
     runs: Callable[[Session, Cell, Callable[[str], None]], CellResult] | None = None
     """Measures a cell by itself, without a program of steps (:mod:`omb_py.suites.training`)."""
 

@@ -19,7 +19,7 @@ from omb_py.engine.measuring.async_timing import BATCH, BATCHED
 from omb_py.engine.program.benchmark import Benchmark, Cell, Needs
 from omb_py.engine.program.buffers import OBJECT, OBJECT_ITEM_BYTES
 from omb_py.engine.program.datatype_layouts import fewest_elements
-from omb_py.engine.program.dtypes import DTYPES, FACTORED, check_reduction, parse_dtype, reduction_dtype
+from omb_py.engine.program.dtypes import DTYPES, check_reduction, parse_dtype, reduction_dtype
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.grammar.graphs import check_graph
 from omb_py.grammar.rank_groups import groups_of_ranks, needs_hosts
@@ -29,6 +29,7 @@ from omb_py.options.measured import VARIED_WINDOWS
 from omb_py.options.request import DEFAULT_RANKS, Request
 from omb_py.options.table import cell_options, check_ranges, check_taken, make_cell, takes, usual_cell
 from omb_py.orchestrate.planning.memory_checks import check_cache, check_object_size, check_objects
+from omb_py.orchestrate.planning.rules import RuleContext, check_rules, factored_problem
 from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.planning.validation import HOST_MEMORY, check_choices, check_pvars
 from omb_py.results.dialects.registry import dialect_of
@@ -125,52 +126,17 @@ def check_options(request: Request, benchmark: Benchmark, offers: Mapping[str, C
     check_ranges(request)
     sync = request.options.sync or dict(benchmark.defaults).get("sync", "flush")
     dialect_of(request.printing.format).check(benchmark.name, benchmark.metric.unit, sync, bool(request.options.groups))
-    if request.options.ddt and (request.options.in_place or request.options.imbalance):
-        what = "-l/--in-place" if request.options.in_place else "--imbalance"
-        raise UsageError(f"-D/--ddt does not go together with {what}: leave one of them out")
-    on_device = request.devices != (HOST_MEMORY,) and not all(offers[each].asynchronous for each in request.backends)
-    if request.options.groups and (request.buffer == OBJECT or on_device):
-        raise UsageError(
-            "--groups is for arrays on the host, or on devices with NCCL: leave out --buffer object and --device"
-        )
-    if request.options.groups and request.options.process_sync == "roundtime":
-        raise UsageError(
-            "--process-sync roundtime starts all ranks together, and --groups do not wait for each other: "
-            "use barrier or dissemination"
-        )
-    if request.options.traffic and (request.options.in_place or request.options.imbalance or request.options.ddt):
-        what = (
-            "-l/--in-place" if request.options.in_place else "--imbalance" if request.options.imbalance else "-D/--ddt"
-        )
-        raise UsageError(f"--traffic does not go together with {what}: leave one of them out")
-    needed = benchmark.needs.thread_level
-    if request.launching.thread_level and needed == "multiple" and request.launching.thread_level != needed:
-        raise UsageError(
-            f"{benchmark.name} needs --thread-level {needed}, not {request.launching.thread_level}: leave it out"
-        )
-    if request.options.vary_window and request.options.window is not None:
-        raise UsageError(f"-V/--vary-window takes the windows {_join_numbers(VARIED_WINDOWS)} in turn: leave out -W")
-    if request.options.session and not all(offers[backend].mpi_sessions for backend in request.backends):
-        able = " or ".join(name for name, offer in offers.items() if offer.mpi_sessions)
-        raise UsageError(f"-I/--session begins MPI with a session: leave it out, or use --backend {able} alone")
+    context = RuleContext(request, benchmark, offers)
+    check_rules(context)
     check_objects(request, benchmark)
     check_cache(request, benchmark)
+    if why := factored_problem(context):
+        raise UsageError(why)
     if takes(benchmark, "op"):
-        check_factored(request, offers)
         for dtype in _dtypes(request, benchmark):
             check_reduction(reduction_dtype(dtype), request.options.op or "sum")
     if request.ranks is not None:
         check_places(request, benchmark, request.ranks)
-
-
-def check_factored(request: Request, offers: Mapping[str, Capabilities]) -> None:
-    """Raises UsageError for a reduction that MPI does not define and none of the backends has."""
-    if request.options.op in FACTORED and not any(
-        request.options.op in offers[backend].ops for backend in request.backends
-    ):
-        able = " or ".join(name for name, offer in capabilities_of().items() if request.options.op in offer.ops)
-        where = " or ".join(request.backends)
-        raise UsageError(f"--op {request.options.op} is not in backend {where}: --backend {able}, or --op sum")
 
 
 def check_sizes(request: Request, benchmark: Benchmark, cells: Sequence[Cell]) -> None:
@@ -417,7 +383,3 @@ def _elements(benchmark: Benchmark, cell: Cell) -> int:
     """The least number of elements in a message."""
     elements = benchmark.unit_of(cell) if benchmark.unit_of else 1
     return max(elements, fewest_elements(cell.options.ddt)) if cell.options.ddt else elements
-
-
-def _join_numbers(numbers: tuple[int, ...]) -> str:
-    return ", ".join(map(str, numbers))
