@@ -180,6 +180,7 @@ def test_graphs_are_destroyed_before_their_communicator() -> None:
 LEFT = """
 from omb_py.backends.registry import find as backend
 from omb_py.engine.measuring.measure import measure
+from omb_py.options.table import make_cell
 from omb_py.orchestrate.running.rank_process import arranged
 from omb_py.suites.registry import find
 from omb_py.backends.nccl.runner import NcclRunner
