@@ -19,7 +19,7 @@ from tests.support.c_library import shared_library
 
 FOLDER = Path(__file__).parents[2] / "calls"
 SIZE, WINDOW = 24, 3
-NUMBERS = frozenset({"count", "block", "each", "received", "number", "partitions", "part"})
+NUMBERS = frozenset({"count", "block", "each", "received", "number", "partitions", "partition_items"})
 """Operands that are numbers of elements or requests: what a call moves."""
 
 
