@@ -13,10 +13,10 @@ from omb_py.suites.shared import COLLECTIVE_COUNTS, COLLECTIVE_SIZES, PER_CALL, 
 CallAndBuffers = tuple[Step, tuple[Buffer, ...]]
 """The call of a rank and the buffers that it needs."""
 Call = Callable[[World, Cell], CallAndBuffers]
-"""Makes the call of a rank. `Cell.root` is a rank here, never :data:`ROTATE`."""
+"""Makes the call of a rank. The option `root` is a rank here, never :data:`ROTATE`."""
 
 ROTATE = -1
-"""Value of `Cell.root`: each iteration has another root."""
+"""Value of the option `root`: each iteration has another root."""
 
 _LAPS = ("init", "compute", "test", "wait")
 

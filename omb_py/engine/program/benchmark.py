@@ -169,7 +169,7 @@ class Metric:
     adds: tuple[str, ...] = ()
     """Laps of the last stage that add up to the sample."""
     beside: str = ""
-    """A lap between the samples that the printed mean holds too, as OMB's mean over a whole loop (``Cell.mean``)."""
+    """A lap between the samples that the printed mean holds too, as OMB's mean over a whole loop (option ``mean``)."""
     communication: str = ""
     """The lap that is the communication alone, where the sample holds more: algbw and busbw divide by it."""
     bytes_of: Callable[[Cell, int], int] | None = None
@@ -238,7 +238,7 @@ class Benchmark:
     bandwidth: str | None = None
     """Name of the algbw/busbw formula (:mod:`omb_py.results.statistics.bandwidth`)."""
     rooted: bool = False
-    """One rank is special: `Cell.root` means something."""
+    """One rank is special: the option `root` means something."""
     needs: Needs = Needs()
     once: bool = False
     """There is one sample a launch: the time that the session noted under the benchmark's name when it began."""
@@ -257,7 +257,7 @@ class Benchmark:
     from_anyone: Callable[[Cell], bool] = lambda cell: False
     """Whether a rank receives from whoever comes first, and answers that rank."""
     volume: Callable[[str, int], Volume] | None = None
-    """(`Cell.workload`, ranks) -> types and bytes that rows store; None: those of size and type."""
+    """(option `workload`, ranks) -> types and bytes that rows store; None: those of size and type."""
     runs: Callable[[Session, Cell, Callable[[str], None]], CellResult] | None = None
     """Measures a cell by itself, without a program of steps (:mod:`omb_py.suites.training`)."""
 
