@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 
+from tests.architecture.figures import figures
 from tests.architecture.graph import ROOT, packages, source_files
 from tests.architecture.picture import PAGE, PICTURE, page, svg
-
-MOST_LINES = 650
 
 
 def test_picture_and_table_are_those_of_the_source() -> None:
@@ -17,10 +16,9 @@ def test_picture_and_table_are_those_of_the_source() -> None:
     assert PICTURE.read_text(encoding="utf-8") == svg(), remedy
 
 
-def test_every_package_says_what_it_is_for_and_no_file_is_too_long() -> None:
+def test_every_package_says_what_it_is_for() -> None:
     assert {path.parent.relative_to(ROOT).as_posix() for path in source_files()} == set(packages())
     assert [name for name, about in packages().items() if not about] == []
-    assert [path for path in source_files() if path.read_text(encoding="utf-8").count("\n") > MOST_LINES] == []
 
 
 def test_paths_in_the_page_exist() -> None:
@@ -29,3 +27,11 @@ def test_paths_in_the_page_exist() -> None:
     assert named
     for name in named:
         assert (ROOT / name).exists() or (ROOT / "omb_py" / name).exists(), name
+
+
+def test_nothing_that_every_feature_would_enlarge_grows_back() -> None:
+    """A function over 80 lines, or a declaration over 25 fields, is a design question (docs/architecture.md)."""
+    now = figures(ROOT)
+    declared = {name: int(text) for name, text in now.items() if name.startswith(("fields of", "parameters of"))}
+    assert max(declared.values()) <= 25, declared
+    assert int(now["longest function, lines"].partition(" ")[0]) <= 80, now["longest function, lines"]
