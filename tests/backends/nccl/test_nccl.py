@@ -260,6 +260,7 @@ def test_the_map_of_devices_is_printed_and_stored(tmp_path: Path) -> None:
     assert dict(row.parameters)["timing_mode"] == "isolated"
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.mpi
 def test_without_any_mpi_torchrun_starts_the_ranks_unbound() -> None:
@@ -282,6 +283,7 @@ def test_a_rank_has_no_core_of_its_own_which_its_threads_would_share() -> None:
     assert (CAPABILITIES.start.needs_mpi, CAPABILITIES.start.bound) == (False, False)
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.mpi
 def test_ranks_share_a_device_only_where_they_may() -> None:
@@ -389,7 +391,7 @@ def test_groups_are_opened_and_closed(name: str) -> None:
 
 @needs_compiler
 @pytest.mark.mpi
-@pytest.mark.parametrize("name", ["reduce_scatter", "bcast"])
+@pytest.mark.parametrize("name", ["reduce_scatter", pytest.param("bcast", marks=pytest.mark.slow)])
 def test_the_form_of_nccl_tests_asks_for_nothing_more(name: str, tmp_path: Path) -> None:
     """Both halves without -l, floats without -T, 32 MiB without -m (here less, for time), a root for broadcast.
 
