@@ -21,7 +21,7 @@ from omb_py.backends.capabilities import (
 )
 from omb_py.backends.gloo.capabilities import fit_in_place
 from omb_py.backends.nccl.options import ALGORITHMS, KEYS, PROTOCOLS, canonical_text, changed, measured_as, settings_of
-from omb_py.engine.devices.registry import GPU_KINDS, SIMULATED
+from omb_py.engine.devices.registry import SIMULATED
 from omb_py.engine.measuring.async_timing import Multiplicity
 from omb_py.engine.measuring.process_sync import ADDED
 from omb_py.engine.program.benchmark import Benchmark, Cell
@@ -189,7 +189,7 @@ class NcclCapabilities(Capabilities):
 CAPABILITIES: Final = NcclCapabilities(
     "nccl",
     bindings=usable(*BINDINGS),
-    devices=usable(*GPU_KINDS, SIMULATED),
+    devices=usable("cuda", "rocm", SIMULATED),
     ops=OPS,
     priority=20,
     without={
