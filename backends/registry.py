@@ -9,13 +9,15 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from omb_py import backends as package
 from omb_py.backends.capabilities import Backend, Capabilities, Inspection, OwnOption
-from omb_py.engine.rank.link import LaunchSpec
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.plug_ins import REPAIR, load_plug_ins
+
+if TYPE_CHECKING:
+    from omb_py.engine.rank.link import LaunchSpec
 
 ENTRY_POINTS = "omb_py.backends"
 UNKNOWN = Capabilities("")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from typing import TYPE_CHECKING
 
 from omb_py.plug_ins import PlugIns, load_plug_ins
 from omb_py.results.dialects.dialect import Dialect
@@ -11,7 +12,9 @@ from omb_py.results.dialects.horovod import Horovod
 from omb_py.results.dialects.imb import Imb, ImbMulti
 from omb_py.results.dialects.nccl import NcclTests, RcclTests
 from omb_py.results.dialects.omb import Omb, OmbPy
-from omb_py.results.dialects.reading import TextReader, WholeReader
+
+if TYPE_CHECKING:
+    from omb_py.results.dialects.reading import TextReader, WholeReader
 
 ENTRY_POINTS = "omb_py.dialects"
 READER_ENTRY_POINTS = "omb_py.readers"
@@ -47,6 +50,8 @@ def printed_names() -> tuple[str, ...]:
 @cache
 def readers() -> tuple[TextReader | WholeReader, ...]:
     """All readers, those of text first: ours, and those of installed packages."""
+    from omb_py.results.dialects.reading import WholeReader
+
     own = [reader for dialect in DIALECTS for reader in dialect.readers()]
     return tuple(sorted([*own, *_third_party().loaded.values()], key=lambda reader: isinstance(reader, WholeReader)))
 
@@ -57,4 +62,6 @@ def broken() -> Mapping[str, str]:
 
 
 def _third_party() -> PlugIns[TextReader | WholeReader]:
+    from omb_py.results.dialects.reading import TextReader, WholeReader
+
     return load_plug_ins(READER_ENTRY_POINTS, TextReader, WholeReader, named=False)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from omb_py.errors import UsageError
 from omb_py.results.dialects.dialect import USUAL_OPTIONS, Dialect, Provenance, Row, TextOptions, Transcript
-from omb_py.results.dialects.reading import TextReader
+
+if TYPE_CHECKING:
+    from omb_py.results.dialects.reading import TextReader
 
 
 class Imb(Dialect):

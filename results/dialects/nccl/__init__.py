@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from omb_py.errors import UsageError
 from omb_py.results.dialects.dialect import USUAL_OPTIONS, Dialect, Provenance, TextOptions, Transcript
-from omb_py.results.dialects.reading import TextReader, WholeReader
 from omb_py.results.store.row import Row
 
 if TYPE_CHECKING:
     from omb_py.engine.program.benchmark import Benchmark
+    from omb_py.results.dialects.reading import TextReader, WholeReader
 
 TOTAL_BYTES = 32 << 20
 """Bytes of the whole operation where no size is given: its ``-b`` and ``-e``."""

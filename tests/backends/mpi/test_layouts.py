@@ -26,5 +26,5 @@ TAKES = [name for name, benchmark in BENCHMARKS.items() if "ddt" in benchmark.op
 def test_exactly_what_the_layout_says_travels(ranks: int, names: list[str]) -> None:
     told = report("tests.support.sessions.layouts", ranks, names)
     assert told["wrong"] == []
-    assert told["checked"] >= len(names)
+    assert told["checked"] >= sum(BENCHMARKS[name].ranks.admits(ranks) for name in names)
     assert told["flipped"][0] is False and told["flipped"][1] > 0
