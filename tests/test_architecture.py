@@ -19,7 +19,7 @@ EXCEPTIONS = {
     "omb_py/launchers/srun.py": "srun's own option --mpi",
     "omb_py/launchers/torchrun.py": "the extra that installs PyTorch",
     "suites/training/loop.py": "process groups of PyTorch, by PyTorch's names for them",
-    "suites/training/benchmark.py": "process groups of PyTorch, by PyTorch's names for them",
+    "suites/training/settings.py": "process groups of PyTorch, by PyTorch's names for them",
     "results/dialects/omb/text.py": "the column `backend` of stored rows chooses between the titles of OMB's programs",
     "results/dialects/imb/reader.py": "the column `backend` of another tool's rows",
     "results/dialects/nccl/rows.py": "the column `backend` of another tool's rows",

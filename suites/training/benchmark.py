@@ -1,97 +1,19 @@
-"""The benchmark of real training, and its settings."""
+"""The benchmark ``train``. It has no program of steps: PyTorch makes the calls."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote, unquote
+from typing import TYPE_CHECKING
 
 from omb_py.backends.registry import capabilities, capabilities_of
 from omb_py.engine.program.benchmark import Benchmark, Cell, Counts, Metric
-from omb_py.errors import UsageError, nearest
-from omb_py.grammar.key_values import Key
+from omb_py.errors import UsageError
 from omb_py.suites.shared import no_bytes
 from omb_py.suites.startup import ONE_OR_MORE, no_steps
-from omb_py.suites.workloads.settings import grammar, whole, word
 
 if TYPE_CHECKING:
     from omb_py.engine.measuring.cell_result import CellResult
     from omb_py.engine.measuring.measure import Phase
     from omb_py.engine.session import Session
-
-BACKENDS: Final = ("gloo", "nccl", "mpi")
-"""Process groups of PyTorch."""
-PARALLEL: Final = ("ddp", "fsdp")
-_OF_ALL: Final[Mapping[str, Key]] = {
-    "parallel": word("ddp", "how the work is spread", *PARALLEL),
-    "backend": word("gloo", "PyTorch's process group", *BACKENDS),
-    "batch": whole(32, "samples of a rank and step"),
-    "steps": whole(10, "steps of an iteration"),
-    "trace": Key(unquote, "", "file for a trace of a step"),
-}
-MODELS: Final[Mapping[str, Mapping[str, Key]]] = MappingProxyType(
-    {
-        "mlp": _OF_ALL,
-        "resnet50": {**_OF_ALL, "image": whole(224, "pixels of an image's side", 32)},
-        "gpt2": {
-            **_OF_ALL,
-            "batch": whole(1, "samples of a rank and step"),
-            "seq": whole(1024, "tokens of a sequence"),
-            "layers": whole(12, "layers"),
-        },
-    }
-)
-"""Model -> its settings."""
-SHAPES: Final = {"mlp": "mlp", "resnet50": "resnet50", "gpt2": "gpt2-124m"}
-"""Model -> its name in :mod:`omb_py.suites.workloads.models`."""
-_NOT_SHOWN: Final = ("trace", "steps", "backend")
-"""Settings that do not change a step, or that have a column of their own in a row."""
-
-
-@dataclass(frozen=True, slots=True)
-class Training:
-    """A model and the settings of its training."""
-
-    model: str
-    values: Mapping[str, Any]
-
-    def __getitem__(self, key: str) -> Any:
-        return self.values[key]
-
-    @property
-    def shown(self) -> str:
-        """The text of the settings that define a step, defaults included and files left out."""
-        return text_of(self.model, {k: v for k, v in self.values.items() if k not in _NOT_SHOWN})
-
-
-def text_of(model: str, values: Mapping[str, Any]) -> str:
-    """The settings as ``MODEL:KEY=VALUE,…``, without empty values.
-
-    >>> text_of("mlp", {"batch": 8, "parallel": "ddp"})
-    'mlp:batch=8,parallel=ddp'
-    """
-    return f"{model}:{','.join(f'{key}={quote(str(value))}' for key, value in values.items() if value != '')}"
-
-
-def parse_training(text: str) -> Training:
-    """The training in a text of :func:`text_of`.
-
-    Raises:
-        UsageError: an unknown model or setting, with the nearest name; a bad value.
-    """
-    model, _, rest = text.partition(":")
-    if model not in MODELS:
-        raise UsageError(f"unknown model {model!r}: {nearest(model, MODELS)}")
-    values = grammar(model, MODELS[model]).read(rest)
-    if model == "gpt2" and values["seq"] > GPT2_TOKENS:
-        raise UsageError(f"gpt2 has positions for {GPT2_TOKENS} tokens, not {values['seq']}: --seq {GPT2_TOKENS}")
-    return Training(model, values)
-
-
-GPT2_TOKENS: Final = 1024
-
 
 ITERATIONS, WARMUP = 10, 10
 """Defaults of Horovod's synthetic benchmark: iterations of ten steps each, and steps before them."""
@@ -119,7 +41,7 @@ def fits(cell: Cell, ranks: int) -> None:
     Raises:
         UsageError: it is empty or wrong.
     """
-    from omb_py.suites.training.benchmark import parse_training
+    from omb_py.suites.training.settings import parse_training
 
     if not cell.options.workload:
         raise UsageError("which model? write omb-py train MODEL")

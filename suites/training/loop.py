@@ -22,7 +22,7 @@ from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.rank.launcher_variables import local_rank
 from omb_py.engine.session import Session
 from omb_py.errors import EnvironmentProblem
-from omb_py.suites.training.benchmark import Training, parse_training
+from omb_py.suites.training.settings import Training, parse_training
 from omb_py.suites.workloads.models import MLP, Shape, transformer
 
 _STAGES = ((3, 64, 1), (4, 128, 2), (6, 256, 2), (3, 512, 2))

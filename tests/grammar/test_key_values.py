@@ -14,7 +14,7 @@ from omb_py.backends.nccl.options import settings_of
 from omb_py.errors import UsageError
 from omb_py.grammar.key_values import Key, KeyValues
 from omb_py.grammar.values import parse_whole, parse_word
-from omb_py.suites.training.benchmark import parse_training
+from omb_py.suites.training.settings import parse_training
 from omb_py.suites.workloads.families import FAMILIES, parse_workload
 
 KEYS = {

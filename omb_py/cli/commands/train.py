@@ -15,16 +15,8 @@ from omb_py.cli.option_params import ParsedType, measuring_options, whole, word
 from omb_py.errors import UsageError, nearest
 from omb_py.results.dialects.registry import OF_TRAININGS
 from omb_py.suites import find
-from omb_py.suites.training.benchmark import (
-    BACKENDS,
-    ITERATIONS,
-    MODELS,
-    PARALLEL,
-    TRAIN,
-    WARMUP,
-    parse_training,
-    text_of,
-)
+from omb_py.suites.training.benchmark import ITERATIONS, TRAIN, WARMUP
+from omb_py.suites.training.settings import BACKENDS, MODELS, PARALLEL, parse_training, text_of
 from omb_py.suites.workloads.families import parse_workload
 from omb_py.suites.workloads.traces.replay import inline_file
 

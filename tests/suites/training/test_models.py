@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from omb_py.suites.training.benchmark import SHAPES, parse_training
+from omb_py.suites.training.settings import SHAPES, parse_training
 from omb_py.suites.workloads import buckets
 from omb_py.suites.workloads.data_parallel import ddp_buckets, gradient_bytes
 from omb_py.suites.workloads.models import model

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from omb_py.errors import EnvironmentProblem
-from omb_py.suites.training.benchmark import parse_training
+from omb_py.suites.training.settings import parse_training
 
 torch = pytest.importorskip("torch", reason="PyTorch is optional: the extra gloo")
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.errors import UsageError
-from omb_py.suites.training.benchmark import MODELS, PARALLEL, parse_training, text_of
+from omb_py.suites.training.settings import MODELS, PARALLEL, parse_training, text_of
 
 
 @given(st.sampled_from(sorted(MODELS)), st.sampled_from(PARALLEL), st.integers(1, 1 << 20), st.text(min_size=1))
