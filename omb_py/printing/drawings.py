@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from omb_py.results.dialects.dialect import Row
+from omb_py.results.store.row import Row
 from omb_py.results.units import amount, number_of, size_text
 
 MARKS = "ox+*#@"

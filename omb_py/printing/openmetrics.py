@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 
-from omb_py.results.dialects.dialect import Row
 from omb_py.results.json_values import plain
+from omb_py.results.store.row import Row
 from omb_py.results.store.schema import value_of
 
 LABELS: tuple[str, ...] = tuple(

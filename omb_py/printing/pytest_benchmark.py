@@ -14,8 +14,8 @@ from typing import cast
 
 from omb_py import __version__
 from omb_py.errors import UsageError
-from omb_py.results.dialects.dialect import Row
 from omb_py.results.json_values import plain
+from omb_py.results.store.row import Row
 from omb_py.results.store.schema import value_of
 
 _NAMED = ("backend", "binding", "device", "buffer", "dtype", "op", "datatype_layout", "process_sync", "cache")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from omb_py.results.store.row import Row as Row
+from omb_py.results.store.row import Row
 
 if TYPE_CHECKING:
     from omb_py.engine.program.benchmark import Benchmark

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from omb_py.errors import UsageError
-from omb_py.results.dialects.dialect import USUAL_OPTIONS, Dialect, Provenance, Row, TextOptions, Transcript
+from omb_py.results.dialects.dialect import USUAL_OPTIONS, Dialect, Provenance, TextOptions, Transcript
+from omb_py.results.store.row import Row
 
 if TYPE_CHECKING:
     from omb_py.results.dialects.reading import TextReader

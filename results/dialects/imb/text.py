@@ -19,8 +19,9 @@ from omb_py.engine.program.dtypes import DTYPES
 from omb_py.errors import UsageError
 from omb_py.grammar.graphs import dims_create
 from omb_py.grammar.rank_groups import by_group, groups_of_row
-from omb_py.results.dialects.dialect import Row, TextOptions, Transcript
+from omb_py.results.dialects.dialect import TextOptions, Transcript
 from omb_py.results.dialects.imb.names import FORMS, Form, counts_a_block
+from omb_py.results.store.row import Row
 
 CLOSING: Final = "\n\n# All processes entering MPI_Finalize\n\n"
 WIDTH = 13

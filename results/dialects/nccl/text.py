@@ -15,7 +15,8 @@ from omb_py.engine.program.dtypes import DTYPES
 from omb_py.errors import UsageError
 from omb_py.grammar.rank_groups import groups_of_row
 from omb_py.results.caveats import caveat_line, caveats
-from omb_py.results.dialects.dialect import Facts, Provenance, Row, TextOptions, Transcript
+from omb_py.results.dialects.dialect import Facts, Provenance, TextOptions, Transcript
+from omb_py.results.store.row import Row
 from omb_py.results.store.schema import value_of
 
 TYPES: Final[Mapping[str, str]] = {

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from omb_py.results.dialects.dialect import USUAL_OPTIONS, Dialect, Provenance, Row, TextOptions, Transcript
+from omb_py.results.dialects.dialect import USUAL_OPTIONS, Dialect, Provenance, TextOptions, Transcript
 from omb_py.results.dialects.omb.titles import DIALECT
+from omb_py.results.store.row import Row
 
 if TYPE_CHECKING:
     from omb_py.results.dialects.reading import TextReader

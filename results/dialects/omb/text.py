@@ -18,7 +18,6 @@ from omb_py.engine.program.rma import ACTIVE, SYNCS, WINDOWS
 from omb_py.errors import UsageError, nearest
 from omb_py.grammar.graphs import dims_create
 from omb_py.results.caveats import caveat_line, caveats
-from omb_py.results.dialects.dialect import Row
 from omb_py.results.dialects.omb.titles import (
     OWN,
     TITLES,
@@ -28,6 +27,7 @@ from omb_py.results.dialects.omb.titles import (
     family,
     version_of,
 )
+from omb_py.results.store.row import Row
 
 _FIELD = 18
 _SIZE = 10
