@@ -28,7 +28,15 @@ OURS: tuple[Dialect, ...] = (
     ImbMulti(),
     Horovod(),
 )
-DIALECTS: tuple[Dialect, ...] = (*OURS, *load_plug_ins(ENTRY_POINTS, Dialect).loaded.values())
+
+
+def installed() -> tuple[Dialect, ...]:
+    """The dialects of installed packages; none replaces one of ours."""
+    names = {dialect.name for dialect in OURS}
+    return tuple(d for d in load_plug_ins(ENTRY_POINTS, Dialect).loaded.values() if d.name not in names)
+
+
+DIALECTS: tuple[Dialect, ...] = (*OURS, *installed())
 PLAIN = Dialect()
 """The dialect of forms that are no tool's text: tables, CSV, JSON."""
 USUAL = next(dialect for dialect in DIALECTS if dialect.usual)

@@ -1,0 +1,30 @@
+"""Dialects of installed packages stand after ours, and replace none."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import EntryPoint, EntryPoints
+from types import ModuleType
+
+import pytest
+
+from omb_py.plug_ins import forget_plug_ins
+from omb_py.results.dialects import registry
+from omb_py.results.dialects.dialect import Dialect
+
+
+def named(name: str) -> Dialect:
+    return type("Theirs", (Dialect,), {"name": name})()
+
+
+def test_a_dialect_of_a_package_replaces_none_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    package = ModuleType("omb_py_test_dialects")
+    vars(package).update(IMB=named("imb"), PIPES=named("pipes"))
+    monkeypatch.setitem(sys.modules, package.__name__, package)
+    entries = [EntryPoint(n, f"{package.__name__}:{n.upper()}", registry.ENTRY_POINTS) for n in ("imb", "pipes")]
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda: EntryPoints(entries))
+    forget_plug_ins()
+    try:
+        assert [dialect.name for dialect in registry.installed()] == ["pipes"]
+    finally:
+        forget_plug_ins()
