@@ -1,10 +1,12 @@
 """Machine code for a lowered stage: LLVM text, one call site a step, operands read from the table.
 
-What is generated depends only on the *shape* of a table: which functions are called in which order, how many operands
-a call has, which of them move with the pass or are loaded from memory.  Buffers, handles, counts and sizes stay in the
-table, so all sizes of a sweep share one piece of code, and nothing is known of the library but its addresses.
+What is generated depends only on the *shape* of a table: how many calls there are, how many operands a call has, which
+of them move with the pass or are loaded from memory.  Addresses of functions and buffers, handles, counts and sizes
+stay in the table, so all sizes of a sweep share one piece of code.  The code holds no address and no constant that lies
+elsewhere, so it serves every process wherever it is put (:mod:`.machine_code`).
 
-Why code and not an interpreter: each step gets a call instruction of its own, whose target never changes, as in C.
+Why code and not an interpreter: each step gets a call instruction of its own, whose target never changes; it is read
+from the table, as a C program reads it from its table of the library's functions.
 An interpreter calls everything from one instruction, which the processor mispredicts after a library's own loops: that
 cost 3–5 % of an 8-byte latency (docs/decisions/0006).
 
@@ -24,7 +26,7 @@ Shape = tuple[tuple[tuple[int, ...], ...], ...]
 """For each variant, the row fields that generated code depends on; the cache key."""
 
 _HELPERS = """
-define private i64 @now(ptr %clock, i64 %id) {
+define private i64 @now(ptr %clock, i64 %id) #0 {
   %ts = alloca [2 x i64]
   %rc = call i32 %clock(i64 %id, ptr %ts)
   %s = load i64, ptr %ts
@@ -34,7 +36,7 @@ define private i64 @now(ptr %clock, i64 %id) {
   %all = add i64 %whole, %ns
   ret i64 %all
 }
-define private void @spin(ptr %clock, i64 %id, i64 %ns, ptr %work) {
+define private void @spin(ptr %clock, i64 %id, i64 %ns, ptr %work) #0 {
 entry:
   %begin = call i64 @now(ptr %clock, i64 %id)
   %until = add i64 %begin, %ns
@@ -97,7 +99,7 @@ def _row_shape(row: Sequence[int]) -> tuple[int, ...]:
             int(row[R.LOAD0 + j]) | (_STRIDE if row[R.STRIDE0 + j] else 0) | (_TURN if row[R.TURN0 + j] else 0)
             for j in range(int(row[R.ARITY]))
         )  # a load is 0, 4 or 8 bytes wide
-        return (op, int(row[R.STEP]), int(row[R.FN]), *kinds)
+        return (op, int(row[R.STEP]), *kinds)
     if op in (R.LAP, R.STAMP):
         return (op, 0, int(row[R.FN]))
     if op == R.UNTIL:
@@ -138,6 +140,14 @@ class LlvmWriter:
         at = self.let(f"getelementptr i64, ptr %table, i64 {row * R.WIDTH + column}")
         return self.let(f"load i64, ptr {at}")
 
+    def function(self, row: int) -> str:
+        """The function that a row calls."""
+        return self.let(f"inttoptr i64 {self.cell(row, R.FN)} to ptr")
+
+    def billion(self) -> str:
+        """The nanoseconds of a second."""
+        return self.let("load double, ptr %pbillion")
+
     def now(self) -> str:
         return self.let("call i64 @now(ptr %clock, i64 %id)")
 
@@ -158,7 +168,8 @@ def llvm_text(shape: Shape, seconds: bool = False) -> str:
     - first: number of the first iteration (chooses the variant, written to `word`);
     - out: int64 (count, width), nanoseconds of each lap; laps are added;
     - word: the watched word: [1] iteration, [2] step, on error [3] the function's return code;
-    - clock: [address of clock_gettime, clock id, address of a function without operands that returns seconds];
+    - clock: [address of clock_gettime, clock id, address of a function without operands that returns seconds], then the
+      constants 1e9 and 0.5 (double) and 1 (float): the code holds none;
     - work: float32 (27, 25), operands of the dummy computation.
 
     It returns 0, or 1 + the step whose function did not return 0.
@@ -173,6 +184,9 @@ def llvm_text(shape: Shape, seconds: bool = False) -> str:
         "%wstep = getelementptr i64, ptr %word, i64 2",
         "%pwtime = getelementptr i64, ptr %clockwords, i64 2",
         "%wtime = load ptr, ptr %pwtime",
+        "%pbillion = getelementptr i64, ptr %clockwords, i64 3",
+        "%phalf = getelementptr i64, ptr %clockwords, i64 4",
+        "%pone = getelementptr i64, ptr %clockwords, i64 5",
         "%last = alloca i64",
         "store i64 0, ptr %last",
         "%any = icmp sgt i64 %count, 0",
@@ -206,17 +220,19 @@ def llvm_text(shape: Shape, seconds: bool = False) -> str:
     w.put("ret i64 0")
     _failures(w)
     # the weights !0 make the branch to a failure unlikely, so that LLVM places it out of the way
+    # `run` is first, so that it is where the code begins
     return (
-        f"{_HELPERS}define {SIGNATURE} {{\n"
+        f"define {SIGNATURE} #0 {{\n"
         + "\n".join(w.lines)
-        + '\n}\n!0 = !{!"branch_weights", i32 1000000, i32 1}\n'
+        + f'\n}}\n{_HELPERS}attributes #0 = {{ nounwind "no-jump-tables"="true" }}\n'
+        + '!0 = !{!"branch_weights", i32 1000000, i32 1}\n'
     )
 
 
 def _turn(w: LlvmWriter, shape: Shape) -> None:
     """The copy of the buffers that this iteration uses: its number modulo theirs, never negative."""
     rows = [row for variant in shape for row in variant]
-    kinds_of_row = [row[3:] if row[0] in _CALLS else row[2:] if row[0] == R.FLIP else () for row in rows]
+    kinds_of_row = [row[2:] if row[0] in _CALLS else row[2:] if row[0] == R.FLIP else () for row in rows]
     row = next((number for number, kinds in enumerate(kinds_of_row) if any(kind & _TURN for kind in kinds)), None)
     if row is None:
         return
@@ -275,8 +291,9 @@ def _read(w: LlvmWriter, seconds: bool) -> tuple[str, str]:
 def _add(w: LlvmWriter, slot: int, before: str, now: str, seconds: bool) -> None:
     """Add the time between two readings to a slot. Seconds become nanoseconds here, not between the readings."""
     if seconds:
-        scaled = w.let(f"fmul double {w.let(f'fsub double {now}, {before}')}, 1.0e9")
-        passed = w.let(f"fptosi double {w.let(f'fadd double {scaled}, 0.5')} to i64")
+        scaled = w.let(f"fmul double {w.let(f'fsub double {now}, {before}')}, {w.billion()}")
+        half = w.let("load double, ptr %phalf")
+        passed = w.let(f"fptosi double {w.let(f'fadd double {scaled}, {half}')} to i64")
     else:
         passed = w.let(f"sub i64 {now}, {before}")
     at = w.slot(slot)
@@ -340,8 +357,8 @@ def _body(w: LlvmWriter, variant: tuple[tuple[int, ...], ...], first_row: int, s
 def _call(w: LlvmWriter, row: int, step: int, kinds: list[int], k: str) -> None:
     """A C function; stop when it does not return 0."""
     w.watch(step)
-    operands = (f"i64 {value}" for value in _operands(w, row, kinds[1:], k))
-    rc = w.let(f"call i32 inttoptr (i64 {kinds[0]} to ptr)({', '.join(operands)})")
+    operands = (f"i64 {value}" for value in _operands(w, row, kinds, k))
+    rc = w.let(f"call i32 {w.function(row)}({', '.join(operands)})")
     fine, after = w.let(f"icmp eq i32 {rc}, 0"), w.label()
     w.fails.append((rc, w.block, step))
     w.put(f"br i1 {fine}, label %{after}, label %fail, !prof !0")
@@ -351,10 +368,11 @@ def _call(w: LlvmWriter, row: int, step: int, kinds: list[int], k: str) -> None:
 def _multiply(w: LlvmWriter, row: int, step: int, kinds: list[int], k: str) -> None:
     """BLAS's sgemm of matrices in C's order: out (rows, side) = left (rows, side) · right (side, side)."""
     w.watch(step)
-    rows, side, left, right, out = _operands(w, row, kinds[1:], k)
+    rows, side, left, right, out = _operands(w, row, kinds, k)
     sizes = ", ".join(f"i64 {value}" for value in (*_CBLAS, rows, side, side))
+    one = w.let("load float, ptr %pone")
     w.put(
-        f"call void inttoptr (i64 {kinds[0]} to ptr)({sizes}, float 1.0, i64 {left}, i64 {side}, i64 {right}, "
+        f"call void {w.function(row)}({sizes}, float {one}, i64 {left}, i64 {side}, i64 {right}, "
         f"i64 {side}, float 0.0, i64 {out}, i64 {side})"
     )
 

@@ -10,7 +10,7 @@ MAX_ARITY: Final = 13
 # columns of a row
 OP: Final = 0
 FN: Final = 1
-"""CALL: the function's address (part of the code); LAP, STAMP: the slot (-1 starts the clock); REPEAT: how often;
+"""CALL, MATMUL: the function's address; LAP, STAMP: the slot (-1 starts the clock); REPEAT: how often;
 COMPUTE: nanoseconds; FLIP, GATE: an address."""
 ARITY: Final = 2
 """CALL: number of operands; FLIP: the iteration (-1 for every one); GATE: the value to wait for."""

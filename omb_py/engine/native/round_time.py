@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def _reading(w: LlvmWriter, seconds: bool) -> str:
     if not seconds:
         return w.now()
-    scaled = w.let(f"fmul double {w.let('call double %wtime()')}, 1.0e9")
+    scaled = w.let(f"fmul double {w.let('call double %wtime()')}, {w.billion()}")
     return w.let(f"fptosi double {scaled} to i64")
 
 
@@ -47,6 +47,6 @@ def until(w: LlvmWriter, row: int, slot: int, seconds: bool) -> None:
     w.start(after)
     if seconds:
         start_ns = w.let(f"sitofp i64 {local} to double")
-        w.put(f"store double {w.let(f'fdiv double {start_ns}, 1.0e9')}, ptr %last")
+        w.put(f"store double {w.let(f'fdiv double {start_ns}, {w.billion()}')}, ptr %last")
     else:
         w.put(f"store i64 {local}, ptr %last")

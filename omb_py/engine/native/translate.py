@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from omb_py.engine.native import opcodes as R
-from omb_py.engine.native.codegen import Shape, llvm_text, shape_of
+from omb_py.engine.native.codegen import Shape, shape_of
+from omb_py.engine.native.machine_code import address_of_code
 from omb_py.engine.program.language import Body, Host, Lap, Repeat, Result, Stage, Stamp, Step, Until
 from omb_py.engine.program.rma import EXPOSED
 from omb_py.engine.program.step_text import describe
@@ -152,25 +153,8 @@ def assemble(
     return StageTable(table, shape_of(work.rows, bounds), stage.laps, tuple(work.labels))
 
 
-@cache
-def compiler() -> Any:
-    """LLVM for this processor: a function from a shape to the address of its code, which stays for good."""
-    import llvmlite.binding as llvm  # heavy, and only the native binding needs it
-
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    target = llvm.Target.from_default_triple().create_target_machine(opt=2)
-    keep = []
-
-    def compiled(shape: Shape, seconds: bool) -> int:
-        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(llvm_text(shape, seconds)), target)
-        engine.finalize_object()
-        keep.append(engine)
-        return int(engine.get_function_address("run"))
-
-    return compiled
-
-
+_CONSTANTS = struct.unpack("3q", struct.pack("2df4x", 1e9, 0.5, 1.0))
+"""Numbers that generated code reads (:func:`~omb_py.engine.native.codegen.llvm_text`)."""
 _POINTER, _INT = ctypes.c_void_p, ctypes.c_int64
 _RUN = ctypes.CFUNCTYPE(_INT, _POINTER, _INT, _INT, _POINTER, _INT, _POINTER, _POINTER, _POINTER)
 
@@ -188,16 +172,17 @@ class Machine:
         self.wtime = wtime
         libc = ctypes.CDLL(None)
         self.clock = np.array(
-            [ctypes.cast(libc.clock_gettime, ctypes.c_void_p).value or 0, time.CLOCK_MONOTONIC, wtime], np.int64
+            [ctypes.cast(libc.clock_gettime, ctypes.c_void_p).value or 0, time.CLOCK_MONOTONIC, wtime, *_CONSTANTS],
+            np.int64,
         )  # no system call on Linux
         self.word = np.zeros(4, np.int64)
         """[1] iteration, [2] step, [3] return code of the call that failed."""
         self.work = np.ones((27, 25), np.float32)
 
     def prepare(self, table: StageTable) -> None:
-        """Make the code of a table: some milliseconds for a new shape, none in :meth:`run` then."""
+        """Load the code of a table, which is made where this user has none of its shape; :meth:`run` finds it ready."""
         if table.shape not in self._code:
-            self._code[table.shape] = _RUN(compiler()(table.shape, self.wtime != 0))
+            self._code[table.shape] = _RUN(address_of_code(table.shape, self.wtime != 0))
 
     def run(self, table: StageTable, first: int, iterations: int) -> tuple[NDArray[np.int64], int]:
         """Run a table, the interpreter lock released.

@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omb_py.engine.native import opcodes as R
-from omb_py.engine.native import translate
 from omb_py.engine.native.codegen import llvm_text, shape_of
 from omb_py.engine.native.translate import Arg, Machine, StageTable
 from omb_py.engine.program import steps
@@ -173,7 +172,7 @@ class TestLaps:
         assembled = table(Stage(body(Lap("between"), call(libc("abs"), 0), Lap("a"))))
         text = llvm_text(assembled.shape, seconds)
         iteration = text[text.index("variant0:") :]
-        sample = iteration[: iteration.index("call i32 inttoptr")]
+        sample = iteration[: iteration.index("call i32 %")]
         assert sample.count("call double %wtime()" if seconds else "@now(") == 1
         assert "%line" not in sample and iteration.count("ptr %line") == 2
 
@@ -307,7 +306,6 @@ class TestAssembling:
         assert shape(call(1, 5), Repeat(2, (steps.compute(7),))) == shape(call(1, 6), Repeat(64, (steps.compute(1),)))
         different = [
             (1, 5),
-            (2, 5),
             (1, 5, 5),
             (1, Arg(5, 1)),
             (1, Arg(5, load=8)),
@@ -315,16 +313,8 @@ class TestAssembling:
             (1, Arg(5, 1, 4)),
         ]
         assert len({shape(call(*one)) for one in different}) == len(different)
+        assert shape(call(1, 5)) == shape(call(2, 5)), "a function's address differs from process to process"
         assert shape(Lap(), Lap("a")) != shape(Lap("a"), Lap())
-
-    def test_one_shape_is_compiled_once(self, monkeypatch: pytest.MonkeyPatch, note: Recorder) -> None:
-        made = []
-        compile_ = translate.compiler()
-        monkeypatch.setattr(translate, "compiler", lambda: lambda *what: made.append(what) or compile_(*what))  # type: ignore[func-returns-value]
-        machine = Machine()
-        for value in range(3):
-            run(machine, [call(note.address, value)])
-        assert len(made) == 1 and note.calls == [(0,), (1,), (2,)]
 
     def test_the_resolver_is_asked_once_a_step(self) -> None:
         from omb_py.engine.native.translate import assemble

@@ -1,6 +1,6 @@
 """How many files a rank of a real launch opens as it starts, and how many bytes it reads: events, not seconds.
 
-`python -m tests.lab.launching.start_files` counts the libraries' own files too, under strace.
+`python -m tests.lab.startup` counts the libraries' own files too, under strace.
 """
 
 from __future__ import annotations

@@ -1,0 +1,94 @@
+"""The user's cache: what is not surely this user's own is never read."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from omb_py import user_cache
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "omb-py"
+
+
+def test_what_was_saved_is_loaded(folder: Path) -> None:
+    assert user_cache.load("a") is None
+    user_cache.save("a", b"1")
+    user_cache.save("a", b"2")
+    assert user_cache.load("a") == b"2" and user_cache.load("b") is None
+    assert folder.stat().st_mode & 0o777 == 0o700 and os.listdir(folder) == ["a"]
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o707, 0o755, 0o750])
+def test_a_folder_that_others_may_enter_is_not_used(folder: Path, mode: int) -> None:
+    user_cache.save("a", b"1")
+    folder.chmod(mode)
+    assert user_cache.load("a") is None
+    user_cache.save("b", b"1")
+    assert os.listdir(folder) == ["a"]
+
+
+def test_a_folder_of_another_user_is_not_used(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    user_cache.save("a", b"1")
+    monkeypatch.setattr(os, "geteuid", lambda: folder.stat().st_uid + 1)
+    assert user_cache.load("a") is None
+
+
+def test_a_link_is_not_followed(folder: Path, tmp_path: Path) -> None:
+    user_cache.save("a", b"1")
+    (folder / "b").symlink_to(folder / "a")
+    assert user_cache.load("b") is None
+    folder.rename(tmp_path / "elsewhere")
+    folder.symlink_to(tmp_path / "elsewhere")
+    assert user_cache.load("a") is None
+
+
+def test_a_file_that_others_may_write_is_not_read(folder: Path) -> None:
+    user_cache.save("a", b"1")
+    (folder / "a").chmod(0o622)
+    assert user_cache.load("a") is None
+
+
+def test_a_damaged_file_or_one_under_another_name_is_not_read(folder: Path) -> None:
+    user_cache.save("a", b"content")
+    (folder / "b").write_bytes((folder / "a").read_bytes())
+    whole = (folder / "a").read_bytes()
+    (folder / "a").write_bytes(whole[:-1])
+    assert user_cache.load("a") is None and user_cache.load("b") is None
+
+
+def test_a_relative_variable_means_the_home(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "cache")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    user_cache.save("a", b"1")
+    assert (tmp_path / "home/.cache/omb-py/a").is_file()
+
+
+def test_without_a_place_nothing_is_kept_and_nothing_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    user_cache.save("a", b"1")
+    assert user_cache.load("a") is None
+
+
+def test_writers_at_the_same_time_leave_a_whole_file(folder: Path) -> None:
+    contents = [bytes([n]) * 100_000 for n in range(8)]
+    writers = [threading.Thread(target=user_cache.save, args=("a", content)) for content in contents]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert user_cache.load("a") in contents and os.listdir(folder) == ["a"]
+
+
+def test_a_full_folder_is_emptied(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(user_cache, "_MOST", 3)
+    for n in range(4):
+        user_cache.save(str(n), b"1")
+    assert os.listdir(folder) == ["3"]
