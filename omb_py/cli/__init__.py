@@ -19,7 +19,7 @@ from omb_py.cli.stdout import (
     survive_a_closed_pipe,
 )
 from omb_py.distribution import version_line
-from omb_py.errors import ENVIRONMENT, INTERRUPTED, OK, OmbError, UsageError
+from omb_py.errors import ENVIRONMENT, INTERRUPTED, NEGATIVE, OK, USAGE, OmbError, UsageError
 
 __all__ = ["main"]
 
@@ -32,7 +32,7 @@ def main(args: Sequence[str] | None = None) -> int:
 
     A user's error is one line on stderr; ``--debug`` adds the traceback.
     """
-    words = list(sys.argv[1:] if args is None else args)
+    words = list(args) if args is not None else typed_words(sys.argv)
     open_what_is_closed()
     survive_a_closed_pipe()
     if words in (["--version"], ["-v"]):
@@ -49,7 +49,23 @@ def main(args: Sequence[str] | None = None) -> int:
         code = OK
     finally:
         sys.stdout, sys.stderr = plain
-    return _flushed(code)
+    # OMB's programs know one failure
+    return _flushed(NEGATIVE if args is None and called_as_omb() and code in (USAGE, ENVIRONMENT) else code)
+
+
+def called_as_omb() -> bool:
+    """Whether this program was started by a name of OMB's, as the links of ``omb-py osu-names`` are."""
+    return os.path.basename(sys.argv[0]).startswith("osu_")
+
+
+def typed_words(argv: Sequence[str]) -> list[str]:
+    """The words of the command line; the name of OMB's program is the first of them.
+
+    >>> typed_words(["osu/osu_latency", "-m", "8"])
+    ['osu_latency', '-m', '8']
+    """
+    name = os.path.basename(argv[0])
+    return [name, *argv[1:]] if name.startswith("osu_") else list(argv[1:])
 
 
 def _run(words: list[str]) -> int:

@@ -158,7 +158,7 @@ ROOT = Root(
 
 
 def invoke(words: Sequence[str]) -> int:
-    """Run the command line; the exit code of what was run.
+    """Run the command line; the exit code of what was run. ``help NAME`` is ``NAME --help``.
 
     Raises:
         OmbError: an error whose text the user should read as one line.
@@ -168,6 +168,8 @@ def invoke(words: Sequence[str]) -> int:
         from click.shell_completion import shell_complete
 
         return shell_complete(ROOT, {}, "omb-py", COMPLETE_VAR, instruction)
+    if words[:1] == ["help"]:
+        words = [*words[1:], "--help"]
     try:
         with ROOT.make_context("omb-py", list(words)) as ctx:
             if not words:
@@ -191,6 +193,11 @@ def usage_line(error: click.UsageError, words: Sequence[str]) -> str:
     path = _path(ctx) if ctx else " ".join(["omb-py", *words[:1]])
     if isinstance(error, click.NoSuchOption):
         options = [name for param in (ctx.command.params if ctx else []) for name in _visible(param)]
+        begin_so = [name for name in options if name.startswith(error.option_name) and name.startswith("--")]
+        if len(begin_so) > 1:
+            return f"{error.option_name} is short for several options: {', '.join(begin_so)}"
+        if ctx is not None and ctx.parent is None and (first := _first_command(words)):
+            return f"{error.option_name} stands behind the benchmark or command: omb-py {first} {error.option_name} …"
         long = [name.removeprefix("--") for name in options if name.startswith("--")]
         near = nearest(error.option_name.removeprefix("--"), long, 0.55).replace("did you mean ", "did you mean --")
         known = near.startswith("did you mean") and error.option_name.startswith("--")
@@ -213,6 +220,11 @@ def _path(ctx: click.Context) -> str:
         names.insert(0, str(parent.info_name))
         parent = parent.parent
     return " ".join(names if names[0] == "omb-py" else ["omb-py", *names])
+
+
+def _first_command(words: Sequence[str]) -> str:
+    """The first word that is a benchmark or a command; empty: there is none."""
+    return next((word for word in words if word in OURS or word.lower().removeprefix("osu_") in BENCHMARKS), "")
 
 
 def _visible(param: click.Parameter) -> Iterable[str]:

@@ -75,6 +75,8 @@ def _compare_measured(words: Sequence[str], specs: Mapping[Side, SideSpec], opti
             "which benchmark is to be measured? as omb-py compare --env BASE=v1 --env NEW=v2 allreduce -n 2"
         )
     if specs["BASE"] == specs["NEW"]:
+        if specs["BASE"].env:
+            where_of("BASE", specs["BASE"])  # one that is missing is the first thing to say
         both = specs["BASE"].describe()
         message = f"both sides are {both}" if both else "nothing differs between the sides"
         raise UsageError(

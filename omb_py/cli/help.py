@@ -24,15 +24,35 @@ class Glued:
     """Whether letters glued to the short option are its value, and not more short options, as in ``-cf``."""
 
 
-def unglue(words: Iterable[str], valued: Collection[str], glued: Mapping[str, Glued]) -> list[str]:
+def complete_long(name: str, shown: Collection[str], hidden: Collection[str] = ()) -> str:
+    """The long option that `name` abbreviates, as getopt_long has it; `name` itself where none or several begin so.
+
+    Hidden options count where no shown one begins so: they make no abbreviation ambiguous.
+
+    >>> complete_long("--iter", ["--iterations", "--in-place"])
+    '--iterations'
+    """
+    if name in shown or name in hidden:
+        return name
+    fits = [option for option in shown if option.startswith(name)] or [o for o in hidden if o.startswith(name)]
+    return fits[0] if len(fits) == 1 else name
+
+
+def unglue(
+    words: Iterable[str],
+    valued: Collection[str],
+    glued: Mapping[str, Glued],
+    complete: Callable[[str], str] = str,
+) -> list[str]:
     """Rewrite command-line words.
 
     Args:
         valued: options that take a value, short and long (``-m``, ``--seed``).
         glued: options with an optional value, by short and long name.
+        complete: makes an abbreviated long option whole.
 
     Returns:
-        Words in which every option of `glued` is written ``--long=value``.
+        Words in which every option of `glued` is written ``--long=value``, and abbreviated options are whole.
     """
     out: list[str] = []
     rest = iter(words)
@@ -41,10 +61,11 @@ def unglue(words: Iterable[str], valued: Collection[str], glued: Mapping[str, Gl
             return [*out, word, *rest]
         if word.startswith("--"):
             name, equals, value = word.partition("=")
+            name = complete(name)
             if name in glued:
                 out.append(f"{glued[name].long}={value if equals else glued[name].bare}")
                 continue
-            out.append(word)
+            out.append(f"{name}{equals}{value}")
             if name in valued and not equals:
                 out.extend(_next_word(rest))
         elif word.startswith("-") and len(word) > 1:
@@ -183,12 +204,20 @@ class Page(click.Command):
                 glued.update(dict.fromkeys(param.opts, param.glued))
             elif isinstance(param, click.Option) and not param.is_flag:
                 valued.update(param.opts)
-        return super().parse_args(ctx, unglue(args, valued, glued))
+        if ctx.ignore_unknown_options:  # words are passed on to a benchmark, which completes its own
+            return super().parse_args(ctx, unglue(args, valued, glued))
+        shown, hidden = (_long_options(self.get_params(ctx), are_hidden) for are_hidden in (False, True))
+        return super().parse_args(ctx, unglue(args, valued, glued, lambda name: complete_long(name, shown, hidden)))
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write options under their headings, then the sections."""
         write_options(self.get_params(ctx), ctx, formatter)
         write_sections(self.sections, formatter)
+
+
+def _long_options(params: Iterable[click.Parameter], are_hidden: bool) -> tuple[str, ...]:
+    options = (param for param in params if isinstance(param, click.Option) and param.hidden is are_hidden)
+    return tuple(name for option in options for name in option.opts if name.startswith("--"))
 
 
 class Verbs(click.Group):

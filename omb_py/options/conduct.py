@@ -157,6 +157,17 @@ CHECKS = under(
     ),
     *observer_options(),
     Option(
+        "memory_limit",
+        "-M --mem-limit",
+        "Without effect, accepted for scripts.",
+        "BYTES",
+        Reader("memory limit", str),
+        default="",
+        scope="line",
+        ignored="OMB has had none since 7.5: -m says how large messages become",
+        hidden=True,
+    ),
+    Option(
         "validation_warmup",
         "-u --validation-warmup",
         "Without effect, accepted for scripts.",

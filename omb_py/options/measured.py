@@ -259,6 +259,18 @@ MEASURED = under(
         whole("number of test calls", 0),
         usual=0,
         lacks="MPI_Test calls",
+        waived=True,
+    ),
+    Option(
+        "array_size",
+        "-a --array-size",
+        "Without effect, accepted for scripts.",
+        "N",
+        whole("array size", 1),
+        default="",
+        scope="line",
+        ignored="the computing beside a non-blocking call has a size of its own",
+        hidden=True,
     ),
     declared(
         "imbalance",

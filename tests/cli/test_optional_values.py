@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.cli.help import Glued, unglue
+from omb_py.cli.help import Glued, complete_long, unglue
 
 VALUED = {"-m", "-n", "--ranks", "--seed"}
 TAILS = Glued("--tail-lat", "50,90,99", lambda text: text[0].isdigit())
@@ -43,6 +43,23 @@ GLUED = {"-z": TAILS, "--tail-lat": TAILS, "-c": CHECK, "--validation": CHECK}
 )
 def test_rewriting(line: str, wanted: str) -> None:
     assert unglue(line.split(), VALUED, GLUED) == wanted.split()
+
+
+@pytest.mark.parametrize(
+    ("typed", "whole"),
+    [
+        ("--iter", "--iterations"),
+        ("--iterations", "--iterations"),
+        ("--in", "--in-place"),
+        ("--i", "--i"),
+        ("--seed", "--seed"),
+        ("--see", "--see"),
+        ("--win", "--window-size"),
+    ],
+)
+def test_unique_beginnings_of_long_options(typed: str, whole: str) -> None:
+    shown = ["--iterations", "--in-place", "--seed", "--seeds"]
+    assert complete_long(typed, shown, ["--window-size", "--in-hidden"]) == whole
 
 
 @given(st.lists(st.text(alphabet="-abfmnxyz=4, ", max_size=6), max_size=6))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import click
 
 from omb_py.backends.registry import capabilities_of, default
-from omb_py.cli.help import Page, tool_option
+from omb_py.cli import called_as_omb
+from omb_py.cli.help import RAW, GluedOption, Page, tool_option
 from omb_py.cli.option_params import measuring_options, store_is_given
 from omb_py.distribution import version_line
 from omb_py.engine.devices.placement import PLACES, is_managed
@@ -25,16 +26,20 @@ from omb_py.results.dialects.omb.titles import TITLES, origin
 from omb_py.results.dialects.registry import USUAL
 from omb_py.suites import find
 
+_BETWEEN_TWO = ("pt2pt", "one-sided")
+"""Families whose two sides may have buffers of two kinds, as OMB's words SOURCE DESTINATION say."""
+
 
 def command(benchmark: Benchmark) -> click.Command:
     """The click command of a benchmark."""
     params = [*measuring_options(benchmark), _version_option(benchmark)]
-    if benchmark.family == "pt2pt":
+    as_omb = called_as_omb()
+    if as_omb or benchmark.family in _BETWEEN_TWO:
         params.append(click.Argument(["places"], nargs=-1, required=False, metavar="[SRC DST]"))
     return Page(
         benchmark.name,
         params=params,
-        callback=lambda **values: run_measuring(benchmark, values),
+        callback=lambda **values: run_measuring(benchmark, values, as_omb),
         help=f"{benchmark.summary[:1].upper()}{benchmark.summary[1:]} ({origin(benchmark.name)}).\n\n"
         f"Prints {_metric(benchmark)}.\n\nResults go to stdout, notes and errors to stderr.",
         short_help=benchmark.summary,
@@ -139,10 +144,10 @@ def _where(device: str | None, places: tuple[str, ...]) -> tuple[str | None, str
 
     Without ``-d`` places other than ``H H`` are on the GPU that is here. Raises UsageError, EnvironmentProblem.
     """
-    places = tuple(place.upper() for place in places)
     for place in places:
-        if place not in PLACES:
-            raise UsageError(f"unknown word {place!r}: a buffer place is one of {', '.join(PLACES)}, twice")
+        if place.upper() not in PLACES:
+            raise UsageError(_unknown_word(place))
+    places = tuple(place.upper() for place in places)
     if len(places) not in (0, 2):
         raise UsageError(f"buffer places come in twos, sender and receiver, as H D: got {' '.join(places)}")
     if device == MANAGED:
@@ -160,15 +165,52 @@ def _where(device: str | None, places: tuple[str, ...]) -> tuple[str | None, str
     return device, "" if set(places) == {"D"} else text
 
 
+def _keep_words(typed: Sequence[str], taken: Collection[str]) -> tuple[str, ...]:
+    """The words that are among `taken`; a note names the others."""
+    ignored = [text for text in typed if text.upper() not in taken]
+    if ignored and not rank_0_speaks():
+        click.echo(f"omb-py: ignored, as in OMB: {' '.join(map(repr, ignored))}", err=True)
+    return tuple(text for text in typed if text.upper() in taken)
+
+
+def _unknown_word(text: str) -> str:
+    """The error for a word that is no buffer place, with what its writer meant."""
+    context = click.get_current_context(silent=True)
+    typed = list(context.meta.get(RAW, ())) if context else []
+    before = typed[: typed.index(text)] if text in typed else []
+    options = [param for param in context.command.params if isinstance(param, click.Option)] if context else []
+    glued = next((o for o in options if isinstance(o, GluedOption) and before[-1:] and before[-1] in o.opts), None)
+    if text == "help":
+        return f"unknown word 'help': omb-py {context.info_name if context else 'BENCHMARK'} --help"
+    if glued is not None:
+        equals = "=" * before[-1].startswith("--")
+        return f"unknown word {text!r}: no blank stands before the value of {before[-1]}: {before[-1]}{equals}{text}"
+    if before[-1:] and before[-1].startswith("-") and before[-2:-1] and any(before[-2] in o.opts for o in options):
+        return f"unknown word {text!r}: the value of {before[-2]} is one word: {before[-2]} '{before[-1]} {text}'"
+    return f"unknown word {text!r}: a buffer place is one of {', '.join(PLACES)}, twice"
+
+
 def rank_0_speaks() -> bool:
     """Whether this is another rank than 0 of a launcher: it prints no error, because rank 0 prints the same one."""
     joined = joined_environment(os.environ)
     return joined is not None and joined.rank > 0
 
 
-def run_measuring(benchmark: Benchmark, values: dict[str, Any]) -> int:
-    """Measure what click's parsed values say; the exit code. Raises OmbError."""
+def run_measuring(benchmark: Benchmark, values: dict[str, Any], as_omb: bool = False) -> int:
+    """Measure what click's parsed values say; the exit code.
+
+    Args:
+        benchmark: what is measured.
+        values: of each option and of the words behind them.
+        as_omb: a word that is no buffer place is passed over with a note, as OMB does.
+
+    Raises:
+        OmbError: as :func:`.execute`.
+    """
     try:
+        if as_omb:
+            taken = PLACES if benchmark.family in _BETWEEN_TWO else ()
+            values = {**values, "places": _keep_words(values.get("places", ()), taken)}
         request = request_of(benchmark, values)
         checked = narrowed(request, capabilities_of(request.backends))
     except OmbError as error:

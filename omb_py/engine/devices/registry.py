@@ -39,6 +39,8 @@ def find_kind(name: str) -> DeviceKind:
     plug_ins = load_plug_ins(ENTRY_POINTS, DeviceKind)
     if name in plug_ins.broken:
         raise EnvironmentProblem(f"--device {name} cannot be loaded ({plug_ins.broken[name]}): {REPAIR}")
+    if name == "gpu":
+        raise UsageError(f"a GPU is named by its kind: --device {' or '.join(GPU_KINDS)}")
     if name not in plug_ins.loaded:
         raise UsageError(f"unknown device {name!r}: {nearest(name, [*KINDS, *plug_ins.loaded, *plug_ins.broken])}")
     loaded: DeviceKind = plug_ins.loaded[name]

@@ -60,14 +60,16 @@ OPS_OF: Mapping[str, tuple[str, ...]] = {
 """MPI's reductions of each kind of type. Of bfloat16 MPICH 5.0.2 knows the sum alone: the others end the process."""
 DTYPES = {d.name: d for d in _ALL}
 OMB_NAMES = {"mpi_char": "char", "mpi_int": "int32", "mpi_float": "float32", "mpi_double": "float64"}
+C_NAMES = {"int": "int32", "half": "float16", "float": "float32", "double": "float64"}
+"""As C and nccl-tests name them."""
 OMB_ALL = ("char", "int32", "float32")
 """The types of ``-T all`` in OMB 7.5."""
 
 
 def parse_dtype(text: str) -> str:
-    """Our name of a type given as ours or as OMB's (``mpi_int``). Raises UsageError."""
+    """Our name of a type given as ours, as OMB's (``mpi_int``) or as C's (``float``). Raises UsageError."""
     word = text.strip().lower()
-    word = OMB_NAMES.get(word, word)
+    word = OMB_NAMES.get(word, C_NAMES.get(word, word))
     if word not in DTYPES:
         raise UsageError(f"unknown type {text!r}: {nearest(word, [*DTYPES, *OMB_NAMES, 'all'])}")
     return word

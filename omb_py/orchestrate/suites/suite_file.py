@@ -123,7 +123,8 @@ class _Reader:
     def suite(self) -> Suite:
         for key, value in self.data.items():
             if key not in _TOP:
-                what = "table" if isinstance(value, dict) else "key"
+                tables = isinstance(value, list) and value and isinstance(value[0], dict)
+                what = "table" if tables or isinstance(value, dict) else "key"
                 raise UsageError(f"{self.file}:{self._line((key,))}: {what} {key!r}: " + unknown_key(key, _TOP, what))
         name = toml.identifier(self._top("name"))
         defaults = self._only_table(DEFAULTS)
@@ -198,7 +199,8 @@ class _Reader:
         return TomlSetting(key, self.data.get(key), self.file, self._line((key,)), "")
 
     def _line(self, place: KeyPath) -> int:
-        return self.lines.get(place, 1)
+        # an array of tables begins where its first table does
+        return self.lines.get(place) or self.lines.get((*place, 0), 1)
 
 
 def _ranks(setting: TomlSetting) -> tuple[Ranks, ...]:

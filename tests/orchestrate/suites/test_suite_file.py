@@ -71,6 +71,7 @@ ENTRY = '[[entry]]\nbenchmarks = ["bw"]\n'
         ("name = 'm'\n= 3\n", "f.toml:2: not TOML: "),
         ("name = 'm", "f.toml:1: not TOML: "),
         (HEAD + "[criteria]\nx = 1\n" + ENTRY, "f.toml:3: table 'criteria': there is no such table: did you mean "),
+        (ENTRY + "\n[[entrie]]\n", "f.toml:4: table 'entrie': there is no such table: did you mean entry?"),
         (HEAD + "entries = 1\n" + ENTRY, "f.toml:3: key 'entries': there is no such key: did you mean entry?"),
         ("description = 'd'\n" + ENTRY, "f.toml:1: key 'name': missing; it is required"),
         ("description = 'd'\nname = 3\n" + ENTRY, "f.toml:2: key 'name': expected a text, got 3"),

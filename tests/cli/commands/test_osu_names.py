@@ -1,0 +1,62 @@
+"""Programs by OMB's names: a folder of links, OMB's exit code, and words that OMB passes over."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from omb_py.cli import main, typed_words
+from omb_py.results.dialects.omb.titles import TITLES
+from tests.support.patience import PATIENCE_S
+
+ON_MOCK = ("--backend", "mock", "-n", "2", "-m", "8:8", "--no-store")
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("osu")
+    assert main(["osu-names", str(folder)]) == 0
+    return folder
+
+
+def run(program: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([program, *words], capture_output=True, text=True, timeout=PATIENCE_S)
+
+
+def test_every_program_of_omb_is_there_twice(programs: Path) -> None:
+    """For PATH, and where OMB installs it."""
+    names = {f"osu_{name}" for name in TITLES}
+    assert {path.name for path in programs.iterdir()} == names | {"mpi"}
+    assert {path.name for path in (programs / "mpi").rglob("osu_*")} == names
+    for path in ("pt2pt/osu_bw", "pt2pt/persistent/osu_bw_persistent", "congestion/osu_bw_fan_in"):
+        assert os.access(programs / "mpi" / path, os.X_OK)
+    for path in ("collective/osu_ibarrier", "one-sided/osu_put_bw", "startup/osu_init"):
+        assert os.access(programs / "mpi" / path, os.X_OK)
+
+
+def test_a_program_measures_and_ignores_words_as_omb_does(programs: Path) -> None:
+    ended = run(programs / "mpi/collective/osu_bcast", *ON_MOCK, "--iter", "5", "foo", "D")
+    assert (ended.returncode, "\n8 " in ended.stdout) == (0, True), ended.stderr
+    assert "omb-py: ignored, as in OMB: 'foo' 'D'" in ended.stderr
+
+
+@pytest.mark.parametrize("words", [("--no-such-option",), ("-m", "foo"), ("-d", "no-such-device")])
+def test_a_refusal_ends_as_in_omb(programs: Path, words: tuple[str, ...]) -> None:
+    ended = run(programs / "osu_latency", *words)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr.startswith("omb-py: error: ")
+
+
+def test_a_program_of_its_own_is_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "osu_latency").write_text("C")
+    assert main(["osu-names", str(tmp_path)]) == 2
+    assert "osu_latency is a file of its own" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["osu_latency"]
+
+
+def test_names_are_the_first_word() -> None:
+    assert typed_words(["/a/osu_bw", "-i", "5"]) == ["osu_bw", "-i", "5"]
+    assert typed_words(["/a/omb-py", "bw"]) == ["bw"]
