@@ -7,6 +7,7 @@
     ├── EnvironmentProblem 3   the environment cannot do it: what to install or set
     │   └── LaunchFailed   3   a launch died, hung or never joined: which rank and host
     │       └── NotBegun   3   the launcher failed before any rank began; another try may work
+    ├── CannotDecide       4   no measurement could decide: what is needed first
     └── Interrupted        130
 """
 
@@ -52,6 +53,12 @@ class LaunchFailed(EnvironmentProblem):
 
 class NotBegun(LaunchFailed):
     """The launcher failed before any rank began, for a passing reason: the launch can be tried again."""
+
+
+class CannotDecide(OmbError):
+    """No measurement that is asked for could decide; the message says what is needed first."""
+
+    exit_code = INCONCLUSIVE
 
 
 class Interrupted(OmbError):

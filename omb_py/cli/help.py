@@ -114,7 +114,11 @@ EXIT_CODES = (
     (str(errors.INTERRUPTED), "interrupted"),
 )
 """Of a command without --strict."""
-ALL_EXIT_CODES = (*EXIT_CODES[:-1], (str(errors.INCONCLUSIVE), "undecided, with --strict"), EXIT_CODES[-1])
+ALL_EXIT_CODES = (
+    *EXIT_CODES[:-1],
+    (str(errors.INCONCLUSIVE), "nothing was decided; with --strict: something was not"),
+    EXIT_CODES[-1],
+)
 
 ENVIRONMENT = (("OMB_PY_STORE", "folder of the results, unless --store is given"),)
 

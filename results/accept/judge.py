@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,7 +17,6 @@ from omb_py.results.checks.guidelines import SIDES
 from omb_py.results.compare.match import differing
 from omb_py.results.compare.report import fields_text
 from omb_py.results.statistics.dependence import pooled_correlation
-from omb_py.results.statistics.guarded_mean import CORRELATION
 from omb_py.results.statistics.nights import nights_of
 from omb_py.results.statistics.order_statistics import median
 from omb_py.results.statistics.sequential import AcceptRule, Decision, Word, settled, worst
@@ -100,24 +100,12 @@ class CannotJudge(Exception):
 
 def correlation_of(cases: Iterable[Case], evidence: Evidence) -> float:
     """Estimate how much launches may resemble the one before, from all cases whose launches are counted."""
-    return pooled_correlation(question.costs for question in _counted(cases, evidence))
-
-
-def two_sided_of(cases: Iterable[Case], evidence: Evidence) -> int:
-    """Count the cases that have launches on either side of their bound (:attr:`LaunchBound.has_two_sides`)."""
-    return sum(question.has_two_sides for question in _counted(cases, evidence))
-
-
-def _counted(cases: Iterable[Case], evidence: Evidence) -> list[LaunchBound]:
-    """The first bound of each case whose launches are counted."""
-    bounds = []
+    costs = []
     for case in cases:
-        try:
+        with contextlib.suppress(CannotJudge):
             questions, _, _ = _ASK[case.criterion.source](case, evidence)
-        except CannotJudge:
-            continue
-        bounds += [question for question in questions[:1] if isinstance(question, LaunchBound)]
-    return bounds
+            costs += [question.costs for question in questions[:1] if isinstance(question, LaunchBound)]
+    return pooled_correlation(costs)
 
 
 def judge(
@@ -126,15 +114,13 @@ def judge(
     rule: AcceptRule,
     questions: int,
     before: CaseVerdict | None = None,
-    correlation: float = CORRELATION,
-    two_sided: int = 0,
+    correlation: float = 0.0,
 ) -> CaseVerdict:
     """Judge one case by all launches so far; ERROR, with the reason, where something is missing.
 
     Args:
         before: the verdict after the previous round; its rounds are kept.
         correlation: of launches with the one before (:func:`correlation_of`).
-        two_sided: number of cases with launches on either side of their bound (:func:`two_sided_of`).
     """
     rounds = before.rounds if before else ()
     try:
@@ -145,9 +131,7 @@ def judge(
         return CaseVerdict(case, "ERROR", rounds=rounds, note=str(why))
     looks = (*(judged.launches for judged in rounds), len(values))
     asked = [
-        replace(question, correlation=correlation, two_sided=two_sided)
-        if isinstance(question, LaunchBound)
-        else question
+        replace(question, correlation=correlation) if isinstance(question, LaunchBound) else question
         for question in questions_asked
     ]
     answers = [(question, question.answer(rule, questions, looks)) for question in asked]
@@ -324,15 +308,16 @@ def _by_night(case: Case, rows: Sequence[Row], most: int) -> list[float]:
     Of each night at most `most` launches count, the first ones: the median of more would differ less from night to
     night than the one that it is compared with.
     """
-    nights = nights_of((str(row["run_id"]), _start(row)) for row in rows)
+    nights = nights_of((str(row["run_id"]), start_of(row)) for row in rows)
     launches: dict[int, dict[tuple[datetime, str], list[Row]]] = {}
     for row in rows:
         of_night = launches.setdefault(nights[str(row["run_id"])], {})
-        of_night.setdefault((_start(row), str(row["launch_id"])), []).append(row)
+        of_night.setdefault((start_of(row), str(row["launch_id"])), []).append(row)
     return [median([_of_turn(case, own[key]) for key in sorted(own)[:most]]) for _, own in sorted(launches.items())]
 
 
-def _start(row: Row) -> datetime:
+def start_of(row: Row) -> datetime:
+    """When the run of a row began."""
     return datetime.fromisoformat(str(row["started_at"])).replace(tzinfo=None)
 
 

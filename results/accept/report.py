@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any, Literal
@@ -17,6 +17,8 @@ from omb_py.results.statistics.order_statistics import allowed_counts
 from omb_py.results.statistics.sequential import WORDS, AcceptRule, Word, worst
 from omb_py.results.units import counted, in_unit, share_text
 
+ALIKE = 0.3
+"""Correlation of launches from which a report speaks of it."""
 HEADS = ("criterion", "source", "bound", "measured", "interval", "launches", "verdict", "note")
 
 
@@ -85,6 +87,8 @@ class AcceptReport:
     command: str = ""
     bounds: str = ""
     """Hash of the rule and the criteria."""
+    correlation: float = 0.0
+    """How much a launch may resemble the one before, over all cells; 0: launches are independent."""
     earlier: list[Earlier] = field(default_factory=list)
     """Acceptances that this one repeats, in the order of time."""
 
@@ -103,8 +107,12 @@ class AcceptReport:
 
 
 def exit_code(acceptance: AcceptReport, strict: bool = False) -> int:
-    """Choose the exit code: 1 on FAIL, 3 if something could not be measured, 4 on MARGINAL with `strict`, else 0."""
-    codes = {"FAIL": NEGATIVE, "ERROR": ENVIRONMENT, "MARGINAL": INCONCLUSIVE if strict else OK, "PASS": OK}
+    """Choose the exit code: 1 on FAIL, 3 if something could not be measured, 4 where all is MARGINAL, else 0.
+
+    With `strict` it is 4 where anything is MARGINAL.
+    """
+    undecided = INCONCLUSIVE if strict or not acceptance.counts["PASS"] else OK
+    codes = {"FAIL": NEGATIVE, "ERROR": ENVIRONMENT, "MARGINAL": undecided, "PASS": OK}
     return codes[acceptance.word]
 
 
@@ -176,11 +184,26 @@ def sentence(verdict: CaseVerdict) -> str:
 
 def note(verdict: CaseVerdict) -> str:
     """Write what a verdict rests on, what it lacks, and what else should be known: ``0 of 8 launches beyond it``."""
-    parts = [verdict.evidence, verdict.missing, verdict.note]
+    return "; ".join(_remarks(verdict))
+
+
+def _remarks(verdict: CaseVerdict) -> list[str]:
+    remarks = [verdict.evidence, verdict.missing, verdict.note]
     if verdict.by_rule:
         after = counted(verdict.launches, "launch")
-        parts.insert(0, f"undecided after {after}, which the suite counts as {verdict.word}")
-    return "; ".join(filter(None, parts))
+        remarks.insert(0, f"undecided after {after}, which the suite counts as {verdict.word}")
+    return [remark for remark in remarks if remark]
+
+
+SHARED = 3
+"""A remark that so many rows of a table have stands below it, once."""
+
+
+def _footnotes(verdicts: Iterable[CaseVerdict]) -> dict[str, str]:
+    """Number the remarks that :data:`SHARED` verdicts or more have: ``{"0 of 8 launches beyond": "[1]"}``."""
+    counts = Counter(remark for verdict in verdicts for remark in _remarks(verdict))
+    often = [remark for remark, count in counts.items() if count >= SHARED]
+    return {remark: f"[{number}]" for number, remark in enumerate(often, 1)}
 
 
 def _facts(acceptance: AcceptReport) -> list[str]:
@@ -191,8 +214,13 @@ def _facts(acceptance: AcceptReport) -> list[str]:
         f"{counted(acceptance.launches, 'launch')}, {acceptance.seconds:.0f} s",
         f"{counted(len(acceptance.hosts), 'node')}: {_listed(acceptance.hosts)}; "
         f"{_listed(acceptance.libraries) or 'no library'}",
-        *_rule_lines(rule),
+        _rule_line(rule),
     ]
+    if acceptance.correlation >= ALIKE:
+        lines.append(
+            f"launches may resemble the one before (correlation up to {acceptance.correlation:.2f}), so verdicts take "
+            "more of them: spread them over hours or days"
+        )
     lines += _repetition(acceptance)
     lines += [f"missing node {name}: {why}" for name, why in acceptance.missing_nodes.items()]
     lines += [f"deviation: {text}" for text in acceptance.deviations]
@@ -204,18 +232,32 @@ def _facts(acceptance: AcceptReport) -> list[str]:
     return lines
 
 
-def _rule_lines(rule: AcceptRule) -> list[str]:
+def _rule_line(rule: AcceptRule) -> str:
     """Say how launches are counted, and how many may be beyond a bound after each round."""
     looks = tuple(min(rule.most, number * rule.launches) for number in range(1, rule.rounds + 1))
     allowed = allowed_counts(looks, rule.rounds, 1 - rule.confidence)
     steps = [f"{count} of {launches}" for launches, count in zip(looks, allowed, strict=True) if count >= 0]
-    judged = "the median of launches, " if steps else ""
-    few = f": PASS with at most {', '.join(steps)} launches beyond its bound" if steps else ""
-    left = "left so" if rule.undecided == "marginal" else f"a {rule.undecided}"
-    return [
-        f"rule: {judged}{share_text(rule.confidence)} one-sided, "
-        f"{counted(rule.launches, 'launch')} a round, at most {rule.most}{few}; what is MARGINAL after that is {left}"
-    ]
+    few = f"PASS if at most {', '.join(steps)} independent launches are beyond the bound" if steps else "no PASS"
+    left = "" if rule.undecided == "marginal" else f"; what is MARGINAL then is a {rule.undecided}"
+    return (
+        f"rule: the median of launches must keep the bound, {share_text(rule.confidence)} sure; "
+        f"{counted(rule.launches, 'launch')} a round, at most {rule.most}: {few}{left}"
+    )
+
+
+def _short_note(verdict: CaseVerdict, footnotes: Mapping[str, str]) -> str:
+    return "; ".join(footnotes.get(remark, remark) for remark in _remarks(verdict))
+
+
+def _undecided(acceptance: AcceptReport, strict: bool) -> list[str]:
+    """Say what the exit code means where criteria are undecided."""
+    left, code = acceptance.counts["MARGINAL"], exit_code(acceptance, strict)
+    if not left or code not in (OK, INCONCLUSIVE):
+        return []
+    if code == OK:
+        return [f"{left} undecided: exit code {code} says only that nothing failed; --strict exits with {INCONCLUSIVE}"]
+    decided = acceptance.counts["PASS"]
+    return [f"{left} undecided: exit code {code}" + (", because of --strict" if decided else ", nothing was decided")]
 
 
 def _repetition(acceptance: AcceptReport) -> list[str]:
@@ -257,7 +299,7 @@ def _listed(names: Iterable[str], most: int = 8) -> str:
 def document_of(acceptance: AcceptReport, strict: bool = False) -> Document:
     """Make the document of an acceptance. With `strict`, MARGINAL is not good enough."""
     retested = [verdict for verdict in acceptance.verdicts if len(verdict.rounds) > 1]
-    facts = _facts(acceptance)
+    facts, footnotes = _facts(acceptance), _footnotes(acceptance.verdicts)
     properties = numbered(facts)
     for verdict in acceptance.verdicts:
         properties |= {
@@ -275,7 +317,7 @@ def document_of(acceptance: AcceptReport, strict: bool = False) -> Document:
         (
             TextTable(
                 HEADS,
-                [*map(row, acceptance.verdicts)],
+                [(*row(verdict)[:-1], _short_note(verdict, footnotes)) for verdict in acceptance.verdicts],
                 ("criterion", "source", "bound", "verdict", "note"),
                 spare=("source", "interval", "launches", "note"),
             ),
@@ -285,6 +327,7 @@ def document_of(acceptance: AcceptReport, strict: bool = False) -> Document:
                 in_terminal=False,
             ),
         ),
+        notes=[f"{mark} {remark}" for remark, mark in footnotes.items()] + _undecided(acceptance, strict),
         details=[f"retests of {verdict.case.name}: {_retests(verdict)}" for verdict in retested],
         problems=_problems(acceptance),
         cases=_cases(acceptance, strict),

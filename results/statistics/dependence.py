@@ -15,18 +15,23 @@ ABOVE = 1.0
 MOST = 0.95
 FEWEST = 8
 """Fewest launches of which :func:`pooled_correlation` takes a correlation."""
-CAUTION = 1.0
+CAUTION = 0.8
 """Standard errors that are added to it, so that the verdict on one cell alone does not trust what it shows."""
+UNKNOWN = 0.5
+"""The correlation that is assumed where too few launches show one."""
 STRONG = 0.65
 """Correlation above which :func:`pooled_correlation` corrects Kendall's formula."""
 
 
 def pooled_correlation(series: Iterable[Sequence[float]], caution: float = CAUTION) -> float:
-    """Estimate what the lag-1 correlation of launches may be, from all cells that they measured.
+    """Estimate what the correlation of a launch with the one before may be, from all cells that they measured.
 
     The correlation r that n launches show is about rho - (1 + 4 rho) / n in the mean (M. Kendall, Biometrika 41, 1954).
     That is undone for each series, and the estimates are averaged with n as weights. Above :data:`STRONG` r is smaller
     than that by what simulated series of 8 to 24 launches show, which is undone too.
+
+    Launches of a night share more than an AR(1) process of this correlation says. So the correlation with the launch
+    before that counts too, by its square root, where it is larger; less its error, since a root makes errors large.
 
     Args:
         series: log of each launch, one series a cell, in the order of the launches. A series of fewer than
@@ -35,23 +40,27 @@ def pooled_correlation(series: Iterable[Sequence[float]], caution: float = CAUTI
             share in a launch makes the error larger.
 
     Returns:
-        Up to :data:`MOST`; 0 where no series tells anything.
+        From 0 to :data:`MOST`, upwards to a hundredth; :data:`UNKNOWN` where no series tells anything.
     """
-    total = weight = variance = 0.0
-    for values in series:
-        x = np.asarray(values, dtype=np.float64)
-        n = x.size
-        if n < FEWEST or x.min() == x.max():
-            continue
-        x = x - x.mean()
-        r = float(x[1:] @ x[:-1]) / float(x @ x)
-        total += n * (r + 1 / n) / (1 - 4 / n)
-        variance += n / (1 - 4 / n) ** 2  # of n times the estimate; that of r is 1/n
+    known = [x - x.mean() for x in map(np.asarray, series) if x.size >= FEWEST and x.min() < x.max()]
+    if not known:
+        return UNKNOWN
+    next_one, error = _lagged(known, 1)
+    later = [x for x in known if x.size > FEWEST]
+    second, second_error = _lagged(later, 2)
+    rho = max(next_one + caution * error, math.sqrt(max(0.0, second - second_error)))
+    return min(math.ceil(100 * (rho + 0.3 * max(0.0, rho - STRONG)) - 1e-9) / 100, MOST)
+
+
+def _lagged(series: Sequence[NDArray[np.float64]], lag: int) -> tuple[float, float]:
+    """Correlation of launches so far apart, without its bias, and its standard error; series are about their means."""
+    total = variance = weight = 0.0
+    for x in series:
+        n, slope = x.size, 1 - (2 + 2 * lag) / x.size
+        total += n * (float(x[lag:] @ x[:-lag]) / float(x @ x) + 1 / n) / slope
+        variance += n / slope**2  # of n times the estimate; that of r is 1/n
         weight += n
-    if not weight:
-        return 0.0
-    rho = (total + caution * math.sqrt(variance)) / weight
-    return min(rho + 0.3 * max(0.0, rho - STRONG), MOST)
+    return (total / weight, math.sqrt(variance) / weight) if weight else (0.0, 0.0)
 
 
 def correlation_at_most(x: ArrayLike, edges: Sequence[int]) -> float:

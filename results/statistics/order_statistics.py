@@ -2,7 +2,7 @@
 
 A count needs no assumption about how launches are distributed: when the median is the limit, a launch is beyond it with
 probability 1/2, for one mode or two, light tails or heavy ones. Launches that follow each other may share a slow hour,
-so the sign of a launch is modelled as a Markov chain that keeps its value with probability :data:`STAYS`.
+so the side of a launch is modelled as a Markov chain that stays where it is with the chance of :func:`stays_of`.
 """
 
 from __future__ import annotations
@@ -16,15 +16,11 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-STAYS = 0.7
-"""Chance that a launch lies on the same side of the median as the one before.
-
-Of an AR(1) process with a correlation of 0.5 it is 2/3, and 0.7 also covers the longer memory of its signs."""
-_CORRELATIONS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
-_STAYS = (STAYS, 0.74, 0.79, 0.85, 0.911, 0.946)
+_CORRELATIONS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+_STAYS = (0.5, 0.533, 0.57, 0.607, 0.65, 0.7, 0.745, 0.8, 0.855, 0.911, 0.946)
 """For each correlation of an AR(1) process the chance with which the chain has its share of 24 launches on one side."""
 INDEPENDENT = 0.5
-"""The same of launches that know nothing of each other."""
+"""The chance to stay of launches that know nothing of each other."""
 MOST_NEEDED = 1000
 """Most launches that :func:`launches_to_decide` searches."""
 
@@ -33,21 +29,22 @@ def stays_of(correlation: float) -> float:
     """Chance that a launch lies on the side of the one before, for the correlation of successive launches.
 
     >>> stays_of(0.0), stays_of(0.5), round(stays_of(0.85), 3)
-    (0.7, 0.7, 0.88)
+    (0.5, 0.7, 0.883)
     """
     return float(np.interp(correlation, _CORRELATIONS, _STAYS))
 
 
 @lru_cache(maxsize=16384)
-def count_tail(launches: int, count: int, stays: float = STAYS) -> float:
+def count_tail(launches: int, count: int, stays: float = INDEPENDENT) -> float:
     """Probability that at most `count` of `launches` launches lie beyond their median.
 
     Args:
         launches: 1 or more.
         count: 0 or more.
-        stays: chance that a launch is on the same side as the one before; 0.5 gives the binomial distribution.
+        stays: chance that a launch is on the same side as the one before; 0.5, of launches that know nothing of each
+            other, gives the binomial distribution.
 
-    >>> count_tail(5, 0, INDEPENDENT), round(count_tail(8, 0), 4)
+    >>> count_tail(5, 0), round(count_tail(8, 0, 0.7), 4)
     (0.03125, 0.0412)
     """
     return float(_states((launches,), (min(count, launches),), stays).sum())
@@ -81,7 +78,7 @@ def _stepped(states: NDArray[np.float64], stays: float) -> NDArray[np.float64]:
 
 
 @lru_cache(maxsize=4096)
-def allowed_counts(looks: tuple[int, ...], rounds: int, alpha: float, stays: float = STAYS) -> tuple[int, ...]:
+def allowed_counts(looks: tuple[int, ...], rounds: int, alpha: float, stays: float = INDEPENDENT) -> tuple[int, ...]:
     """Compute how many launches may lie beyond a limit at each look for "the median is within it".
 
     If the median is at the limit or beyond it, the chance that any of the looks finds so few is at most `alpha`. A look
@@ -97,8 +94,8 @@ def allowed_counts(looks: tuple[int, ...], rounds: int, alpha: float, stays: flo
     Returns:
         A count for each look; -1 where not even 0 is rare enough.
 
-    >>> allowed_counts((8, 16, 24), 3, 0.05)
-    (0, 1, 3)
+    >>> allowed_counts((8, 16, 24), 3, 0.05), allowed_counts((8, 16, 24), 3, 0.05, 0.7)
+    ((0, 3, 7), (0, 1, 3))
     """
     counts: list[int] = []
     left = alpha
@@ -113,16 +110,16 @@ def allowed_counts(looks: tuple[int, ...], rounds: int, alpha: float, stays: flo
     return tuple(counts)
 
 
-def fewest_launches(alpha: float, stays: float = STAYS) -> int:
+def fewest_launches(alpha: float, stays: float = INDEPENDENT) -> int:
     """Compute the fewest launches that can show at level `alpha` that their median is within a limit.
 
-    >>> fewest_launches(0.05), fewest_launches(0.05, INDEPENDENT)
-    (8, 5)
+    >>> fewest_launches(0.05), fewest_launches(0.05, 0.7)
+    (5, 8)
     """
     return max(1, math.ceil(1 + math.log(2 * alpha) / math.log(stays) - 1e-9)) if alpha < 0.5 else 1
 
 
-def launches_to_decide(count: int, launches: int, alpha: float, stays: float = STAYS) -> int | None:
+def launches_to_decide(count: int, launches: int, alpha: float, stays: float = INDEPENDENT) -> int | None:
     """Estimate how many launches it takes if the same share of them lies beyond the limit as now.
 
     Args:

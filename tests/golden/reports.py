@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from unittest.mock import patch
 
+from omb_py.orchestrate.running import collector
 from tests.golden.running import Place
 from tests.golden.suites import MINE, SWEEP
 from tests.support import planted_store
@@ -163,7 +166,13 @@ baseline = "5%"
 
 def _accept_baseline(place: Place) -> str:
     place.write("kept.toml", _BASELINE)
-    place.run(f"run kept.toml --mock {NOISE} --launches 3 --seed 2 --tag baseline=spring --quiet --store s")
+    for night in range(5):
+        then = (datetime(2026, 11, 1, 22, tzinfo=UTC) + timedelta(days=night)).isoformat(timespec="milliseconds")
+        with patch.object(collector, "now", lambda then=then: then):
+            place.run(
+                f"run kept.toml --mock {NOISE} --launches 3 --seed {night} --tag baseline=spring --quiet --store s"
+            )
+    place.run(f"run kept.toml --mock {NOISE} --launches 3 --tag baseline=tonight --quiet --store s")
     line = "accept kept.toml --quiet --store s --seed 3 --baseline tag=baseline=spring"
     return place.shown(
         f"{line} --mock {NOISE}",
@@ -171,6 +180,7 @@ def _accept_baseline(place: Place) -> str:
         f"{line} --mock version=1.1,{NOISE} --format junit",
         "accept kept.toml --store s",
         "accept kept.toml --store s --baseline tag=baseline=autumn",
+        "accept kept.toml --store s --baseline tag=baseline=tonight",
     )
 
 

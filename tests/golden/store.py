@@ -56,7 +56,7 @@ _READ: dict[str, tuple[str, ...]] = {
         "compare {older} {newer} --format markdown",
     ),
 }  # fmt: skip
-OF_THE_OLD_STORE = {f"old-store-says/{name}.txt" for name in (*_READ, "report", "accept")}
+OF_THE_OLD_STORE = {f"old-store-says/{name}.txt" for name in (*_READ, "report")}
 """Their ids and days stay: they do not vary."""
 
 
@@ -69,7 +69,6 @@ def files() -> dict[str, Callable[[Place], str]]:
         "store/written.txt": _written,
         **{f"old-store-says/{name}.txt": _said(lines) for name, lines in _READ.items()},
         "old-store-says/report.txt": _report,
-        "old-store-says/accept.txt": _accept,
     }
 
 
@@ -95,22 +94,6 @@ def _said(lines: tuple[str, ...]) -> Callable[[Place], str]:
 def _report(place: Place) -> str:
     _old(place)
     return place.shown("report -o r.html", "report -o some.html benchmark=allreduce ranks=2") + place.page("r.html")
-
-
-def _accept(place: Place) -> str:
-    """A baseline in the old store."""
-    _old(place)
-    place.write(
-        "old.toml",
-        'name = "old"\ndescription = "against 1.0"\n[defaults]\nbackend = "mock"\niterations = 8\n[[entry]]\n'
-        'benchmarks = ["allreduce"]\nranks = 2\nmessage-size = "8,4K"\n[[criterion]]\nid = "not-slower"\n'
-        'benchmark = "allreduce"\nbaseline = "5%"\n',
-    )
-    said = "accept old.toml --mock noise=0.01 --seed 3 --store new --quiet --baseline {} --format json"
-    ran = place.run(said.format("omb-results"))
-    told = json.loads(ran.out) if ran.out else {}
-    kept = [{key: one[key] for key in ("name", "verdict", "bound", "note")} for one in told.get("verdicts", [])]
-    return place.normal(f"{ran.err}exit code {ran.code}\n{json.dumps(kept, indent=1)}\n")
 
 
 def _one_launch(place: Place) -> Path:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
+
+from omb_py.orchestrate.running import collector
 from omb_py.results.accept.criteria import Case, Criterion, Range
 from omb_py.results.accept.judge import Evidence
 
@@ -69,3 +73,9 @@ def evidence(*medians: float, cell: str = "c", **more: Any) -> Evidence:
 def add(found: Evidence, medians: Sequence[float], cell: str = "c", beside: bool = False, **more: Any) -> None:
     for turn, median in enumerate(medians):
         found.add(cell, turn, row(median, turn, **more), beside)
+
+
+def at_night(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """Let launches start so many days later."""
+    shifted = datetime(2026, 11, 1, 22, tzinfo=UTC) + timedelta(days=number)
+    monkeypatch.setattr(collector, "now", lambda: shifted.isoformat(timespec="milliseconds"))

@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 _NOT_HERE = frozenset({"launches", "validation", "graph", "full", "tail-lat", "predict"})
 """Options whose place is taken by the suite's criteria or by the form of the report."""
 _CODES = (
-    ("0", "every criterion is met, or MARGINAL without --strict"),
+    ("0", "every criterion is met; without --strict some may be MARGINAL"),
     ("1", "a criterion is missed, or a byte was wrong"),
     *EXIT_CODES[2:3],
     ("3", "something could not be measured: a criterion without a measurement, ranks that died, a missing node"),
-    ("4", "with --strict: a criterion is MARGINAL after the last launch"),
+    ("4", "nothing was decided; with --strict: a criterion is MARGINAL after the last launch"),
     *EXIT_CODES[-1:],
 )
 _EXAMPLES = (
@@ -56,8 +56,8 @@ def command() -> click.Command:
             tool_option(
                 heading,
                 "--baseline SIDE",
-                "For criteria with a baseline: a run's id, the beginning of it or last; tag=K=V; "
-                "COLUMN=VALUE; or the folder of a store. (default: the suite's)",
+                "For criteria with a baseline, launches of several nights: tag=K=V; COLUMN=VALUE; or the folder of a "
+                "store. (default: the suite's)",
                 ParsedType("side", str),
             ),
             tool_option(

@@ -9,18 +9,20 @@ from pathlib import Path
 from omb_py.backends.registry import capabilities_of
 from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.program.dtypes import reduction_dtype
-from omb_py.errors import UsageError, nearest
+from omb_py.errors import CannotDecide, UsageError, nearest
 from omb_py.options.request import Request
 from omb_py.options.table import TABLE
 from omb_py.orchestrate.accept.progress_log import PERFORMANCE, PHASE_TAG, Begun
 from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, check, check_ranks
 from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.planning.validation import guideline_problem
-from omb_py.orchestrate.running.resume import NEWEST, cell_key
+from omb_py.orchestrate.running.resume import cell_key
 from omb_py.orchestrate.running.suite_run import differences
 from omb_py.results.accept.criteria import OPTIONS, Case, Criterion
+from omb_py.results.accept.judge import start_of
 from omb_py.results.analysis.cost_model import LARGE, SMALL
 from omb_py.results.compare.report import fields_text
+from omb_py.results.statistics.nights import nights_of
 from omb_py.results.store.row import Row
 from omb_py.results.store.schema import value_of
 from omb_py.results.units import size_text
@@ -212,19 +214,26 @@ def baseline_rows(word: str, store: Path, own_run: str | None, begun: Begun | No
     from omb_py.results.compare.select_launches import read_side
 
     meant = begun.baseline_runs if begun and begun.baseline == word else ()
-    words = meant if word == NEWEST and meant else (word,)
     return [
         row
-        for side in words
-        for row in read_side(side, store, _MORE).rows
+        for row in read_side(word, store, _MORE).rows
         if dict(row["tags"] or {}).get(PHASE_TAG, PERFORMANCE) == PERFORMANCE
         and row["run_id"] != own_run
         and (not meant or row["run_id"] in meant)
     ]
 
 
-def check_baseline(cases: Sequence[Case], rows: Sequence[Row], word: str) -> None:
-    """Raises UsageError where no case can have a verdict, because the baseline has no launch of it, or only one."""
+def check_baseline(cases: Sequence[Case], rows: Sequence[Row], word: str, suite: str) -> None:
+    """Check that a baseline can decide any case.
+
+    Args:
+        word: names the baseline.
+        suite: names the suite on a command line.
+
+    Raises:
+        UsageError: it has no launch of any, or only one.
+        CannotDecide: it is one night.
+    """
     asking = [case for case in cases if case.criterion.source == "baseline" and "ranks" in case.facts]
     if not asking:
         return
@@ -236,6 +245,13 @@ def check_baseline(cases: Sequence[Case], rows: Sequence[Row], word: str) -> Non
         raise UsageError(
             f"the baseline {word} is only one launch of each cell; at least two are needed: measure it with "
             "--launches 5"
+        )
+    nights = [nights_of((str(row["run_id"]), start_of(row)) for row in rows if _is(case, row)) for case in asking]
+    if all(max(numbers.values(), default=0) == 0 for numbers in nights):
+        tag = word.removeprefix("tag=") if word.startswith("tag=") else "K=V"
+        raise CannotDecide(
+            f"nothing can be decided, and nothing was measured: the baseline {word} is one night, so how much nights "
+            f"differ is unknown. What to do: on 4 more nights, omb-py run {suite} --launches 8 --tag {tag}"
         )
 
 

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from omb_py.backends.registry import in_process
+from omb_py.backends.registry import capabilities, in_process
 from omb_py.errors import EnvironmentProblem, Interrupted, UsageError
 from omb_py.options.request import SILENT, Request
 from omb_py.orchestrate.accept.background_job import other_job
@@ -62,11 +62,11 @@ from omb_py.results.accept.judge import (
     has_baseline,
     incomparable,
     judge,
-    two_sided_of,
 )
 from omb_py.results.accept.report import AcceptReport, Incident
 from omb_py.results.compare.report import fields_text
-from omb_py.results.statistics.order_statistics import fewest_launches
+from omb_py.results.statistics.dependence import UNKNOWN
+from omb_py.results.statistics.order_statistics import fewest_launches, stays_of
 from omb_py.results.store.keys import digest
 from omb_py.results.store.row import Row
 from omb_py.results.units import counted, share_text
@@ -106,6 +106,7 @@ def accept(suite: Suite, request: AcceptRequest, store: Path) -> AcceptReport:
         All verdicts. A criterion that could not be measured is an ERROR.
 
     Raises:
+        CannotDecide: the baseline is one night.
         UsageError: the suite is wrong, no entry measures what a criterion needs, there is no such baseline, nothing of
             it is comparable, or there is no such run to resume.
         EnvironmentProblem: nothing can be measured here, nodes are missing and the suite does not allow it, or results
@@ -168,6 +169,7 @@ class _Acceptance:
             self.suite.name, self.suite.description, self.suite.digest, rule, self.run.run_id, store, started
         )
         out.simulated = any(in_process(r.request.backends) for r in requests)
+        self.independent = all(_knows_no_other(r.request) for r in requests)
         if self.log.started_at:
             launches = len({row["launch_id"] for rows in self.log.rows.values() for row in rows})
             past = f"judged at {self.log.done}; judged again" if self.log.done else "interrupted; resumed"
@@ -184,7 +186,7 @@ class _Acceptance:
         self.launches.plans, self.launches.skips = plan_all(requests), self.skips
         self.cells = planned(self.launches.plans)
         self.cases = cases_of(self.criteria, self.cells, self.skips)
-        check_baseline(self.cases, self.evidence.baseline, self.evidence.baseline_word)
+        check_baseline(self.cases, self.evidence.baseline, self.evidence.baseline_word, self.suite.word)
         for case in self.cases:
             if case.cell == missing_cell(case.criterion):
                 names = case.criterion.benchmark, case.criterion.measured
@@ -240,8 +242,8 @@ class _Acceptance:
             return
         if word is None:
             raise UsageError(
-                f"{asking.at}: criterion {asking.id} needs a baseline: --baseline RUN or --baseline tag=K=V; it "
-                f"is made on several nights with omb-py run {self.suite.file} --launches 8 --tag K=V"
+                f"{asking.at}: criterion {asking.id} needs a baseline: --baseline tag=K=V; it "
+                f"is made on several nights with omb-py run {self.suite.word} --launches 8 --tag K=V"
             )
         self.evidence.baseline_word = word
         self.evidence.baseline = baseline_rows(word, self.store, run_id, self.log.begun)
@@ -324,10 +326,10 @@ class _Acceptance:
             if number == 1:
                 self._check_nodes()
                 self._check_comparable()
-            of_all = correlation_of(self.cases, self.evidence), two_sided_of(self.cases, self.evidence)
+            out.correlation = 0.0 if self.independent else correlation_of(self.cases, self.evidence)
             for k in left:
                 before = verdicts.get(k)
-                verdicts[k] = judge(self.cases[k], self.evidence, rule, len(self.cases), before, *of_all)
+                verdicts[k] = judge(self.cases[k], self.evidence, rule, len(self.cases), before, out.correlation)
             left = [
                 k for k in left if gains_by_launches(verdicts[k]) and self.cases[k].cell not in self.launches.given_up
             ]
@@ -382,10 +384,17 @@ class _Acceptance:
         )
 
 
+def _knows_no_other(request: Request) -> bool:
+    """Say whether launches are independent: simulated ones are, unless a drift is simulated."""
+    return all(
+        capabilities(name).simulated and "drift=" not in request.settings.get(name, "") for name in request.backends
+    )
+
+
 def _check_rule(how: Accepting, criteria: Sequence[Criterion], suite: Suite) -> None:
     """Raises UsageError where a criterion can never be decided."""
     counted_ones = next((c for c in criteria if c.source not in ("drift", "baseline")), None)
-    fewest = fewest_launches(1 - how.rule.confidence)
+    fewest = fewest_launches(1 - how.rule.confidence, stays_of(UNKNOWN))
     if counted_ones and how.rule.most < fewest:
         raise UsageError(
             f"{counted_ones.at}: criterion {counted_ones.id} needs most-launches = {fewest} or more under [accept]: "

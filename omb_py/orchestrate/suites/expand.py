@@ -59,7 +59,7 @@ def load_suite(word: str) -> Suite:
     if word not in known:
         path = f"./{word}" if word and Path(word).is_file() else f"./{word or 'mine'}.toml"
         raise UsageError(f"no suite {word!r} (a file is given by its path, as {path}): {nearest(word, known)}")
-    return read_suite(known[word], known[word].name)
+    return replace(read_suite(known[word], known[word].name), word=word)
 
 
 def expand(suite: Suite, words: Vocabulary, given: Values | None = None, ranks: Ranks | None = None) -> Expanded:

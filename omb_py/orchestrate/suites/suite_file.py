@@ -74,6 +74,8 @@ class Suite:
     """Rules for verdicts (:mod:`omb_py.orchestrate.accept.criteria_file`)."""
     criteria: tuple[TomlTable, ...] = ()
     """Criteria that ``omb-py accept`` judges; ``omb-py run`` ignores them."""
+    word: str = ""
+    """What names it on a command line: its file, or the name of a shipped suite."""
 
 
 def read_suite(path: Path, shown: str | None = None) -> Suite:
@@ -144,6 +146,7 @@ class _Reader:
             digest(measured)[:12],
             self._only_table(ACCEPT),
             self._tables(CRITERION),
+            self.file,
         )
 
     def _entries(self) -> tuple[TomlTable, ...]:

@@ -121,5 +121,25 @@ def test_a_damaged_file_of_the_baseline_is_one_line(suite: Path, capsys: pytest.
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         main(["accept", "mine.toml", "--quiet", "--baseline", "nights"])
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("omb-py: skipped nights/junk.parquet: not a readable Parquet file")
+    damaged, one_night = capsys.readouterr().err.splitlines()
+    assert damaged.startswith("omb-py: skipped nights/junk.parquet: not a readable Parquet file")
+    assert "the baseline nights is one night" in one_night
+
+
+def test_the_command_that_makes_a_baseline_is_one_that_works(suite: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """For the shipped suite it named a file nightly.toml, which is not there."""
+    assert main(["accept", "nightly", "--backend", "mock"]) == 2
+    assert "omb-py run nightly --launches 8 --tag K=V" in capsys.readouterr().err
+    suite.write_text(HEAD + ENTRY + criterion('benchmark = "latency"\nbaseline = "10 %"'))
+    assert main(["accept", "mine.toml"]) == 2
+    assert "omb-py run mine.toml --launches 8 --tag K=V" in capsys.readouterr().err
+
+
+def test_a_baseline_of_one_night_ends_at_once_as_undecided(suite: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    suite.write_text(HEAD + ENTRY + criterion('benchmark = "latency"\nbaseline = "10 %"'))
+    assert main(["run", "mine.toml", "--quiet", "--launches", "8", "--tag", "baseline=spring"]) == 0
+    capsys.readouterr()
+    assert main(["accept", "mine.toml", "--baseline", "tag=baseline=spring"]) == 4
+    out, err = capsys.readouterr()
+    assert out == "" and err.count("\n") == 1
+    assert "on 4 more nights, omb-py run mine.toml --launches 8 --tag baseline=spring" in err

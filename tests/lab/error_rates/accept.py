@@ -9,11 +9,13 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Mapping, Sequence
+from itertools import product
 
 import numpy as np
-from scipy.special import betaincinv
+from numpy.typing import NDArray
+from scipy.special import bdtr, betaincinv
 
-from omb_py.results.accept.decision import LaunchBound, NightBound
+from omb_py.results.accept.decision import NightBound, may_miss, shared
 from omb_py.results.statistics.dependence import pooled_correlation
 from omb_py.results.statistics.order_statistics import median
 from omb_py.results.statistics.sequential import AcceptRule, Word
@@ -24,11 +26,14 @@ from tests.lab.error_rates.launch_effects import (
     RISING,
     SPREAD,
     Draw,
+    Floats,
+    autoregressive,
     drifting,
     halves,
     normal,
 )
 
+Ints = NDArray[np.int_]
 QUESTIONS = 33
 """Verdicts of the shipped suite `acceptance` on 4 ranks."""
 PASSES: Mapping[int, int] = {1: 2000, QUESTIONS: 121}
@@ -40,6 +45,7 @@ OTHER_MODE = 10
 _FIRST = (AcceptRule().launches - 1) / 2
 CONTRACTS: Mapping[str, Draw] = {
     **EFFECTS,
+    "AR(1), 0.7": autoregressive(0.7),
     "50 % twice as slow": halves,
     RISING: drifting(DRIFT, _FIRST),
     FALLING: drifting(-DRIFT, _FIRST),
@@ -51,53 +57,84 @@ BASELINES: Mapping[str, Draw] = {
     name: draw for name, draw in EFFECTS.items() if not name.startswith(("15 %", "nights", "30 %", "falling"))
 }
 """Nights of a baseline, of which tonight is the last."""
+BY_SPREAD = ("normal", "10 % twice as slow", "AR(1), 0.3", "AR(1), 0.5")
+"""Kinds of launches whose power is shown at other spreads too; what is twice as slow is so by the spread's factor."""
 NIGHTLY: Mapping[int, int] = {1: 1000, 40: 100, 1000: 10}
 """Cells of a report -> reports that are drawn."""
 
 
-def words_of(report: Sequence[Sequence[float]], rule: AcceptRule) -> list[Word]:
-    """The words of criteria with limit 0 whose launches come round after round.
+def counts_of(reports: Floats, rule: AcceptRule) -> tuple[Ints, Ints]:
+    """Judge criteria with limit 0, all launches of all reports at once, as ``accept`` does it round after round.
 
     Args:
-        report: the launches of each criterion; NaN where one was lost.
+        reports: shape (reports, criteria, launches); NaN where a launch was lost.
         rule: the declared rule.
+
+    Returns:
+        Of each criterion 1 for PASS, -1 for FAIL, 0 for MARGINAL, and the launches that were made of it.
     """
-    words: list[Word] = ["MARGINAL"] * len(report)
-    measured: list[tuple[float, ...]] = [()] * len(report)
-    looks: list[tuple[int, ...]] = [()] * len(report)
+    words, made = np.zeros(reports.shape[:2], int), np.zeros(reports.shape[:2], int)
+    lost = np.isnan(reports).any()
     for number in range(1, rule.rounds + 1):
-        left = [k for k, word in enumerate(words) if word == "MARGINAL"]
-        for k in left:
-            launches = report[k][: min(rule.most, number * rule.launches)]
-            measured[k] = tuple(cost for cost in launches if not math.isnan(cost))
-            looks[k] = (*looks[k], len(measured[k]))
-        correlation = pooled_correlation(measured)
-        two_sided = sum(LaunchBound(costs, 0.0, math.exp).has_two_sides for costs in measured)
-        for k in left:
-            question = LaunchBound(measured[k], 0.0, math.exp, correlation, two_sided)
-            words[k] = question.answer(rule, len(report), looks[k]).decision.word
-    return words
+        left, n = words == 0, min(rule.most, number * rule.launches)
+        made[left] = n
+        correlations = [pooled_correlation(map(_kept, report, of)) for report, of in zip(reports, made, strict=True)]
+        beyond, within = (reports[..., :n] > 0).sum(axis=2), (reports[..., :n] <= 0).sum(axis=2)
+        if lost:
+            misses = _misses_one_by_one(reports, rule, number, correlations)
+        else:
+            looks = tuple(min(rule.most, k * rule.launches) for k in range(1, number + 1))
+            misses = np.array(
+                [_misses(rule, report[:, :n], looks, c) for report, c in zip(reports, correlations, strict=True)]
+            )
+        passing = left & (beyond <= misses[..., 0])
+        words[passing] = 1
+        words[left & ~passing & (within <= misses[..., 1])] = -1
+    return words, made
+
+
+def _kept(launches: Floats, made: int) -> Floats:
+    own = launches[:made]
+    kept: Floats = own[~np.isnan(own)]
+    return kept
+
+
+def _misses(rule: AcceptRule, report: Floats, looks: tuple[int, ...], correlation: float) -> Ints:
+    """The counts of the criteria of a report, shape (criteria, 2)."""
+    least, most = report.min(axis=1), report.max(axis=1)
+    beyond = np.maximum(0, least) - np.maximum(0, -most)
+    counting = shared(correlation, beyond, most - least, looks[-1], len(report))
+    far, near = (may_miss(rule, len(report), looks, c) for c in (0.0, correlation))
+    return np.where((counting == 0)[:, None], far, near)
+
+
+def _misses_one_by_one(reports: Floats, rule: AcceptRule, number: int, correlations: Sequence[float]) -> Ints:
+    """The counts of criteria that lack launches, each of which has looks of its own."""
+    ends = [min(rule.most, k * rule.launches) for k in range(1, number + 1)]
+    seen = np.stack([(~np.isnan(reports[..., :end])).sum(axis=2) for end in ends], axis=2)
+    return np.array(
+        [
+            [may_miss(rule, len(report), tuple(looks.tolist()), c) for looks in report]
+            for report, c in zip(seen, correlations, strict=True)
+        ]
+    )
+
+
+def drawn(draw: Draw, questions: int, reports: int, seed: Sequence[int], shift: float = 0.0) -> tuple[Ints, Ints]:
+    """Judge so many reports of so many criteria that are so far from their bounds: words and launches."""
+    rng, rule = np.random.default_rng(seed), AcceptRule()
+    logs = draw(rng, reports * questions, rule.most).reshape(reports, questions, rule.most)
+    return counts_of(logs + shift, rule)
 
 
 def passed(draw: Draw, questions: int, reports: int, seed: int = 1) -> int:
     """Criteria with PASS whose median is their bound, of reports of so many criteria."""
-    rng, rule = np.random.default_rng(seed), AcceptRule()
-    return sum(words_of(draw(rng, questions, rule.most).tolist(), rule).count("PASS") for _ in range(reports))
+    return int((drawn(draw, questions, reports, [seed])[0] == 1).sum())
 
 
 def failed(draw: Draw, questions: int, reports: int, seed: int = 1) -> int:
     """Reports with any FAIL of so many criteria, each with its median at its bound."""
-    rng, rule = np.random.default_rng([seed, questions]), AcceptRule()
-    return sum("FAIL" in words_of(draw(rng, questions, rule.most).tolist(), rule) for _ in range(reports))
-
-
-def share_passed(shift: float, draw: Draw, reports: int) -> tuple[int, int]:
-    """Criteria that end in PASS, and in FAIL, of so many reports of :data:`QUESTIONS` that are so far from the bound."""
-    rng, rule = np.random.default_rng(2), AcceptRule()
-    words = [
-        word for _ in range(reports) for word in words_of((draw(rng, QUESTIONS, rule.most) + shift).tolist(), rule)
-    ]
-    return words.count("PASS"), words.count("FAIL")
+    return int((drawn(draw, questions, reports, [seed, questions])[0] == -1).any(axis=1).sum())
 
 
 def nightly(
@@ -144,15 +181,37 @@ def _contracts(only: str, times: int) -> None:
         print(f"| {name} | {' | '.join(shown)} |", flush=True)
 
 
+def sign_test(draw: Draw, questions: int, reports: int, shift: float) -> tuple[float, float]:
+    """Share of criteria that a sign test of all launches at once passes, and fails after Bonferroni's correction."""
+    rng, rule = np.random.default_rng([2]), AcceptRule()
+    beyond = (draw(rng, reports * questions, rule.most) + shift > 0).sum(axis=1)
+    alpha = 1 - rule.confidence
+    fail = bdtr(rule.most - beyond, rule.most, 0.5) <= alpha / questions
+    return float((bdtr(beyond, rule.most, 0.5) <= alpha).mean()), float(fail.mean())
+
+
 def _power(only: str, times: int) -> None:
-    print("\n| launches | 5 % inside the bound: PASS | 5 % beyond: FAIL | 10 % beyond: FAIL | 30 % beyond: FAIL |")
-    print("|---|---|---|---|---|")
-    reports = times * 12
-    for name, draw in ((name, draw) for name, draw in EFFECTS.items() if name.startswith(only)):
-        inside, *beyond = [share_passed(math.log(shift), draw, reports) for shift in (1 / 1.05, 1.05, 1.1, 1.3)]
-        verdicts = reports * QUESTIONS
-        words = [rate(inside[0], verdicts), *(rate(failing, verdicts) for _, failing in beyond)]
-        print(f"| {name} | {' | '.join(words)} |", flush=True)
+    """Beside a sign test of all 24 launches, which knows of no correlation."""
+    heads = ("spread", "launches", "criteria", "3 % inside: PASS", "5 % inside: PASS", "sign test", "launches made")
+    heads += ("5 % beyond: FAIL", "sign test", "10 % beyond: FAIL", "30 % beyond: FAIL", "launches made")
+    print(f"\n| {' | '.join(heads)} |\n|{'---|' * len(heads)}")
+    kinds = [(name, draw) for name, draw in EFFECTS.items() if name.startswith(only)]
+    for spread, (name, draw), questions in product((0.02, 0.05, 0.20), kinds, (1, QUESTIONS)):
+        if spread == SPREAD or name in BY_SPREAD:
+            print(f"| {spread:.0%} | {name} | {questions} | {_power_of(draw, spread, questions, times)} |", flush=True)
+
+
+def _power_of(draw: Draw, spread: float, questions: int, times: int) -> str:
+    """Cells of a row. Distances are shrunk instead of widening the launches: it is the same to a count."""
+    of, scale = times * 660 // questions, SPREAD / spread
+    inside, near, beyond, far, farthest = (
+        drawn(draw, questions, of, [2], scale * math.log(shift)) for shift in (1 / 1.03, 1 / 1.05, 1.05, 1.1, 1.3)
+    )
+    of_signs = [sign_test(draw, questions, of, scale * math.log(shift)) for shift in (1 / 1.05, 1.05)]
+    shares = [(inside[0] == 1).mean(), (near[0] == 1).mean(), of_signs[0][0], (beyond[0] == -1).mean()]
+    shares += [of_signs[1][1], (far[0] == -1).mean(), (farthest[0] == -1).mean()]
+    cells = [f"{share:.0%}" for share in shares]
+    return " | ".join([*cells[:3], f"{near[1].mean():.0f}", *cells[3:], f"{farthest[1].mean():.0f}"])
 
 
 def _baselines(only: str, times: int) -> None:

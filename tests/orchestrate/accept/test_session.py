@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +12,13 @@ import junitparser
 import pytest
 
 from omb_py.cli.suite_options import CommandLine
-from omb_py.errors import EnvironmentProblem, UsageError
+from omb_py.errors import CannotDecide, EnvironmentProblem, UsageError
 from omb_py.orchestrate.accept.session import AcceptRequest, accept
-from omb_py.orchestrate.running import collector
 from omb_py.orchestrate.suites.suite_file import parse_suite
 from omb_py.printing.writers import to_junit
 from omb_py.results.accept.report import AcceptReport, document_of, exit_code
 from omb_py.results.store.read import load
-from tests.support.accepting import ENTRY, HEAD, criterion
+from tests.support.accepting import ENTRY, HEAD, at_night, criterion
 from tests.support.jenkins import violations
 
 LAX = criterion('benchmark = "latency"\nmax = "5 us"')
@@ -75,11 +73,22 @@ def test_marginal_gets_launches_up_to_the_maximum_and_all_are_kept(tmp_path: Pat
 
 def test_launches_that_get_slower_one_after_another_decide_later(tmp_path: Path) -> None:
     text = HEAD.replace("iterations = 5", 'iterations = 5\nmock = "drift=0.01"') + ENTRY
-    text += criterion('benchmark = "latency"\nmessage-size = "8"\nmax = "5 us"')
-    (verdict,) = accepted(text + "[accept]\nmost-launches = 16\n", tmp_path).verdicts
+    text += criterion('benchmark = "latency"\nmessage-size = "8"\nmax = "1.2 us"')
+    found = accepted(text + "[accept]\nmost-launches = 16\n", tmp_path)
+    (verdict,) = found.verdicts
     assert verdict.word == "MARGINAL" and [judged.launches for judged in verdict.rounds] == [8, 16]
-    said = "0 of 16 launches beyond; launches may resemble the one before (correlation 0.95), so it takes more"
-    assert verdict.evidence == said
+    assert verdict.evidence == "0 of 16 launches beyond"
+    (said,) = [fact for fact in document_of(found).facts if "resemble" in fact]
+    assert said.startswith("launches may resemble the one before (correlation up to 0.95), so verdicts take more")
+
+
+@pytest.mark.parametrize("seed", range(1, 11))
+def test_simulated_launches_know_nothing_of_each_other(seed: int, tmp_path: Path) -> None:
+    """Six of these ten took 16 launches, since eight values of one cell cannot show that they are independent."""
+    text = HEAD.replace("iterations = 5", 'iterations = 5\nmock = "noise=0.02"') + ENTRY
+    text += criterion('benchmark = "latency"\nmessage-size = "8"\nmax = "1 ms"')
+    (verdict,) = accepted(text, tmp_path, values={"seed": seed}, correctness=False).verdicts
+    assert (verdict.word, verdict.launches, verdict.beyond) == ("PASS", 8, 0)
 
 
 def test_wrong_bytes_are_a_failure_and_are_not_timed(tmp_path: Path) -> None:
@@ -118,12 +127,6 @@ def test_a_benchmark_that_cannot_run_here_is_an_error(tmp_path: Path) -> None:
 BASELINE = HEAD + ENTRY + criterion('benchmark = "latency"\nbaseline = "5%"')
 
 
-def at_night(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
-    """Let launches start so many days later."""
-    shifted = datetime(2026, 11, 1, 22, tzinfo=UTC) + timedelta(days=number)
-    monkeypatch.setattr(collector, "now", lambda: shifted.isoformat(timespec="milliseconds"))
-
-
 @pytest.mark.slow
 def test_a_baseline_of_several_nights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     noisy = BASELINE.replace("iterations = 5", 'iterations = 20\nmock = "launch=0.01"')
@@ -139,15 +142,16 @@ def test_a_baseline_of_several_nights(tmp_path: Path, monkeypatch: pytest.Monkey
     assert set(words(accepted(slower, tmp_path, baseline="tag=suite=mine")).values()) == {"FAIL"}
 
 
-@pytest.mark.slow
-def test_a_baseline_of_one_night_decides_nothing_and_is_not_launched_again_for_it(tmp_path: Path) -> None:
-    noisy = BASELINE.replace("iterations = 5", 'iterations = 20\nmock = "launch=0.01"')
-    first = accepted(noisy.replace('baseline = "5%"', 'max = "1 s"'), tmp_path)
-    slower = noisy.replace("launch=0.01", "launch=0.01,alpha=2us")
-    found = accepted(slower, tmp_path, baseline=first.run_id[:20])
-    assert set(words(found).values()) == {"MARGINAL"} and exit_code(found, strict=True) == 4
-    assert all("how much nights differ is unknown" in verdict.missing for verdict in found.verdicts)
-    assert found.launches == 9, "more launches tonight tell nothing about other nights"
+def test_a_baseline_of_one_night_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
+    """It took 18 launches to say MARGINAL of everything, with exit code 0."""
+    first = accepted(HEAD + ENTRY + LAX, tmp_path, correctness=False)
+    with pytest.raises(
+        CannotDecide, match=r"is one night, so .*: on 4 more nights, omb-py run .*f\.toml --launches 8 --tag K=V"
+    ):
+        accepted(BASELINE, tmp_path, baseline=first.run_id)
+    assert set(load(tmp_path)["run_id"]) == {first.run_id} and CannotDecide.exit_code == 4
+    with pytest.raises(CannotDecide, match="--tag suite=mine"):
+        accepted(BASELINE, tmp_path, baseline="tag=suite=mine")
 
 
 @pytest.mark.slow
@@ -168,16 +172,18 @@ def test_a_whole_acceptance_that_is_repeated_is_recorded(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-def test_a_baseline_that_is_not_there_or_measured_otherwise(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"f\.toml:9: criterion a needs a baseline: --baseline RUN"):
+def test_a_baseline_that_is_not_there_or_measured_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError, match=r"f\.toml:9: criterion a needs a baseline: --baseline tag=K=V"):
         accepted(BASELINE, tmp_path)
     with pytest.raises(UsageError, match="asks for a baseline: leave --baseline out"):
         accepted(HEAD + ENTRY + LAX, tmp_path, baseline="last")
-    made = accepted(HEAD + ENTRY + LAX, tmp_path, values={"buffer": "bytearray"})
+    for night in (0, 1):
+        at_night(monkeypatch, night)
+        accepted(HEAD + ENTRY + LAX, tmp_path, values={"buffer": "bytearray"})
     with pytest.raises(UsageError, match="no run 'nothing'"):
         accepted(BASELINE, tmp_path, baseline="nothing")
-    with pytest.raises(UsageError, match=f"{made.run_id} is not comparable .*: buffer bytearray against numpy"):
-        accepted(BASELINE, tmp_path, baseline=made.run_id)
+    with pytest.raises(UsageError, match=r"tag=suite=mine is not comparable .*: buffer bytearray against numpy"):
+        accepted(BASELINE, tmp_path, baseline="tag=suite=mine")
 
 
 def test_a_baseline_with_which_nothing_can_be_judged_is_refused_before_it_is_measured(tmp_path: Path) -> None:

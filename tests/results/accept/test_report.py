@@ -46,6 +46,7 @@ def verdicts(*found: CaseVerdict, **more: object) -> AcceptReport:
     [
         (verdicts(GOOD), "PASS", 0, 0),
         (verdicts(GOOD, OPEN), "MARGINAL", 0, 4),
+        (verdicts(OPEN, OPEN), "MARGINAL", 4, 4),
         (verdicts(GOOD, LOST), "ERROR", 3, 3),
         (verdicts(BAD, LOST, OPEN), "FAIL", 1, 1),
         (verdicts(), "ERROR", 3, 3),
@@ -79,7 +80,7 @@ def test_a_fail_by_the_suites_rule_says_why() -> None:
     assert ruled.word == "FAIL" and ruled.measured == pytest.approx(9.0)
     assert note(ruled) == (
         "undecided after 8 launches, which the suite counts as FAIL; 1 of 8 launches beyond; "
-        "about 22 launches would decide"
+        "about 13 launches would decide"
     )
     assert document_of(verdicts(ruled)).tables[0].rows[0][-1] == note(ruled)
 
@@ -87,9 +88,38 @@ def test_a_fail_by_the_suites_rule_says_why() -> None:
 def test_the_rule_says_how_many_launches_may_be_beyond_a_bound() -> None:
     (line,) = [fact for fact in document_of(verdicts(GOOD)).facts if fact.startswith("rule: ")]
     assert line == (
-        "rule: the median of launches, 95% one-sided, 8 launches a round, at most 24: "
-        "PASS with at most 0 of 8, 1 of 16, 3 of 24 launches beyond its bound; what is MARGINAL after that is left so"
+        "rule: the median of launches must keep the bound, 95% sure; 8 launches a round, at most 24: "
+        "PASS if at most 0 of 8, 3 of 16, 7 of 24 independent launches are beyond the bound"
     )
+
+
+def test_what_many_rows_say_stands_once_below_the_table() -> None:
+    """A table of 18 verdicts said the same 150 characters 18 times."""
+    document = document_of(verdicts(GOOD, GOOD, GOOD, BAD, OPEN))
+    assert [row[-1] for row in document.tables[0].rows] == ["[1]"] * 3 + [note(BAD), note(OPEN)]
+    assert f"[1] {note(GOOD)}" in document.notes
+    assert document_of(verdicts(GOOD, GOOD)).tables[0].rows[0][-1] == note(GOOD)
+
+
+def test_an_exit_code_of_what_is_undecided_is_explained() -> None:
+    def said(*found: CaseVerdict, strict: bool = False) -> str:
+        return next((line for line in document_of(verdicts(*found), strict).notes if "undecided" in line), "")
+
+    assert said(GOOD, OPEN) == "1 undecided: exit code 0 says only that nothing failed; --strict exits with 4"
+    assert said(GOOD, OPEN, strict=True) == "1 undecided: exit code 4, because of --strict"
+    assert said(OPEN, OPEN) == "2 undecided: exit code 4, nothing was decided"
+    assert said(GOOD) == said(BAD, OPEN) == said(LOST, OPEN) == ""
+
+
+def test_launches_that_resemble_each_other_are_spoken_of() -> None:
+    def facts(correlation: float) -> list[str]:
+        return [fact for fact in document_of(verdicts(GOOD, correlation=correlation)).facts if "resemble" in fact]
+
+    assert facts(0.2) == []
+    assert facts(0.45) == [
+        "launches may resemble the one before (correlation up to 0.45), so verdicts take more of them: spread them "
+        "over hours or days"
+    ]
 
 
 def test_a_repeated_acceptance_says_so() -> None:
