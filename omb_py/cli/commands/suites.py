@@ -19,8 +19,9 @@ from omb_py.options.request import DEFAULT_RANKS
 from omb_py.options.table import options_of
 from omb_py.orchestrate.planning.plan import plan_all
 from omb_py.orchestrate.running.resume import NEWEST, remaining
-from omb_py.orchestrate.suites.expand import Expanded, expand, load_suite
+from omb_py.orchestrate.suites.expand import Expanded, expand, find_suite, load_suite
 from omb_py.orchestrate.suites.suite_file import Suite
+from omb_py.orchestrate.suites.trust import demands, remember, require_trust
 from omb_py.suites import find, names
 from omb_py.suites.shipped import shipped
 
@@ -157,7 +158,7 @@ def run_suite_command(
     if run is not None and resume != NEWEST:
         raise UsageError(f"unexpected word {run!r}: write run SUITE [OPTIONS], and --resume={run} to resume a run")
     try:
-        read, expanded = expanded_suite(suite, ranks)
+        read, expanded = expanded_suite(suite, ranks, starting=not dry_run)
     except OmbError as error:
         if rank_0_speaks():
             return error.exit_code
@@ -176,12 +177,16 @@ def run_suite_command(
     return run_suite(expanded, run or resume)
 
 
-def expanded_suite(word: str, ranks: int | None) -> tuple[Suite, Expanded]:
-    """Load a suite; with it its requests under the options of the current command line, and what is skipped here."""
+def expanded_suite(word: str, ranks: int | None, starting: bool = True) -> tuple[Suite, Expanded]:
+    """Load a suite; with it its requests under the options of the current command line, and what is skipped here.
+
+    Args:
+        starting: whether it will be measured, which it must be trusted for.
+    """
     from omb_py.orchestrate.running.suite_run import ranks_here
 
     options = given(click.get_current_context())
-    suite = load_suite(word)
+    suite = load_suite(word, starting)
     for name in (RANKS, "resume", "dry-run"):
         options.pop(name, None)
     return suite, expand(suite, CommandLine(), options, ranks_here(ranks))
@@ -207,10 +212,19 @@ def group() -> click.Command:
         ),
         Page(
             "check",
-            params=[_suite_argument(), debug_option()],
+            params=[
+                _suite_argument(),
+                tool_option(
+                    "Security",
+                    "--trust",
+                    "Let the file, as it is now, start what it lists and read outside its folder. (default: ask)",
+                ),
+                debug_option(),
+            ],
             callback=run_check,
-            help="Read a suite and say whether every line of it is right; measure nothing.",
-            examples=("omb-py suite check ./mine.toml",),
+            help="Read a suite, say whether every line of it is right, and list what only a trusted file may start or "
+            "read; measure nothing.",
+            examples=("omb-py suite check ./mine.toml", "omb-py suite check --trust ./mine.toml"),
         ),
     )
     return Verbs(
@@ -234,19 +248,21 @@ def run_list() -> int:
 def run_show(suite: str, ranks: int | None, **values: object) -> int:
     from omb_py.orchestrate.info.suite_show import describe_suite  # loads scipy, which measuring does not need
 
-    read, expanded = expanded_suite(suite, ranks)
+    read, expanded = expanded_suite(suite, ranks, starting=False)
     click.echo(describe_suite(read, plan_all(expanded.checked), expanded.skips))
     return OK
 
 
-def run_check(suite: str) -> int:
-    """Print that the suite is right. Raises UsageError where it is not."""
+def run_check(suite: str, trust: bool) -> int:
+    """Print that the suite is right, and what it needs trust for. Raises UsageError where it is not."""
     # accept.py imports this module, and criteria load scipy, which measuring does not need.
     from omb_py.cli.commands.accept import check_job
     from omb_py.orchestrate.accept.criteria_file import read_accepting
     from omb_py.orchestrate.accept.session import check_suite
 
-    read = load_suite(suite)
+    read = find_suite(suite)
+    if not trust:
+        require_trust(read, starting=False)
     check_job(read, read_accepting(read).background_job)
     expanded = expand(read, CommandLine())
     requests = expanded.requests
@@ -255,4 +271,10 @@ def run_check(suite: str) -> int:
     counts = ((measured, "benchmark"), (len(requests), "sweep"), *(((criteria, "criterion"),) if criteria else ()))
     parts = (f"{count} {word if count == 1 else _MANY.get(word, f'{word}s')}" for count, word in counts)
     click.echo(f"{read.file}: fine: suite {read.name}, {', '.join(parts)}")
+    needed = demands(read)
+    for demand in needed:
+        click.echo(f"{read.file}: only for a trusted file: {demand}")
+    if trust and needed:
+        remember(read)
+        click.echo(f"{read.file}: trusted as it is now")
     return OK

@@ -17,6 +17,7 @@ from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.suites.option_values import Chosen, OptionKey, Values, Vocabulary, choose
 from omb_py.orchestrate.suites.suite_file import Named, Suite, SuiteEntry, read_suite
 from omb_py.orchestrate.suites.toml_values import TomlSetting, unknown_key
+from omb_py.orchestrate.suites.trust import require_trust
 from omb_py.suites import find, names
 
 
@@ -45,7 +46,21 @@ class Expanded:
         return [checked.request for checked in self.checked]
 
 
-def load_suite(word: str) -> Suite:
+def load_suite(word: str, starting: bool = True) -> Suite:
+    """Read a suite that the user trusts, as :func:`find_suite` reads it.
+
+    Args:
+        starting: False: the suite is only shown, so it may name programs that the user does not trust.
+
+    Raises:
+        UsageError: also where the suite needs trust and has none.
+    """
+    suite = find_suite(word)
+    require_trust(suite, starting)
+    return suite
+
+
+def find_suite(word: str) -> Suite:
     """Read a suite by its name, or from a file: a word with a slash or the ending ``.toml`` is a path.
 
     Raises:
@@ -59,7 +74,7 @@ def load_suite(word: str) -> Suite:
     if word not in known:
         path = f"./{word}" if word and Path(word).is_file() else f"./{word or 'mine'}.toml"
         raise UsageError(f"no suite {word!r} (a file is given by its path, as {path}): {nearest(word, known)}")
-    return replace(read_suite(known[word], known[word].name), word=word)
+    return replace(read_suite(known[word], known[word].name), word=word, content="")
 
 
 def expand(suite: Suite, words: Vocabulary, given: Values | None = None, ranks: Ranks | None = None) -> Expanded:

@@ -1,10 +1,12 @@
-"""Read a suite from its TOML file and check its structure (docs/suites.md). Nothing in the file is evaluated.
+"""Read a suite from its TOML file and check its structure (docs/suites.md). Nothing in the file is evaluated;
+:mod:`omb_py.orchestrate.suites.trust` decides what it may start and read.
 
 The names of options are checked later: :mod:`omb_py.orchestrate.suites.expand` asks the command line for them.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 import tomllib
 from collections.abc import Mapping
@@ -76,6 +78,9 @@ class Suite:
     """Criteria that ``omb-py accept`` judges; ``omb-py run`` ignores them."""
     word: str = ""
     """What names it on a command line: its file, or the name of a shipped suite."""
+    content: str = ""
+    """SHA-256 of the whole file, by which it is trusted (:mod:`omb_py.orchestrate.suites.trust`); empty: it comes with
+    omb-py."""
 
 
 def read_suite(path: Path, shown: str | None = None) -> Suite:
@@ -108,7 +113,8 @@ def parse_suite(text: str, file: str) -> Suite:
     except ValueError:  # Python converts no number of thousands of digits
         line = 1 + next(n for n, words in enumerate(text.splitlines()) if re.search(r"\d{4300}", words))
         raise UsageError(f"{file}:{line}: a number has thousands of digits") from None
-    return _Reader(data, key_lines(text), file).suite()
+    suite = _Reader(data, key_lines(text), file).suite()
+    return replace(suite, content=hashlib.sha256(text.encode()).hexdigest())
 
 
 def _syntax(error: Exception, text: str, file: str) -> str:

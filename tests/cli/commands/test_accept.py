@@ -80,13 +80,13 @@ def test_check_and_show_know_criteria(suite: Path, capsys: pytest.CaptureFixture
 def test_the_other_jobs_words_are_read_before_anything_is_measured(
     suite: Path, command: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    beside = '[accept]\nbackground-job = "latency -n 2 --backend mock --nonsense"\n'
+    beside = '[accept]\nbackground-job = "latency -n 2 --backend mock --type nonsense"\n'
     suite.write_text(HEAD + ENTRY + criterion('benchmark = "latency"\ninterference = "5%"') + beside)
     assert main([command[0], *command[1:2], "mine.toml"]) == 2
     out, err = capsys.readouterr()
     assert out == "" and err.count("\n") == 1
-    assert "mine.toml: [accept] key 'background-job': no such option --nonsense" in err
-    suite.write_text(suite.read_text().replace("--nonsense", "-m 8:8"))
+    assert "mine.toml: [accept] key 'background-job': unknown type 'nonsense'" in err
+    suite.write_text(suite.read_text().replace("nonsense", "char"))
     assert main(["suite", "check", "mine.toml"]) == 0
 
 
