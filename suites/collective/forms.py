@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from omb_py.engine.program import steps
@@ -69,8 +69,14 @@ class Collective:
 
 
 def calls_of(call: Call, world: World, cell: Cell) -> tuple[list[Step], tuple[Buffer, ...]]:
-    """The call, or with rotating roots one for each root; and the buffers that all of them need."""
-    roots = range(world.size) if cell.options.root == ROTATE else (cell.options.root,)
+    """The call, or with rotating roots one for each root; and the buffers that all of them need.
+
+    As in OMB rank 0 is root in the first warm-up, and the timed iterations go on from there: the first of them, number
+    0, has the root that comes after the last warm-up's.
+    """
+    roots: Sequence[int] = (cell.options.root,)
+    if cell.options.root == ROTATE:
+        roots = [(cell.sampling.warmup + number) % world.size for number in range(world.size)]
     calls = [call(world, cell.with_options(root=root)) for root in roots]
     largest: dict[str, int] = {}
     for _, buffers in calls:
@@ -79,13 +85,17 @@ def calls_of(call: Call, world: World, cell: Cell) -> tuple[list[Step], tuple[Bu
     return [step for step, _ in calls], tuple(Buffer(name, nbytes) for name, nbytes in largest.items())
 
 
+def _behind(call: Step, cell: Cell) -> tuple[Step, ...]:
+    """The untimed barrier behind a call. A barrier itself has none, as in OMB: its calls stand back to back."""
+    return () if call.op == "barrier" else barrier_after(cell.options.process_sync)
+
+
 def blocking(collective: Collective) -> Benchmark:
     """The blocking form. Each iteration times the call; an untimed barrier follows."""
 
     def program(world: World, cell: Cell) -> Program:
         calls, buffers = calls_of(collective.call, world, cell)
-        after = barrier_after(cell.options.process_sync)
-        return Program(buffers, (Stage(tuple((Lap(), call, Lap("time"), *after) for call in calls)),))
+        return Program(buffers, (Stage(tuple((Lap(), c, Lap("time"), *_behind(c, cell)) for c in calls)),))
 
     return collective.benchmark(collective.name, collective.family, collective.summary, program, PER_CALL)
 
@@ -96,7 +106,7 @@ def persistent(collective: Collective) -> Benchmark:
     def program(world: World, cell: Cell) -> Program:
         calls, buffers = calls_of(collective.call, world, cell)
         requests = [RequestSlot(number) for number in range(len(calls))]
-        after = barrier_after(cell.options.process_sync)
+        after = _behind(calls[0], cell)
         bodies: list[Body] = [(Lap(), steps.start(r), steps.wait(r), Lap("time"), *after) for r in requests]
         setup = tuple(steps.persistent(call, request) for call, request in zip(calls, requests, strict=True))
         return Program(buffers, (Stage(tuple(bodies), setup=setup, teardown=tuple(steps.free(r) for r in requests)),))
@@ -113,7 +123,7 @@ def overlapping(collective: Collective) -> Benchmark:
         request = RequestSlot(0)
         starts = [steps.nonblocking(call, request) for call in calls]
         wait, after = steps.wait(request), barrier_after(cell.options.process_sync)
-        pure: list[Body] = [(Lap(), call, wait, Lap("time"), *after) for call in starts]
+        pure: list[Body] = [(Lap(), call, wait, Lap("time"), *_behind(calls[0], cell)) for call in starts]
         busy: tuple[Node, ...] = (steps.compute(Result("pure", "time")), Lap("compute"))
         if cell.options.tests:
             part = steps.compute(Result("pure", "time", cell.options.tests))

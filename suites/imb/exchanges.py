@@ -12,7 +12,7 @@ from omb_py.engine.program.dtypes import reduction_dtype
 from omb_py.engine.program.language import Buffer, Lap, Node, Program, Region, Requests, RequestSlot, Stage, body
 from omb_py.suites.imb.messages import OPTIONS, Make, messages, tags
 from omb_py.suites.pt2pt.multi_pair import ALL_PAIRS, pair_of
-from omb_py.suites.pt2pt.two_ranks import REPLY_BYTES, one_way, reply, timed, window_buffer, window_posts
+from omb_py.suites.pt2pt.two_ranks import REPLY_BYTES, WINDOW_TAG, one_way, reply, timed, window_buffer, window_posts
 from omb_py.suites.shared import (
     BANDWIDTH_COUNTS,
     COLLECTIVE_COUNTS,
@@ -99,7 +99,7 @@ def uniband(world: World, cell: Cell) -> Program:
 def biband(world: World, cell: Cell) -> Program:
     """Every pair moves a window in both directions; the second half of the ranks ends it with a byte."""
     first, peer = pair_of(world)
-    posts = window_posts(cell, peer, outgoing=True, incoming=True)
+    posts = window_posts(cell, peer, WINDOW_TAG, WINDOW_TAG)
     nodes = timed(first, *posts, steps.waitall(Requests(0, 2 * cell.options.window)), reply(first, peer))
     buffers = window_buffer("send", cell), window_buffer("recv", cell), Buffer("ack", REPLY_BYTES)
     return Program(buffers, (Stage(body(*nodes)),))

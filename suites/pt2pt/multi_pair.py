@@ -25,10 +25,10 @@ def multi_lat(world: World, cell: Cell) -> Program:
 
 
 def mbw_mr(world: World, cell: Cell) -> Program:
-    """Every pair exchanges a window in one direction; a barrier comes before each iteration."""
+    """Every pair exchanges a window in one direction; two barriers come before each iteration, as in OMB."""
     sender, peer = pair_of(world)
     buffers, nodes = one_way(cell, peer, sender)
-    return Program(buffers, (Stage(body(barrier(), *timed(sender, *nodes))),))
+    return Program(buffers, (Stage(body(barrier(), barrier(), *timed(sender, *nodes))),))
 
 
 EACH_PAIR = Metric(

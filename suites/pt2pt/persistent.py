@@ -38,10 +38,14 @@ def latency(world: World, cell: Cell) -> Program:
     return Program((Buffer("send", size), Buffer("recv", size)), (stage,))
 
 
-def _initialised(direction: str, cell: Cell, peer: int, request: int) -> Repeat:
+_BACK_TAG = 101
+"""The tag of the messages from rank 1 to rank 0 where both send; it is another one than in `bibw`, as in OMB."""
+
+
+def _initialised(direction: str, cell: Cell, peer: int, request: int, tag: int = WINDOW_TAG) -> Repeat:
     """The initialisation of a window of messages; `direction` (``send`` or ``recv``) is also the buffer's name."""
     step = steps.send if direction == "send" else steps.recv
-    call = step(slot_of(direction, cell), peer, cell.dtype, WINDOW_TAG)
+    call = step(slot_of(direction, cell), peer, cell.dtype, tag)
     return Repeat(cell.options.window, (steps.persistent(call, RequestSlot(request, 1)),))
 
 
@@ -63,6 +67,7 @@ def bibw(world: World, cell: Cell) -> Program:
     """Both ranks start a window of receives and one of sends and wait for both; no reply."""
     peer, w = 1 - world.rank, cell.options.window
     incoming, outgoing = Requests(0, w), Requests(w, w)
+    out_tag, in_tag = (WINDOW_TAG, _BACK_TAG) if world.rank == 0 else (_BACK_TAG, WINDOW_TAG)
     nodes = (
         steps.startall(incoming),
         steps.startall(outgoing),
@@ -71,7 +76,7 @@ def bibw(world: World, cell: Cell) -> Program:
     )
     stage = Stage(
         body(*timed(world.rank == 0, *nodes)),
-        setup=(_initialised("recv", cell, peer, 0), _initialised("send", cell, peer, w)),
+        setup=(_initialised("recv", cell, peer, 0, in_tag), _initialised("send", cell, peer, w, out_tag)),
         teardown=(Repeat(2 * w, (steps.free(RequestSlot(0, 1)),)),),
     )
     return Program((window_buffer("send", cell), window_buffer("recv", cell)), (stage,))

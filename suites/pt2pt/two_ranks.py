@@ -26,6 +26,8 @@ from omb_py.suites.shared import (
 )
 
 WINDOW_TAG, REPLY_TAG, REPLY_BYTES = 100, 101, 1
+BACK_TAG = 10
+"""The tag of the messages from rank 1 to rank 0 where both send."""
 OPTIONS = frozenset({"type", "validation", "buffer_num", "ddt"})
 MOST_IN_TURN, MOST_IN_TURN_BYTES = 64, 1 << 26
 """Limits of the buffers that take turns in `latency` with ``-b multiple``: their number, their bytes together."""
@@ -77,18 +79,16 @@ def window_buffer(name: str, cell: Cell, used: bool = True) -> Buffer:
     return Buffer(name, message_bytes(cell) * (cell.options.window if used and apart(cell) else 1))
 
 
-def window_posts(cell: Cell, peer: int, outgoing: bool, incoming: bool) -> list[Repeat]:
-    """Posts of a window: receives before sends."""
+def window_posts(cell: Cell, peer: int, outgoing: int | None, incoming: int | None) -> list[Repeat]:
+    """Posts of a window: receives before sends. `outgoing` and `incoming` are their tags; None: no such messages."""
     posts, requests = [], 0
-    if incoming:
+    if incoming is not None:
         into = slot_of("recv", cell)
-        posts.append(
-            Repeat(cell.options.window, (irecv(into, peer, cell.dtype, RequestSlot(requests, 1), WINDOW_TAG),))
-        )
+        posts.append(Repeat(cell.options.window, (irecv(into, peer, cell.dtype, RequestSlot(requests, 1), incoming),)))
         requests += cell.options.window
-    if outgoing:
+    if outgoing is not None:
         out = slot_of("send", cell)
-        posts.append(Repeat(cell.options.window, (isend(out, peer, cell.dtype, RequestSlot(requests, 1), WINDOW_TAG),)))
+        posts.append(Repeat(cell.options.window, (isend(out, peer, cell.dtype, RequestSlot(requests, 1), outgoing),)))
     return posts
 
 
@@ -100,7 +100,7 @@ def reply(sender: bool, peer: int, slot: int = 0) -> Node:
 
 def one_way(cell: Cell, peer: int, sender: bool) -> tuple[tuple[Buffer, ...], tuple[Node, ...]]:
     """Buffers and nodes of the sender or the receiver of a window in one direction."""
-    posts = window_posts(cell, peer, outgoing=sender, incoming=not sender)
+    posts = window_posts(cell, peer, WINDOW_TAG if sender else None, None if sender else WINDOW_TAG)
     buffers = window_buffer("send", cell, sender), window_buffer("recv", cell, not sender)
     return (*buffers, Buffer("ack", REPLY_BYTES)), (
         *posts,
@@ -118,7 +118,8 @@ def bw(world: World, cell: Cell) -> Program:
 
 def bibw(world: World, cell: Cell) -> Program:
     """Both ranks post a window of receives and a window of sends and wait for both; no reply."""
-    posts = window_posts(cell, 1 - world.rank, outgoing=True, incoming=True)
+    outgoing, incoming = (WINDOW_TAG, BACK_TAG) if world.rank == 0 else (BACK_TAG, WINDOW_TAG)
+    posts = window_posts(cell, 1 - world.rank, outgoing, incoming)
     w = cell.options.window
     # the sends complete first, as in OMB
     waits = (waitall(Requests(w, w)), waitall(Requests(0, w)))

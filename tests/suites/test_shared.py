@@ -124,12 +124,19 @@ class TestPrinted:
         [
             name
             for name in one_of_each(BENCHMARKS)
-            if BENCHMARKS[name].metric is PER_CALL and BENCHMARKS[name].family != "host" and name not in EXCHANGES
+            if BENCHMARKS[name].metric is PER_CALL
+            and BENCHMARKS[name].family != "host"
+            and name not in (*EXCHANGES, "barrier")
         ],
     )
     def test_collectives_are_the_mean_over_ranks_of_their_means(self, name: str) -> None:
         done = measured(name, 3, "series=1us/3us:10us/30us:4us/4us", iterations=2)
         assert done.laps["time"] == [2, 20, 4]
+
+    def test_a_barrier_that_follows_another_holds_the_wait_for_the_slowest(self) -> None:
+        """Back to back, as in OMB: rank 1 is out of the first after 10 us, and the others wait for it in the second."""
+        done = measured("barrier", 3, "series=1us/3us:10us/30us:4us/4us", iterations=2)
+        assert done.laps["time"] == [(1 + 9 + 3) / 2, 20, (4 + 6 + 4) / 2]
 
 
 @pytest.mark.parametrize(

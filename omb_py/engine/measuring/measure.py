@@ -19,7 +19,7 @@ from omb_py.engine.measuring.statistics import checkpoints, late_enough, settled
 from omb_py.engine.measuring.validate import ByteCheck, Log
 from omb_py.engine.native.matmul import flop_of
 from omb_py.engine.observers import registry as observers
-from omb_py.engine.program.benchmark import Benchmark, Cell, World
+from omb_py.engine.program.benchmark import Benchmark, Cell, Sampling, World
 from omb_py.engine.program.datatype_layouts import transmitted
 from omb_py.engine.program.groups import divided, timed_ranks
 from omb_py.engine.program.language import Stage, program_hash
@@ -49,6 +49,7 @@ def worlds_of(session: Session) -> dict[int, World]:
 def version_of(benchmark: Benchmark, cell: Cell, session: Session) -> str:
     """The version of the benchmark: a hash of the programs of the first two ranks and the last one."""
     cell = cell.with_options(cache="hot")  # how many copies there are depends on the machine; the row says `rotate`
+    cell = replace(cell, sampling=Sampling(warmup=0))  # warm-ups say with which root the timed iterations begin
     ranks = sorted({0, 1 % session.size, session.size - 1})
     return program_hash(*(benchmark.program(World(r, session.size, session.hosts), cell) for r in ranks))
 

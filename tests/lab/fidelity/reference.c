@@ -113,8 +113,10 @@ double bibw(MPI_Comm comm, char *send, char *recv, int size, int iterations, int
 }
 
 /* name, and name_late: the same with one more reading of the clock between the barrier and the timer, about 30 ns. */
-#define COLLECTIVE(name, call) LOOP(name, (void)0, call) LOOP(name##_late, MPI_Wtime(), call)
-#define LOOP(name, before, call)                                                                              \
+#define COLLECTIVE(name, call)                    \
+    LOOP(name, (void)0, call, MPI_Barrier(comm)) \
+    LOOP(name##_late, MPI_Wtime(), call, MPI_Barrier(comm))
+#define LOOP(name, before, call, behind)                                                                    \
     double name(MPI_Comm comm, char *send, char *recv, int size, int iterations, int warmup, int window,    \
                 double *samples_us)                                                                         \
     {                                                                                                       \
@@ -133,12 +135,14 @@ double bibw(MPI_Comm comm, char *send, char *recv, int size, int iterations, int
                 if (samples_us)                                                                             \
                     samples_us[i - warmup] = (stop - start) * 1e6;                                          \
             }                                                                                               \
-            CHECK(MPI_Barrier(comm));                                                                       \
+            CHECK(behind);                                                                                  \
         }                                                                                                   \
         return averaged(comm, total, iterations);                                                           \
     }
 
-COLLECTIVE(barrier, MPI_Barrier(comm))
+/* barriers stand back to back */
+LOOP(barrier, (void)0, MPI_Barrier(comm), MPI_SUCCESS)
+LOOP(barrier_late, MPI_Wtime(), MPI_Barrier(comm), MPI_SUCCESS)
 COLLECTIVE(bcast, MPI_Bcast(send, size, MPI_CHAR, 0, comm))
 COLLECTIVE(allreduce, MPI_Allreduce(send, recv, count, MPI_INT, MPI_SUM, comm))
 COLLECTIVE(allgather, MPI_Allgather(send, size, MPI_CHAR, recv, size, MPI_CHAR, comm))

@@ -44,6 +44,19 @@ def test_the_call_is_timed_and_a_barrier_follows_outside_the_timer() -> None:
     assert stages("allreduce") == (Stage(body(Lap(), CALL, Lap("time"), BARRIER)),)
 
 
+def test_barriers_stand_back_to_back_where_omb_s_do() -> None:
+    """In OMB's sources the loops of barrier, barrier_persistent and the pure one of ibarrier have no other barrier."""
+    start, wait = steps.nonblocking(BARRIER, R), steps.wait(R)
+    bodies = {
+        name: [stage.variants for stage in BENCHMARKS[name].program(World(0, 3), cell(name, 0)).stages]
+        for name in ("barrier", "barrier_persistent", "ibarrier")
+    }
+    assert bodies["barrier"] == [body(Lap(), BARRIER, Lap("time"))]
+    assert bodies["barrier_persistent"] == [body(Lap(), steps.start(R), wait, Lap("time"))]
+    assert bodies["ibarrier"][0] == body(Lap(), start, wait, Lap("time"))
+    assert bodies["ibarrier"][1][0][-2:] == (Lap("wait"), BARRIER)
+
+
 def test_without_synchronisation_there_is_no_barrier() -> None:
     assert stages("allreduce", process_sync="none") == (Stage(body(Lap(), CALL, Lap("time"))),)
 
@@ -82,6 +95,15 @@ def test_a_rotating_root_is_a_variant_for_each_rank(name: str) -> None:
         assert [node["root"] for variant in stage.variants for node in variant[1:2]] == [0, 1, 2]  # type: ignore[index]
     if name == "gather_persistent":
         assert [step["request"].index for step in stage.setup] == [0, 1, 2]  # type: ignore[index]
+
+
+@pytest.mark.parametrize(("warmup", "roots"), [(0, [0, 1, 2, 0]), (2, [2, 0, 1, 2]), (3, [0, 1, 2, 0])])
+def test_roots_go_on_from_the_warm_ups(warmup: int, roots: list[int]) -> None:
+    """OMB's root is the number of the iteration, warm-ups counted, modulo the ranks."""
+    what = cell("gather", 16, root=ROTATE, warmup=warmup)
+    (stage,) = BENCHMARKS["gather"].program(World(1, 3), what).stages
+    assert [stage.variants[number % 3][1]["root"] for number in range(4)] == roots  # type: ignore[index]
+    assert stage.variants[-warmup % 3][1]["root"] == 0  # type: ignore[index]
 
 
 class TestColumns:

@@ -69,7 +69,7 @@ def test_a_thread_that_gets_another_threads_bytes_is_wrong() -> None:
 
 
 def test_roots_that_rotate_do_so_in_each_thread() -> None:
-    what = cell("bcast_mt", 24, thread_counts="1:2", root=-1)
+    what = cell("bcast_mt", 24, thread_counts="1:2", root=-1, warmup=0)
     (stage,) = find("bcast_mt").program(World(0, 3), what).stages
     calls = [next(node for node in body if isinstance(node, Step)) for body in stage.variants]
     assert [(step["root"], duplicate_of(step)) for step in calls] == [(r, t) for r in range(3) for t in (1, 2)]

@@ -25,15 +25,15 @@ class TestOnSixRanks:
         first = (barrier(), Lap(), ping, pong, Lap("time"))
         assert stage.variants == (first if rank < 3 else (barrier(), pong, ping),)
 
-    def test_mbw_mr_is_a_barrier_and_a_window_of_each_pair(self, rank: int, peer: int) -> None:
+    def test_mbw_mr_is_two_barriers_and_a_window_of_each_pair(self, rank: int, peer: int) -> None:
         (stage,) = BENCHMARKS["mbw_mr"].program(World(rank, 6), cell("mbw_mr", 16, window=8)).stages
         sends = Repeat(8, (isend(OUT, peer, "char", RequestSlot(0, 1), 100),))
         receives = Repeat(8, (irecv(IN, peer, "char", RequestSlot(0, 1), 100),))
         wait = waitall(Requests(0, 8))
         if rank < 3:
-            wanted = (barrier(), Lap(), sends, wait, recv(ACK, peer, "char", 101), Lap("time"))
+            wanted = (barrier(), barrier(), Lap(), sends, wait, recv(ACK, peer, "char", 101), Lap("time"))
         else:
-            wanted = (barrier(), receives, wait, send(ACK, peer, "char", 101))
+            wanted = (barrier(), barrier(), receives, wait, send(ACK, peer, "char", 101))
         assert stage.variants == (wanted,)
 
 

@@ -43,3 +43,4 @@ def test_bibw_starts_receives_then_sends_and_waits_for_the_sends_first() -> None
     incoming, outgoing = Requests(0, 8), Requests(8, 8)
     assert stage.variants == ((startall(incoming), startall(outgoing), waitall(outgoing), waitall(incoming)),)
     assert stage.teardown == (Repeat(16, (free(RequestSlot(0, 1)),)),)
+    assert [post.body[0]["tag"] for post in stage.setup] == [100, 101]  # type: ignore[union-attr, index]

@@ -56,10 +56,10 @@ class TestBibw:
     @pytest.mark.parametrize("rank", [0, 1])
     def test_both_post_receives_then_sends_and_there_is_no_reply(self, rank: int) -> None:
         (stage,) = program("bibw", rank).stages
-        peer = 1 - rank
+        peer, tags = 1 - rank, (100, 10)
         work = (
-            Repeat(64, (irecv(IN, peer, "char", RequestSlot(0, 1), 100),)),
-            Repeat(64, (isend(OUT, peer, "char", RequestSlot(64, 1), 100),)),
+            Repeat(64, (irecv(IN, peer, "char", RequestSlot(0, 1), tags[peer]),)),
+            Repeat(64, (isend(OUT, peer, "char", RequestSlot(64, 1), tags[rank]),)),
             waitall(Requests(64, 64)),
             waitall(Requests(0, 64)),
         )

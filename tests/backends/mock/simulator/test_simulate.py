@@ -234,8 +234,8 @@ def test_series_are_the_times_of_messages_by_iteration() -> None:
     assert laps(runner, 0, 1, first=2) == [[28_000]]
 
 
-def test_the_timed_barrier_takes_the_series_and_the_closing_one_does_not() -> None:
-    runner = benchmark("barrier", 2, 0, "series=10us,alpha=1us")
+def test_the_timed_call_takes_the_series_and_the_closing_barrier_does_not() -> None:
+    runner = benchmark("bcast", 2, 8, "series=10us,alpha=1us")
     assert laps(runner, 0, 2) == [[10_000], [10_000]]
     assert runner._session.clocks.tolist() == [22_000, 22_000]
 
