@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from omb_py.engine.measuring.async_timing import Multiplicity
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
-from omb_py.engine.program.dtypes import DTYPES, MPI_OPS, reduction_dtype
+from omb_py.engine.program.dtypes import DTYPES, MPI_OPS
 from omb_py.engine.program.language import Step, walk
 
 if TYPE_CHECKING:
@@ -287,7 +287,7 @@ class Capabilities:
     def why_refused(self, benchmark: Benchmark, cell: Cell) -> str:
         """Why it cannot do a benchmark with the options of a cell, with what to do."""
         title, reduces = self.title or self.name, "op" in benchmark.options
-        dtype = reduction_dtype(cell.dtype) if reduces else cell.dtype
+        dtype = benchmark.sent_dtype(cell.dtype)
         if self.dtypes and dtype in DTYPES and dtype not in self.dtypes:
             return f"{title} has no type {dtype}: it takes {', '.join(self.dtypes)}"
         if reduces and cell.options.op not in self.ops:

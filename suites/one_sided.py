@@ -15,7 +15,7 @@ from typing import Any
 
 from omb_py.engine.program import rma
 from omb_py.engine.program.benchmark import Benchmark, Cell, Metric, Sizes, World
-from omb_py.engine.program.dtypes import DTYPES, reduction_dtype
+from omb_py.engine.program.dtypes import DTYPES
 from omb_py.engine.program.language import (
     Body,
     Buffer,
@@ -59,23 +59,22 @@ def _get(cell: Cell, nbytes: int, target: int, stride: int = 0) -> Step:
 
 
 def _accumulate(cell: Cell, nbytes: int, target: int) -> Step:
-    kind = reduction_dtype(cell.dtype)
-    return rma.accumulate(_at("send", nbytes), _at(_WINDOW, nbytes), target, kind, cell.options.op)
+    return rma.accumulate(_at("send", nbytes), _at(_WINDOW, nbytes), target, cell.dtype, cell.options.op)
 
 
 def _get_accumulate(cell: Cell, nbytes: int, target: int) -> Step:
     send, recv, place = _at("send", nbytes), _at("recv", nbytes), _at(_WINDOW, nbytes)
-    return rma.get_accumulate(send, recv, place, target, reduction_dtype(cell.dtype), cell.options.op)
+    return rma.get_accumulate(send, recv, place, target, cell.dtype, cell.options.op)
 
 
 def _fetch_and_op(cell: Cell, nbytes: int, target: int) -> Step:
     send, recv, place = _at("send", nbytes), _at("recv", nbytes), _at(_WINDOW, nbytes)
-    return rma.fetch_and_op(send, recv, place, target, reduction_dtype(cell.dtype), cell.options.op)
+    return rma.fetch_and_op(send, recv, place, target, cell.dtype, cell.options.op)
 
 
 def _compare_and_swap(cell: Cell, nbytes: int, target: int) -> Step:
     send, compare, recv = _at("send", nbytes), _at("compare", nbytes), _at("recv", nbytes)
-    return rma.compare_and_swap(send, compare, recv, _at(_WINDOW, nbytes), target, reduction_dtype(cell.dtype))
+    return rma.compare_and_swap(send, compare, recv, _at(_WINDOW, nbytes), target, cell.dtype)
 
 
 def _rput(cell: Cell, nbytes: int, target: int) -> Step:
@@ -113,10 +112,15 @@ def _passive(cell: Cell, target: int, op: str) -> _Epochs:
 
 
 def _program(cell: Cell, call: Step, span: int, stage: Stage) -> Program:
-    """The program of a stage whose operands have buffers of `span` bytes each."""
+    """The program of a stage whose operands have buffers of `span` bytes each.
+
+    The window of an operation on one element has OMB's largest message nevertheless, as there.
+    """
+    opened = PT2PT_SIZES.maximum if call.op in _ONE_ELEMENT else span
     names = dict.fromkeys(o.buffer for o in call.operands.values() if isinstance(o, Region))
     from_library = cell.options.window_kind in rma.OF_THE_LIBRARY
-    buffers = tuple(Buffer(name, span, name == _WINDOW and from_library) for name in names)
+    spans = {name: opened if name == _WINDOW else span for name in names}
+    buffers = tuple(Buffer(name, nbytes, name == _WINDOW and from_library) for name, nbytes in spans.items())
     return Program(buffers, (stage,), Window(cell.options.window_kind, _WINDOW))
 
 

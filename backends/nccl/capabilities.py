@@ -25,7 +25,7 @@ from omb_py.engine.devices.registry import SIMULATED
 from omb_py.engine.measuring.async_timing import Multiplicity
 from omb_py.engine.measuring.process_sync import ADDED
 from omb_py.engine.program.benchmark import Benchmark, Cell
-from omb_py.engine.program.dtypes import FACTORED, FP8, reduction_dtype
+from omb_py.engine.program.dtypes import FACTORED, FP8
 from omb_py.engine.program.steps import COMMUNICATORS
 
 _GUIDE: Final = "NCCL user guide, Environment Variables (docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html)"
@@ -166,8 +166,7 @@ class NcclCapabilities(Capabilities):
         reduces = "op" in benchmark.options
         if reduces and cell.options.op == "mulsum" and cell.binding != NATIVE:
             return f"binding {cell.binding} makes no reduction mulsum here: --binding {NATIVE}"
-        dtype = reduction_dtype(cell.dtype) if reduces else cell.dtype
-        return lacks_type(cell.binding, dtype)
+        return lacks_type(cell.binding, benchmark.sent_dtype(cell.dtype))
 
     def unbound(self, binding: str, device: str) -> str:
         return missing(binding, device)

@@ -8,7 +8,7 @@ from omb_py.engine.measuring.measure import measure
 from omb_py.engine.measuring.payload import expectations
 from omb_py.engine.program import rma
 from omb_py.engine.program.benchmark import World
-from omb_py.engine.program.language import Body, Buffer, Lap, Program, Region, Repeat, RequestSlot, Window
+from omb_py.engine.program.language import Body, Buffer, Lap, Program, Region, Repeat, RequestSlot, Step, Window
 from omb_py.engine.program.rma import SYNCS, WINDOWS
 from omb_py.engine.program.steps import flip, wait
 from omb_py.errors import EnvironmentProblem
@@ -69,6 +69,25 @@ class TestPassive:
     def test_locks_are_shared_or_exclusive_as_in_omb(self, name: str, sync: str, exclusive: bool) -> None:
         (stage,) = program(name, 0, sync=sync).stages
         assert rma.win_lock(1, exclusive) in (*stage.setup, *stage.variants[0])
+
+
+class TestReductions:
+    """OMB sends MPI_CHAR as it is, and opens a window of its largest message for one element."""
+
+    @pytest.mark.parametrize("name", ["acc_latency", "get_acc_latency", "fop_latency", "cas_latency"])
+    def test_a_char_is_sent_as_a_char_and_stored_so(self, name: str) -> None:
+        (call,) = (
+            node for node in body_of(name, 0, sync="flush") if isinstance(node, Step) and "dtype" in node.operands
+        )
+        assert (call["dtype"], find(name).sent_dtype("char")) == ("char", "char")
+        assert find("allreduce").sent_dtype("char") == "int8"
+
+    @pytest.mark.parametrize(
+        ("name", "opened"), [("acc_latency", 16), ("fop_latency", 1 << 22), ("cas_latency", 1 << 22)]
+    )
+    def test_the_window_is_as_large_as_omb_s(self, name: str, opened: int) -> None:
+        sizes = {buffer.name: buffer.nbytes for buffer in program(name, 1).buffers}
+        assert sizes.pop("window") == opened and set(sizes.values()) == {16 if name == "acc_latency" else 1}
 
 
 class TestActive:

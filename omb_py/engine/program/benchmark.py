@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from omb_py.engine.program.dtypes import DTYPES
+from omb_py.engine.program.dtypes import DTYPES, reduction_dtype
 from omb_py.engine.program.language import Program
 
 if TYPE_CHECKING:
@@ -264,6 +264,14 @@ class Benchmark:
     def sizes_for(self, dtype: str, sizes: tuple[int, ...]) -> tuple[int, ...]:
         """Message sizes in bytes: `sizes`, or the one that this benchmark has."""
         return sizes if self.sizes else (DTYPES[dtype].itemsize if self.one_element else 0,)
+
+    def sent_dtype(self, dtype: str) -> str:
+        """The element type that its calls name where `dtype` is asked for.
+
+        Collective reductions take MPI_SIGNED_CHAR for MPI_CHAR, on which MPI defines no arithmetic. OMB's one-sided
+        ones send MPI_CHAR as it is, which MPICH and Open MPI reduce.
+        """
+        return reduction_dtype(dtype) if "op" in self.options and self.family != "one-sided" else dtype
 
     def timed_ranks(self, ranks: int, hosts: Sequence[str] = ()) -> tuple[int, ...]:
         """The ranks whose samples count, in order; `hosts` of all ranks where it depends on them."""

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from omb_py.backends.registry import capabilities_of
 from omb_py.engine.program.benchmark import Cell
-from omb_py.engine.program.dtypes import reduction_dtype
 from omb_py.errors import CannotDecide, UsageError, nearest
 from omb_py.options.request import Request
 from omb_py.options.table import TABLE
@@ -58,14 +57,13 @@ def _facts(plan: LaunchPlan, cell: Cell) -> dict[str, object]:
     """Return the columns that :func:`omb_py.orchestrate.running.rows.make_row` will write."""
     benchmark = find(cell.benchmark)
     options = differences(plan.requests[cell.sweep], whole=True)
-    reduces = "op" in benchmark.options or benchmark.one_element
     return {
         "benchmark": cell.benchmark,
         "size_bytes": cell.size,
         "ranks": plan.ranks,
         "backend": cell.backend,
         "binding": cell.binding,
-        "dtype": reduction_dtype(cell.dtype) if reduces else cell.dtype,
+        "dtype": benchmark.sent_dtype(cell.dtype),
         "op": cell.options.op if "op" in benchmark.options else None,
         OPTIONS: ", ".join(f"{key} {value}" for key, value in options.items() if key not in _OWN_FACTS),
     }

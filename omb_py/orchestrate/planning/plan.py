@@ -19,7 +19,7 @@ from omb_py.engine.measuring.async_timing import BATCH, BATCHED
 from omb_py.engine.program.benchmark import Benchmark, Cell, Needs
 from omb_py.engine.program.buffers import OBJECT, OBJECT_ITEM_BYTES
 from omb_py.engine.program.datatype_layouts import fewest_elements
-from omb_py.engine.program.dtypes import DTYPES, check_reduction, parse_dtype, reduction_dtype
+from omb_py.engine.program.dtypes import DTYPES, check_reduction, parse_dtype
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.grammar.graphs import check_graph
 from omb_py.grammar.rank_groups import groups_of_ranks, needs_hosts
@@ -134,7 +134,7 @@ def check_options(request: Request, benchmark: Benchmark, offers: Mapping[str, C
         raise UsageError(why)
     if takes(benchmark, "op"):
         for dtype in _dtypes(request, benchmark):
-            check_reduction(reduction_dtype(dtype), request.options.op or "sum")
+            check_reduction(dtype, request.options.op or "sum")
     if request.ranks is not None:
         check_places(request, benchmark, request.ranks)
 

@@ -13,7 +13,7 @@ from omb_py.backends.registry import capabilities
 from omb_py.engine.measuring.cell_result import CellResult, Floats, LapSeries, PairRound
 from omb_py.engine.program.benchmark import Benchmark, Cell, Volume
 from omb_py.engine.program.buffers import OBJECT
-from omb_py.engine.program.dtypes import DTYPES, reduction_dtype
+from omb_py.engine.program.dtypes import DTYPES
 from omb_py.engine.program.pair_schedule import parse_schedule
 from omb_py.engine.rank.launch_facts import LaunchFacts
 from omb_py.grammar.rank_groups import Groups, by_group, groups_of_ranks
@@ -82,8 +82,7 @@ class RowSource:
 
     @cached_property
     def dtype(self) -> str:
-        reduces = "op" in self.benchmark.options or self.benchmark.one_element
-        return reduction_dtype(self.cell.dtype) if reduces else self.cell.dtype
+        return self.benchmark.sent_dtype(self.cell.dtype)
 
     @cached_property
     def groups(self) -> Groups:

@@ -132,8 +132,6 @@ class OsuText:
             return "".join(f"{line}\n" for line in lines)
         if dtype is not None and self._title.datatype_line and self.library == MPI:
             name = reduction_dtype(dtype) if self._title.reduces else dtype
-            if name == "int8" and self._title.layout == "one_sided":
-                name = "char"  # OMB prints MPI_CHAR here, although MPI cannot reduce it
             lines.append(f"# Datatype: {DTYPES[name].mpi if name in DTYPES else name}.")
         lines.append("".join(head for head, _ in self._columns()))
         if self.version.datatype_last(self._pt2pt) and lines[-2].startswith("# Datatype:"):
