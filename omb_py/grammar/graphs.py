@@ -71,6 +71,19 @@ def dims_create(ranks: int, dimensions: int) -> tuple[int, ...]:
     return best
 
 
+def has_repeated_neighbors(neighborhood: str, ranks: int) -> bool:
+    """Whether the grid ``cart:DIMENSIONS:RADIUS`` is so small that a rank is a neighbor more than once.
+
+    >>> [has_repeated_neighbors("cart:1:1", ranks) for ranks in (2, 3)]
+    [True, False]
+    """
+    kind, _, rest = neighborhood.partition(":")
+    if kind != "cart":
+        return False
+    dimensions, radius = map(int, rest.split(":"))
+    return 2 * radius + 1 > min(dims_create(ranks, dimensions))
+
+
 def check_graph(neighborhood: str, ranks: int) -> None:
     """Raises UsageError when an edge names a rank that is not there."""
     kind, _, rest = neighborhood.partition(":")

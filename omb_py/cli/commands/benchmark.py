@@ -64,13 +64,11 @@ def _examples(b: Benchmark) -> list[str]:
 
 
 def _version_option(benchmark: Benchmark) -> click.Option:
-    """``-v``, which in OMB prints the title; below it stands the version of omb-py."""
+    """``-v``, which prints the title, as in OMB; without one that of omb-py, which ``omb-py --version`` prints."""
 
     def show(ctx: click.Context, param: click.Parameter, value: bool) -> None:
         if value and not ctx.resilient_parsing:
-            if benchmark.name in TITLES:
-                click.echo(TITLES[benchmark.name].line())
-            click.echo(f"# {version_line()}")
+            click.echo(TITLES[benchmark.name].line() if benchmark.name in TITLES else f"# {version_line()}")
             ctx.exit()
 
     return tool_option(

@@ -19,6 +19,7 @@ from omb_py.engine.measuring.cell_result import CellResult, PairRound
 from omb_py.engine.rank.launch_facts import LaunchFacts
 from omb_py.engine.rank.link import Message
 from omb_py.errors import EnvironmentProblem
+from omb_py.grammar.graphs import has_repeated_neighbors
 from omb_py.grammar.json_values import JsonObject, JsonValue
 from omb_py.options.request import Request
 from omb_py.orchestrate.launching.launch_command import HERE, RankEnvironment
@@ -180,6 +181,7 @@ class Collector:
         if request.printing.full and row["skew_us"] is not None:
             self._skew_of(row)
         self._overlap_of(row)
+        self._neighbors_of(row)
 
     def _round(self, finished: PairRound) -> None:
         """Store a finished round of pairs, a row for each pair, then pass it to :attr:`Run.on_round`."""
@@ -222,6 +224,15 @@ class Collector:
         )
         if not any(note.startswith(f"{row['benchmark']}: overlap") for note in self.run.later):
             self.run.later.append(text)
+
+    def _neighbors_of(self, row: Row) -> None:
+        """Note that neighbors repeat in a small grid: OMB refuses it."""
+        neighborhood = str((row["parameters"] or {}).get("neighborhood", ""))
+        if has_repeated_neighbors(neighborhood, row["ranks"]):
+            self.run.note_once(
+                f"-N {neighborhood}: of {row['ranks']} ranks some are the same neighbor more than once, which OMB "
+                "refuses: use more ranks, or a smaller radius"
+            )
 
     def close(self) -> None:
         """Turn the journal into the launch's Parquet file. Raises EnvironmentProblem, and then the journal stays."""

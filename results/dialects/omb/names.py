@@ -25,8 +25,6 @@ _MORE_TITLES = {
     "MPI Bandwidth Congestion Out": "bw_fan_out",
     "MPI Neighborhood All-to-Allw Latency": "neighbor_alltoallw",
     "MPI Neighborhood Alltoallv Latency": "neighbor_alltoallv",
-    "MPI Non-blocking Neighborhood Allgatherv Latency": "ineighbor_allgatherv",
-    "MPI Non-blocking Neighborhood Alltoall Latency": "ineighbor_alltoall",
     "MPI Non-blocking Neighborhood All-to-All Latency": "ineighbor_alltoall",
     "MPI Non-blocking Neighborhood All-to-Allv Latency": "ineighbor_alltoallv",
     "MPI Non-blocking Neighborhood All-to-Allw Latency": "ineighbor_alltoallw",

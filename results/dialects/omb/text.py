@@ -222,12 +222,17 @@ class OsuText:
         return [(head, "value")]
 
     def _tails(self) -> tuple[str, Callable[[Row], str]]:
-        """The percentiles in one: as wide as OMB's, and wider for percentiles that OMB does not take."""
+        """The percentiles in one: as wide as OMB's, and wider for percentiles that OMB does not take.
+
+        OMB counts two digits at most, so the head of P100 is one character wider than its values.
+        """
         quantity = "BW(MB/s)" if self._is_bandwidth else "Lat(us)"
         heads = [f"P{p:.12g} Tail {quantity}" for p in self.percentiles]
-        ordinary = [p < 100 and p == int(p) for p in self.percentiles]
-        widths = [_FIELD if usual else max(_FIELD, len(h) + 1) for h, usual in zip(heads, ordinary, strict=True)]
-        text = "".join(f"{head:>{width}}" for head, width in zip(heads, widths, strict=True))
+        widths = [
+            _FIELD if p == int(p) else max(_FIELD, len(head) + 1)
+            for p, head in zip(self.percentiles, heads, strict=True)
+        ]
+        text = "".join(f"{h:>{w + (p == 100)}}" for h, w, p in zip(heads, widths, self.percentiles, strict=True))
         return text, lambda row: "".join(f"{v:{w}.2f}" for v, w in zip(self._tail(row), widths, strict=True))
 
     @property

@@ -85,8 +85,8 @@ _NEIGHBORHOOD = {
     "neighbor_alltoallv": "Neighborhood All-to-Allv",
     "neighbor_alltoallw": "All-to-Allw Personalized Exchange",
     "ineighbor_allgather": "Non-blocking Neighborhood Allgather",
-    "ineighbor_allgatherv": "Non-blocking Neighbor Allgatherv",
-    "ineighbor_alltoall": "Non-blocking Neighbor Alltoall",
+    "ineighbor_allgatherv": "Non-blocking Neighborhood Allgatherv",
+    "ineighbor_alltoall": "Non-blocking Neighborhood Alltoall",
     "ineighbor_alltoallv": "Non-blocking Neighborhood Alltoallv",
     "ineighbor_alltoallw": "Non-blocking Neighborhood Alltoallw",
 }
@@ -165,6 +165,8 @@ def family(name: str) -> str | None:
 
 def origin(name: str) -> str:
     """The origin of a benchmark, in words: OMB or omb-py."""
+    if name == "reduce_scatter_block_persistent":
+        return f"OMB's osu_{name} since 8.0, which 7.5 has not"
     return f"OMB's osu_{name}" if name in TITLES else "OMB has none of the kind"
 
 

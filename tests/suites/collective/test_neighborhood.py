@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.language import Blocks, Region, Step
+from omb_py.grammar.graphs import has_repeated_neighbors
 from omb_py.options.table import change_cell
 from omb_py.suites.collective.neighborhood import edges, grid_edges
 from omb_py.suites.registry import BENCHMARKS
@@ -26,6 +27,13 @@ def test_a_grid_has_omb_s_degree_and_every_edge_two_ends(ranks: int, dimensions:
     sent = Counter((rank, to) for rank in range(ranks) for to in found[rank][1])
     received = Counter((source, rank) for rank in range(ranks) for source in found[rank][0])
     assert sent == received
+
+
+@given(st.integers(1, 24), st.integers(1, 3), st.integers(1, 2))
+def test_neighbors_repeat_where_a_dimension_is_too_short(ranks: int, dimensions: int, radius: int) -> None:
+    sources, _ = grid_edges(ranks, 0, dimensions, radius)
+    repeat = len({0, *sources}) < 1 + len(sources)
+    assert has_repeated_neighbors(f"cart:{dimensions}:{radius}", ranks) == repeat
 
 
 def test_a_line_has_its_neighbors_on_both_sides() -> None:

@@ -101,9 +101,15 @@ class TestGolden:
 
     def test_percentiles_that_omb_does_not_take_keep_a_blank_before_them(self) -> None:
         row = {"size_bytes": 1, "value": 3.1, "samples_avg_us": tail(3.05, 3.27, 4.95)}
-        head, line = printed(OsuText("latency", percentiles=(50, 99.9, 100)), "char", row).splitlines()[-2:]
-        assert head.endswith("  P50 Tail Lat(us) P99.9 Tail Lat(us) P100 Tail Lat(us)")
-        assert len(head) == len(line) and line.split()[-2:] == ["4.95", "1000000.00"]
+        head, line = printed(OsuText("latency", percentiles=(50, 99.9)), "char", row).splitlines()[-2:]
+        assert head.endswith("  P50 Tail Lat(us) P99.9 Tail Lat(us)")
+        assert len(head) == len(line) and line.split()[-1] == "4.95"
+
+    @pytest.mark.parametrize(("name", "head"), [("latency", "  P100 Tail Lat(us)"), ("bw", " P100 Tail BW(MB/s)")])
+    def test_the_head_of_p100_is_a_character_wider_than_its_values_as_in_omb(self, name: str, head: str) -> None:
+        row = {"size_bytes": 1, "value": 3.1, "samples_avg_us": tail(3.05, 3.27, 4.95), "metrics": {}}
+        above, line = printed(OsuText(name, percentiles=(100,)), "char", row).splitlines()[-2:]
+        assert above.endswith(f"){head}") and len(above) == len(line) + 1 == 10 + 18 + 19
 
 
 class TestRows:
@@ -144,8 +150,9 @@ class TestTitles:
             "ialltoall": "MPI Non-blocking All-to-All Latency",
             "ialltoallv": "MPI Non-blocking All-to-Allv Personalized Exchange Latency",
             "ibcast": "MPI Non-Blocking Broadcast Latency",
+            "ineighbor_allgatherv": "MPI Non-blocking Neighborhood Allgatherv Latency",
             "ineighbor_alltoallv": "MPI Non-blocking Neighborhood Alltoallv Latency",
-            "ineighbor_alltoall": "MPI Non-blocking Neighbor Alltoall Latency",
+            "ineighbor_alltoall": "MPI Non-blocking Neighborhood Alltoall Latency",
             "get_latency": "MPI_Get latency",
             "put_bibw": "MPI_Put Bi-directional Bandwidth",
         }
