@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from array import array
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from omb_py.engine.rank.plain_values import decode, encode
 
@@ -14,29 +14,28 @@ if TYPE_CHECKING:
 
 def gather(comm: MPI.Comm, value: Any) -> list[Any]:
     """One value of each rank, on rank 0; elsewhere an empty list."""
-    data = np.frombuffer(encode(value), np.uint8)
-    sizes = np.empty(comm.Get_size(), np.int64)
+    data = encode(value)
+    sizes = array("q", bytes(8 * comm.Get_size()))
     root = comm.Get_rank() == 0
-    comm.Gather(np.array([data.size], np.int64), sizes if root else None)
+    comm.Gather(array("q", [len(data)]), sizes if root else None)
     if not root:
         comm.Gatherv(data, None)
         return []
-    everything = np.empty(int(sizes.sum()), np.uint8)
-    comm.Gatherv(data, [everything, sizes])
-    ends = np.cumsum(sizes)
-    return [decode(everything[end - size : end].tobytes()) for end, size in zip(ends, sizes, strict=True)]
+    everything = bytearray(sum(sizes))
+    comm.Gatherv(data, [everything, list(sizes)])
+    return [decode(bytes(everything[end - size : end])) for end, size in zip(accumulate(sizes), sizes, strict=True)]
 
 
 def share(comm: MPI.Comm, value: Any) -> Any:
     """Rank 0's value, everywhere."""
     root = comm.Get_rank() == 0
-    data = np.frombuffer(encode(value) if root else b"", np.uint8)
-    size = np.array([data.size], np.int64)
+    data = bytearray(encode(value) if root else b"")
+    size = array("q", [len(data)])
     comm.Bcast(size)
     if not root:
-        data = np.empty(int(size[0]), np.uint8)
+        data = bytearray(size[0])
     comm.Bcast(data)
-    return value if root else decode(data.tobytes())
+    return value if root else decode(bytes(data))
 
 
 class MpiTraffic:
@@ -47,10 +46,10 @@ class MpiTraffic:
 
     def send(self, value: int, rank: int, tag: int) -> None:
         """A number to a rank."""
-        self._comm.Send(np.array([value], np.int64), rank, tag)
+        self._comm.Send(array("q", [value]), rank, tag)
 
     def recv(self, source: int, tag: int) -> int:
         """The number that a rank sent."""
-        box = np.empty(1, np.int64)
+        box = array("q", [0])
         self._comm.Recv(box, source, tag)
-        return int(box[0])
+        return box[0]

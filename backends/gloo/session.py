@@ -11,7 +11,6 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from omb_py.backends.gloo.capabilities import FIX, LIBRARY, interfaces
 from omb_py.backends.gloo.errors import first_line, peers_speak_first
@@ -28,6 +27,7 @@ from omb_py.engine.rank.link import LaunchSpec
 from omb_py.engine.rank.node_name import node_name
 from omb_py.engine.rank.plain_values import decode, encode
 from omb_py.engine.rank.start_times import process_start_ns
+from omb_py.engine.samples import Values, returned
 from omb_py.engine.session import Session
 from omb_py.errors import EnvironmentProblem
 
@@ -152,10 +152,10 @@ class GlooSession(Session):
     def guard(self) -> AbstractContextManager[None]:
         return peers_speak_first()
 
-    def maximum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def maximum(self, values: Values) -> Values:
         return self.comm.reduced(values, self.dist.ReduceOp.MAX)
 
-    def total(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def total(self, values: Values) -> Values:
         return self.comm.reduced(values, self.dist.ReduceOp.SUM)
 
     def gather(self, value: Any) -> list[Any]:
@@ -189,13 +189,13 @@ class GlooTraffic:
         self.dist, self.torch, self.rank = dist, torch, rank
         self.group = dist.new_group(timeout=WORKING)
 
-    def reduced(self, values: NDArray[np.float64], op: Any) -> NDArray[np.float64]:
+    def reduced(self, values: Values, op: Any) -> Values:
         """Reduce `values` element-wise over ranks."""
         result = np.array(values)
         if result.size:
             with peers_speak_first():
                 self.dist.all_reduce(self.torch.from_numpy(result), op, self.group)
-        return result
+        return returned(values, result)
 
     def gather(self, value: Any) -> list[Any]:
         """One value of each rank on rank 0, elsewhere an empty list.

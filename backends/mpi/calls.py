@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from array import array
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
-import numpy as np
 from mpi4py import MPI
-from numpy.typing import NDArray
 
 from omb_py.backends.mpi.rma import RMA_CALLS, OpenWindow, WindowOperands, handle
 from omb_py.backends.mpi.start import missing_in
 from omb_py.backends.mpi.types import OPS, datatype
 from omb_py.engine.measuring.host_memory import HostMemory
-from omb_py.engine.native import matmul
 from omb_py.engine.native.translate import Arg, NativeCall
 from omb_py.engine.program.datatype_layouts import itemsize
 from omb_py.engine.program.language import Blocks, Region, Step
 from omb_py.engine.program.steps import MATMUL, PREFIXES, base
+from omb_py.engine.samples import address_of_array
 
 CommOf = Callable[[Step], MPI.Comm]
 
@@ -138,15 +137,14 @@ class MpiResolver(WindowOperands):
         self.comm_of, self.memory, self.window = comm_of, memory, window
         null = handle(MPI.REQUEST_NULL)
         self.request_size = MPI._sizeof(MPI.Request)
-        kind = np.int64 if self.request_size == 8 else np.int32
-        self.requests = np.full(max(1, requests), null, kind)
+        self.requests = array("q" if self.request_size == 8 else "i", [null]) * max(1, requests)
         # real status storage: MPI_STATUS_IGNORE is 0 in Open MPI and 1 in MPICH
-        self.statuses = np.zeros((max(1, requests), MPI._sizeof(MPI.Status)), np.uint8)
-        self.arrival = np.zeros(MPI._sizeof(MPI.Status), np.uint8)
+        self.statuses = array("b", bytes(max(1, requests) * MPI._sizeof(MPI.Status)))
+        self.arrival = array("b", bytes(MPI._sizeof(MPI.Status)))
         """Status of the last receive from whoever comes first; no other call writes it."""
-        self.flag = np.zeros(1, np.int32)
-        self.created = np.zeros(1, np.int64)  # a communicator's handle, of either width
-        self._arrays: list[NDArray[Any]] = []
+        self.flag = array("i", [0])
+        self.created = array("q", [0])  # a communicator's handle, of either width
+        self._arrays: list[array[int]] = []
         self._groups: list[MPI.Group] = []
         self._wide = False
 
@@ -156,6 +154,8 @@ class MpiResolver(WindowOperands):
         Raises EnvironmentProblem when the library lacks the function.
         """
         if step.op == MATMUL:
+            from omb_py.engine.native import matmul  # with NumPy
+
             return matmul.call(step, self.memory)
         function, words = function_of(step, self.comm_of)
         self._wide = function.endswith("_c")
@@ -169,7 +169,7 @@ class MpiResolver(WindowOperands):
         if isinstance(value, int):
             return Arg(value)
         if isinstance(value, list):
-            return self._array(value, np.int64 if self._wide or word.endswith("_aints") else np.int32)
+            return self._array(value, "q" if self._wide or word.endswith("_aints") else "i")
         return self.region(value)
 
     def region(self, region: Region | Blocks) -> Arg:
@@ -194,12 +194,12 @@ class MpiResolver(WindowOperands):
             return Arg(IN_PLACE)
         return self.region(step["recv"])
 
-    def _array(self, values: Sequence[int], kind: Any) -> Arg:
-        self._arrays.append(np.array(values, kind))
-        return Arg(int(self._arrays[-1].ctypes.data))
+    def _array(self, values: Sequence[int], kind: str) -> Arg:
+        self._arrays.append(array(kind, values))
+        return Arg(address_of_array(self._arrays[-1]))
 
     def _dtypes(self, step: Step) -> Arg:
-        kind = np.int64 if MPI._sizeof(MPI.Datatype) == 8 else np.int32
+        kind = "q" if MPI._sizeof(MPI.Datatype) == 8 else "i"
         blocks = max(len(step["send"].sizes), len(step["recv"].sizes))
         return self._array([handle(datatype(step["dtype"]))] * blocks, kind)
 
@@ -213,17 +213,17 @@ class MpiResolver(WindowOperands):
         return Arg(MPI.ANY_SOURCE)
 
     def _arrival(self, step: Step) -> Arg:
-        return Arg(int(self.arrival.ctypes.data))
+        return Arg(address_of_array(self.arrival))
 
     def _latest(self, step: Step) -> Arg:
         """The source of the last arrival: it is known only when the step runs."""
-        return Arg(int(self.arrival.ctypes.data) + source_offset(), load=ctypes.sizeof(ctypes.c_int))
+        return Arg(address_of_array(self.arrival) + source_offset(), load=ctypes.sizeof(ctypes.c_int))
 
     def _comm(self, step: Step) -> Arg:
         return Arg(handle(self.comm_of(step)))
 
     def _new_comm(self, step: Step) -> Arg:
-        return Arg(int(self.created.ctypes.data))
+        return Arg(address_of_array(self.created))
 
     def _color(self, step: Step) -> Arg:
         return Arg(self.comm_of(step).Get_rank() % step["parts"])
@@ -240,7 +240,7 @@ class MpiResolver(WindowOperands):
 
     def _request(self, step: Step) -> Arg:
         request = step["request"]
-        start = int(self.requests.ctypes.data) + request.index * self.request_size
+        start = address_of_array(self.requests) + request.index * self.request_size
         return Arg(start, request.stride * self.request_size)
 
     def _handle(self, step: Step) -> Arg:
@@ -252,16 +252,16 @@ class MpiResolver(WindowOperands):
         return Arg(_items(step, _sent(step), step["partitions"]))
 
     def _requests(self, step: Step) -> Arg:
-        return Arg(int(self.requests.ctypes.data) + step["requests"].first * self.request_size)
+        return Arg(address_of_array(self.requests) + step["requests"].first * self.request_size)
 
     def _number(self, step: Step) -> Arg:
         return Arg(step["requests"].count)
 
     def _status(self, step: Step) -> Arg:
-        return Arg(int(self.statuses.ctypes.data))
+        return Arg(address_of_array(self.statuses))
 
     def _flag(self, step: Step) -> Arg:
-        return Arg(int(self.flag.ctypes.data))
+        return Arg(address_of_array(self.flag))
 
 
 def function_of(step: Step, comm_of: CommOf) -> tuple[str, str]:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import time
+from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import compress
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-from numpy.typing import NDArray
-
 from omb_py.engine.measuring.process_sync import skew_program
+from omb_py.engine.measuring.statistics import median_of
 from omb_py.engine.program.benchmark import World
+from omb_py.engine.samples import lap_of
 
 if TYPE_CHECKING:
+    import numpy as np
     from mpi4py import MPI
+    from numpy.typing import NDArray
 
     from omb_py.backends.gloo.session import GlooSession
     from omb_py.backends.mpi.session import MpiSession
@@ -47,6 +50,8 @@ class ClockModel:
 
 def fit(local: NDArray[np.float64], offset: NDArray[np.float64]) -> ClockModel:
     """The line through fit points: local times, and how much the common clock is ahead, in ns."""
+    import numpy as np
+
     origin = float(local.mean())
     x = local - origin
     spread = float((x**2).sum())
@@ -73,7 +78,7 @@ def synchronise(comm: MPI.Intracomm, clock: Clock) -> ClockModel:
 
 
 def _serve(comm: MPI.Intracomm, child: int, clock: Clock, model: ClockModel) -> None:
-    remote = np.zeros(1, np.float64)
+    remote = array("d", [0.0])
     for _ in range(POINTS * PINGS):
         comm.Recv(remote, child, _TAG)
         remote[0] = model.common(clock())
@@ -81,7 +86,9 @@ def _serve(comm: MPI.Intracomm, child: int, clock: Clock, model: ClockModel) -> 
 
 
 def _learn(comm: MPI.Intracomm, parent: int, clock: Clock) -> ClockModel:
-    remote = np.zeros(1, np.float64)
+    import numpy as np
+
+    remote = array("d", [0.0])
     points = np.zeros((POINTS, 2))
     for number in range(POINTS):
         best = 1 << 62
@@ -101,14 +108,13 @@ def announced_ahead(comm: MPI.Intracomm, clock: Clock) -> int:
     """The lead of an announced start, in ns: three times the time of a broadcast (ReproMPI's k = 3)."""
     from mpi4py import MPI
 
-    payload, total, rounds = np.zeros(1, np.int64), 0, 10
+    payload, total, rounds = array("q", [0]), 0, 10
     for _ in range(rounds):
         comm.Barrier()
         began = clock()
         comm.Bcast(payload, 0)
         total += clock() - began
-    slowest = np.array([float(total)])
-    result = np.empty_like(slowest)
+    slowest, result = array("d", [float(total)]), array("d", [0.0])
     comm.Allreduce(slowest, result, MPI.MAX)
     return int(3 * result[0] / rounds)
 
@@ -139,16 +145,15 @@ def measured_skew(session: MpiSession | GlooSession, kind: str) -> float:
     runner.run(0, -warmup, warmup)
     stamps = runner.run(0, 0, rounds)[session.rank]
     runner.leave(0)
-    laps = program.stages[0].laps
-    corrected = stamps[:, laps.index("exit")] - clock_offset(session)
-    late = stamps[:, laps.index("late")] > 0 if "late" in laps else np.zeros(rounds, bool)
-    gathered = session.gather((corrected, late))
+    laps, offset = program.stages[0].laps, clock_offset(session)
+    exits = [ns - offset for ns in lap_of(stamps, laps.index("exit"))]
+    missed = list(lap_of(stamps, laps.index("late"))) if "late" in laps else [0] * rounds
+    gathered = session.gather((exits, missed))
     if not gathered:
         return 0.0
-    exits = np.array([times for times, _ in gathered])
-    in_time = ~np.array([missed for _, missed in gathered]).any(axis=0)
-    exits = exits[:, in_time] if in_time.any() else exits
-    return float(np.median(exits.max(axis=0) - exits.min(axis=0))) / 1000
+    apart = [max(of_round) - min(of_round) for of_round in zip(*(times for times, _ in gathered), strict=True)]
+    in_time = [max(of_round) <= 0 for of_round in zip(*(late for _, late in gathered), strict=True)]
+    return median_of(list(compress(apart, in_time)) or apart) / 1000
 
 
 def affordable_rounds(session: MpiSession | GlooSession) -> int:

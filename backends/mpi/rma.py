@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Final, TypeAlias
+from array import array
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-import numpy as np
 from mpi4py import MPI
-from numpy.typing import NDArray
 
 from omb_py.backends.mpi.start import vendor
 from omb_py.engine.measuring.host_memory import HostMemory
@@ -16,6 +15,10 @@ from omb_py.engine.program.dtypes import DTYPES
 from omb_py.engine.program.language import Region, Step, Window
 from omb_py.engine.program.rma import OF_THE_LIBRARY, WINDOWS
 from omb_py.errors import EnvironmentProblem
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 Handle: TypeAlias = MPI.Comm | MPI.Datatype | MPI.Group | MPI.Info | MPI.Op | MPI.Request | MPI.Win
 
@@ -46,13 +49,15 @@ class OpenWindow:
         """Time in µs of making it and attaching its memory."""
         self.memory = memory
         if window.kind in OF_THE_LIBRARY:
+            import numpy as np
+
             memory_of_library: Any = self.win.tomemory()
             lent = np.frombuffer(memory_of_library, np.uint8)[:nbytes]
             lent[:] = 0
             self.memory = memory.lend(window.buffer, lent)
         base = MPI.Get_address(self._attached) if self._attached is not None else 0
-        bases = np.empty(comm.Get_size(), np.int64)
-        comm.Allgather(np.array([base], np.int64), bases)
+        bases = array("q", bytes(8 * comm.Get_size()))
+        comm.Allgather(array("q", [base]), bases)
         self.bases: list[int] = bases.tolist()
         """Displacement of the buffer's first byte in each rank's window: its address, where it was attached."""
         self._groups: dict[int, MPI.Group] = {}

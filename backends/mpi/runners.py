@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
 from omb_py.backends.mpi.start import missing_in
 from omb_py.engine.native.threads import Crew, ThreadGate, stages_of
 from omb_py.engine.program.language import Program, Stage, edges_of, request_count
 from omb_py.engine.program.rma import check_hosts
 from omb_py.engine.python_loop.runners import CellRunner, FlatRunner
+from omb_py.engine.samples import LapTimes, address_of_array
 from omb_py.engine.session import StepFailed
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from omb_py.backends.mpi.rma import OpenWindow
     from omb_py.backends.mpi.session import MpiSession
     from omb_py.engine.measuring.host_memory import HostMemory
@@ -66,7 +67,7 @@ class NativeRunner(MpiRunner):
         """The rows of a stage's body."""
         from omb_py.engine.native.translate import assemble
 
-        word = int(gate.word.ctypes.data) if gate else 0
+        word = address_of_array(gate.word) if gate else 0
         return assemble(stage, self.resolver, self.resolver.byte, results, word)
 
     def once(self, stage: Stage) -> None:
@@ -84,18 +85,17 @@ class NativeRunner(MpiRunner):
         self.labels = self.table.labels
         self.session.machine.prepare(self.table)
 
-    def _execute(self, table: StageTable, first: int, iterations: int) -> NDArray[np.int64]:
+    def _execute(self, table: StageTable, first: int, iterations: int) -> LapTimes:
         return self.execute(self.session.machine, table, first, iterations)
 
-    def execute(self, machine: Machine, table: StageTable, first: int, iterations: int) -> NDArray[np.int64]:
-        samples: NDArray[np.int64]
+    def execute(self, machine: Machine, table: StageTable, first: int, iterations: int) -> LapTimes:
         samples, failed = machine.run(table, first, iterations)
         if failed:
             code = int(machine.word[3])
             raise StepFailed(failed - 1, code, self.session.mpi.Get_error_string(code))
         return samples
 
-    def run(self, stage: int, first: int, iterations: int) -> dict[int, NDArray[np.int64]]:
+    def run(self, stage: int, first: int, iterations: int) -> dict[int, LapTimes | NDArray[np.int64]]:
         """Run iterations; see :class:`omb_py.engine.session.Runner`."""
         self.ready()
         if self.crew:
@@ -137,7 +137,7 @@ class NativeWork:
         self._machine = Machine(runner.session.machine.wtime)
         self._machine.prepare(table)
 
-    def run(self, first: int, iterations: int) -> NDArray[np.int64]:
+    def run(self, first: int, iterations: int) -> LapTimes:
         """Run in the calling thread; the code waits at the gate."""
         self._gate.arrive()
         return self._runner.execute(self._machine, self._table, first, iterations)

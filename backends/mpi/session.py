@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import mpi4py
-import numpy as np
-from numpy.typing import NDArray
 
 from omb_py.backends import mpi_values
 from omb_py.backends.mpi.runners import BoundRunner, NativeRunner
@@ -28,6 +27,7 @@ from omb_py.engine.rank.launcher_variables import local_rank
 from omb_py.engine.rank.link import LaunchSpec
 from omb_py.engine.rank.node_name import node_name
 from omb_py.engine.rank.start_times import process_start_ns
+from omb_py.engine.samples import Values
 from omb_py.engine.session import Session
 from omb_py.errors import EnvironmentProblem
 
@@ -174,8 +174,8 @@ class MpiSession(Session):
 
         clock = time.perf_counter_ns if binding != "native" else lambda: int(self.mpi.Wtime() * 1e9)
         model = synchronise(self.comm, clock)
-        self.start.view(np.float64)[1:4] = model.slope, model.intercept, model.origin
-        self.start.view(np.int64)[4] = announced_ahead(self.comm, clock)
+        self.start.view("float64")[1:4] = model.slope, model.intercept, model.origin
+        self.start.view("int64")[4] = announced_ahead(self.comm, clock)
 
     def comm_of(self, step: Step) -> MPI.Intracomm:
         """The communicator of a step: the world, its group's, or for a neighborhood collective the one of its graph."""
@@ -226,13 +226,13 @@ class MpiSession(Session):
         while not request.Test():
             time.sleep(_NAP_S)
 
-    def maximum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        result = np.empty_like(values)
+    def maximum(self, values: Values) -> Values:
+        result = copy(values)
         self.comm.Allreduce(values, result, self.mpi.MAX)
         return result
 
-    def total(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        result = np.empty_like(values)
+    def total(self, values: Values) -> Values:
+        result = copy(values)
         self.comm.Allreduce(values, result, self.mpi.SUM)
         return result
 

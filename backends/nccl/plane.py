@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from copy import copy
 from datetime import timedelta
 from importlib import import_module
 from typing import Any, Final
-
-import numpy as np
-from numpy.typing import NDArray
 
 from omb_py.backends import mpi_values
 from omb_py.engine.rank import plain_values
 from omb_py.engine.rank.control_plane import JOINING_S, Plane, TcpPlane
 from omb_py.engine.rank.launcher_variables import started_by_mpi
 from omb_py.engine.rank.link import TOKEN_VARIABLE
+from omb_py.engine.samples import Values
 from omb_py.errors import EnvironmentProblem
 from omb_py.launchers.torchrun import TORCHRUN
 
@@ -137,14 +136,14 @@ class MpiPlane:
     def barrier(self) -> None:
         self.comm.Barrier()
 
-    def maximum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def maximum(self, values: Values) -> Values:
         return self._reduced(values, self.mpi.MAX)
 
-    def total(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def total(self, values: Values) -> Values:
         return self._reduced(values, self.mpi.SUM)
 
-    def _reduced(self, values: NDArray[np.float64], op: Any) -> NDArray[np.float64]:
-        result = np.empty_like(values)
+    def _reduced(self, values: Values, op: Any) -> Values:
+        result = copy(values)
         self.comm.Allreduce(values, result, op)
         return result
 

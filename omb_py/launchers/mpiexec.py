@@ -24,6 +24,7 @@ from omb_py.launchers.launcher import (
     placement,
 )
 from omb_py.launchers.mpiexec_family import Mpiexec, MpiexecFamily
+from omb_py.launchers.remembered import keep, recall
 
 if TYPE_CHECKING:
     from omb_py.launchers.machine import LaunchMachine
@@ -81,6 +82,9 @@ def parse_mpiexec_version(text: str) -> tuple[str, str]:
 
 def identify(path: str) -> Mpiexec:
     """The vendor and version of a launcher; the vendor is empty when the file does not say."""
+    question = f"mpiexec {os.path.realpath(path)}"
+    if (answer := recall(question)) is not None:
+        return Mpiexec(path, **answer)
     import subprocess  # ranks load this module
 
     try:
@@ -89,7 +93,10 @@ def identify(path: str) -> Mpiexec:
         )
     except (OSError, subprocess.TimeoutExpired):
         return Mpiexec(path, "", "")
-    return Mpiexec(path, *parse_mpiexec_version(child.stdout + child.stderr))
+    vendor, version = parse_mpiexec_version(child.stdout + child.stderr)
+    if vendor:
+        keep(question, {"vendor": vendor, "version": version}, [os.path.realpath(path)])
+    return Mpiexec(path, vendor, version)
 
 
 def list_candidates(library: MPILibrary, python: str, environ: Environment) -> Iterator[str]:

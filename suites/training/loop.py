@@ -364,7 +364,7 @@ def _add_laps(session: Session, pairs: list[dict[str, int]], result: CellResult)
 
 def _numbers(result: CellResult, trainer: Trainer) -> dict[str, Any]:
     """Values of the row: the time of a step beyond one without communication (µs, %), model and losses."""
-    together, alone = result.series[STEP]["max"], result.series[ALONE]["max"]
+    together, alone = (np.asarray(result.series[lap]["max"]) for lap in (STEP, ALONE))
     beyond = together - alone
     deviation = float(beyond.std(ddof=1)) if len(beyond) > 1 else 0.0
     return {

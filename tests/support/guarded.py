@@ -13,6 +13,7 @@ import mmap
 import pkgutil
 import sys
 import weakref
+from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -28,6 +29,7 @@ from omb_py.engine.measuring import validate
 from omb_py.engine.measuring.host_memory import HostMemory
 from omb_py.engine.measuring.measure import measure
 from omb_py.engine.measuring.validate import checkable
+from omb_py.engine.native import opcodes as R
 from omb_py.engine.native.translate import Assembler
 from omb_py.engine.program.benchmark import Cell
 from omb_py.options.table import change_cell, make_cell
@@ -38,9 +40,10 @@ PAGE = mmap.PAGESIZE
 CANARY = 0xC5
 """In front of memory that does not begin on a page boundary: nobody writes there."""
 GUARDED = (
-    "omb_py.backends.mpi.calls.np",
-    "omb_py.engine.native.translate.np",
-    "omb_py.engine.native.threads.np",
+    "omb_py.backends.mpi.calls.array",
+    "omb_py.engine.native.translate.array",
+    "omb_py.engine.native.threads.array",
+    "omb_py.engine.samples.array",
 )
 """Modules whose arrays C code reads or writes."""
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -76,32 +79,35 @@ def overwritten() -> int:
     return sum(int((block[rest] != CANARY).sum()) for block, rest in blocks if block is not None)
 
 
-class Numpy:
-    """numpy, but for new arrays, which lie in guarded memory."""
+class Numbers(np.ndarray[Any, np.dtype[Any]]):
+    """What stands in for ``array.array``: its numbers lie in guarded memory."""
 
-    def __init__(self, at_end: bool = True) -> None:
-        self._at_end = at_end
+    def buffer_info(self) -> tuple[int, int]:
+        return int(self.ctypes.data), self.size
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(np, name)
+    def __mul__(self, times: Any) -> Any:
+        return numbers(np.tile(self, times), self.nbytes and _is_at_end(self))
 
-    def _like(self, plain: NDArray[Any]) -> NDArray[Any]:
-        guarded = allocate(plain.nbytes, self._at_end).view(plain.dtype).reshape(plain.shape)
-        guarded[...] = plain
-        return guarded
 
-    def zeros(self, shape: Any, dtype: Any = float) -> NDArray[Any]:
-        return self._like(np.zeros(shape, dtype))
+def numbers(plain: NDArray[Any], at_end: bool = True) -> Numbers:
+    """A copy in guarded memory."""
+    placed = allocate(plain.nbytes, at_end).view(plain.dtype).view(Numbers) if plain.nbytes else plain.view(Numbers)
+    placed[...] = plain
+    return placed
 
-    def ones(self, shape: Any, dtype: Any = float) -> NDArray[Any]:
-        return self._like(np.ones(shape, dtype))
 
-    def full(self, shape: Any, value: Any, dtype: Any = None) -> NDArray[Any]:
-        return self._like(np.full(shape, value, dtype))
+def _is_at_end(values: Numbers) -> bool:
+    return (values.ctypes.data + values.nbytes) % PAGE == 0
 
-    def array(self, values: Any, dtype: Any = None) -> NDArray[Any]:
-        plain = np.array(values, dtype)
-        return self._like(plain) if plain.nbytes else plain
+
+def array_at(at_end: bool) -> Any:
+    """A maker of arrays as ``array.array`` is one."""
+
+    def made(kind: str, values: Any = ()) -> Numbers:
+        plain = array(kind, values)
+        return numbers(np.frombuffer(plain, kind) if len(plain) else np.zeros(0, kind), at_end)
+
+    return made
 
 
 @contextmanager
@@ -110,18 +116,18 @@ def guarded(at_end: bool = True) -> Iterator[set[str]]:
     seen: set[str] = set()
     plain, step = HostMemory._allocate, Assembler.step
 
-    def memory(self: HostMemory, nbytes: int) -> tuple[Any, NDArray[np.uint8]]:
+    def memory(self: HostMemory, nbytes: int) -> tuple[Any, int]:
         if self.kind != "numpy":
             return plain(self, nbytes)
         view = allocate(nbytes, at_end)
-        return view, view
+        return view, int(view.ctypes.data)
 
     def noted(self: Assembler, what: Any) -> None:
         seen.add(what.op)
         step(self, what)
 
     with patch.object(HostMemory, "_allocate", memory), patch.object(Assembler, "step", noted):
-        patches = [patch(name, Numpy(at_end)) for name in GUARDED]
+        patches = [patch(name, array_at(at_end)) for name in GUARDED]
         for each in patches:
             each.start()
         try:
@@ -144,7 +150,7 @@ PLANTED = {
     ),
     "table": (
         "omb_py.engine.native.translate.Machine.run",
-        lambda real: lambda m, t, *more: real(m, replace(t, rows=Numpy().array(t.rows[:-1])), *more),
+        lambda real: lambda m, t, *more: real(m, replace(t, rows=numbers(np.array(t.rows[: -R.WIDTH]))), *more),
     ),
 }
 """A mistake in omb-py -> what it changes, and how: each must end the process."""

@@ -54,4 +54,4 @@ def run(machine: Machine, nodes: Sequence[Node], iterations: int = 1, first: int
     """Run a body and return its laps; fails when a step failed."""
     samples, failed = machine.run(table(Stage(body(*nodes))), first, iterations)
     assert failed == 0, f"step {failed - 1} returned {machine.word[3]}"
-    return samples
+    return samples.table()

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import base64
+import sys
+from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, TypeAlias, TypedDict
-
-import numpy as np
-from numpy.typing import NDArray
+from itertools import chain
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 from omb_py.engine.program.benchmark import Benchmark, Cell, cell_from
 from omb_py.engine.program.pair_schedule import Pair
 
-Floats = NDArray[np.float64]
-Samples: TypeAlias = NDArray[np.floating[Any]]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Floats: TypeAlias = "NDArray[np.float64]"
+Samples: TypeAlias = "array[float] | NDArray[np.floating[Any]]"
 Message: TypeAlias = Mapping[str, Any]
 """An object of JSON; the readers here know its fields."""
 SIDE = "side"
@@ -24,9 +28,9 @@ SIDE = "side"
 class LapSeries(TypedDict):
     """The samples of a lap in µs, one for each iteration."""
 
-    max: Floats
+    max: Samples
     """The maximum over the timed ranks."""
-    avg: Floats
+    avg: Samples
     """The average over the timed ranks."""
 
 
@@ -129,7 +133,7 @@ class PairRound:
             **{each.name: getattr(self, each.name) for each in fields(self) if each.name != "samples"},
             "cell": asdict(self.cell),
             "pairs": self.pairs,
-            "round_samples": encode(np.array([self.samples[pair] for pair in self.pairs], np.float64)),
+            "round_samples": encode(array("d", chain.from_iterable(self.samples[pair] for pair in self.pairs))),
         }
 
     @classmethod
@@ -144,9 +148,14 @@ class PairRound:
 
 def encode(values: Samples) -> dict[str, str]:
     """Encode an array as base64 of little-endian float64."""
-    return {"f8": base64.b64encode(values.astype("<f8").tobytes()).decode()}
+    content = array("d", values if isinstance(values, array) else values.tolist())
+    if sys.byteorder == "big":
+        content.byteswap()
+    return {"f8": base64.b64encode(content.tobytes()).decode()}
 
 
 def decode(value: Mapping[str, str]) -> Floats:
     """Decode an array from base64 of little-endian float64."""
+    import numpy as np
+
     return np.frombuffer(base64.b64decode(value["f8"]), "<f8")

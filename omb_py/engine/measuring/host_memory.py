@@ -6,16 +6,21 @@ import ctypes
 import mmap
 import os
 from array import array
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from omb_py.engine.program.buffers import MEMORY, TORCH_PIP
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_HUGE_FROM = 1 << 22
+"""NumPy asks for huge pages for arrays of so many bytes."""
 
 
 def load_torch() -> ModuleType:
@@ -38,50 +43,61 @@ class HostMemory:
             raise UsageError(f"unknown buffer {kind!r}: {nearest(kind, MEMORY)}")
         self.kind = kind
         self._torch = load_torch() if kind == "torch" else None
-        self._owners: dict[str, object] = {}
+        self._owners: dict[str, Any] = {}
+        """The memory as it was allocated."""
+        self._places: dict[str, tuple[int, int]] = {}
+        """Address and size of each buffer."""
         self._views: dict[str, NDArray[np.uint8]] = {}
+        """Arrays of NumPy over buffers, of those that were asked for."""
 
     def reserve(self, name: str, nbytes: int) -> None:
         """Make buffer `name` at least `nbytes` large, touched and filled with ones (sends) or zeros."""
         nbytes = max(1, nbytes)
-        if name in self._views and self._views[name].nbytes >= nbytes:
+        if name in self._places and self._places[name][1] >= nbytes:
             return
-        fill = 1 if name.startswith("send") else 0
-        owner, view = self._allocate(nbytes)
-        view[:] = fill
-        self._owners[name], self._views[name] = owner, view
+        owner, address = self._allocate(nbytes)
+        ctypes.memset(address, 1 if name.startswith("send") else 0, nbytes)
+        self._owners[name], self._places[name] = owner, (address, nbytes)
+        self._views.pop(name, None)
 
-    def _allocate(self, nbytes: int) -> tuple[object, NDArray[np.uint8]]:
-        """(the object that the program holds, a view of the same memory as bytes)."""
-        if self.kind in ("bytearray", "array"):
-            plain = bytearray(nbytes) if self.kind == "bytearray" else array("B", bytes(1)) * nbytes
-            return plain, np.frombuffer(plain, np.uint8)
+    def _allocate(self, nbytes: int) -> tuple[Any, int]:
+        """(what holds the memory, its address). An array of NumPy is made of it when a program wants one."""
         if self._torch is not None:
             tensor = self._torch.empty(nbytes + mmap.PAGESIZE, dtype=self._torch.uint8)
             start = -tensor.data_ptr() % mmap.PAGESIZE
             part = tensor[start : start + nbytes]
-            return part, part.numpy()
-        raw = np.empty(nbytes + mmap.PAGESIZE, np.uint8)
-        start = -raw.ctypes.data % mmap.PAGESIZE
-        view = raw[start : start + nbytes]
-        return view, view
+            return part, part.data_ptr()
+        if self.kind == "array":
+            elements = array("B", bytes(1)) * nbytes
+            return elements, elements.buffer_info()[0]
+        plain = bytearray(nbytes) if self.kind == "bytearray" else mmap.mmap(-1, nbytes)
+        if isinstance(plain, mmap.mmap) and nbytes >= _HUGE_FROM:
+            with suppress(AttributeError, OSError):  # a kernel without them
+                plain.madvise(mmap.MADV_HUGEPAGE)
+        return plain, ctypes.addressof(ctypes.c_char.from_buffer(plain))
 
     def view(self, name: str, nbytes: int) -> NDArray[np.uint8]:
         """The first `nbytes` bytes of a reserved buffer, writable."""
+        if name not in self._views:
+            import numpy as np
+
+            owner, whole = self._owners[name], self._places[name][1]
+            self._views[name] = owner.numpy() if self._torch is not None else np.frombuffer(owner, np.uint8, whole)
         return self._views[name][:nbytes]
 
     def owner(self, name: str) -> Any:
         """The object that the user's program would hold: ndarray, bytearray, array.array or torch.Tensor, of bytes."""
-        return self._owners[name]
+        return self.view(name, self._places[name][1]) if self.kind == "numpy" else self._owners[name]
 
     def lend(self, name: str, view: NDArray[np.uint8]) -> HostMemory:
         """These buffers with `view`, memory allocated elsewhere, as buffer `name`; it is not kept for the next size."""
         extended = HostMemory(self.kind)
         extended._owners, extended._views = {**self._owners, name: view}, {**self._views, name: view}
+        extended._places = {**self._places, name: (int(view.ctypes.data), view.nbytes)}
         return extended
 
     def address(self, name: str) -> int:
-        return int(self._views[name].ctypes.data)
+        return self._places[name][0]
 
 
 _LEARNT = (32 << 20) - (64 << 10)

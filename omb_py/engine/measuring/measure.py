@@ -7,24 +7,31 @@ maximum over the ranks that the benchmark times and their average (docs/statisti
 from __future__ import annotations
 
 import gc
+import math
 import time
-from collections.abc import Callable
+from array import array
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import compress
+from operator import ge, ne
+from typing import TYPE_CHECKING, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
-from omb_py.engine.measuring.cell_result import CellResult, Floats, LapSeries
+from omb_py.engine.measuring.cell_result import CellResult, LapSeries
 from omb_py.engine.measuring.statistics import checkpoints, late_enough, settled, too_slow
-from omb_py.engine.measuring.validate import ByteCheck, Log
-from omb_py.engine.native.matmul import flop_of
 from omb_py.engine.observers import registry as observers
 from omb_py.engine.program.benchmark import Benchmark, Cell, Sampling, World
 from omb_py.engine.program.datatype_layouts import transmitted
 from omb_py.engine.program.groups import divided, timed_ranks
 from omb_py.engine.program.language import Stage, program_hash
+from omb_py.engine.samples import Integers, LapTimes, lap_of
 from omb_py.engine.session import Runner, Session
 from omb_py.errors import EnvironmentProblem
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from omb_py.engine.measuring.validate import ByteCheck, Log
 
 LATE = "late"
 """The slot in which a rank notes by how many ns it missed the start of a round (`--process-sync roundtime`)."""
@@ -37,6 +44,7 @@ AFTER_CHECKPOINT = 5
 """Iterations dropped after each checkpoint: the ranks were apart, and caches held other data."""
 
 
+Samples: TypeAlias = "LapTimes | NDArray[np.int64]"
 Phase = Callable[[str], None]
 """Reports the current phase to the watchdog: validate, loop (warm-ups have negative numbers), write."""
 
@@ -71,6 +79,8 @@ class Sampler:
         self.session, self.runner, self.stage = session, runner, stage
         self._window = window
         self._late = laps.index(LATE) if LATE in laps else None
+        self._read = [number for number, lap in enumerate(laps) if lap != LATE]
+        """Numbers of the laps that are kept, as the runner counts them."""
         laps = tuple(lap for lap in laps if lap != LATE)
         self.laps, self.voided = laps, 0
         timed = timed_ranks(benchmark, cell, session.size, session.hosts)
@@ -86,7 +96,12 @@ class Sampler:
         """The column that is the sample."""
         self.kept = 0
         self.done = self._drop = 0
-        self._pieces: list[dict[int, NDArray[np.int64]]] = []
+        self._times: dict[int, list[Integers]] = {rank: [array("q") for _ in self._read] for rank in session.local}
+
+    @property
+    def ns_per_unit(self) -> float:
+        """What times are divided by for the samples of a single rank, in µs."""
+        return 1000.0 * self.parts
 
     def warm(self, iterations: int) -> None:
         """Let the next run begin with `iterations` warm-ups. They are numbered up to -1: 0 is the first that counts."""
@@ -108,11 +123,13 @@ class Sampler:
                 # a rank whose accesses are still under way may need this one to answer, which Python does not
                 self.session.settle()
             self.done += drop + missing
-            pieces = {rank: kept[drop:] for rank, kept in samples.items()}
-            if self._late is not None:
-                pieces = self._in_time(pieces, missing)
-            kept = len(next(iter(pieces.values())))
-            self._pieces.append(pieces)
+            valid = self._in_time(samples, missing, drop) if self._late is not None else None
+            kept = missing if valid is None else sum(valid)
+            for rank, of_rank in samples.items():
+                if rank_laps(of_rank) == len(self._read) + (self._late is not None):
+                    for column, number in zip(self._times[rank], self._read, strict=True):
+                        times = lap_of(of_rank, number, drop)
+                        column.extend(times if valid is None else array("q", compress(times, valid)))
             self.kept += kept
             missing, tries, drop = missing - kept, tries + 1, AFTER_CHECKPOINT
             if missing <= 0:
@@ -123,39 +140,63 @@ class Sampler:
                     "--process-sync roundtime (more ranks than cores?): use --process-sync barrier"
                 )
 
-    def _in_time(self, pieces: dict[int, NDArray[np.int64]], rounds: int) -> dict[int, NDArray[np.int64]]:
-        """The rounds to which no rank came late, without the column of the lateness."""
+    def _in_time(self, samples: Mapping[int, Samples], rounds: int, drop: int) -> list[bool]:
+        """For each round after those to drop whether no rank came late to it."""
         assert self._late is not None
-        lateness = np.max([piece[:, self._late] for piece in pieces.values()], axis=0).astype(np.float64)
-        valid = self.session.maximum(lateness) <= 0
-        late = rounds - int(valid.sum())
+        lateness = array("q", _largest([lap_of(of_rank, self._late, drop) for of_rank in samples.values()]))
+        valid = [ns <= 0 for ns in self.session.maximum(lateness)]
+        late = rounds - sum(valid)
         self.voided += late
         if late > rounds * MOST_LATE:
             self.runner.postpone_rounds()
-        return {rank: np.delete(piece[valid], self._late, axis=1) for rank, piece in pieces.items()}
+        return valid
 
-    def local(self) -> Floats:
-        """Samples of the local timed ranks in µs, shape (ranks, iterations, columns)."""
-        joined = [self._laps(rank) for rank in self.timed]
-        laps = np.array(joined, np.float64).reshape(len(joined), self.kept, len(self.laps)) / (1000.0 * self.parts)
-        return np.concatenate([laps, laps[:, :, self._adds].sum(axis=2, keepdims=True)], 2) if self._adds else laps
+    def local(self, rank: int) -> list[Integers]:
+        """The columns of a local timed rank, in ns for all parts of an iteration."""
+        laps = self._times[rank]
+        summed = (
+            [array("q", map(sum, zip(*(laps[number] for number in self._adds), strict=True)))] if self._adds else []
+        )
+        return [*laps, *summed]
 
-    def means_ns(self) -> Floats:
+    def means_ns(self) -> list[float]:
         """Mean of each lap over the local ranks, whether the benchmark times them or not."""
-        means = [laps.mean(axis=0) for laps in map(self._laps, self.session.local) if laps.shape[1] == len(self.laps)]
-        return np.mean(means, axis=0) if means else np.full(len(self.laps), np.nan)
+        means = [list(map(_mean, laps)) for laps in self._times.values() if laps and laps[0]]
+        return [_mean(of_lap) for of_lap in zip(*means, strict=True)] if means else [math.nan] * len(self.laps)
 
-    def _laps(self, rank: int) -> NDArray[np.int64]:
-        return np.concatenate([piece[rank] for piece in self._pieces])
+    def slowest(self) -> list[Integers]:
+        """The columns' maximum over the timed ranks, in ns, on every process."""
+        return self._combined(_largest, self.session.maximum)
 
-    def slowest(self) -> Floats:
-        """Maximum over the timed ranks, shape (iterations, columns), on every process."""
-        # a process without a timed rank contributes zeros: times are never negative
-        return self.session.maximum(np.ascontiguousarray(self.local().max(axis=0, initial=0.0)))
+    def total(self) -> list[Integers]:
+        """The columns' sum over the timed ranks, in ns, on every process."""
+        return self._combined(_added, self.session.total)
 
-    def average(self) -> Floats:
-        """Average over the timed ranks, shape (iterations, columns), on every process."""
-        return self.session.total(np.ascontiguousarray(self.local().sum(axis=0))) / self.ranks_timed
+    def _combined(
+        self, here: Callable[[Sequence[Integers]], Iterable[int]], beyond: Callable[[Integers], Integers]
+    ) -> list[Integers]:
+        """Each column combined over the timed ranks: those that are local, then beyond this process, at once."""
+        of_ranks = [self.local(rank) for rank in self.timed]
+        joined = array("q")
+        for column in range(len(self.columns)):
+            # a process without a timed rank contributes zeros: times are never negative
+            nothing = array("q", bytes(8 * self.kept))
+            joined.extend(here([columns[column] for columns in of_ranks]) if of_ranks else nothing)
+        whole = beyond(joined)
+        return [whole[start : start + self.kept] for start in range(0, len(whole), self.kept)]
+
+
+def rank_laps(samples: Samples) -> int:
+    """How many laps a rank has read."""
+    return samples.laps if isinstance(samples, LapTimes) else int(samples.shape[1])
+
+
+def _largest(columns: Sequence[Integers]) -> Iterable[int]:
+    return columns[0] if len(columns) == 1 else map(max, *columns)
+
+
+def _added(columns: Sequence[Integers]) -> Iterable[int]:
+    return columns[0] if len(columns) == 1 else map(sum, zip(*columns, strict=True))
 
 
 def measure(
@@ -190,7 +231,7 @@ class Measurement:
         self.session, self.benchmark, self.cell, self.phase = session, benchmark, cell, phase
         self.observers = [observers.find(name)(session, text) for name, text in cell.observers.items()]
         worlds = worlds_of(session)
-        self.check = ByteCheck(session, benchmark, cell, worlds, log, phase)
+        self.check = _check_of(session, benchmark, cell, worlds, log, phase)
         self.programs = {rank: benchmark.program(world, cell) for rank, world in worlds.items()}
         self.runner = session.load(cell, self.programs)
         self.result = CellResult(cell, 0, "", version_of(benchmark, cell, session))
@@ -212,7 +253,8 @@ class Measurement:
         """Run one stage from its setup to its teardown, and add its laps to the result."""
         stage, last = self.stages[number], number + 1 == len(self.stages)
         self.runner.enter(number, self._earlier)
-        self.check.fill(self.runner, number, self.programs)
+        if self.check:
+            self.check.fill(self.runner, number, self.programs)
         window = any(program.window for program in self.programs.values())
         sampler = Sampler(self.session, self.benchmark, self.cell, self.runner, number, stage.laps, last, window)
         sampler.warm(self.cell.sampling.warmup)
@@ -220,11 +262,12 @@ class Measurement:
         stop = self._observe(sampler)
         self.phase("write")
         self.runner.leave(number)
-        self.check.add_loop(self.runner, number, sampler.done - 1)
+        if self.check:
+            self.check.add_loop(self.runner, number, sampler.done - 1)
         slowest = _reduce(self.session, sampler, stage.name if len(self.stages) > 1 else "", self.result)
         if not last:
             means = zip(sampler.laps, sampler.means_ns(), strict=True)
-            self._earlier |= {(stage.name, lap): float(mean) for lap, mean in means}
+            self._earlier |= {(stage.name, lap): mean for lap, mean in means}
         self.result.iterations = sampler.kept
         self.result.stop_reason = UNSETTLED if stop == "count" and too_slow(slowest) else stop
         self._voided += sampler.voided if LATE in stage.laps else 0
@@ -253,7 +296,8 @@ class Measurement:
         self.runner.close()
         for observer in self.observers:
             observer.close()
-        self.check.complete(result)
+        if self.check:
+            self.check.complete(result)
         result.bytes_moved = _bytes_moved(self.session, self.benchmark, self.cell)
         if self.cell.options.ddt:
             result.extra["transmit_size"] = float(transmitted(self.cell))
@@ -267,9 +311,22 @@ class Measurement:
     def _flop(self) -> dict[str, float]:
         if not self.cell.options.workload:
             return {}
+        from omb_py.engine.native.matmul import flop_of  # with NumPy
+
         own = float(sum(map(flop_of, self.programs.values())))
-        computed = self.session.total(np.array([own]))[0] / self.session.size
+        computed = self.session.total(array("d", [own]))[0] / self.session.size
         return {"flop": float(computed)} if computed else {}
+
+
+def _check_of(
+    session: Session, benchmark: Benchmark, cell: Cell, worlds: Mapping[int, World], log: Log | None, phase: Phase
+) -> ByteCheck | None:
+    if not cell.validate or "validation" not in benchmark.options:
+        return None
+    from omb_py.engine.measuring.validate import ByteCheck  # with NumPy
+
+    phase("validate")
+    return ByteCheck(session, benchmark, cell, worlds, log)
 
 
 def _bytes_moved(session: Session, benchmark: Benchmark, cell: Cell) -> int | None:
@@ -286,10 +343,10 @@ def _take_start(session: Session, benchmark: Benchmark, cell: Cell) -> CellResul
         raise EnvironmentProblem(f"{benchmark.name}: backend {session.backend} does not know how long its start took")
     startups = list(session.started[name].items())
     result = CellResult(cell, 1, "fixed", version_of(benchmark, cell, session))
-    times = np.array([us for _, us in startups])
-    slowest = session.maximum(np.array([times.max()]))
-    average = session.total(np.array([times.sum()])) / session.size
-    result.series[name] = LapSeries(max=slowest, avg=average)
+    times = [us for _, us in startups]
+    slowest = session.maximum(array("d", [max(times)]))
+    average = session.total(array("d", [sum(times)]))[0] / session.size
+    result.series[name] = LapSeries(max=slowest, avg=array("d", [average]))
     everyone = sorted(start for of_process in session.gather(startups) for start in of_process)
     result.laps[name] = [us for _, us in everyone]
     result.slowest_rank_share = [float(us >= slowest[0]) for _, us in everyone]
@@ -310,7 +367,9 @@ def _loop(session: Session, cell: Cell, sampler: Sampler, fewest: int) -> str:
         sampler.run(goal - sampler.kept, drop=AFTER_CHECKPOINT if sampler.kept else 0)
         if goal >= cell.sampling.iterations:
             break
-        reached = judged and settled(sampler.slowest()[:, sampler.primary], cell.sampling.precision)
+        slowest = sampler.slowest()[sampler.primary] if judged else ()
+        # rank 0 decides for all
+        reached = judged and 0 in session.local and settled(slowest, cell.sampling.precision)
         late = cell.sampling.time_limit is not None and time.monotonic() - began >= cell.sampling.time_limit
         verdict: str = session.share("precision" if reached else "time" if late else "")
         if verdict:
@@ -318,27 +377,42 @@ def _loop(session: Session, cell: Cell, sampler: Sampler, fewest: int) -> str:
     return "count" if cell.sampling.auto else "fixed"
 
 
-def _reduce(session: Session, sampler: Sampler, stage: str, result: CellResult) -> Floats:
+def _reduce(session: Session, sampler: Sampler, stage: str, result: CellResult) -> Integers:
     """Add the two series of each column, the ranks' means, and how often each rank was the slowest.
 
     Returns:
-        The series of the maximum of the sample, on every process.
+        The series of the maximum of the sample, in ns, on every process.
     """
-    slowest, average, local = sampler.slowest(), sampler.average(), sampler.local()
-    last = local[:, :, sampler.primary] >= slowest[:, sampler.primary]
-    changes = (last[:, 1:] != last[:, :-1]).sum(axis=1)
-    own = zip(sampler.timed, local.mean(axis=1).tolist(), last.mean(axis=1).tolist(), changes.tolist(), strict=True)
+    slowest, total = sampler.slowest(), sampler.total()
+    sample = slowest[sampler.primary]
     everyone: list[tuple[int, list[float], float, int]] = sorted(
-        part for parts in session.gather(list(own)) for part in parts
+        part for parts in session.gather([_of_rank(sampler, rank, sample) for rank in sampler.timed]) for part in parts
     )
-    for column, lap in enumerate(sampler.columns):
-        name = f"{stage}.{lap}" if stage and column < len(sampler.laps) else lap
-        result.series[name] = LapSeries(max=slowest[:, column], avg=average[:, column])
-        result.laps[name] = [of_rank[column] for _, of_rank, _, _ in everyone]
+    if 0 in session.local:
+        one, all_ranks = sampler.ns_per_unit, sampler.ns_per_unit * sampler.ranks_timed
+        for column, lap in enumerate(sampler.columns):
+            name = f"{stage}.{lap}" if stage and column < len(sampler.laps) else lap
+            largest, average = (
+                [ns / each for ns in series[column]] for series, each in ((slowest, one), (total, all_ranks))
+            )
+            result.series[name] = LapSeries(max=array("d", largest), avg=array("d", average))
+            result.laps[name] = [of_rank[column] for _, of_rank, _, _ in everyone]
     result.slowest_rank_share = [share for _, _, share, _ in everyone]
     # one rank stops being the slowest and another begins
     result.slowest_rank_changes = sum(changed for _, _, _, changed in everyone) / 2
-    return np.asarray(slowest[:, sampler.primary])
+    return sample
+
+
+def _of_rank(sampler: Sampler, rank: int, slowest: Integers) -> tuple[int, list[float], float, int]:
+    """A rank, its mean of each column in µs, its share of iterations as the slowest, and how often that changed."""
+    columns = sampler.local(rank)
+    last = bytes(map(ge, columns[sampler.primary], slowest))
+    changes = sum(map(ne, last, last[1:]))
+    return rank, [_mean(column) / sampler.ns_per_unit for column in columns], _mean(last), changes
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
 
 
 def buffers_needed(benchmark: Benchmark, cells: list[Cell], world: World, ours: bool = False) -> dict[str, int]:

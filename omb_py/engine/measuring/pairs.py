@@ -18,6 +18,7 @@ from omb_py.engine.measuring.measure import Phase
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
 from omb_py.engine.program.language import Body, Node, Program, Repeat, Stage, Step, program_hash
 from omb_py.engine.program.pair_schedule import Pair, parse_schedule
+from omb_py.engine.samples import lap_of
 from omb_py.engine.session import Session
 
 IDLE = Program((), (Stage(((),)),))
@@ -91,7 +92,8 @@ def _measure(
             gc.enable()
         for rank, (pair, end) in ends_here.items():
             if end == 0:
-                times = laps[rank][cell.sampling.warmup :, 0] / (1000.0 * benchmark.metric.parts_of(cell))
+                own = np.array(lap_of(laps[rank], 0, cell.sampling.warmup))
+                times = own / (1000.0 * benchmark.metric.parts_of(cell))
                 samples_here[pair] = times.astype(np.float32)
     phase("write")
     if runner is not None:

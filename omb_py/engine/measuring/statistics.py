@@ -1,13 +1,16 @@
-"""Statistics of one series of samples: pure functions on arrays."""
+"""Statistics of one series of samples: pure functions."""
 
 from __future__ import annotations
 
 import math
+from array import array
+from collections.abc import Sequence
 from functools import lru_cache
-from statistics import NormalDist
+from operator import mul
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 LEVEL = 0.95
 """Confidence level of the stored interval and of the stop rule."""
@@ -28,8 +31,78 @@ _EXACT_RANKS = 200
 """Up to this many samples the rank of the interval comes from the binomial distribution itself."""
 
 
-def _series(x: ArrayLike) -> NDArray[np.float64]:
-    return np.asarray(x, dtype=np.float64).ravel()
+class SignSeries:
+    """Samples in order of time, and for each of them whether it is above or below the median.
+
+    The two are kept as the bytes of whole numbers, a byte a sample, so that one operation compares all samples with
+    those that came `lag` earlier. Nothing here needs NumPy: ranks use it.
+    """
+
+    def __init__(self, x: ArrayLike) -> None:
+        self.values: Sequence[float] = _plain(x)
+        self.size = len(self.values)
+        self.ordered = sorted(self.values)
+        self.median = _middle(self.ordered)
+        self.above = bytes(map(self.median.__lt__, self.values))
+        self.below = bytes(map(self.median.__gt__, self.values))
+        self.mean = (self.above.count(1) - self.below.count(1)) / self.size if self.size else 0.0
+        """Of the signs: 1 above the median, -1 below, 0 at it."""
+
+    @property
+    def power(self) -> float:
+        """Sum of the squares of the signs less their mean."""
+        return self.above.count(1) + self.below.count(1) - self.size * self.mean**2
+
+    def correlation(self, lag: int) -> float:
+        """The autocorrelation of the signs at a lag."""
+        up, down = (int.from_bytes(signs, "little") for signs in (self.above, self.below))
+        later_up, later_down = up >> 8 * lag, down >> 8 * lag
+        alike = (up & later_up).bit_count() + (down & later_down).bit_count()
+        unlike = (up & later_down).bit_count() + (down & later_up).bit_count()
+        first, last = self.sum_of(lag, self.size), self.sum_of(0, self.size - lag)
+        return (alike - unlike - self.mean * (first + last) + (self.size - lag) * self.mean**2) / self.power
+
+    def sum_of(self, start: int, stop: int) -> int:
+        """Sum of the signs of some samples."""
+        return self.above.count(1, start, stop) - self.below.count(1, start, stop)
+
+    def batch_means(self, centre: float) -> list[float]:
+        """Means of the signs, less `centre`, over :data:`BATCHES`; up to BATCHES - 1 at the beginning are left."""
+        return [self.sum_of(start, stop) / (stop - start) - centre for start, stop in batches_of(self.size)]
+
+
+def batches_of(size: int) -> list[tuple[int, int]]:
+    """Where each batch of the last samples begins and ends; all are of equal length."""
+    length = size // BATCHES
+    begin = size - BATCHES * length
+    return [(start, start + length) for start in range(begin, size, length)]
+
+
+def _plain(x: ArrayLike) -> Sequence[float]:
+    """Numbers as Python has them, in a row."""
+    if isinstance(x, (list, tuple, array)):
+        return x
+    import numpy as np
+
+    flat: list[float] = np.asarray(x, dtype=np.float64).ravel().tolist()
+    return flat
+
+
+def _middle(ordered: Sequence[float]) -> float:
+    size = len(ordered)
+    if not size:
+        return math.nan
+    return float(ordered[size // 2]) if size % 2 else (ordered[size // 2 - 1] + ordered[size // 2]) / 2
+
+
+def median_of(values: Sequence[float]) -> float:
+    """The median; NaN on no values."""
+    return _middle(sorted(values))
+
+
+def _variance(values: Sequence[float]) -> float:
+    mean = sum(values) / len(values)
+    return sum((value - mean) ** 2 for value in values) / (len(values) - 1)
 
 
 def autocorrelation_time(x: ArrayLike) -> float:
@@ -39,48 +112,34 @@ def autocorrelation_time(x: ArrayLike) -> float:
     the first rho_k < 0.05, and at k = 50. Where batches (:func:`_batch_time`) say more than three times as much,
     which is rare by chance, theirs.
     """
-    values = _series(x)
-    from_lags, from_batches = _lag_time(values), _batch_time(values)
+    series = SignSeries(x)
+    from_lags, from_batches = _lag_time(series), _batch_time(series)
     return from_batches if from_batches > 3 * from_lags else from_lags
 
 
-def _signs(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    signs: NDArray[np.float64] = np.sign(values - np.median(values))
-    signs -= signs.mean()
-    return signs
-
-
-def _lag_time(values: NDArray[np.float64]) -> float:
-    if values.size < 3:
-        return 1.0
-    signs = _signs(values)
-    power = float(signs @ signs)
-    if power <= 0.0:
+def _lag_time(series: SignSeries) -> float:
+    if series.size < 3 or series.power <= 0.0:
         return 1.0
     total = 0.0
-    for lag in range(1, min(MAX_LAG, values.size - 1) + 1):
-        rho = float(signs[:-lag] @ signs[lag:]) / power
+    for lag in range(1, min(MAX_LAG, series.size - 1) + 1):
+        rho = series.correlation(lag)
         if rho < RHO_CUT:
             break
         total += rho
     return 1.0 + 2.0 * total
 
 
-def _batch_time(values: NDArray[np.float64]) -> float:
+def _batch_time(series: SignSeries) -> float:
     """m times the variance of the means of the signs over batches of m samples, over the variance of the signs.
 
     Batches whose means are correlated by r, because they are too short, count (1 + r) / (1 - r) times. 1 with too few
     samples to tell.
     """
-    if values.size < _SHORTEST_BATCH * BATCHES:
+    if series.size < _SHORTEST_BATCH * BATCHES or series.power <= 0.0:
         return 1.0
-    signs = _signs(values)
-    power = float(signs @ signs)
-    if power <= 0.0:
-        return 1.0
-    means = _batches(signs).mean(axis=1)
+    means = series.batch_means(series.mean)
     r = min(_correlation(means), _MOST_CORRELATED)
-    return values.size // BATCHES * float(means.var(ddof=1)) * (1 + r) / (1 - r) * values.size / power
+    return series.size // BATCHES * _variance(means) * (1 + r) / (1 - r) * series.size / series.power
 
 
 def too_slow(x: ArrayLike) -> bool:
@@ -89,31 +148,28 @@ def too_slow(x: ArrayLike) -> bool:
     True where successive batches (:data:`BATCHES`) are correlated by more than :data:`SLOW`, in the share of samples
     above the median. False with too few samples to tell.
     """
-    values = _series(x)
-    if values.size < _SHORTEST_BATCH * BATCHES:
-        return False
-    return _correlation(_batches(np.sign(values - np.median(values))).mean(axis=1)) > SLOW
+    return _is_too_slow(SignSeries(x))
 
 
-def _batches(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The last samples in batches of equal length, shape (BATCHES, m); up to BATCHES - 1 at the beginning are left."""
-    length = values.size // BATCHES
-    return values[values.size - BATCHES * length :].reshape(BATCHES, length)
+def _is_too_slow(series: SignSeries) -> bool:
+    return series.size >= _SHORTEST_BATCH * BATCHES and _correlation(series.batch_means(0.0)) > SLOW
 
 
-def _correlation(batches: NDArray[np.float64]) -> float:
+def _correlation(batches: Sequence[float]) -> float:
     """Lag-1 correlation of batches, at least 0; 1/BATCHES undoes what taking their mean away costs."""
-    apart = batches - batches.mean()
-    power = float(apart @ apart)
-    if power <= BATCHES * (1e-12 * float(np.abs(batches).max())) ** 2:  # rounding is no scatter
+    mean = sum(batches) / len(batches)
+    apart = [batch - mean for batch in batches]
+    power = sum(each * each for each in apart)
+    if power <= BATCHES * (1e-12 * max(map(abs, batches))) ** 2:  # rounding is no scatter
         return 0.0
-    return max(0.0, float(apart[1:] @ apart[:-1]) / power + 1 / BATCHES)
+    together: float = sum(map(mul, apart[1:], apart))
+    return max(0.0, together / power + 1 / BATCHES)
 
 
 def effective_size(x: ArrayLike) -> float:
     """Number of independent samples that would tell as much about the median: n / tau."""
-    values = _series(x)
-    return values.size / autocorrelation_time(values)
+    values = _plain(x)
+    return len(values) / autocorrelation_time(values)
 
 
 @lru_cache(maxsize=4096)
@@ -123,7 +179,7 @@ def _lower_rank(n: int, level: float) -> int:
     The k-th smallest and the k-th largest of n independent samples then enclose the median at `level`.
     """
     if n > _EXACT_RANKS:
-        z = NormalDist().inv_cdf(0.5 + level / 2)
+        z = _quantile(level)
         return max(0, math.floor((n + 1 - z * math.sqrt(n)) / 2))
     allowed = (1 - level) / 2 * 2**n
     below, k = 0, 0
@@ -144,15 +200,18 @@ def median_interval(x: ArrayLike, level: float = LEVEL, tau: float | None = None
         (low, high), both values of `x`; (nan, nan) when there are too few samples: at 95 % under 6 independent ones;
         and when `tau` is measured and the samples are :func:`too_slow`.
     """
-    values = _series(x)
-    n = values.size
-    if tau is None and too_slow(values):
+    return _interval(SignSeries(x), level, tau)
+
+
+def _interval(series: SignSeries, level: float = LEVEL, tau: float | None = None) -> tuple[float, float]:
+    n = series.size
+    if tau is None and _is_too_slow(series):
         return math.nan, math.nan
     rank = _lower_rank(n, level) if n else 0
     if rank < 1:
         return math.nan, math.nan
     if tau is None:
-        tau = max(_lag_time(values), _batch_time(values) * _STUDENT**2)
+        tau = max(_lag_time(series), _batch_time(series) * _STUDENT**2)
     widening = math.sqrt(max(1.0, tau))
     centre = (n + 1) / 2
     # a hair keeps tau = 1 exactly on the rank
@@ -160,8 +219,7 @@ def median_interval(x: ArrayLike, level: float = LEVEL, tau: float | None = None
     if low < 1:
         return math.nan, math.nan
     high = n + 1 - low
-    ordered = np.partition(values, (low - 1, high - 1))
-    return float(ordered[low - 1]), float(ordered[high - 1])
+    return float(series.ordered[low - 1]), float(series.ordered[high - 1])
 
 
 def relative_half_width(x: ArrayLike) -> float:
@@ -170,14 +228,16 @@ def relative_half_width(x: ArrayLike) -> float:
     Infinite when there is no interval, so that ``relative_half_width(x) <= precision`` is never true by accident and a
     maximum over ranks stays meaningful.
     """
-    values = _series(x)
-    low, high = median_interval(values)
+    return _half_width(SignSeries(x))
+
+
+def _half_width(series: SignSeries) -> float:
+    low, high = _interval(series)
     if math.isnan(low):
         return math.inf
     if high == low:
         return 0.0
-    middle = float(np.median(values))
-    return (high - low) / 2 / middle if middle > 0 else math.inf
+    return (high - low) / 2 / series.median if series.median > 0 else math.inf
 
 
 def settled(x: ArrayLike, precision: float) -> bool:
@@ -192,18 +252,27 @@ def settled(x: ArrayLike, precision: float) -> bool:
         x: samples so far, in order of time.
         precision: half-width over median.
     """
-    values = _series(x)
-    if values.size < _SHORTEST_BATCH * BATCHES or relative_half_width(values) > precision:
+    series = SignSeries(x)
+    if series.size < _SHORTEST_BATCH * BATCHES or _half_width(series) > precision:
         return False
-    allowed = precision * float(np.median(values))
-    medians = np.median(_batches(values), axis=1)
+    allowed = precision * series.median
+    medians = [median_of(series.values[start:stop]) for start, stop in batches_of(series.size)]
     r = min(_correlation(medians), _MOST_CORRELATED)
-    error = float(medians.std(ddof=1)) / math.sqrt(BATCHES) * math.sqrt((1 + r) / (1 - r))
-    if NormalDist().inv_cdf(0.5 + LEVEL / 2) * _STUDENT * error > allowed:
+    error = math.sqrt(_variance(medians) / BATCHES) * math.sqrt((1 + r) / (1 - r))
+    if _quantile(LEVEL) * _STUDENT * error > allowed:
         return False
-    half = values.size // 2
-    apart = abs(float(np.median(values[:half])) - float(np.median(values[half:])))
+    half = series.size // 2
+    apart = abs(median_of(series.values[:half]) - median_of(series.values[half:]))
     return apart + 2 * error <= allowed
+
+
+def _quantile(level: float) -> float:
+    """How many standard deviations to either side hold a share of `level` of a normal distribution."""
+    if level == LEVEL:
+        return 1.959963984540054
+    from statistics import NormalDist  # which loads much for one number
+
+    return NormalDist().inv_cdf(0.5 + level / 2)
 
 
 def checkpoints(limit: int, first: int = 100) -> list[int]:
@@ -231,11 +300,10 @@ def omb_percentile(values: ArrayLike, p: float) -> float:
     With 20 values P99 is the 19th, never the largest. OMB reads before the array when n * p < 100; this does not.
     Raises ValueError on no values.
     """
-    series = _series(values)
-    if series.size == 0:
+    series = sorted(_plain(values))
+    if not series:
         raise ValueError("no values")
-    index = min(series.size, max(1, int(series.size * p // 100))) - 1
-    return float(np.partition(series, index)[index])
+    return float(series[min(len(series), max(1, int(len(series) * p // 100))) - 1])
 
 
 def supports(n: int, q: float) -> bool:
@@ -248,7 +316,9 @@ def supports(n: int, q: float) -> bool:
 
 def quantile_or_null(x: ArrayLike, q: float) -> float | None:
     """Quantile `q` (0 to 1), linear between the two nearest samples; None where :func:`supports` says no."""
-    values = _series(x)
+    import numpy as np
+
+    values = np.asarray(x, np.float64).ravel()
     if not supports(values.size, q):
         return None
     return float(np.quantile(values, q))
@@ -256,7 +326,6 @@ def quantile_or_null(x: ArrayLike, q: float) -> float | None:
 
 def median_absolute_deviation(x: ArrayLike) -> float:
     """Median of abs(x - median), not scaled to a standard deviation. NaN on no values."""
-    values = _series(x)
-    if values.size == 0:
-        return math.nan
-    return float(np.median(np.abs(values - np.median(values))))
+    values = _plain(x)
+    median = median_of(values)
+    return median_of([abs(value - median) for value in values])

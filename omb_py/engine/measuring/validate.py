@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from math import lcm
@@ -148,7 +148,7 @@ def checkable(benchmark: Benchmark) -> bool:
 
 
 class ByteCheck:
-    """The check of a cell's bytes, if it is asked for: before the timed loop, and of what each loop has left."""
+    """The check of a cell's bytes: before the timed loop, and of what each loop has left."""
 
     def __init__(
         self,
@@ -157,25 +157,17 @@ class ByteCheck:
         cell: Cell,
         worlds: Mapping[int, World],
         log: Log | None,
-        phase: Callable[[str], None],
     ) -> None:
         self.session, self.cell, self.worlds, self.log = session, cell, worlds, log
-        self._checker: Checker | None = None
-        self._wrong: PerRank | None = None
-        """Wrong bytes of each rank so far; None: nothing is checked."""
-        if cell.validate and checkable(benchmark):
-            phase("validate")
-            self._wrong = validate_ranks(session, benchmark, cell, worlds, log)
+        self._wrong = validate_ranks(session, benchmark, cell, worlds, log)
+        """Wrong bytes of each rank so far."""
 
     def fill(self, runner: Runner, stage: int, programs: Mapping[int, Program]) -> None:
-        if self._wrong is not None:
-            self._checker = Checker(self.cell, self.worlds, programs, self.log)
-            self._checker.fill(runner, stage, TIMED_LOOP)
+        self._checker = Checker(self.cell, self.worlds, programs, self.log)
+        self._checker.fill(runner, stage, TIMED_LOOP)
 
     def add_loop(self, runner: Runner, stage: int, last: int) -> None:
         """Count what the loop of a stage left wrong; `last` is the number of its last iteration."""
-        if self._checker is None or self._wrong is None:
-            return
         self.session.barrier()  # peers may write into this rank's memory until they have left the stage
         late = np.zeros(self.session.size)
         if self._checker.repeatable(stage):  # of some ranks only, as of the root's
@@ -184,8 +176,6 @@ class ByteCheck:
 
     def complete(self, result: CellResult) -> None:
         """Add the verdict to the result, and the wrong bytes of each group where there are several."""
-        if self._wrong is None:
-            return
         result.wrong_bytes, result.validated = int(self._wrong.sum()), not self._wrong.any()
         if self.cell.options.groups:
             of_groups = by_group(self._wrong.tolist(), divided(self.cell, self.session.size, self.session.hosts))

@@ -6,18 +6,21 @@ Each thread has a loop of its own, translated from the variants that its iterati
 from __future__ import annotations
 
 import threading
+from array import array
 from collections.abc import Sequence
 from dataclasses import replace
 from queue import SimpleQueue
-from typing import Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Protocol
 
 from omb_py.engine.program.language import Stage
+from omb_py.engine.samples import LapTimes
 from omb_py.engine.session import StepFailed
 
-Samples = NDArray[np.int64]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Samples = LapTimes | NDArray[np.int64]
 
 
 class Work(Protocol):
@@ -39,7 +42,7 @@ class ThreadGate:
     """
 
     def __init__(self) -> None:
-        self.word = np.zeros(1, np.int64)
+        self.word = array("q", [0])
         self._lock = threading.Lock()
         self._open = threading.Event()
         self._missing = 0
@@ -85,11 +88,13 @@ class Crew:
         lengths = [len(work.labels) for work in works]
         self._offsets = [sum(lengths[:t]) for t in range(len(works))]
 
-    def run(self, first: int, iterations: int, laps: int) -> Samples:
+    def run(self, first: int, iterations: int, laps: int) -> NDArray[np.int64]:
         """Run iterations, shared out; nanoseconds by iteration, shape (iterations, laps).
 
         Raises what the first thread that failed raised; the others, which may never end, are left alone.
         """
+        import numpy as np
+
         threads = len(self._works)
         shares = {t: share(first, iterations, threads, t) for t in range(threads)}
         active = [t for t in shares if shares[t][1]]
@@ -106,7 +111,8 @@ class Crew:
             if isinstance(result, BaseException):
                 raise result
             self._running.discard(t)
-            out[shares[t][0] * threads + t - first :: threads] = result
+            table = result.table() if isinstance(result, LapTimes) else result
+            out[shares[t][0] * threads + t - first :: threads] = table
         return out
 
     def _run_thread(

@@ -5,12 +5,11 @@ from __future__ import annotations
 import ctypes
 import struct
 import time
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from omb_py.engine.native import opcodes as R
 from omb_py.engine.native.codegen import Shape, shape_of
@@ -18,6 +17,7 @@ from omb_py.engine.native.machine_code import address_of_code
 from omb_py.engine.program.language import Body, Host, Lap, Repeat, Result, Stage, Stamp, Step, Until
 from omb_py.engine.program.rma import EXPOSED
 from omb_py.engine.program.step_text import describe
+from omb_py.engine.samples import Integers, LapTimes, address_of_array
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,8 @@ Resolve = Callable[[Step], NativeCall]
 class StageTable:
     """A stage, ready for :meth:`Machine.run`."""
 
-    rows: NDArray[np.int64]
-    """One a step: operands of the code (:mod:`omb_py.engine.native.opcodes`)."""
+    rows: Integers
+    """One a step, one after the other: operands of the code (:mod:`omb_py.engine.native.opcodes`)."""
     shape: Shape
     laps: tuple[str, ...]
     labels: tuple[str, ...]
@@ -149,8 +149,8 @@ def assemble(
             work.row(R.GATE, gate, 1)
         work.add(variant)
         bounds.append(len(work.rows))
-    table = np.array(work.rows, np.int64).reshape(len(work.rows), R.WIDTH)
-    return StageTable(table, shape_of(work.rows, bounds), stage.laps, tuple(work.labels))
+    rows = array("q", chain.from_iterable(work.rows))
+    return StageTable(rows, shape_of(work.rows, bounds), stage.laps, tuple(work.labels))
 
 
 _CONSTANTS = struct.unpack("3q", struct.pack("2df4x", 1e9, 0.5, 1.0))
@@ -171,36 +171,33 @@ class Machine:
         self._code: dict[Shape, Any] = {}
         self.wtime = wtime
         libc = ctypes.CDLL(None)
-        self.clock = np.array(
-            [ctypes.cast(libc.clock_gettime, ctypes.c_void_p).value or 0, time.CLOCK_MONOTONIC, wtime, *_CONSTANTS],
-            np.int64,
-        )  # no system call on Linux
-        self.word = np.zeros(4, np.int64)
+        clock_gettime = ctypes.cast(libc.clock_gettime, ctypes.c_void_p).value or 0  # no system call on Linux
+        self.clock = array("q", [clock_gettime, time.CLOCK_MONOTONIC, wtime, *_CONSTANTS])
+        self.word = array("q", [0] * 4)
         """[1] iteration, [2] step, [3] return code of the call that failed."""
-        self.work = np.ones((27, 25), np.float32)
+        self.work = array("f", [1.0]) * (27 * 25)
 
     def prepare(self, table: StageTable) -> None:
         """Load the code of a table, which is made where this user has none of its shape; :meth:`run` finds it ready."""
         if table.shape not in self._code:
             self._code[table.shape] = _RUN(address_of_code(table.shape, self.wtime != 0))
 
-    def run(self, table: StageTable, first: int, iterations: int) -> tuple[NDArray[np.int64], int]:
+    def run(self, table: StageTable, first: int, iterations: int) -> tuple[LapTimes, int]:
         """Run a table, the interpreter lock released.
 
         Returns:
-            nanoseconds, int64 (iterations, laps), and 0 or 1 + the step that failed.
+            the times, and 0 or 1 + the step that failed.
         """
         self.prepare(table)
-        width = max(1, len(table.laps))
-        out = np.zeros((iterations, width), np.int64)
+        times = LapTimes(iterations, len(table.laps))
         failed = self._code[table.shape](
-            table.rows.ctypes.data,
+            address_of_array(table.rows),
             first,
             iterations,
-            out.ctypes.data,
-            width,
-            self.word.ctypes.data,
-            self.clock.ctypes.data,
-            self.work.ctypes.data,
+            address_of_array(times.content),
+            times.width,
+            address_of_array(self.word),
+            address_of_array(self.clock),
+            address_of_array(self.work),
         )
-        return out[:, : len(table.laps)], int(failed)
+        return times, int(failed)

@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from omb_py.engine.native.threads import Crew, ThreadGate, stages_of
 from omb_py.engine.program.language import Body, Host, Program, Stage
 from omb_py.engine.session import Runner
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from omb_py.engine.python_loop.loop import CompiledLoop, Render
 
 
@@ -74,7 +74,7 @@ class CellRunner(Runner, ABC):
 
     def postpone_rounds(self) -> None:
         """Announce the start of a round twice as far ahead: too many came late."""
-        self.session.start.view(np.int64)[4] *= 2
+        self.session.start.view("int64")[4] *= 2
 
 
 class FlatRunner(CellRunner):

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from omb_py.engine.rank.handshake import Stranger
 from omb_py.engine.rank.link import TOKEN_VARIABLE
 from omb_py.engine.rank.secret_socket import SecretGate, SecretLine, reach
+from omb_py.engine.samples import Values, returned
 from omb_py.errors import EnvironmentProblem
 from omb_py.launchers.torchrun import TORCHRUN
 
@@ -51,13 +52,13 @@ class Plane(Protocol):
         """Wait for all ranks."""
         self.share(len(self.gather(None)))
 
-    def maximum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def maximum(self, values: Values) -> Values:
         """Element-wise maximum, on all ranks."""
-        return np.asarray(self.share(_fold(np.maximum, self.gather(values))))
+        return returned(values, np.asarray(self.share(_fold(np.maximum, self.gather(values)))))
 
-    def total(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def total(self, values: Values) -> Values:
         """Element-wise sum, on all ranks."""
-        return np.asarray(self.share(_fold(np.add, self.gather(values))))
+        return returned(values, np.asarray(self.share(_fold(np.add, self.gather(values)))))
 
     def close(self) -> None:
         """Close the connections."""
@@ -145,5 +146,5 @@ class TcpPlane(Plane):
         self._others.clear()
 
 
-def _fold(function: np.ufunc, parts: list[NDArray[np.float64]]) -> NDArray[np.float64] | None:
+def _fold(function: np.ufunc, parts: list[Values]) -> NDArray[np.float64] | None:
     return function.reduce(np.stack(parts), axis=0) if parts else None

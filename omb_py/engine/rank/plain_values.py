@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import base64
 import json
+import sys
+from array import array
 from typing import Any, Final
-
-import numpy as np
 
 from omb_py.grammar.json_values import JsonValue
 
@@ -35,12 +35,10 @@ def decode(text: bytes) -> Any:
 def _plain(value: object) -> JsonValue:
     if value is None or isinstance(value, (bool, str)):
         return value
-    if isinstance(value, (int, np.integer)):
+    if isinstance(value, int):
         return int(value)
-    if isinstance(value, (float, np.floating)):
+    if isinstance(value, float):
         return float(value)
-    if isinstance(value, np.bool_):
-        return bool(value)
     if isinstance(value, list):
         return [_plain(item) for item in value]
     if isinstance(value, tuple):
@@ -51,10 +49,28 @@ def _plain(value: object) -> JsonValue:
         return {_TAG: ["dict", *([_plain(key), _plain(item)] for key, item in value.items())]}
     if isinstance(value, (bytes, bytearray)):
         return {_TAG: ["bytes", base64.b64encode(value).decode()]}
+    if isinstance(value, array):
+        return {_TAG: ["numbers", value.typecode, base64.b64encode(value.tobytes()).decode()]}
+    if (numpy := sys.modules.get("numpy")) is not None:  # where it is not loaded no value is NumPy's
+        return _of_numpy(value, numpy)
+    raise _no_value(value)
+
+
+def _of_numpy(value: object, np: Any) -> JsonValue:
+    if isinstance(value, np.bool_):
+        return bool(value)
+    if isinstance(value, np.integer):
+        return int(value)
+    if isinstance(value, np.floating):
+        return float(value)
     if isinstance(value, np.ndarray) and value.dtype.kind in _NUMBERS:
         data = base64.b64encode(np.ascontiguousarray(value).tobytes()).decode()
         return {_TAG: ["array", value.dtype.str, list(value.shape), data]}
-    raise TypeError(f"ranks do not tell each other values of type {type(value).__name__}")
+    raise _no_value(value)
+
+
+def _no_value(value: object) -> TypeError:
+    return TypeError(f"ranks do not tell each other values of type {type(value).__name__}")
 
 
 def _value(plain: Any) -> Any:
@@ -71,7 +87,11 @@ def _value(plain: Any) -> Any:
         return {_value(key): _value(item) for key, item in parts}
     if kind == "bytes":
         return base64.b64decode(parts[0], validate=True)
+    if kind == "numbers" and parts[0] in ("d", "q"):
+        return array(parts[0], base64.b64decode(parts[1], validate=True))
     if kind == "array":
+        import numpy as np
+
         dtype = np.dtype(parts[0])
         if dtype.kind in _NUMBERS:
             return np.frombuffer(base64.b64decode(parts[2], validate=True), dtype).reshape(parts[1]).copy()

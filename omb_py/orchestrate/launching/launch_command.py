@@ -13,7 +13,7 @@ from omb_py.engine.rank.link import AGENTS_VARIABLE, CONTROL_VARIABLE, TOKEN_VAR
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.launchers.launcher import ONE_THREAD, Allocation, Gpus, LaunchCommand, RankRequest
 from omb_py.launchers.machine import LaunchMachine
-from omb_py.launchers.mpi_library import mpi_library
+from omb_py.launchers.mpi_library import recall_library
 from omb_py.launchers.registry import AUTO, LAUNCHERS, NAME_VARIABLE, NAMED, PREFIXES, find_launcher
 from omb_py.results.store.redact import is_allowed
 
@@ -114,7 +114,7 @@ def machine_of(where: RankEnvironment) -> LaunchMachine | None:
     if where is HERE:
         return None
     environ = where.environment()
-    return LaunchMachine(environ, where.python, find_library=lambda python: mpi_library(python, environ=environ))
+    return LaunchMachine(environ, where.python, find_library=lambda python: recall_library(python, environ))
 
 
 def report_launchers(machine: LaunchMachine | None = None) -> dict[str, str]:

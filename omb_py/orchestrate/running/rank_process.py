@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count, groupby
@@ -25,6 +26,7 @@ CHECKING = 3
 
 
 if TYPE_CHECKING:
+    from omb_py.engine.measuring.validate import Log
     from omb_py.engine.program.benchmark import Benchmark, Cell, World
     from omb_py.engine.rank.launch_facts import DevicePlace, LaunchFacts
     from omb_py.engine.rank.link import Channel, LaunchSpec, Link
@@ -78,7 +80,6 @@ class LaunchOfCells:
 
     def __init__(self, session: Session, spec: LaunchSpec, channel: Channel, position: Position) -> None:
         from omb_py.engine.measuring.measure import worlds_of
-        from omb_py.engine.measuring.validate import Log
         from omb_py.engine.program.benchmark import cell_from
 
         self.session, self.spec, self.channel, self.position = session, spec, channel, position
@@ -90,7 +91,7 @@ class LaunchOfCells:
         kinds = dict.fromkeys(("barrier", *(cell.options.process_sync for cell in self.cells)))
         self.skews = {kind: session.skew(kind) for kind in kinds}
         self.with_faults = _with_faults(session, spec.get("inject"))
-        self.log = Log(Path(spec["validation_log"])) if spec.get("validation_log") else None
+        self.log = _log_in(spec.get("validation_log"))
 
     def _check(self) -> None:
         from omb_py.engine.measuring.host_memory import settle_heap
@@ -195,6 +196,14 @@ class LaunchOfCells:
             position.start = None
 
 
+def _log_in(folder: str | None) -> Log | None:
+    if not folder:
+        return None
+    from omb_py.engine.measuring.validate import Log
+
+    return Log(Path(folder))
+
+
 def _with_faults(session: Session, text: str | None) -> Callable[[Benchmark], Benchmark]:
     """A function that adds the faults that a test asked for to a benchmark. Slowdowns go into the session instead."""
     if not text:
@@ -245,8 +254,6 @@ def reserve(session: Session, cells: Sequence[Cell], worlds: Mapping[int, World]
     Raises:
         UsageError: it does not fit; on every rank alike.
     """
-    import numpy as np
-
     from omb_py.engine.measuring.cache_rotation import MOST_HALVED
     from omb_py.engine.measuring.host_memory import available_bytes
 
@@ -266,7 +273,7 @@ def reserve(session: Session, cells: Sequence[Cell], worlds: Mapping[int, World]
         on_device = session.memory_left()
         fits = free // neighbours if on_device is None else min(free // neighbours, on_device)
         short = float(needed > fits) if among == 1 else float(needed * among > free)
-        if not session.total(np.array([short]))[0]:
+        if not session.total(array("d", [short]))[0]:
             break
     else:
         raise UsageError(session.share(_shortest(session.gather((fits, needed, times, rank, session.hosts[rank])))))

@@ -71,10 +71,10 @@ class RowSource:
         lap, series = self.benchmark.metric.lap, self.result.series
         return lap if lap in series else next(iter(series))
 
-    @property
+    @cached_property
     def slowest(self) -> Floats:
         """The samples: maxima over the timed ranks, in µs."""
-        return self.result.series[self.primary]["max"]
+        return np.asarray(self.result.series[self.primary]["max"], np.float64)
 
     @property
     def rank_means(self) -> list[float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+from array import array
 from collections.abc import Mapping
 from dataclasses import replace
 from types import SimpleNamespace
@@ -14,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 from omb_py.engine.measuring.cell_result import CellResult
-from omb_py.engine.measuring.measure import AFTER_CHECKPOINT, measure, version_of, worlds_of
+from omb_py.engine.measuring.measure import AFTER_CHECKPOINT, Sampler, measure, version_of, worlds_of
 from omb_py.engine.measuring.statistics import checkpoints
 from omb_py.engine.program.benchmark import Cell, World
 from omb_py.engine.program.language import program_hash
@@ -175,29 +176,29 @@ class TestSeveralProcesses:
     """What a process does that holds one rank of two; the other process's part is played by the test."""
 
     class Half(Runner):
-        """Rank 1 of two, whose neighbour measures what `other` says."""
+        """One rank of two, whose neighbour measures what `other` says, in ns."""
 
-        backend, binding, size, local, hosts = "fake", "native", 2, (1,), ("a", "a")
+        backend, binding, size, hosts = "fake", "native", 2, ("a", "a")
 
-        def __init__(self, mine: list[int], other: float) -> None:
-            self.mine, self.other = mine, other
+        def __init__(self, mine: list[int], other: int, rank: int = 0) -> None:
+            self.mine, self.other, self.local = mine, other, (rank,)
             self.asked: list[str] = []
 
         def load(self, what: Cell, programs: Mapping[int, Any]) -> Any:
-            assert list(programs) == [1]
+            assert list(programs) == list(self.local)
             return self
 
         def barrier(self) -> None: ...
 
         def run(self, stage: int, first: int, iterations: int) -> dict[int, NDArray[np.int64]]:
             values = [self.mine[(first + i) % len(self.mine)] for i in range(iterations)]
-            return {1: np.array(values, np.int64).reshape(-1, 1)}
+            return {self.local[0]: np.array(values, np.int64).reshape(-1, 1)}
 
-        def maximum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-            return np.maximum(values, self.other)
+        def maximum(self, values: array[int]) -> array[int]:
+            return array("q", [max(value, self.other) for value in values])
 
-        def total(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-            return values + self.other
+        def total(self, values: array[int]) -> array[int]:
+            return array("q", [value + self.other for value in values])
 
         def gather(self, value: Any) -> list[Any]:
             self.asked.append("gather")
@@ -208,20 +209,21 @@ class TestSeveralProcesses:
             return "precision"  # rank 0 decides
 
     def test_series_are_reduced_over_processes(self) -> None:
-        half: Any = self.Half([3000, 9000], other=5.0)
+        half: Any = self.Half([3000, 9000], other=5000)
         done = measure(half, find("allreduce"), cell("allreduce", iterations=2))
         assert done.series["time"]["max"].tolist() == [5, 9]
         assert done.series["time"]["avg"].tolist() == [4, 7]
         assert done.laps["time"] == []
 
     def test_a_rank_that_is_not_timed_adds_nothing(self) -> None:
-        half: Any = self.Half([3000], other=5.0)
-        done = measure(half, find("latency"), cell("latency", iterations=3))
-        assert done.series["time"]["max"].tolist() == [5, 5, 5]
-        assert done.series["time"]["avg"].tolist() == [5, 5, 5]
+        half: Any = self.Half([3000], other=5000, rank=1)
+        benchmark, what = find("latency"), cell("latency", iterations=3)
+        sampler = Sampler(half, benchmark, what, half, 0, ("time",), last=True)
+        sampler.run(3)
+        assert sampler.slowest() == sampler.total() == [array("q", [5000, 5000, 5000])]
 
     def test_rank_0_decides_when_to_stop(self) -> None:
-        half: Any = self.Half([3000, 90000], other=5.0)
+        half: Any = self.Half([3000, 90000], other=5000, rank=1)
         done = measure(half, find("allreduce"), cell("allreduce", iterations=1000, auto=True, precision=1e-12))
         assert (done.iterations, done.stop_reason) == (338, "precision")
 

@@ -37,7 +37,7 @@ def parts(memory: HostMemory, step: Step) -> list[matmul.Floats]:
 def native(stage: Stage, memory: HostMemory) -> Any:
     machine = Machine()
     table = assemble(stage, lambda step: matmul.call(step, memory), lambda step: 0, {})
-    return lambda times: machine.run(table, 0, times)[0]
+    return lambda times: machine.run(table, 0, times)[0].table()
 
 
 def flat(stage: Stage, memory: HostMemory, torch: bool = False) -> Any:

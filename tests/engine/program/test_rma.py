@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from omb_py.engine.native import opcodes
 from omb_py.engine.native.translate import NativeCall, assemble
 from omb_py.engine.program import rma
 from omb_py.engine.program.language import Region, Repeat, RequestSlot, Stage, Step, Window, body
@@ -42,7 +43,7 @@ class TestExposed:
 
     def test_is_no_row_of_the_native_binding(self) -> None:
         table = assemble(self.STAGE, lambda step: NativeCall(1, ()), lambda step: 0, {})
-        assert (len(table.rows), len(table.labels)) == (1, 3)
+        assert (len(table.rows), len(table.labels)) == (opcodes.WIDTH, 3)
 
     def test_is_no_line_of_the_python_loop(self) -> None:
         loop = compile_stage(self.STAGE, lambda step, names, k: f"{step.op}()", {})
