@@ -13,7 +13,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 OK = 0
@@ -76,6 +75,8 @@ def nearest(word: str, choices: Iterable[str], alike: float = 0.5) -> str:
     'did you mean allreduce?'
     """
     valid = sorted(set(choices))
+    import difflib  # only for errors
+
     close = difflib.get_close_matches(word, valid, n=1, cutoff=alike)
     if close:
         return f"did you mean {close[0]}?"

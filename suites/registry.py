@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from omb_py.engine.program.benchmark import Benchmark
-from omb_py.engine.program.datatype_layouts import laid_out
-from omb_py.engine.program.groups import grouped
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.plug_ins import load_plug_ins
 from omb_py.suites import functions, host_noise, one_sided, startup
@@ -15,13 +13,14 @@ from omb_py.suites.collective import calls, neighborhood, sendrecv
 from omb_py.suites.guidelines import patterns
 from omb_py.suites.imb import exchanges, random_pairs, stencils, windows
 from omb_py.suites.imb import threads as imb_threads
+from omb_py.suites.lookup import complete
 from omb_py.suites.pt2pt import congestion, forked_children, multi_pair, partitioned, persistent, threads, two_ranks
 from omb_py.suites.training import benchmark as training
 from omb_py.suites.workloads import benchmark as workloads
 
 ENTRY_POINTS = "omb_py.benchmarks"
 
-_FAMILIES = (
+FAMILIES = (
     two_ranks,
     threads,
     forked_children,
@@ -44,7 +43,7 @@ _FAMILIES = (
 )
 
 BENCHMARKS: Mapping[str, Benchmark] = MappingProxyType(
-    {b.name: grouped(laid_out(b)) for family in _FAMILIES for b in family.BENCHMARKS}
+    {b.name: complete(b) for family in FAMILIES for b in family.BENCHMARKS}
 )
 """The benchmarks that come with omb-py."""
 

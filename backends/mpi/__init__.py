@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from omb_py.backends.capabilities import Backend
-from omb_py.backends.mpi.capabilities import CAPABILITIES
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from omb_py.backends.capabilities import Backend
     from omb_py.engine.rank.link import LaunchSpec
     from omb_py.engine.session import Session
 
+    BACKEND: Backend
 
-def _connect(spec: LaunchSpec) -> Session:
+
+def connect(spec: LaunchSpec) -> Session:
     from omb_py.backends.mpi.session import MpiSession  # initialises MPI
 
     return MpiSession(spec)
 
 
-BACKEND = Backend(CAPABILITIES, _connect)
+@cache
+def __getattr__(name: str) -> Any:
+    if name != "BACKEND":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from omb_py.backends.capabilities import Backend  # ranks need none of it
+    from omb_py.backends.mpi.capabilities import CAPABILITIES
+
+    return Backend(CAPABILITIES, connect)

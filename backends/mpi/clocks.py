@@ -119,9 +119,9 @@ def announced_ahead(comm: MPI.Intracomm, clock: Clock) -> int:
     return int(3 * result[0] / rounds)
 
 
-ROUNDS = 200
+ROUNDS = 60
 FEWEST = 5
-LIMIT_S = 2.0
+LIMIT_S = 0.5
 """Seconds for the rounds, as far as FEWEST allows: 64 ranks on two loaded cores take 0.4 s for one barrier."""
 WARMUPS = 20
 """One warm-up for so many rounds."""
@@ -133,8 +133,8 @@ def measured_skew(session: MpiSession | GlooSession, kind: str) -> float:
 
     Exit times are read right after it.  Ranks on rank 0's host share its clock; for
     the others the offset is taken from the ping-pong with the shortest round trip (SKaMPI's rule), so there the
-    result carries an error of up to half that round trip. There are 200 rounds, and fewer where a barrier takes longer
-    than 10 ms, as where many ranks share a core.
+    result carries an error of up to half that round trip. There are 60 rounds, and fewer where a barrier takes longer
+    than 8 ms, as where many ranks share a core.
     """
     program, cell = skew_program(World(session.rank, session.size, session.hosts), kind)
     runner = session.load(cell, {session.rank: program})

@@ -14,8 +14,6 @@ import mpi4py
 from omb_py.backends import mpi_values
 from omb_py.backends.mpi.runners import BoundRunner, NativeRunner
 from omb_py.backends.mpi.start import allow_forks, initialise, initialise_session, vendor
-from omb_py.engine.devices import Device
-from omb_py.engine.devices.registry import open_device
 from omb_py.engine.measuring.host_memory import HostMemory
 from omb_py.engine.measuring.process_sync import START, START_BYTES
 from omb_py.engine.program.benchmark import Benchmark, Cell
@@ -23,7 +21,6 @@ from omb_py.engine.program.buffers import OBJECT
 from omb_py.engine.program.groups import Group, duplicate_of, duplicates_of, group_of, groups_of
 from omb_py.engine.program.language import Edges, Program, Step
 from omb_py.engine.program.requirements import LEVELS, types_of
-from omb_py.engine.rank.launcher_variables import local_rank
 from omb_py.engine.rank.link import LaunchSpec
 from omb_py.engine.rank.node_name import node_name
 from omb_py.engine.rank.start_times import process_start_ns
@@ -35,6 +32,7 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
     from omb_py.backends.mpi.tools.interface import Counters
+    from omb_py.engine.devices import Device
     from omb_py.engine.devices.buffers import DeviceBuffers
     from omb_py.engine.native.translate import Machine
 
@@ -52,7 +50,7 @@ class MpiSession(Session):
             allow_forks()
         kind = str(spec.get("device") or "cpu")
         # before MPI: some libraries look for the current device when they start
-        device = None if kind == "cpu" else open_device(kind, local_rank(os.environ))
+        device = None if kind == "cpu" else _open_device(kind)
         level = spec.get("thread_level") or "funneled"
         self._session: MPI.Session | None = None
         self.world: MPI.Intracomm
@@ -266,3 +264,10 @@ class MpiSession(Session):
             self._session.Finalize()
         if not self.mpi.Is_finalized():
             self.mpi.Finalize()
+
+
+def _open_device(kind: str) -> Device:
+    from omb_py.engine.devices.registry import open_device  # ranks on host memory load none of it
+    from omb_py.engine.rank.launcher_variables import local_rank
+
+    return open_device(kind, local_rank(os.environ))

@@ -73,7 +73,8 @@ def recall_library(python: str = sys.executable, environ: Mapping[str, str] | No
     if library.available and library.path:
         # a package or library that is added changes its folder
         files = (python, library.path, *library.modules)
-        folders = {os.path.dirname(file) for file in files} | {os.path.dirname(os.path.dirname(f)) for f in files}
+        packages = {os.path.dirname(os.path.dirname(module)) for module in library.modules}
+        folders = {os.path.dirname(library.path), *packages}
         searched = filter(None, variables.get("LD_LIBRARY_PATH", "").split(os.pathsep))
         fields = {name: getattr(library, name) for name in _KEPT}
         keep(question, fields, [*files, *sorted(folders), *searched, _SYSTEM_LIBRARIES])

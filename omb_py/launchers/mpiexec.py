@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from omb_py.errors import EnvironmentProblem
-from omb_py.launchers import intel_mpi, mpich, open_mpi
+from omb_py.launchers import RANK_VARIABLE, intel_mpi, mpich, open_mpi
 from omb_py.launchers.core_binding import bound_by_user
 from omb_py.launchers.launcher import (
     HOST_OPTIONS,
@@ -55,10 +55,11 @@ class MpiexecOfLibrary(Launcher):
             local = not bound_by_user(ranks.extra, HOST_OPTIONS) and not any(n in machine.environ for n in MANAGED)
         placed = placement(ranks, machine, local)
         options, more = family.options(mpiexec, ranks, machine, placed, local)
+        named = family.variables[0]
         return LaunchCommand(
             f"mpiexec ({mpiexec.vendor} {mpiexec.version})",
             (mpiexec.path, "-n", str(ranks.count), *options, *ranks.extra, *ranks.program),
-            machine.rank_environ(more),
+            machine.rank_environ({**more, RANK_VARIABLE: f"{named.rank[0]} {named.size[0]}"}),
             local,
             placed.oversubscribed,
             placed.notes,

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any
-
-from omb_py.launchers import registry as launchers
 
 REDACTED = "<redacted>"
 
-PREFIXES: tuple[str, ...] = (
-    *launchers.PREFIXES,
-    *(
+_OF_LIBRARIES = tuple(
+    (
         "MPICH_ MPIR_CVAR_ UCX_ UCC_ HCOLL_ SHARP_ FI_ CXI_ NCCL_ RCCL_ "
         "CUDA_ HIP_ HSA_ ROCR_ GLOO_ TORCH_NCCL_ OMP_ KMP_ GOMP_ MALLOC_"
-    ).split(),
+    ).split()
 )
-"""Prefixes of environment variables that change how communication behaves or identify the job."""
 
 NAMES: frozenset[str] = frozenset({"LD_PRELOAD", "LD_LIBRARY_PATH"})
 
@@ -47,9 +44,17 @@ def published(facts: Any) -> Any:
     return [published(value) for value in facts] if isinstance(facts, (list, tuple)) else facts
 
 
-def is_allowed(name: str) -> bool:
-    """Whether a variable with this name may be stored."""
-    return name in NAMES or name.startswith(PREFIXES)
+@cache
+def stored_prefixes() -> tuple[str, ...]:
+    """Prefixes of environment variables that change how communication behaves or identify the job."""
+    from omb_py.launchers.registry import PREFIXES  # a rank is told them instead
+
+    return (*PREFIXES, *_OF_LIBRARIES)
+
+
+def is_allowed(name: str, prefixes: tuple[str, ...] = ()) -> bool:
+    """Whether a variable with this name may be stored; `prefixes` are :func:`stored_prefixes` where they are known."""
+    return name in NAMES or name.startswith(prefixes or stored_prefixes())
 
 
 def is_secret(name: str) -> bool:
@@ -82,10 +87,10 @@ def redact_words(words: Iterable[str]) -> list[str]:
     return out
 
 
-def allowed_environment(environ: Mapping[str, str]) -> dict[str, str]:
+def allowed_environment(environ: Mapping[str, str], prefixes: tuple[str, ...] = ()) -> dict[str, str]:
     """The variables that may be stored, sorted by name, with secrets redacted."""
     return {
         name: REDACTED if is_secret(name) else redact_text(value)
         for name, value in sorted(environ.items())
-        if is_allowed(name)
+        if is_allowed(name, prefixes)
     }

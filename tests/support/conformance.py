@@ -116,7 +116,7 @@ def complaints(session: Any, cell: Cell) -> list[str]:
         wrong.append(f"{done.iterations} iterations, {done.stop_reason}")
     timed = len(benchmark.timed_ranks(session.size, session.hosts))
     for lap, pair in done.series.items():
-        slowest, average = pair["max"], pair["avg"]
+        slowest, average = np.asarray(pair["max"]), np.asarray(pair["avg"])
         if slowest.shape != (cell.sampling.iterations,) or average.shape != slowest.shape:
             wrong.append(f"{lap}: {slowest.shape} samples")
         elif not (np.isfinite(slowest).all() and slowest.min() >= 0 and slowest.max() < 60e6):

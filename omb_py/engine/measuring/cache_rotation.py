@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Final
 
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
@@ -31,10 +30,10 @@ MOST_HALVED: Final = 10
 """Where memory is short the copies span at least a 1024th of what they should."""
 ROTATION: Final = "rotation"
 """The mark of a row whose copies span less than twice the last-level cache: ``512 of 2048 MiB``."""
-_SYSFS: Final = Path("/sys/devices/system/cpu/cpu0/cache")
+_SYSFS: Final = "/sys/devices/system/cpu/cpu0/cache"
 
 
-def last_level_cache(folder: Path = _SYSFS) -> int:
+def last_level_cache(folder: str | os.PathLike[str] = _SYSFS) -> int:
     """Bytes of the last-level cache of this machine; :data:`UNKNOWN_CACHE_BYTES` where the kernel does not say.
 
     The variable :data:`CACHE_BYTES` is stronger than the kernel.
@@ -48,14 +47,20 @@ def last_level_cache(folder: Path = _SYSFS) -> int:
         return int(value)
     sizes = {}
     units = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-    for index in sorted(folder.glob("index*")):
+    indexes = sorted(name for name in os.listdir(folder) if name.startswith("index")) if os.path.isdir(folder) else []
+    for index in indexes:
         try:
-            level, size = int((index / "level").read_text()), (index / "size").read_text().strip()
-            if (index / "type").read_text().strip() != "Instruction":
-                sizes[level] = int(size[:-1]) * units[size[-1]] if size[-1] in units else int(size)
+            level, size, kind = (_read(os.path.join(folder, index, name)) for name in ("level", "size", "type"))
+            if kind != "Instruction":
+                sizes[int(level)] = int(size[:-1]) * units[size[-1]] if size[-1] in units else int(size)
         except (OSError, ValueError, IndexError):
             continue
     return sizes[max(sizes)] if sizes else UNKNOWN_CACHE_BYTES
+
+
+def _read(path: str) -> str:
+    with open(path) as file:
+        return file.read().strip()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,12 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 from omb_py.engine.program.benchmark import Benchmark, Cell, cell_from
-from omb_py.engine.program.pair_schedule import Pair
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from omb_py.engine.program.pair_schedule import Pair
 
 Floats: TypeAlias = "NDArray[np.float64]"
 Samples: TypeAlias = "array[float] | NDArray[np.floating[Any]]"

@@ -8,7 +8,6 @@ import os
 from array import array
 from contextlib import suppress
 from importlib import import_module
-from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -122,10 +121,10 @@ def available_bytes() -> int:
     """Memory that this process may still take, in bytes: the machine's, or its control group's if less."""
     free = 1 << 62
     try:
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                free = int(line.split()[1]) * 1024
-                break
+        with open("/proc/meminfo") as lines:
+            free = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
+    except StopIteration:
+        pass
     except OSError:
         free = os.sysconf("SC_AVPHYS_PAGES") * mmap.PAGESIZE
     for limit, used in (
@@ -133,7 +132,8 @@ def available_bytes() -> int:
         ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
     ):
         try:
-            free = min(free, int(Path(limit).read_text()) - int(Path(used).read_text()))
+            with open(limit) as most, open(used) as now:
+                free = min(free, int(most.read()) - int(now.read()))
         except (OSError, ValueError):  # no such control group, or "max"
             continue
     return max(0, free)

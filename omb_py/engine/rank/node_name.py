@@ -5,8 +5,6 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Sequence
 
-from omb_py.launchers.launcher import host_and_slots
-
 
 def is_own_address(name: str) -> bool:
     """Whether `name` stands for an address of this machine which is not its loopback address.
@@ -36,6 +34,10 @@ def node_name(names: Sequence[str], is_own: Callable[[str], bool] = is_own_addre
         is_own: whether a name stands for an address of this machine; may raise OSError.
     """
     own = socket.gethostname()
+    if not names:
+        return own
+    from omb_py.launchers.launcher import host_and_slots
+
     hosts = list(dict.fromkeys(host_and_slots(name)[0] for name in names))
     for form in (str.lower, _shorten):
         same = [host for host in hosts if form(host) == form(own)]

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import socket
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import BinaryIO, Final, TypeAlias, cast
 
 from omb_py.engine.rank import handshake
-from omb_py.engine.rank.launcher_variables import environment_rank
 from omb_py.engine.rank.start_times import start_ticks
 from omb_py.errors import EnvironmentProblem
 from omb_py.grammar.json_values import JsonObject
+from omb_py.launchers import RANK_VARIABLE
 
 _REFUSED_S: Final = 1.0
 """A supervisor listens before it starts ranks: where every address refuses for so long, it has ended."""
@@ -75,7 +76,7 @@ def report(address: str, token: str, timeout: float, more: JsonObject | None = N
         for place in places:
             remaining = max(0.1, deadline - time.monotonic())
             try:
-                connection = socket.create_connection(place, min(remaining, _CONNECT_S))
+                connection = socket.create_connection(_plain(place), min(remaining, _CONNECT_S))
                 return introduce(connection, token, remaining / len(places), more)
             except (OSError, handshake.Stranger) as error:
                 reason = error
@@ -127,7 +128,7 @@ def agent_secret(token: str) -> str:
 
 def introduce(connection: socket.socket, secret: str, timeout: float, more: JsonObject | None = None) -> Reported:
     """Say over a connection who this process is. Raises OSError and Stranger, and closes the connection then."""
-    rank, size = environment_rank(os.environ)
+    rank, size = _numbered(os.environ)
     me = {"env_rank": rank, "env_size": size, "pid": os.getpid(), "host": socket.gethostname(), "start": start_ticks()}
     lines = cast(BinaryIO, connection.makefile("rb"))
     try:
@@ -141,6 +142,22 @@ def introduce(connection: socket.socket, secret: str, timeout: float, more: Json
         connection.close()
         raise
     return Reported(connection, lines, ahead_ns)
+
+
+def _plain(place: Place) -> Place:
+    """An address for which Python loads no tables of Unicode, where its letters need none."""
+    host, port = place
+    return (host.encode(), port) if host.isascii() else place  # type: ignore[return-value]
+
+
+def _numbered(environ: Mapping[str, str]) -> tuple[int | None, int | None]:
+    """(rank, size) before the library starts, from the variables that the parent named, or that some launcher sets."""
+    named = [environ.get(name, "") for name in environ.get(RANK_VARIABLE, "").split()]
+    if len(named) == 2 and all(value.isdigit() for value in named):
+        return int(named[0]), int(named[1])
+    from omb_py.engine.rank.launcher_variables import environment_rank  # it knows all launchers
+
+    return environment_rank(environ)
 
 
 def _tune(connection: socket.socket) -> None:

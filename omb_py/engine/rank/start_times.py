@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from pathlib import Path
 
 
 def start_ticks(pid: int | str = "self") -> int | None:
@@ -19,7 +18,7 @@ def start_ticks(pid: int | str = "self") -> int | None:
 
 def process_start_ns() -> int:
     """When this process started, in ns of the epoch, to a hundredth of a second. (proc_pid_stat(5): field 22.)"""
-    ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+    ticks = start_ticks() or 0
     boot = time.time_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME)
     return boot + ticks * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 

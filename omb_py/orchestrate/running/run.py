@@ -34,8 +34,10 @@ from omb_py.orchestrate.supervision.failure_messages import join_hint
 from omb_py.orchestrate.supervision.supervisor import Handlers, Supervisor
 from omb_py.printing.printers import Printer, drawn, printer_of
 from omb_py.results.store.journal import RunLock
+from omb_py.results.store.redact import stored_prefixes
 from omb_py.results.store.write import check_writable
 from omb_py.suites import find as find_benchmark
+from omb_py.suites.lookup import home_of
 
 ATTEMPTS = 3
 """Attempts at a launch that does not begin, before the error is raised."""
@@ -165,7 +167,7 @@ def finish(run: Run) -> None:
 
 def spec_of(run: Run, launch: LaunchPlan) -> dict[str, Any]:
     """The description of a launch that every rank gets."""
-    request = run.request
+    request, benchmarks = run.request, dict.fromkeys(cell.benchmark for cell in launch.cells)
     return {
         "backend": launch.backend,
         "ranks": launch.ranks,
@@ -184,6 +186,9 @@ def spec_of(run: Run, launch: LaunchPlan) -> dict[str, Any]:
         "debug": request.printing.debug,
         "repeat_for": request.repetition.repeat_for,
         "cells": [asdict(cell) for cell in launch.cells],
+        "prefixes": list(stored_prefixes()),
+        "homes": {name: home for name in benchmarks if (home := home_of(name))},
+        "modes": capabilities(launch.backend).option is not None or any(cell.options.timing for cell in launch.cells),
         "launched_at": time.time_ns(),
     }
 

@@ -8,7 +8,6 @@ import socket
 import sys
 from collections.abc import Mapping
 
-from omb_py.engine.rank.launcher_variables import local_size
 from omb_py.engine.rank.link import AGENTS_VARIABLE, CONTROL_VARIABLE, TOKEN_VARIABLE
 from omb_py.engine.rank.reporting import agent_socket, split_address
 
@@ -41,7 +40,11 @@ def wanted(address: str, environ: Mapping[str, str]) -> bool:
     choice = environ.get(AGENTS_VARIABLE, "")
     if choice in ("0", "1"):
         return choice == "1"
-    return len(split_address(address)) > 1 and local_size(environ) != 1
+    if len(split_address(address)) == 1:
+        return False
+    from omb_py.engine.rank.launcher_variables import local_size  # it knows all launchers
+
+    return local_size(environ) != 1
 
 
 def _start(server: socket.socket, environ: Mapping[str, str]) -> None:

@@ -105,10 +105,7 @@ class TestNodeFacts:
         assert {"governor", "turbo_off", "smt", "clocksource", "huge_pages", "aslr", "load_before"} <= set(said)
 
     def test_a_machine_without_sys_and_proc_has_fewer(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        def nowhere(path: str = "/") -> Path:
-            return tmp_path / str(path).lstrip("/")
-
-        monkeypatch.setattr(system_info, "Path", nowhere)
+        monkeypatch.setattr(system_info, "_ROOT", str(tmp_path))
         said = system_info.node_facts()
         assert said["network"] == {} and said["memory_kb"] is None and said["infiniband"] == [] and said["cpu"] == {}
 
@@ -118,8 +115,7 @@ class TestNodeFacts:
         for name in ("eth0", "veth12ab", "lo"):
             (tmp_path / "sys/class/net" / name).mkdir(parents=True)
         (tmp_path / "sys/class/net/eth0/device").mkdir()
-        real = Path
-        monkeypatch.setattr(system_info, "Path", lambda text: real(tmp_path / str(text).lstrip("/")))
+        monkeypatch.setattr(system_info, "_ROOT", str(tmp_path))
         assert list(system_info._network()) == ["eth0"]
 
     def test_infiniband_ports_are_listed(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -128,13 +124,7 @@ class TestNodeFacts:
         (port / "rate").write_text("400 Gb/sec (4X NDR)\n")
         (port / "state").write_text("4: ACTIVE\n")
         (port.parent.parent / "hca_type").write_text("MT4129\n")
-        real = Path
-
-        def moved(path: str = "/") -> Path:
-            text = str(path)
-            return real(text) if text.startswith(str(tmp_path)) else tmp_path / text.lstrip("/")
-
-        monkeypatch.setattr(system_info, "Path", moved)
+        monkeypatch.setattr(system_info, "_ROOT", str(tmp_path))
         (found,) = system_info.node_facts()["infiniband"]
         assert (found["device"], found["port"], found["model"]) == ("mlx5_0", "1", "MT4129")
         assert (found["rate"], found["state"], found["firmware"]) == ("400 Gb/sec (4X NDR)", "4: ACTIVE", None)

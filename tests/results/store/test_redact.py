@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from omb_py.results.store.redact import (
     NAMES,
-    PREFIXES,
     REDACTED,
     SECRET_WORDS,
     allowed_environment,
@@ -16,6 +15,7 @@ from omb_py.results.store.redact import (
     published,
     redact_text,
     redact_words,
+    stored_prefixes,
 )
 
 names = st.text(st.characters(codec="ascii", categories=["Lu", "Nd"], include_characters="_"), max_size=12)
@@ -85,7 +85,14 @@ def test_a_command_line() -> None:
     ]
 
 
-@given(st.sampled_from([*PREFIXES, "HOME_", ""]), names, st.sampled_from(SECRET_WORDS), names, secrets, st.booleans())
+@given(
+    st.sampled_from([*stored_prefixes(), "HOME_", ""]),
+    names,
+    st.sampled_from(SECRET_WORDS),
+    names,
+    secrets,
+    st.booleans(),
+)
 def test_the_value_of_a_secret_name_never_gets_through(
     prefix: str, before: str, word: str, after: str, secret: str, lower: bool
 ) -> None:
@@ -95,7 +102,7 @@ def test_the_value_of_a_secret_name_never_gets_through(
     assert secret not in json.dumps(redact_words(["omb-py", f"--launcher-args=-x {name}={secret}"]))
 
 
-@given(st.sampled_from(PREFIXES), names, st.sampled_from(["http", "https", "tcp", "git+ssh"]), secrets, names)
+@given(st.sampled_from(stored_prefixes()), names, st.sampled_from(["http", "https", "tcp", "git+ssh"]), secrets, names)
 def test_credentials_in_a_url_never_get_through(prefix: str, name: str, scheme: str, secret: str, user: str) -> None:
     value = f"{scheme}://{user}:{secret}@host.example:80/path"
     assert secret not in json.dumps(allowed_environment({prefix + name: value}))
@@ -106,7 +113,7 @@ def test_nothing_but_the_allowed_is_kept_and_it_is_sorted(environ: dict[str, str
     kept = allowed_environment(environ)
     assert set(kept) == {name for name in environ if is_allowed(name)}
     assert list(kept) == sorted(kept)
-    assert all(name in NAMES or name.startswith(PREFIXES) for name in kept)
+    assert all(name in NAMES or name.startswith(stored_prefixes()) for name in kept)
 
 
 def test_what_no_page_shows_is_left_out_at_any_depth() -> None:
