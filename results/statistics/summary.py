@@ -42,24 +42,24 @@ def summarise(samples_max_us: ArrayLike) -> dict[str, float | None]:
     Returns:
         Column -> value; None for a statistic that the number of samples cannot support.
     """
-    import numpy as np
+    from omb_py.engine.measuring.statistics import SignSeries, median_of, quantile_or_null
 
-    from omb_py.engine.measuring import statistics
-
-    x = np.asarray(samples_max_us, dtype=np.float64).ravel()
-    if x.size == 0:
+    series = SignSeries(samples_max_us)
+    n = series.size
+    if n == 0:
         return dict.fromkeys(COLUMNS)
-    low, high = statistics.median_interval(x)
+    mean = math.fsum(series.values) / n
+    low, high = series.median_interval()
     columns: dict[str, float | None] = {
-        "mean_us": float(x.mean()),
-        "median_us": float(np.median(x)),
-        "min_us": float(x.min()),
-        "max_us": float(x.max()),
-        "stddev_us": float(x.std(ddof=1)) if x.size > 1 else None,
-        "mad_us": statistics.median_absolute_deviation(x),
+        "mean_us": mean,
+        "median_us": series.median,
+        "min_us": float(series.ordered[0]),
+        "max_us": float(series.ordered[-1]),
+        "stddev_us": math.sqrt(math.fsum((us - mean) ** 2 for us in series.values) / (n - 1)) if n > 1 else None,
+        "mad_us": median_of([abs(us - series.median) for us in series.values]),
     }
-    columns |= {name: statistics.quantile_or_null(x, q) for name, q in QUANTILES.items()}
+    columns |= {name: quantile_or_null(series, q) for name, q in QUANTILES.items()}
     columns["ci_low_us"] = None if math.isnan(low) else low
     columns["ci_high_us"] = None if math.isnan(high) else high
-    columns["ess"] = statistics.effective_size(x)
+    columns["ess"] = n / series.autocorrelation_time()
     return columns

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from omb_py.engine.program.pair_schedule import Pair
 
-Floats: TypeAlias = "NDArray[np.float64]"
 Samples: TypeAlias = "array[float] | NDArray[np.floating[Any]]"
 Message: TypeAlias = Mapping[str, Any]
 """An object of JSON; the readers here know its fields."""
@@ -141,9 +140,10 @@ class PairRound:
     def from_message(cls, message: Message) -> PairRound:
         """The round that :meth:`to_message` has described; other fields of the message are ignored."""
         pairs: list[Pair] = [(first, second) for first, second in message["pairs"]]
-        samples = decode(message["round_samples"]).reshape(len(pairs), -1)
-        values = {each.name: message[each.name] for each in fields(cls) if each.name in message}
-        by_pair = dict(zip(pairs, samples, strict=True))
+        samples = decode(message["round_samples"])
+        each = len(samples) // max(1, len(pairs))
+        values = {of.name: message[of.name] for of in fields(cls) if of.name in message}
+        by_pair = {pair: samples[each * k : each * (k + 1)] for k, pair in enumerate(pairs)}
         return cls(**{**values, "cell": cell_from(message["cell"]), "samples": by_pair})
 
 
@@ -155,8 +155,9 @@ def encode(values: Samples) -> dict[str, str]:
     return {"f8": base64.b64encode(content.tobytes()).decode()}
 
 
-def decode(value: Mapping[str, str]) -> Floats:
+def decode(value: Mapping[str, str]) -> array[float]:
     """Decode an array from base64 of little-endian float64."""
-    import numpy as np
-
-    return np.frombuffer(base64.b64decode(value["f8"]), "<f8")
+    content = array("d", base64.b64decode(value["f8"]))
+    if sys.byteorder == "big":
+        content.byteswap()
+    return content

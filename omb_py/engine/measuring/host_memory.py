@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+_ROOT = ""
+"""What stands before absolute paths, in tests."""
 _HUGE_FROM = 1 << 22
 """NumPy asks for huge pages for arrays of so many bytes."""
 
@@ -121,7 +123,7 @@ def available_bytes() -> int:
     """Memory that this process may still take, in bytes: the machine's, or its control group's if less."""
     free = 1 << 62
     try:
-        with open("/proc/meminfo") as lines:
+        with open(f"{_ROOT}/proc/meminfo") as lines:
             free = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
     except StopIteration:
         pass
@@ -132,7 +134,7 @@ def available_bytes() -> int:
         ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
     ):
         try:
-            with open(limit) as most, open(used) as now:
+            with open(_ROOT + limit) as most, open(_ROOT + used) as now:
                 free = min(free, int(most.read()) - int(now.read()))
         except (OSError, ValueError):  # no such control group, or "max"
             continue

@@ -62,6 +62,15 @@ class SignSeries:
         first, last = self.sum_of(lag, self.size), self.sum_of(0, self.size - lag)
         return (alike - unlike - self.mean * (first + last) + (self.size - lag) * self.mean**2) / self.power
 
+    def autocorrelation_time(self) -> float:
+        """As :func:`autocorrelation_time`."""
+        from_lags, from_batches = _lag_time(self), _batch_time(self)
+        return from_batches if from_batches > 3 * from_lags else from_lags
+
+    def median_interval(self) -> tuple[float, float]:
+        """As :func:`median_interval`."""
+        return _interval(self)
+
     def sum_of(self, start: int, stop: int) -> int:
         """Sum of the signs of some samples."""
         return self.above.count(1, start, stop) - self.below.count(1, start, stop)
@@ -112,9 +121,7 @@ def autocorrelation_time(x: ArrayLike) -> float:
     the first rho_k < 0.05, and at k = 50. Where batches (:func:`_batch_time`) say more than three times as much,
     which is rare by chance, theirs.
     """
-    series = SignSeries(x)
-    from_lags, from_batches = _lag_time(series), _batch_time(series)
-    return from_batches if from_batches > 3 * from_lags else from_lags
+    return SignSeries(x).autocorrelation_time()
 
 
 def _lag_time(series: SignSeries) -> float:
@@ -314,14 +321,16 @@ def supports(n: int, q: float) -> bool:
     return n * min(q, 1 - q) >= 1 - 1e-9
 
 
-def quantile_or_null(x: ArrayLike, q: float) -> float | None:
+def quantile_or_null(x: ArrayLike | SignSeries, q: float) -> float | None:
     """Quantile `q` (0 to 1), linear between the two nearest samples; None where :func:`supports` says no."""
-    import numpy as np
-
-    values = np.asarray(x, np.float64).ravel()
-    if not supports(values.size, q):
+    ordered = x.ordered if isinstance(x, SignSeries) else sorted(_plain(x))
+    if not supports(len(ordered), q):
         return None
-    return float(np.quantile(values, q))
+    place = (len(ordered) - 1) * q
+    below = min(int(place), len(ordered) - 2) if len(ordered) > 1 else 0
+    low, high, share = ordered[below], ordered[min(below + 1, len(ordered) - 1)], place - below
+    # from the nearer end, so that quantile 1 is the largest sample itself
+    return float(low + (high - low) * share if share < 0.5 else high - (high - low) * (1 - share))
 
 
 def median_absolute_deviation(x: ArrayLike) -> float:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
-import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from omb_py.engine.measuring.statistics import median_of
 from omb_py.engine.rank.system_info import throttle_count
 
 BUSY_SHARE = 0.5
@@ -143,7 +143,7 @@ def machine_facts(before: MachineState, other_cores: Sequence[float], ranks: int
     sentence = during(other_cores, before.cores, ranks)
     if other_cores:
         facts["other_cores"] = {
-            "median": round(statistics.median(other_cores), 2),
+            "median": round(median_of(other_cores), 2),
             "max": round(max(other_cores), 2),
             "launches": len(other_cores),
         }
@@ -168,7 +168,7 @@ def during(other_cores: Sequence[float], cores: int, ranks: int) -> str:
     """
     if not other_cores:
         return ""
-    middle = statistics.median(other_cores)
+    middle = median_of(other_cores)
     if middle <= min(BUSY_SHARE * cores, max(cores - ranks, 0) + _SHARED):
         return ""
     return (

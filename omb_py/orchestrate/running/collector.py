@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import omb_py
 from omb_py.engine.measuring.cell_result import CellResult, PairRound
@@ -27,7 +27,6 @@ from omb_py.orchestrate.launching.machine_state import OtherWork
 from omb_py.orchestrate.planning.plan import LaunchPlan
 from omb_py.orchestrate.running.progress import Progress, silent
 from omb_py.orchestrate.running.resume import CELL_TAG, cell_key, suite_tags
-from omb_py.orchestrate.running.rows import SYNC_LIMIT, LaunchIdentity, make_row, pair_rows
 from omb_py.orchestrate.running.run_notes import LastRanks, PassDrift
 from omb_py.printing.printers import Printer
 from omb_py.results.store.journal import Journal, RunLock
@@ -35,14 +34,17 @@ from omb_py.results.store.keys import environment_key
 from omb_py.results.store.redact import redact_words
 from omb_py.results.store.row import Row
 
+if TYPE_CHECKING:
+    from omb_py.orchestrate.running.rows import LaunchIdentity
+
 OF_ROWS: Final = (
-    "numpy.ma",
+    "omb_py.orchestrate.running.rows",
     "omb_py.engine.measuring.statistics",
     "omb_py.results.dialects.omb.text",
     "omb_py.results.dialects.omb.transcript",
 )
-"""What rows load. It is loaded before the ranks start: the 15 ms that it takes beside the second cell are a rank's
-where each core has one."""
+"""What rows load. It is loaded while the ranks start, which then wait for the parent's answer: beside the second cell
+it would take a rank's core where each core has one."""
 
 
 @dataclass(slots=True)
@@ -69,6 +71,7 @@ class Run:
     request: Request
     printer: Printer
     tool: JsonObject
+    """Facts about omb-py itself, for the store."""
     files: list[Path] = field(default_factory=list)
     cells: int = 0
     finished: dict[int, set[int]] = field(default_factory=dict)
@@ -112,8 +115,13 @@ class Collector:
         self.others: OtherWork | None = None
         """Measures what other programs do; None where the processes of the launch are not our children."""
         self._began = time.monotonic()
+
+    def prepare(self) -> None:
+        """Load what rows need, and learn about this checkout, while the ranks start."""
         for name in OF_ROWS:
             import_module(name)
+        if self.run.request.store is not None:
+            self.run.tool = tool_facts()
 
     def facts(self, facts: LaunchFacts) -> None:
         """Take the facts of the launch, which rank 0 sends before the first cell and again after the last."""
@@ -128,6 +136,8 @@ class Collector:
             },
             **facts,
         }
+        from omb_py.orchestrate.running.rows import LaunchIdentity
+
         self.identity = LaunchIdentity(
             self.run.run_id,
             self.launch_id,
@@ -161,6 +171,8 @@ class Collector:
             sweep = self.plan.cells[message["indexes"][0]].sweep
             self.run.lacking[self.plan.index, sweep] = str(message["lacking"])
             return
+        from omb_py.orchestrate.running.rows import make_row
+
         result = CellResult.from_message(message)
         row = make_row(self.identity, result)
         cell = self.plan.cells[result.index]
@@ -187,6 +199,8 @@ class Collector:
         """Store a finished round of pairs, a row for each pair, then pass it to :attr:`Run.on_round`."""
         assert self.identity is not None
         if self.journal is not None:
+            from omb_py.orchestrate.running.rows import pair_rows
+
             with self._keeping():
                 self.journal.extend(list(pair_rows(self.identity, finished)))
         self.run.on_round(finished, self.identity.facts["hosts"])
@@ -201,6 +215,8 @@ class Collector:
 
     def _skew_of(self, row: Row) -> None:
         """Note the synchronisation skew, which limits what short medians mean, and rounds that it voided."""
+        from omb_py.orchestrate.running.rows import SYNC_LIMIT
+
         kind = row["process_sync"] if row["process_sync"] != "none" else "barrier"
         text = (
             f"{kind}: the last rank leaves {row['skew_us']:.2f} us after the first (median); "
@@ -268,6 +284,7 @@ def now() -> str:
 
 
 def tool_facts() -> dict[str, JsonValue]:
+    """Version and command line of omb-py; of a checkout also its commit."""
     facts: dict[str, JsonValue] = {
         "version": omb_py.__version__,
         "command_line": redact_words(sys.argv),

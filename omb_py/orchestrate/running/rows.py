@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import cast
 
-import numpy as np
-
 from omb_py.backends.registry import capabilities
-from omb_py.engine.measuring.cell_result import CellResult, Floats, LapSeries, PairRound
+from omb_py.engine.measuring.cell_result import CellResult, LapSeries, PairRound, Samples
+from omb_py.engine.measuring.statistics import median_of
 from omb_py.engine.program.benchmark import Benchmark, Cell, Volume
 from omb_py.engine.program.buffers import OBJECT
 from omb_py.engine.program.dtypes import DTYPES
@@ -72,9 +72,9 @@ class RowSource:
         return lap if lap in series else next(iter(series))
 
     @cached_property
-    def slowest(self) -> Floats:
+    def slowest(self) -> Samples:
         """The samples: maxima over the timed ranks, in µs."""
-        return np.asarray(self.result.series[self.primary]["max"], np.float64)
+        return self.result.series[self.primary]["max"]
 
     @property
     def rank_means(self) -> list[float]:
@@ -179,9 +179,9 @@ def _size_columns(source: RowSource) -> Row:
 
 def _value_columns(source: RowSource) -> Row:
     metric, result = source.benchmark.metric, source.result
-    mean = float(np.mean(source.rank_means))
-    if metric.beside and source.cell.options.mean == "loop":
-        mean += float(np.mean(result.laps.get(metric.beside, 0.0)))
+    mean = _mean(source.rank_means)
+    if metric.beside in result.laps and source.cell.options.mean == "loop":
+        mean += _mean(result.laps[metric.beside])
     rate = metric.unit == "MB/s"
     return {
         "metric": "bandwidth" if rate else "latency",
@@ -197,7 +197,7 @@ def _bandwidth_columns(source: RowSource) -> Row:
     times = source.result.laps.get(pure or source.primary)
     if not benchmark.bandwidth or not times:
         return {}
-    seconds = float(np.mean(times)) * 1e-6
+    seconds = _mean(times) * 1e-6
     algbw, busbw = bandwidth(benchmark.bandwidth, source.bytes_total, len(source.groups[0]), seconds)
     return {
         "algbw_gbps": algbw,
@@ -239,7 +239,7 @@ def _metric_columns(source: RowSource) -> Row:
     metrics |= extra
     if source.cell.options.groups:  # the means of the timed ranks are in the order of their numbers
         means = by_group(source.rank_means, source.groups)
-        metrics |= {f"group_{k}_us": float(np.mean(of_group)) for k, of_group in enumerate(means)}
+        metrics |= {f"group_{k}_us": _mean(of_group) for k, of_group in enumerate(means)}
     return {"metrics": metrics}
 
 
@@ -256,6 +256,10 @@ COLUMNS: tuple[Callable[[RowSource], Row], ...] = (
     lambda source: source.statistics,
 )
 """Makers of the columns. Together they know all columns but the comparability key, which covers the others."""
+
+
+def _mean(values: Sequence[float] | Samples) -> float:
+    return math.fsum(values) / len(values)
 
 
 def make_row(launch: LaunchIdentity, result: CellResult) -> Row:
@@ -313,8 +317,8 @@ def _metrics_of_laps(source: RowSource) -> dict[str, float]:
     metric, result = source.benchmark.metric, source.result
     with_median = [name for name in result.laps if metric.medians and name.startswith(metric.medians)]
     laps = {name: us for name, us in result.laps.items() if name not in with_median or any(us)}
-    out = {name: float(np.mean(per_rank)) for name, per_rank in laps.items() if len(laps) > 1}
-    out |= {f"{name}.median": float(np.median(result.series[name]["avg"])) for name in with_median if name in laps}
+    out = {name: _mean(per_rank) for name, per_rank in laps.items() if len(laps) > 1}
+    out |= {f"{name}.median": median_of(result.series[name]["avg"].tolist()) for name in with_median if name in laps}
     if "enqueue" in out and "synchronise" in out:
         out["end_to_end"] = out["enqueue"] + out["synchronise"]
     if result.marks.get("timing_mode") in ("event", "spin-gated"):
@@ -331,7 +335,7 @@ def pair_rows(launch: LaunchIdentity, finished: PairRound) -> Iterator[Row]:
     cell, facts = finished.cell, launch.facts
     schedule, hosts = parse_schedule(cell.pairs), facts["hosts"]
     for first, second in finished.pairs:
-        samples = np.asarray(finished.samples[first, second], np.float64)
+        samples = finished.samples[first, second]
         of_pair: LaunchFacts = {**facts, "ranks": 2, "hosts": [hosts[first], hosts[second]]}
         if places := facts.get("devices"):
             of_pair["devices"] = [places[first], places[second]]
@@ -342,7 +346,7 @@ def pair_rows(launch: LaunchIdentity, finished: PairRound) -> Iterator[Row]:
             # pairs that are measured at once share the network, so their rows compare with rows of that kind only
             f"{finished.program_hash}:{schedule.kind}",
             series={"time": LapSeries(max=samples, avg=samples)},
-            laps={"time": [float(samples.mean())]},
+            laps={"time": [_mean(samples)]},
             slowest_rank_share=[1.0],
             bytes_moved=finished.bytes_moved,
             marks={

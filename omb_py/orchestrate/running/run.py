@@ -27,7 +27,7 @@ from omb_py.orchestrate.launching.machine_state import OtherWork
 from omb_py.orchestrate.planning.backend_selection import in_place_alone, narrowed, reachable
 from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, plan_all, sizes_of
 from omb_py.orchestrate.planning.validation import HOST_MEMORY
-from omb_py.orchestrate.running.collector import Collector, CommandState, Run, tool_facts
+from omb_py.orchestrate.running.collector import Collector, CommandState, Run
 from omb_py.orchestrate.running.progress import progress_for
 from omb_py.orchestrate.running.rank_process import Position, run_cells
 from omb_py.orchestrate.supervision.failure_messages import join_hint
@@ -142,7 +142,7 @@ def new_run(request: Request, plans: list[LaunchPlan], run_id: str | None = None
     note = _quiet if request.printing.quiet else partial(_to_stderr, command)
     run_id = run_id or f"{started}-{secrets.token_hex(3)}"
     held = RunLock(request.store, run_id) if request.store is not None else None
-    return Run(run_id, seed, request, _printer(request, tables), tool_facts(), note=note, command=command, lock=held)
+    return Run(run_id, seed, request, _printer(request, tables), {}, note=note, command=command, lock=held)
 
 
 def _printer(request: Request, tables: int) -> Printer:
@@ -289,6 +289,7 @@ def supervise(
     """
     run = collector.run
     handlers = Handlers(
+        started=collector.prepare,
         launch=lambda message: collector.facts(message["facts"]),
         cell=collector.cell,
         note=lambda message: run.note_once(str(message["text"])),
@@ -328,6 +329,7 @@ def _run_here(run: Run, launch: LaunchPlan, failed: Sequence[str] = ()) -> None:
             collector.cell(message)
         return None
 
+    collector.prepare()
     session = find(launch.backend).connect(spec)
     try:
         run_cells(session, spec, LocalLink(handle), Position())

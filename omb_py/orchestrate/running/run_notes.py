@@ -90,6 +90,8 @@ class LastRanks:
 
     def lines(self) -> list[str]:
         """A sentence for each benchmark in which some rank is the last too often."""
+        if not self.cells:
+            return []
         from omb_py.results.analysis.stragglers import Last, stragglers
 
         sentences = []

@@ -60,6 +60,8 @@ def _nothing(message: Message) -> None:
 class Handlers:
     """Callbacks for the messages of ranks. They run in the supervisor's thread."""
 
+    started: Callable[[], None] = lambda: None
+    """Called once the launcher runs, before any rank is answered."""
     launch: Callable[[Message], None] = _nothing
     cell: Callable[[Message], None] = _nothing
     note: Callable[[Message], None] = _nothing
@@ -208,6 +210,7 @@ class Supervisor:
                 environ = {**self._environ, **self.environment()}
                 self._child = Child(self._command, environ, self._output, self._selector, self._launcher_ended)
                 self._record.launcher(self._child.pid)
+            self._handlers.started()
             while not self._finished():
                 self._turn()
             outcome = self._outcome()

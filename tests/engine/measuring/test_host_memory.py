@@ -97,10 +97,7 @@ class TestAvailable:
     def files(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         """/proc and /sys as files of the test."""
 
-        def moved(path: str) -> Path:
-            return tmp_path / path.lstrip("/")
-
-        monkeypatch.setattr(host_memory, "Path", moved)
+        monkeypatch.setattr(host_memory, "_ROOT", str(tmp_path))
         (tmp_path / "proc").mkdir()
         (tmp_path / "sys/fs/cgroup").mkdir(parents=True)
         (tmp_path / "proc/meminfo").write_text("MemTotal: 9000 kB\nMemFree: 1 kB\nMemAvailable:    4096 kB\n")

@@ -111,7 +111,7 @@ def test_code_generation(monkeypatch: pytest.MonkeyPatch) -> None:
     def forbidden(shape: object, seconds: bool) -> int:
         raise OSError("cannot allocate executable memory")
 
-    monkeypatch.setattr(native, "compiler", lambda: forbidden)
+    monkeypatch.setattr(native, "address_of_code", forbidden)
     refused = doctor.code_generation()
     assert refused.status == "no" and "executable memory" in refused.text and "mpi4py" in refused.fix
 
