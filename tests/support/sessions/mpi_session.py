@@ -16,6 +16,7 @@ from omb_py.engine.measuring.validate import checkable
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
 from omb_py.engine.program.language import Buffer, Host, Lap, Program, Region, RequestSlot, Result, Stage, body
+from omb_py.engine.samples import LapTimes
 from omb_py.engine.session import StepFailed
 from omb_py.options.table import change_cell, make_cell
 from omb_py.suites.registry import BENCHMARKS, find
@@ -112,7 +113,8 @@ def rotating(session: Any, binding: str) -> Any:
     runner.enter(0, {})
     session.barrier()
     samples = runner.run(0, 0, session.size)[session.rank]
-    return {"buf": memory.tolist(), "samples": samples.shape, "least": int(samples.min())}
+    table = samples.table() if isinstance(samples, LapTimes) else samples
+    return {"buf": memory.tolist(), "samples": table.shape, "least": int(table.min())}
 
 
 ON_MORE_RANKS = ("bcast", "allreduce", "allgather", "alltoallv", "igather", "scatter_persistent", "neighbor_alltoallw")
