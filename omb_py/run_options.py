@@ -15,16 +15,14 @@ class RunOptions(TypedDict, total=False):
     settings: Mapping[str, str]
     """Backend -> text of its own option."""
     backends: tuple[str, ...]
-    """Communication libraries: mpi, gloo, nccl, mock. Several, with commas, take turns."""
+    """Communication libraries: mpi, gloo, nccl, mock; several take turns."""
     bindings: tuple[str, ...]
-    """Who issues the calls: native is machine code that calls the library; all: native, mpi4py, torch, cupy,
-    nccl4py. Several take turns."""
+    """Who issues the calls: native, mpi4py, torch, cupy, nccl4py; several take turns."""
     sizes: str | None
-    """Bytes: MAX, MIN:MAX, MIN:MAX:FACTOR or a list A,B,C, as 4K, 1MiB, 2^20. One size alone is 8:8."""
+    """Bytes: MAX, MIN:MAX, MIN:MAX:FACTOR or A,B,C, as 4K, 1MiB, 2^20; 8:8 is one size."""
     dtypes: tuple[str, ...]
-    """Element types: char, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16, float8e4m3,
-    float8e5m2, float32, float64, complex64, complex128; OMB's mpi_char, mpi_int, mpi_float, mpi_double, and all
-    (char, int32, float32). Repeat it or use commas for several."""
+    """Element types: char, int8 to int64, uint8 to uint64, float16 to float64, bfloat16, float8e4m3, float8e5m2,
+    complex64, complex128, mpi_int, …; all: char, int32, float32."""
     op: str | None
     """Reduction: sum, prod, min, max, land, lor, lxor, band, bor, bxor; NCCL's avg, mulsum; Gloo's avg."""
     window: int | None
@@ -107,8 +105,8 @@ class RunOptions(TypedDict, total=False):
     session: bool
     """Begin with an MPI session (MPI-4) instead of MPI_Init."""
     iterations: str
-    """auto may stop before OMB's count, once the median is known to --precision. omb is exactly OMB's count, N
-    exactly N; so is SIZE:N,…,0:N, with N for messages up to SIZE and the last for larger ones."""
+    """N; omb, which is OMB's count; auto, which may stop earlier, once the median is known to --precision; or
+    SIZE:N,…,0:N, with N for messages up to SIZE and the last for larger ones."""
     warmup: int | None
     """Iterations before the timed ones."""
     precision: float
@@ -122,8 +120,7 @@ class RunOptions(TypedDict, total=False):
     seed: int | None
     """For everything random."""
     validate: bool
-    """Check every byte of every message. log writes what was wrong to DIR (validation_output), which must not
-    exist."""
+    """Check every byte. -clog:DIR writes what is wrong to a new folder (validation_output)."""
     energy: bool
     """Energy per operation of hosts (RAPL) and GPUs (NVML, amdsmi), and whether they were throttled."""
     counters: bool

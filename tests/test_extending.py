@@ -85,7 +85,7 @@ def test_its_backend_has_an_option_of_its_own(ring: Path) -> None:
     words = ("latency", "--backend", "threads", "-m", "8:8", "-i", "20", "--format", "json", "--no-store")
     done = omb_py(ring, *words, "--threads", "3000")
     assert json.loads(done.stdout)[0]["median_us"] >= 3000, done.stderr
-    assert "--threads MICROSECONDS" in omb_py(ring, "latency", "--help").stdout
+    assert "--threads MICROSECONDS" in omb_py(ring, "latency", "--help-all").stdout
 
 
 @pytest.mark.parametrize(

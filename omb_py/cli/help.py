@@ -102,8 +102,11 @@ def _short(word: str, valued: Collection[str], glued: Mapping[str, Glued], out: 
     return False
 
 
+HELP_ALL = "--help-all"
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
+WHOLE = "omb_py.whole_page"
+"""Key in a context's `meta`: the help page has every option."""
 RAW = "omb_py.words"
 """Key in a context's `meta`: the words of the command as they were typed."""
 EXIT_CODES = (
@@ -126,14 +129,15 @@ ENVIRONMENT = (("OMB_PY_STORE", "folder of the results, unless --store is given"
 class Grouped(click.Option):
     """An option that stands under a heading of the help page.
 
-    `brief`: a page only names the option.
+    `brief`: a page only names the option. `rare`: a page with ``--help-all`` shows it there alone.
     """
 
     brief = False
 
-    def __init__(self, decls: Sequence[str], heading: str = "Other options", **more: Any) -> None:
+    def __init__(self, decls: Sequence[str], heading: str = "Other options", rare: bool = False, **more: Any) -> None:
         super().__init__(decls, **more)
         self.heading = heading
+        self.rare = rare
 
 
 def tool_option(
@@ -165,12 +169,11 @@ class GluedOption(Grouped):
         self.glued = Glued(long, bare, is_value)
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """Show ``-z[P,P], --tail-lat[=P,P]``, because no blank may stand before the value."""
+        """Show ``-z[P,P], --tail-lat``, because no blank may stand before the value."""
         if self.hidden:
             return None
-        names = sorted(self.opts, key=len)
-        texts = [f"{name}[={self.metavar}]" if name.startswith("--") else f"{name}[{self.metavar}]" for name in names]
-        return ", ".join(texts), self.help or ""
+        short, *long = sorted(self.opts, key=len)
+        return ", ".join([f"{short}[{self.metavar}]", *long]), self.help or ""
 
 
 class Page(click.Command):
@@ -215,7 +218,16 @@ class Page(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write options under their headings, then the sections."""
-        write_options(self.get_params(ctx), ctx, formatter)
+        params = self.get_params(ctx)
+        rare = [param for param in params if getattr(param, "rare", False) and not getattr(param, "hidden", False)]
+        if rare and any(HELP_ALL in param.opts for param in params) and not ctx.meta.get(WHOLE):
+            shown = [param for param in params if isinstance(param, click.Option) and param not in rare]
+            records = [param.get_help_record(ctx) for param in shown]
+            with formatter.section(f"Options; {HELP_ALL} shows {len(rare)} more"):
+                formatter.write_dl([record for record in records if record is not None])
+            write_sections([(title, lines[:3]) for title, lines in self.sections[:1]], formatter)
+            return
+        write_options(params, ctx, formatter)
         write_sections(self.sections, formatter)
 
 
@@ -269,10 +281,25 @@ def write_sections(sections: Sequence[tuple[str, Sequence[tuple[str, str]]]], fo
                 formatter.write_dl(list(pairs))
 
 
+def help_all_option() -> Grouped:
+    """``--help-all``, which shows the rare options too."""
+
+    def show(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+        if value and not ctx.resilient_parsing:
+            ctx.meta[WHOLE] = True
+            click.echo(ctx.get_help(), color=ctx.color)
+            ctx.exit()
+
+    return Grouped(
+        [HELP_ALL], is_flag=True, is_eager=True, expose_value=False, callback=show, help="Show every option and exit."
+    )
+
+
 def debug_option(exposed: bool = False) -> Grouped:
     """``--debug``; it is acted on in :func:`omb_py.cli.main`.
 
     Args:
         exposed: the command gets it, too: for those that tell their ranks.
     """
-    return Grouped(["--debug"], is_flag=True, expose_value=exposed, help="Show tracebacks of errors.")
+    text = "Show tracebacks of errors."
+    return Grouped(["--debug"], is_flag=True, expose_value=exposed, help=text, rare=True)

@@ -91,6 +91,7 @@ def _rendered(option: Option, defaults: Defaults, hidden: bool = False) -> Group
         "heading": option.heading,
         "help": option.help_text(defaults),
         "hidden": hidden or option.hidden,
+        "rare": option.rare,
     }
     if option.reader is None:
         return Grouped(words, is_flag=True, **common)

@@ -47,8 +47,8 @@ HOW_OFTEN = under(
     Option(
         "iterations",
         "-i --iterations",
-        "auto may stop before OMB's count, once the median is known to --precision. omb is exactly OMB's count, N "
-        "exactly N; so is SIZE:N,…,0:N, with N for messages up to SIZE and the last for larger ones.",
+        "N; omb, which is OMB's count; auto, which may stop earlier, once the median is known to --precision; or "
+        "SIZE:N,…,0:N, with N for messages up to SIZE and the last for larger ones.",
         "COUNT",
         Reader("count", str),
         default=_iterations,
@@ -71,6 +71,7 @@ HOW_OFTEN = under(
         Reader("fraction", parse_fraction),
         default=lambda d: f"{d.request.repetition.precision:.0%}",
         cell="sampling",
+        rare=True,
     ),
     Option(
         "time_limit",
@@ -80,6 +81,7 @@ HOW_OFTEN = under(
         Reader("duration", parse_duration),
         default="none",
         cell="sampling",
+        rare=True,
     ),
     Option(
         "repeat_for",
@@ -88,6 +90,7 @@ HOW_OFTEN = under(
         "TIME",
         Reader("duration", parse_duration),
         default="once",
+        rare=True,
     ),
     Option(
         "launches",
@@ -105,6 +108,7 @@ HOW_OFTEN = under(
         whole("seed", 0),
         default="drawn, and stored",
         scope="run",
+        rare=True,
     ),
 )
 CHECKS = under(
@@ -112,11 +116,10 @@ CHECKS = under(
     Option(
         "validate",
         "-c --validation",
-        f"Check every byte of every message. log writes what was wrong to DIR ({VALIDATION_LOG}), which must not "
-        "exist.",
-        "log[:DIR]",
+        f"Check every byte. -clog:DIR writes what is wrong to a new folder ({VALIDATION_LOG}).",
+        "log",
         Reader("log", parse_validation),
-        default="off",
+        default="",
         key="validation",
         lacks="data to validate",
         waived=True,
@@ -133,6 +136,7 @@ CHECKS = under(
         takers=has_timed_loop,
         lacks="timed loop whose energy could be read",
         cell="observers",
+        rare=True,
     ),
     Option(
         "counters",
@@ -141,6 +145,7 @@ CHECKS = under(
         takers=has_timed_loop,
         lacks="timed loop in which the network could count",
         cell="observers",
+        rare=True,
     ),
     Option(
         "pvars",
@@ -154,6 +159,7 @@ CHECKS = under(
         cell="observers",
         repeats=True,
         makes=lambda texts: {"pvars": ",".join(dict.fromkeys(",".join(texts).split(",")))},
+        rare=True,
     ),
     *observer_options(),
     Option(
@@ -186,6 +192,7 @@ CHECKS = under(
         Reader("duration", parse_duration),
         default=lambda d: f"{d.request.launching.timeout:g}s",
         scope="run",
+        rare=True,
     ),
 )
 OUTPUT = under(
@@ -204,7 +211,7 @@ OUTPUT = under(
         f"Print percentiles, as -z50,99.9; a bare -z means {BARE_PERCENTILES}.",
         "P,P",
         Reader("percentiles", parse_percentiles),
-        default="off",
+        default="",
         bare=BARE_PERCENTILES,
         is_glued=lambda text: text[0].isdigit(),
     ),
@@ -226,6 +233,7 @@ OUTPUT = under(
         "FORM",
         word("graph", GRAPHS),
         default="none",
+        rare=True,
     ),
     Option(
         "predict",
@@ -233,6 +241,7 @@ OUTPUT = under(
         "Print the time of each call as the stored sweeps predict it, beside the measured.",
         key="predict",
         lacks="step to predict",
+        rare=True,
     ),
     Option("quiet", "--quiet", "No progress and no notes on stderr.", scope="line"),
 )
@@ -261,7 +270,7 @@ STORAGE = under(
         "Store a tag with every row; repeat it for several.",
         "K=V",
         Reader("tag", str),
-        default="none",
+        default="",
         column="tags",
         scope="run",
         repeats=True,
@@ -281,5 +290,5 @@ OTHER = under(
         scope="line",
         hidden=True,
     ),
-    Option("debug", "--debug", "Show tracebacks of errors.", default="", scope="line"),
+    Option("debug", "--debug", "Show tracebacks of errors.", default="", scope="line", rare=True),
 )

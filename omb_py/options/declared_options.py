@@ -27,6 +27,7 @@ def backend_options(run_wide: bool) -> tuple[Option, ...]:
             default=own.default,
             scope="run" if run_wide else "cell",
             makes=_setting_of(name),
+            rare=True,
         )
         for name, own in own_options().items()
         if own.run_wide == run_wide
@@ -56,6 +57,7 @@ def observer_options() -> tuple[Option, ...]:
             takers=has_timed_loop,
             lacks="timed loop around which it could be read",
             cell="observers",
+            rare=True,
         )
         for name, kind in installed().loaded.items()
     )

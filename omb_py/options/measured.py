@@ -65,7 +65,7 @@ MEASURED = under(
     Option(
         "backends",
         "--backend",
-        lambda d: f"Communication libraries: {', '.join(d.backends)}. Several, with commas, take turns.",
+        lambda d: f"Communication libraries: {', '.join(d.backends)}; several take turns.",
         "LIST",
         comma_list("backend"),
         offers=lambda d: d.backends,
@@ -73,10 +73,7 @@ MEASURED = under(
     Option(
         "bindings",
         "--binding",
-        lambda d: (
-            "Who issues the calls: native is machine code that calls the library; "
-            f"all: {', '.join(d.bindings)}. Several take turns."
-        ),
+        lambda d: f"Who issues the calls: {', '.join(d.bindings)}; several take turns.",
         "LIST",
         comma_list("binding"),
         offers=lambda d: d.bindings,
@@ -85,7 +82,7 @@ MEASURED = under(
     Option(
         "sizes",
         "-m --message-size",
-        "Bytes: MAX, MIN:MAX, MIN:MAX:FACTOR or a list A,B,C, as 4K, 1MiB, 2^20. One size alone is 8:8.",
+        "Bytes: MAX, MIN:MAX, MIN:MAX:FACTOR or A,B,C, as 4K, 1MiB, 2^20; 8:8 is one size.",
         "SIZES",
         Reader("sizes", str),
         default=_sweep,
@@ -96,8 +93,8 @@ MEASURED = under(
     Option(
         "dtypes",
         "-T --type",
-        f"Element types: {', '.join(DTYPES)}; OMB's {', '.join(OMB_NAMES)}, and all (char, int32, float32). "
-        "Repeat it or use commas for several.",
+        "Element types: char, int8 to int64, uint8 to uint64, float16 to float64, bfloat16, float8e4m3, float8e5m2, "
+        "complex64, complex128, mpi_int, …; all: char, int32, float32.",
         "TYPE",
         comma_list("type", [*DTYPES, *OMB_NAMES, "all"]),
         default=lambda d: d.benchmark.dtype,
@@ -155,6 +152,7 @@ MEASURED = under(
         word("mean", MEANS),
         usual="loop",
         lacks="mean of a whole loop",
+        rare=True,
     ),
     declared(
         "in_place",
@@ -181,6 +179,7 @@ MEASURED = under(
         f"Windows {', '.join(map(str, VARIED_WINDOWS))} in turn, in two tables.",
         usual=False,
         lacks="sweep over windows",
+        rare=True,
     ),
     declared(
         "print_rate",
@@ -190,6 +189,7 @@ MEASURED = under(
         Reader("rate", parse_switch),
         usual=1,
         lacks="message rate",
+        rare=True,
     ),
     Option(
         "num_pairs",
@@ -211,6 +211,7 @@ MEASURED = under(
         word("number of buffers", BUFFER_NUMS),
         usual="single",
         lacks="choice of one or several buffers",
+        rare=True,
     ),
     declared(
         "ddt",
@@ -223,6 +224,7 @@ MEASURED = under(
         usual="",
         lacks="derived datatypes",
         column="datatype_layout",
+        rare=True,
     ),
     declared(
         "partitions",
@@ -281,6 +283,7 @@ MEASURED = under(
         default="0, all the same, as in OMB",
         usual=0.0,
         lacks="blocks of different sizes",
+        rare=True,
     ),
     declared(
         "traffic",
@@ -291,6 +294,7 @@ MEASURED = under(
         default="all the same",
         usual="",
         lacks="blocks that a matrix gives",
+        rare=True,
     ),
     declared(
         "groups",
@@ -302,6 +306,7 @@ MEASURED = under(
         default="one of all ranks",
         usual="",
         lacks="ranks that can be divided",
+        rare=True,
     ),
     declared(
         "neighborhood",
@@ -332,6 +337,7 @@ MEASURED = under(
         lacks="data",
         cell="options",
         column="cache",
+        rare=True,
     ),
     Option(
         "filler",
@@ -341,6 +347,7 @@ MEASURED = under(
         word("filler", FILLERS),
         usual="cpu",
         key="tests",
+        rare=True,
     ),
     Option(
         "timing",
@@ -351,6 +358,7 @@ MEASURED = under(
         default=MODES[0],
         usual="",
         takers=blocking_collective,
+        rare=True,
     ),
     Option(
         "batch",
@@ -361,6 +369,7 @@ MEASURED = under(
         default=str(BATCH),
         usual=1,
         takers=blocking_collective,
+        rare=True,
     ),
     *backend_options(run_wide=False),
     declared(
@@ -372,5 +381,6 @@ MEASURED = under(
         usual="barrier",
         lacks="synchronisation after each call",
         column="process_sync",
+        rare=True,
     ),
 )

@@ -83,6 +83,8 @@ class Option:
     """Where `bare` is set: whether letters glued to the short option are its value, and not more short options."""
     hidden: bool = False
     """It is for tests: no help page shows it."""
+    rare: bool = False
+    """Few people need it: ``--help-all`` shows it, and ``--help`` does not."""
     envvar: str = ""
     """Variable that gives the value where the option does not."""
     waived: bool = False
@@ -120,7 +122,7 @@ class Option:
         if self.default is not None:
             return render(self.default, defaults)
         if self.reader is None:
-            return "off"
+            return ""
         usual = defaults.cell.options.get(self.name, defaults.request.get(self.name))
         return ",".join(usual) if isinstance(usual, tuple) else str(usual)
 

@@ -36,6 +36,7 @@ PLACED = under(
         "share_device",
         "--share-device",
         "Let several ranks use one device; rows are labelled.",
+        rare=True,
     ),
     Option(
         "staging",
@@ -45,6 +46,7 @@ PLACED = under(
         word("staging", STAGINGS),
         default=STAGINGS[0],
         usual="",
+        rare=True,
     ),
     Option(
         "buffer",
@@ -54,6 +56,7 @@ PLACED = under(
         word("buffer", tuple(dict.fromkeys((*BUFFERS, *ON_DEVICE))), closed=False),
         cell="identity",
         column="buffer",
+        rare=True,
     ),
     Option(
         "object_kind",
@@ -65,6 +68,7 @@ PLACED = under(
         usual="bytes",
         lacks="objects",
         cell="options",
+        rare=True,
     ),
     Option(
         "out_of_band",
@@ -74,6 +78,7 @@ PLACED = under(
         usual=False,
         lacks="objects",
         cell="options",
+        rare=True,
     ),
     Option(
         "hosts",
@@ -98,7 +103,7 @@ PLACED = under(
         "Words for the launcher, as one text: '--bind-to none'.",
         "TEXT",
         Reader("text", parse_launcher_words),
-        default="none",
+        default="",
         scope="run",
     ),
     Option(
@@ -109,6 +114,7 @@ PLACED = under(
         word("thread level", THREAD_LEVELS),
         default=lambda d: f"{d.benchmark.needs.thread_level}; with binding mpi4py multiple",
         column="thread_level",
+        rare=True,
     ),
     Option(
         "session",
@@ -116,5 +122,6 @@ PLACED = under(
         "Begin with an MPI session (MPI-4) instead of MPI_Init.",
         usual=False,
         cell="options",
+        rare=True,
     ),
 )

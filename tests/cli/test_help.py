@@ -14,7 +14,7 @@ from omb_py.cli.registry import OURS
 from omb_py.distribution import version_line
 from omb_py.options.readers import human
 from omb_py.options.request import DEFAULT_RANKS, Request
-from omb_py.options.table import takes
+from omb_py.options.table import options_of, takes
 from omb_py.orchestrate.planning.plan import plan
 from omb_py.suites import BENCHMARKS, find
 from tests.support.kinds import one_of_each
@@ -103,7 +103,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("name", one_of_each(BENCHMARKS))
 def test_every_option_is_there(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """All options of a measuring command, less those that the benchmark does not take."""
-    text = page(f"{name} --help", capsys)
+    text = page(f"{name} --help-all", capsys)
     for option in OPTIONS:
         assert re.search(rf"(?<![\w-]){option}(?![\w-])", text), option
     for key, option in WHERE_TAKEN.items():
@@ -118,7 +118,7 @@ def test_defaults_are_those_of_a_request(name: str, capsys: pytest.CaptureFixtur
     benchmark, request = find(name), Request(name)
     ranks = next(n for n in (DEFAULT_RANKS, 4, 8) if benchmark.ranks.admits(n))
     (launch,) = plan(request, ranks)
-    cell, text = launch.cells[0], page(f"{name} --help", capsys)
+    cell, text = launch.cells[0], page(f"{name} --help-all", capsys)
     counts = benchmark.counts
     wanted = {
         "--backend": ",".join(request.backends),
@@ -152,12 +152,6 @@ def test_defaults_are_those_of_a_request(name: str, capsys: pytest.CaptureFixtur
     for option, default in wanted.items():
         assert default_of(option, text) == default, option
     assert request.repetition.time_limit is None and default_of("--time-limit", text) == "none"
-    for option, field in (
-        ("--no-store", False),
-        ("--quiet", request.printing.quiet),
-        ("--tail-lat", bool(request.printing.percentiles)),
-    ):
-        assert default_of(option, text) == "off" and not field
 
 
 @pytest.mark.parametrize("name", one_of_each(BENCHMARKS))
@@ -169,6 +163,18 @@ def test_examples_parse(name: str, captured: list[Request], capsys: pytest.Captu
     for line in lines:
         assert main(line.partition("omb-py ")[2].split()) == 0
     assert {request.benchmark for request in captured} == {name}
+
+
+def test_the_page_has_what_most_people_need(capsys: pytest.CaptureFixture[str]) -> None:
+    """One screen and a half; the rare options are one word away, and all of them are on that page alone."""
+    text, whole = page("latency --help", capsys), page("latency --help-all", capsys)
+    assert len(text.splitlines()) <= 60
+    rare = [option for option in options_of(find("latency")) if option.rare and not option.hidden]
+    shown = [option for option in rare if option.takes(find("latency"))]
+    assert f"--help-all shows {len(shown)} more" in text
+    for option in shown:
+        line = re.compile(rf"^  (-\w, )?--{option.long} ", re.M)
+        assert line.search(whole) and not line.search(text), option.name
 
 
 def test_every_option_has_a_help_text() -> None:

@@ -40,7 +40,7 @@ def files() -> dict[str, Callable[[Place], str]]:
     made: dict[str, Callable[[Place], str]] = {"help/omb-py.txt": _page("")}
     made |= {f"help/{name.replace(' ', '-')}.txt": _page(name) for name in COMMANDS}
     for names in FAMILIES.values():
-        made[f"help/benchmarks/{names[0]}.txt"] = _page(names[0])
+        made[f"help/benchmarks/{names[0]}.txt"] = _page(f"{names[0]} --help-all")
         made |= {f"help/benchmarks/{name}.txt": _beside(names[0], name) for name in names[1:]}
     made["explain.txt"] = lambda place: place.shown(*(f"explain {one}" for one in EXPLAINED))
     made["workloads.txt"] = lambda place: place.shown(*(f"workloads {one}".rstrip() for one in WORKLOADS))
@@ -52,14 +52,14 @@ def files() -> dict[str, Callable[[Place], str]]:
 
 
 def _page(name: str) -> Callable[[Place], str]:
-    return lambda place: place.said(f"{name} --help")
+    return lambda place: place.said(name if "--help" in name else f"{name} --help")
 
 
 def _beside(other: str, name: str) -> Callable[[Place], str]:
     """A page as what differs from that of another benchmark of the family."""
 
     def made(place: Place) -> str:
-        pages = [place.said(f"{one} --help").splitlines() for one in (other, name)]
+        pages = [place.said(f"{one} --help-all").splitlines() for one in (other, name)]
         found = list(difflib.unified_diff(*pages, "", "", "", "", 0, ""))[2:]
         return (
             "\n".join([f"as the page of {other}, except:", *("@@" if one[:2] == "@@" else one for one in found)]) + "\n"

@@ -10,7 +10,7 @@ import click
 
 from omb_py.backends.registry import capabilities_of, default
 from omb_py.cli import called_as_omb
-from omb_py.cli.help import RAW, GluedOption, Page, tool_option
+from omb_py.cli.help import RAW, GluedOption, Page, help_all_option, tool_option
 from omb_py.cli.option_params import measuring_options, store_is_given
 from omb_py.distribution import version_line
 from omb_py.engine.devices.placement import PLACES, is_managed
@@ -32,7 +32,7 @@ _BETWEEN_TWO = ("pt2pt", "one-sided")
 
 def command(benchmark: Benchmark) -> click.Command:
     """The click command of a benchmark."""
-    params = [*measuring_options(benchmark), _version_option(benchmark)]
+    params = [*measuring_options(benchmark), _version_option(benchmark), help_all_option()]
     as_omb = called_as_omb()
     if as_omb or benchmark.family in _BETWEEN_TWO:
         params.append(click.Argument(["places"], nargs=-1, required=False, metavar="[SRC DST]"))
@@ -41,7 +41,7 @@ def command(benchmark: Benchmark) -> click.Command:
         params=params,
         callback=lambda **values: run_measuring(benchmark, values, as_omb),
         help=f"{benchmark.summary[:1].upper()}{benchmark.summary[1:]} ({origin(benchmark.name)}).\n\n"
-        f"Prints {_metric(benchmark)}.\n\nResults go to stdout, notes and errors to stderr.",
+        f"Prints {_metric(benchmark)}.",
         short_help=benchmark.summary,
         examples=_examples(benchmark),
     )

@@ -68,7 +68,7 @@ def test_what_does_not_fit_is_refused(request_: Request, text: str) -> None:
 
 @pytest.mark.parametrize("name", ["latency", "mbw_mr", "partitioned_latency", "latency_mt", "latency_mp"])
 def test_help_gives_the_defaults_that_are_used(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([name, "--help"]) == 0
+    assert main([name, "--help-all"]) == 0
     text = " ".join(capsys.readouterr().out.split())
     cell = plan(Request(name), 2)[0].cells[0]
     options = BENCHMARKS[name].options
@@ -95,5 +95,5 @@ def test_several_buffers_of_latency_are_bounded(capsys: pytest.CaptureFixture[st
     assert buffers(8) == (64, 512)
     assert buffers(1 << 22) == (16, 1 << 26)
     assert buffers(1 << 28) == (1, 1 << 28)
-    assert main(["latency", "--help"]) == 0
+    assert main(["latency", "--help-all"]) == 0
     assert "up to 64 iterations in turn" in " ".join(capsys.readouterr().out.split())

@@ -43,7 +43,7 @@ def test_every_option_is_a_key(name: str) -> None:
     """What a command takes a suite takes, less what belongs to the line; nothing is listed twice."""
     keys = CommandLine().keys(find(name))
     options = {long_name(p): p for p in command(find(name)).params if isinstance(p, click.Option)}
-    assert set(keys) == set(options) - {"debug", "ranks", "version"}
+    assert set(keys) == set(options) - {"debug", "ranks", "version", "help-all"}
     of_backends = {name for name, option in own_options().items() if option.run_wide}
     assert {n for n, key in keys.items() if key.scope == "run"} == RUN_WIDE | of_backends
     assert {n for n, key in keys.items() if key.scope == "line"} == LINE_ONLY - {"debug"}
@@ -56,7 +56,7 @@ def test_run_has_every_option_of_every_benchmark() -> None:
     mine = {long_name(p): p for p in run_command().params if isinstance(p, click.Option)}
     for name in BENCHMARKS:
         for param in command(find(name)).params:
-            if isinstance(param, click.Option):
+            if isinstance(param, click.Option) and param.expose_value:
                 assert param.hidden or not mine[long_name(param)].hidden, param.name
 
 
