@@ -30,7 +30,9 @@ from omb_py.api_results import (
     Side,
 )
 from omb_py.backends.registry import own_options
+from omb_py.engine.rank.launcher_variables import joined_environment
 from omb_py.errors import NEGATIVE, OK, UsageError, nearest
+from omb_py.launchers.own_mpi import VARIABLE, use_own_mpi
 from omb_py.options.request import DEFAULT_STORE, DEFAULT_TIMEOUT_S, SILENT, Request
 from omb_py.results.dialects.registry import USUAL
 
@@ -73,6 +75,8 @@ def run(
     from omb_py.run_options import RunOptions
     from omb_py.suites import find
 
+    if VARIABLE in os.environ:
+        use_own_mpi(joined_environment(os.environ) is not None)
     if unknown := next((name for name in options if name not in RunOptions.__annotations__), ""):
         raise TypeError(f"run has no option {unknown!r}: {nearest(unknown, RunOptions.__annotations__)}")
     with tempfile.TemporaryDirectory() as scratch:

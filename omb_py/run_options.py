@@ -99,7 +99,7 @@ class RunOptions(TypedDict, total=False):
     launcher: str
     """What starts the ranks: auto, mpiexec, srun, flux, torchrun, none."""
     launcher_args: tuple[str, ...]
-    """Words for the launcher, as one text: '--bind-to none'."""
+    """Words for it, as one text: '--bind-to none'."""
     thread_level: str | None
     """MPI thread level to ask for: single, funneled, serialized, multiple."""
     session: bool

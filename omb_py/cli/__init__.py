@@ -73,6 +73,11 @@ def _run(words: list[str]) -> int:
     try:
         with as_interrupts(os.environ), warnings.catch_warnings():
             warnings.showwarning = _warn
+            if "OMB_PY_MPI" in os.environ:
+                from omb_py.engine.rank.launcher_variables import joined_environment
+                from omb_py.launchers.own_mpi import use_own_mpi
+
+                use_own_mpi(joined_environment(os.environ) is not None)
             from omb_py.cli.app import invoke
 
             return invoke(words)

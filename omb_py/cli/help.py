@@ -123,7 +123,10 @@ ALL_EXIT_CODES = (
     EXIT_CODES[-1],
 )
 
-ENVIRONMENT = (("OMB_PY_STORE", "folder of the results, unless --store is given"),)
+ENVIRONMENT = (
+    ("OMB_PY_STORE", "folder of the results, unless --store is given"),
+    ("OMB_PY_MPI", "your own MPI library, unless --mpi is given"),
+)
 
 
 class Grouped(click.Option):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
@@ -13,6 +14,8 @@ from click.shell_completion import CompletionItem
 from omb_py.backends.registry import capabilities_of, default
 from omb_py.cli.help import GluedOption, Grouped, debug_option, tool_option
 from omb_py.engine.program.benchmark import Benchmark
+from omb_py.engine.rank.launcher_variables import joined_environment
+from omb_py.launchers.own_mpi import use_own_mpi
 from omb_py.options import readers
 from omb_py.options.option import Defaults, Option, render
 from omb_py.options.readers import Reader
@@ -102,9 +105,16 @@ def _rendered(option: Option, defaults: Defaults, hidden: bool = False) -> Group
         "multiple": option.repeats,
         "envvar": option.envvar or None,
     }
+    if option.name == "mpi":
+        common |= {"is_eager": True, "expose_value": False, "callback": _use_mpi}
     if option.is_glued:
         return GluedOption(words, option.bare, option.is_glued, **common)
     return Grouped(words, **common)
+
+
+def _use_mpi(ctx: click.Context, param: click.Parameter, path: str | None) -> None:
+    if path is not None and not ctx.resilient_parsing:
+        use_own_mpi(joined_environment(os.environ) is not None, path)
 
 
 def general_help(option: Option) -> str:

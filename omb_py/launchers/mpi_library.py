@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from omb_py import __version__
 from omb_py.distribution import pip_install
@@ -104,9 +104,25 @@ def mpi_library(
         return MPILibrary(reason=f"cannot start {python}: {error.strerror}", fix=_INSTALL)
     for line in child.stdout.splitlines():
         if line.startswith("omb-py:"):
-            return _library(json.loads(line.removeprefix("omb-py:")))
+            library = _library(json.loads(line.removeprefix("omb-py:")))
+            return _check_own(library, os.environ if environ is None else environ)
     last = (child.stderr.strip().splitlines() or [f"exit status {child.returncode}"])[-1]
     return MPILibrary(reason=f"loading the MPI library ended Python: {last}", fix="see python -m mpi4py")
+
+
+def _check_own(library: MPILibrary, environ: Mapping[str, str]) -> MPILibrary:
+    """The same library; with a reason where the user has named another one."""
+    named = environ.get("OMB_PY_MPI") and environ.get("MPI4PY_LIBMPI", "")
+    if not named or (library.available and os.path.realpath(library.path) == os.path.realpath(named)):
+        return library
+    if not library.available:
+        reason = library.reason.replace("mpi4py finds no MPI library", f"mpi4py cannot load {named}")
+        return replace(library, reason=reason, fix="name another library with --mpi, or see what it needs with ldd")
+    return MPILibrary(
+        mpi4py=library.mpi4py,
+        reason=f"--mpi names {named}, and this mpi4py is built for {library.path}",
+        fix="pip install --force-reinstall mpi4py, whose wheel loads any library; or leave --mpi out",
+    )
 
 
 def _library(answer: Mapping[str, object]) -> MPILibrary:

@@ -101,10 +101,9 @@ def identify(path: str) -> Mpiexec:
 
 
 def list_candidates(library: MPILibrary, python: str, environ: Environment) -> Iterator[str]:
-    """Files that may be the library's mpiexec: beside Python, in the library's own prefix, then in PATH."""
-    folders = [Path(python).parent]
-    if library.path:
-        folders += [parent / "bin" for parent in Path(library.path).parents if parent != parent.parent]
+    """Files that may be the library's mpiexec: in the library's own prefix, beside Python, then in PATH."""
+    folders = [parent / "bin" for parent in Path(library.path or "/").parents if parent != parent.parent]
+    folders.append(Path(python).parent)
     folders += [Path(folder) for folder in environ.get("PATH", os.defpath).split(os.pathsep) if folder]
     yielded = set()
     for folder in folders:

@@ -100,11 +100,21 @@ PLACED = under(
     Option(
         "launcher_args",
         "--launcher-args",
-        "Words for the launcher, as one text: '--bind-to none'.",
+        "Words for it, as one text: '--bind-to none'.",
         "TEXT",
         Reader("text", parse_launcher_words),
         default="",
         scope="run",
+    ),
+    Option(
+        "mpi",
+        "--mpi",
+        "Your own MPI: a prefix, libmpi or mpiexec.",
+        "PATH",
+        Reader("path", str),
+        default="",
+        scope="line",
+        makes=lambda path: {},
     ),
     Option(
         "thread_level",

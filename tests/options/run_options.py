@@ -21,6 +21,8 @@ PRINTED = {"format", "full", "print_rate", "percentiles", "graph", "predict", "d
 """Options on what is printed, which ``run`` does not take: it returns the rows."""
 PARAMETERS = {"store", "no_store", "tags"}
 """Options for which ``run`` has parameters of its own."""
+OF_THE_PROCESS = {"mpi"}
+"""Options that hold for a process: Python code sets ``OMB_PY_MPI``."""
 FORMS = {"validate": "bool"}
 """Types of values that are not what the reader of the option returns."""
 HEAD = '''"""The options of :func:`omb_py.run`, as ``python -m tests.options.run_options`` makes them of the table."""
@@ -60,7 +62,7 @@ def source() -> str:
     """The text of the file."""
     lines = [HEAD.rstrip()]
     for option in TABLE:
-        if option.name not in PRINTED | PARAMETERS and not (option.hidden or option.ignored):
+        if option.name not in PRINTED | PARAMETERS | OF_THE_PROCESS and not (option.hidden or option.ignored):
             lines.append(f"    {option.name}: {type_of(option)}")
             text = help_of(option).replace("\\", "\\\\")
             lines.append(

@@ -194,6 +194,7 @@ def doctor_command() -> click.Command:
                 "the machine in general)",
                 word("device", (gpu_doctor.DEVICE,)),
             ),
+            table_option("mpi", "What is looked at"),
             format_option(),
             table_option("store"),
             debug_option(),

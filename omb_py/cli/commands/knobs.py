@@ -9,7 +9,7 @@ import click
 
 from omb_py.backends.registry import capabilities_of, default
 from omb_py.cli.help import Page, debug_option, tool_option
-from omb_py.cli.option_params import word
+from omb_py.cli.option_params import table_option, word
 from omb_py.cli.output import check_files, report_options, write_report
 from omb_py.errors import UsageError
 from omb_py.orchestrate.tune.knobs import collectives, library_of, listing, performance_variables
@@ -42,6 +42,7 @@ def command() -> click.Command:
             ),
             tool_option(heading, "--all every", "Also knobs that do not decide an algorithm. (default: off)"),
             tool_option(heading, "--pvars", "What the library counts, for --pvar of a benchmark. (default: off)"),
+            table_option("mpi", heading),
             *report_options(_FORMS, "the list to a file too: .json or .md"),
             debug_option(),
         ],

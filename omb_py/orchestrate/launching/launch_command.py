@@ -14,6 +14,7 @@ from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.launchers.launcher import ONE_THREAD, Allocation, Gpus, LaunchCommand, RankRequest
 from omb_py.launchers.machine import LaunchMachine
 from omb_py.launchers.mpi_library import recall_library
+from omb_py.launchers.own_mpi import MPI_VARIABLES, VARIABLE, own_mpi_variables
 from omb_py.launchers.registry import AUTO, LAUNCHERS, NAME_VARIABLE, NAMED, PREFIXES, find_launcher
 from omb_py.results.store.redact import is_allowed
 
@@ -85,7 +86,8 @@ def command_for(
     if reason := chosen.missing(machine):
         raise EnvironmentProblem(reason)
     is_set = {*machine.environ, *_SET_LATER}
-    passed = tuple(name for name in dict.fromkeys((*_PASSED, *pass_names)) if name in is_set)
+    of_mpi = MPI_VARIABLES if VARIABLE in is_set else ()
+    passed = tuple(name for name in dict.fromkeys((*_PASSED, *of_mpi, *pass_names)) if name in is_set)
     decisive = tuple(sorted(filter(_decides, machine.environ)))
     request = RankRequest(tuple(program), ranks, tuple(hosts), tuple(extra), passed, decisive, bind, gpus)
     try:
@@ -114,6 +116,7 @@ def machine_of(where: RankEnvironment) -> LaunchMachine | None:
     if where is HERE:
         return None
     environ = where.environment()
+    environ |= own_mpi_variables(environ)
     return LaunchMachine(environ, where.python, find_library=lambda python: recall_library(python, environ))
 
 

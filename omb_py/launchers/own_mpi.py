@@ -1,0 +1,155 @@
+"""The user's own MPI library: ``--mpi PATH`` or ``OMB_PY_MPI``, as environment variables of mpi4py and the loader.
+
+mpi4py's wheel has one build for each binary interface (ABI): MPICH's, whose library is ``libmpi.so.12``, and Open
+MPI's, ``libmpi.so.40``. Debian's MPICH calls its file ``libmpich.so.12``; a link with the other name serves it.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from omb_py.errors import EnvironmentProblem, UsageError
+
+VARIABLE: Final = "OMB_PY_MPI"
+MPI_VARIABLES: Final = ("MPI4PY_LIBMPI", "MPI4PY_MPIABI", "LD_LIBRARY_PATH")
+"""What :func:`own_mpi_variables` sets."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Abi:
+    name: str
+    """As mpi4py calls it in ``MPI4PY_MPIABI``."""
+    soname: str
+    """The library that mpi4py's build for it asks for."""
+    sign: bytes
+    """A symbol that only libraries of this ABI have."""
+
+
+_ABIS: Final = (
+    _Abi("mpich", "libmpi.so.12", b"MPIR_Err_create_code\0"),
+    _Abi("openmpi", "libmpi.so.40", b"ompi_mpi_comm_world\0"),
+)
+_NAME: Final = re.compile(r"libmpi(ch)?\.so(\.\d+)*")
+_LIBRARY_FOLDERS: Final = ("lib", "lib64", "lib/release", f"lib/{os.uname().machine}-linux-gnu", ".")
+
+
+def own_mpi_variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment variables by which Python loads the library that ``OMB_PY_MPI`` names; none where it is unset.
+
+    Raises:
+        UsageError: there is no MPI library at this path, or one of several is not chosen.
+        EnvironmentProblem: the library has an ABI that mpi4py's wheel has no build for.
+    """
+    path = environ.get(VARIABLE, "")
+    if not path:
+        return {}
+    library, abi = _find_library(Path(path).expanduser())
+    variables = {"MPI4PY_LIBMPI": str(library), "MPI4PY_MPIABI": abi.name}
+    if not (library.parent / abi.soname).exists():
+        # no more than the link: the library's own folder, such as /usr/lib, holds other libraries of Python too
+        folder, before = _link(library, abi.soname), environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
+        variables["LD_LIBRARY_PATH"] = os.pathsep.join([folder, *(one for one in before if one not in ("", folder))])
+    return variables
+
+
+def use_own_mpi(is_rank: bool, path: str = "") -> None:
+    """Let this process and its children load the user's MPI library.
+
+    The loader reads its variables at the start of a process alone, so a rank begins its program anew.
+
+    Args:
+        is_rank: whether a launcher has started this process, which then loads the library itself.
+        path: as in ``--mpi``; empty: what ``OMB_PY_MPI`` says.
+
+    Raises:
+        UsageError, EnvironmentProblem: as :func:`own_mpi_variables`.
+    """
+    if path:
+        os.environ[VARIABLE] = os.path.abspath(os.path.expanduser(path))
+    searched = os.environ.get("LD_LIBRARY_PATH")
+    os.environ.update(own_mpi_variables(os.environ))
+    if is_rank and os.environ.get("LD_LIBRARY_PATH") != searched:
+        os.execv(sys.executable, sys.orig_argv)
+
+
+def _find_library(path: Path) -> tuple[Path, _Abi]:
+    """The library at a path that is one, a prefix, or an mpiexec. Raises as :func:`own_mpi_variables`."""
+    if not path.exists():
+        raise UsageError(f"--mpi {path}: there is nothing here: name a prefix, a libmpi or an mpiexec")
+    if path.is_file() and path.name.startswith("libmpi"):
+        candidates = {path.resolve(): _abi_of(path)}
+    else:
+        candidates = {file: _abi_of(file) for file in _libraries(path if path.is_dir() else path.parent.parent)}
+    # a libmpi.so beside it may be a text for linkers
+    candidates = {file: abi for file, abi in candidates.items() if abi is not None} or candidates
+    if path.is_file() and len(candidates) > 1:  # of two libraries in one prefix, such as /usr, that of this mpiexec
+        wanted = _abi_of_launcher(path)
+        candidates = {file: abi for file, abi in candidates.items() if abi is not None and abi.name == wanted}
+    if len(candidates) > 1:
+        raise UsageError(f"--mpi {path}: there are several MPI libraries: name {' or '.join(map(str, candidates))}")
+    for file, abi in candidates.items():
+        if abi is None:
+            raise _unusable(file)
+        return file, abi
+    raise UsageError(f"--mpi {path}: no MPI library belongs to it: name the library itself, libmpi.so…")
+
+
+def _libraries(prefix: Path) -> list[Path]:
+    """The MPI libraries of a prefix, each once."""
+    files = (file for folder in _LIBRARY_FOLDERS for file in sorted((prefix / folder).glob("libmpi*.so*")))
+    return list(dict.fromkeys(file.resolve() for file in files if _NAME.fullmatch(file.name) and file.is_file()))
+
+
+def _abi_of(file: Path) -> _Abi | None:
+    """The ABI of a library, by a symbol."""
+    try:
+        if file.name.startswith("libmpi_abi"):  # MPI 5's own, of which mpi4py's wheel knows nothing
+            return None
+        with file.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            return next((abi for abi in _ABIS if content.find(abi.sign) >= 0), None)
+    except (OSError, ValueError):  # an empty file cannot be mapped
+        return None
+
+
+def _abi_of_launcher(path: Path) -> str:
+    from omb_py.launchers.mpiexec import identify  # asks the program, in a child
+
+    vendor = identify(str(path)).vendor
+    return "openmpi" if vendor == "Open MPI" else "mpich" if vendor else ""
+
+
+def _unusable(file: Path) -> EnvironmentProblem:
+    return EnvironmentProblem(
+        f"--mpi {file}: mpi4py's wheel has no build for it (it has them for libmpi.so.12 and libmpi.so.40). "
+        "What to do: build mpi4py with its compiler: MPICC=…/bin/mpicc pip install --no-binary mpi4py mpi4py"
+    )
+
+
+def _link(library: Path, soname: str) -> str:
+    """A folder of this user in which the library has the name that mpi4py asks for. Raises EnvironmentProblem."""
+    from hashlib import sha256
+
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = base / "omb-py-mpi" / sha256(str(library).encode()).hexdigest()[:16]
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if folder.stat().st_uid != os.geteuid():
+            raise PermissionError(f"{folder} belongs to somebody else")
+        link = folder / soname
+        if not link.is_symlink() or link.readlink() != library:
+            draft = folder / f".{soname}.{os.getpid()}"
+            draft.symlink_to(library)
+            draft.replace(link)
+    except OSError as error:
+        raise EnvironmentProblem(
+            f"--mpi {library}: cannot make a link to it in {folder}: {error.strerror or error}: set XDG_CACHE_HOME to "
+            "a folder that ranks can read"
+        ) from None
+    return str(folder)
