@@ -31,15 +31,19 @@ def make(data: Data, token: str = "", refresh_ms: int = REFRESH_MS) -> Dash:
         token: what a request must bring; empty for none.
         refresh_ms: milliseconds between two looks for new launches.
 
-    Raises EnvironmentProblem where Dash is not installed.
+    Raises EnvironmentProblem where Dash or waitress is not installed.
     """
     try:
         import dash_ag_grid  # noqa: F401
+        import waitress  # noqa: F401
         from dash import Dash
     except ImportError as error:
         install = pip_install("dashboard")
-        raise EnvironmentProblem(f"the dashboard needs dash, which is not installed: {install}") from error
+        raise EnvironmentProblem(
+            f"the dashboard needs {error.name or 'dash'}, which is not installed: {install}"
+        ) from error
     from omb_py.dashboards.explorer.callbacks import ExplorerCallbacks
+    from omb_py.dashboards.explorer.request_types import is_request
 
     import_module("scipy.special")  # else the first who looks at what changed waits for it
     app = Dash(
@@ -53,7 +57,7 @@ def make(data: Data, token: str = "", refresh_ms: int = REFRESH_MS) -> Dash:
         compress=find_spec("flask_compress") is not None,  # comes with the optional dashboard packages
     )
     app.server.config["COMPRESS_LEVEL"] = GZIP_LEVEL
-    guard(app.server, token, lambda: content_policy(app))
+    guard(app.server, token, lambda: content_policy(app), lambda body: is_request(body, app.callback_map))
     ExplorerCallbacks(data, refresh_ms).register(app)
     return app
 

@@ -55,8 +55,13 @@ def content_policy(app: Any) -> str:
     )
 
 
-def guard(server: Any, token: str, policy: Callable[[], str] = lambda: "default-src 'self'") -> None:
-    """Refuse on a Flask server what may not ask, and say what its pages may load.
+def guard(
+    server: Any,
+    token: str,
+    policy: Callable[[], str] = lambda: "default-src 'self'",
+    is_request: Callable[[Any], bool] = lambda body: True,
+) -> None:
+    """Refuse on a Flask server what may not ask or asks in a wrong form, and say what its pages may load.
 
     With a token: a request needs it once as ``?token=…``, and from then on the cookie that this sets. Without: it must
     name this machine, so that a page of another site cannot reach us under a name of its own (DNS rebinding).
@@ -71,19 +76,24 @@ def guard(server: Any, token: str, policy: Callable[[], str] = lambda: "default-
         server.register_error_handler(kind, unknown)
     once = cache(policy)
 
+    def form() -> Any:
+        if request.method != "POST" or is_request(request.get_json(force=True, silent=True)):
+            return None
+        return Response("not what a page of this explorer asks\n", 400)
+
     @server.before_request  # type: ignore[untyped-decorator]
     def check() -> Any:
         if not token:
             name = request.host.rsplit(":", 1)[0] if not request.host.endswith("]") else request.host
-            return None if name in _LOCAL_NAMES else Response("this explorer answers to 127.0.0.1 only\n", 403)
+            return form() if name in _LOCAL_NAMES else Response("this explorer answers to 127.0.0.1 only\n", 403)
         given = request.args.get(PARAMETER, "")
         if given and _same(given, token):
             rest = [(k, v) for k, v in request.args.items(multi=True) if k != PARAMETER]
             answer = redirect(request.path + (f"?{urlencode(rest)}" if rest else ""))
-            answer.set_cookie(COOKIE, token, httponly=True, samesite="Strict")
+            answer.set_cookie(_cookie(request.host), token, httponly=True, samesite="Strict")
             return answer
-        if _same(request.cookies.get(COOKIE, ""), token):
-            return None
+        if _same(request.cookies.get(_cookie(request.host), ""), token):
+            return form()
         return Response("the token that omb-py dashboard printed is missing: open the address it printed\n", 403)
 
     @server.after_request  # type: ignore[untyped-decorator]
@@ -93,6 +103,12 @@ def guard(server: Any, token: str, policy: Callable[[], str] = lambda: "default-
         answer.headers["Referrer-Policy"] = "no-referrer"
         answer.headers["Content-Security-Policy"] = once()
         return answer
+
+
+def _cookie(host: str) -> str:
+    """The cookie's name, with the port of the address that the browser has: it sends cookies to all ports of a host."""
+    port = host.rpartition(":")[2]
+    return f"{COOKIE}_{port}" if port.isascii() and port.isdecimal() else COOKIE
 
 
 def _same(given: str, token: str) -> bool:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import errno
 import getpass
-import logging
 import socket
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -16,11 +14,11 @@ from omb_py.cli.option_params import ParsedType, store_is_given, table_option, w
 from omb_py.dashboards.explorer.app import make
 from omb_py.dashboards.explorer.data import Data
 from omb_py.dashboards.explorer.guard import PARAMETER, is_loopback, new_token
-from omb_py.distribution import pip_install
 from omb_py.errors import OK, EnvironmentProblem, UsageError
 from omb_py.options.request import DEFAULT_STORE
 
 DEFAULT_PORT = 8050
+_BACKLOG = 1024
 
 
 def command() -> click.Command:
@@ -61,7 +59,9 @@ def run_dashboard(place: str | None, bind: str, port: int, store: Path | None) -
     token = new_token()  # on loopback too: every user of a login node reaches that
     data = Data(folder)
     app = make(data, token)
-    _check_free(bind, port)
+    from omb_py.dashboards.explorer.server import make_server  # waitress is optional; make() says where it is missing
+
+    listening = _listening(bind, port)
     address = f"http://{bind}:{port}/?{PARAMETER}={token}"
     click.echo(f"omb-py: {len(data.frame)} cells of {folder}: {address}  (Ctrl-C ends it)", err=True)
     if is_loopback(bind):
@@ -72,41 +72,18 @@ def run_dashboard(place: str | None, bind: str, port: int, store: Path | None) -
             f"omb-py: the store is empty; new launches are shown as they land: omb-py allreduce --store {folder}",
             err=True,
         )
-    _serve(app.server, bind, port)
+    with listening:
+        make_server(app.server, listening).run()
     return OK
 
 
-def _serve(server: Any, bind: str, port: int) -> None:
-    """Serve by waitress, or by Flask's own server where that is not installed."""
-    try:
-        from waitress import serve  # comes with the optional dashboard packages
-    except ImportError:
-        click.echo(
-            f"omb-py: waitress is not installed, so Flask's development server answers: {pip_install('dashboard')}",
-            err=True,
-        )
-        _quiet()
-        server.run(host=bind, port=port, threaded=True, debug=False)
-        return
-    serve(server, host=bind, port=port, threads=8, ident=None, _quiet=True)
-
-
-def _check_free(bind: str, port: int) -> None:
+def _listening(bind: str, port: int) -> socket.socket:
     """Raises EnvironmentProblem where the port is taken or the address is not ours."""
-    family = socket.AF_INET6 if ":" in bind else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((bind, port))
-        except (OSError, UnicodeError) as error:
-            taken = isinstance(error, OSError) and error.errno in (errno.EADDRINUSE, errno.EACCES)
-            advice = "choose another with --port" if taken else "--bind takes an address of this machine"
-            raise EnvironmentProblem(f"cannot listen on {bind} port {port}: {error}; {advice}") from error
-
-
-def _quiet() -> None:
-    """Keep the web server from printing a line for each request on stderr."""
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    import flask.cli  # comes with the optional dashboard packages
-
-    flask.cli.show_server_banner = lambda *words: None
+    try:
+        return socket.create_server(
+            (bind, port), family=socket.AF_INET6 if ":" in bind else socket.AF_INET, backlog=_BACKLOG
+        )
+    except (OSError, UnicodeError) as error:
+        taken = isinstance(error, OSError) and error.errno in (errno.EADDRINUSE, errno.EACCES)
+        advice = "choose another with --port" if taken else "--bind takes an address of this machine"
+        raise EnvironmentProblem(f"cannot listen on {bind} port {port}: {error}; {advice}") from error

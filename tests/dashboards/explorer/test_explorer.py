@@ -5,9 +5,9 @@ import gzip
 import io
 import json
 import re
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,7 +17,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.cli import main
-from omb_py.cli.commands import dashboard
 from omb_py.dashboards.base.reading import StoreSelection
 from omb_py.dashboards.explorer import grid
 from omb_py.dashboards.explorer.app import make
@@ -181,6 +180,20 @@ def test_another_address_needs_the_token(data: Data) -> None:
     assert client.get("/_dash-layout").status_code == 200
 
 
+def test_explorers_on_two_ports_have_two_cookies(data: Data) -> None:
+    """A browser sends the cookies of a host to all its ports."""
+    cookies = [
+        make(data, "s3cret").server.test_client().get("/?token=s3cret", headers={"Host": host}).headers["Set-Cookie"]
+        for host in ("127.0.0.1:8050", "127.0.0.1:8060", "localhost", "a:b;c=d")
+    ]
+    assert [cookie.partition("=")[0] for cookie in cookies] == [
+        "omb_py_token_8050",
+        "omb_py_token_8060",
+        "omb_py_token",
+        "omb_py_token",
+    ]
+
+
 @pytest.mark.parametrize("path", ["/../../etc/passwd", "/_dash-component-suites/dash/%2e%2e/%2e%2e/etc/passwd"])
 def test_no_request_reads_outside(data: Data, path: str) -> None:
     answer = make(data).server.test_client().get(path)
@@ -216,7 +229,12 @@ def test_every_address_needs_the_token(
 ) -> None:
     """Other users of a login node reach its loopback address."""
     served: list[Any] = []
-    monkeypatch.setattr("omb_py.cli.commands.dashboard._serve", lambda server, *where: served.append(server))
+
+    def make_server(application: Any, listening: Any) -> Any:
+        served.append(application)
+        return SimpleNamespace(run=lambda: None)
+
+    monkeypatch.setattr("omb_py.dashboards.explorer.server.make_server", make_server)
     assert main(["dashboard", str(tmp_path / "s"), "--bind", bind, "--port", "18999"]) == 0
     err = capsys.readouterr().err
     (token,) = re.findall(r"/\?token=(\S+)", err)
@@ -318,24 +336,6 @@ def test_answers_are_compressed_for_whoever_takes_that(data: Data) -> None:
     (script_of, *_) = re.findall(r'src="([^"]*dash_renderer[^"]*)"', gzip.decompress(page.data).decode())
     script = client.get(script_of, headers={"Accept-Encoding": "gzip"}).data
     assert 2 * len(script) < len(client.get(script_of).data)
-
-
-def test_a_production_server_answers(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    served: list[tuple[object, object]] = []
-    monkeypatch.setattr("waitress.serve", lambda server, **where: served.append((server, where["port"])))
-    dashboard._serve("the application", "127.0.0.1", 8050)
-    assert served == [("the application", 8050)] and capsys.readouterr().err == ""
-
-    class Development:
-        def run(self, **where: object) -> None:
-            served.append((self, where["port"]))
-
-    monkeypatch.setitem(sys.modules, "waitress", None)
-    monkeypatch.setattr(dashboard, "_quiet", lambda: None)
-    server = Development()
-    dashboard._serve(server, "127.0.0.1", 8051)
-    assert served[1:] == [(server, 8051)]
-    assert "waitress is not installed, so Flask's development server answers" in capsys.readouterr().err
 
 
 def test_a_text_like_a_formula_is_a_text_in_the_csv(data: Data) -> None:
