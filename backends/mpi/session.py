@@ -74,6 +74,7 @@ class MpiSession(Session):
         self.hosts: tuple[str, ...] = tuple(self.share(self.gather(host)))
         self.thread_level = LEVELS[self.mpi.Query_thread()]
         self.library, self.library_version = vendor(self.mpi)
+        self.standard = ".".join(map(str, self.mpi.Get_version()))
         self.binding_version = f"mpi4py {mpi4py.__version__}"
         self._memory: dict[str, HostMemory] = {}
         placement, share = str(spec.get("placement") or ""), bool(spec.get("share_device"))

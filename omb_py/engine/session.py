@@ -105,6 +105,8 @@ class Session:
     library = library_version = binding_version = ""
     library_string = ""
     """The library's own version text; empty where it has none."""
+    standard = ""
+    """The version of the standard that the library follows, as ``4.1`` of MPI; empty where there is none."""
     thread_level = "single"
     """The thread level that the library provided."""
     started: Mapping[str, Mapping[int, float]] = {}

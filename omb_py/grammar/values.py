@@ -165,7 +165,7 @@ def one_size(text: str) -> str:
     return text if "," in text or ":" in text else f"{text}:{text}"
 
 
-def parse_sizes(text: str | None, minimum: int, maximum: int, zero_ok: bool = False) -> tuple[int, ...]:
+def parse_sizes(text: str | None, minimum: int, maximum: int, from_zero: bool = False) -> tuple[int, ...]:
     """The message sizes of a sweep, in bytes.
 
     ============== ===============================================================
@@ -177,19 +177,18 @@ def parse_sizes(text: str | None, minimum: int, maximum: int, zero_ok: bool = Fa
     ``A,B,C``      exactly these, in this order; no size twice
     ============== ===============================================================
 
-    One size alone is ``8:8``. Zero starts a range or stands in a list where `zero_ok`; elsewhere a range from 0 begins
-    at 1, as in OMB.
+    One size alone is ``8:8``. A range from 0 begins with 0 where `from_zero`, and elsewhere at 1, as in OMB.
 
     >>> parse_sizes("4:64:4", 1, 1024)
     (4, 16, 64)
 
     Raises:
-        UsageError: MIN > MAX, a factor below 2, a size twice, a zero where it means nothing, or not this form.
+        UsageError: MIN > MAX, a factor below 2, a size twice, or not this form.
     """
     if text is None:
         return _range(minimum, maximum, 2)
     if "," in text:
-        return _listed(text, zero_ok)
+        return _listed(text)
     parts = [part.strip() for part in text.split(":")]
     if len(parts) > 3 or not any(parts):
         raise UsageError(f"{text!r} is not a range of sizes: write MAX, MIN:MAX, MIN:MAX:FACTOR or A,B,C")
@@ -203,9 +202,7 @@ def parse_sizes(text: str | None, minimum: int, maximum: int, zero_ok: bool = Fa
         what = f"MIN {low}" if parts[0] else f"the smallest size of this benchmark, {low},"
         other = f"MAX {high}" if parts[1] else f"the largest size of its default sweep, {high}"
         raise UsageError(f"message sizes {text!r}: {what} is greater than {other}: {hint}")
-    if high == 0:
-        _refuse_zero(high, zero_ok)
-    return _range(low if low or zero_ok else 1, high, factor)
+    return _range(low if low or from_zero or not high else 1, high, factor)
 
 
 def _range(low: int, high: int, factor: int) -> tuple[int, ...]:
@@ -222,7 +219,7 @@ def _factor(text: str) -> int:
     )
 
 
-def _listed(text: str, zero_ok: bool) -> tuple[int, ...]:
+def _listed(text: str) -> tuple[int, ...]:
     if ":" in text:
         raise UsageError(f"message sizes {text!r}: either a range MIN:MAX[:FACTOR] or a list A,B,C, not both")
     words = text.split(",")
@@ -233,16 +230,10 @@ def _listed(text: str, zero_ok: bool) -> tuple[int, ...]:
     sizes: list[int] = []
     for word in words:
         size = parse_size(word)
-        _refuse_zero(size, zero_ok)
         if size in sizes:
             raise UsageError(f"message sizes {text!r}: {size} is listed twice")
         sizes.append(size)
     return tuple(sizes)
-
-
-def _refuse_zero(size: int, zero_ok: bool) -> None:
-    if size == 0 and not zero_ok:
-        raise UsageError("a message of 0 bytes means nothing in this benchmark: the smallest size is 1")
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,6 +78,8 @@ class Dialect:
     """The text of a request that asks for none; a table replaces it where backends or devices stand side by side."""
     asks: ClassVar[bool] = False
     """Whether requests in its text are checked or measured otherwise than those in a table."""
+    from_zero: ClassVar[bool] = False
+    """Whether a range of sizes from 0 begins with a message of no bytes, for every benchmark."""
     dtype: ClassVar[str] = ""
     """Element type of a request that gives none; empty: the benchmark's."""
     samples: ClassVar[str] = ""

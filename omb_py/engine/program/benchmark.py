@@ -245,7 +245,7 @@ class Benchmark:
     unit_of: Callable[[Cell], int] | None = None
     """Elements that a message must have at least; None: one."""
     zero_size: bool = False
-    """A message of zero bytes means something."""
+    """A range of sizes from 0 begins with a message of no bytes; elsewhere at 1, as in OMB."""
     one_element: bool = False
     """Without a size: it moves one element of the type, whose size is printed."""
     defaults: tuple[tuple[str, Any], ...] = ()

@@ -28,6 +28,7 @@ class LaunchFacts(TypedDict, total=False):
     library: str
     library_version: str
     library_string: str
+    standard: str
     binding_version: str
     thread_level: str
     device_name: str

@@ -254,13 +254,15 @@ def bindings_of(request: Request, offer: Capabilities) -> tuple[str, ...]:
     return bindings or (("mpi4py",) if request.buffer == OBJECT else tuple(offer.bindings)[:1])
 
 
-def sizes_of(benchmark: Benchmark, text: str | None) -> tuple[int, ...]:
-    """Message sizes in bytes that a request names for a benchmark; (0,) for a benchmark without a size."""
-    if benchmark.sizes is None:
-        return (0,)
-    return parse_sizes(
-        None if text is None else str(text), benchmark.sizes.minimum, benchmark.sizes.maximum, benchmark.zero_size
-    )
+def sizes_of(request: Request, benchmark: Benchmark) -> tuple[int, ...]:
+    """Message sizes in bytes of a request, as its dialect measures them; (0,) for a benchmark without a size."""
+    dialect, usual = dialect_of(request.printing.format), request.sizes is None
+    named: tuple[int, ...] = (0,)
+    if benchmark.sizes is not None:
+        text = None if usual else str(request.sizes)
+        from_zero = benchmark.zero_size or dialect.from_zero
+        named = parse_sizes(text, benchmark.sizes.minimum, benchmark.sizes.maximum, from_zero)
+    return dialect.sizes(benchmark, named, request.ranks or DEFAULT_RANKS, usual)
 
 
 def _dtypes(request: Request, benchmark: Benchmark) -> list[str]:
@@ -327,7 +329,7 @@ def _cells(request: Request, benchmark: Benchmark) -> Iterator[Cell]:
     )
     fields = cell_options(request)
     for dtype in _dtypes(request, benchmark):
-        for size in benchmark.sizes_for(dtype, _sizes(request, benchmark)):
+        for size in benchmark.sizes_for(dtype, sizes_of(request, benchmark)):
             if request.buffer == OBJECT:
                 if size < OBJECT_ITEM_BYTES[request.options.object_kind or "bytes"]:
                     continue
@@ -351,12 +353,6 @@ def _cells(request: Request, benchmark: Benchmark) -> Iterator[Cell]:
                 yield cell.with_options(window=window)
             if dialect.has_both_placements(benchmark):
                 yield cell.with_options(in_place=True)
-
-
-def _sizes(request: Request, benchmark: Benchmark) -> tuple[int, ...]:
-    """The message sizes of a request, as its dialect measures them."""
-    ranks, usual = request.ranks or DEFAULT_RANKS, request.sizes is None
-    return dialect_of(request.printing.format).sizes(benchmark, sizes_of(benchmark, request.sizes), ranks, usual)
 
 
 def timing_of(request: Request, benchmark: Benchmark, backend: str, device: str) -> dict[str, Any]:

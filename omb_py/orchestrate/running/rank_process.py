@@ -356,6 +356,7 @@ def launch_facts(session: Session, spec: LaunchSpec) -> LaunchFacts:
         "library": session.library,
         "library_version": session.library_version,
         "library_string": session.library_string,
+        "standard": session.standard,
         "binding_version": session.binding_version,
         "thread_level": session.thread_level,
         "device_name": session.device_name,

@@ -146,7 +146,7 @@ def new_run(request: Request, plans: list[LaunchPlan], run_id: str | None = None
 
 
 def _printer(request: Request, tables: int) -> Printer:
-    printer = printer_of(request, tables, lambda asked: sizes_of(find_benchmark(asked.benchmark), asked.sizes))
+    printer = printer_of(request, tables, lambda asked: sizes_of(asked, find_benchmark(asked.benchmark)))
     if request.printing.predict and request.printing.format != SILENT:
         from omb_py.orchestrate.workloads.prediction import Foretold
 

@@ -10,6 +10,7 @@ from omb_py.results.dialects.dialect import USUAL_OPTIONS, Dialect, Provenance, 
 from omb_py.results.store.row import Row
 
 if TYPE_CHECKING:
+    from omb_py.engine.program.benchmark import Benchmark
     from omb_py.results.dialects.reading import TextReader
 
 
@@ -20,6 +21,7 @@ class Imb(Dialect):
     title = "Intel MPI Benchmarks"
     asks = True
     each_group = False
+    from_zero = True
 
     def check(self, benchmark: str, unit: str, sync: str, groups: bool) -> None:
         from omb_py.results.dialects.imb.text import why_refused
@@ -27,6 +29,10 @@ class Imb(Dialect):
         row: Row = {"benchmark": benchmark, "unit": unit, "parameters": {"sync": sync}}
         if why := why_refused(row, self.each_group, groups):
             raise UsageError(why)
+
+    def sizes(self, benchmark: Benchmark, given: Sequence[int], ranks: int, usual: bool) -> tuple[int, ...]:
+        """Where no sizes are given, IMB begins with a message of no bytes."""
+        return (0, *given) if usual and benchmark.sizes and 0 not in given else tuple(given)
 
     def transcript(self) -> Transcript:
         from omb_py.results.dialects.imb.text import ImbTranscript
@@ -36,7 +42,7 @@ class Imb(Dialect):
     def export(self, rows: Sequence[Row], provenance: Provenance, options: TextOptions = USUAL_OPTIONS) -> str:
         from omb_py.results.dialects.imb.text import to_imb
 
-        return to_imb(rows, self.each_group)
+        return to_imb(rows, self.each_group, provenance)
 
     def readers(self) -> Sequence[TextReader]:
         from omb_py.results.dialects.imb.reader import ImbText

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import pairwise
 from typing import Final
 
 from omb_py import __version__
@@ -19,7 +20,7 @@ from omb_py.engine.program.dtypes import DTYPES
 from omb_py.errors import UsageError
 from omb_py.grammar.graphs import dims_create
 from omb_py.grammar.rank_groups import by_group, groups_of_row
-from omb_py.results.dialects.dialect import TextOptions, Transcript
+from omb_py.results.dialects.dialect import Facts, Provenance, TextOptions, Transcript
 from omb_py.results.dialects.imb.names import FORMS, Form, counts_a_block
 from omb_py.results.store.row import Row
 
@@ -35,8 +36,19 @@ _HEADS: Final[Mapping[str, tuple[str, ...]]] = {
     "passive": ("t_pure[usec]", "t_ovrl[usec]"),
     "mean_rate": ("t_avg[usec]", "Mbytes/sec", "Msg/sec"),
 }
+_ONE_ELEMENT: Final = ("fop_latency", "cas_latency")
 _MT_COLUMNS = 6
 """Columns above which IMB-MT draws its rules, also where a table has fewer."""
+_USUAL_LENGTHS: Final = (0, 1 << 22)
+"""IMB's own shortest and longest message, which it also says where a benchmark has no size."""
+_EXPLAINED: Final = {
+    "Truly_passive_put": (
+        "The benchmark measures execution time of MPI_Put for 2 cases:",
+        "1) The target is waiting in MPI_Barrier call (t_pure value)",
+        "2) The target performs computation and then enters MPI_Barrier routine (t_ovrl value)",
+    )
+}
+"""Lines below a name in the list of benchmarks."""
 _GRIDS: Final = {"stencil2d": 2, "stencil3d": 3}
 
 
@@ -88,12 +100,14 @@ class Header:
     form: Form
     names: Sequence[str]
     """IMB's names of the benchmarks."""
-    sizes: tuple[int, int]
-    """Smallest and largest message in bytes."""
+    sizes: Sequence[int]
+    """The messages in bytes."""
     row: Row
     """The first row: it says library, types and operation."""
     command: str
     when: datetime
+    standard: str = ""
+    """The version of the MPI standard; empty where it is not known: then the library stands in its place."""
 
     def text(self) -> str:
         """The header of IMB-MPI1, -NBC and -RMA, that of IMB-P2P, whose lines all begin with #, or IMB-MT's title."""
@@ -105,16 +119,18 @@ class Header:
         rule = f"#{'-' * (60 if plain else 64)}\n"
         gap, end = ("#\n", "") if plain else ("\n", " ")
         library = f"{self.row.get('library') or ''} {self.row.get('library_version') or ''}".strip()
-        names = "".join(f"# {name}\n" for name in self.names)
-        low, high = self.sizes
-        lengths = f"# Minimum message length in bytes:   {low}\n# Maximum message length in bytes:   {high}\n#\n"
+        names = "".join(
+            f"# {name}\n" + "".join(f"#     {text}\n" for text in _EXPLAINED.get(name, ()))
+            for name in dict.fromkeys(name.removeprefix("Multi-") for name in self.names)
+        )
+        lengths = _lengths(self.sizes)
         facts = {
             "Date": f"{self.when:%a %b} {self.when.day:2d} {self.when:%H:%M:%S %Y}",
             "Machine": uname.machine,
             "System": uname.system,
             "Release": uname.release,
             "Version": uname.version,
-            "MPI Version": library,
+            "MPI Version": self.standard or library,
         }
         lines = "".join(f"# {name:<22}: {value}\n" for name, value in facts.items())
         head = (
@@ -128,14 +144,28 @@ class Header:
         return f"{head}{lengths}{self._types()}\n{title}"
 
     def _types(self) -> str:
-        name = DTYPES[self.row["dtype"]].mpi if self.row.get("dtype") in DTYPES else "MPI_BYTE"
+        """The types as IMB names them: bytes for messages, floats for reductions; what was asked for, where it was."""
+        dtype = self.row.get("dtype")
+        named = DTYPES[dtype].mpi if dtype in DTYPES else "MPI_BYTE"
+        reduces = bool(self.row.get("op"))
+        name = "MPI_BYTE" if reduces or dtype == "char" else named
+        reduced = named if reduces else "MPI_FLOAT"
         op = f"MPI_{str(self.row.get('op') or 'sum').upper()} "
         after = "" if self.form.part in ("MPI-NBC", "MPI-RMA") else " "
         blank = "#\n" if self.form.part == "MPI-NBC" else "# \n"
         return (
-            f"# {'MPI_Datatype':<31}:   {name} \n# {'MPI_Datatype for reductions':<31}:   {name}{after}\n"
+            f"# {'MPI_Datatype':<31}:   {name} \n# {'MPI_Datatype for reductions':<31}:   {reduced}{after}\n"
             f"# {'MPI_Op':<31}:   {op} \n{blank}{blank}"
         )
+
+
+def _lengths(sizes: Sequence[int]) -> str:
+    """The lines on the lengths of messages: the shortest and the longest, where the others double between them."""
+    low, high = (min(sizes), max(sizes)) if any(sizes) else _USUAL_LENGTHS
+    steps = [size for size in sizes if size]
+    if any(later != 2 * size for size, later in pairwise(steps)):
+        return "# Message lengths were user defined\n#\n"
+    return f"# Minimum message length in bytes:   {low}\n# Maximum message length in bytes:   {high}\n#\n"
 
 
 def title(row: Row, each_group: bool = False) -> str:
@@ -187,7 +217,7 @@ def line(row: Row) -> str:
     return "".join(cells) + "\n"
 
 
-def to_imb(rows: Iterable[Row], each_group: bool = False) -> str:
+def to_imb(rows: Iterable[Row], each_group: bool = False, provenance: Provenance = lambda launch: {}) -> str:
     """Rows of the store as IMB would print them: a header for each launch and program, a table for each benchmark.
 
     Rows of benchmarks that IMB does not have are left out; so are those of all ranks together and of an overlap, where
@@ -196,6 +226,7 @@ def to_imb(rows: Iterable[Row], each_group: bool = False) -> str:
     Args:
         rows: rows of the store.
         each_group: whether each group of ranks has a line (``-multi 1``).
+        provenance: the facts of a launch.
 
     Raises:
         UsageError: there are rows, and IMB has none of their benchmarks.
@@ -210,7 +241,7 @@ def to_imb(rows: Iterable[Row], each_group: bool = False) -> str:
         tables.setdefault(table_of(row), []).append(row)
     if refused and not launches:
         raise UsageError(f"none of these rows has a text of IMB: {refused}")
-    return "".join(_launch(list(tables.values()), each_group) for tables in launches.values())
+    return "".join(_launch(list(tables.values()), each_group, provenance) for tables in launches.values())
 
 
 def table_of(row: Row) -> tuple[object, ...]:
@@ -220,12 +251,15 @@ def table_of(row: Row) -> tuple[object, ...]:
     return (*(row.get(name) for name in (*shared, *options)), tuple(sorted(parameters.items())))
 
 
-def _launch(tables: Sequence[Sequence[Row]], each_group: bool) -> str:
+def _launch(tables: Sequence[Sequence[Row]], each_group: bool, provenance: Provenance) -> str:
     first = tables[0][0]
-    sizes = [bytes_of(row, int(row.get("size_bytes") or 0)) for rows in tables for row in rows]
+    facts = provenance(str(first.get("launch_id")))
+    standard = str(facts.get("standard") or facts.get("MPI Version") or "")
+    sized = (row for rows in tables for row in rows if row["benchmark"] not in _ONE_ELEMENT)
+    sizes = {bytes_of(row, int(row.get("size_bytes") or 0)) for row in sized}
     names = tuple(dict.fromkeys(form_of(rows[0]).name for rows in tables))
     started = datetime.fromisoformat(str(first["started_at"])) if first.get("started_at") else datetime.now()
-    header = Header(form_of(first), names, (min(sizes), max(sizes)), first, "omb-py results export", started)
+    header = Header(form_of(first), names, sorted(sizes), first, "omb-py results export", started, standard)
     write = lines_of_groups if each_group else line
     body = "".join(title(rows[0], each_group) + "".join(map(write, rows)) for rows in tables)
     return header.text() + body + closing(header.form)
@@ -238,17 +272,21 @@ class ImbTranscript(Transcript):
         self._each_group = each_group
         self._launch: tuple[object, ...] | None = None
         self._table: tuple[object, ...] | None = None
+        self._standard = ""
         self._closing = ""
         """The text after the launch's last table."""
+
+    def launch(self, facts: Facts) -> None:
+        self._standard = str(facts.get("standard") or "")
 
     def row(self, row: Row, options: TextOptions) -> str:
         form, text = form_of(row), ""
         launch = (row["launch_id"], form.part)
         if launch != self._launch:
             sizes = options.sizes or (row["size_bytes"] or 0,)
-            low, high = (bytes_of(row, size) for size in (min(sizes), max(sizes)))
+            lengths = () if row["benchmark"] in _ONE_ELEMENT else tuple(bytes_of(row, size) for size in sizes)
             command = " ".join(["omb-py", *sys.argv[1:]])
-            text = self.end() + Header(form, (form.name,), (low, high), row, command, datetime.now()).text()
+            text = self.end() + Header(form, (form.name,), lengths, row, command, datetime.now(), self._standard).text()
             self._launch, self._closing = launch, closing(form)
         if table_of(row) != self._table:
             text += title(row, self._each_group)

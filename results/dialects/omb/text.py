@@ -263,12 +263,15 @@ def accelerator_of(device: object) -> str:
     return f"-{device.upper()}" if isinstance(device, str) and device not in ("", HOST) else ""
 
 
-def text_of(row: Row, full: bool, validation: bool, percentiles: Sequence[float]) -> OsuText:
-    """The text of a row's table; a benchmark that OMB does not have gets a table in the same style."""
+def text_of(row: Row, full: bool, validation: bool, percentiles: Sequence[float], sized: bool = False) -> OsuText:
+    """The text of a row's table; a benchmark that OMB does not have gets a table in the same style.
+
+    `sized` says that other rows of the table have a size where this one has 0 bytes.
+    """
     if row.get("source", "omb-py") != "omb-py":
         full, percentiles = printed(row)  # an imported row shows what its tool printed
     parameters, library = parameters_of(row), row.get("library")
-    layout: Layout = "bandwidth" if row["unit"] == "MB/s" else "latency" if row["size_bytes"] else "barrier"
+    layout: Layout = "bandwidth" if row["unit"] == "MB/s" else "latency" if row["size_bytes"] or sized else "barrier"
     if row["family"] == "one-sided":
         layout = "one_sided"
     if row["family"] == "workload":

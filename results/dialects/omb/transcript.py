@@ -104,7 +104,7 @@ class OmbTranscript(Transcript):
         if is_varied(row):
             self._windows, self._dtype = self._windows or WindowTables(row["validated"] is not None), None
             return text + self._windows.row(row)
-        form = text_of(row, options.full, row["validated"] is not None, options.percentiles)
+        form = text_of(row, options.full, row["validated"] is not None, options.percentiles, any(options.sizes))
         if options.facts:
             line = f"# {' '.join(f'[ {key}: {value} ]' for key, value in options.facts.items())}"
             form = replace(form, details=(*form.details, line))
@@ -143,7 +143,7 @@ def to_osu(rows: Sequence[Row], percentiles: Sequence[float] = (), full: bool = 
             windows = WindowTables(checked)
             out += [*map(windows.row, table), windows.end()]
             continue
-        text = text_of(table[0], full, checked, percentiles)
+        text = text_of(table[0], full, checked, percentiles, any(row["size_bytes"] for row in table))
         dtype: str | None = None
         for index, row in enumerate(table):
             if index == 0 or row.get("dtype") != dtype:

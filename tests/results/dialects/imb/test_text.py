@@ -78,6 +78,68 @@ def test_the_header_has_the_lines_of_the_binary(program: str, part: str) -> None
     assert "# Date                  : Tue Nov  3 09:05:00 2026\n" in header
 
 
+def head_of(name: str, sizes: tuple[int, ...] = (0, 1, 2, 4), **more: Any) -> str:
+    row = {**ROW, "benchmark": name, "library": "MPICH", "library_version": "5.0.2", **more}
+    form = form_of(row)
+    return Header(form, (form.name,), sizes, row, "omb-py x", datetime(2026, 11, 3, 9, 5), "4.1").text()
+
+
+def test_the_header_says_standard_and_types_as_imb_does() -> None:
+    """IMB's messages are bytes and its reductions floats; what else was measured is said where it belongs."""
+    assert "# MPI Version           : 4.1\n" in head_of("latency")
+    types = re.compile(r"# MPI_Datatype +: +(\S+) \n# MPI_Datatype for reductions +: +(\S+) ?\n")
+    for name, more, wanted in (
+        ("latency", {}, ("MPI_BYTE", "MPI_FLOAT")),
+        ("latency", {"dtype": "float64"}, ("MPI_DOUBLE", "MPI_FLOAT")),
+        ("allreduce", {"dtype": "int32", "op": "sum"}, ("MPI_BYTE", "MPI_INT")),
+        ("allreduce", {"dtype": "float32", "op": "sum"}, ("MPI_BYTE", "MPI_FLOAT")),
+    ):
+        assert types.findall(head_of(name, **more)) == [wanted]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "lines"),
+    [
+        ((0, 1, 2, 4), ("Minimum message length in bytes:   0", "Maximum message length in bytes:   4")),
+        ((4, 8), ("Minimum message length in bytes:   4", "Maximum message length in bytes:   8")),
+        ((0,), ("Minimum message length in bytes:   0", "Maximum message length in bytes:   4194304")),
+        ((0, 4, 16), ("Message lengths were user defined",)),
+        ((64, 8), ("Message lengths were user defined",)),
+    ],
+)
+def test_lengths_that_do_not_double_are_user_defined(sizes: tuple[int, ...], lines: tuple[str, ...]) -> None:
+    head = head_of("latency", sizes)
+    assert re.findall(r"^# (M.*message length.*|Message lengths.*)$", head, re.M) == list(lines)
+    assert re.search(r"^#\n# MPI_Datatype", head, re.M)
+
+
+def test_the_list_of_benchmarks_names_them_without_multi_and_explains_one() -> None:
+    """As IMB-MPI1 -multi and IMB-RMA 2021.11 print it."""
+    assert "# List of Benchmarks to run:\n\n# PingPong\n" in head_of("latency", parameters={"groups": "2x2"})
+    assert head_of("passive_put").endswith(
+        "# Truly_passive_put\n"
+        "#     The benchmark measures execution time of MPI_Put for 2 cases:\n"
+        "#     1) The target is waiting in MPI_Barrier call (t_pure value)\n"
+        "#     2) The target performs computation and then enters MPI_Barrier routine (t_ovrl value)\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "sizes"),
+    [("latency -m 0:4", "0 1 2 4"), ("allreduce -m :8", "4 8"), ("allreduce -m 0:8", "0 4 8"), ("bcast -m 0,5", "0 5")],
+)
+def test_messages_of_no_bytes_are_measured(words: str, sizes: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*words.split(), *"--backend mock -n 2 -i 3 -x 0 -c --no-store --quiet --format imb".split()]) == 0
+    out = capsys.readouterr().out
+    assert re.findall(r"^ +(\d+) +3 ", out, re.M) == sizes.split()
+
+
+def test_without_sizes_the_first_message_has_no_bytes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main("pingping --backend mock -n 2 -i 1 -x 0 --no-store --quiet --format imb".split()) == 0
+    sizes = re.findall(r"^ +(\d+) +1 ", capsys.readouterr().out, re.M)
+    assert sizes == ["0", *(str(1 << power) for power in range(23))]
+
+
 @pytest.mark.parametrize("name", ["reduce_scatter", "reduce_scatter_block", "ireduce_scatter"])
 def test_the_bytes_of_a_reduce_scatter_are_those_of_a_block(name: str) -> None:
     """Each count of IMB's call is #bytes / 4: with 4 ranks a vector of 4096 B is a line of 1024."""
