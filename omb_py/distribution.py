@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-import shlex
-from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 DISTRIBUTION: Final = "omb-bench"
 """The name on PyPI. ``omb-py``, the name of the command, belongs to another project there."""
@@ -25,11 +26,15 @@ def pip_install(extra: str) -> str:
         here = os.path.samefile(os.curdir, _ROOT)
     except OSError:  # the working folder was removed
         here = False
+    import shlex  # ranks load this module
+
     return f"pip install -e {shlex.quote(f'{os.curdir if here else _ROOT}[{extra}]')}"
 
 
 def commit() -> str:
     """The commit of a checkout, or of an installation from a repository; empty where nobody knows it."""
+    from pathlib import Path
+
     return _of_checkout(Path(_ROOT) / ".git") or _of_installation()
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -25,12 +28,46 @@ class PlugIns(Generic[T]):
     """Name of each that could not be loaded -> the reason."""
 
 
+_OURS = "omb_py."
+"""How the names of our groups begin."""
+
+
 @cache
-def _search() -> Callable[..., EntryPoints]:
-    """A function from a group to its entries; the installed packages are read once."""
+def _search() -> Callable[..., EntryPoints | tuple[()]]:
+    """A function from a group to its entries; the installed packages are read once.
+
+    Which of our groups have entries is remembered while the same packages are installed: reading packages takes as long
+    as a whole command, and most groups have none.
+    """
+    if "importlib.metadata" in sys.modules:
+        return _all_entries().select
+    from omb_py.remembered import keep, recall  # not for ranks
+
+    folders = [folder for folder in sys.path if folder.endswith("-packages")]
+    question = json.dumps(["groups of entry points", sys.path, *map(_packages_in, sys.path)])
+    answer = recall(question)
+    if answer is None:
+        entries = _all_entries()
+        keep(question, {"groups": " ".join(sorted(g for g in entries.groups if g.startswith(_OURS)))}, folders)
+        return entries.select
+    groups = set(answer["groups"].split())
+    return lambda group: _all_entries().select(group=group) if group in groups else ()
+
+
+@cache
+def _all_entries() -> EntryPoints:
     from importlib.metadata import entry_points  # slow to import, and needed for the names of others only
 
-    return entry_points().select
+    every: EntryPoints = entry_points()  # type: ignore[assignment,unused-ignore]
+    return every
+
+
+def _packages_in(folder: str) -> list[str]:
+    try:
+        names = os.listdir(folder or os.curdir)
+    except OSError:
+        return []
+    return sorted(name for name in names if name.endswith((".dist-info", ".egg-info")))
 
 
 def has_plug_ins(group: str) -> bool:
@@ -41,6 +78,7 @@ def has_plug_ins(group: str) -> bool:
 def forget_plug_ins() -> None:
     """Look for installed packages anew."""
     _search.cache_clear()
+    _all_entries.cache_clear()
     load_plug_ins.cache_clear()
 
 

@@ -3,45 +3,46 @@
 The folder is ``omb-py`` in ``$XDG_CACHE_HOME`` (default ``~/.cache``). It is used only where it belongs to this user
 and nobody else may enter it, since what lies there is run. A file is written under another name and renamed, so a
 reader sees all of it or none, and it begins with a digest of name and content. Nothing here raises: without a cache
-the work is done again.
+the work is done again. A rank loads this module before it can find others, so it needs few.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import stat
-from typing import Final
 
-_MOST: Final = 2000
+_MOST = 2000
 """Files after which the folder is emptied: each is small, and made again in milliseconds."""
-_LARGEST: Final = 1 << 20
-_DIGEST_BYTES: Final = 32
+_LARGEST = 8 << 20
+_DIGEST_BYTES = 32
 
 
 def load(name: str) -> bytes | None:
     """The content of a file; None where there is none that can be trusted."""
-    with contextlib.suppress(OSError):
+    try:
         folder = _open_folder(create=False)
         try:
             content = _read(folder, name)
         finally:
             os.close(folder)
-        if content[:_DIGEST_BYTES] == _digest(name, content[_DIGEST_BYTES:]):
-            return content[_DIGEST_BYTES:]
-    return None
+    except OSError:
+        return None
+    digest, content = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
+    return content if digest == _digest(name, content) else None
 
 
 def save(name: str, content: bytes) -> None:
     """Keep a file for later commands, if the folder allows it."""
-    with contextlib.suppress(OSError):
+    try:
         folder = _open_folder(create=True)
         try:
             _make_room(folder)
             _write(folder, name, _digest(name, content) + content)
         finally:
             os.close(folder)
+    except OSError:
+        return
 
 
 def _digest(name: str, content: bytes) -> bytes:
@@ -55,9 +56,7 @@ def _open_folder(create: bool) -> int:
         base = os.path.join(os.path.expanduser("~"), ".cache")
     path = os.path.join(base, "omb-py")
     if create:
-        os.makedirs(base, 0o700, exist_ok=True)
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(path, 0o700)
+        os.makedirs(path, 0o700, exist_ok=True)
     folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     facts = os.fstat(folder)
     if facts.st_uid != os.geteuid() or stat.S_IMODE(facts.st_mode) & 0o077:
@@ -97,5 +96,7 @@ def _write(folder: int, name: str, content: bytes) -> None:
 def _make_room(folder: int) -> None:
     names = os.listdir(folder)
     for name in names if len(names) >= _MOST else ():
-        with contextlib.suppress(OSError):
+        try:
             os.unlink(name, dir_fd=folder)
+        except OSError:
+            continue

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from omb_py import __version__
 from omb_py.distribution import pip_install
-from omb_py.launchers.remembered import keep, recall
+from omb_py.remembered import keep, recall
 
 _ASK = """
 import json, sys

@@ -24,7 +24,7 @@ from omb_py.launchers.launcher import (
     placement,
 )
 from omb_py.launchers.mpiexec_family import Mpiexec, MpiexecFamily
-from omb_py.launchers.remembered import keep, recall
+from omb_py.remembered import keep, recall
 
 if TYPE_CHECKING:
     from omb_py.launchers.machine import LaunchMachine

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from omb_py.backends.registry import capabilities
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import Cell, World
 from omb_py.engine.program.dtypes import DTYPES, reduction_dtype
 from omb_py.engine.program.language import Blocks, Buffer, Region, Step
-from omb_py.grammar.traffic import blocks
 from omb_py.suites.collective.forms import CallAndBuffers, Collective, blocking, overlapping, persistent
 from omb_py.suites.shared import REDUCTION_SIZES, message_bytes, no_bytes, uneven
 
@@ -82,7 +80,11 @@ def reduce_scatter(world: World, cell: Cell) -> CallAndBuffers:
 
 def _result_at(cell: Cell, counts: tuple[int, ...], rank: int) -> int:
     """The element at which the result lies: in place MPI leaves it at the beginning, NCCL at the rank's block."""
-    if not cell.options.in_place or not capabilities(cell.backend).in_place_at_rank:
+    if not cell.options.in_place:
+        return 0
+    from omb_py.backends.registry import capabilities  # ranks know none otherwise
+
+    if not capabilities(cell.backend).in_place_at_rank:
         return 0
     return sum(counts[:rank])
 
@@ -176,6 +178,8 @@ def _exchange(world: World, cell: Cell) -> tuple[Blocks, Blocks, tuple[Buffer, .
 def alltoallv(world: World, cell: Cell) -> CallAndBuffers:
     """Every rank sends a block to every rank: `size` bytes each, or more and less by the imbalance."""
     if cell.options.traffic:
+        from omb_py.grammar.traffic import blocks
+
         matrix = blocks(cell.options.traffic, message_bytes(cell), DTYPES[cell.dtype].itemsize)
         out_sizes, in_sizes = matrix[world.rank], tuple(row[world.rank] for row in matrix)
         call = steps.alltoallv(Blocks.packed("send", out_sizes), Blocks.packed("recv", in_sizes), cell.dtype)

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import comb
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
-Counts = NDArray[np.int64]
+Counts: TypeAlias = "NDArray[np.int64]"
 
 
 def distinct(ranks: int, top: int, experts: int) -> float:
@@ -45,6 +46,8 @@ class Routing:
         They are drawn without replacement in proportion to `weights`. With a limit M the nodes come first: those whose
         k/M best experts have the largest sum of affinities (DeepSeek-V3, arXiv 2412.19437, section 2.1.2).
         """
+        import numpy as np
+
         random = np.random.default_rng((self.seed, rank))
         # the largest of these are a draw without replacement (Gumbel's trick)
         scores = np.log(np.maximum(weights, 1e-300)) + random.gumbel(size=(self.tokens, self.experts))
@@ -74,6 +77,8 @@ class Copies:
 @lru_cache(maxsize=16)
 def drawn(routing: Routing, weights: tuple[float, ...]) -> Copies:
     """Count the copies of all tokens of all ranks."""
+    import numpy as np
+
     n, node = routing.ranks, routing.node
     to_expert, to_rank = np.zeros((n, n), np.int64), np.zeros((n, n), np.int64)
     to_node = np.zeros((n, n // node), np.int64)
@@ -87,6 +92,8 @@ def drawn(routing: Routing, weights: tuple[float, ...]) -> Copies:
 
 def _distinct(places: NDArray[Any], number: int) -> Counts:
     """How many rows have each place at least once."""
+    import numpy as np
+
     hit = np.zeros((len(places), number), bool)
     np.put_along_axis(hit, places, True, axis=1)
     counts: Counts = hit.sum(axis=0)

@@ -141,7 +141,7 @@ def rank_table(program: Path) -> None:
     own = os.environ.get("OMB_BIN")
     ours, theirs = [sys.executable, "-m", "omb_py"], [*mpiexec(), "-n", "2", str(program)]
     last = ["-n", "2", "--no-store"]
-    marks = {"C": program.name, "omb-py": "omb_py.orchestrate.running.rank_"}
+    marks = {"C": program.name, "omb-py": "running/rank_start.py"}
     if shutil.which("strace"):
         starts = {"C": [*theirs, *(START[1:] if own else ())], "omb-py": [*ours, *START, *last]}
         seen = {name: files_of(words, marks[name]) for name, words in starts.items()}

@@ -114,7 +114,14 @@ class Collector:
         self.drift = PassDrift()
         self.others: OtherWork | None = None
         """Measures what other programs do; None where the processes of the launch are not our children."""
+        self.modules_question = ""
+        """The name of the set of modules that these ranks load; empty where nobody asks."""
+        self._modules: list[str] = []
         self._began = time.monotonic()
+
+    def take_modules(self, message: Message) -> None:
+        """Take the names of the modules that rank 0 has loaded."""
+        self._modules = [str(name) for name in message["names"]]
 
     def prepare(self) -> None:
         """Load what rows need, and learn about this checkout, while the ranks start."""
@@ -254,6 +261,10 @@ class Collector:
         """Turn the journal into the launch's Parquet file. Raises EnvironmentProblem, and then the journal stays."""
         if self.drift.number:
             self.run.note(self.drift.line())
+        if self._modules:
+            from omb_py.orchestrate.running.rank_modules import keep_modules
+
+            keep_modules(self.modules_question, self._modules)
         ending: dict[str, JsonValue] = {"elapsed_s": round(time.monotonic() - self._began, 3)}
         cores = self.others.cores() if self.others else None
         if cores is not None:

@@ -92,6 +92,8 @@ class LaunchOfCells:
         kinds = dict.fromkeys(("barrier", *(cell.options.process_sync for cell in self.cells)))
         self.skews = {kind: session.skew(kind) for kind in kinds}
         self.with_faults = _with_faults(session, spec.get("inject"))
+        self.unsettled = False
+        """Whether the parent may still be working on the last cell."""
         self.log = _log_in(spec.get("validation_log"))
 
     def _check(self) -> None:
@@ -150,6 +152,8 @@ class LaunchOfCells:
         if self.sends:
             late = {**facts, "skew_us": self.skews["barrier"], "loaded_libraries": loaded_libraries()}
             self.channel.send("launch", facts=late)
+            if self.spec.get("list_modules"):
+                self.channel.send("modules", names=sorted(sys.modules))
 
     def _run_sweep(self, sweep: Sweep, number: int) -> bool:
         """Measure the sizes of a benchmark up to the first that does not validate. Returns whether all did."""
@@ -175,7 +179,7 @@ class LaunchOfCells:
         if self.sends:
             for of_lap in result.split_by_lap(benchmark):
                 self.channel.send("cell", **of_lap.to_message())
-            self.channel.settle()
+            self.unsettled = True
         return self.session.share(result.validated)
 
     def _measure_pairs(self, benchmark: Benchmark, cell: Cell, index: int, number: int) -> None:
@@ -187,11 +191,15 @@ class LaunchOfCells:
             if self.sends:
                 finished = replace(finished, index=index, skew_us=self.skews["barrier"])
                 self.channel.send("cell", **finished.to_message())
-                self.channel.settle()
+                self.channel.settle()  # the next round begins at once
 
     def _enter_phase(self, name: str) -> None:
         position = self.position
         position.phase = name
+        if self.unsettled and name in ("validate", "loop"):
+            # the parent has worked on the cell before while this one was set up, and does not beside its loop
+            self.channel.settle()
+            self.unsettled = False
         if position.start and name in ("validate", "loop"):
             position.start.end("first cell's code")
             if self.sends and self.spec.get("debug"):

@@ -22,14 +22,16 @@ from omb_py.errors import NEGATIVE, OK, EnvironmentProblem, LaunchFailed, NotBeg
 from omb_py.grammar.json_values import JsonValue
 from omb_py.launchers.registry import job_around
 from omb_py.options.request import SILENT, Request
-from omb_py.orchestrate.launching.launch_command import command_for, machine_of, ranks_for
+from omb_py.orchestrate.launching.launch_command import HERE, command_for, machine_of, ranks_for
 from omb_py.orchestrate.launching.machine_state import OtherWork
 from omb_py.orchestrate.planning.backend_selection import in_place_alone, narrowed, reachable
 from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, plan_all, sizes_of
 from omb_py.orchestrate.planning.validation import HOST_MEMORY
 from omb_py.orchestrate.running.collector import Collector, CommandState, Run
 from omb_py.orchestrate.running.progress import progress_for
+from omb_py.orchestrate.running.rank_modules import question_of, rank_program, rank_variables
 from omb_py.orchestrate.running.rank_process import Position, run_cells
+from omb_py.orchestrate.running.rank_start import MODULES_VARIABLE
 from omb_py.orchestrate.supervision.failure_messages import join_hint
 from omb_py.orchestrate.supervision.supervisor import Handlers, Supervisor
 from omb_py.printing.printers import Printer, drawn, printer_of
@@ -230,9 +232,13 @@ def start(run: Run, launch: LaunchPlan) -> None:
 
 def _start(run: Run, launch: LaunchPlan, failed: Sequence[str]) -> None:
     request, offer = run.request, capabilities(launch.backend)
+    here = run.where is HERE
+    rank = rank_program() if here else [run.where.python, "-m", "omb_py.orchestrate.running.rank_process"]
+    question = modules_question(launch)
+    variables = rank_variables(question) if here else {}
     command = command_for(
         request.launching.launcher,
-        [run.where.python, "-m", "omb_py.orchestrate.running.rank_process"],
+        rank,
         launch.ranks,
         hosts=request.launching.hosts,
         extra=request.launching.launcher_args,
@@ -246,17 +252,24 @@ def _start(run: Run, launch: LaunchPlan, failed: Sequence[str]) -> None:
         run.note_once(line)
     facts = {"launcher": command.name, "command": list(command.words), **run.where.facts, **_attempts(failed)}
     collector = Collector(run, launch, facts)
+    collector.modules_question = question
     if command.local and job_around(os.environ) is None:
         collector.others = OtherWork()
     supervise(
         collector,
-        spec_of(run, launch),
+        {**spec_of(run, launch), "list_modules": here and MODULES_VARIABLE not in variables},
         words=command.words,
-        environ=command.environ,
+        environ={**command.environ, **variables},
         local=command.local,
         hosts=request.launching.hosts,
         launcher=command.name,
     )
+
+
+def modules_question(launch: LaunchPlan) -> str:
+    """What the ranks of a launch load depends on."""
+    kinds = sorted({(cell.binding, cell.benchmark, cell.validate) for cell in launch.cells})
+    return question_of(launch.backend, launch.needs.device, kinds)
 
 
 def _attempts(failed: Sequence[str]) -> dict[str, JsonValue]:
@@ -293,6 +306,7 @@ def supervise(
         launch=lambda message: collector.facts(message["facts"]),
         cell=collector.cell,
         note=lambda message: run.note_once(str(message["text"])),
+        modules=collector.take_modules,
         beat=lambda message: run.command.progress.tick(),
     )
     supervisor = Supervisor(

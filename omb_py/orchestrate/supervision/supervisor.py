@@ -65,6 +65,8 @@ class Handlers:
     launch: Callable[[Message], None] = _nothing
     cell: Callable[[Message], None] = _nothing
     note: Callable[[Message], None] = _nothing
+    modules: Callable[[Message], None] = _nothing
+    """For the names of the modules that rank 0 has loaded, where they are asked for."""
     beat: Callable[[Message], None] = _nothing
     """For heartbeats, with ``rank`` added; for a progress display."""
 
@@ -352,7 +354,8 @@ class Supervisor:
             return  # cells of a world of another size are not what the user asked for
         if kind == "cell":
             self._next = next_cell(self._cells, message) or self._next
-        handlers = {"launch": self._handlers.launch, "cell": self._handlers.cell, "note": self._handlers.note}
+        ours = self._handlers
+        handlers = {"launch": ours.launch, "cell": ours.cell, "note": ours.note, "modules": ours.modules}
         handlers.get(kind, _nothing)(message)
 
     def _welcome(self, connection: Connection, message: Message) -> None:

@@ -28,7 +28,7 @@ class Victim:
     @property
     def rank(self) -> int | None:
         """The rank, for a rank process."""
-        if "running.rank_process" not in self.command or "mpiexec" in self.command or "torch.d" in self.command:
+        if "running/rank_start" not in self.command or "mpiexec" in self.command or "torch.d" in self.command:
             return None
         for name in (b"PMI_RANK=", b"OMPI_COMM_WORLD_RANK=", b"PMIX_RANK=", b"RANK="):
             for entry in self.environ:
@@ -81,7 +81,7 @@ class Run:
                 parent = int(Path(f"/proc/{victim.pid}/stat").read_text().rpartition(")")[2].split()[1])
             except OSError:  # it ended while we looked
                 continue
-            if parent == self.process.pid and "running.rank_process" in victim.command:
+            if parent == self.process.pid and "running/rank_start" in victim.command:
                 return victim
         return None
 

@@ -1,6 +1,6 @@
 """A rank of a real launch that writes down each file that Python opens, and the bytes that it has read by then.
 
-python -m tests.support.sessions.counted_opens MODULE
+python -m tests.support.sessions.counted_opens FILE
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ FOLDER = "OMB_PY_TEST_OPENS"
 
 
 def main() -> None:
-    """Run the module of the first argument as a program, after the interpreter's own start."""
+    """Run the file of the first argument as a program, after the interpreter's own start."""
     io = os.open("/proc/self/io", os.O_RDONLY)
     log = os.open(f"{os.environ[FOLDER]}/{os.getpid()}", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
@@ -27,7 +27,7 @@ def main() -> None:
         del sys.modules[name]
     sys.addaudithook(note)
     del sys.argv[0]
-    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+    runpy.run_path(sys.argv[0], run_name="__main__")
 
 
 if __name__ == "__main__":

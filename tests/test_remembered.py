@@ -10,7 +10,7 @@ import pytest
 from omb_py.launchers import mpi_library
 from omb_py.launchers.mpi_library import MPILibrary, recall_library
 from omb_py.launchers.mpiexec import identify
-from omb_py.launchers.remembered import keep, recall
+from omb_py.remembered import keep, recall
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,62 @@
+"""The compiled modules that ranks load, in one file of the user's cache (:mod:`.rank_start` reads it).
+
+Which ones these are a rank says itself, the first time that such ranks run. They stay in use while their sources stay
+as they are; the parent looks at these once a launch, in place of every rank.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import marshal
+import os
+import sys
+from collections.abc import Iterable
+from importlib.machinery import SourceFileLoader
+from importlib.util import find_spec
+
+from omb_py import __version__, user_cache
+from omb_py.orchestrate.running import rank_start
+from omb_py.remembered import keep, recall
+
+_PACKAGES = frozenset({"omb_py", "mpi4py", *sys.stdlib_module_names})
+"""Packages whose modules are kept."""
+
+
+def rank_program() -> list[str]:
+    """The command of a rank with this Python."""
+    return [sys.executable, "-S", "-P", rank_start.__file__]
+
+
+def question_of(*what: object) -> str:
+    """The name of a set of modules: that of ranks which measure `what`."""
+    return json.dumps(["modules of ranks", __version__, sys.version, sys.prefix, __file__, *what])
+
+
+def rank_variables(question: str) -> dict[str, str]:
+    """The variables by which ranks find modules; without the file's name where it is not known or no longer true."""
+    path = os.pathsep.join((sys.prefix, *(entry or os.getcwd() for entry in sys.path)))
+    answer = recall(question)
+    kept = {rank_start.MODULES_VARIABLE: answer["file"]} if answer and user_cache.load(answer["file"]) else {}
+    return {rank_start.PATH_VARIABLE: path, **kept}
+
+
+def keep_modules(question: str, names: Iterable[str]) -> None:
+    """Keep the modules with these names, of which ranks have told."""
+    modules, sources = {}, []
+    for name in sorted(set(names)):
+        if name.partition(".")[0] not in _PACKAGES or name == "__main__":
+            continue
+        try:
+            spec = find_spec(name)
+        except (ImportError, ValueError):  # a module that was made by hand
+            continue
+        if spec is None or not isinstance(spec.loader, SourceFileLoader) or spec.origin is None:
+            continue
+        code = spec.loader.get_code(name)
+        modules[name] = spec.origin, spec.submodule_search_locations is not None, marshal.dumps(code)
+        sources.append(spec.origin)
+    content = marshal.dumps(modules)
+    file = f"{hashlib.sha256(content).hexdigest()}.modules"
+    user_cache.save(file, content)
+    keep(question, {"file": file}, sources)

@@ -1,0 +1,88 @@
+"""The program of a rank that omb-py starts: ``python -S -P rank_start.py``. It finds modules without looking for them.
+
+The parent says where packages lie (:data:`PATH_VARIABLE`), so Python reads no ``.pth`` file, and it names a file of the
+user's cache with the compiled modules that such ranks load (:mod:`.rank_modules`): one file in place of a hundred. What
+is not there is imported as ever. This module needs nothing but what is part of the interpreter.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from importlib.machinery import ModuleSpec, SourceFileLoader
+
+PATH_VARIABLE = "OMB_PY_PATH"
+"""The parent's ``sys.prefix`` and then its ``sys.path``, as a list separated like PATH."""
+MODULES_VARIABLE = "OMB_PY_MODULES"
+"""Name of the file in the user's cache."""
+
+
+class ModulesOfRank:
+    """A finder and loader of compiled modules that lie in one file."""
+
+    def __init__(self, modules: dict[str, tuple[str, bool, bytes]]) -> None:
+        self._modules = modules
+        """Name -> (source, whether it is a package, compiled code)."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        """The specification of a module; None where it is not in the file."""
+        if name not in self._modules:
+            return None
+        source, is_package, _ = self._modules[name]
+        spec = ModuleSpec(name, self, origin=source, is_package=is_package)  # type: ignore[arg-type]
+        if is_package:
+            spec.submodule_search_locations = [os.path.dirname(source)]
+        spec.has_location = True
+        return spec
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """Python's own kind of module."""
+
+    def exec_module(self, module: object) -> None:
+        """Run the code of a module."""
+        import marshal
+
+        content = vars(module)
+        exec(marshal.loads(self._modules[content["__name__"]][2]), content)
+
+
+class SiteFinder:
+    """Looks for a module again after the files of ``site`` were read: packages may be found by their hooks alone."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        """What is found then; asked last, and once."""
+        if path is not None or self not in sys.meta_path:
+            return None
+        sys.meta_path.remove(self)
+        import site
+        from importlib.util import find_spec
+
+        site.main()
+        return find_spec(name)
+
+
+def find_modules(environ: Mapping[str, str]) -> None:
+    """Set where modules are found, as the parent has said."""
+    prefix, _, path = environ.get(PATH_VARIABLE, "").partition(os.pathsep)
+    if prefix:
+        sys.prefix = sys.exec_prefix = prefix
+        sys.path[:] = dict.fromkeys((*path.split(os.pathsep), *sys.path))
+        sys.meta_path.append(SiteFinder())
+    name = environ.get(MODULES_VARIABLE)
+    if name:
+        import marshal
+
+        package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+        loader = SourceFileLoader("omb_py.user_cache", os.path.join(package, "user_cache.py"))
+        cache = type(sys)(loader.name)
+        exec(loader.get_code(loader.name) or "", vars(cache))
+        if content := cache.load(name):
+            sys.meta_path.insert(0, ModulesOfRank(marshal.loads(content)))
+
+
+if __name__ == "__main__":
+    find_modules(os.environ)
+    from omb_py.orchestrate.running.rank_process import main
+
+    sys.exit(main())
