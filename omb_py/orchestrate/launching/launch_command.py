@@ -111,10 +111,10 @@ def choose(machine: LaunchMachine) -> str:
     return next((launcher.name for launcher in around if not launcher.missing(machine)), "mpiexec")
 
 
-def machine_of(where: RankEnvironment) -> LaunchMachine | None:
-    """The machine for ranks of another Python or environment; None for our own."""
+def machine_of(where: RankEnvironment, more: Mapping[str, str]) -> LaunchMachine:
+    """The machine for ranks of a Python and environment; `more` is set for those of our own."""
     if where is HERE:
-        return None
+        return LaunchMachine({**os.environ, **more})
     environ = where.environment()
     environ |= own_mpi_variables(environ)
     return LaunchMachine(environ, where.python, find_library=lambda python: recall_library(python, environ))

@@ -246,7 +246,7 @@ def _start(run: Run, launch: LaunchPlan, failed: Sequence[str]) -> None:
         bind=offer.start.bound,
         needs_mpi=offer.start.needs_mpi,
         gpus="none" if not is_gpu(launch.needs.device) else "shared" if launch.needs.share_device else "own",
-        machine=machine_of(run.where),
+        machine=machine_of(run.where, variables),
     )
     for line in command.notes:
         run.note_once(line)
@@ -259,7 +259,7 @@ def _start(run: Run, launch: LaunchPlan, failed: Sequence[str]) -> None:
         collector,
         {**spec_of(run, launch), "list_modules": here and MODULES_VARIABLE not in variables},
         words=command.words,
-        environ={**command.environ, **variables},
+        environ=command.environ,
         local=command.local,
         hosts=request.launching.hosts,
         launcher=command.name,

@@ -45,7 +45,7 @@ def test_one_environment_a_side() -> None:
 
 def test_nothing_said_is_here() -> None:
     assert where_of("BASE", SideSpec()) is HERE
-    assert machine_of(HERE) is None
+    assert machine_of(HERE, {"MORE": "1"}).environ == {**os.environ, "MORE": "1"}
 
 
 def test_variables_are_set_for_the_ranks_alone() -> None:
@@ -55,7 +55,7 @@ def test_variables_are_set_for_the_ranks_alone() -> None:
     assert where.names == ("UCX_TLS",)
     assert where.facts == {"config": {"side": "NEW", "set": {"UCX_TLS": "tcp"}}}
     assert "UCX_TLS" not in os.environ
-    context = machine_of(where)
+    context = machine_of(where, {})
     assert context is not None and context.environ["UCX_TLS"] == "tcp"
 
 
