@@ -67,6 +67,8 @@ def _open_folder(create: bool) -> int:
 
 def _read(folder: int, name: str) -> bytes:
     """The bytes of a plain file of this user that nobody else may write. Raises OSError."""
+    if os.path.basename(name) != name:
+        raise PermissionError(f"{name} lies elsewhere")
     file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     try:
         facts = os.fstat(file)

@@ -17,6 +17,8 @@ UNPICKLES = re.compile(
 ALLOWED = {
     "omb_py/orchestrate/running/joined_run.py": "writes to the stdin of the collector, its own child",
     "omb_py/orchestrate/running/joined_collector.py": "reads what its parent wrote, through that pipe",
+    "omb_py/orchestrate/running/rank_modules.py": "writes Python's own modules to a folder of this user alone",
+    "omb_py/orchestrate/running/rank_start.py": "reads them from there, where nobody else can write (user_cache)",
     "backends/mpi/objects.py": "--buffer object measures mpi4py's pickling itself",
 }
 
