@@ -35,7 +35,7 @@ def main(args: Sequence[str] | None = None) -> int:
     words = list(args) if args is not None else typed_words(sys.argv)
     open_what_is_closed()
     survive_a_closed_pipe()
-    if words in (["--version"], ["-v"]):
+    if words in (["--version"], ["-v"]) and not _rank():
         print(version_line())
         return _flushed(OK)
     for stream in (sys.stdout, sys.stderr):  # never die of a character that the terminal cannot show
@@ -68,9 +68,16 @@ def typed_words(argv: Sequence[str]) -> list[str]:
     return [name, *argv[1:]] if name.startswith("osu_") else list(argv[1:])
 
 
+_PAGES = frozenset({"-h", "--help", "--help-all", "-v", "--version"})
+"""Words that show a page and measure nothing."""
+
+
 def _run(words: list[str]) -> int:
-    debug = "--debug" in words[: words.index("--")] if "--" in words else "--debug" in words
+    options = words[: words.index("--")] if "--" in words else words
+    debug = "--debug" in options
     try:
+        if not _PAGES.isdisjoint(options) and _rank() > 0:
+            return _leave(OK)  # every rank of a launcher shows the same page: once is enough
         with as_interrupts(os.environ), warnings.catch_warnings():
             warnings.showwarning = _warn
             if "OMB_PY_MPI" in os.environ:

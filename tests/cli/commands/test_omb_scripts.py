@@ -63,6 +63,20 @@ def test_the_version_of_a_benchmark_is_its_title_as_in_omb(capsys: pytest.Captur
 
 
 @pytest.mark.parametrize(
+    "words", [("latency", "-v"), ("latency", "--help"), ("latency", "--help-all"), ("-v",), ("-h",)]
+)
+def test_a_page_is_shown_by_rank_0_alone(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("omb_py.engine.rank.lifetime.let_rank_0_speak", lambda: None)
+    monkeypatch.setenv("PMI_SIZE", "2")
+    for rank in "01":
+        monkeypatch.setenv("PMI_RANK", rank)
+        code, out = main(list(words)), capsys.readouterr().out
+        assert (code, bool(out)) == (0, rank == "0")
+
+
+@pytest.mark.parametrize(
     ("name", "sizes"), [("alltoall", [1, 2, 4, 8]), ("latency", [1, 2, 4, 8]), ("allreduce", [4, 8])]
 )
 def test_a_range_from_0_begins_where_a_message_means_something(
