@@ -22,6 +22,9 @@ LEAST = 10
 MOST = 400
 """Most values that are judged together; the test takes time with their square."""
 PERMUTATIONS = 999
+FAR = 3.0
+"""Times the range of the middle half of the values, beyond which a value is far from the others (J. W. Tukey, 1977)."""
+Fences = tuple[float, float]
 _BATCH = 200_000
 """Most distances that are in memory at once."""
 
@@ -64,6 +67,9 @@ def change_points(
 ) -> list[Change]:
     """Find the changes of a series of log times, in order.
 
+    Nights far from the others, fewer than `shortest` in a row, are no level and hide none: those beside them stand for
+    them, in the series and in each random order.
+
     A segment is split at its best edge, or around its best inner stretch, when fewer than `alpha` of its random orders
     have one as good. Then its parts are searched in the same way. What is found that way must be found again once the
     dependence of successive values is taken out (:mod:`~omb_py.results.statistics.dependence`): those changes count.
@@ -84,9 +90,10 @@ def change_points(
     values = np.asarray(x, dtype=np.float64).ravel()
     if not np.isfinite(values).all() or values.size > MOST:
         raise ValueError(f"a series of at most {MOST} finite values is needed")
-    p_of = _search(values, alpha, shortest, seed)
-    if p_of and (rho := correlation_at_most(values, sorted(p_of))):
-        p_of = _search(whitened(values, rho, sorted(p_of)), alpha, shortest, seed)
+    p_of = _search(values, alpha, shortest, seed, _fences(values))
+    calm = _calmed(values[None, :], _fences(values), shortest)[0]
+    if p_of and (rho := correlation_at_most(calm, sorted(p_of))):
+        p_of = _search(whitened(calm, rho, sorted(p_of)), alpha, shortest, seed)
     if not p_of:
         return []
     edges = _joined(values, sorted(p_of), delta)
@@ -94,13 +101,46 @@ def change_points(
     return [Change(at, math.exp(b - a), p_of[at]) for at, a, b in zip(edges, levels, levels[1:], strict=False)]
 
 
-def _search(values: NDArray[np.float64], alpha: float, shortest: int, seed: int) -> dict[int, float]:
+def _fences(values: NDArray[np.float64]) -> Fences:
+    """Limits of what is not far from the others: :data:`FAR` times the range of the middle half beyond it."""
+    low, high = np.quantile(values, [0.25, 0.75]) if values.size else (0.0, 0.0)
+    return float(low - FAR * (high - low)), float(high + FAR * (high - low))
+
+
+def _calmed(series: NDArray[np.float64], fences: Fences, shortest: int) -> NDArray[np.float64]:
+    """Replace values beyond a fence, fewer than `shortest` in a row, by the mean of those beside them: (k, n)."""
+    side = (series > fences[1]).astype(np.int8) - (series < fences[0])
+    if not side.any():
+        return series
+    count, n = series.shape
+    lengths = np.zeros((count, n), np.intp)  # of the row of far values on one side that ends here
+    for at in range(n):
+        goes_on = (side[:, at] == side[:, at - 1]) if at else np.zeros(count, bool)
+        lengths[:, at] = np.where(side[:, at] == 0, 0, 1 + np.where(goes_on, lengths[:, at - 1], 0))
+    for at in range(n - 2, -1, -1):  # every value of a row gets the length of the whole
+        goes_on = (side[:, at] != 0) & (side[:, at] == side[:, at + 1])
+        lengths[:, at] = np.where(goes_on, lengths[:, at + 1], lengths[:, at])
+    usual = (lengths == 0) | (lengths >= shortest)
+    places = np.arange(n)
+    before = np.maximum.accumulate(np.where(usual, places, -1), axis=1)
+    after = np.minimum.accumulate(np.where(usual, places, n)[:, ::-1], axis=1)[:, ::-1]
+    before, after = np.where(before < 0, after, before), np.where(after == n, before, after)
+    if (before == n).any() or (after < 0).any():
+        return series
+    rows = np.arange(count)[:, None]
+    return np.where(usual, series, (series[rows, before] + series[rows, after]) / 2)
+
+
+def _search(
+    values: NDArray[np.float64], alpha: float, shortest: int, seed: int, fences: Fences = (-math.inf, math.inf)
+) -> dict[int, float]:
     """Find the edges of a series of independent values, each with its p-value."""
     p_of: dict[int, float] = {}
     todo = [(0, values.size)]
     while todo:
         start, end = todo.pop()
-        edges, p = _edges(values[start:end], alpha, shortest, np.random.default_rng([seed, start, end]))
+        draw = np.random.default_rng([seed, start, end])
+        edges, p = _edges(values[start:end], alpha, shortest, draw, fences)
         p_of.update(dict.fromkeys((start + edge for edge in edges), p))
         if edges:
             bounds = [start, *(start + edge for edge in edges), end]
@@ -136,19 +176,20 @@ def _stretches(n: int, shortest: int) -> tuple[NDArray[np.int64], NDArray[np.int
 
 
 def _edges(
-    values: NDArray[np.float64], alpha: float, shortest: int, rng: np.random.Generator
+    values: NDArray[np.float64], alpha: float, shortest: int, rng: np.random.Generator, fences: Fences
 ) -> tuple[list[int], float]:
     """Find the one or two edges of the best stretch and its p-value; no edge when it is not significant."""
     n = values.size
     if n < max(LEAST, 2 * shortest):
         return [], 1.0
     a, b = _stretches(n, shortest)
-    q = _divergence(values[None, :], a, b)[0]
+    calm = _calmed(values[None, :], fences, shortest)
+    q = _divergence(calm, a, b)[0]
     best = int(np.argmax(q))
     # a series of equal values has no spread to test, only rounding errors
     if not q[best] > 1e-12 * float(np.ptp(values)):
         return [], 1.0
-    p = _p(values, a, b, float(q[best]), alpha, rng)
+    p = _p(values, a, b, float(q[best]), alpha, rng, fences, shortest)
     if p > alpha:
         return [], p
     start, end = int(a[best]), int(b[best])
@@ -158,7 +199,8 @@ def _edges(
     kept = []
     for edge, low, high in ((start, 0, end), (end, start, n)):
         part, zero, at = values[low:high], np.array([0]), np.array([edge - low])
-        if _p(part, zero, at, float(_divergence(part[None, :], zero, at)[0, 0]), alpha, rng) <= alpha:
+        of_part = float(_divergence(calm[:, low:high], zero, at)[0, 0])
+        if _p(part, zero, at, of_part, alpha, rng, fences, shortest) <= alpha:
             kept.append(edge)
     return kept, p
 
@@ -170,6 +212,8 @@ def _p(
     q: float,
     alpha: float,
     rng: np.random.Generator,
+    fences: Fences,
+    shortest: int,
 ) -> float:
     """Share of random orders in which some stretch is as good as `q`; once above alpha, only a lower bound of it."""
     as_good = drawn = 0
@@ -178,6 +222,7 @@ def _p(
         batch = min(PERMUTATIONS - drawn, max(1, _BATCH // values.size**2), 10 + drawn)
         orders = rng.permuted(np.tile(values, (batch, 1)), axis=1)
         # the same sum in another order may differ in its last digits
+        orders = _calmed(orders, fences, shortest)
         as_good += int((_divergence(orders, a, b).max(axis=1) >= q * (1 - 1e-9)).sum())
         drawn += batch
     return (1 + as_good) / (1 + PERMUTATIONS)

@@ -20,6 +20,7 @@ from omb_py.results.analysis.history import history
 from omb_py.results.analysis.series import SIDE, Kind, Series, SeriesPoint
 
 Floats = NDArray[np.float64]
+Draw = Callable[[np.random.Generator], Floats]
 START = datetime(2026, 1, 1, 2, tzinfo=UTC)
 
 
@@ -28,19 +29,19 @@ class Case:
     """Series of one kind: logs of launch times, shape (nights, launches of a night)."""
 
     name: str
-    draw: Callable[[np.random.Generator], Floats]
+    draw: Draw
     step: float = 0.0
     """Rise of the second half of the nights, relative."""
     promised: bool = True
     """False where the machine itself wanders or drifts: its changes are true ones."""
 
 
-def independent(nights: int, spread: float = 0.02) -> Callable[[np.random.Generator], Floats]:
+def independent(nights: int, spread: float = 0.02) -> Draw:
     """One launch a night, all independent."""
     return lambda rng: spread * rng.standard_normal((nights, 1))
 
 
-def nightly(nights: int, launches: int, spread: float) -> Callable[[np.random.Generator], Floats]:
+def nightly(nights: int, launches: int, spread: float) -> Draw:
     """Nights that differ as much as the launches of one night."""
 
     def draw(rng: np.random.Generator) -> Floats:
@@ -50,13 +51,13 @@ def nightly(nights: int, launches: int, spread: float) -> Callable[[np.random.Ge
     return draw
 
 
-def mean_a_night(nights: int, launches: int, spread: float) -> Callable[[np.random.Generator], Floats]:
+def mean_a_night(nights: int, launches: int, spread: float) -> Draw:
     """The same nights with one mean each."""
     of_launches = nightly(nights, launches, spread)
     return lambda rng: of_launches(rng).mean(axis=1, keepdims=True)
 
 
-def bimodal(nights: int, launches: int) -> Callable[[np.random.Generator], Floats]:
+def bimodal(nights: int, launches: int) -> Draw:
     """Three launches in ten are 20 % slower, and three nights in ten 5 %."""
 
     def draw(rng: np.random.Generator) -> Floats:
@@ -67,7 +68,7 @@ def bimodal(nights: int, launches: int) -> Callable[[np.random.Generator], Float
     return draw
 
 
-def autoregressive(nights: int, rho: float, spread: float = 0.02) -> Callable[[np.random.Generator], Floats]:
+def autoregressive(nights: int, rho: float, spread: float = 0.02) -> Draw:
     """One launch a night, an AR(1) process."""
 
     def draw(rng: np.random.Generator) -> Floats:
@@ -80,23 +81,23 @@ def autoregressive(nights: int, rho: float, spread: float = 0.02) -> Callable[[n
     return draw
 
 
-def heavy(nights: int) -> Callable[[np.random.Generator], Floats]:
+def heavy(nights: int) -> Draw:
     """One launch a night, Student's t with 3 degrees of freedom."""
     return lambda rng: 0.02 * rng.standard_t(3, (nights, 1))
 
 
-def drifting(nights: int, slope: float) -> Callable[[np.random.Generator], Floats]:
+def drifting(nights: int, slope: float) -> Draw:
     """Each night takes a little longer than the one before."""
     return lambda rng: slope * np.arange(nights)[:, None] + 0.02 * rng.standard_normal((nights, 1))
 
 
-def in_steps(nights: int, launches: int, tick: float = 0.05) -> Callable[[np.random.Generator], Floats]:
+def in_steps(nights: int, launches: int, tick: float = 0.05) -> Draw:
     """Times in steps of the clock: most launches of a night are equal."""
     of_launches = nightly(nights, launches, 0.02)
     return lambda rng: np.round(of_launches(rng) / tick) * tick
 
 
-def unequal(nights: int, most: int) -> Callable[[np.random.Generator], Floats]:
+def unequal(nights: int, most: int) -> Draw:
     """One to so many launches a night; the others are NaN."""
     of_launches = nightly(nights, most, 0.02)
 
@@ -105,6 +106,22 @@ def unequal(nights: int, most: int) -> Callable[[np.random.Generator], Floats]:
         return np.where(made, of_launches(rng), np.nan)
 
     return draw
+
+
+def spiked(draw_others: Draw, nights: int, factor: float = 5.0) -> Draw:
+    """So many nights, chosen by chance, take `factor` times as long."""
+
+    def draw(rng: np.random.Generator) -> Floats:
+        logs = draw_others(rng)
+        logs[rng.choice(len(logs), nights, replace=False)] += math.log(factor)
+        return logs
+
+    return draw
+
+
+def rarely_slow(nights: int, share: float, factor: float) -> Draw:
+    """One launch a night; this share of the nights takes `factor` times as long."""
+    return lambda rng: 0.02 * rng.standard_normal((nights, 1)) + math.log(factor) * (rng.random((nights, 1)) < share)
 
 
 CASES = (
@@ -118,6 +135,8 @@ CASES = (
     Case("40 nights, AR(1) 0.3", autoregressive(40, 0.3)),
     Case("100 nights, AR(1) 0.3", autoregressive(100, 0.3)),
     Case("30 nights, Student's t, 3 degrees of freedom", heavy(30)),
+    Case("20 nights, AR(1) 0.3, one night takes 5 times as long", spiked(autoregressive(20, 0.3), 1)),
+    Case("30 nights, one in ten twice as slow", rarely_slow(30, 0.1, 2.0)),
     Case("30 nights of 1 to 9 launches, both 2 %", unequal(30, 9)),
     Case("30 nights of 5 launches, steps of 5 %", in_steps(30, 5)),
     Case("30 nights of 1 launch, steps of 5 %", in_steps(30, 1)),
@@ -126,6 +145,9 @@ CASES = (
     Case("30 nights, drift by 0.5 % a night", drifting(30, 0.005), promised=False),
     Case("20 nights of 5 launches, both 2 %", nightly(20, 5, 0.02), 0.05),
     Case("20 nights of 5 launches, both 2 %", nightly(20, 5, 0.02), 0.1),
+    Case("20 nights of 5 launches, both 2 %, one night takes 5 times as long", spiked(nightly(20, 5, 0.02), 1), 0.1),
+    Case("20 nights of 5 launches, both 2 %, two nights take 5 times as long", spiked(nightly(20, 5, 0.02), 2), 0.1),
+    Case("40 nights, AR(1) 0.3", autoregressive(40, 0.3), 0.1),
     Case("30 nights of 5 launches, both 5 %", nightly(30, 5, 0.05), 0.2),
 )
 

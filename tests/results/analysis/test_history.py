@@ -34,6 +34,13 @@ def test_a_change_of_ten_percent_over_nights_is_found() -> None:
     assert rate(case, 40) >= 0.9
 
 
+@pytest.mark.slow
+def test_one_night_five_times_as_slow_hides_no_change() -> None:
+    """None of 40 was found."""
+    beside = [case for case in CASES if case.step == 0.1 and "5 times as long" in case.name]
+    assert len(beside) == 2 and all(rate(case, 40) >= 0.9 for case in beside)
+
+
 def test_levels_count_nights_and_launches_and_name_the_launches_around_a_step() -> None:
     logs = np.repeat(np.linspace(0, 0.001, 20)[:, None], 3, axis=1)
     found = history(series_of(logs, 0.2), lambda launch: {})

@@ -53,6 +53,22 @@ def test_known_steps_are_found_where_they_are(levels, steps) -> None:
             assert change.ratio == pytest.approx(after / before, rel=0.03) and change.p <= ALPHA
 
 
+@pytest.mark.parametrize("far", [[4], [4, 13], [9, 10], [0], [29]])
+def test_nights_far_from_the_others_hide_no_step_and_are_none(far: list[int]) -> None:
+    x = series([(15, 10.0), (15, 11.0)], 0.015, 3)
+    x[far] += np.log(5)
+    (found,) = change_points(x)
+    assert found.at == 15 and found.ratio == pytest.approx(1.1, rel=0.03)
+    flat = series([(30, 10.0)], 0.015, 3)
+    flat[far] += np.log(5)
+    assert change_points(flat) == []
+
+
+def test_three_nights_far_from_the_others_are_a_level() -> None:
+    x = series([(20, 10.0), (3, 50.0), (20, 10.0)], 0.015, 1)
+    assert [change.at for change in change_points(x)] == [20, 23]
+
+
 def test_it_is_deterministic() -> None:
     x = series([(20, 10.0), (20, 10.8)], 0.02, 1)
     assert change_points(x) == change_points(x)
