@@ -246,7 +246,8 @@
   });
   if (tabs.length) {
     root.classList.add("js");
-    select(panels[0]);
+    // a store of sweeps alone has its figures in another tab than the first
+    select(panels.find((panel) => panel.querySelector("figure")) ?? panels[0]);
     window.addEventListener("hashchange", open);
     open();
   }

@@ -35,6 +35,12 @@ class Item:
     """The view that shows it in the report."""
     link: str = ""
     """The explorer's query for the view that shows it."""
+    about: tuple[str, str, str] = ("", "", "")
+    """Of a change with a version: its direction, NEW and BASE."""
+
+
+MOST_ITEMS = 12
+"""Lines of a list that stand open; the others are one click away."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,7 +147,8 @@ def regions(table: pd.DataFrame) -> Iterator[ChangedRegion]:
 def _where(cells: pd.DataFrame, every: pd.DataFrame) -> str:
     sizes, ranks = (_span(cells[name], every[name]) for name in ("size_bytes", "ranks"))
     words = [f"at {_between([size_text(size) for size in sizes])}"] if sizes else []
-    words += [f"{_between([str(count) for count in ranks])} ranks"] if ranks else []
+    on_gpus = bool((every["devices"].fillna(0) >= every["ranks"]).all())
+    words += [f"{_between([str(count) for count in ranks])} {'GPUs' if on_gpus else 'ranks'}"] if ranks else []
     return ", ".join(words)
 
 
@@ -171,6 +172,10 @@ def missing(pair: Pair, frame: pd.DataFrame) -> str:
     return f"{plural(len(left), 'cell')} of {pair.base.name} not measured with {pair.new.name}: {names}"
 
 
+def _values_at(table: pd.DataFrame) -> Iterator[tuple[int, list[float]]]:
+    yield from zip(map(int, table.index), table["values"], strict=True)
+
+
 def fastest_at(known: Points, panel: int) -> dict[int, str | None]:
     """Value on the x axis -> who is fastest, where two sides or more have it; None where the launches do not tell.
 
@@ -180,13 +185,14 @@ def fastest_at(known: Points, panel: int) -> dict[int, str | None]:
     rate = known.grid.quantity == "busbw"
     middles = known.middles(panel)
     logs = {
-        side: {int(x): [math.log(v) for v in values] for x, values in zip(table.index, table["values"], strict=True)}
+        side: {x: [math.log(v) for v in values if v > 0] for x, values in _values_at(table)}
         for side, table in known.of(panel).items()
     }
     best: dict[int, str | None] = {}
     tested: list[tuple[int, float]] = []
     for x in sorted({x for values in middles.values() for x in values}):
-        there = {side: values[x] for side, values in middles.items() if x in values}
+        # nccl-tests prints 0.00 GB/s for small messages, of which no ratio can be made
+        there = {side: values[x] for side, values in middles.items() if values.get(x, 0) > 0}
         if len(there) < 2:
             continue
         first = (max if rate else min)(there, key=lambda side: there[side])

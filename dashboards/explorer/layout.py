@@ -9,7 +9,7 @@ from typing import Any
 
 from omb_py.dashboards.base import theme as style
 from omb_py.dashboards.base.theme import Facts, Layout, Trace, sparkline
-from omb_py.dashboards.base.view import TABS, Item, View, listed, plural
+from omb_py.dashboards.base.view import MOST_ITEMS, TABS, Item, View, listed, plural
 from omb_py.dashboards.explorer import grid
 from omb_py.dashboards.explorer.data import FILTERS, Data
 from omb_py.dashboards.explorer.state import FILTER_CONTROLS, SECOND, State, choices, query
@@ -81,7 +81,10 @@ def _layout(spec: Facts, theme: str, narrow: bool, revision: tuple[str, str]) ->
 def _below(view: View) -> list[Component]:
     parts = [html.P(note, className="label" if view.kind == "status" else "soft") for note in view.notes]
     if view.items:
-        parts.append(html.Ol([_item(item) for item in view.items], className="changes"))
+        parts.append(html.Ol([_item(item) for item in view.items[:MOST_ITEMS]], className="changes"))
+        if left := view.items[MOST_ITEMS:]:
+            summary = html.Summary(f"{plural(len(left), 'line')} more")
+            parts.append(html.Details([summary, html.Ol([_item(item) for item in left], className="changes")]))
     if not view.columns:
         return parts
     heading = html.Summary(f"table, {plural(len(view.rows), 'row')}")

@@ -158,6 +158,8 @@ def late_nodes(ranked: pd.DataFrame) -> list[LateNode]:
         ranked: rows with ``slowest_rank_share``, ``hosts`` and ``iterations`` of launches on two nodes or more.
     """
     late: dict[str, list[tuple[float, float, pd.DataFrame]]] = {}
+    if not len(ranked):
+        return []
     usable = ranked[[_one_each(s, h) for s, h in zip(ranked["slowest_rank_share"], ranked["hosts"], strict=True)]]
     for places, hosts, cells, single in _parts(usable):
         for straggler in late_ranks_of(cells):

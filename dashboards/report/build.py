@@ -10,6 +10,7 @@ from pathlib import Path
 from omb_py.dashboards.base import series
 from omb_py.dashboards.base.reading import StoreSelection, read_prepared
 from omb_py.dashboards.base.view import TABS, Item, Shown, Tab, View, plural
+from omb_py.dashboards.figures.size_by_count import KIND
 from omb_py.dashboards.views import registry
 from omb_py.dashboards.views.cells import COLUMNS, Cells, split
 from omb_py.dashboards.views.overview import summary
@@ -94,7 +95,7 @@ def report(store: Path, selection: StoreSelection) -> StoreReport:
         health.texts.append(PRINTED)
     for name, view in reversed(evidence.values()):
         views = page.tabs[name].views
-        views.insert(sum(other.kind == "map" for other in views), view)
+        views.insert(sum(other.kind in ("map", KIND) for other in views), view)
     if not page.views:
         page.problem = _nothing(store, selection, skipped)
     return page

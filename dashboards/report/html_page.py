@@ -15,7 +15,7 @@ from typing import Any
 
 from omb_py import __version__
 from omb_py.dashboards.base import theme
-from omb_py.dashboards.base.view import SEPARATOR, Tab, View, plural
+from omb_py.dashboards.base.view import MOST_ITEMS, SEPARATOR, Tab, View, plural
 from omb_py.dashboards.report.build import StoreReport, TabContent
 from omb_py.dashboards.views import registry
 from omb_py.distribution import pip_install
@@ -306,13 +306,16 @@ def _items(view: View, places: Places) -> Iterator[str]:
     if not view.items:
         return
     yield '<ol class="changes">'
-    for item in view.items:
+    for number, item in enumerate(view.items):
+        if number == MOST_ITEMS:
+            more = plural(len(view.items) - number, "line")
+            yield f'</ol><details><summary>{more} more</summary><ol class="changes">'
         place = None if item.evidence is None else places.get(item.evidence.key)
         text = escape(item.text) if place is None else f'<a href="#view-{place}">{escape(item.text)}</a>'
         picture = theme.sparkline(item.values, item.mark)
         spark = f'<img src="{picture}" width="120" height="22" alt="">' if picture else ""
         yield f'<li><b class="kind {escape(item.kind)}">{escape(item.kind)}</b><span>{text}</span>{spark}</li>'
-    yield "</ol>"
+    yield "</ol>" + "</details>" * (len(view.items) > MOST_ITEMS)
 
 
 def _figure(view: View, place: int, places: Places) -> Iterator[str]:

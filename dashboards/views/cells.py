@@ -187,7 +187,7 @@ def lower_bounds(frame: pd.DataFrame) -> pd.DataFrame:
             of_side[who] = message_of(row, messages)
     lowest: dict[tuple[str, int, int], float] = {}
     for row in rows:
-        if row["benchmark"] != MESSAGES:
+        if row["benchmark"] != MESSAGES and row["ranks"] is not None:  # imported tables may not say how many
             at = (row["benchmark"], int(row["ranks"]), int(row["size_bytes"] or 0))
             call = (row["bw_formula"], row["benchmark"], row["bytes_total"] or 0, row["ranks"] or 1)
             for (device, buffer, *_), message in of_side.items():

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from omb_py.dashboards.base import series
-from omb_py.dashboards.base.view import Shown, View, plural, records
+from omb_py.dashboards.base.view import Shown, View, listed, plural, records
 from omb_py.dashboards.figures.maps import guidelines as guideline_view
 from omb_py.dashboards.figures.maps import pairs
 from omb_py.dashboards.views.cells import Cells, split_links
@@ -55,7 +55,15 @@ def sweeps(cells: Cells) -> Iterator[Shown]:
         except ValueError:
             continue
         view = sweep_view(sweep).noted(document_of(sweep).notes)
-        yield Shown(view, part, f"Slow nodes or links: {view.title}." if sweep.confirmed else "")
+        yield Shown(view, part, _slow_parts(sweep, view.title))
+
+
+def _slow_parts(sweep: PairSweep, title: str) -> str:
+    """The line of a sweep among what is odd; empty where nothing is slow."""
+    if sweep.confirmed:
+        return f"Slow nodes or links: {title}."
+    left = [sweep.name(suspect) for suspect in sweep.suspects if sweep.state(suspect) == "suspect"]
+    return f"Suspect, not yet repeated: {listed(left)}; the same omb-py links again settles it." if left else ""
 
 
 def gpu_paths_of(cells: Cells) -> Iterator[Shown]:

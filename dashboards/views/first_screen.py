@@ -19,6 +19,7 @@ from omb_py.dashboards.changes.ratios import title as finding
 from omb_py.dashboards.changes.sides import KEY, VERSION, Pair, StoredSide, keep_common_method, pairs, rows_of, sides
 from omb_py.dashboards.figures import comparison, curves, maps, stragglers
 from omb_py.dashboards.figures.launches import cell_name, history
+from omb_py.dashboards.figures.size_by_count import SizeByCount, size_by_count
 from omb_py.dashboards.views import anomalies, checks, comparisons
 from omb_py.dashboards.views.cells import Cells
 from omb_py.dashboards.views.overview import headline
@@ -29,14 +30,13 @@ from omb_py.results.store.provenance import is_simulated
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST_ITEMS = 12
-"""Lines of the list; what is left out is counted."""
 MOST_ODD = 2
 """Lines of each kind of odd cells."""
 MOST_SIDES = 6
 """Sides drawn below the map: as many as have a colour of their own."""
 KINDS = ("slower", "odd", "changed")
 """Kinds of lines, in their order."""
+_NO_SIDES = "Nothing to compare yet"
 _KIND_OF = {"SLOWER": "slower", "FASTER": "changed"}
 """Verdict of a stored comparison -> kind of its line."""
 
@@ -105,20 +105,29 @@ class FirstScreen:
         table = ratios.ratios(pair, self.timed) if table is None else table
         return (pair, table) if len(table) else None
 
+    @cached_property
+    def newest(self) -> set[str]:
+        """Names of the sides that are the newest version of their library."""
+        return {side.name for side in self._newest_of_each().values()}
+
+    def _newest_of_each(self) -> dict[tuple[Any, ...], StoredSide]:
+        return {tuple(v for name, v in side.values.items() if name != VERSION): side for side in self.sides}
+
     @property
     def drawn(self) -> list[StoredSide]:
         """BASE and NEW, then the newest version of every other library; without a pair only those."""
         front = [self.pairs[0].base, self.pairs[0].new] if self.pairs else []
-        newest = {}
-        for side in self.sides:
-            newest[tuple(value for name, value in side.values.items() if name != VERSION)] = side
         own = front[1].library if front else None
-        return [*front, *(side for side in newest.values() if side not in front and side.library != own)][:MOST_SIDES]
+        return [
+            *front,
+            *(side for side in self._newest_of_each().values() if side not in front and side.library != own),
+        ][:MOST_SIDES]
 
 
 def first_screen(cells: Cells, quantity: str = "auto") -> Iterator[Shown]:
-    """The status line, the list of changes, the map and the curves of the benchmark that changed most: of its bus
-    bandwidth or of the ratio to BASE where that is the quantity, else of its time."""
+    """The status line, the list of changes, one benchmark over size and count, the map of ratios, and the curves of
+    the benchmark that changed most: of its bus bandwidth or of the ratio to BASE where that is the quantity, else of
+    its time."""
     screen = FirstScreen(cells)
     yield from _overall(screen)
     for benchmark in _by_change(screen)[:1]:
@@ -144,16 +153,50 @@ def several_counts(rows: pd.DataFrame) -> list[str]:
 
 def _overall(screen: FirstScreen) -> Iterator[Shown]:
     items = changes(screen)
-    yield Shown(_status(screen, items))
-    yield Shown(_list(items))
+    status = _status(screen, items)
+    yield Shown(status)
+    if items or status.title != _NO_SIDES:
+        yield Shown(_list(items))
     if screen.front is None and len(screen.cells.timed):
         command, *_ = screen.commands.of(screen.cells.timed)
         names = [side.name for side in screen.sides] or [series.common(screen.cells.timed)]
         yield headline(screen.cells, names, command.partition("  # ")[0])
+    yield from filter(None, [answer(screen)])
     if screen.front is not None:
         pair, table = screen.front
         both = screen.cells.timed[screen.cells.timed[KEY].isin(set(table[KEY]))]
         yield Shown(maps.ratio_map(table, (pair.base.name, pair.new.name), _over(table)), both)
+
+
+def answer(screen: FirstScreen) -> Shown | None:
+    """One benchmark over message size and number of ranks or GPUs: that which changed most, else an allreduce."""
+    several = several_counts(screen.timed)
+    wanted = [*_by_change(screen), *(["allreduce"] * ("allreduce" in several)), *several]
+    return next((over_size_and_count(screen, name) for name in wanted if name in several), None)
+
+
+def over_size_and_count(screen: FirstScreen, benchmark: str) -> Shown | None:
+    """The figure of :mod:`omb_py.dashboards.figures.size_by_count`; None where one count or one size was measured."""
+    rows = screen.cells.timed[screen.cells.timed["benchmark"] == benchmark]
+    over = _over(rows)
+    parts, notes = keep_common_method((side.name, part) for side in screen.drawn if len(part := side.rows(rows)))
+    if not parts:
+        return None
+    times = curves.points(parts, curves.PanelGrid(over))
+    rates = curves.points(parts, curves.PanelGrid(over, quantity="busbw"))
+    counts = sorted({count for _, count in times.known})
+    nodes = rows.groupby(over, observed=True)["nodes"].max()
+    data = SizeByCount(
+        benchmark,
+        times,
+        rates,
+        {count: fastest_at(times, count) for count in counts},
+        {count: int(nodes[count]) for count in counts if not theme.absent(nodes.get(count))},
+    )
+    shown = series.concat(part for _, part in parts)
+    sentence = finding(benchmark, times, {count: data.fastest[count] for count in counts})
+    view = size_by_count(data, sentence, series.caption(shown))
+    return None if view is None else Shown(view.noted(notes), shown)
 
 
 def curves_of(screen: FirstScreen, benchmark: str, quantity: str = "time") -> Shown | None:
@@ -190,11 +233,15 @@ def _by_change(screen: FirstScreen) -> list[str]:
 
 
 def _status(screen: FirstScreen, items: list[Item]) -> View:
-    counts = [f"{sum(item.kind == kind for item in items)} {kind}" for kind in KINDS]
+    compared = screen.front is not None or any(item.kind != "odd" for item in items)
+    kinds = KINDS if compared else ("odd",)
+    counts = [f"{sum(item.kind == kind for item in items)} {kind}" for kind in kinds]
     versions = [pair.new.library for pair in screen.pairs if pair.kind == "versions"]
     bases = [side.name for side in screen.sides if side.library in versions[:1]]
     title = ", ".join(counts) + (f" since {bases[0]}" if bases else "")
-    lacking = "Nothing to compare: no two sides measured the same thing"
+    if not compared and not items:
+        title = _NO_SIDES
+    lacking = "No two sides measured the same thing" if len(screen.cells.rows) else ""
     if screen.front is not None:
         pair = screen.front[0]
         nothing = f"nothing of {pair.base.name} is missing in {pair.new.name}"
@@ -228,15 +275,38 @@ def _shared(text: str) -> bool:
 def _list(items: list[Item]) -> View:
     title = "Nothing changed over time beyond the noise, and nothing is odd"
     title = "What changed, and what is odd" if items else title
-    left = len(items) - MOST_ITEMS
-    caption = "" if left <= 0 else f"{plural(left, 'line')} more: below"
-    return View("changes", title, caption, None, (), (), items=tuple(items[:MOST_ITEMS]))
+    return View("changes", title, "", None, (), (), items=tuple(items))
 
 
 def changes(screen: FirstScreen) -> list[Item]:
     """The lines of the list: what is slower, what is odd, what else changed; the largest of each first."""
-    parts = (_stored, _upgraded, _moved, _late, _broken, _odd)
-    return sorted((item for part in parts for item in part(screen)), key=lambda item: KINDS.index(item.kind))
+    parts = (_stored, _upgraded, _moved, _late, _broken, _odd) if len(screen.cells.rows) else (_broken,)
+    items = sorted((item for part in parts for item in part(screen)), key=lambda item: KINDS.index(item.kind))
+    return [*(item for item in items if item.kind != "changed"), *_changed(screen, items)]
+
+
+def _changed(screen: FirstScreen, items: list[Item]) -> Iterator[Item]:
+    """The lines of what changed; of each pair of versions one line for all that became faster."""
+    faster = {id(pair): [r for r in ratios.regions(table) if r.verdict == "faster"] for pair, table in screen.upgrades}
+    said: set[int] = set()
+    for item in items:
+        if item.kind != "changed":
+            continue
+        pair = next((p for p, _ in screen.upgrades if item.about == ("faster", p.new.name, p.base.name)), None)
+        if pair is None or len(faster[id(pair)]) < 2:
+            yield item
+        elif id(pair) not in said:
+            said.add(id(pair))
+            yield replace(item, text=_together(pair, faster[id(pair)]))
+
+
+def _together(pair: Pair, several: list[ratios.ChangedRegion]) -> str:
+    factors = sorted(1 / region.ratio for region in several)
+    low, high = theme.amount(factors[0]), theme.amount(factors[-1])
+    names = listed(region.benchmark for region in several)
+    factor = low if low == high else f"{low} to {high}"
+    sides = f"{pair.new.name} than with {pair.base.name}"
+    return f"{plural(len(several), 'benchmark')} {factor}× faster with {sides}: {names}"
 
 
 def _stored(screen: FirstScreen) -> Iterator[Item]:
@@ -255,7 +325,7 @@ def _upgraded(screen: FirstScreen) -> Iterator[Item]:
     for pair, table in screen.upgrades:
         for region in ratios.regions(table):
             rows = screen.timed[screen.timed[KEY].isin(set(region.cells[KEY]))]
-            kind = "slower" if screen.front and pair is screen.front[0] and region.verdict == "slower" else "changed"
+            kind = "slower" if pair.new.name in screen.newest and region.verdict == "slower" else "changed"
             values, mark = _course(pair, rows)
             benchmark = screen.timed[screen.timed["benchmark"] == region.benchmark]
             ranks = region.worst["ranks"]
@@ -264,7 +334,8 @@ def _upgraded(screen: FirstScreen) -> Iterator[Item]:
             view = comparison.beside(base, new, (pair.base.name, pair.new.name), what)
             link = _link("beside", benchmark=region.benchmark, ranks=ranks, **_versions(pair))
             evidence = screen.repeated(view, new)
-            yield Item(kind, region.sentence(pair), values, mark, evidence, link)
+            about = (region.verdict, pair.new.name, pair.base.name)
+            yield Item(kind, region.sentence(pair), values, mark, evidence, link, about)
 
 
 def _versions(pair: Pair) -> dict[str, Any]:
@@ -297,16 +368,16 @@ def _moved(screen: FirstScreen) -> Iterator[Item]:
     for drift in sorted(screen.drifts, key=lambda drift: -abs(math.log(drift.ratio))):
         more = f"{100 * (drift.ratio - 1):+.0f} %"
         change = f"drifts: {more} from the first launch to the last, without a step at a version"
-        yield _timed_item(screen, drift.subject, change, change, None)
+        yield _timed_item(screen, drift.subject, change, change, None, drift.ratio)
     for step in over_time.steps(screen.launches, screen.drifts):
         at = step.rows["started_at"].iloc[step.at]
         word = "slower" if step.ratio > 1 else "faster"
         factor = theme.amount(max(step.ratio, 1 / step.ratio))
         change = f"{factor}× {word} from {at:%Y-%m-%d %H:%M} UTC on, without a new version"
-        yield _timed_item(screen, step.subject, f"is {change}", change, at)
+        yield _timed_item(screen, step.subject, f"is {change}", change, at, step.ratio)
 
 
-def _timed_item(screen: FirstScreen, subject: int, text: str, change: str, at: Any) -> Item:
+def _timed_item(screen: FirstScreen, subject: int, text: str, change: str, at: Any, ratio: float) -> Item:
     rows = _any_version(screen.timed, screen.launches.subjects[subject])
     each = _off_mean(rows)
     longest = rows.groupby(KEY, observed=True)["launch_id"].nunique().idxmax()
@@ -314,7 +385,8 @@ def _timed_item(screen: FirstScreen, subject: int, text: str, change: str, at: A
     view = screen.repeated(history(cell, f"{cell_name(cell)}, {series.short(cell)}", change), cell)
     mark = 1 if at is None else int((each["at"] < at).sum())
     link = _link("history", benchmark=str(rows["benchmark"].iloc[0]))
-    return Item("changed", f"{screen.launches.name(subject)} {text}", tuple(map(float, each["off"])), mark, view, link)
+    kind = "slower" if ratio > 1 else "changed"
+    return Item(kind, f"{screen.launches.name(subject)} {text}", tuple(map(float, each["off"])), mark, view, link)
 
 
 def _covered(screen: FirstScreen) -> set[tuple[str, str]]:

@@ -42,6 +42,7 @@ ENTRIES: list[ViewEntry] = [
         first_screen,
         _NO_CELL,
         inputs=("quantity",),
+        needs=("rows", "links", "guidelines"),
         report=InReport(1, above=True, views=first_screen_in_report),
     ),
     ViewEntry(

@@ -83,7 +83,7 @@ def test_the_report_names_them_and_keeps_them_from_the_curves(store: Path) -> No
 def test_a_store_that_holds_nothing_else(tmp_path: Path) -> None:
     assert main([*LINKS.split(), "--store", str(tmp_path)]) == 1
     made = report(tmp_path, parse([]))
-    assert not made.problem and [view.kind for view in made.views] == ["pairs"]
+    assert not made.problem and [view.kind for view in made.views] == ["status", "changes", "pairs"]
     found, note = views(Data(tmp_path), State("curves"))
     assert found == [] and note.startswith("What fits these filters was measured by omb-py guidelines, links or tune")
 

@@ -1,0 +1,103 @@
+"""One benchmark over size and count: the fastest side in its colour, the crossover, bandwidth, and what is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pandas as pd
+import plotly.graph_objects as go
+import pytest
+
+from omb_py.dashboards.base import theme
+from omb_py.dashboards.figures.curves import PanelGrid, Points
+from omb_py.dashboards.figures.size_by_count import SizeByCount, short_size, size_by_count
+
+SIZES = (64, 4096, 262144)
+SLOW, FAST = "NCCL 2.27.3", "MPICH 5.0"
+TIMES = {SLOW: (10.0, 12.0, 40.0), FAST: (5.0, 12.0, 80.0)}
+RATES = {2: (0.01, 0.5, 100.0), 8: (0.01, 0.5, 100.0), 16: (0.01, 0.4, 10.0)}
+FASTEST = {64: FAST, 4096: None, 262144: SLOW}
+
+
+def frame(values: tuple[float, ...]) -> pd.DataFrame:
+    return pd.DataFrame({"middle": values, "launches": 5.0}, index=SIZES)
+
+
+def data(
+    sides: Mapping[str, tuple[float, ...]] = TIMES, counts: tuple[int, ...] = (2, 8, 16), rated: bool = True
+) -> SizeByCount:
+    times = {(side, count): frame(values) for side, values in sides.items() for count in counts}
+    rates = {(side, count): frame(RATES[count]) for side in sides for count in counts} if rated else {}
+    return SizeByCount(
+        "allreduce",
+        Points(PanelGrid("devices"), times),
+        Points(PanelGrid("devices", quantity="busbw"), rates),
+        {count: FASTEST if len(sides) > 1 else {} for count in counts},
+        {count: max(1, count // 8) for count in counts},
+    )
+
+
+def test_the_fastest_side_has_its_colour_and_its_lead() -> None:
+    view = size_by_count(data(), "title", "caption")
+    assert view is not None
+    maps = [trace for trace in view.spec["data"] if trace["type"] == "heatmap"]
+    assert [trace["name"] for trace in maps] == [SLOW, FAST]
+    # at 4096 B the launches do not tell: the pale colour of the first
+    assert [(row[0], row[2]) for row in maps[0]["z"]] == [(None, 2.0)] * 3
+    assert [(row[0], row[2]) for row in maps[1]["z"]] == [(2.0, None)] * 3
+    assert all(row[1] in (None, 1.0) for trace in maps for row in trace["z"])
+    texts = [note["text"] for note in view.spec["layout"]["annotations"]]
+    assert texts.count("2.0") == 6
+    assert any("Who is fastest?" in text and theme.colour(1) in text for text in texts)
+    assert "<b>262144 B" not in str(maps[0]["text"]) and "256 KiB, 16 GPUs" in maps[0]["text"][2][2]
+
+
+def test_a_line_marks_where_another_side_becomes_the_fastest() -> None:
+    view = size_by_count(data(), "title", "caption")
+    assert [(shape["x0"], shape["y0"]) for shape in view.spec["layout"]["shapes"]] == [
+        (1.5, row - 0.5) for row in range(3)
+    ]
+
+
+def test_what_is_kept_is_in_per_cent_of_the_last_count_on_one_node() -> None:
+    view = size_by_count(data(), "title", "caption")
+    texts = [note["text"] for note in view.spec["layout"]["annotations"]]
+    assert "<b>What is kept beyond 8 GPUs?</b>" in texts
+    kept = [trace for trace in view.spec["data"] if trace["yaxis"] == "y4" and trace["line"]["dash"] == "solid"]
+    assert [trace["y"] for trace in kept] == [[100.0, 80.0], [100.0, 10.0]]
+    assert kept[-1]["text"] == ["100 %", "10 %"]
+
+
+def test_one_library_has_no_map_of_who_is_fastest() -> None:
+    view = size_by_count(data({SLOW: TIMES[SLOW]}), "title", "caption")
+    assert {trace["type"] for trace in view.spec["data"]} == {"scatter"}
+    assert "shapes" not in view.spec["layout"] or view.spec["layout"]["shapes"] == []
+
+
+def test_without_bus_bandwidth_times_are_shown() -> None:
+    view = size_by_count(data(rated=False), "title", "caption")
+    texts = [note["text"] for note in view.spec["layout"]["annotations"]]
+    assert any(text.startswith("<b>Time by size</b>") for text in texts)
+    assert not any("kept" in text for text in texts)
+    assert view.spec["layout"]["yaxis2"]["type"] == "log"
+
+
+@pytest.mark.parametrize("counts", [(2,), (8,)])
+def test_one_count_has_no_such_figure(counts: tuple[int, ...]) -> None:
+    assert size_by_count(data(counts=counts), "title", "caption") is None
+
+
+def test_plotly_takes_it_and_the_table_has_every_number() -> None:
+    view = size_by_count(data(), "title", "caption")
+    assert isinstance(view.figure, go.Figure)
+    assert len(view.rows) == 9
+    assert view.rows[0] == ("64 B", 2, FAST, 2.0, 10.0, 5.0)
+    assert view.rows[1] == ("4 KiB", 2, "", "", 12.0, 12.0)
+    narrow = view.spec["layout"]["meta"]["narrow"]
+    assert narrow["xaxis4"]["domain"] == [0.0, 1.0]
+
+
+def test_ticks_are_short() -> None:
+    assert [short_size(size) for size in (4, 64, 1024, 16384, 1 << 20, 1 << 30, 1536)] == [
+        "4", "64", "1K", "16K", "1M", "1G", "1536",
+    ]  # fmt: skip
