@@ -202,7 +202,7 @@ def _axis_title(text: str) -> Layout:
     return {"text": text, "font": {"size": 12}, "standoff": 6}
 
 
-def _places(values: Sequence[int], texts: Callable[[int], str], title: str) -> Layout:
+def _make_axis(values: Sequence[int], texts: Callable[[int], str], title: str) -> Layout:
     """An axis with one place for each value, and a tick at some of them."""
     step = -(-len(values) // _MOST_TICKS)
     ticks = theme.ticks(range(0, len(values), step), [texts(values[place]) for place in range(0, len(values), step)])
@@ -233,7 +233,7 @@ def _who_is_fastest(data: SizeByCount, x: str, y: str) -> tuple[list[Trace], Lay
             )
         )
         notes += _written_leads(data, side, x, y)
-    x_axis, y_axis = _places(data.sizes, short_size, "message size (B)"), _places(data.counts, str, _unit(data))
+    x_axis, y_axis = _make_axis(data.sizes, short_size, "message size (B)"), _make_axis(data.counts, str, _unit(data))
     return traces, x_axis, y_axis, notes
 
 
@@ -321,7 +321,7 @@ def _by_size(data: SizeByCount, x: str, y: str) -> tuple[list[Trace], Layout, La
             traces[-1]["line"] = _styled(side, data, _shade(number, len(counts)))
             if side == data.newest:
                 ends += _end(values, _counted(data, count))
-    return traces, _places(data.sizes, short_size, "message size (B)"), _value_axis(data), _labels(ends, data, x, y)
+    return traces, _make_axis(data.sizes, short_size, "message size (B)"), _value_axis(data), _labels(ends, data, x, y)
 
 
 def _by_count(data: SizeByCount, x: str, y: str) -> tuple[list[Trace], Layout, Layout, list[Layout]]:
@@ -336,7 +336,7 @@ def _by_count(data: SizeByCount, x: str, y: str) -> tuple[list[Trace], Layout, L
             traces[-1]["line"] = _styled(side, data, _shade(number, len(sizes)))
             if side == data.newest:
                 ends += _end(values, size_text(size))
-    return traces, _places(data.counts, str, _unit(data)), _value_axis(data), _labels(ends, data, x, y)
+    return traces, _make_axis(data.counts, str, _unit(data)), _value_axis(data), _labels(ends, data, x, y)
 
 
 def _kept(data: SizeByCount, x: str, y: str) -> tuple[list[Trace], Layout, Layout, list[Layout]]:
@@ -356,7 +356,7 @@ def _kept(data: SizeByCount, x: str, y: str) -> tuple[list[Trace], Layout, Layou
             if side == data.newest:
                 ends += _end(values, size_text(size))
     axis = {"title": _axis_title(f"% of {_counted(data, reference)}"), "rangemode": "tozero"}
-    return traces, _places(counts, str, _unit(data)), axis, _labels(ends, data, x, y, 100.0)
+    return traces, _make_axis(counts, str, _unit(data)), axis, _labels(ends, data, x, y, 100.0)
 
 
 def _reference(data: SizeByCount) -> int | None:
