@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import operator
-import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.theme import Facts
+from omb_py.printing.export import without_formula
 from omb_py.results.store.schema import BY_NAME
 
 if TYPE_CHECKING:
@@ -76,17 +76,14 @@ def columns() -> list[dict[str, Any]]:
     ]
 
 
-_FORMULA = re.compile(r"^\s*[=+@\-]")
-
-
 def without_formulas(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows for a CSV file, with an apostrophe before every text that a spreadsheet would run as a formula."""
+    """The rows for a CSV file, where no text is a formula to a spreadsheet."""
     texts = [name for name in rows.columns if not hasattr(rows[name].dtype, "kind") or rows[name].dtype.kind == "O"]
     return rows.assign(**{name: rows[name].astype(object).map(_neutral) for name in texts})
 
 
 def _neutral(value: Any) -> Any:
-    return f"'{value}" if isinstance(value, str) and _FORMULA.search(value) else value
+    return without_formula(value) if isinstance(value, str) else value
 
 
 def answer(rows: pd.DataFrame, request: Facts) -> dict[str, Any]:

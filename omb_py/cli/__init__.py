@@ -10,12 +10,14 @@ from typing import TextIO
 
 from omb_py.cli.early_signals import as_interrupts
 from omb_py.cli.stdout import (
+    CONTROL,
     PRINTED,
     REDRAWN,
     discard_output,
     failure,
     guarded,
     open_what_is_closed,
+    shown,
     survive_a_closed_pipe,
 )
 from omb_py.distribution import version_line
@@ -141,7 +143,7 @@ def _fail(text: str, code: int, debug: bool) -> int:
 
         traceback.print_exc()
     line = " ".join(f"{word[:60]}…{word[-20:]}" if len(word) > _LONGEST_WORD else word for word in text.split())
-    sys.stderr.write(f"omb-py: error: {line}\n")  # one write, so that lines of two processes do not mix
+    sys.stderr.write(f"omb-py: error: {shown(line, CONTROL)}\n")  # one write, so that lines of two processes do not mix
     return code
 
 

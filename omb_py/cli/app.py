@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -88,7 +87,7 @@ class Root(click.Group):
         if command is None and not ctx.resilient_parsing:
             if name.startswith("-"):
                 raise click.NoSuchOption(name, ctx=ctx)
-            if Path(name).is_dir():
+            if os.path.isdir(name):
                 raise UsageError(
                     f"{name} is a folder: omb-py report {name} shows it, omb-py dashboard {name} explores it"
                 )
@@ -205,7 +204,7 @@ def usage_line(error: click.UsageError, words: Sequence[str]) -> str:
     text = " ".join(error.format_message().rstrip(".").split())
     extra = re.search(r"^Got unexpected extra argument \((.+)\)$", text)
     stores = ctx is not None and any("--store" in param.opts for param in ctx.command.params)
-    if extra and stores and Path(extra[1]).is_dir():
+    if extra and stores and os.path.isdir(extra[1]):
         return f"{extra[1]} is a folder: give it as --store {extra[1]}"
     return f"{text[:1].lower()}{text[1:]}: see {path} --help"
 

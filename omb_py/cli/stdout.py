@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import re
@@ -50,13 +51,21 @@ def failure() -> str:
 
 
 def survive_a_closed_pipe() -> None:
-    """Replace ``sys.stdout`` where it is the process's own; a test's or a caller's stream stays."""
-    stream = sys.stdout
-    if stream is not sys.__stdout__ or not isinstance(stream, io.TextIOWrapper):
-        return
-    stream.flush()
-    raw = _Forgiving(stream.fileno(), "w", closefd=False)
-    sys.stdout = io.TextIOWrapper(
+    """Replace ``sys.stdout`` and ``sys.stderr`` where they are the process's own; a caller's stream stays.
+
+    What cannot be written on stderr is lost, and the exit code stays that of the work.
+    """
+    sys.stdout = _forgiving(sys.stdout, sys.__stdout__)
+    sys.stderr = _forgiving(sys.stderr, sys.__stderr__)
+
+
+def _forgiving(stream: TextIO, own: TextIO | None) -> TextIO:
+    if stream is not own or not isinstance(stream, io.TextIOWrapper):
+        return stream
+    with contextlib.suppress(OSError):
+        stream.flush()
+    raw: io.RawIOBase = _Forgiving(stream.fileno(), "w", closefd=False)
+    return io.TextIOWrapper(
         io.BufferedWriter(raw),
         encoding=stream.encoding,
         errors="replace",
@@ -68,6 +77,8 @@ def survive_a_closed_pipe() -> None:
 _COLOUR = r"\x1b\[[0-9;]*m"
 _CURSOR = r"\x1b\[[0-9;?]*[A-HJKhl]"
 _CONTROL = r"([\x00-\x08\x0b-\x1f\x7f-\x9f])"
+CONTROL = re.compile(_CONTROL)
+"""For errors, which quote what was typed: nothing stays."""
 PRINTED = re.compile(f"{_COLOUR}|{_CONTROL}")
 """For results: colours stay."""
 REDRAWN = re.compile(rf"{_COLOUR}|{_CURSOR}|\r|{_CONTROL}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from omb_py.errors import UsageError
@@ -17,6 +18,7 @@ from omb_py.results.json_values import plain
 from omb_py.results.store import schema
 from omb_py.results.store.row import Row
 
+_FORMULA = re.compile(r"\s*[=+@\-]")
 Writer = Callable[[Sequence[Row], Provenance], str]
 
 CAVEATS = "caveats"
@@ -29,6 +31,8 @@ CSV_COLUMNS: tuple[str, ...] = (*(c.name for c in schema.COLUMNS if c.kind != "f
 
 def to_csv(rows: Iterable[Row]) -> str:
     """Comma-separated values with a head. Numbers have full precision, maps and host lists are JSON, nulls are empty.
+
+    No text is a formula to a spreadsheet.
 
     The lists of samples are left out.
     """
@@ -83,4 +87,13 @@ def _csv_cell(value: object) -> object:
         return "true" if value else "false"
     if isinstance(value, (list, dict)):
         return json.dumps(value, sort_keys=True)
-    return value
+    return without_formula(value) if isinstance(value, str) else value
+
+
+def without_formula(text: str) -> str:
+    """A text for a CSV file, with an apostrophe in front where a spreadsheet would run it as a formula.
+
+    >>> without_formula("=1+1"), without_formula("Open MPI")
+    ("'=1+1", 'Open MPI')
+    """
+    return f"'{text}" if _FORMULA.match(text) else text

@@ -18,6 +18,7 @@ from omb_py.results.dialects.reading import (
     check_end,
     decimal,
     is_numeric,
+    result,
     shown,
     whole,
 )
@@ -124,7 +125,7 @@ def _row(benchmark: str, unit: str, words: Sequence[str]) -> ImportedRow:
     pair = benchmark in _PT2PT
     if len(words) != 2:
         raise BadTable("not a size and a value")
-    size, value = whole(words[0]), decimal(words[1])
+    size, value = whole(words[0]), result(decimal(words[1]))
     return {
         "source": SOURCE,
         "benchmark": benchmark,

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from omb_py.errors import UsageError
-from omb_py.results.dialects.reading import Context, LogLine, Parsed, TextReader, WholeReader, shown
+from omb_py.results.dialects.plausible import implausible
+from omb_py.results.dialects.reading import Context, LogLine, Parsed, Problem, TextReader, WholeReader, shown
 from omb_py.results.dialects.registry import broken, readers
 
 
@@ -28,13 +29,22 @@ def parse(data: bytes, context: Context) -> Parsed:
         if not isinstance(reader, WholeReader):
             of_text.append(reader)
         elif reader.claims(text):
-            return reader.read_whole(text, context)
+            return _plausible(reader.read_whole(text, context))
     lines = split(text)
     parsed = Parsed()
     for reader, part, before in _parts(lines, of_text):
         parsed.add(reader.read(part, replace(context, before=before)))
     if not parsed.tables and not parsed.problems and not parsed.notes:
         raise UsageError(_unknown(lines, names))
+    return _plausible(parsed)
+
+
+def _plausible(parsed: Parsed) -> Parsed:
+    """Leave out the tables that no tool can have printed, and name them."""
+    for table in list(parsed.tables):
+        if why := implausible(table.rows):
+            parsed.tables.remove(table)
+            parsed.problems.append(Problem(table.line, f"table {table.benchmark!r} left out: {why}"))
     return parsed
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
+from omb_py.results.dialects.plausible import RowLine, odd_line
 from omb_py.results.store.redact import redact_text
 
 INT32 = 2**31 - 1
@@ -122,6 +123,9 @@ class OpenTable(Protocol):
     """Number of its first line."""
     bad: Problem | None
     """What excludes it; the first reason counts."""
+    rows: list[Any]
+    length: int
+    """Length of the head, then of the longest row."""
 
 
 T = TypeVar("T", bound=OpenTable)
@@ -139,17 +143,28 @@ class LogReader(TextReader, Generic[T]):
         self.context = context or Context()
         self.parsed = Parsed()
         self.table: T | None = None
+        self.row_lines: list[RowLine] = []
+        """The lines of the open table that became rows."""
+        self.head_length = 0
 
     def read(self, lines: Sequence[LogLine], context: Context) -> Parsed:
         reader = type(self)(context)
         for line in lines:
             try:
                 if not reader.above(line) and reader.table is not None:
+                    before = len(reader.table.rows)
+                    reader.head_length = reader.head_length if reader.row_lines else reader.table.length
                     reader.inside(reader.table, line)
+                    if len(reader.table.rows) > before and reader.is_whole(reader.table):
+                        reader.row_lines.append(RowLine(line.number, line.text))
             except BadTable as error:
                 reader.spoil(Problem(line.number, str(error)))
         reader.close()
         return reader.parsed
+
+    def is_whole(self, table: T) -> bool:
+        """Whether the last row of a table has all its columns."""
+        return True
 
     def spoil(self, problem: Problem) -> None:
         """Exclude the open table from the import."""
@@ -161,12 +176,16 @@ class LogReader(TextReader, Generic[T]):
     def close(self) -> None:
         """End the open table: no line of it follows."""
         table, self.table = self.table, None
+        row_lines, self.row_lines = self.row_lines, []
         if table is None:
             return
         try:
             if table.bad is None:
-                self.parsed.tables.append(self.finish(table))
-                return
+                finished, odd = self.finish(table), odd_line(row_lines, self.head_length)
+                if odd is None:
+                    self.parsed.tables.append(finished)
+                    return
+                table.bad = Problem(odd.number, f"{shown(odd.text)} is set out unlike the other rows; take it away")
         except BadTable as error:
             table.bad = Problem(0, str(error))
         self.parsed.problems.append(Problem(table.line, self.left_out(table, table.bad)))
@@ -215,6 +234,13 @@ def number(word: str) -> float | None:
     if not _NUMBER.fullmatch(word):
         raise BadTable(f"{shown(word)} is not a number")
     return _measured(word)
+
+
+def result(value: float | None) -> float:
+    """The number of a row's result. Raises BadTable where it is none: a tool that measured has one."""
+    if value is None:
+        raise BadTable("no number where the result stands: take the line away")
+    return value
 
 
 def _measured(word: str) -> float | None:

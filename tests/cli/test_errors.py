@@ -40,7 +40,7 @@ Refuse = Callable[[str], tuple[int, str]]
         ("results export --where a=1 --where a=2", "filter 'a' is given twice"),
         ("latency --backend mock --launcher-args=-v", "--launcher-args: --backend mock simulates all ranks"),
         ("latency --dry-runs", "no such option --dry-runs: see omb-py latency --help"),
-        ("latency --m 8", "--m is short for several options: --message-size, --mock"),
+        ("latency --m 8", "--m is short for several options: --message-size, --mpi, --mock"),
         ("-n 2 latency", "-n stands behind the benchmark or command: omb-py latency -n"),
         ("latency help", "unknown word 'help': omb-py latency --help"),
         ("latency foo H", "unknown word 'foo': a buffer place is one of H, D"),

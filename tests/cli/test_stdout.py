@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from omb_py.cli import main
 from omb_py.results.store.read import load
 from tests.support.machines.mpi import environment
 from tests.support.tiers import few_quick
@@ -62,3 +63,17 @@ def test_children_have_the_streams_that_the_caller_closed() -> None:
     )
     line = f'{sys.executable} -c "$SCRIPT" <&- >&- 2>&-'
     assert subprocess.run(["sh", "-c", line], env=environment(SCRIPT=script), check=False).returncode == 0
+
+
+@pytest.mark.parametrize("options", ["", "--no-store "])
+def test_a_full_disk_under_the_messages_changes_no_exit_code(options: str, tmp_path: Path) -> None:
+    done = shell(f"{LATENCY.replace(' --store s', '')} {options}--tag a=b 2> /dev/full", tmp_path)
+    assert done.returncode == 0 and done.stdout.count("\n") > 4
+
+
+@pytest.mark.parametrize("word", ["\x1b]0;x\x07", "a\x1b[2Ab", "\x9b2J", "\rPASS"])
+def test_a_word_of_the_command_line_cannot_drive_a_terminal(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Not where it is read through a pipe either."""
+    for words in (["results", "list", word, word], ["latency", word], [word], ["latency", f"--{word}"]):
+        assert main(words) == 2
+        assert not any(ord(letter) < 32 or 127 <= ord(letter) < 160 for letter in capsys.readouterr().err.strip("\n"))

@@ -40,6 +40,11 @@ class TestJson:
 
 
 class TestCsv:
+    @pytest.mark.parametrize("text", ["=cmd|' /C calc'!A0", "+1", "-1+2", "@SUM(A1)", " =1"])
+    def test_no_text_is_a_formula(self, make_row, text: str) -> None:
+        (row,) = csv.DictReader(io.StringIO(to_csv([make_row(library_version=text, value=-1.5)])))
+        assert row["library_version"] == f"'{text}" and row["value"] == "-1.5"
+
     def test_has_all_but_the_samples(self, rows) -> None:
         first, second = csv.DictReader(io.StringIO(to_csv(rows)))
         assert tuple(first) == CSV_COLUMNS

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from omb_py.backends.registry import capabilities_of
+from omb_py.backends.registry import find as find_backend
 from omb_py.errors import EnvironmentProblem, Interrupted, OmbError, UsageError, nearest
 from omb_py.options.request import DEFAULT_RANKS, SILENT, Request
 from omb_py.orchestrate.compare.session import simulated_in
@@ -61,7 +61,8 @@ def able(guidelines: Sequence[Guideline], request: Request) -> tuple[list[Checke
         UsageError: the request itself is wrong.
         EnvironmentProblem: the backend can do none of them.
     """
-    (backend,), offers = request.backends, capabilities_of(request.backends)
+    (backend,) = request.backends
+    offers = {backend: find_backend(backend).capabilities}
     fit, skipped = [], []
     refused: UsageError | None = None
     for guideline in guidelines:

@@ -21,6 +21,7 @@ from omb_py.results.dialects.reading import (
     is_numeric,
     iso_time,
     number,
+    result,
     shown,
     whole,
 )
@@ -218,7 +219,7 @@ def _row(part: _OpenTable, cells: Mapping[str, str]) -> ImportedRow:
         "iterations": whole(cells["iterations"]) if "iterations" in cells else None,
         "metric": "bandwidth" if rate else "latency",
         "unit": "MB/s" if rate else "us",
-        "value": value,
+        "value": result(value),
         "metrics": metrics,
         "parameters": {**part.parameters, **({"group": cells["group"]} if "group" in cells else {})},
         "text_dialect": DIALECT,

@@ -60,6 +60,10 @@ class OsuReader(LogReader[Building]):
     def inside(self, table: Building, line: LogLine) -> None:
         table.take(line)
 
+    def is_whole(self, table: Building) -> bool:
+        """A line of a sweep over windows ends with the window that failed."""
+        return table.rows[-1]["validated"] is not False
+
     def left_out(self, table: Building, problem: Problem) -> str:
         where = "" if problem.line in (0, table.line) else f", line {problem.line}"
         return f"table {table.benchmark!r} left out{where}: {problem.text}"

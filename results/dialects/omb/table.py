@@ -21,6 +21,7 @@ from omb_py.results.dialects.reading import (
     check_end,
     decimal,
     is_numeric,
+    result,
     shown,
     whole,
 )
@@ -189,7 +190,7 @@ class Building:
             else:
                 value = decimal(word)
                 if name in ("value", "overall"):
-                    row["value"] = value
+                    row["value"] = result(value)
                 if name != "value":
                     metrics[name] = math.nan if value is None else value
         self.rows.append(row)
@@ -207,7 +208,7 @@ class Building:
             verdict = _VERDICTS[values.pop().lower()]
         if not values or (len(values) != len(self.windows) and verdict is not False) or len(values) > len(self.windows):
             raise BadTable(f"{len(values)} of {len(self.windows)} windows")
-        numbers = [decimal(word) for word in values]
+        numbers = [result(decimal(word)) for word in values]
         if self.rate_table:
             self._take_rates(size, numbers)
             return True
@@ -219,12 +220,12 @@ class Building:
                 row["validated"] = None
         return True
 
-    def _take_rates(self, size: int, numbers: list[float | None]) -> None:
+    def _take_rates(self, size: int, numbers: list[float]) -> None:
         alike = [row for row in self.rows if row["dtype"] == self.dtype and row["size_bytes"] == size]
         if len(alike) != len(numbers):
             raise BadTable(f"message rates of {size} bytes without their bandwidths")
         for row, value in zip(alike, numbers, strict=True):
-            row["metrics"]["message_rate"] = math.nan if value is None else value
+            row["metrics"]["message_rate"] = value
         self.rates += 1
 
     def _check_rates(self) -> None:
