@@ -57,6 +57,7 @@ DOCUMENTED = (
         "a wrong value is refused in one line; OMB goes on, or prints its usage on stdout",
     ),
     (r"neighbor_.* -n 2\b|cart:2:1", "neighbors repeat in a small grid: measured, with a note; OMB stops with 0"),
+    (r"osu_fop_latency .*-c\b", "the sum of two MPI_CHAR is right here; OMB's own check of it fails"),
     (r"mbw_mr .*-D vect", "of a message without a byte 0 messages a second; OMB divides by 0"),
     (r"osu_multi_lat .*-z|osu_latency_mt", "multi_lat -z has values; latency_mt adds up over all iterations"),
     (r"osu_(mbw_mr|multi_lat) .*-n 3\b", "refused at once; OMB does not end"),
