@@ -388,15 +388,15 @@ def _reduce(session: Session, sampler: Sampler, stage: str, result: CellResult) 
     everyone: list[tuple[int, list[float], float, int]] = sorted(
         part for parts in session.gather([_of_rank(sampler, rank, sample) for rank in sampler.timed]) for part in parts
     )
-    if 0 in session.local:
-        one, all_ranks = sampler.ns_per_unit, sampler.ns_per_unit * sampler.ranks_timed
-        for column, lap in enumerate(sampler.columns):
-            name = f"{stage}.{lap}" if stage and column < len(sampler.laps) else lap
-            largest, average = (
-                [ns / each for ns in series[column]] for series, each in ((slowest, one), (total, all_ranks))
-            )
-            result.series[name] = LapSeries(max=array("d", largest), avg=array("d", average))
-            result.laps[name] = [of_rank[column] for _, of_rank, _, _ in everyone]
+    one, all_ranks = sampler.ns_per_unit, sampler.ns_per_unit * sampler.ranks_timed
+    for column, lap in enumerate(sampler.columns):
+        name = f"{stage}.{lap}" if stage and column < len(sampler.laps) else lap
+        largest, average = (
+            array("d", [ns / each for ns in series[column]] if 0 in session.local else ())
+            for series, each in ((slowest, one), (total, all_ranks))
+        )
+        result.series[name] = LapSeries(max=largest, avg=average)
+        result.laps[name] = [of_rank[column] for _, of_rank, _, _ in everyone]
     result.slowest_rank_share = [share for _, _, share, _ in everyone]
     # one rank stops being the slowest and another begins
     result.slowest_rank_changes = sum(changed for _, _, _, changed in everyone) / 2
