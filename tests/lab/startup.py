@@ -70,7 +70,18 @@ def c_program() -> Path:
 def files_of(words: Sequence[str], mark: str) -> tuple[int, int, set[str]]:
     """(calls that look for files, those that open one, files that a rank opens); ranks have `mark` in their command."""
     with tempfile.TemporaryDirectory() as folder:
-        trace = ["strace", "-f", "-ff", "-qq", "-e", f"trace=execve,openat,open,{_STAT}", "-o", f"{folder}/t"]
+        trace = [
+            "strace",
+            "-f",
+            "-ff",
+            "-qq",
+            "-s",
+            "500",
+            "-e",
+            f"trace=execve,openat,open,{_STAT}",
+            "-o",
+            f"{folder}/t",
+        ]
         run([*trace, *words])
         threads = [file.read_text(errors="replace").splitlines() for file in Path(folder).iterdir()]
     looks = sum(len(lines) for lines in threads)

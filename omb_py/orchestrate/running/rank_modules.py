@@ -10,6 +10,7 @@ import hashlib
 import json
 import marshal
 import os
+import site
 import sys
 from collections.abc import Iterable
 from importlib.machinery import SourceFileLoader
@@ -35,7 +36,9 @@ def question_of(*what: object) -> str:
 
 def rank_variables(question: str) -> dict[str, str]:
     """The variables by which ranks find modules; without the file's name where it is not known or no longer true."""
-    path = os.pathsep.join((sys.prefix, *(entry or os.getcwd() for entry in sys.path)))
+    user_base = site.getuserbase() if site.ENABLE_USER_SITE else ""
+    lists = ([sys.prefix], site.PREFIXES, [user_base], [entry or os.getcwd() for entry in sys.path])
+    path = (2 * os.pathsep).join(map(os.pathsep.join, lists))
     answer = recall(question)
     kept = {rank_start.MODULES_VARIABLE: answer["file"]} if answer and user_cache.load(answer["file"]) else {}
     return {rank_start.PATH_VARIABLE: path, **kept}

@@ -5,15 +5,14 @@ user's cache with the compiled modules that such ranks load (:mod:`.rank_modules
 is not there is imported as ever. This module needs nothing but what is part of the interpreter.
 """
 
-from __future__ import annotations
-
 import os
 import sys
-from collections.abc import Mapping
-from importlib.machinery import ModuleSpec, SourceFileLoader
+from _frozen_importlib import ModuleSpec  # importlib.machinery would be looked for
+from _frozen_importlib_external import SourceFileLoader
 
 PATH_VARIABLE = "OMB_PY_PATH"
-"""The parent's ``sys.prefix`` and then its ``sys.path``, as a list separated like PATH."""
+"""The parent's ``sys.prefix``, ``site.PREFIXES``, ``site.USER_BASE`` where it is used, and ``sys.path``: lists like
+PATH, with two separators between them."""
 MODULES_VARIABLE = "OMB_PY_MODULES"
 """Name of the file in the user's cache."""
 
@@ -25,7 +24,7 @@ class ModulesOfRank:
         self._modules = modules
         """Name -> (source, whether it is a package, compiled code)."""
 
-    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+    def find_spec(self, name: str, path: object = None, target: object = None) -> "ModuleSpec | None":
         """The specification of a module; None where it is not in the file."""
         if name not in self._modules:
             return None
@@ -47,12 +46,16 @@ class ModulesOfRank:
         exec(marshal.loads(self._modules[content["__name__"]][2]), content)
 
 
+_OF_PYTHON = frozenset({*sys.stdlib_module_names, "org"})
+"""Names of which Python's own modules look for those of other platforms; ``org`` is Jython's."""
+
+
 class SiteFinder:
     """Looks for a module again after the files of ``site`` were read: packages may be found by their hooks alone."""
 
-    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+    def find_spec(self, name: str, path: object = None, target: object = None) -> "ModuleSpec | None":
         """What is found then; asked last, and once."""
-        if path is not None or self not in sys.meta_path:
+        if path is not None or self not in sys.meta_path or name in _OF_PYTHON:
             return None
         sys.meta_path.remove(self)
         import site
@@ -62,11 +65,15 @@ class SiteFinder:
         return find_spec(name)
 
 
-def find_modules(environ: Mapping[str, str]) -> None:
+def find_modules(environ: "os._Environ[str]") -> None:
     """Set where modules are found, as the parent has said."""
-    prefix, _, path = environ.get(PATH_VARIABLE, "").partition(os.pathsep)
-    if prefix:
+    if PATH_VARIABLE in environ:
+        import site  # only to say what the parent's says: mpi4py looks for libraries where it points
+
+        prefix, prefixes, user_base, path = environ[PATH_VARIABLE].split(2 * os.pathsep)
         sys.prefix = sys.exec_prefix = prefix
+        site.PREFIXES[:] = prefixes.split(os.pathsep)
+        site.ENABLE_USER_SITE, site.USER_BASE = bool(user_base), user_base or None
         sys.path[:] = dict.fromkeys((*path.split(os.pathsep), *sys.path))
         sys.meta_path.append(SiteFinder())
     name = environ.get(MODULES_VARIABLE)
