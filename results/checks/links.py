@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
-Kind = Literal["node", "link"]
+Kind = Literal["node", "link", "group"]
 
 LEAST = 4
 """With fewer nodes a slow node looks like slow links."""
@@ -69,11 +69,11 @@ class JudgedLinks:
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """A node or link that is slower than the others, in one metric."""
+    """A node, a link or a group of nodes that is slower than the others, in one metric."""
 
     kind: Kind
     ends: tuple[int, ...]
-    """The node, or both ends of the link."""
+    """The node, both ends of the link, or the nodes of a group, which are slow to all others but not to each other."""
     metric: str
     slower: float
     """Time over the time without its own effect."""
@@ -271,20 +271,24 @@ def _beyond(values: Floats, limit: float) -> Ints:
     return columns[np.argsort(-values[columns], kind="stable")]
 
 
-def suspects(sweep: Mapping[str, Floats], n: int, alpha: float = ALPHA, fresh: bool = False) -> list[Suspect]:
+def suspects(
+    sweep: Mapping[str, Floats], n: int, alpha: float = ALPHA, fresh: bool = False, hosts: Sequence[str] = ()
+) -> list[Suspect]:
     """Find the suspects of a sweep, the slowest first.
 
     Args:
         sweep: metric -> logs of times, shape (passes, pairs); metrics are keys of :data:`DELTAS`.
         alpha: chance of any suspect at all although all nodes and links are alike.
         fresh: as in :func:`usual_value`.
+        hosts: host of each node, where several are of one host.
     """
     # nodes and links of each metric are separate families
     share = alpha / (2 * len(sweep))
     slow = []
     for metric, passes in sweep.items():
         judged = judge(passes, n, DELTAS[metric], share, fresh=fresh)
-        slow += _named(judged, n, metric)
+        values, _ = usual_value(np.atleast_2d(np.asarray(passes, np.float64)), fresh)
+        slow += [*_named(judged, n, metric), *_slow_groups(values, judged.effects.groups, metric, hosts)]
     return sorted(slow, key=lambda suspect: -suspect.slower)
 
 
@@ -307,6 +311,50 @@ def _named(judged: JudgedLinks, n: int, metric: str) -> list[Suspect]:
     return nodes + links
 
 
+def _slow_groups(values: Floats, groups: Ints, metric: str, hosts: Sequence[str]) -> list[Suspect]:
+    """Name each group of nodes but the largest that is slow to all others: behind an uplink, a switch, or in a rack.
+
+    Of several ranks on a host each host is such a group by nature; two of them are not told from two racks.
+    """
+    of_host = [set(np.asarray(hosts)[groups == group]) for group in range(int(groups.max()) + 1)] if len(hosts) else []
+    if not groups.any() or (len(of_host) == 2 and all(len(names) == 1 for names in of_host)):
+        return []
+    grid, sizes = square(values, len(groups)), np.bincount(groups)
+    largest = groups[np.argmax(sizes[groups])]  # of equal ones that of the first node
+    found = []
+    for group in range(len(sizes)):
+        gap, limit = _gap_of(groups == group, groups, grid, metric)
+        if (group != largest or len(sizes) > 2) and gap > limit:
+            ends = tuple(int(node) for node in np.flatnonzero(groups == group))
+            found.append(Suspect("group", ends, metric, math.exp(gap), math.exp(limit)))
+    return found
+
+
+def _gap_of(
+    members: NDArray[np.bool_], groups: Ints, grid: Floats, metric: str, fresh: bool = False
+) -> tuple[float, float]:
+    """Logs of how much longer links from these nodes to the others take than usual, and the limit.
+
+    Usual are the links between the other groups where there are two or more, since all groups may be as far apart, and
+    else those among the nodes of either side. The limit is :data:`_SURE` standard deviations of a link, so that no
+    group is found in noise; in `fresh` data, by which the group was not chosen, of the difference of the two medians.
+    """
+    same = members[:, None] == members[None, :]
+    apart = (groups[:, None] != groups[None, :]) & ~members[:, None] & ~members[None, :]
+    usual = grid[apart] if apart.any() else grid[same & ~np.eye(len(members), dtype=bool)]
+    between = grid[~same]
+    gap = float(np.median(between) - np.median(usual))
+    left = np.concatenate([usual - np.median(usual), between - np.median(between)])
+    deviation = _SIGMA * float(np.median(np.abs(left)))
+    error = _MEDIAN * math.sqrt(1 / usual.size + 1 / between.size) if fresh else 1.0
+    return gap, max(math.log1p(DELTAS[metric]), LEAST_GAP, _SURE * deviation * error)
+
+
+def _sample(suspect: Suspect) -> tuple[int, ...]:
+    """The ends that are measured again; of a group as many as show it."""
+    return suspect.ends[:_OF_GROUP]
+
+
 def again(suspected: Sequence[Suspect], effects: Sequence[Effects], most: int = 32, beside: int = 8) -> tuple[int, ...]:
     """Choose the nodes of the repeat: the ends of the suspects, and other nodes that looked like the rest.
 
@@ -321,8 +369,8 @@ def again(suspected: Sequence[Suspect], effects: Sequence[Effects], most: int = 
     """
     ends: dict[int, None] = {}
     for suspect in suspected:
-        if len({*ends, *suspect.ends}) <= most:
-            ends |= dict.fromkeys(suspect.ends)
+        if len({*ends, *_sample(suspect)}) <= most:
+            ends |= dict.fromkeys(_sample(suspect))
     strange = np.max([np.abs(effect.node) / max(spread(effect.node), 1e-12) for effect in effects], axis=0)
     calm = [int(i) for i in np.argsort(strange, kind="stable") if int(i) not in ends]
     return tuple(sorted([*ends, *calm[: max(beside, len(ends))]]))
@@ -348,7 +396,7 @@ def confirm(
         again are left out.
     """
     place = {node: k for k, node in enumerate(members)}
-    repeated = [suspect for suspect in suspected if all(end in place for end in suspect.ends)]
+    repeated = [suspect for suspect in suspected if all(end in place for end in _sample(suspect))]
     share = alpha / max(1, len(repeated))
     outcomes: dict[Suspect, Suspect | None] = {}
     judged = {
@@ -357,8 +405,15 @@ def confirm(
     }
     for suspect in repeated:
         result = judged[suspect.metric]
-        ends = [place[end] for end in suspect.ends]
-        if suspect.kind == "node":
+        ends = [place[end] for end in suspect.ends if end in place]
+        if suspect.kind == "group":
+            values, _ = usual_value(np.atleast_2d(sweep[suspect.metric]), fresh)
+            of_group = np.isin(np.arange(len(members)), ends)
+            effect, limit = 0.0, 0.0
+            if not of_group.all():
+                grid = square(values, len(members))
+                effect, limit = _gap_of(of_group, result.effects.groups, grid, suspect.metric, fresh=True)
+        elif suspect.kind == "node":
             effect, limit = result.effects.node[ends[0]], result.node_limit
         else:
             effect, limit = result.effects.link[column_of(len(members), *ends)], result.link_limit
@@ -378,6 +433,8 @@ FEWEST_FOR_GROUPS = 6
 """With fewer nodes two groups look like slow links."""
 MOST_GROUPS = 16
 """Most groups that are looked for."""
+_OF_GROUP = 8
+"""Most nodes of a group that are measured again."""
 MANY_NODES = 256
 """With more nodes groups are looked for only where the tree is high, since each look at all pairs takes a while."""
 LEAST_GAP = math.log1p(0.03)

@@ -121,6 +121,10 @@ def _middle(logs: Floats) -> Floats:
     return medians
 
 
+_SHOWN = 8
+"""Most nodes of a group that are named."""
+
+
 @dataclass(frozen=True, slots=True)
 class PairSweep:
     """A sweep with its verdicts."""
@@ -151,8 +155,11 @@ class PairSweep:
         return "cleared" if self.outcomes[suspect] is None else "confirmed"
 
     def name(self, suspect: links.Suspect) -> str:
-        """Name of a suspect: ``node3``, or ``node1 - node2`` for a link."""
-        return " - ".join(self.names[end] for end in suspect.ends)
+        """Name of a suspect: ``node3``, ``node1 - node2`` for a link, ``node4, node5`` for a group."""
+        names = [self.names[end] for end in suspect.ends]
+        if suspect.kind == "group":
+            return _listed(names)
+        return " - ".join(names)
 
 
 def names_of(hosts: Sequence[str]) -> tuple[str, ...]:
@@ -191,7 +198,7 @@ def sweep_of(rows: Sequence[Row]) -> PairSweep:
     plain = PairSweep(str(rows[0]["run_id"]), names_of(first.hosts), first, (), None, {})
     if not plain.judged or first.members != tuple(range(len(first.members))):
         return plain
-    suspects = tuple(links.suspects(first.units, len(first.members), fresh=first.fresh))
+    suspects = tuple(links.suspects(first.units, len(first.members), fresh=first.fresh, hosts=first.hosts))
     repeat = more[0] if suspects and more and more[0].complete else None
     outcomes = links.confirm(suspects, repeat.units, repeat.members, fresh=repeat.fresh) if repeat is not None else {}
     return replace(plain, suspects=suspects, repeat=repeat, outcomes=outcomes)
@@ -231,6 +238,10 @@ def _samples(values: ArrayLike) -> Floats:
     return np.asarray(values, dtype=np.float64).reshape(1, -1)
 
 
+GROUP_NOTE = (
+    "links within such a group are as fast as others: look at what joins it to the rest; racks that are farther apart "
+    "look the same, so sweep one rack at a time to judge them"
+)
 HEADS = ("what", "which", "metric", "state", "times as long", "expected by chance, at most")
 UNITS = {"latency": "us", "tail": "us", "bandwidth": "MB/s"}
 
@@ -312,8 +323,11 @@ def document_of(sweep: PairSweep) -> Document:
     notes = []
     if by_state["cleared"]:
         notes.append(f"suspected, not confirmed: {_names(by_state['cleared'])}")
-    if by_state["suspect"]:
+    if by_state["suspect"] and sweep.repeat is not None:
         notes.append(f"suspect, not repeated since others were slower: {_names(by_state['suspect'])}")
+    if any(subject["kind"] == "group" for subject in by_state["confirmed"]):
+        notes.append(GROUP_NOTE)
+    notes += _groups_text(sweep)
     if sweep.judged and not sweep.first.fresh:
         notes.append(
             "one launch: what is slow in this launch only cannot be told from what is slow for good: --launches 5"
@@ -325,7 +339,7 @@ def document_of(sweep: PairSweep) -> Document:
     ]
     return Document(
         "omb-py links",
-        _headline(sweep, by_state["confirmed"]),
+        headline(sweep),
         NEGATIVE if sweep.confirmed else OK,
         partial(as_dict, sweep),
         tables=(TextTable(HEADS, rows, HEADS[:4], spare=HEADS[-1:]),) if rows else (),
@@ -333,11 +347,33 @@ def document_of(sweep: PairSweep) -> Document:
     )
 
 
-def _headline(sweep: PairSweep, confirmed: Sequence[dict[str, Any]]) -> str:
+def headline(sweep: PairSweep) -> str:
+    """Sum up in one line what is slow, and what may be: ``8 nodes, 28 links: node2 is slow (latency +50 %)``."""
     pairs = len(sweep.names) * (len(sweep.names) - 1) // 2
-    slow = ", ".join(map(_worded, confirmed)) or "nothing is slow"
-    verdict = slow if sweep.judged else "nothing is judged, since not all were measured"
+    found = subjects(sweep)
+    slow, left = ([_worded(one) for one in found if one["state"] == state] for state in ("confirmed", "suspect"))
+    more = f" and {len(left) - _SHOWN} more" if len(left) > _SHOWN else ""
+    maybe = f"suspect, not yet repeated: {', '.join(left[:_SHOWN])}{more}" if left else ""
+    verdict = "; ".join(filter(None, (", ".join(slow), maybe))) or "nothing is slow"
+    if not sweep.judged:
+        verdict = "nothing is judged, since not all were measured"
     return f"{len(sweep.names)} nodes, {pairs} links: {verdict}"
+
+
+def _groups_text(sweep: PairSweep) -> list[str]:
+    """Say which nodes are nearer to each other: levels of their own were given to these."""
+    if not sweep.judged:
+        return []
+    values, _ = links.usual_value(sweep.first.units["latency"], sweep.first.fresh)
+    groups = links.groups_of(values, len(sweep.names))
+    members = [[sweep.names[node] for node in np.flatnonzero(groups == group)] for group in range(groups.max() + 1)]
+    if len(members) < 2:
+        return []
+    return [f"nearer to each other by latency: {'; '.join(map(_listed, members))}"]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
 
 
 def _names(subjects: Sequence[dict[str, Any]]) -> str:
@@ -345,10 +381,14 @@ def _names(subjects: Sequence[dict[str, Any]]) -> str:
 
 
 def _worded(subject: dict[str, Any]) -> str:
-    slow = {metric: m["slower"] for metric, m in subject["metrics"].items() if m["state"] == "confirmed"}
+    slow = {metric: m["slower"] for metric, m in subject["metrics"].items() if m["state"] == subject["state"]}
     times = ", ".join(f"{metric} {_times(metric, factor)}" for metric, factor in slow.items())
+    is_slow = "is slow" if subject["state"] == "confirmed" else "may be slow"
+    if subject["kind"] == "group":
+        are_slow = "are slow" if subject["state"] == "confirmed" else "may be slow"
+        return f"{subject['name']} {are_slow} to all others ({times}): an uplink, a switch, or another rack"
     name = subject["name"] if subject["kind"] == "node" else f"link {subject['name']}"
-    return f"{name} is slow ({times})"
+    return f"{name} {is_slow} ({times})"
 
 
 def _times(metric: str, slower: float) -> str:

@@ -76,7 +76,7 @@ def sweep(request: Request, design: SweepDesign) -> PairSweep:
     members = tuple(range(ranks))
     try:
         first = _measured(run, request, design, members, PARTS[0])
-        suspects = tuple(links.suspects(first.units, ranks, fresh=first.fresh))
+        suspects = tuple(links.suspects(first.units, ranks, fresh=first.fresh, hosts=first.hosts))
         repeat, outcomes = None, {}
         if suspects:
             effects = [links.take_apart(links.usual_value(v, first.fresh)[0], ranks) for v in first.units.values()]

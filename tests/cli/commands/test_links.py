@@ -71,6 +71,15 @@ def test_nothing_is_slow(rounds: str, capsys: pytest.CaptureFixture[str]) -> Non
     assert (code, out, err) == (0, "6 nodes, 15 links: nothing is slow\n", "")
 
 
+def test_a_group_that_is_slow_to_all_others_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    """It was subtracted in silence: "nothing is slow", exit code 0."""
+    slow = ",".join(f"link={a}-{b}:1.5" for a in range(9) for b in range(9, 12))
+    code, out, _ = run(capsys, "-n", "12", "--mock", f"noise=0.02,{slow}", "--seed", "1", "--no-store", "--quiet")
+    headline = "12 nodes, 66 links: node9, node10, node11 are slow to all others (latency +50 %, bandwidth 67 %)"
+    assert code == 1 and f"{headline}: an uplink, a switch, or another rack" in out
+    assert "nearer to each other by latency: node0, node1" in out
+
+
 def test_several_ranks_on_a_node_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(
         capsys, "-n", "8", "--per-node", "2", "--mock", "slow=3:2", "--seed", "1", "--no-store", "--format", "json"

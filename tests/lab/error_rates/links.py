@@ -45,6 +45,8 @@ def effects(sweeps: int, fleets: Sequence[int], only: str = "", first: int = 0) 
     for nodes in fleets:
         for name, fleet in ((name, fleet) for name, fleet in kinds(nodes) if name.startswith(only)):
             named = [found_in(fleet, seed, fresh=True) for seed in range(first, first + sweeps)]
+            if fleet.racks:  # two racks are a group behind an uplink; what else is named is wrong
+                named = [[one for one in found if one.kind != "group"] for found in named]
             false, links = sum(map(bool, named)), sum(one.kind == "link" for found in named for one in found)
             seeds = range(first, first + sweeps // 4)
             slow = _ends(replace(fleet, slow={nodes // 3: 1.06}), seeds, ("node", (nodes // 3,)))
@@ -60,6 +62,28 @@ def _ends(fleet: Fleet, seeds: range, wanted: tuple[str, tuple[int, ...]]) -> in
     return sum(wanted in {(one.kind, one.ends) for one in found_in(fleet, seed, fresh=True)} for seed in seeds)
 
 
+GROUPS = (((6, 2), 1.2), ((4, 4), 1.2), ((6, 2), 1.1), ((9, 3), 1.5), ((12, 4), 1.2), ((20, 12), 1.2), ((56, 8), 1.2))
+"""Sizes of a fleet's groups, of which the last is behind an uplink, and how much longer its links take."""
+
+
+def groups(sweeps: int) -> None:
+    """Print how often a group behind an uplink is named, and nothing else; and of healthy fleets any group."""
+    print("| nodes | behind an uplink | its links take | named, and nothing else |\n|---|---|---|---|")
+    for sizes, factor in GROUPS:
+        nodes = sum(sizes)
+        fleet, wanted = Fleet(nodes, passes=5, racks=sizes, between=factor), ("group", tuple(range(sizes[0], nodes)))
+        found = [{(one.kind, one.ends) for one in found_in(fleet, seed, fresh=True)} for seed in range(sweeps)]
+        print(f"| {nodes} | {sizes[1]} | × {factor} | {rate(found.count({wanted}), sweeps)} |", flush=True)
+    print("\n| healthy nodes | any group named |\n|---|---|")
+    for nodes in (6, 8, 16):
+        looked = [(kind, seed) for kind in KINDS for seed in range(sweeps)]
+        named = sum(
+            any(one.kind == "group" for one in found_in(Fleet(nodes, passes=5, launches=kind), seed, fresh=True))
+            for kind, seed in looked
+        )
+        print(f"| {nodes} | {rate(named, len(looked))} |", flush=True)
+
+
 def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sweeps", type=int, default=400)
@@ -67,7 +91,11 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--effects", action="store_true", help="launches of every kind instead, 4 to 64 nodes")
     parser.add_argument("--only", default="", help="with --effects: kinds whose name begins so")
     parser.add_argument("--first", type=int, default=0, help="with --effects: first seed (default: %(default)s)")
+    parser.add_argument("--groups", action="store_true", help="groups behind an uplink instead")
     given = parser.parse_args(words)
+    if given.groups:
+        groups(given.sweeps)
+        return 0
     if given.effects:
         return int(effects(given.sweeps, given.nodes or EFFECTS, given.only, given.first))
     bad = False

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import omb_py
-from tests.support.machines.cluster import FAULTS, YIELD, broken, command, named
+from tests.support.machines.cluster import FAULTS, UPLINK, YIELD, broken, command, named
 from tests.support.machines.mpi import ROOT, environment
 from tests.support.machines.nodes import hosts, why_not
 from tests.support.patience import PATIENCE_S
@@ -52,7 +52,9 @@ def _possible() -> None:
         pytest.skip(why_not())
 
 
-@pytest.mark.parametrize(("nodes", "fault"), [*((4, fault) for fault in FAULTS), (8, "a link of 1 Gbit/s")])
+@pytest.mark.parametrize(
+    ("nodes", "fault"), [*((4, fault) for fault in FAULTS if fault != UPLINK), (8, "a link of 1 Gbit/s"), (8, UPLINK)]
+)
 def test_what_is_wrong_is_named(nodes: int, fault: str) -> None:
     """In one sweep; where another user of the machine spoiled that one, in both of the next two."""
     wanted = FAULTS[fault][1]

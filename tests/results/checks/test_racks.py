@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from omb_py.results.checks.links import column_of, groups_of, judge, pair_ends, suspects, take_apart
+from omb_py.results.checks.links import column_of, confirm, groups_of, judge, pair_ends, suspects, take_apart
 
 Floats = NDArray[np.float64]
 
@@ -29,7 +29,36 @@ def test_racks_are_found_and_no_node_of_them_is_named(sizes: tuple[int, ...]) ->
         values, n = racks(sizes, seed=seed), sum(sizes)
         groups = groups_of(values, n)
         assert len(set(groups.tolist())) == len(sizes) and sorted(np.bincount(groups)) == sorted(sizes)
-        assert suspects({"latency": np.stack([values, racks(sizes, seed=seed + 100)])}, n) == []
+        found = suspects({"latency": np.stack([values, racks(sizes, seed=seed + 100)])}, n)
+        second = tuple(range(n - sizes[-1], n))
+        assert [(one.kind, one.ends) for one in found] == ([("group", second)] if len(sizes) == 2 else [])
+
+
+@pytest.mark.parametrize("sizes", [(6, 2), (4, 4), (9, 3), (5, 5, 6)])
+def test_a_group_behind_a_slow_uplink_is_named_not_subtracted(sizes: tuple[int, ...]) -> None:
+    """It was taken for a rack, and nothing was said, with exit code 0."""
+    n, slow = sum(sizes), tuple(range(sum(sizes) - sizes[-1], sum(sizes)))
+    first, second = pair_ends(n)
+    over_the_uplink = np.isin(first, slow) != np.isin(second, slow)
+    for seed in range(10):
+        drawn = [racks(sizes, 0.0 if len(sizes) == 2 else 0.4, seed=10 * seed + look) for look in range(2)]
+        sweep = {"bandwidth": np.stack([values + np.where(over_the_uplink, np.log(1.2), 0.0) for values in drawn])}
+        (found,) = suspects(sweep, n)
+        assert (found.kind, found.ends) == ("group", slow) and found.slower == pytest.approx(1.2, rel=0.03)
+        (again,) = confirm([found], sweep, range(n)).values()
+        assert again is not None and again.ends == slow
+
+
+def test_two_hosts_of_several_ranks_are_no_racks() -> None:
+    sweep = {"latency": np.stack([racks((4, 4), seed=seed) for seed in range(2)])}
+    assert [one.kind for one in suspects(sweep, 8)] == ["group"]
+    assert suspects(sweep, 8, hosts=["a"] * 4 + ["b"] * 4) == []
+
+
+def test_a_group_that_a_repeat_does_not_show_is_cleared() -> None:
+    slow = {"latency": np.stack([racks((5, 3), seed=seed) for seed in range(2)])}
+    (found,) = suspects(slow, 8)
+    assert confirm([found], {"latency": np.stack([racks((8,), seed=5)] * 2)}, range(8)) == {found: None}
 
 
 @pytest.mark.parametrize("n", [4, 8, 16, 64])
@@ -56,7 +85,7 @@ def test_a_slow_node_and_a_slow_link_are_named_within_racks() -> None:
     values[:, (first == 13) | (second == 13)] += 0.25
     values[:, column_of(n, 2, 5)] += 0.5
     found = {(suspect.kind, suspect.ends) for suspect in suspects({"latency": values}, n)}
-    assert found == {("node", (13,)), ("link", (2, 5))}
+    assert found == {("node", (13,)), ("link", (2, 5)), ("group", (12, 13, 14, 15))}
 
 
 @given(st.integers(0, 99), st.floats(-5, 5))

@@ -22,11 +22,24 @@ LOSSY = ("--windows", "3", "--passes", "3", "-i", "80")
 YIELD = {**mpi.YIELD, **OVER_TCP}
 """There are more ranks than cores."""
 
+
+UPLINK = "three of eight behind an uplink"
+
+
+def _behind_an_uplink(cluster: Hosts) -> None:
+    """The last three hosts reach the others at 1 Gbit/s, and each other as before."""
+    own = range(len(cluster.names) - 3, len(cluster.names))
+    for inside in own:
+        for outside in range(own.start):
+            cluster.limit(outside, inside, "1gbit")
+
+
 FAULTS: Mapping[str, tuple[Callable[[Hosts], None], set[str]]] = {
     "nothing": (lambda cluster: None, set()),
     "a link of 1 Gbit/s": (lambda cluster: cluster.limit(0, 2, "1gbit"), {"node0 - node2"}),
     "a node 200 us late": (lambda cluster: cluster.delay(1, 200), {"node1"}),
     "a link that loses 5 %": (lambda cluster: cluster.lose(1, 3, 0.05), {"node1 - node3"}),
+    UPLINK: (_behind_an_uplink, {"node5, node6, node7"}),
 }
 """What is wrong, and what must be named."""
 
@@ -35,6 +48,7 @@ SETTINGS = {
     "a link of 1 Gbit/s": (FEW, MANY),
     "a node 200 us late": (SOME, MANY),
     "a link that loses 5 %": (LOSSY, LOSSY),
+    UPLINK: (FEW, SOME),
 }
 """How often a link is looked at between four hosts, and between more: few pairs say little about how much healthy links
 differ, so that each must be known well where hosts that share two cores make one a half faster than the next."""

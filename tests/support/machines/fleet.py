@@ -34,7 +34,9 @@ class Fleet:
     launches: str = "normal"
     """What the values of a pair in successive launches are like, of :data:`KINDS`."""
     racks: tuple[int, ...] = ()
-    """Nodes of each rack, whose links to other racks take half as long again; none: one rack."""
+    """Nodes of each rack, whose links to other racks take longer; none: one rack."""
+    between: float = 1.5
+    """How many times as long those links take."""
 
 
 def sweep(fleet: Fleet, seed: int, members: Sequence[int] = (), passes: int = 0, look: int = 0) -> dict[str, Floats]:
@@ -53,7 +55,7 @@ def sweep(fleet: Fleet, seed: int, members: Sequence[int] = (), passes: int = 0,
             mean = mean + math.log(factor) * ((chosen[first] == min(a, b)) & (chosen[second] == max(a, b)))
         if fleet.racks:
             rack = np.repeat(np.arange(len(fleet.racks)), fleet.racks)[chosen]
-            mean = mean + math.log(1.5) * (rack[first] != rack[second])
+            mean = mean + math.log(fleet.between) * (rack[first] != rack[second])
         # what a night does to a pair it does in all launches, also in those of the repeat
         night = own.normal(0, fleet.noise, (fleet.nodes, fleet.nodes)) if fleet.launches == "night" else None
         mean = mean if night is None else mean + night[chosen[first], chosen[second]]
