@@ -153,11 +153,13 @@ def timed(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def with_means(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows with :data:`FIELD`, and printed means in ``median_us``; as they are where a column for it is missing."""
+    """The rows with :data:`FIELD`, printed means in ``median_us``, and bandwidths of the same statistic as the times
+    beside them, the stored ones under :data:`OF_MEANS`; as they are where a column for it is missing."""
     if not {"source", "median_us", "value", "unit"} <= {*rows.columns} or FIELD in rows:
         return rows
     printed = (rows["source"] != OURS) & (rows["unit"] == "us") & rows["median_us"].isna() & rows["value"].notna()
     chosen = printed.fillna(False).to_numpy(dtype=bool)
+    rows = _bandwidths_of_medians(rows)
     if not chosen.any():
         return rows.assign(**{FIELD: _MEDIAN})
     names = [PRINTED_MEAN if mean else _MEDIAN for mean in chosen]
@@ -165,10 +167,27 @@ def with_means(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(median_us=times, **{FIELD: names})
 
 
+OF_MEANS = {"algbw_gbps": "algbw_of_mean_gbps", "busbw_gbps": "busbw_of_mean_gbps"}
+"""Column of a bandwidth -> that of the stored one, which is of the mean time as OMB has it."""
+
+
+def _bandwidths_of_medians(rows: pd.DataFrame) -> pd.DataFrame:
+    """A mean with a few slow calls is no like of the median that stands beside it: one statistic a page."""
+    if not {"mean_us", *OF_MEANS} <= {*rows.columns}:
+        return rows
+    timed = (rows["unit"] == "us") & (rows["median_us"] > 0) & (rows["mean_us"] > 0)
+    factor = (rows["mean_us"] / rows["median_us"]).where(timed.fillna(False).astype(bool), 1.0)
+    own = {name: rows[name] * factor for name in OF_MEANS}
+    return rows.assign(**{stored: rows[name] for name, stored in OF_MEANS.items()}, **own)
+
+
 def as_stored(rows: pd.DataFrame) -> pd.DataFrame:
     """The prepared rows without what :func:`prepared` filled in: ``median_us`` of printed means is null again."""
     if FIELD not in rows:
         return rows
+    if {*OF_MEANS.values()} <= {*rows.columns}:
+        rows = rows.assign(**{name: rows[stored] for name, stored in OF_MEANS.items()})
+        rows = rows.drop(columns=list(OF_MEANS.values()))
     printed = (rows[FIELD] == PRINTED_MEAN).to_numpy(dtype=bool)
     stored = rows.drop(columns=FIELD)
     return stored.assign(median_us=stored["median_us"].mask(printed)) if printed.any() else stored

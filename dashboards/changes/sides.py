@@ -285,9 +285,11 @@ def _plain(word: str) -> str:
 _WAYS = tuple(name for name in WHAT if name not in (*COUNTS, "size_bytes"))
 
 
-def keep_common_method(sides: Iterable[tuple[str, pd.DataFrame]]) -> tuple[list[tuple[str, pd.DataFrame]], list[str]]:
+def keep_common_method(
+    sides: Iterable[tuple[str, pd.DataFrame]], how: str = ""
+) -> tuple[list[tuple[str, pd.DataFrame]], list[str]]:
     """For each side, keep the cells of the way of measuring that most sides have; with a sentence on ways that are left
-    out, and one on ways that differ."""
+    out, which says `how` another is chosen, and one on ways that differ."""
     several = list(sides)
     ways = [column for column in _WAYS if len({word for _, cells in several for word in _values_of(cells, column)}) > 1]
     if not ways:
@@ -304,12 +306,20 @@ def keep_common_method(sides: Iterable[tuple[str, pd.DataFrame]]) -> tuple[list[
     notes = []
     left = [column for column in ways if any(rows[column].nunique() > 1 for rows in placed)]
     if left:
-        notes.append(f"One way of measuring of several is drawn; --where chooses another: {', '.join(left)}.")
+        values_left = ", ".join(_way_text(column, {way[column] for way in words}) for column in left)
+        notes.append(f"One way of measuring of several is drawn{how}: {values_left}.")
     apart = [column for column in ways if len({way[column] for way in words}) > 1]
     if apart:
         differing = "; ".join(f"{column}: {_values([name for name, _ in several], words, column)}" for column in apart)
         notes.append(f"Not measured alike ({differing}), so no verdict is possible.")
     return chosen, notes
+
+
+def _way_text(column: str, values: set[str]) -> str:
+    """``op sum``; of a yes or no its name says which: ``not in_place``."""
+    if values <= {"True", "False"}:
+        return " and ".join(column if value == "True" else f"not {column}" for value in sorted(values))
+    return f"{column} {', '.join(sorted(values))}"
 
 
 def _values_of(cells: pd.DataFrame, column: str) -> set[str]:

@@ -275,20 +275,32 @@ def lines_over_count(
     return data
 
 
-def scaling(rows: pd.DataFrame, name: str = "", over: str = "ranks") -> View | None:
-    """Median time over the number of ranks or GPUs (`over`, of :data:`COUNTED`), a line a message size, from cells of
-    one benchmark and library; None with fewer than two such numbers."""
+def _scaled(median: pd.DataFrame, over: str, column: str) -> pd.DataFrame:
+    """Each value as a percentage of that of its size at the fewest ranks or GPUs that it has."""
+    least = median.sort_values(over).groupby(SIZE)[column].transform("first")
+    return median.assign(**{column: 100 * median[column] / least})
+
+
+def scaling(rows: pd.DataFrame, name: str = "", over: str = "ranks", quantity: str = "time") -> View | None:
+    """Medians over the number of ranks or GPUs (`over`, of :data:`COUNTED`), a line a message size, from cells of
+    one benchmark and library; None with fewer than two such numbers, or without the quantity.
+
+    `quantity` is ``time``, ``algbw``, ``busbw``, or ``kept``: the bus bandwidth as a percentage of that of the fewest
+    ranks or GPUs (time at the fewest over time, where there is none).
+    """
     what = COUNTED[over]
-    rows = rows[rows[over].notna()]
+    column, title, unit = _OVER_COUNT[quantity]
+    rows = rows[rows[over].notna() & (rows[column] > 0).fillna(False)]
     counts = sorted({int(n) for n in rows[over].unique()})
-    median = rows.groupby([SIZE, over], dropna=False)["median_us"].median().reset_index()
+    median = rows.groupby([SIZE, over], dropna=False)[column].median().reset_index()
+    median = _scaled(median, over, column) if quantity == "kept" else median
     full = median.groupby(SIZE)[over].nunique()
     known = sorted(int(s) for s in full[full > 1].index)
     if len(counts) < 2 or not known:
         return None
     name = name or str(rows["benchmark"].iloc[0])
     chosen = spread(known, series.MOST_LINES)
-    data = lines_over_count(median, chosen, over, "median_us", "%{y:.4g} µs", "no data")
+    data = lines_over_count(median, chosen, over, column, f"%{{y:.4g}} {unit}", "no data")
     cells = {}
     for index, size in enumerate(chosen):
         ids = series.cell_ids(rows[rows[SIZE] == size], over)
@@ -296,28 +308,46 @@ def scaling(rows: pd.DataFrame, name: str = "", over: str = "ranks") -> View | N
     low, high = counts[0], counts[-1]
     growth: dict[int, float] = {}
     for size in chosen:
-        times = median[median[SIZE] == size].set_index(over)["median_us"]
+        times = median[median[SIZE] == size].set_index(over)[column]
         if low in times.index and high in times.index and times[low]:
             growth[size] = float(times[high] / times[low])
     ends = [*growth.items()][:1] + [*growth.items()][1:][-1:]
     growths = ", ".join(f"{theme.amount(factor)}× at {size_text(size)}" for size, factor in ends)
-    title = f"{name}: from {low} to {high} {what} the time grows {growths}" if growths else f"{name}: time over {what}"
-    y = theme.value_axis("time (µs)", values=theme.drawn(data))
+    said = title.partition(" (")[0]
+    grows = "becomes" if quantity == "busbw" or quantity == "algbw" else "grows"
+    finding = f"{name}: from {low} to {high} {what} the {said} {grows} {growths}" if growths else ""
+    if quantity == "kept":
+        kept = ", ".join(f"{100 * factor:.0f} % at {size_text(size)}" for size, factor in ends)
+        finding = f"{name}: at {high} {what} is kept of the bus bandwidth at {low}: {kept}"
+    y = theme.value_axis(
+        f"{title} {low} {what}" if quantity == "kept" else title, quantity == "time", theme.drawn(data)
+    )
     layout = theme.layout(xaxis=theme.count_axis(counts, what), yaxis=y, showlegend=True)
     shown = records(median[median[SIZE].isin(chosen)])
-    lines = [(size_text(r.size_bytes), int(getattr(r, over)), theme.finite(r.median_us)) for r in shown]
+    lines = [(size_text(r.size_bytes), int(getattr(r, over)), theme.finite(getattr(r, column))) for r in shown]
     spec = {"data": data, "layout": layout}
-    heads = ("size", what, "median µs")
-    return View("scaling", title, series.caption(rows), spec, cells=cells, **table(heads, lines))
+    heads = ("size", what, f"median {unit}")
+    finding = finding or f"{name}: {said} over {what}"
+    return View("scaling", finding, series.caption(rows), spec, cells=cells, **table(heads, lines))
 
 
-def over_count(rows: pd.DataFrame, over: str) -> Iterator[tuple[View, pd.DataFrame]]:
+_OVER_COUNT = {
+    "time": ("median_us", "time (µs)", "µs"),
+    "algbw": ("algbw_gbps", "algorithm bandwidth (GB/s)", "GB/s"),
+    "busbw": ("busbw_gbps", "bus bandwidth (GB/s)", "GB/s"),
+    "kept": ("busbw_gbps", "% of the bus bandwidth at", "%"),
+}
+"""Quantity over ranks or GPUs -> its column, the title of its axis, and its unit."""
+
+
+def over_count(rows: pd.DataFrame, over: str, quantity: str = "time") -> Iterator[tuple[View, pd.DataFrame]]:
     """:func:`scaling` of each series of each benchmark that was measured on several numbers of ranks or GPUs, with the
     cells of the series; `rows` are times."""
     counts = rows.groupby("benchmark", sort=True, observed=True)[over].nunique()
     for benchmark in counts.index[counts > 1]:
         for line in series.lines(rows[rows["benchmark"] == benchmark], ignore=series.COUNTS):
-            view = scaling(line.cells, f"{benchmark}, {line.label}" if line.label else str(benchmark), over)
+            name = f"{benchmark}, {line.label}" if line.label else str(benchmark)
+            view = scaling(line.cells, name, over, quantity)
             if view is not None:
                 yield view, line.cells
 
@@ -436,9 +466,10 @@ def points(sides: Sides, grid: PanelGrid) -> Points:
     by = [_SIDE, grid.panel, grid.across]
     # one grouping of all sides: pandas takes as long for a few rows as for thousands
     rows = series.concat(
-        cells.loc[cells[grid.over].notna() & cells[column].notna(), [*by[1:], *{column, _RATE}, *series.CELL]].assign(
-            **{_SIDE: number}
-        )
+        cells.loc[
+            # a printed 0.00 is no number, but one too small for the digits that were printed
+            cells[grid.over].notna() & (cells[column] > 0).fillna(False), [*by[1:], *{column, _RATE}, *series.CELL]
+        ].assign(**{_SIDE: number})
         for number, (_, cells) in enumerate(sides)
     )
     rows = rows.assign(**{SIZE: rows[SIZE].fillna(0).astype("int64")})

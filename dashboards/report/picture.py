@@ -150,7 +150,9 @@ def picture(cells: Cells, name: str, words: Sequence[str], over: str, grid: Pane
         raise UsageError(
             f"a picture has room for {MOST_SIDES} sides, and these are {len(chosen)}: {names}; name fewer by --compare"
         )
-    sides, notes = keep_common_method((side.name, side.rows(cells.timed)) for side in chosen)
+    sides, notes = keep_common_method(
+        ((side.name, side.rows(cells.timed)) for side in chosen), "; --where chooses another"
+    )
     known = points(sides, grid)
     if not known.known:
         what = "bus bandwidth" if grid.quantity == "busbw" else "time"

@@ -159,6 +159,8 @@ def _apart(frame: pd.DataFrame, most: int) -> Iterator[OddCell]:
 def _late(frame: pd.DataFrame, late_hosts: Collection[str]) -> Iterator[OddCell]:
     import numpy as np
 
+    if not len(frame):
+        return
     rows = frame[[hasattr(v, "__len__") and len(v) > 2 for v in frame["slowest_rank_share"]]]
     keys = [n for n in (*series.PANEL, "library", "library_version", "binding", "ranks") if n in rows]
     part_of = rows.groupby(keys, dropna=False, observed=True).ngroup().to_numpy()

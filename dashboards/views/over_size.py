@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 RATIO = "ratio"
-QUANTITIES = (*curves.QUANTITIES, RATIO)
+KEPT = "kept"
+QUANTITIES = (*curves.QUANTITIES, RATIO, KEPT)
 """What a reader of the explorer can choose; the last is the time over that of the first series."""
 SMALL, LARGE = 4 * 1024, 64 * 1024
 """The report draws bus bandwidth from the first size on, in bytes, where messages reach the second."""
@@ -34,6 +35,8 @@ def over_size(cells: Cells, quantity: str = curves.QUANTITIES[0]) -> Iterator[Sh
     for panel in cells.panels:
         if quantity == RATIO:
             yield from _over_first(panel)
+        elif quantity == KEPT:
+            return
         elif quantity not in ("algbw", "busbw") or panel.rows[f"{quantity}_gbps"].notna().any():
             view = curves.curves(panel, quantity, cells.bound_of(panel))
             yield Shown(view, panel.rows)
@@ -97,11 +100,25 @@ def _over_bound(panel: Panel, bound: pd.DataFrame | None) -> Iterator[Shown]:
         yield Shown(view, panel.rows)
 
 
-def over_count(cells: Cells, count: str = "ranks") -> Iterator[Shown]:
-    """Times over the number of ranks or GPUs, a figure a series."""
+def over_count(cells: Cells, quantity: str = curves.QUANTITIES[0], count: str = "ranks") -> Iterator[Shown]:
+    """A quantity (one of :data:`QUANTITIES`) over the number of ranks or GPUs, a figure a series."""
     timed = cells.timed
     times = timed if (timed["unit"] == "us").all() else timed[timed["unit"] == "us"]
-    return (Shown(view, rows) for view, rows in curves.over_count(times, count))
+    if quantity == RATIO:
+        return (Shown(view, rows) for view, rows in _over_first_by_count(times, count))
+    return (Shown(view, rows) for view, rows in curves.over_count(times, count, _COUNTED.get(quantity, quantity)))
+
+
+_COUNTED = {curves.QUANTITIES[0]: "time"}
+
+
+def _over_first_by_count(times: pd.DataFrame, count: str) -> Iterator[tuple[View, pd.DataFrame]]:
+    """Each series of a benchmark over its first, a panel a message size."""
+    for benchmark, rows in times.groupby("benchmark", sort=True, observed=True):
+        several = [(line.label, line.cells) for line in series.lines(rows, ignore=series.COUNTS)]
+        grid = curves.PanelGrid(count, across=count, quantity=RATIO)
+        if len(several) > 1 and (view := panels_of(several, str(benchmark), grid, banded=True)):
+            yield view, rows
 
 
 def step_times(cells: Cells) -> Iterator[Shown]:

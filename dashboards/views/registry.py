@@ -19,7 +19,7 @@ from omb_py.plug_ins import PlugIns, load_plug_ins
 
 ENTRY_POINTS = "omb_py.views"
 NOTHING: Mapping[Tab, str] = {
-    "Compare": "Nothing here was measured at two message sizes.",
+    "Compare": "No benchmark was measured at two message sizes here; the other parts have what there is.",
     "Health": "Nothing odd was found: no wrong bytes, no long tails, launches agree, no rank is late.",
     "Time": "No history: a cell needs launches on several days. The same command on another day adds them; "
     "omb-py history judges them.",
@@ -67,8 +67,8 @@ ENTRIES: list[ViewEntry] = [
         "Compare",
         "over ranks or GPUs",
         over_size.over_count,
-        f"Nothing here was measured {_ONE_COUNT}",
-        inputs=("count",),
+        f"Nothing here was measured {_ONE_COUNT[:-1]}, or it has not that quantity.",
+        inputs=("quantity", "count"),
         report=InReport(90, most=3),
     ),
     ViewEntry(

@@ -1,0 +1,116 @@
+"""Stores that made a page fail, or say what is not so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from omb_py.cli import main
+from omb_py.dashboards.base import series
+from omb_py.dashboards.base.reading import StoreSelection, parse
+from omb_py.dashboards.explorer.data import Data
+from omb_py.dashboards.explorer.state import State, views
+from omb_py.dashboards.figures.curves import PanelGrid
+from omb_py.dashboards.report.build import read_cells, report
+from omb_py.dashboards.report.html_page import page
+from omb_py.dashboards.report.picture import picture
+from tests.dashboards.stores import write
+
+Cell = Callable[..., dict[str, Any]]
+
+
+def stored(place: Path, rows: list[dict[str, Any]]) -> Path:
+    return write(place / "s", pd.DataFrame(rows).astype({"size_bytes": "Int64", "ranks": "Int32", "devices": "Int32"}))
+
+
+def imported(cell: Cell, benchmark: str, size: int, time: float, **more: Any) -> dict[str, Any]:
+    """A row as an import has it: a printed mean, no samples."""
+    empty = dict.fromkeys(("median_us", "mean_us", "samples_us", "p25_us", "p75_us", "p99_us", "min_us"))
+    values = {"benchmark": benchmark, "size_bytes": size, "comparability_key": f"{benchmark}{size}", **empty, **more}
+    return cell(time, **{"source": "osu", "value": time, **values})
+
+
+def test_rows_without_a_number_of_ranks_are_shown(tmp_path: Path, cell: Cell) -> None:
+    """Another tool's collectives beside its latency: the lower bound asked how many ranks there were."""
+    rows = [imported(cell, "latency", size, 1 + size / 1e4, ranks=2) for size in (8, 1024, 65536)]
+    rows += [imported(cell, "allreduce", size, 3 + size / 1e3, ranks=None, nodes=None) for size in (8, 1024, 65536)]
+    store = stored(tmp_path, rows)
+    assert not read_cells(store, parse([]), []).bounds["ranks"].isna().any()
+    assert "allreduce" in page(report(store, StoreSelection()))
+
+
+def test_a_printed_zero_is_no_number(tmp_path: Path, cell: Cell) -> None:
+    """nccl-tests prints 0.00 GB/s for small messages: no logarithm, and no line to minus infinity."""
+    rows = [
+        imported(cell, "allreduce", size, 20.0 + size / 1e5, ranks=count, devices=count, busbw_gbps=rate, launch=count)
+        for size, rate in ((8, 0.0), (1 << 20, 30.0), (1 << 24, 120.0))
+        for count in (8, 16)
+    ]
+    cells = read_cells(stored(tmp_path, rows), parse([]), [])
+    for grid in (PanelGrid("devices", "devices", "busbw"), PanelGrid("devices", quantity="busbw")):
+        drawn = picture(cells, "allreduce", [], "gpus", grid).view
+        assert 0 not in [y for trace in drawn.spec["data"] for y in trace["y"]]
+
+
+def test_bandwidth_is_of_the_statistic_that_times_are_of(cell: Cell) -> None:
+    """A few slow calls make the mean three times the median: the stored bandwidth is a third of what the time says."""
+    row = cell(10.0, mean_us=30.0, value=30.0, busbw_gbps=0.5, algbw_gbps=0.25)
+    rows = series.prepared(pd.DataFrame([row]))
+    (factor,) = 30.0 / rows["median_us"]
+    assert rows["busbw_gbps"].iloc[0] == pytest.approx(0.5 * factor)
+    assert rows["algbw_gbps"].iloc[0] == pytest.approx(0.25 * factor)
+    kept = series.as_stored(rows)
+    assert (kept["busbw_gbps"].iloc[0], kept["algbw_gbps"].iloc[0]) == (0.5, 0.25) and set(kept) == set(row)
+
+
+@pytest.mark.parametrize(
+    ("quantity", "title", "last"),
+    [("busbw", "bus bandwidth (GB/s)", 3.0), ("kept", "% of the bus bandwidth at 4 ranks", 50.0)],
+)
+def test_the_quantity_is_that_over_ranks_too(
+    tmp_path: Path, cell: Cell, quantity: str, title: str, last: float
+) -> None:
+    rows = [
+        cell(10.0, ranks=ranks, size_bytes=size, busbw_gbps=rate, comparability_key=f"{ranks} {size}", launch=ranks)
+        for size in (8, 1024)
+        for ranks, rate in ((4, 6.0), (8, 3.0))
+    ]
+    for row in rows:
+        row |= {"mean_us": row["median_us"]}
+    (view,), _ = views(Data(stored(tmp_path, rows)), State("scaling", quantity))
+    assert view.spec["layout"]["yaxis"]["title"]["text"] == title
+    assert [trace["y"][-1] for trace in view.spec["data"]] == pytest.approx([last, last])
+
+
+def test_no_page_names_an_option_that_it_has_not(tmp_path: Path, cell: Cell) -> None:
+    rows = [
+        cell(2.0 + number, number, library=library, in_place=place, ranks=ranks, comparability_key=f"{place} {ranks}")
+        for number, (library, place, ranks) in enumerate(
+            (library, place, ranks) for library in ("A", "B") for place in (True, False) for ranks in (4, 8)
+        )
+    ]
+    store = stored(tmp_path, rows)
+    text = page(report(store, StoreSelection()))
+    assert "--where" not in text and "One way of measuring of several is drawn: " in text
+    cells = read_cells(store, parse([]), [])
+    assert any("--where" in note for note in picture(cells, "allreduce", [], "size", PanelGrid()).view.notes)
+
+
+SWEEP = "links --backend mock -n 6 --passes 3 -i 10 --windows 2 -W 2 --seed 1 --quiet --mock noise=0.03,slow=4:2"
+
+
+def test_a_sweep_alone_opens_on_what_it_found(tmp_path: Path) -> None:
+    assert main([*SWEEP.split(), "--store", str(tmp_path)]) == 1
+    made = report(tmp_path, StoreSelection())
+    assert made.first[0].title.startswith("1 odd") and "node4 is slow" in made.changes[0].text
+    assert "Nothing here was measured at two message sizes" not in page(made)
+
+
+def test_one_run_has_nothing_to_compare(tmp_path: Path) -> None:
+    words = "allreduce --backend mock -n 2 -m 8:64 -i 4 --quiet --store"
+    assert main([*words.split(), str(tmp_path)]) == 0
+    assert report(tmp_path, StoreSelection()).first[0].title == "Nothing to compare yet"
