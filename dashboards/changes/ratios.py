@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from omb_py.dashboards.base import theme
 from omb_py.dashboards.base.theme import Record
 from omb_py.dashboards.base.view import listed, plural
+from omb_py.dashboards.changes.regions import changed_cells
 from omb_py.dashboards.changes.sides import KEY, Pair, rows_of
 from omb_py.results.analysis.crossover import stretches
 from omb_py.results.statistics.change_points import DELTA
@@ -85,9 +86,23 @@ def ratios(pair: Pair, frame: pd.DataFrame) -> pd.DataFrame:
     adjusted = holm([float(p) for p in table["p"]])
     words = []
     for ratio, p in zip(table["ratio"], adjusted, strict=True):
-        beyond = p <= ALPHA and abs(math.log(ratio)) >= math.log1p(DELTA)
+        beyond = p <= ALPHA / 2 and abs(math.log(ratio)) >= math.log1p(DELTA)
         words.append("" if not beyond else "slower" if ratio > 1 else "faster")
-    return table.assign(verdict=words).join(about, on=KEY)
+    judged = table.assign(verdict=words).join(about, on=KEY)
+    return _with_regions(judged, pair, frame) if len(judged) else judged
+
+
+def _with_regions(table: pd.DataFrame, pair: Pair, frame: pd.DataFrame) -> pd.DataFrame:
+    """The verdicts with those of regions, for which the other half of :data:`ALPHA` is kept."""
+    over = "devices" if "devices" in table and bool((table["devices"].fillna(0) > 0).all()) else "ranks"
+    changed = changed_cells(*rows_of(pair, frame), over, ALPHA / 2)
+    places = zip(table["benchmark"], table[over].fillna(0), table["size_bytes"].fillna(0), strict=True)
+    words = [
+        word or (region if (ratio > 1) == (region == "slower") else "")
+        for word, ratio, (benchmark, count, size) in zip(table["verdict"], table["ratio"], places, strict=True)
+        for region in [changed.get((str(benchmark), int(count), int(size)), "")]
+    ]
+    return table.assign(verdict=words)
 
 
 def _launches(rows: pd.DataFrame) -> dict[str, list[float]]:

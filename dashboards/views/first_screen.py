@@ -16,6 +16,7 @@ from omb_py.dashboards.changes import over_time, ratios
 from omb_py.dashboards.changes.over_time import Launches
 from omb_py.dashboards.changes.ratios import fastest_at
 from omb_py.dashboards.changes.ratios import title as finding
+from omb_py.dashboards.changes.scaling import odd_counts
 from omb_py.dashboards.changes.sides import KEY, VERSION, Pair, StoredSide, keep_common_method, pairs, rows_of, sides
 from omb_py.dashboards.figures import comparison, curves, maps, stragglers
 from omb_py.dashboards.figures.launches import cell_name, history
@@ -108,9 +109,10 @@ class FirstScreen:
     @cached_property
     def newest(self) -> set[str]:
         """Names of the sides that are the newest version of their library."""
-        return {side.name for side in self._newest_of_each().values()}
+        return {side.name for side in self.newest_of_each().values()}
 
-    def _newest_of_each(self) -> dict[tuple[Any, ...], StoredSide]:
+    def newest_of_each(self) -> dict[tuple[Any, ...], StoredSide]:
+        """The newest version of each library, by what else tells the sides apart."""
         return {tuple(v for name, v in side.values.items() if name != VERSION): side for side in self.sides}
 
     @property
@@ -120,7 +122,7 @@ class FirstScreen:
         own = front[1].library if front else None
         return [
             *front,
-            *(side for side in self._newest_of_each().values() if side not in front and side.library != own),
+            *(side for side in self.newest_of_each().values() if side not in front and side.library != own),
         ][:MOST_SIDES]
 
 
@@ -280,7 +282,7 @@ def _list(items: list[Item]) -> View:
 
 def changes(screen: FirstScreen) -> list[Item]:
     """The lines of the list: what is slower, what is odd, what else changed; the largest of each first."""
-    parts = (_stored, _upgraded, _moved, _late, _broken, _odd) if len(screen.cells.rows) else (_broken,)
+    parts = (_stored, _upgraded, _scaled, _moved, _late, _broken, _odd) if len(screen.cells.rows) else (_broken,)
     items = sorted((item for part in parts for item in part(screen)), key=lambda item: KINDS.index(item.kind))
     return [*(item for item in items if item.kind != "changed"), *_changed(screen, items)]
 
@@ -336,6 +338,14 @@ def _upgraded(screen: FirstScreen) -> Iterator[Item]:
             evidence = screen.repeated(view, new)
             about = (region.verdict, pair.new.name, pair.base.name)
             yield Item(kind, region.sentence(pair), values, mark, evidence, link, about)
+
+
+def _scaled(screen: FirstScreen) -> Iterator[Item]:
+    """Sides that are slower at one number of ranks or GPUs than their own scaling suggests."""
+    for odd in odd_counts(screen.timed, list(screen.newest_of_each().values())):
+        counted = curves.COUNTED[_over(odd.side.rows(screen.timed))]
+        filters = {name: odd.side.values.get(name) for name in ("library", VERSION)}
+        yield Item("slower", odd.sentence(counted), link=_link("scaling", count="ranks", **filters))
 
 
 def _versions(pair: Pair) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import itertools
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -32,6 +32,13 @@ REGRESSION, STEP, DRIFT = 1.35, 1.2, 1.12
 LATE_SHARE = 0.9
 """Share of the calls in which a rank of the slow node is the last one."""
 FIRST = datetime(2026, 3, 2, 8, tzinfo=UTC)
+
+
+class Expecting(Protocol):
+    """Planted faults."""
+
+    def expected(self) -> dict[str, tuple[str, ...]]:
+        """Fault -> words that the line which names it must hold."""
 
 
 @dataclass(frozen=True)
@@ -160,7 +167,7 @@ def made_up(
     return row | {"comparability_key": comparability_key(row, name)}
 
 
-def judged(lines: list[str], planted: Faults | None) -> tuple[dict[str, bool], list[str]]:
+def judged(lines: list[str], planted: Expecting | None) -> tuple[dict[str, bool], list[str]]:
     """Which faults a line names, and the lines that name none."""
     expected = planted.expected() if planted else {}
     naming = {

@@ -10,13 +10,14 @@ import pytest
 from omb_py.cli import main
 from omb_py.dashboards.base import series
 from omb_py.dashboards.base.reading import StoreSelection
+from omb_py.dashboards.base.view import MOST_ITEMS
 from omb_py.dashboards.changes import over_time, ratios, sides
 from omb_py.dashboards.explorer.data import Data
 from omb_py.dashboards.explorer.state import State, parse, query, views
 from omb_py.dashboards.report.build import report
 from omb_py.dashboards.report.html_page import page
 from tests.dashboards.stores import write
-from tests.support import planted_store
+from tests.support import planted_cluster, planted_store
 
 SEEDS = (101, pytest.param(102, marks=pytest.mark.slow))
 """Others than those of the table in docs/report.md."""
@@ -129,3 +130,22 @@ def test_a_step_without_a_new_version_is_dated(cell) -> None:
     (step,) = over_time.steps(each, over_time.drifts(each))
     assert step.at == 12 and step.ratio == pytest.approx(1.2, rel=0.01)
     assert sides.pairs(sides.sides(timed)) == []
+
+
+CLUSTER_SEEDS = (101, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(102, 121)))
+
+
+@pytest.mark.parametrize("seed", CLUSTER_SEEDS)
+def test_five_faults_among_several_libraries_are_all_named(seed: int, tmp_path: Path) -> None:
+    """One in a version that is not of the newest pair, one that no other version can be held against."""
+    planted = planted_cluster.write(tmp_path, seed)
+    items = [item for item in report(tmp_path, StoreSelection()).changes][:MOST_ITEMS]
+    named, others = planted_store.judged([item.text for item in items], planted)
+    assert named == dict.fromkeys(planted.expected(), True)
+    assert all("faster with NCCL 2.27.3" in text for text in others), others
+
+
+@pytest.mark.slow
+def test_a_sound_cluster_names_no_fault(tmp_path: Path) -> None:
+    planted_cluster.write(tmp_path, 101, sound=True)
+    assert [item.text for item in report(tmp_path, StoreSelection()).changes if item.kind != "changed"] == []

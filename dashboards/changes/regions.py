@@ -1,0 +1,152 @@
+"""Regions of neighbouring message sizes and counts in which a side is slower: tested as regions, not cell by cell.
+
+A small change that holds over many cells is lost in the noise of each of them. Here the cells of a window, some sizes
+next to each other on some numbers of ranks next to each other, are one question.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from omb_py.results.statistics.change_points import DELTA
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+FLOOR = 1e-4
+"""Least standard deviation of a log: what is printed has so few digits that all launches may agree."""
+LOG = "log_us"
+KEY = "comparability_key"
+
+
+@dataclass(frozen=True)
+class SizeWindow:
+    """Some sizes and counts next to each other, by their places."""
+
+    sizes: slice
+    counts: slice
+    p: float
+    difference: float
+    """Mean over its cells of the log of NEW over BASE."""
+
+
+@dataclass(frozen=True)
+class LaunchGrid:
+    """The launches of a benchmark: for each count an array of launches and sizes a side, nan where not measured. The
+    logs are distances from the mean of BASE in their cell."""
+
+    sizes: Sequence[int]
+    counts: Sequence[int]
+    sides: Sequence[tuple[Floats, Floats]]
+    """BASE and NEW at each count."""
+
+    @property
+    def differences(self) -> Floats:
+        """The log of NEW over BASE in each cell: counts, sizes."""
+        return np.array([_means(new) - _means(base) for base, new in self.sides])
+
+
+def _means(values: Floats) -> Floats:
+    """The mean over launches of each column, nan where there is none."""
+    known = ~np.isnan(values)
+    number = known.sum(axis=0)
+    sums = np.where(known, values, 0.0).sum(axis=0)
+    return np.where(number > 0, sums / np.maximum(number, 1), np.nan)
+
+
+def grids(base: pd.DataFrame, new: pd.DataFrame, over: str) -> Iterator[tuple[str, LaunchGrid]]:
+    """Each benchmark that both sides measured; `over` is ``ranks`` or ``devices``."""
+    import pandas as pd
+
+    both = pd.concat([base.assign(side=0), new.assign(side=1)])
+    both = both.assign(count=both[over].fillna(0).astype(int), size=both["size_bytes"].fillna(0).astype("int64"))
+    names = ["benchmark", "side", "count", "launch_id", "size"]
+    each = both.groupby(names, observed=True)[LOG].mean().reset_index()
+    for benchmark, rows in each.groupby("benchmark", observed=True):
+        sizes, counts = sorted(rows["size"].unique()), sorted(rows["count"].unique())
+        sides = []
+        for count in counts:
+            own = [
+                rows[(rows["count"] == count) & (rows["side"] == side)]
+                .pivot_table(index="launch_id", columns="size", values=LOG, observed=True)
+                .reindex(columns=sizes)
+                .to_numpy(dtype=np.float64)
+                for side in (0, 1)
+            ]
+            middle = _means(own[0])
+            sides.append((own[0] - middle, own[1] - middle))
+        yield str(benchmark), LaunchGrid([int(s) for s in sizes], [int(c) for c in counts], sides)
+
+
+def _widths(count: int) -> list[int]:
+    return sorted({*(2**power for power in range(count.bit_length())), count})
+
+
+def windows(grid: LaunchGrid) -> list[SizeWindow]:
+    """Every window of sizes (1, 2, 4, … or all of them) and counts, with Welch's t over launches.
+
+    A launch gives one number a window, the mean over its sizes. Launches of several counts are strata: the differences
+    of the counts are averaged, and their variances with them.
+    """
+    from scipy.special import stdtr
+
+    found = []
+    total, deep = len(grid.sizes), len(grid.counts)
+    for width in _widths(total):
+        for start in range(total - width + 1):
+            sizes = slice(start, start + width)
+            strata = [_stratum(base[:, sizes], new[:, sizes]) for base, new in grid.sides]
+            for first in range(deep):
+                for last in range(first + 1, deep + 1):
+                    part = strata[first:last]
+                    if any(stratum is None for stratum in part):
+                        break
+                    differences, variances, freedoms = np.array(part, dtype=np.float64).T
+                    scaled = variances / len(part) ** 2
+                    freedom = scaled.sum() ** 2 / (scaled**2 / freedoms).sum()
+                    mean = float(differences.mean())
+                    p = 2 * float(stdtr(freedom, -abs(mean) / math.sqrt(scaled.sum())))
+                    found.append(SizeWindow(sizes, slice(first, last), p, mean))
+    return found
+
+
+def _stratum(base: Floats, new: Floats) -> tuple[float, float, float] | None:
+    """Difference, its variance and its degrees of freedom at one count; None with fewer than two launches a side."""
+    sides = [_means(values.T) for values in (base, new)]
+    values = [each[~np.isnan(each)] for each in sides]
+    if min(map(len, values)) < 2:
+        return None
+    variances = [max(float(each.var(ddof=1)), FLOOR**2) / len(each) for each in values]
+    freedom = sum(variances) ** 2 / sum(v**2 / (len(e) - 1) for v, e in zip(variances, values, strict=True))
+    return float(values[1].mean() - values[0].mean()), sum(variances), freedom
+
+
+def changed_cells(base: pd.DataFrame, new: pd.DataFrame, over: str, alpha: float) -> dict[tuple[str, int, int], str]:
+    """(benchmark, count, size) -> ``slower`` or ``faster``, of the cells of windows that changed.
+
+    A window counts where its p, times the number of all windows, is at most `alpha`, and each of its cells lies on the
+    same side of 1 by delta or more.
+    """
+    least = math.log1p(DELTA)
+    every = [(benchmark, grid, windows(grid)) for benchmark, grid in grids(base, new, over)]
+    number = sum(len(several) for *_, several in every)
+    changed: dict[tuple[str, int, int], str] = {}
+    for benchmark, grid, several in every:
+        cells = grid.differences
+        for window in several:
+            if window.p * number > alpha:
+                continue
+            own = cells[window.counts, window.sizes]
+            word = "slower" if (own >= least).all() else "faster" if (own <= -least).all() else ""
+            for count in grid.counts[window.counts] if word else ():
+                for size in grid.sizes[window.sizes]:
+                    changed[benchmark, count, size] = word
+    return changed
