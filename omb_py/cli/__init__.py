@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import warnings
@@ -103,9 +104,17 @@ def _run(words: list[str]) -> int:
     except MemoryError:
         text = "not enough memory: take fewer iterations (-i), a smaller -m or fewer ranks (-n)"
         return _fail(text, ENVIRONMENT, debug)
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            return _fail_by_bug(error, debug)
+        return _fail(f"{error.filename}: no file or folder can have so long a name", USAGE, debug)
     except Exception as error:  # a bug ends in one line too
-        hint = "" if debug else ": this is a bug in omb-py; use --debug for the traceback"
-        return _fail(f"{type(error).__name__}: {error}{hint}", ENVIRONMENT, debug)
+        return _fail_by_bug(error, debug)
+
+
+def _fail_by_bug(error: Exception, debug: bool) -> int:
+    hint = "" if debug else ": this is a bug in omb-py; use --debug for the traceback"
+    return _fail(f"{type(error).__name__}: {error}{hint}", ENVIRONMENT, debug)
 
 
 def _warn(

@@ -22,7 +22,13 @@ def test_every_command_line_ends_in_one_of_the_codes(
 
 
 @pytest.mark.parametrize(
-    "words", [["guidelines", "bcast", "--backend", "nope"], ["a" * 300], ["results", "list", "a" * 300]]
+    "words",
+    [
+        ["guidelines", "bcast", "--backend", "nope"],
+        ["a" * 300],
+        ["results", "list", "a" * 300],
+        ["suite", "show", "a" * 300],
+    ],
 )
 def test_what_was_a_bug_is_bad_input(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
