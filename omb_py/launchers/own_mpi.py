@@ -18,14 +18,13 @@ from typing import Final
 from omb_py.errors import EnvironmentProblem, UsageError
 
 VARIABLE: Final = "OMB_PY_MPI"
-MPI_VARIABLES: Final = ("MPI4PY_LIBMPI", "MPI4PY_MPIABI", "LD_LIBRARY_PATH")
+MPI_VARIABLES: Final = ("MPI4PY_LIBMPI", "LD_LIBRARY_PATH")
 """What :func:`own_mpi_variables` sets."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Abi:
     name: str
-    """As mpi4py calls it in ``MPI4PY_MPIABI``."""
     soname: str
     """The library that mpi4py's build for it asks for."""
     sign: bytes
@@ -51,7 +50,8 @@ def own_mpi_variables(environ: Mapping[str, str]) -> dict[str, str]:
     if not path:
         return {}
     library, abi = _find_library(Path(path).expanduser())
-    variables = {"MPI4PY_LIBMPI": str(library), "MPI4PY_MPIABI": abi.name}
+    # mpi4py opens this file to learn its ABI, and its build finds it loaded; told the ABI, mpi4py would not open it
+    variables = {"MPI4PY_LIBMPI": str(library)}
     if not (library.parent / abi.soname).exists():
         # no more than the link: the library's own folder, such as /usr/lib, holds other libraries of Python too
         folder, before = _link(library, abi.soname), environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
@@ -140,8 +140,9 @@ def _link(library: Path, soname: str) -> str:
     folder = base / "omb-py-mpi" / sha256(str(library).encode()).hexdigest()[:16]
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if folder.stat().st_uid != os.geteuid():
-            raise PermissionError(f"{folder} belongs to somebody else")
+        facts = folder.stat()
+        if facts.st_uid != os.geteuid() or facts.st_mode & 0o022:
+            raise PermissionError("it is not this user's alone")
         link = folder / soname
         if not link.is_symlink() or link.readlink() != library:
             draft = folder / f".{soname}.{os.getpid()}"

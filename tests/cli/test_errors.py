@@ -47,7 +47,6 @@ Refuse = Callable[[str], tuple[int, str]]
         ("latency -z 50,99", "no blank stands before the value of -z: -z50,99"),
         ("latency --validation log", "no blank stands before the value of --validation: --validation=log"),
         ("latency --launcher-args --bind-to none", "is one word: --launcher-args '--bind-to none'"),
-        ("compare --env BASE=/nope --env NEW=/nope latency", "--env BASE=/nope: no Python at /nope"),
         ("latency -d gpu", "a GPU is named by its kind: --device cuda or rocm"),
         ("latency -m 7apples", "'7apples' is not a message size: write bytes as 8, 4K, 1MiB or 2^20"),
         ("results list --stroe x", "no such option --stroe: did you mean --store?"),

@@ -319,6 +319,7 @@ class TestSuites:
             ("compare --resume", "repeat its command line"),
             (f"compare --set NEW:A=b {suite} --oops", "no such option --oops"),
             ("compare --set NEW:A=b quik", "did you mean quick?"),
+            ("compare --env BASE=/nope --env NEW=/nope latency", "--env BASE=/nope: no Python at /nope"),
             ("aa quik", "unknown benchmark 'quik': did you mean quick?"),
         ):
             assert told in refused(run, line), line
