@@ -149,7 +149,8 @@ def _measured(
 ) -> CompareReport:
     from omb_py.orchestrate.compare.session import SideRun, compare
     from omb_py.orchestrate.compare.side_environments import spec_of, where_of
-    from omb_py.orchestrate.planning.plan import check
+    from omb_py.orchestrate.planning.parsing import parse
+    from omb_py.orchestrate.planning.resolution import resolve
     from omb_py.results.compare.false_alarm_rate import keep
     from omb_py.results.compare.match import SIDES
 
@@ -159,7 +160,7 @@ def _measured(
     for name, side in zip(SIDES, (base, new), strict=True):
         spec = spec_of(name, side.venv, side.modules, side.variables, side.pip)
         request = side.request.changed(store=store, seed=seed)
-        sides[name] = SideRun(name, (check(request),), where_of(name, spec), spec.describe())
+        sides[name] = SideRun(name, (resolve(parse(request)),), where_of(name, spec), spec.describe())
     report = compare(sides, rules, launches)
     keep(report, store)
     return report

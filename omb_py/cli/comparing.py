@@ -19,7 +19,8 @@ from omb_py.options.table import TABLE
 from omb_py.orchestrate.compare.session import SideRun, against_itself, compare
 from omb_py.orchestrate.compare.side_environments import SideSpec, where_of
 from omb_py.orchestrate.compare.stored import compare_stored, declared_rules
-from omb_py.orchestrate.planning.plan import CheckedRequest, check
+from omb_py.orchestrate.planning.parsing import parse
+from omb_py.orchestrate.planning.resolution import CheckedRequest, resolve
 from omb_py.orchestrate.running.suite_run import print_skipped
 from omb_py.results.compare.false_alarm_rate import keep, site_rate
 from omb_py.results.compare.judge import CompareRules
@@ -171,7 +172,7 @@ def _of_suite(words: Sequence[str]) -> tuple[CheckedRequest, ...]:
 
 
 def _of_benchmark(words: Sequence[str]) -> CheckedRequest:
-    return check(request_of_line(words, unstored=_STORED))
+    return resolve(parse(request_of_line(words, unstored=_STORED)))
 
 
 def _show(report: CompareReport, options: CompareOptions) -> int:

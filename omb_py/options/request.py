@@ -102,7 +102,13 @@ class GivenOptions(dict[str, Any]):
     """Options that were given, by their names in the table; ``options.window`` is None where it was not given."""
 
     def __getattr__(self, name: str) -> Any:
-        return self.get(name)
+        if name in self:
+            return self[name]
+        from omb_py.options.table import kept_in  # the table needs this module
+
+        if name not in kept_in("options"):
+            raise AttributeError(f"there is no option {name!r}")
+        return None
 
 
 def is_given(value: object) -> bool:
@@ -131,7 +137,7 @@ class Request:
     placement: str = ""
     """``SOURCE DESTINATION`` of buffers, each of :data:`omb_py.engine.devices.placement.PLACES`; empty: on `device`."""
     left_out: tuple[tuple[str, str], ...] = ()
-    """Pairs of backend and device that cannot run here (``orchestrate.planning.backend_selection``)."""
+    """Pairs of backend and device that cannot run here (``orchestrate.planning.resolution``)."""
     buffer: str = "numpy"
     """The object that holds the bytes, one of :data:`omb_py.engine.program.buffers.BUFFERS`."""
     ranks: int | None = None

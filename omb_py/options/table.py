@@ -12,11 +12,13 @@ from typing import Any
 
 from omb_py.engine.program.benchmark import Benchmark, Cell, Options, Sampling
 from omb_py.errors import UsageError, nearest
+from omb_py.grammar.values import parse_sizes
 from omb_py.options.conduct import CHECKS, HOW_OFTEN, OTHER, OUTPUT, STORAGE
 from omb_py.options.measured import MEASURED
 from omb_py.options.option import Option
 from omb_py.options.placed import PLACED
-from omb_py.options.request import Request, is_given
+from omb_py.options.request import DEFAULT_RANKS, Request, is_given
+from omb_py.results.dialects.registry import dialect_of
 from omb_py.suites import BENCHMARKS
 
 TABLE: tuple[Option, ...] = (*MEASURED, *PLACED, *HOW_OFTEN, *CHECKS, *OUTPUT, *STORAGE, *OTHER)
@@ -148,6 +150,21 @@ def parameters(benchmark: Benchmark, options: Mapping[str, Any]) -> dict[str, st
     """The options of a cell that the benchmark declares and that have no column in the store."""
     shown = {o.name for o in TABLE if o.cell == "options" and not o.column and o.key and o.key in benchmark.options}
     return {name: str(value) for name, value in options.items() if name in shown and value != ""}
+
+
+def named_sizes(request: Request, benchmark: Benchmark) -> tuple[int, ...]:
+    """Message sizes in bytes that a request names; (0,) for a benchmark without a size. Raises UsageError."""
+    if benchmark.sizes is None:
+        return (0,)
+    text = None if request.sizes is None else str(request.sizes)
+    from_zero = benchmark.zero_size or dialect_of(request.printing.format).from_zero
+    return parse_sizes(text, benchmark.sizes.minimum, benchmark.sizes.maximum, from_zero)
+
+
+def sizes_of(request: Request, benchmark: Benchmark) -> tuple[int, ...]:
+    """Message sizes in bytes of a request, as its dialect measures them. Raises UsageError."""
+    ranks, usual = request.ranks or DEFAULT_RANKS, request.sizes is None
+    return dialect_of(request.printing.format).sizes(benchmark, named_sizes(request, benchmark), ranks, usual)
 
 
 def request_from(benchmark: Benchmark, values: Mapping[str, Any], **more: Any) -> Request:

@@ -10,7 +10,7 @@ import pytest
 
 from omb_py.cli import main
 from omb_py.options.request import Request
-from omb_py.orchestrate.planning.plan import CheckedRequest
+from omb_py.orchestrate.planning.resolution import CheckedRequest
 
 
 @pytest.fixture

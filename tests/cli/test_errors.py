@@ -13,7 +13,7 @@ import pytest
 
 from omb_py.cli import main
 from omb_py.errors import EnvironmentProblem, LaunchFailed
-from omb_py.orchestrate.planning.plan import CheckedRequest
+from omb_py.orchestrate.planning.resolution import CheckedRequest
 from tests.support.patience import PATIENCE_S
 
 Refuse = Callable[[str], tuple[int, str]]

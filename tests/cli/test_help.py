@@ -15,9 +15,9 @@ from omb_py.distribution import version_line
 from omb_py.options.readers import human
 from omb_py.options.request import DEFAULT_RANKS, Request
 from omb_py.options.table import options_of, takes
-from omb_py.orchestrate.planning.plan import plan
 from omb_py.suites import BENCHMARKS, find
 from tests.support.kinds import one_of_each
+from tests.support.planning import plan
 
 OPTIONS = tuple(
     (
@@ -127,7 +127,7 @@ def test_defaults_are_those_of_a_request(name: str, capsys: pytest.CaptureFixtur
         "--device": cell.device,
         "--buffer": cell.buffer,
         "--launcher": request.launching.launcher,
-        "--thread-level": f"{launch.thread_level}; with binding mpi4py multiple",
+        "--thread-level": f"{launch.needs.thread_level}; with binding mpi4py multiple",
         "--precision": f"{cell.sampling.precision:.0%}",
         "--launches": str(request.repetition.launches),
         "--timeout": f"{request.launching.timeout:g}s",

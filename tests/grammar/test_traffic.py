@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from omb_py.errors import UsageError
 from omb_py.grammar.traffic import blocks, check_traffic, largest, matrix_of, parse_traffic
 from omb_py.options.request import Request
-from omb_py.orchestrate.planning.plan import plan
 from tests.support.machines.simulated import measured
+from tests.support.planning import plan
 
 
 def _write(folder: Path, text: str) -> str:

@@ -135,3 +135,10 @@ def test_an_unknown_word_is_named() -> None:
 def test_settings_of_several_backends_stand_beside_each_other() -> None:
     request = request_from(find("allreduce"), {"mock": "alpha=1us", "nccl": "aggregate=2"})
     assert request.settings == {"mock": "alpha=1us", "nccl": "aggregate=2"}
+
+
+def test_a_misspelt_option_is_an_error() -> None:
+    options = Request("bw", window=3).options
+    assert (options.window, options.root) == (3, None)
+    with pytest.raises(AttributeError, match="there is no option 'windw'"):
+        _ = options.windw

@@ -10,7 +10,8 @@ import pytest
 from omb_py.cli.suite_options import LINE_ONLY, RUN_WIDE, CommandLine
 from omb_py.orchestrate.accept.criteria_file import CRITERION_KEYS, RULE_KEYS
 from omb_py.orchestrate.accept.session import check_suite
-from omb_py.orchestrate.planning.plan import CheckedRequest, plan_all
+from omb_py.orchestrate.planning.plan import plan_launches
+from omb_py.orchestrate.planning.resolution import CheckedRequest
 from omb_py.orchestrate.suites.expand import Ranks, expand, load_suite
 from omb_py.orchestrate.suites.suite_file import parse_suite
 from omb_py.results.accept.criteria import METRICS
@@ -41,7 +42,7 @@ def test_they_are_installed() -> None:
 def test_each_can_be_planned(name: str, ranks: int) -> None:
     made = checked(name, ranks)
     assert all(each.benchmark.ranks.admits(each.request.ranks or 0) for each in made)
-    assert plan_all(made)
+    assert plan_launches(made)
 
 
 def test_osu_has_every_benchmark_of_omb_that_is_registered() -> None:
@@ -53,7 +54,7 @@ def test_osu_has_every_benchmark_of_omb_that_is_registered() -> None:
 
 
 def test_osu_is_ombs_counts_and_sizes() -> None:
-    cells = [cell for launch in plan_all(checked("osu")) for cell in launch.cells]
+    cells = [cell for launch in plan_launches(checked("osu")) for cell in launch.cells]
     for name in {cell.benchmark for cell in cells}:
         benchmark = find(name)
         mine = [cell for cell in cells if cell.benchmark == name]
@@ -66,7 +67,7 @@ def test_osu_is_ombs_counts_and_sizes() -> None:
 
 
 def test_quick_is_short() -> None:
-    cells = [cell for launch in plan_all(checked("quick")) for cell in launch.cells]
+    cells = [cell for launch in plan_launches(checked("quick")) for cell in launch.cells]
     assert {cell.benchmark for cell in cells} == {"latency", "bw", "allreduce", "bcast", "allgather", "alltoall"}
     assert len(cells) <= 30
     assert all(cell.sampling.auto and cell.sampling.time_limit == 5.0 for cell in cells)

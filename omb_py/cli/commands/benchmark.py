@@ -8,20 +8,22 @@ from typing import Any
 
 import click
 
-from omb_py.backends.registry import capabilities_of, default
+from omb_py.backends.registry import default
 from omb_py.cli import called_as_omb
 from omb_py.cli.help import RAW, GluedOption, Page, help_all_option, tool_option
 from omb_py.cli.option_params import measuring_options, store_is_given
 from omb_py.distribution import version_line
 from omb_py.engine.devices.placement import PLACES, is_managed
+from omb_py.engine.devices.registry import GPU_KINDS
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.engine.rank.launcher_variables import joined_environment
 from omb_py.errors import EnvironmentProblem, OmbError, UsageError
 from omb_py.options.placed import MANAGED
 from omb_py.options.request import Request, is_given
 from omb_py.options.table import options_of, request_from, takes
-from omb_py.orchestrate.planning.backend_selection import narrowed
-from omb_py.orchestrate.planning.validation import GPUS, device_problem, gpu_here
+from omb_py.orchestrate.planning.availability import device_problem, gpu_here
+from omb_py.orchestrate.planning.parsing import parse
+from omb_py.orchestrate.planning.resolution import resolve
 from omb_py.results.dialects.omb.titles import TITLES, origin
 from omb_py.results.dialects.registry import USUAL
 from omb_py.suites import find
@@ -156,9 +158,9 @@ def _where(device: str | None, places: tuple[str, ...]) -> tuple[str | None, str
         return None if places else device, ""
     text = " ".join(places)
     if device in (None, MANAGED):
-        device = next((kind for kind in GPUS if gpu_here(kind)), None)
+        device = next((kind for kind in GPU_KINDS if gpu_here(kind)), None)
         if device is None:
-            reason, _ = device_problem(next(iter(GPUS)), default())
+            reason, _ = device_problem(next(iter(GPU_KINDS)), default())
             raise EnvironmentProblem(f"buffers {text} need a GPU: {reason}: use H H")
     return device, "" if set(places) == {"D"} else text
 
@@ -210,7 +212,7 @@ def run_measuring(benchmark: Benchmark, values: dict[str, Any], as_omb: bool = F
             taken = PLACES if benchmark.family in _BETWEEN_TWO else ()
             values = {**values, "places": _keep_words(values.get("places", ()), taken)}
         request = request_of(benchmark, values)
-        checked = narrowed(request, capabilities_of(request.backends))
+        checked = resolve(parse(request), leave_out=True)
     except OmbError as error:
         if rank_0_speaks():
             return error.exit_code

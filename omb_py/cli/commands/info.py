@@ -23,7 +23,8 @@ from omb_py.options.request import DEFAULT_STORE, Request
 from omb_py.orchestrate.info import catalogue, doctor, explain_devices, gpu_doctor
 from omb_py.orchestrate.info.explain import explain
 from omb_py.orchestrate.launching.launch_command import command_for
-from omb_py.orchestrate.planning.plan import check
+from omb_py.orchestrate.planning.parsing import parse
+from omb_py.orchestrate.planning.resolution import resolve
 from omb_py.results.store.paths import is_store
 from omb_py.results.store.row import Row
 from omb_py.suites import find, names
@@ -147,15 +148,17 @@ def run_explain(
     if not device and (gpus or hosts or launcher):
         raise UsageError("--gpus, --hosts and --launcher say where GPUs are: add --device, or leave them out")
     where = _where(benchmark, backend, ranks, device, gpus, hosts or (), launcher or "auto") if device else ""
-    check(
-        Request(
-            benchmark.name,
-            backends=(default() if device else backend,),  # no GPU is needed for an explanation
-            ranks=ranks,
-            window=window,
-            window_kind=window_kind,
-            sync=sync,
-            sizes=None if size is None else f"{size}:{size}",
+    resolve(
+        parse(
+            Request(
+                benchmark.name,
+                backends=(default() if device else backend,),  # no GPU is needed for an explanation
+                ranks=ranks,
+                window=window,
+                window_kind=window_kind,
+                sync=sync,
+                sizes=None if size is None else f"{size}:{size}",
+            )
         )
     )
     click.echo(explain(benchmark, ranks, size, window, backend, window_kind, sync) + where)

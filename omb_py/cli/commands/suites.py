@@ -17,7 +17,7 @@ from omb_py.cli.suite_options import LINE_ONLY, RANKS, RUN_WIDE, CommandLine, gi
 from omb_py.errors import OK, OmbError, UsageError
 from omb_py.options.request import DEFAULT_RANKS
 from omb_py.options.table import options_of
-from omb_py.orchestrate.planning.plan import plan_all
+from omb_py.orchestrate.planning.plan import plan_launches
 from omb_py.orchestrate.running.resume import NEWEST, remaining
 from omb_py.orchestrate.suites.expand import Expanded, expand, find_suite, load_suite
 from omb_py.orchestrate.suites.suite_file import Suite
@@ -168,7 +168,7 @@ def run_suite_command(
     if dry_run:
         from omb_py.orchestrate.info.suite_show import describe_suite, expected_text  # loads scipy
 
-        launches = plan_all(expanded.checked)
+        launches = plan_launches(expanded.checked)
         known = stored_progress(expanded.requests, run or resume)
         left = launches if known is None else remaining(launches, known)
         click.echo(describe_suite(read, left, expanded.skips))
@@ -249,7 +249,7 @@ def run_show(suite: str, ranks: int | None, **values: object) -> int:
     from omb_py.orchestrate.info.suite_show import describe_suite  # loads scipy, which measuring does not need
 
     read, expanded = expanded_suite(suite, ranks, starting=False)
-    click.echo(describe_suite(read, plan_all(expanded.checked), expanded.skips))
+    click.echo(describe_suite(read, plan_launches(expanded.checked), expanded.skips))
     return OK
 
 

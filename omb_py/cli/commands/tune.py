@@ -22,7 +22,8 @@ from omb_py.errors import INCONCLUSIVE, EnvironmentProblem, UsageError, nearest
 from omb_py.grammar.values import parse_duration, parse_fraction, parse_whole
 from omb_py.options.request import DEFAULT_RANKS, DEFAULT_STORE, Request
 from omb_py.options.table import one_of
-from omb_py.orchestrate.planning.plan import CheckedRequest, check
+from omb_py.orchestrate.planning.parsing import parse
+from omb_py.orchestrate.planning.resolution import CheckedRequest, resolve
 from omb_py.orchestrate.tune.candidates import candidates, distinct, parse_candidate, parse_knob
 from omb_py.orchestrate.tune.knobs import library_of
 from omb_py.orchestrate.tune.proof import STEP
@@ -74,7 +75,7 @@ class TuneGrid:
             raise UsageError(f"no collective {self.words[0]!r}: {nearest(short, collectives)}")
         request = request_of_line([*self.words, "-n", str(ranks)], unstored=_UNSTORED)
         for op, in_place in product(self.ops or (request.options.op,), self.in_place or (request.options.in_place,)):
-            yield check(self._stored(request).changed(op=op, in_place=in_place))
+            yield resolve(parse(self._stored(request).changed(op=op, in_place=in_place)))
 
     def _stored(self, request: Request) -> Request:
         store = self.store or request.store or DEFAULT_STORE

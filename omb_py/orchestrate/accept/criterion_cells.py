@@ -12,9 +12,12 @@ from omb_py.errors import CannotDecide, UsageError, nearest
 from omb_py.options.request import Request
 from omb_py.options.table import TABLE
 from omb_py.orchestrate.accept.progress_log import PERFORMANCE, PHASE_TAG, Begun
-from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, check, check_ranks
+from omb_py.orchestrate.planning.availability import guideline_problem
+from omb_py.orchestrate.planning.parsing import parse
+from omb_py.orchestrate.planning.plan import LaunchPlan
+from omb_py.orchestrate.planning.resolution import CheckedRequest, resolve
+from omb_py.orchestrate.planning.rules import check_ranks
 from omb_py.orchestrate.planning.skip import Skip
-from omb_py.orchestrate.planning.validation import guideline_problem
 from omb_py.orchestrate.running.resume import cell_key
 from omb_py.orchestrate.running.suite_run import differences
 from omb_py.results.accept.criteria import OPTIONS, Case, Criterion
@@ -184,7 +187,7 @@ def with_mock_ups(
             sizes = ",".join(map(str, criterion.sizes)) or request.sizes
             mock = replace(_fitting(request, criterion.program), sizes=sizes)
             mock_ups.setdefault(repr(replace(mock, part=None)), mock)
-    return [*checked, *map(check, mock_ups.values())], list(skips)
+    return [*checked, *(resolve(parse(mock)) for mock in mock_ups.values())], list(skips)
 
 
 def _fitting(request: Request, program: str) -> Request:

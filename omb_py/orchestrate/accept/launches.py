@@ -12,7 +12,8 @@ from omb_py.options.table import takes
 from omb_py.orchestrate.accept.criterion_cells import key_of
 from omb_py.orchestrate.accept.node_check import answering
 from omb_py.orchestrate.accept.progress_log import BESIDE, CORRECTNESS, PHASE_TAG, ProgressLog, Step
-from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, plan_all
+from omb_py.orchestrate.planning.plan import LaunchPlan, plan_launches
+from omb_py.orchestrate.planning.resolution import CheckedRequest
 from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.resume import cell_key
@@ -209,7 +210,7 @@ class AcceptLaunches:
             r.changed(validate=True, iterations=CHECKS, warmup=0, repeat_for=None, time_limit=None, precision=0.01)
             for _, r in checkable
         ]
-        plans = plan_all(short)
+        plans = plan_launches(short)
         rows, lost = self._make(CORRECTNESS, 0, plans)
         self._give_up_all()
         by_key: dict[str, list[Row]] = {}

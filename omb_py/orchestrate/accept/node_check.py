@@ -6,7 +6,9 @@ from dataclasses import replace
 
 from omb_py.errors import EnvironmentProblem, OmbError
 from omb_py.options.request import Request
-from omb_py.orchestrate.planning.plan import plan
+from omb_py.orchestrate.planning.parsing import parse
+from omb_py.orchestrate.planning.plan import plan_launches
+from omb_py.orchestrate.planning.resolution import resolve
 from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.run import start
 
@@ -53,7 +55,7 @@ def _failure(run: Run, request: Request, hosts: tuple[str, ...], index: int) -> 
         store=request.store,
         quiet=True,
     )
-    (launch,) = plan(probe, len(hosts))
+    (launch,) = plan_launches([resolve(parse(probe))])
     before = run.request
     run.request = before.changed(hosts=hosts)
     try:

@@ -42,7 +42,8 @@ from omb_py.orchestrate.accept.progress_log import (
     read_log,
 )
 from omb_py.orchestrate.launching.machine_state import machine_facts, observe
-from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, plan_all
+from omb_py.orchestrate.planning.plan import LaunchPlan, plan_launches
+from omb_py.orchestrate.planning.resolution import CheckedRequest
 from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.collector import now
 from omb_py.orchestrate.running.resume import cell_key
@@ -131,7 +132,7 @@ def check_suite(suite: Suite, expanded: Expanded) -> int:
     _, criteria = _declared(suite)
     if expanded.checked:
         checked, skips = with_mock_ups(expanded.checked, criteria)
-        cases_of(criteria, planned(plan_all(checked)), [*expanded.skips, *skips])
+        cases_of(criteria, planned(plan_launches(checked)), [*expanded.skips, *skips])
     return len(criteria)
 
 
@@ -162,7 +163,7 @@ class _Acceptance:
         begun = self._begun(first)
         if run_id and self.log.begun:
             self.log.begun.check(begun, run_id)
-        self.run = new_run(first, plan_all(requests), run_id)
+        self.run = new_run(first, plan_launches(requests), run_id)
         started = self.log.started_at or now()
         rule, store = self.how.rule, str(self.store)
         out = AcceptReport(
@@ -183,7 +184,7 @@ class _Acceptance:
             self.log.begin(begun)
         self.launches = AcceptLaunches(self.run, self.log, self.evidence.missing, self.skips)
         requests = self._without_missing_nodes(requests, out)
-        self.launches.plans, self.launches.skips = plan_all(requests), self.skips
+        self.launches.plans, self.launches.skips = plan_launches(requests), self.skips
         self.cells = planned(self.launches.plans)
         self.cases = cases_of(self.criteria, self.cells, self.skips)
         check_baseline(self.cases, self.evidence.baseline, self.evidence.baseline_word, self.suite.word)

@@ -13,8 +13,11 @@ from omb_py.errors import EnvironmentProblem, Interrupted, OmbError, UsageError,
 from omb_py.options.request import DEFAULT_RANKS, SILENT, Request
 from omb_py.orchestrate.compare.session import simulated_in
 from omb_py.orchestrate.launching.launch_command import HERE, RankEnvironment
-from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, check, check_ranks, plan_all
-from omb_py.orchestrate.planning.validation import guideline_problem
+from omb_py.orchestrate.planning.availability import guideline_problem
+from omb_py.orchestrate.planning.parsing import parse
+from omb_py.orchestrate.planning.plan import LaunchPlan, plan_launches
+from omb_py.orchestrate.planning.resolution import CheckedRequest, resolve
+from omb_py.orchestrate.planning.rules import check_ranks
 from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.run import new_run, start
 from omb_py.orchestrate.running.suite_run import check_no_launcher
@@ -75,7 +78,7 @@ def able(guidelines: Sequence[Guideline], request: Request) -> tuple[list[Checke
         if why:
             skipped.append((guideline.name, why))
         else:
-            fit.append(check(request.changed(benchmark=guideline.name), offers))
+            fit.append(resolve(parse(request.changed(benchmark=guideline.name)), offers))
     if not fit and refused is not None:
         raise refused
     if not fit:
@@ -122,8 +125,8 @@ def check_guidelines(
     fit, skipped = able(chosen(words), shared)
     if launches is None:
         launches = launches_for(sum(len(of_side) for each in fit for of_side in each.cells.values()), rules)
-        fit = [replace(each, request=each.request.changed(launches=launches)) for each in fit]
-    plans = plan_all(fit)
+        fit = [each.changed(launches=launches) for each in fit]
+    plans = plan_launches(fit)
     kept = Kept()
     run = replace(new_run(shared, plans), printer=kept, where=where)
     run.note(

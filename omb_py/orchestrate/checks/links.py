@@ -12,7 +12,7 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
-from omb_py.backends.registry import capabilities, capabilities_of
+from omb_py.backends.registry import capabilities, capabilities_of, in_process
 from omb_py.engine.measuring.cell_result import PairRound
 from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.program.pair_schedule import DIRECTIONS, Schedule, parse_schedule
@@ -20,7 +20,10 @@ from omb_py.errors import EnvironmentProblem, LaunchFailed, UsageError
 from omb_py.launchers.launcher import host_and_slots
 from omb_py.options.request import SILENT, Request
 from omb_py.options.table import make_cell, usual_cell
-from omb_py.orchestrate.planning.plan import LaunchPlan, bindings_of, check
+from omb_py.orchestrate.planning.cells import bindings_of
+from omb_py.orchestrate.planning.parsing import parse
+from omb_py.orchestrate.planning.plan import LaunchPlan
+from omb_py.orchestrate.planning.resolution import resolve
 from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.run import finish, new_run, start
 from omb_py.orchestrate.running.suite_run import check_no_launcher
@@ -102,7 +105,8 @@ def checked(request: Request) -> None:
         "links starts its launches itself: run it outside, with --hosts A,B,C,D, or inside a batch job without a "
         "launcher",
     )
-    check(request.changed(benchmark="latency", ranks=None), capabilities_of(request.backends))
+    simulated = in_process(request.backends)  # their hosts are names that the simulator gives to its nodes
+    resolve(parse(request.changed(benchmark="latency", ranks=None, **({"hosts": ()} if simulated else {}))))
     if len(request.backends) > 1 or len(request.bindings) > 1:
         raise UsageError("links takes one backend and one binding: run it once for each")
     twice = [

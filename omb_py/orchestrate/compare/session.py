@@ -13,12 +13,13 @@ from typing import Any
 
 from omb_py.backends.registry import in_process
 from omb_py.errors import EnvironmentProblem, Interrupted, OmbError, UsageError
-from omb_py.options.request import DEFAULT_RANKS, SILENT, Request
+from omb_py.options.request import SILENT, Request
 from omb_py.orchestrate.compare.interleaving import CompareDesign, conduct
 from omb_py.orchestrate.compare.stored_pairs import StoredPairs, stored_pairs
 from omb_py.orchestrate.launching.launch_command import RankEnvironment
 from omb_py.orchestrate.launching.machine_state import machine_facts, observe
-from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, plan_all
+from omb_py.orchestrate.planning.plan import LaunchPlan, plan_launches
+from omb_py.orchestrate.planning.resolution import CheckedRequest
 from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.resume import check_same_design, declare_design, find_unfinished, forget_design
@@ -288,7 +289,7 @@ def _begin(
 ) -> tuple[Measurer, Path]:
     """Declare a new comparison, or find the one to resume; what makes its launches, and its store."""
     ready = {side: _checked(spec) for side, spec in sides.items()}
-    plans = {side: plan_all(spec.checked) for side, spec in ready.items()}
+    plans = {side: plan_launches(spec.checked) for side, spec in ready.items()}
     _same_cells(plans)
     request = ready["BASE"].requests[0]
     assert request.store is not None  # _comparable has refused others
@@ -354,7 +355,7 @@ def _comparable(spec: SideRun, checked: CheckedRequest) -> CheckedRequest:
             f"--option {spec.side}:{simulated}=alpha=2us makes sides that differ"
         )
     # no part of a suite: its tags serve --resume, which a comparison does not have
-    return checked.changed(format=SILENT, launches=1, ranks=request.ranks or DEFAULT_RANKS, part=None)
+    return checked.on_ranks(request.ranks).changed(format=SILENT, launches=1, part=None)
 
 
 def _same_cells(plans: Mapping[Side, Sequence[LaunchPlan]]) -> None:

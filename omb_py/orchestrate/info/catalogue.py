@@ -9,8 +9,9 @@ from typing import Any
 
 from omb_py.backends import registry
 from omb_py.backends.capabilities import Capabilities
+from omb_py.engine.devices.registry import GPU_KINDS
 from omb_py.engine.program.benchmark import Benchmark
-from omb_py.orchestrate.planning.validation import GPUS, device_problem, lacking
+from omb_py.orchestrate.planning.availability import device_problem, lacking
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ def list_targets(inspected: Iterable[Capabilities]) -> list[RunTarget]:
     for backend in inspected:
         for binding, why in backend.bindings.items():
             out.append(_run_target(backend, binding, "cpu", backend.devices.get("cpu", "") or why))
-            for device in GPUS:
+            for device in GPU_KINDS:
                 reason, fix = device_problem(device, backend.name)
                 if backend.devices.get(device) == "":
                     reason, fix = why, ""
@@ -158,7 +159,7 @@ def _not_here(where: Sequence[RunTarget]) -> list[str]:
             device = f"--device {next(iter(devices))}: "
             lines.append(f"  {device}{why.removeprefix(device)}")
         else:
-            gpu = [device for device in devices if device in GPUS]
+            gpu = [device for device in devices if device in GPU_KINDS]
             only = f" --device {gpu[0]}" if gpu and len(devices) == 1 else ""
             lines.append(f"  {', '.join(subjects)}{only}: {why}")
     return ["", "Does not run here", *lines] if lines else []

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from omb_py import __version__
 from omb_py.backends.capabilities import Capabilities
+from omb_py.engine.devices.registry import GPU_KINDS
 from omb_py.engine.rank.launcher_variables import joined_environment
 from omb_py.errors import EnvironmentProblem
 from omb_py.launchers.mpi_library import mpi_library
@@ -23,7 +24,7 @@ from omb_py.launchers.srun import SLURM
 from omb_py.orchestrate.info.catalogue import RunTarget
 from omb_py.orchestrate.launching.launch_command import report_launchers
 from omb_py.orchestrate.launching.machine_state import BUSY_SHARE, STEADY_GOVERNORS, MachineState, observe
-from omb_py.orchestrate.planning.validation import GPUS, device_problem
+from omb_py.orchestrate.planning.availability import device_problem
 
 SHM_ENOUGH_BYTES = 256 << 20
 """Open MPI, MPICH and Intel MPI keep their queues and large messages in /dev/shm; 64 MiB, a container's default, is
@@ -165,7 +166,7 @@ def _mpiexec() -> str:
 def others(where: Sequence[RunTarget], probed: Sequence[str]) -> list[Finding]:
     """Report the GPUs and the backends that use them."""
     findings = []
-    for device in GPUS:
+    for device in GPU_KINDS:
         users = sorted({place.backend for place in where if place.device == device and place.available})
         reason, fix = device_problem(device, ", ".join(probed))
         subject = f"device {device}"

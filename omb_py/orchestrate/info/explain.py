@@ -11,9 +11,10 @@ from omb_py.engine.program.dtypes import DTYPES
 from omb_py.engine.program.language import Body, Host, Lap, Program, Repeat, Stage, Stamp, Step
 from omb_py.engine.program.rma import WINDOWS
 from omb_py.engine.program.step_text import describe
-from omb_py.errors import UsageError
+from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.options.table import make_cell, usual_cell
-from omb_py.orchestrate.planning.plan import check_backend, check_ranks
+from omb_py.orchestrate.planning.availability import backend_problem
+from omb_py.orchestrate.planning.rules import check_ranks
 from omb_py.results.dialects.omb.titles import origin
 from omb_py.suites.imb.threads import IN_THREADS, threads_of
 
@@ -63,7 +64,8 @@ def explain(
     backend = backend or default()
     cell = make_cell(benchmark, backend, "native", nbytes, **{name: value for name, value in given.items() if value})
     offer = find(backend).capabilities
-    check_backend(backend, offer, benchmark, [cell])
+    if why := backend_problem(offer, benchmark, [cell]):
+        raise EnvironmentProblem(why)
     cell = offer.fitted(benchmark, cell, usual_cell(benchmark))
     hosts = halves(ranks) if benchmark.ranks.over_nodes else ()
     programs = [benchmark.program(World(rank, ranks, hosts), cell) for rank in range(ranks)]

@@ -13,7 +13,7 @@ from omb_py.engine.devices.registry import find_kind
 from omb_py.engine.rank.system_info import infiniband
 from omb_py.errors import EnvironmentProblem
 from omb_py.orchestrate.info.doctor import Finding, Status, backend, checks
-from omb_py.orchestrate.planning.validation import device_problem, gpu_here
+from omb_py.orchestrate.planning.availability import device_problem, gpu_here
 from omb_py.orchestrate.supervision.rank_state import numbers
 
 DEVICE: Final = "cuda"

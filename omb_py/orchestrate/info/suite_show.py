@@ -67,7 +67,7 @@ def _asked(criterion: Criterion) -> str:
 def _launch(launch: LaunchPlan) -> str:
     per_benchmark = Counter(cell.benchmark for cell in launch.cells)
     counts = ", ".join(f"{name} {number}" for name, number in per_benchmark.items())
-    where = f"{launch.backend}, {launch.thread_level}, {counted(launch.ranks, 'rank')}"
+    where = f"{launch.backend}, {launch.needs.thread_level}, {counted(launch.ranks, 'rank')}"
     return f"launch {launch.index + 1}   {where}, {counted(len(launch.cells), 'cell')}: {counts}"
 
 

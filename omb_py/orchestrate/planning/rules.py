@@ -1,49 +1,135 @@
-"""Options that contradict each other, the benchmark, or the backends: one rule for each contradiction."""
+"""The rules of planning. Each is applied once to what it looks at, in the order of this list."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-
-from omb_py.backends.capabilities import Capabilities
-from omb_py.backends.registry import capabilities_of
-from omb_py.engine.devices.registry import HOST
+from omb_py.backends.registry import capabilities, capabilities_of, own_options
+from omb_py.engine.devices.placement import FILLERS, PLACES
+from omb_py.engine.devices.registry import HOST, find_kind
+from omb_py.engine.measuring.async_timing import BATCHED
 from omb_py.engine.program.benchmark import Benchmark
-from omb_py.engine.program.buffers import OBJECT
-from omb_py.engine.program.dtypes import FACTORED
-from omb_py.errors import UsageError
+from omb_py.engine.program.buffers import OBJECT, ON_DEVICE
+from omb_py.engine.program.dtypes import DTYPES, FACTORED, check_reduction, reduction_dtype
+from omb_py.errors import UsageError, nearest
+from omb_py.grammar.graphs import check_graph
+from omb_py.grammar.rank_groups import groups_of_ranks, needs_hosts
+from omb_py.grammar.traffic import check_traffic
 from omb_py.options.measured import VARIED_WINDOWS
-from omb_py.options.request import Request
-from omb_py.options.table import takes
+from omb_py.options.table import cell_options, check_ranges, check_taken, check_words, make_cell, one_of, takes
+from omb_py.orchestrate.planning.cells import fewest_elements_of
+from omb_py.orchestrate.planning.object_rules import OBJECT_RULES
+from omb_py.orchestrate.planning.rule import RequestRule, RuleContext, UnfitRanks
+from omb_py.orchestrate.planning.side_rules import SIDE_RULES
 
 
-@dataclass(frozen=True, slots=True)
-class RuleContext:
-    """What rules look at."""
-
-    request: Request
-    benchmark: Benchmark
-    offers: Mapping[str, Capabilities]
-    """Capabilities of the request's backends, by name."""
-
-    def given(self, *names: str) -> str:
-        """The spelling of the first of some options that is given; empty where none is."""
-        flags = {"in_place": "-l/--in-place", "imbalance": "--imbalance", "ddt": "-D/--ddt"}
-        return next((flags[name] for name in names if self.request.options.get(name)), "")
-
-    def every(self, ability: Callable[[Capabilities], bool]) -> bool:
-        """Whether all backends of the request have an ability."""
-        return all(ability(self.offers[name]) for name in self.request.backends)
+def _twice(on: RuleContext) -> str:
+    asked = on.request
+    for what, words in (("backend", asked.backends), ("binding", asked.bindings), ("type", asked.dtypes)):
+        if (twice := next((word for word in words if words.count(word) > 1), None)) is not None:
+            return f"{what} {twice!r} is given twice"
+    return f"device list {asked.device} has one twice" if len(set(asked.devices)) < len(asked.devices) else ""
 
 
-@dataclass(frozen=True, slots=True)
-class OptionRule:
-    """One contradiction of options."""
+def _no_backend(on: RuleContext) -> str:
+    return "" if on.request.backends else "no backend given: " + nearest("", on.offers)
 
-    about: str
-    """The option without which the rule says nothing."""
-    why: Callable[[RuleContext], str]
-    """Why the request is refused, with what to do; empty where it is accepted."""
+
+def _unknown_backend(on: RuleContext) -> None:
+    for backend in on.request.backends:
+        one_of("backend", backend, on.offers)
+
+
+def _unknown_device(on: RuleContext) -> None:
+    for device in on.request.devices:
+        find_kind(device)
+
+
+def _launcher(on: RuleContext) -> str:
+    launching = on.request.launching
+    given = (
+        ("--hosts", bool(launching.hosts)),
+        ("--launcher", launching.launcher not in ("auto", "none")),
+        ("--launcher-args", bool(launching.launcher_args)),
+    )
+    flag = next((flag for flag, is_given in given if is_given), "")
+    if not flag or not on.every(lambda offer: offer.in_process):
+        return ""
+    return (
+        f"{flag}: --backend {on.request.backends[0]} simulates all ranks in this process, so no launcher starts them: "
+        "leave it out"
+    )
+
+
+def _settings(on: RuleContext) -> str:
+    """An option of one backend that holds for a whole run may be given beside other backends."""
+    for name, text in on.request.settings.items():
+        option = capabilities(name).option
+        if option is None:
+            return f"there are no settings of backend {name!r}: {nearest(name, own_options())}"
+        if text and not option.run_wide:
+            if set(on.request.backends) != {name}:
+                return f"--{name} is for --backend {name}: leave it out"
+            if why := next(filter(None, (option.lacks(binding, text) for binding in on.request.bindings)), ""):
+                return why
+    return ""
+
+
+def _batch(on: RuleContext) -> str:
+    if (on.request.options.timing or on.parsed.dialect.timing) in BATCHED:
+        return ""
+    return f"--batch is for --timing {', '.join(sorted(BATCHED))}: leave it out"
+
+
+def _timing_of_dialect(on: RuleContext) -> str:
+    dialect, timing = on.parsed.dialect, on.request.options.timing
+    if not dialect.timing or timing == dialect.timing:
+        return ""
+    return f"--format {dialect.name} times {dialect.timing}, as {dialect.title} do, not {timing}: leave one out"
+
+
+def _shared_device(on: RuleContext) -> str:
+    return "" if on.on_device else "--share-device is for ranks on devices: leave it out"
+
+
+def _host_buffer(on: RuleContext) -> str:
+    if not on.on_device or on.request.buffer in ("numpy", *ON_DEVICE):
+        return ""
+    return f"--buffer {on.request.buffer} lies on the host: leave it out with --device {on.on_device[0]}"
+
+
+def _buffer_of_gpu(on: RuleContext) -> str:
+    for kind in map(find_kind, on.on_device):
+        if on.request.buffer in ON_DEVICE and on.request.buffer not in kind.arrays:
+            instead = " or ".join(kind.arrays)
+            return f"--buffer {on.request.buffer} is for NVIDIA GPUs: {instead} with --device {kind.name}"
+    return ""
+
+
+def _filler(on: RuleContext) -> str:
+    filler = on.request.options.filler
+    if on.on_device or filler == FILLERS[0]:
+        return ""
+    return f"-r {filler} computes on a device: add --device, or leave it out"
+
+
+def _placement(on: RuleContext) -> str:
+    placement, words = on.request.placement, on.request.placement.split()
+    if on.request.buffer != "numpy":
+        return f"buffers {placement} are not of --buffer {on.request.buffer}: leave one of them out"
+    if len(words) != 2:
+        return f"buffer places come in twos, sender and receiver, as H D: got {placement}"
+    for word in words:
+        one_of("buffer place", word, PLACES)
+    if not on.on_device:
+        return f"buffers {placement} are on a device: add --device, or write H H"
+    if words[0] != words[1] and on.benchmark.family != "pt2pt":
+        return f"{on.request.benchmark} has buffers of one kind on all ranks, not {placement}"
+    return ""
+
+
+def _dialect(on: RuleContext) -> None:
+    options = on.request.options
+    sync = options.sync or dict(on.benchmark.defaults).get("sync", "flush")
+    on.parsed.dialect.check(on.benchmark.name, on.benchmark.metric.unit, sync, bool(options.groups))
 
 
 def _layout(on: RuleContext) -> str:
@@ -92,31 +178,137 @@ def _session(on: RuleContext) -> str:
     return f"-I/--session begins MPI with a session: leave it out, or use --backend {able} alone"
 
 
-RULES = (
-    OptionRule("ddt", _layout),
-    OptionRule("groups", _groups_on_arrays),
-    OptionRule("groups", _groups_apart),
-    OptionRule("traffic", _traffic),
-    OptionRule("thread_level", _thread_level),
-    OptionRule("vary_window", _windows),
-    OptionRule("session", _session),
-)
-"""All rules, in the order in which they are checked."""
-
-
-def factored_problem(on: RuleContext) -> str:
-    """Why a reduction that MPI does not define is refused: none of the backends has it."""
+def _factored(on: RuleContext) -> str:
+    """A reduction that MPI does not define is refused where no backend has it."""
     op = on.request.options.op
-    if not takes(on.benchmark, "op") or op not in FACTORED:
-        return ""
-    if any(op in on.offers[backend].ops for backend in on.request.backends):
+    if op not in FACTORED or any(op in on.offers[backend].ops for backend in on.request.backends):
         return ""
     able = " or ".join(name for name, offer in capabilities_of().items() if op in offer.ops)
     return f"--op {op} is not in backend {' or '.join(on.request.backends)}: --backend {able}, or --op sum"
 
 
-def check_rules(on: RuleContext) -> None:
-    """Raises UsageError for the first rule that the request breaks."""
-    for rule in RULES:
-        if on.request.get(rule.about) and (why := rule.why(on)):
-            raise UsageError(why)
+def _reduced_type(on: RuleContext) -> None:
+    if takes(on.benchmark, "op"):
+        for dtype in on.parsed.dtypes:
+            check_reduction(reduction_dtype(dtype), on.request.options.op or "sum")
+
+
+def check_ranks(benchmark: Benchmark, ranks: int) -> None:
+    """Raises UsageError, with the rule and the nearest admitted count, when a benchmark does not admit `ranks`."""
+    if benchmark.ranks.admits(ranks):
+        return
+    near = sorted(range(1, ranks + 65), key=lambda n: (abs(n - ranks), n))
+    hint = next((f": use -n {n}" for n in near if benchmark.ranks.admits(n)), "")
+    raise UsageError(f"{benchmark.name} needs {benchmark.ranks.text}, not {ranks}{hint}")
+
+
+def _group_size(on: RuleContext) -> int:
+    """Ranks of a group; of all where ranks alone know their nodes. Raises UsageError."""
+    groups = on.request.options.groups
+    return on.ranks if not groups or needs_hosts(groups) else len(groups_of_ranks(groups, on.ranks)[0])
+
+
+def _groups(on: RuleContext) -> str:
+    together, admitted = _group_size(on), on.benchmark.ranks
+    if together == on.ranks or admitted.admits(together):
+        return ""
+    return (
+        f"{on.benchmark.name} needs {admitted.text} in a group, not {together}: "
+        f"--groups {on.request.options.groups} makes groups of {together} from {on.ranks} ranks"
+    )
+
+
+def _ranks(on: RuleContext) -> None:
+    check_ranks(on.benchmark, _group_size(on))
+
+
+def _root(on: RuleContext) -> str:
+    root, together = on.request.options.root, _group_size(on)
+    if root is None or root < together:
+        return ""
+    return f"there is no root rank {root} among {together}: fixed:0 to fixed:{together - 1}, or rotate"
+
+
+def _graph(on: RuleContext) -> None:
+    check_graph(on.request.options.neighborhood, on.ranks)
+
+
+def _senders(on: RuleContext) -> None:
+    check_traffic(on.request.options.traffic, on.ranks)
+
+
+def _refused_cell(on: RuleContext) -> str:
+    refuses = on.benchmark.refuses
+    return next(filter(None, map(refuses, on.cells)), "") if refuses else ""
+
+
+def _no_size(on: RuleContext) -> str:
+    """The text names the smallest size that holds an element."""
+    if on.cells:
+        return ""
+    item = min(DTYPES[dtype].itemsize for dtype in on.parsed.dtypes)
+    elements = fewest_elements_of(on.benchmark, make_cell(on.benchmark, "", "", 0, **cell_options(on.request)))
+    wanted = item * elements
+    what = f"one element of {item} bytes" if elements == 1 else f"{elements} elements of {item} bytes"
+    return f"no message size of {on.request.sizes!r} holds {what}: write -m {wanted}:{wanted}"
+
+
+def _unknown_binding(on: RuleContext) -> str:
+    valid = [word for backend in on.request.backends for word in on.offers[backend].bindings]
+    binding = next((binding for binding in on.request.bindings if binding not in valid), "")
+    if not binding:
+        return ""
+    asked = f"backend{'s' * (len(on.request.backends) > 1)} {', '.join(on.request.backends)}"
+    return f"unknown binding {binding!r} for {asked}: {nearest(binding, valid)}"
+
+
+def _fits(on: RuleContext) -> str:
+    try:
+        if on.benchmark.fits:
+            for cell in on.cells:
+                on.benchmark.fits(cell, on.ranks)
+    except UsageError as error:
+        return str(error)
+    return ""
+
+
+RULES = (
+    RequestRule("word that is given twice", "words", _twice),
+    RequestRule("no backend", "words", _no_backend),
+    RequestRule("unknown backend", "words", _unknown_backend),
+    RequestRule("unknown device", "words", _unknown_device),
+    RequestRule("unknown word of an option", "words", lambda on: check_words(on.request)),
+    RequestRule("settings of another backend", "words", _settings),
+    RequestRule("launcher where none starts ranks", "words", _launcher),
+    *SIDE_RULES,
+    RequestRule("batch where calls are timed alone", "options", _batch, option="batch"),
+    RequestRule("timing of another tool", "options", _timing_of_dialect, option="timing"),
+    RequestRule("shared device without a device", "options", _shared_device, option="share_device"),
+    RequestRule("buffer on the host with a device", "options", _host_buffer),
+    RequestRule("buffer that the GPU lacks", "options", _buffer_of_gpu),
+    RequestRule("computing without a device", "options", _filler, option="filler"),
+    RequestRule("buffer places", "options", _placement, option="placement"),
+    RequestRule("option that the benchmark lacks", "options", lambda on: check_taken(on.request, on.benchmark)),
+    RequestRule("number that is too small", "options", lambda on: check_ranges(on.request)),
+    RequestRule("benchmark or option that the tool lacks", "options", _dialect),
+    RequestRule("layout beside another one", "options", _layout, option="ddt"),
+    RequestRule("groups of objects or on devices", "options", _groups_on_arrays, option="groups"),
+    RequestRule("groups that start together", "options", _groups_apart, option="groups"),
+    RequestRule("traffic beside another layout", "options", _traffic, option="traffic"),
+    RequestRule("thread level that is too low", "options", _thread_level, option="thread_level"),
+    RequestRule("windows in turn beside one", "options", _windows, option="vary_window"),
+    RequestRule("session of a backend without any", "options", _session, option="session"),
+    *OBJECT_RULES,
+    RequestRule("reduction that no backend has", "options", _factored, option="op"),
+    RequestRule("reduction of a type that lacks it", "options", _reduced_type),
+    RequestRule("groups of too few ranks", "ranks", _groups, option="groups"),
+    RequestRule("number of ranks", "ranks", _ranks),
+    RequestRule("root that is no rank", "ranks", _root, option="root"),
+    RequestRule("neighbors that are no ranks", "ranks", _graph, option="neighborhood"),
+    RequestRule("traffic of other ranks", "ranks", _senders, option="traffic"),
+    RequestRule("options that the benchmark refuses", "cells", _refused_cell),
+    RequestRule("no size that holds an element", "cells", _no_size),
+    RequestRule("unknown binding", "sides left", _unknown_binding, option="bindings"),
+    RequestRule("options that do not fit the ranks", "cells on ranks", _fits, UnfitRanks),
+)
+"""All rules."""

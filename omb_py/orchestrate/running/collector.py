@@ -138,7 +138,7 @@ class Collector:
                 "launch_id": self.launch_id,
                 "index": self.plan.index,
                 "started_at": self.started_at,
-                "thread_level_asked": self.plan.thread_level,
+                "thread_level_asked": self.plan.needs.thread_level,
                 **self.launcher,
             },
             **facts,

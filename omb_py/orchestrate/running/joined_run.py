@@ -19,7 +19,8 @@ from omb_py.engine.rank.launcher_variables import Joined
 from omb_py.engine.rank.lifetime import let_rank_0_speak
 from omb_py.engine.rank.link import Link
 from omb_py.errors import OK, OmbError, UsageError
-from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, plan_all
+from omb_py.orchestrate.planning.plan import LaunchPlan, plan_launches
+from omb_py.orchestrate.planning.resolution import CheckedRequest
 from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.rank_process import measure_on
 from omb_py.orchestrate.running.run import RunOutcome, new_run, settings_of, unjoined
@@ -41,7 +42,7 @@ def run_joined(
         resume: run of a suite to resume: its id, or ``last``.
     """
     try:
-        launches = plan_all([each.changed(ranks=started_ranks(each.request.ranks, joined)) for each in checked])
+        launches = plan_launches([each.on_ranks(started_ranks(each.request.ranks, joined)) for each in checked])
         chosen, left_out = _fitting(launches)
         if checked[0].request.part is not None:
             return _join(joined, Job(chosen, joined.launcher, [], [*skips, *left_out], resume))
@@ -89,7 +90,7 @@ def _kind(launch: LaunchPlan) -> str:
     usual = asdict(Needs())
     needs = {name: value for name, value in asdict(launch.needs).items() if name != "thread_level"}
     more = [f", {name} {value}" for name, value in needs.items() if value != usual[name]]
-    return f"{launch.backend} at thread level {launch.thread_level}" + "".join(more)
+    return f"{launch.backend} at thread level {launch.needs.thread_level}" + "".join(more)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from omb_py.backends.registry import capabilities, capabilities_of, find, in_process
-from omb_py.engine.devices.registry import is_gpu
+from omb_py.backends.registry import capabilities, find, in_process
+from omb_py.engine.devices.registry import HOST, is_gpu
 from omb_py.engine.rank.launcher_variables import Joined, joined_environment
 from omb_py.engine.rank.lifetime import let_rank_0_speak
 from omb_py.engine.rank.link import LocalLink, Message
@@ -22,11 +22,12 @@ from omb_py.errors import NEGATIVE, OK, EnvironmentProblem, LaunchFailed, NotBeg
 from omb_py.grammar.json_values import JsonValue
 from omb_py.launchers.registry import job_around
 from omb_py.options.request import SILENT, Request
+from omb_py.options.table import sizes_of
 from omb_py.orchestrate.launching.launch_command import HERE, command_for, machine_of, ranks_for
 from omb_py.orchestrate.launching.machine_state import OtherWork
-from omb_py.orchestrate.planning.backend_selection import in_place_alone, narrowed, reachable
-from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, plan_all, sizes_of
-from omb_py.orchestrate.planning.validation import HOST_MEMORY
+from omb_py.orchestrate.planning.parsing import parse
+from omb_py.orchestrate.planning.plan import LaunchPlan, plan_launches
+from omb_py.orchestrate.planning.resolution import CheckedRequest, in_place_alone, reachable, resolve
 from omb_py.orchestrate.running.collector import Collector, CommandState, Run
 from omb_py.orchestrate.running.progress import progress_for
 from omb_py.orchestrate.running.rank_modules import question_of, rank_program, rank_variables
@@ -62,7 +63,7 @@ def execute_run(request: Request) -> RunOutcome:
     """Check and run a request. Raises OmbError; inside a foreign launcher only rank 0 does."""
     joined = joined_environment(os.environ)
     try:
-        checked = narrowed(request, capabilities_of(request.backends))
+        checked = resolve(parse(request), leave_out=True)
     except OmbError as error:
         if joined is None or joined.rank == 0 or not _joins(request):
             raise
@@ -84,13 +85,15 @@ def run_checked(checked: CheckedRequest) -> RunOutcome:
 
         return run_joined([checked], joined, checked.skips)
     checked = reachable(checked)
-    if checked.request.ranks is None and not in_process(checked.request.backends):
-        checked = checked.changed(ranks=ranks_for(checked.benchmark, job_around(os.environ)))
+    ranks = checked.request.ranks
+    if ranks is None and not in_process(checked.request.backends):
+        ranks = ranks_for(checked.benchmark, job_around(os.environ))
+    checked = checked.on_ranks(ranks)
     request, skips = checked.request, checked.skips
-    plans = plan_all([checked])
+    plans = plan_launches([checked])
     notes = (
         *(f"skipped: {skip.what}: {skip.reason}" for skip in skips),
-        *in_place_alone(request, capabilities_of(request.backends)),
+        *in_place_alone(checked),
     )
     run = new_run(request, plans)
     run.command.progress.plan([len(launch.cells) for launch in plans])
@@ -174,7 +177,7 @@ def spec_of(run: Run, launch: LaunchPlan) -> dict[str, Any]:
         "backend": launch.backend,
         "ranks": launch.ranks,
         "hosts": list(request.launching.hosts),
-        "thread_level": launch.thread_level,
+        "thread_level": launch.needs.thread_level,
         "fork": launch.needs.fork,
         "session": launch.needs.session,
         "device": launch.needs.device,
@@ -355,7 +358,7 @@ def _run_here(run: Run, launch: LaunchPlan, failed: Sequence[str] = ()) -> None:
 def describe_launch(launch: LaunchPlan) -> str:
     """A launch in words, such as ``mpi, native binding, 2 ranks``."""
     bindings = sorted({cell.binding for cell in launch.cells})
-    where = "" if launch.needs.device == HOST_MEMORY else f" on {launch.needs.device}"
+    where = "" if launch.needs.device == HOST else f" on {launch.needs.device}"
     return f"{launch.backend}{where}, {', '.join(bindings)} binding, {launch.ranks} ranks"
 
 

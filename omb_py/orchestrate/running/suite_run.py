@@ -25,7 +25,7 @@ from omb_py.launchers.core_binding import processors
 from omb_py.launchers.registry import TASKS, job_around
 from omb_py.options.request import DEFAULT_RANKS, Request
 from omb_py.orchestrate.launching.launch_command import HERE, RankEnvironment
-from omb_py.orchestrate.planning.plan import LaunchPlan, plan_all
+from omb_py.orchestrate.planning.plan import LaunchPlan, plan_launches
 from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.joined_run import run_joined, started_ranks
@@ -70,7 +70,7 @@ def run_suite(expanded: Expanded, resume: str | None = None) -> int:
     joined = joined_environment(os.environ)
     if requests and joined is not None and _joins(requests):
         return run_joined(expanded.checked, joined, skips, resume).code
-    launches = plan_all(expanded.checked)
+    launches = plan_launches(expanded.checked)
     stored = stored_progress(requests, resume)
     left = launches if stored is None else remaining(launches, stored)
     if not requests:

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 
-from omb_py.backends.registry import capabilities_of
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.options.request import DEFAULT_RANKS, Request, SuitePosition
-from omb_py.orchestrate.planning.backend_selection import narrowed
-from omb_py.orchestrate.planning.plan import CheckedRequest, check, check_fits, check_ranks
+from omb_py.orchestrate.planning.parsing import parse
+from omb_py.orchestrate.planning.resolution import CheckedRequest, resolve
+from omb_py.orchestrate.planning.rule import UnfitRanks
+from omb_py.orchestrate.planning.rules import check_ranks
 from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.suites.option_values import Chosen, OptionKey, Values, Vocabulary, choose
 from omb_py.orchestrate.suites.suite_file import Named, Suite, SuiteEntry, read_suite
@@ -145,7 +146,7 @@ class _Expansion:
         for combination in product(*self._alternatives(entry, keys)):
             try:
                 request = self.words.request(benchmark, {chosen.key: chosen.value for chosen in combination})
-                checked = narrowed(request.changed(ranks=None), capabilities_of(request.backends))
+                checked = resolve(parse(request.changed(ranks=None)), leave_out=True)
                 self.out.skips += (Skip(f"{benchmark.name} ({skip.what})", skip.reason) for skip in checked.skips)
             except UsageError as error:
                 raise self._blame(error, combination, entry, benchmark) from None
@@ -159,11 +160,11 @@ class _Expansion:
             part = SuitePosition(self.suite.name, self.suite.digest, entry.number)
             for count in counts:
                 try:
-                    check_fits(checked, count)
-                except UsageError as error:
+                    on_ranks = checked.on_ranks(count)
+                except UnfitRanks as error:
                     self.out.skips.append(Skip(benchmark.name, str(error)))
                     continue
-                yield checked.changed(ranks=count, part=part), {"ranks": str(count), **texts}
+                yield on_ranks.changed(part=part), {"ranks": str(count), **texts}
 
     def _counts(self, entry: SuiteEntry, benchmark: Benchmark) -> Iterator[int]:
         """Yield the numbers of ranks for a benchmark; those that it does not admit are skipped.
@@ -206,7 +207,7 @@ class _Expansion:
         for chosen in reversed(combination):
             try:
                 alone = self.words.request(benchmark, {chosen.key: chosen.value})
-                check(alone, capabilities_of(alone.backends))
+                resolve(parse(alone))
             except UsageError as cause:
                 return chosen.at.error(str(cause)) if chosen.at else cause
             except EnvironmentProblem:

@@ -13,7 +13,8 @@ from omb_py.errors import Interrupted, OmbError
 from omb_py.options.table import takes
 from omb_py.orchestrate.compare.session import simulated_in
 from omb_py.orchestrate.launching.launch_command import RankEnvironment
-from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan
+from omb_py.orchestrate.planning.plan import LaunchPlan
+from omb_py.orchestrate.planning.resolution import CheckedRequest
 from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.resume import TUNING, declare_design, read_run
 from omb_py.orchestrate.running.run import start

@@ -13,7 +13,7 @@ from omb_py.orchestrate.checks.guidelines import check_guidelines
 from omb_py.orchestrate.compare.session import SideRun, compare
 from omb_py.orchestrate.compare.stored import compare_stored
 from omb_py.orchestrate.launching.launch_command import HERE, RankEnvironment
-from omb_py.orchestrate.planning.plan import CheckedRequest
+from omb_py.orchestrate.planning.resolution import CheckedRequest
 from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.resume import find_unfinished
 from omb_py.orchestrate.tune.launches import TuneLauncher, where_of

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan
+from omb_py.orchestrate.planning.plan import LaunchPlan
+from omb_py.orchestrate.planning.resolution import CheckedRequest
 from omb_py.orchestrate.tune.launches import CandidateFailed, TuneLauncher, point_of
 from omb_py.results.compare.judge import Answer
 from omb_py.results.statistics.order_statistics import median

@@ -11,9 +11,10 @@ from typing import Any
 
 from omb_py.backends.capabilities import LibraryKnobs
 from omb_py.errors import EnvironmentProblem, Interrupted, UsageError
-from omb_py.options.request import DEFAULT_RANKS, SILENT
+from omb_py.options.request import SILENT
 from omb_py.orchestrate.compare.session import ComparisonInterrupted
-from omb_py.orchestrate.planning.plan import CheckedRequest, LaunchPlan, plan_all
+from omb_py.orchestrate.planning.plan import LaunchPlan, plan_launches
+from omb_py.orchestrate.planning.resolution import CheckedRequest
 from omb_py.orchestrate.running.collector import Run
 from omb_py.orchestrate.running.resume import (
     TUNING,
@@ -131,8 +132,8 @@ def _tunable(checked: CheckedRequest) -> CheckedRequest:
 
 
 def _silent(checked: CheckedRequest) -> CheckedRequest:
-    ranks = checked.request.ranks or DEFAULT_RANKS
-    return checked.changed(format=SILENT, launches=1, ranks=ranks, part=None, validate=False)
+    silent = checked.on_ranks(checked.request.ranks).changed(format=SILENT, launches=1, part=None)
+    return silent.changed(validate=False) if silent.request.validate else silent
 
 
 def _design(request: TuneRequest, seed: int, plan: LaunchPlan) -> SearchDesign:
@@ -142,7 +143,7 @@ def _design(request: TuneRequest, seed: int, plan: LaunchPlan) -> SearchDesign:
 
 
 def _one_launch(checked: CheckedRequest) -> LaunchPlan:
-    (plan,) = plan_all([checked])
+    (plan,) = plan_launches([checked])
     sizes = [cell.size for cell in plan.cells]
     if len(set(sizes)) != len(sizes):
         raise UsageError("each size is tuned once: leave out what measures a size several times, as -V")
@@ -185,7 +186,7 @@ def _step(step: CheckedRequest | None, launcher: TuneLauncher) -> CheckedRequest
     if step is None:
         return None
     step = _silent(step)
-    (plan,) = plan_all([step])
+    (plan,) = plan_launches([step])
     (row,) = launcher.rows_of(step, plan, DEFAULT, TRIAL, [0])
     text = step.request.options.workload or ""
     if not computes_as_long_as_it_calls(text):

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.options.request import Request
 from omb_py.options.table import takes
-from omb_py.orchestrate.planning.plan import CheckedRequest, check
+from omb_py.orchestrate.planning.parsing import parse
+from omb_py.orchestrate.planning.resolution import CheckedRequest, resolve
 from omb_py.orchestrate.tune.proof import STEP, at_sizes
 from omb_py.orchestrate.workloads.prediction import asks
 from omb_py.results.analysis.step_prediction import MESSAGES, Ask
@@ -69,7 +70,7 @@ def _key(ask: Ask, world: int) -> tuple[str, int, str, bool] | None:
 def step_of(request: Request, text: str) -> CheckedRequest:
     """The request of the step itself. Raises UsageError, EnvironmentProblem."""
     parse_workload(text)
-    return check(request.changed(benchmark=STEP, workload=text))
+    return resolve(parse(request.changed(benchmark=STEP, workload=text)))
 
 
 def requests_of(step: CheckedRequest) -> Iterator[CheckedRequest]:
@@ -99,7 +100,7 @@ def _form(request: Request, each: Called) -> CheckedRequest:
             in_place=each.in_place and takes(benchmark, "in_place"),
         )
         try:
-            return check(wanted)
+            return resolve(parse(wanted))
         except (EnvironmentProblem, UsageError) as error:
             refused = refused or error
     raise refused or UsageError(f"no benchmark measures {each}")

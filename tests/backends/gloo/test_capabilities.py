@@ -15,8 +15,8 @@ from omb_py.engine.program.benchmark import Cell
 from omb_py.errors import EnvironmentProblem
 from omb_py.options.request import Request
 from omb_py.options.table import make_cell, usual_cell
-from omb_py.orchestrate.planning.plan import plan
 from omb_py.suites.registry import BENCHMARKS
+from tests.support.planning import plan
 
 HAS = {
     "latency",

@@ -15,11 +15,11 @@ from omb_py.backends.registry import capabilities_of
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.options.request import Request
 from omb_py.options.table import change_cell, make_cell
-from omb_py.orchestrate.planning.plan import plan
 from omb_py.suites.registry import find
 from tests.backends.nccl.test_nccl import COLLECTIVES, load_standin, needs_compiler
 from tests.support.capabilities import with_methods
 from tests.support.machines.standin import report
+from tests.support.planning import plan
 
 Cell = dict[str, Any]
 SESSION = "tests.support.sessions.nccl_cells"

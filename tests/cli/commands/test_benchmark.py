@@ -113,7 +113,7 @@ def test_places(request_of: Parse, monkeypatch: pytest.MonkeyPatch) -> None:
     assert request_of("latency -d sim H H") == Request("latency")
     assert request_of("iallreduce -d cpu,sim -r both") == Request("iallreduce", device="cpu,sim", filler="both")
     monkeypatch.setattr("omb_py.cli.commands.benchmark.gpu_here", lambda kind: kind == "cuda")
-    monkeypatch.setattr("omb_py.orchestrate.planning.validation.gpu_here", lambda kind: kind == "cuda")
+    monkeypatch.setattr("omb_py.orchestrate.planning.availability.gpu_here", lambda kind: kind == "cuda")
     assert request_of("bcast -d managed") == Request("bcast", device="cuda", placement="M M")
     assert request_of("latency D M") == Request("latency", device="cuda", placement="D M")
     assert request_of("bw -c h h -m 8:8").sizes == "8:8"

@@ -9,8 +9,8 @@ import pytest
 from omb_py.cli import main
 from omb_py.errors import UsageError
 from omb_py.options.request import Request
-from omb_py.orchestrate.planning.plan import check, plan
 from omb_py.suites.registry import BENCHMARKS
+from tests.support.planning import check, plan
 
 Parse = Callable[[str], Request]
 

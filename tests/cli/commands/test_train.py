@@ -14,10 +14,10 @@ from omb_py.cli import main
 from omb_py.distribution import pip_install
 from omb_py.errors import UsageError
 from omb_py.options.request import Request
-from omb_py.orchestrate.planning.plan import plan
 from omb_py.suites import find, names
 from omb_py.suites.workloads.traces import chakra as messages
 from tests.support import chakra
+from tests.support.planning import plan
 
 Parse = Callable[[str], Request]
 Refuse = Callable[[str], tuple[int, str]]

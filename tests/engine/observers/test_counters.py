@@ -13,7 +13,7 @@ from omb_py.engine.observers.counters import LibraryCounters, counts_text
 from omb_py.engine.session import Session
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.options.request import Request
-from omb_py.orchestrate.planning.plan import check
+from tests.support.planning import check
 from tests.support.planted_knobs import open_mpi
 
 

@@ -14,7 +14,7 @@ from omb_py.engine.observers.network import NetworkCounters, network_text, read
 from omb_py.engine.session import Session
 from omb_py.errors import UsageError
 from omb_py.options.request import Request
-from omb_py.orchestrate.planning.plan import check
+from tests.support.planning import check
 
 STATISTICS = {"tx_bytes": 1000, "rx_bytes": 500, "tx_packets": 7, "rx_errors": 1, "tx_errors": 2, "rx_dropped": 4}
 

@@ -15,10 +15,10 @@ from omb_py.engine.program.datatype_layouts import derived, itemsize, transmitte
 from omb_py.engine.program.language import Region, Repeat, Step
 from omb_py.errors import UsageError
 from omb_py.options.request import Request
-from omb_py.orchestrate.planning.plan import check, plan
 from omb_py.suites.registry import BENCHMARKS
 from tests.support.kinds import one_of_each
 from tests.support.machines.simulated import cell, measured
+from tests.support.planning import check, plan
 
 TAKES = [name for name, b in BENCHMARKS.items() if "ddt" in b.options and not b.ranks.over_nodes]
 LAYOUTS = ("cont", "vect:8:3", "indx:1+2,4+1")

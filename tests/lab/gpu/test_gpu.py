@@ -14,8 +14,7 @@ import omb_py
 from omb_py.cli import main
 from omb_py.cli.commands.benchmark import command, request_of
 from omb_py.engine.program.buffers import ON_DEVICE
-from omb_py.orchestrate.planning.plan import plan
-from omb_py.orchestrate.planning.validation import gpu_here
+from omb_py.orchestrate.planning.availability import gpu_here
 from omb_py.suites.registry import find
 from tests.backends.nccl.test_nccl import COLLECTIVES as OF_NCCL
 from tests.lab.gpu import check
@@ -23,6 +22,7 @@ from tests.lab.gpu.parts import COLLECTIVES, COMMUNICATORS, MODES, POINT_TO_POIN
 from tests.support.c_library import COMPILER
 from tests.support.machines.standin import library
 from tests.support.optional import needs_torch
+from tests.support.planning import plan
 
 SMALL: dict[str, Any] = {"sizes": "64:64", "iterations": 3, "warmup": 1}
 
@@ -114,7 +114,7 @@ def test_what_fails_is_named_and_what_does_not_apply_is_left_out(
 def test_every_word_of_every_part_is_right(
     number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for module in ("omb_py.orchestrate.planning.validation", "omb_py.backends.nccl.capabilities"):
+    for module in ("omb_py.orchestrate.planning.availability", "omb_py.backends.nccl.capabilities"):
         monkeypatch.setattr(f"{module}.find_spec", lambda name: True)
     words = check.Check("sim", tmp_path).words(parts("sim")[number])
     if words[0] != "run":

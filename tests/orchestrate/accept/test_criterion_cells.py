@@ -8,7 +8,7 @@ from omb_py.cli.suite_options import CommandLine
 from omb_py.errors import UsageError
 from omb_py.orchestrate.accept.criteria_file import read_criteria
 from omb_py.orchestrate.accept.criterion_cells import cases_of, needed, planned, with_mock_ups
-from omb_py.orchestrate.planning.plan import plan_all
+from omb_py.orchestrate.planning.plan import plan_launches
 from omb_py.orchestrate.suites.expand import Ranks, expand
 from omb_py.orchestrate.suites.suite_file import parse_suite
 from omb_py.results.accept.criteria import Case
@@ -34,7 +34,7 @@ def cases(lines: str, ranks: int = 2) -> list[Case]:
     made = expand(suite, CommandLine(), {}, Ranks(ranks, ranks, given=True))
     criteria = read_criteria(suite)
     requests, skips = with_mock_ups(made.checked, criteria)
-    return cases_of(criteria, planned(plan_all(requests)), [*made.skips, *skips])
+    return cases_of(criteria, planned(plan_launches(requests)), [*made.skips, *skips])
 
 
 def test_a_case_for_each_cell() -> None:
@@ -65,7 +65,7 @@ def test_what_cannot_be_measured_here_is_left_for_an_error() -> None:
     text = HEAD + '[[entry]]\nbenchmarks = ["latency", "bcast"]\n' + criterion('benchmark = "latency"\nmax = "5 us"')
     suite = parse_suite(text, "f.toml")
     made = expand(suite, CommandLine(), {}, Ranks(3, 3, given=True))
-    (case,) = cases_of(read_criteria(suite), planned(plan_all(made.checked)), made.skips)
+    (case,) = cases_of(read_criteria(suite), planned(plan_launches(made.checked)), made.skips)
     assert case.name == "a" and case.cell == "none of a"
 
 

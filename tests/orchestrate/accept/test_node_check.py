@@ -11,10 +11,10 @@ from omb_py.cli.suite_options import CommandLine
 from omb_py.errors import EnvironmentProblem, LaunchFailed
 from omb_py.orchestrate.accept import node_check
 from omb_py.orchestrate.accept.session import AcceptRequest, accept
-from omb_py.orchestrate.planning.plan import plan
 from omb_py.orchestrate.suites.suite_file import parse_suite
 from omb_py.results.accept.report import AcceptReport
 from tests.support.accepting import criterion
+from tests.support.planning import plan
 
 TEXT = 'name = "mine"\ndescription = "d"\n[defaults]\niterations = 5\n[[entry]]\nbenchmarks = ["allreduce"]\n'
 TEXT += 'ranks = "max"\nmessage-size = "8:8"\n' + criterion('benchmark = "allreduce"\nmax = "1 s"')

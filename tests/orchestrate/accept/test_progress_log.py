@@ -15,7 +15,7 @@ from omb_py.errors import Interrupted, UsageError
 from omb_py.orchestrate.accept import launches as module
 from omb_py.orchestrate.accept.progress_log import FOLDER, ProgressLog
 from omb_py.orchestrate.accept.session import AcceptRequest, accept
-from omb_py.orchestrate.planning import backend_selection
+from omb_py.orchestrate.planning import resolution
 from omb_py.orchestrate.running.suite_run import run_suite
 from omb_py.orchestrate.suites.expand import expand
 from omb_py.orchestrate.suites.suite_file import parse_suite
@@ -112,7 +112,8 @@ def test_bare_resume_after_the_end_begins_a_new_run(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_it_goes_on_with_the_same_nodes_and_the_same_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # simulated ranks have no launcher, so the hosts would be refused; what is tested is that they are compared
-    monkeypatch.setattr(backend_selection, "check_launching", lambda request, offers: None)
+    rules = [rule for rule in resolution.RULES if rule.name != "launcher where none starts ranks"]
+    monkeypatch.setattr(resolution, "RULES", rules)
     with cut_off(monkeypatch, 2):
         accepted(tmp_path, values={"hosts": ("a", "b")})
     with pytest.raises(UsageError, match="was begun with --hosts a b, and is resumed with a c: its launches"):

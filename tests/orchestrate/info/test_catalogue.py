@@ -11,7 +11,7 @@ from omb_py.backends.capabilities import Backend, Capabilities, Inspection
 from omb_py.cli.app import FAMILIES as TITLES
 from omb_py.orchestrate.info import catalogue
 from omb_py.orchestrate.info.catalogue import RunTarget, as_json, as_text, list_targets
-from omb_py.orchestrate.planning import validation
+from omb_py.orchestrate.planning import availability
 from omb_py.suites import BENCHMARKS
 from tests.support.capabilities import with_methods
 
@@ -22,7 +22,7 @@ BENCHES = list(BENCHMARKS.values())
 
 @pytest.fixture(autouse=True)
 def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(validation, "gpu_here", lambda device: False)
+    monkeypatch.setattr(availability, "gpu_here", lambda device: False)
 
 
 def place(where: list[RunTarget], backend: str, binding: str, device: str) -> RunTarget:

@@ -12,7 +12,7 @@ from omb_py.backends.capabilities import Capabilities, Check, Inspection
 from omb_py.orchestrate.info import doctor
 from omb_py.orchestrate.info.catalogue import RunTarget
 from omb_py.orchestrate.info.doctor import Finding
-from omb_py.orchestrate.planning import validation
+from omb_py.orchestrate.planning import availability
 
 OPEN_MPI = Capabilities(
     "mpi",
@@ -53,7 +53,7 @@ def test_launchers() -> None:
 
 
 def test_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(validation, "gpu_here", lambda device: False)
+    monkeypatch.setattr(availability, "gpu_here", lambda device: False)
     where = [
         RunTarget("ucx", "native", "cuda"),
         RunTarget("ucx", "native", "rocm", "no"),

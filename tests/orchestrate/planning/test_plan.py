@@ -13,10 +13,11 @@ from omb_py.engine.program.benchmark import Needs
 from omb_py.errors import UsageError
 from omb_py.options.request import Request
 from omb_py.options.table import takes
-from omb_py.orchestrate.planning import plan as planning
-from omb_py.orchestrate.planning.plan import check, plan, plan_all
+from omb_py.orchestrate.planning import parsing
+from omb_py.orchestrate.planning.plan import plan_launches
 from omb_py.suites import BENCHMARKS, find
 from tests.support.kinds import one_of_each
+from tests.support.planning import check, plan
 
 ONE_LINE = r"^[^\n]+$"
 
@@ -34,7 +35,7 @@ def test_defaults_are_ombs(name: str) -> None:
     ranks = next(n for n in (2, 4, 8) if benchmark.ranks.admits(n))
     (launch,) = plan(Request(name), ranks)
     level = "multiple" if name.endswith("_mt") else "funneled"
-    assert (launch.backend, launch.thread_level, launch.ranks, launch.index) == ("mpi", level, ranks, 0)
+    assert (launch.backend, launch.needs.thread_level, launch.ranks, launch.index) == ("mpi", level, ranks, 0)
     sizes = [cell.size for cell in launch.cells]
     if benchmark.sizes is None:
         assert sizes == [1 if benchmark.one_element else 0]
@@ -81,7 +82,7 @@ def test_sizes_that_hold_no_element_are_skipped() -> None:
 
 def test_bindings_need_launches_of_their_own() -> None:
     launches = plan(Request("barrier", bindings=("native", "mpi4py"), launches=2), 2)
-    assert [(p.index, p.thread_level, [c.binding for c in p.cells]) for p in launches] == [
+    assert [(p.index, p.needs.thread_level, [c.binding for c in p.cells]) for p in launches] == [
         (0, "funneled", ["native"]),
         (1, "multiple", ["mpi4py"]),
         (2, "funneled", ["native"]),
@@ -92,7 +93,7 @@ def test_bindings_need_launches_of_their_own() -> None:
 def test_equal_needs_share_a_launch() -> None:
     (launch,) = plan(Request("barrier", bindings=("native", "mpi4py"), thread_level="single"), 2)
     assert [c.binding for c in launch.cells] == ["native", "mpi4py"]
-    assert launch.thread_level == "single"
+    assert launch.needs.thread_level == "single"
 
 
 def test_backends_take_turns() -> None:
@@ -103,7 +104,7 @@ def test_backends_take_turns() -> None:
 def test_requests_with_equal_needs_share_a_launch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Needs as a whole, backend and number of ranks decide; the order is that of the requests."""
     needy = replace(find("bw"), needs=Needs("multiple"))
-    monkeypatch.setattr(planning, "find", lambda name: needy if name == "bw" else find(name))
+    monkeypatch.setattr(parsing, "find", lambda name: needy if name == "bw" else find(name))
     requests = [
         Request("latency", ranks=2, sizes="8:16"),
         Request("bw", ranks=2, sizes="8:8"),
@@ -112,8 +113,10 @@ def test_requests_with_equal_needs_share_a_launch(monkeypatch: pytest.MonkeyPatc
         Request("barrier", ranks=2, backends=("mock",)),
         Request("gather", ranks=2, sizes="8:8", bindings=("mpi4py",)),
     ]
-    made = plan_all([check(request) for request in requests])
-    told = [(p.index, p.backend, p.thread_level, p.ranks, [(c.benchmark, c.sweep) for c in p.cells]) for p in made]
+    made = plan_launches([check(request) for request in requests])
+    told = [
+        (p.index, p.backend, p.needs.thread_level, p.ranks, [(c.benchmark, c.sweep) for c in p.cells]) for p in made
+    ]
     assert told == [
         (0, "mpi", "funneled", 2, [("latency", 0), ("latency", 0), ("allreduce", 3)]),
         (1, "mpi", "multiple", 2, [("bw", 1), ("gather", 5)]),
@@ -124,9 +127,9 @@ def test_requests_with_equal_needs_share_a_launch(monkeypatch: pytest.MonkeyPatc
 
 
 def test_turns_of_several_requests() -> None:
-    made = plan_all([check(Request("barrier", ranks=2, launches=2)), check(Request("barrier", ranks=3))])
+    made = plan_launches([check(Request("barrier", ranks=2, launches=2)), check(Request("barrier", ranks=3))])
     assert [(p.index, p.turn, p.ranks) for p in made] == [(0, 0, 2), (1, 0, 3), (2, 1, 2), (3, 1, 3)]
-    assert plan_all([]) == []
+    assert plan_launches([]) == []
 
 
 ASKED = st.tuples(
@@ -145,23 +148,23 @@ def test_every_cell_of_every_request_is_in_one_launch(asked: list[tuple[str, str
         for name, level, backend, ranks in asked
         if find(name).ranks.admits(ranks) and (level, find(name).needs.thread_level) != ("single", "multiple")
     ]
-    made = plan_all([check(request) for request in requests])
+    made = plan_launches([check(request) for request in requests])
     assert len({(p.backend, p.ranks, p.needs) for p in made}) == len(made)
-    alone = [cell for request in requests for p in plan_all([check(request)]) for cell in p.cells]
+    alone = [cell for request in requests for p in plan_launches([check(request)]) for cell in p.cells]
     assert sorted(repr(replace(c, sweep=0)) for p in made for c in p.cells) == sorted(map(repr, alone))
     for launch in made:
         for cell in launch.cells:
             request = requests[cell.sweep]
             assert (request.benchmark, request.ranks) == (cell.benchmark, launch.ranks)
             level = request.launching.thread_level or find(cell.benchmark).needs.thread_level
-            assert (request.backends, level) == ((cell.backend,), launch.thread_level)
+            assert (request.backends, level) == ((cell.backend,), launch.needs.thread_level)
 
 
 def test_a_benchmarks_need_sets_the_level(monkeypatch: pytest.MonkeyPatch) -> None:
     needy = replace(find("latency"), needs=Needs("multiple"))
-    monkeypatch.setattr(planning, "find", lambda name: needy)
+    monkeypatch.setattr(parsing, "find", lambda name: needy)
     (launch,) = plan(Request("latency"), 2)
-    assert launch.thread_level == "multiple"
+    assert launch.needs.thread_level == "multiple"
 
 
 def test_options_reach_every_cell() -> None:

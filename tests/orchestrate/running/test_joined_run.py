@@ -12,10 +12,10 @@ import pytest
 from omb_py.engine.rank.launcher_variables import Joined
 from omb_py.errors import UsageError
 from omb_py.options.request import Request
-from omb_py.orchestrate.planning.plan import plan
 from omb_py.orchestrate.running.joined_run import _fitting, started_ranks
 from tests.support.machines.mpi import AS_ROOT
 from tests.support.patience import PATIENCE_S
+from tests.support.planning import plan
 
 OVERSUBSCRIBE = {"PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
 """Open MPI starts no more ranks than cores without being asked to."""

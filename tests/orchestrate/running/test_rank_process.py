@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 
 import omb_py
-from omb_py.backends.registry import capabilities_of, find
+from omb_py.backends.registry import find
 from omb_py.engine.measuring import host_memory
 from omb_py.engine.measuring.cache_rotation import CACHE_BYTES
 from omb_py.engine.program.benchmark import World
@@ -21,13 +21,13 @@ from omb_py.engine.rank.link import LocalLink
 from omb_py.errors import UsageError
 from omb_py.options.request import Request
 from omb_py.options.table import change_cell, make_cell
-from omb_py.orchestrate.planning.backend_selection import narrowed
-from omb_py.orchestrate.planning.plan import plan_all
+from omb_py.orchestrate.planning.plan import plan_launches
 from omb_py.orchestrate.running import rank_process
 from omb_py.orchestrate.running.rank_process import measure_on, numbers_on_node, reserve
 from omb_py.orchestrate.running.run import new_run, spec_of
 from omb_py.suites.registry import find as benchmark
 from tests.support.machines.mpi import ROOT, environment
+from tests.support.planning import narrow
 
 BENCHMARKS = ("allreduce", "bcast", "alltoallv", "barrier", "latency")
 ORDER = """
@@ -126,7 +126,7 @@ def test_ranks_are_numbered_on_their_nodes() -> None:
 @pytest.mark.parametrize("debug", [True, False])
 def test_debug_tells_what_the_start_was_made_of(debug: bool) -> None:
     request = Request("latency", ("mock",), store=None, sizes="8:16", iterations="3", debug=debug)
-    plans = plan_all([narrowed(request, capabilities_of(request.backends))])
+    plans = plan_launches([narrow(request)])
     spec = spec_of(new_run(request, plans), plans[0])
     notes: list[str] = []
 
@@ -156,7 +156,7 @@ def test_no_cell_begins_before_the_parent_is_done_with_the_last_one() -> None:
             events.append("settled")
 
     request = Request("latency", ("mock",), store=None, sizes="8:16", iterations="3")
-    plans = plan_all([narrowed(request, capabilities_of(request.backends))])
+    plans = plan_launches([narrow(request)])
     spec = spec_of(new_run(request, plans), plans[0])
     link = Watched(lambda message: spec if message["type"] == "hello" else None)
     assert measure_on(link, find("mock").connect(spec)) == 0

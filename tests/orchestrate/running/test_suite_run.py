@@ -20,7 +20,7 @@ from omb_py.backends.mock.simulator import lower
 from omb_py.cli.suite_options import CommandLine
 from omb_py.engine.program.requirements import types_of
 from omb_py.errors import EnvironmentProblem, UsageError
-from omb_py.orchestrate.planning.plan import plan_all
+from omb_py.orchestrate.planning.plan import plan_launches
 from omb_py.orchestrate.running.resume import CELL_TAG, NEWEST
 from omb_py.orchestrate.running.run import new_run
 from omb_py.orchestrate.running.suite_run import ranks_here, remaining_launches, run_suite
@@ -184,7 +184,7 @@ def test_a_killed_run_is_gone_on_with(tmp_path: Path, capsys: pytest.CaptureFixt
     victim.send_signal(signal.SIGKILL)
     assert victim.wait() == -signal.SIGKILL, "it was killed while it ran"
 
-    wanted = sum(len(launch.cells) for launch in plan_all(suite(text, store).checked))
+    wanted = sum(len(launch.cells) for launch in plan_launches(suite(text, store).checked))
     assert run_suite(suite(text, store), NEWEST) == 0
     found = cells(store)
     assert len(found) == wanted and set(found.values()) == {1}
@@ -271,7 +271,7 @@ def test_how_many_ranks_on_this_machine() -> None:
 def test_ranks_that_never_began_are_given_up_together(tmp_path: Path) -> None:
     expanded = suite(TWO, tmp_path)
     requests = expanded.requests
-    (launch,) = plan_all(expanded.checked)
+    (launch,) = plan_launches(expanded.checked)
     run = new_run(requests[0], [launch])
     rest, skips = remaining_launches(EnvironmentProblem("no mpiexec"), launch, run)
     assert rest == [] and [(skip.what, skip.failed) for skip in skips] == [

@@ -9,13 +9,13 @@ from omb_py.engine.program.groups import group_of
 from omb_py.engine.program.language import Lap, Step
 from omb_py.errors import UsageError
 from omb_py.options.request import Request
-from omb_py.orchestrate.planning.plan import check
 from omb_py.suites import names
 from omb_py.suites.guidelines import mockups as m
 from omb_py.suites.guidelines.hierarchy import parts_of
 from omb_py.suites.guidelines.patterns import BENCHMARKS, GUIDELINES, LEFT, PATTERNS, RIGHT, Guideline
 from omb_py.testing.faults import InjectedFault, slowed
 from tests.support.machines.simulated import cell, checked, measured
+from tests.support.planning import check
 
 IN_PARTS = [name for name in GUIDELINES if name.startswith("gl24")]
 CASES = [(name, ranks) for name in GUIDELINES for ranks in ((6,) if name in IN_PARTS else (3,))]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.language import Host
 from omb_py.options.request import Request
-from omb_py.orchestrate.planning.plan import plan
 from omb_py.suites.registry import BENCHMARKS
 from tests.support.machines.simulated import cell, measured
+from tests.support.planning import plan
 
 B = BENCHMARKS["latency_mp"]
 

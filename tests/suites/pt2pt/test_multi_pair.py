@@ -9,10 +9,10 @@ from omb_py.engine.program.language import Lap, Region, Repeat, Requests, Reques
 from omb_py.engine.program.steps import barrier, irecv, isend, recv, send, waitall
 from omb_py.options.measured import VARIED_WINDOWS
 from omb_py.options.request import Request
-from omb_py.orchestrate.planning.plan import plan
 from omb_py.results.dialects.omb.transcript import WINDOWS
 from omb_py.suites.registry import BENCHMARKS
 from tests.support.machines.simulated import cell, measured
+from tests.support.planning import plan
 
 OUT, IN, ACK = Region("send", 0, 16), Region("recv", 0, 16), Region("ack", 0, 1)
 

@@ -9,9 +9,9 @@ from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.language import Lap, Region, RequestSlot, Result
 from omb_py.errors import UsageError
 from omb_py.options.request import Request
-from omb_py.orchestrate.planning.plan import plan
 from omb_py.suites.registry import BENCHMARKS
 from tests.support.machines.simulated import cell, measured
+from tests.support.planning import plan
 
 B = BENCHMARKS["partitioned_latency"]
 OUT, BACK = RequestSlot(0), RequestSlot(1)

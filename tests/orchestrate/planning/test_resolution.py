@@ -14,13 +14,13 @@ from omb_py.backends.capabilities import Capabilities
 from omb_py.backends.registry import capabilities_of
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.options.request import Request
-from omb_py.orchestrate.planning.backend_selection import in_place_alone
-from omb_py.orchestrate.planning.backend_selection import narrowed as narrow
-from omb_py.orchestrate.planning.plan import LaunchPlan, plan
+from omb_py.orchestrate.planning.plan import LaunchPlan
+from omb_py.orchestrate.planning.resolution import in_place_alone
 from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running import run as running
 from omb_py.orchestrate.running.run import execute_run
 from tests.support.capabilities import with_methods
+from tests.support.planning import check, narrow, plan
 
 THERE = {**capabilities_of(), "gloo": with_methods(capabilities_of()["gloo"], missing=lambda self: "")}
 """Where PyTorch is installed."""
@@ -84,11 +84,11 @@ def test_gloo_reduces_in_place_and_says_so_beside_mpi() -> None:
         ("mpi", False),
         ("gloo", True),
     }
-    assert in_place_alone(asked, THERE) == [
+    assert in_place_alone(check(asked, THERE)) == [
         "gloo does allreduce in place, the others do not: -l makes all of them do so"
     ]
     for quiet in (replace(asked, in_place=True), replace(asked, backends=("gloo",)), replace(asked, benchmark="bcast")):
-        assert in_place_alone(quiet, THERE) == []
+        assert in_place_alone(check(quiet, THERE)) == []
 
 
 def test_several_devices_stand_in_one_table() -> None:
