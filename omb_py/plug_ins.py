@@ -29,6 +29,8 @@ class PlugIns(Generic[T]):
 
 
 _OURS = "omb_py."
+_PACKAGES: set[str] = set()
+"""Top-level modules of the objects that were loaded."""
 """How the names of our groups begin."""
 
 
@@ -70,6 +72,18 @@ def _packages_in(folder: str) -> list[str]:
     return sorted(name for name in names if name.endswith((".dist-info", ".egg-info")))
 
 
+def raised_in(error: BaseException) -> str:
+    """Say which line of a plug-in an error comes from; empty where none was running."""
+    frames, trace = [], error.__traceback__
+    while trace is not None:
+        frames.append((str(trace.tb_frame.f_globals.get("__name__")), trace.tb_frame.f_code, trace.tb_lineno))
+        trace = trace.tb_next
+    for module, code, line in reversed(frames):
+        if module.partition(".")[0] in _PACKAGES - {_OURS.rstrip(".")}:
+            return f"raised in the plug-in {module}, {code.co_filename} line {line} ({code.co_name})"
+    return ""
+
+
 def has_plug_ins(group: str) -> bool:
     """Whether an installed package names an object of this group. None is imported."""
     return bool(_search()(group=group))
@@ -97,6 +111,7 @@ def load_plug_ins(group: str, *kinds: type[T], named: bool = True, classes: bool
     loaded: dict[str, T] = {}
     broken: dict[str, str] = {}
     for entry in _search()(group=group):
+        _PACKAGES.add(entry.module.partition(".")[0])
         try:
             thing = entry.load()
         except Exception as error:  # a broken package must not break the tool

@@ -113,7 +113,10 @@ def _run(words: list[str]) -> int:
 
 
 def _fail_by_bug(error: Exception, debug: bool) -> int:
-    hint = "" if debug else ": this is a bug in omb-py; use --debug for the traceback"
+    from omb_py.plug_ins import raised_in
+
+    origin = raised_in(error) or "this is a bug in omb-py"
+    hint = "" if debug else f": {origin}; use --debug for the traceback"
     return _fail(f"{type(error).__name__}: {error}{hint}", ENVIRONMENT, debug)
 
 

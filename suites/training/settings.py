@@ -66,13 +66,19 @@ def text_of(model: str, values: Mapping[str, Any]) -> str:
     return f"{model}:{','.join(f'{key}={quote(str(value))}' for key, value in values.items() if value != '')}"
 
 
+def training_model(name: str) -> str:
+    """The name of a model as a training has it: ``gpt2`` also for ``gpt2-124m``."""
+    return next((short for short, full in SHAPES.items() if full == name), name)
+
+
 def parse_training(text: str) -> Training:
     """The training in a text of :func:`text_of`.
 
     Raises:
         UsageError: an unknown model or setting, with the nearest name; a bad value.
     """
-    model, _, rest = text.partition(":")
+    given, _, rest = text.partition(":")
+    model = training_model(given)
     if model not in MODELS:
         raise UsageError(f"unknown model {model!r}: {nearest(model, MODELS)}")
     values = grammar(model, MODELS[model]).read(rest)

@@ -15,6 +15,7 @@ from omb_py.suites.workloads import classic, concurrent, data_parallel, experts,
 from omb_py.suites.workloads import settings as s
 from omb_py.suites.workloads.buckets import DDP_CAP_BYTES, DDP_FIRST_BYTES, HOROVOD_BYTES
 from omb_py.suites.workloads.calls import Call, Item, joined, scaled, slowed
+from omb_py.suites.workloads.models import SHORT_NAMES
 from omb_py.suites.workloads.settings import Values
 from omb_py.suites.workloads.traces import replay
 
@@ -508,5 +509,8 @@ def parse_workload(text: str) -> Workload:
     values = grammar.values(texts)
     if values["compute"] and values["compute"].products and not family.flop:
         raise UsageError(f"workload {name}: nothing says how much is multiplied between its calls: use compute=5ms")
-    settings = ",".join(f"{key}={texts[key][0]}" for key in family.keys if key in texts)
+    given = {key: texts[key][0] for key in family.keys if key in texts}
+    if "model" in given:
+        given["model"] = SHORT_NAMES.get(given["model"], given["model"])  # rows of both are of one workload
+    settings = ",".join(f"{key}={value}" for key, value in given.items())
     return Workload(family, f"{name}:{settings}" if settings else name, values)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from omb_py.backends.mock.config import Config
 from omb_py.engine.measuring.payload import from_numbers, to_numbers
+from omb_py.engine.measuring.reductions import work_type
 from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.program.language import Program, Region, Step
 from omb_py.engine.program.steps import base
@@ -19,19 +20,6 @@ Bytes = NDArray[np.uint8]
 
 SMALL_BYTES: Final = 1 << 18
 """With ``data=auto`` cells whose buffers have at most this many bytes over all ranks move their data."""
-
-REDUCTIONS: Final[Mapping[str, np.ufunc]] = {
-    "sum": np.add,
-    "prod": np.multiply,
-    "min": np.minimum,
-    "max": np.maximum,
-    "band": np.bitwise_and,
-    "bor": np.bitwise_or,
-    "bxor": np.bitwise_xor,
-    "land": np.logical_and,
-    "lor": np.logical_or,
-    "lxor": np.logical_xor,
-}
 
 _AS_A_LIBRARY = np.errstate(over="ignore", invalid="ignore")
 """A library says nothing where many iterations reduce the same numbers until they overflow."""
@@ -146,8 +134,3 @@ def _uneven(whole: Bytes, sizes: Sequence[int]) -> Bytes:
         row[:nbytes] = whole[start : start + nbytes]
         start += nbytes
     return rows
-
-
-def work_type(reduction: np.ufunc, dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The type in which a reduction works: MPI, unlike NumPy, does not widen sums of small integers."""
-    return np.dtype(bool) if reduction.__name__.startswith("logical") else dtype

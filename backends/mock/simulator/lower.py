@@ -9,9 +9,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from omb_py.backends.mock.simulator.data import REDUCTIONS, Bytes, RankMemory
+from omb_py.backends.mock.simulator.data import Bytes, RankMemory
 from omb_py.backends.mock.simulator.network import Network
 from omb_py.backends.mock.simulator.windows import COMPLETE_TAG, ENDS, POST_TAG, Access
+from omb_py.engine.measuring.reductions import REDUCTIONS
 from omb_py.engine.native.matmul import flop
 from omb_py.engine.program.datatype_layouts import derived
 from omb_py.engine.program.dtypes import DTYPES, check_reduction, parse_dtype

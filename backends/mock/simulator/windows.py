@@ -13,7 +13,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from omb_py.backends.mock.simulator.data import REDUCTIONS, Bytes, work_type
+from omb_py.backends.mock.simulator.data import Bytes
+from omb_py.engine.measuring.reductions import REDUCTIONS, work_type
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.engine.program.language import Step
 

@@ -16,7 +16,7 @@ from omb_py.errors import UsageError, nearest
 from omb_py.results.dialects.registry import OF_TRAININGS
 from omb_py.suites import find
 from omb_py.suites.training.benchmark import ITERATIONS, TRAIN, WARMUP
-from omb_py.suites.training.settings import BACKENDS, MODELS, PARALLEL, parse_training, text_of
+from omb_py.suites.training.settings import BACKENDS, MODELS, PARALLEL, parse_training, text_of, training_model
 from omb_py.suites.workloads.families import parse_workload
 from omb_py.suites.workloads.traces.replay import inline_file
 
@@ -91,7 +91,7 @@ def train_command() -> click.Command:
 
 
 def _model(text: str) -> str:
-    name = text.strip().lower()
+    name = training_model(text.strip().lower())
     if name not in MODELS:
         raise UsageError(f"unknown model {text!r}: {nearest(name, MODELS)}")
     return name

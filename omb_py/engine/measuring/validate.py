@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omb_py.engine.measuring.cell_result import CellResult
+from omb_py.engine.measuring.forwarding import BufferContents, can_follow, follow, passes_on
 from omb_py.engine.measuring.payload import Arrivals, Bytes, Expected, Laid, Make, Part, expectations, repeatable
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
 from omb_py.engine.program.dtypes import DTYPES
@@ -51,8 +52,42 @@ class Log:
 class Checker:
     """Fills and checks the buffers of the local ranks for one runner."""
 
-    def __init__(self, cell: Cell, worlds: Mapping[int, World], programs: Mapping[int, Program], log: Log | None):
+    def __init__(
+        self,
+        cell: Cell,
+        worlds: Mapping[int, World],
+        programs: Mapping[int, Program],
+        log: Log | None,
+        followed: Mapping[int, Program] | None = None,
+    ) -> None:
+        """Check the programs of the local ranks; `followed` are those of all ranks, where stages are followed."""
         self.cell, self.worlds, self.programs, self.log = cell, worlds, programs, log
+        self._all = followed or {}
+        self._contents: dict[tuple[int, int], dict[int, BufferContents]] = {}
+
+    def _followed(self, stage: int, iteration: int) -> dict[int, BufferContents]:
+        if (stage, iteration) not in self._contents:
+            self._contents = {(stage, iteration): follow(self._all, stage, iteration)}
+        return self._contents[stage, iteration]
+
+    def fill_followed(self, runner: Runner, stage: int, iteration: int) -> None:
+        """Put the bytes there from which the steps of the stage were followed."""
+        for rank in self.worlds:
+            for name, content in self._followed(stage, iteration)[rank].before.items():
+                runner.memory(rank, name)[: content.size] = content
+
+    def wrong_followed(self, runner: Runner, stage: int, iteration: int) -> PerRank:
+        """Number of bytes of each rank that are not what the followed steps have left."""
+        counts = np.zeros(next(iter(self.worlds.values())).size)
+        for rank, world in self.worlds.items():
+            contents = self._followed(stage, iteration)[rank]
+            for name, written in contents.written.items():
+                actual, expected = runner.memory(rank, name)[: written.size][written], contents.after[name][written]
+                bad = int(np.count_nonzero(actual != expected))
+                if bad and self.log:
+                    self.log.write(world, self.cell, iteration, actual.copy(), expected)
+                counts[rank] += bad
+        return counts
 
     def _parts(self, rank: int, stage: int, iteration: int, last: int) -> Expected:
         program_stage = self.programs[rank].stages[stage]
@@ -159,7 +194,8 @@ class ByteCheck:
         log: Log | None,
     ) -> None:
         self.session, self.cell, self.worlds, self.log = session, cell, worlds, log
-        self._wrong = validate_ranks(session, benchmark, cell, worlds, log)
+        self._followed = followed_stages(session, benchmark, cell, worlds)
+        self._wrong = validate_ranks(session, benchmark, cell, worlds, log, self._followed)
         """Wrong bytes of each rank so far."""
 
     def fill(self, runner: Runner, stage: int, programs: Mapping[int, Program]) -> None:
@@ -170,7 +206,7 @@ class ByteCheck:
         """Count what the loop of a stage left wrong; `last` is the number of its last iteration."""
         self.session.barrier()  # peers may write into this rank's memory until they have left the stage
         late = np.zeros(self.session.size)
-        if self._checker.repeatable(stage):  # of some ranks only, as of the root's
+        if stage not in self._followed and self._checker.repeatable(stage):  # of some ranks only, as of the root's
             late = self._checker.wrong(runner, stage, TIMED_LOOP, last)
         self._wrong = self._wrong + self.session.total(late)
 
@@ -185,11 +221,30 @@ class ByteCheck:
 def validate(
     session: Session, benchmark: Benchmark, cell: Cell, worlds: Mapping[int, World], log: Log | None = None
 ) -> int:
-    return int(validate_ranks(session, benchmark, cell, worlds, log).sum())
+    followed = followed_stages(session, benchmark, cell, worlds)
+    return int(validate_ranks(session, benchmark, cell, worlds, log, followed).sum())
+
+
+def followed_stages(session: Session, benchmark: Benchmark, cell: Cell, worlds: Mapping[int, World]) -> frozenset[int]:
+    """Stages in which a rank passes on what another has left, and in which the steps of all ranks can be followed."""
+    programs = {rank: benchmark.program(world, replace(cell, distinct=True)) for rank, world in worlds.items()}
+    stages = range(len(next(iter(programs.values())).stages))
+    cannot, passes = np.zeros(len(stages)), np.zeros(len(stages))
+    for number in stages:
+        for program in programs.values():
+            cannot[number] += not can_follow(program, number)
+            passes[number] += any(map(passes_on, program.stages[number].variants))
+    cannot, passes = session.total(cannot), session.total(passes)
+    return frozenset(number for number in stages if passes[number] and not cannot[number])
 
 
 def validate_ranks(
-    session: Session, benchmark: Benchmark, cell: Cell, worlds: Mapping[int, World], log: Log | None = None
+    session: Session,
+    benchmark: Benchmark,
+    cell: Cell,
+    worlds: Mapping[int, World],
+    log: Log | None = None,
+    followed: frozenset[int] = frozenset(),
 ) -> PerRank:
     """Run the body of every stage with distinct buffers and return the number of wrong bytes of each rank.
 
@@ -197,7 +252,8 @@ def validate_ranks(
     """
     apart = replace(cell, distinct=True)
     programs = {rank: benchmark.program(world, apart) for rank, world in worlds.items()}
-    checker = Checker(apart, worlds, programs, log)
+    every = (World(rank, session.size, session.hosts) for rank in range(session.size) if followed)
+    checker = Checker(apart, worlds, programs, log, {w.rank: benchmark.program(w, apart) for w in every})
     runner = session.load(apart, programs)
     stages = next(iter(programs.values())).stages
     # a step that computes as long as an earlier stage took computes for a moment here
@@ -206,11 +262,12 @@ def validate_ranks(
     for number, stage in enumerate(stages):
         runner.enter(number, results)
         for iteration in range(max(ITERATIONS, len(stage.variants))):
-            checker.fill(runner, number, iteration)
+            (checker.fill_followed if number in followed else checker.fill)(runner, number, iteration)
             session.barrier()
             runner.run(number, iteration, 1)
             session.barrier()
-            wrong += checker.wrong(runner, number, iteration)
+            check = checker.wrong_followed if number in followed else checker.wrong
+            wrong += check(runner, number, iteration)
         runner.leave(number)
     runner.close()
     return session.total(wrong)

@@ -24,6 +24,10 @@ PREFIXES: Final = ("scan", "exscan")
 COMMUNICATORS: Final = ("comm_dup", "comm_split", "comm_create", "comm_free")
 
 
+TWO_SLOTS: Final = Requests(0, 2)
+"""Request slots of an exchange that names none."""
+
+
 def base(op: str) -> str:
     """The blocking form of an operation: ``allreduce`` of ``iallreduce`` and ``allreduce_init``."""
     if op.endswith("_init"):
@@ -73,16 +77,21 @@ def answer(buf: Region, senders: tuple[int, ...], dtype: str, tag: int = 1) -> S
     return Step("answer", {"send": buf, "senders": senders, "dtype": dtype, "tag": tag})
 
 
-def sendrecv(send: Region, to: int, recv: Region, source: int, dtype: str, requests: Requests, tag: int = 1) -> Step:
+def sendrecv(
+    send: Region, to: int, recv: Region, source: int, dtype: str, requests: Requests = TWO_SLOTS, tag: int = 1
+) -> Step:
     """Blocking exchange in one call: `send` goes to rank `to`, `recv` comes from rank `source`.
 
-    `requests` are two slots for backends that do it as a send and a receive.
+    `requests` are two slots for backends that do it as a send and a receive. Leave them out, unless a request that is
+    open meanwhile has one of the usual two.
     """
     operands: dict[str, Operand] = {"send": send, "target": to, "recv": recv, "source": source}
     return Step("sendrecv", {**operands, "dtype": dtype, "tag": tag, "requests": requests})
 
 
-def sendrecv_replace(buf: Region, to: int, source: int, dtype: str, requests: Requests, tag: int = 1) -> Step:
+def sendrecv_replace(
+    buf: Region, to: int, source: int, dtype: str, requests: Requests = TWO_SLOTS, tag: int = 1
+) -> Step:
     """Do :func:`sendrecv` with one region, whose bytes are sent and then replaced by those received."""
     operands: dict[str, Operand] = {"replaced": buf, "target": to, "source": source}
     return Step("sendrecv_replace", {**operands, "dtype": dtype, "tag": tag, "requests": requests})

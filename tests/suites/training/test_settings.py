@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from omb_py.errors import UsageError
 from omb_py.suites.training.settings import MODELS, PARALLEL, parse_training, text_of
+from omb_py.suites.workloads import models
+from omb_py.suites.workloads.families import parse_workload
 
 
 @given(st.sampled_from(sorted(MODELS)), st.sampled_from(PARALLEL), st.integers(1, 1 << 20), st.text(min_size=1))
@@ -15,6 +17,12 @@ def test_what_is_written_is_read(model: str, parallel: str, batch: int, trace: s
     found = parse_training(text_of(model, {"parallel": parallel, "batch": batch, "trace": f"/{trace}"}))
     assert (found.model, found["parallel"], found["batch"], found["trace"]) == (model, parallel, batch, f"/{trace}")
     assert parse_training(text_of(model, found.values)) == found
+
+
+def test_gpt2_has_one_name_in_two_spellings_everywhere() -> None:
+    assert parse_training("gpt2-124m:batch=2") == parse_training("gpt2:batch=2")
+    assert models.model("gpt2") == models.model("gpt2-124m")
+    assert {parse_workload(f"ddp:model={name}").text for name in ("gpt2", "gpt2-124m")} == {"ddp:model=gpt2-124m"}
 
 
 @pytest.mark.parametrize(
