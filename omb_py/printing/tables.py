@@ -15,6 +15,7 @@ from omb_py.results.analysis.peaks import share_of
 from omb_py.results.caveats import caveat_text
 from omb_py.results.compare.tags import ACCEPT_PHASE, COMPARE_SIDE, distinguishing_tags
 from omb_py.results.json_values import plain
+from omb_py.results.statistics.bandwidth import shown_gbps
 from omb_py.results.store.row import Row
 from omb_py.results.store.runs import RunSummary
 from omb_py.results.units import number_of, size_text
@@ -149,6 +150,11 @@ def _numeric(name: str) -> Callable[[Row], str]:
     return value
 
 
+def _bandwidth(row: Row) -> str:
+    number = number_of(row.get("busbw_gbps"))
+    return "-" if math.isnan(number) else shown_gbps(number)
+
+
 def _value(row: Row) -> str:
     number = number_of(row.get("value"))
     return "-" if math.isnan(number) else f"{number:.2f} {_unit(row)}"
@@ -229,7 +235,7 @@ _MEASURED: tuple[tuple[str, Callable[[Row], str]], ...] = (
     ("n", _count),
     ("stop", _text("stop_reason")),
     ("validation", _validation),
-    ("busbw GB/s", _numeric("busbw_gbps")),
+    ("busbw GB/s", _bandwidth),
     ("of peak", _of_peak),
     *(column for observer in observers() for column in observer.columns),
     *(column for observer in observers() for column in observer.warnings),

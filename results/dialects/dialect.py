@@ -89,6 +89,10 @@ class Dialect:
     timing: ClassVar[str] = ""
     """The only timing whose rows it can show, which is that of its requests; empty: any."""
 
+    def measured_on(self, asynchronous: bool) -> Dialect:
+        """The dialect for backends whose calls return before they are done, or (False) when they are done."""
+        return self
+
     def check(self, benchmark: str, unit: str, sync: str, groups: bool) -> None:
         """Raise UsageError where the tool has no such benchmark, or not with these options.
 

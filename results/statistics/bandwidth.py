@@ -87,6 +87,13 @@ def bandwidth(name: str, bytes_total: int, ranks: int, seconds: float) -> tuple[
     return algbw, algbw * formula.bus(ranks) if ranks > 1 else None
 
 
+def shown_gbps(value: float) -> str:
+    """GB/s with digits that say something: 8 B in 145 µs are 0.0000552, not 0.00."""
+    if value >= 1 or not value or not math.isfinite(value):
+        return f"{value:.2f}"
+    return f"{value:.{2 - math.floor(math.log10(value))}f}"
+
+
 def formula_column(name: str, pure: bool = False) -> str:
     """Value of the column ``bw_formula``: ``nccl-tests:all_reduce``, with ``:pure`` for :data:`PURE`."""
     return f"{PREFIX}{name}{PURE if pure else ''}"

@@ -82,7 +82,8 @@ def cells_on(
 def fitted_cells(benchmark: Benchmark, cells: Sequence[Cell], offer: Capabilities) -> tuple[Cell, ...]:
     """The cells as the backend does them."""
     usual = usual_cell(benchmark)
-    return tuple(offer.fitted(benchmark, cell, usual) for cell in cells)
+    # in place alone, a cell and its form in place are one
+    return tuple(dict.fromkeys(offer.fitted(benchmark, cell, usual) for cell in cells))
 
 
 def bindings_of(request: Request, offer: Capabilities) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from omb_py.backends.registry import capabilities
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.engine.program.dtypes import parse_dtype
 from omb_py.grammar.values import Iterations, parse_iterations
@@ -31,7 +32,8 @@ class ParsedRequest:
 
 def parse(request: Request) -> ParsedRequest:
     """Read the words of a request. Raises UsageError for a benchmark, type, size or count that is none."""
-    benchmark, dialect = find(request.benchmark), dialect_of(request.printing.format)
+    asynchronous = all(capabilities(backend).asynchronous for backend in request.backends)
+    benchmark, dialect = find(request.benchmark), dialect_of(request.printing.format).measured_on(asynchronous)
     sizes = named_sizes(request, benchmark)
     usual = dialect.dtype if "type" in benchmark.options else ""
     dtypes = tuple(map(parse_dtype, request.dtypes)) or (usual or benchmark.dtype,)

@@ -55,24 +55,12 @@ def _timing(on: RuleContext) -> str:
 
 def _measured_as(on: RuleContext) -> str:
     dialect = on.parsed.dialect
-    if not dialect.timing or on.offer.asynchronous:
+    if not on.offer.asynchronous or dialect.measured_on(True).timing == dialect.timing:
         return ""
     return (
-        f"--format {dialect.name} is the text of rows measured as {dialect.title} do: "
-        f"--backend {on.able_to_wait}, or table"
+        f"--format {dialect.name}: calls are timed in batches on {on.backend}, and alone on the other backends: one "
+        "--backend, or --format table"
     )
-
-
-def _out_of_place(on: RuleContext) -> str:
-    if not on.parsed.dialect.timing:
-        return ""
-    for binding in on.offer.in_place_bindings.intersection(on.request.bindings):
-        other = next(name for name in on.offer.bindings if name not in on.offer.in_place_bindings)
-        return (
-            f"binding {binding} has no out-of-place allreduce, so no rows of {on.parsed.dialect.title}: "
-            f"--binding {other}"
-        )
-    return ""
 
 
 def _computed(on: RuleContext) -> str:
@@ -145,7 +133,6 @@ SIDE_RULES = (
     RequestRule("GPU that is not here", "side", _gpu, EnvironmentProblem),
     RequestRule("timing of calls that wait", "side", _timing, option="timing"),
     RequestRule("rows of a tool that times other calls", "side", _measured_as),
-    RequestRule("rows of a tool from calls in place", "side", _out_of_place),
     RequestRule("counters of computed times", "side", _computed),
     RequestRule("buffer places of a backend without any", "side", _placement, EnvironmentProblem, "placement"),
     RequestRule("value that the backend refuses", "side", _refused),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from omb_py.results.dialects.reading import TextReader, WholeReader
 
 TOTAL_BYTES = 32 << 20
-"""Bytes of the whole operation where no size is given: its ``-b`` and ``-e``."""
+"""Bytes of the whole operation where no size is given: its ``-b`` and ``-e``; its README's sweep is 8 B to 128 MiB."""
 BLOCK_BYTES = 16
 """A rank's block is cut to a multiple of so many bytes (``GetCollByteCount`` in nccl-tests' ``src/*.cu``)."""
 _OF_BLOCKS = ("all_gather", "reduce_scatter", "alltoall", "gather", "scatter", "hypercube")
@@ -22,7 +22,7 @@ _OF_BLOCKS = ("all_gather", "reduce_scatter", "alltoall", "gather", "scatter", "
 
 
 class NcclTests(Dialect):
-    """nccl-tests: one sample of a batch of calls after one of warm-up."""
+    """nccl-tests: one sample of a batch of calls after one of warm-up, where calls are enqueued."""
 
     name = title = "nccl-tests"
     asks = True
@@ -31,11 +31,23 @@ class NcclTests(Dialect):
     warmup = 1
     timing = "pipelined"
 
+    def measured_on(self, asynchronous: bool) -> Dialect:
+        return _BATCHED if asynchronous else _BLOCKING
+
+    def usual_bytes(self) -> Sequence[int]:
+        """Bytes of the whole operation where no size is given."""
+        return (TOTAL_BYTES,)
+
     def sizes(self, benchmark: Benchmark, given: Sequence[int], ranks: int, usual: bool) -> tuple[int, ...]:
         """The sizes, or nccl-tests' default, cut as it does."""
+        from omb_py.results.dialects.nccl.text import has_collective
+
+        if benchmark.bandwidth is None or not has_collective(benchmark.name):
+            raise UsageError(f"--format {self.name}: {self.title} have no {benchmark.name}: --format table")
         if not benchmark.sizes:
             return tuple(given)
-        sizes = (TOTAL_BYTES // max(1, benchmark.bytes_total(1, ranks)),) if usual else tuple(given)
+        unit = max(1, benchmark.bytes_total(1, ranks))
+        sizes = tuple(total // unit for total in self.usual_bytes()) if usual else tuple(given)
         if benchmark.bandwidth not in _OF_BLOCKS:
             return sizes
         unit = BLOCK_BYTES * (ranks if benchmark.bandwidth == "reduce_scatter" else 1)
@@ -68,6 +80,20 @@ class NcclTests(Dialect):
         from omb_py.results.dialects.nccl.whole_files import NcclJson
 
         return (NcclText(), NcclJson())
+
+
+class BlockingNcclTests(NcclTests):
+    """nccl-tests' table of calls that return when they are done (Gloo, MPI): each call is timed alone."""
+
+    samples = "20"
+    warmup = 5
+    timing = ""
+
+    def usual_bytes(self) -> Sequence[int]:
+        return [1 << power for power in range(3, 28)]
+
+
+_BATCHED, _BLOCKING = NcclTests(), BlockingNcclTests()
 
 
 class RcclTests(Dialect):

@@ -53,6 +53,8 @@ BENCHMARKS: Final[Mapping[str, str]] = {
 NO_ROOT: Final = -1
 UNKNOWN: Final = "N/A"
 
+_ALONE: Final = ("local_max", "global_span")
+"""Timings of single calls, as of all that return when they are done."""
 _SCATTERED: Final = ("reduce_scatter", "reduce_scatter_block")
 _NAMES = {benchmark: collective for collective, benchmark in BENCHMARKS.items()}
 _NAMES["reduce_scatter_block"] = "reduce_scatter"
@@ -72,6 +74,11 @@ HEADER: Final = (
 """The head of a table: two lines of names and one of units."""
 
 
+def has_collective(benchmark: str) -> bool:
+    """Whether nccl-tests have the operation of one of our benchmarks."""
+    return benchmark in _NAMES
+
+
 def itemsize(dtype: str | None) -> int | None:
     """Bytes of an element; None for an unknown type."""
     return DTYPES[dtype].itemsize if dtype in DTYPES else None
@@ -82,7 +89,7 @@ def check(row: Row) -> None:
     name = f"{row['benchmark']} {row['size_bytes']} B"
     if not str(row["bw_formula"] or "").startswith("nccl-tests:"):
         raise UsageError(f"{name}: nccl-tests have no such operation: --format table")
-    if row["timing"] != "pipelined":
+    if row["timing"] not in ("pipelined", *_ALONE):
         raise UsageError(
             f"{name} was timed {row['timing']}, nccl-tests time pipelined: measure with --format nccl-tests or "
             "--timing pipelined, or show it with --format table"
@@ -190,9 +197,12 @@ def to_nccl(rows: Iterable[Row], provenance: Provenance = lambda launch_id: {}) 
 
 
 def remarks(row: Row) -> str:
-    """The comment that says a row's caveats, with its line end; empty for an ordinary run."""
+    """Comments on how a row was measured, with line ends: its caveats, and calls that were timed alone."""
     own = caveats(row)
-    return f"{caveat_line(own)}\n" if own else ""
+    text = f"{caveat_line(own)}\n" if own else ""
+    if row.get("timing") in _ALONE:
+        text += "# each call was timed alone, not in a batch as nccl-tests do\n"
+    return text
 
 
 def _table(lines: Sequence[Mapping[bool, Row]], provenance: Provenance) -> str:

@@ -8,7 +8,7 @@ from functools import cache
 
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.engine.program.rma import SYNCS, WINDOWS
-from omb_py.results.dialects.omb.titles import TITLES
+from omb_py.results.dialects.omb.titles import TITLED_LIBRARIES, TITLES
 from omb_py.results.dialects.reading import BadTable, shown
 
 TITLE = re.compile(r"\s*# OSU (?P<text>.+?)(?: Test)+(?P<tail> Persistent)? v(?P<version>\d[\w.]*)\s*")
@@ -18,7 +18,7 @@ OURS = re.compile(r"\s*# omb-py (?P<text>[a-z0-9_]+) Test v(?P<version>\d\S*)\s*
 
 ACCELERATORS: Mapping[str, str] = {"CUDA": "cuda", "ROCM": "rocm", "OPENACC": "openacc", "SYCL": "sycl"}
 _ACCELERATOR = re.compile(r"-(CUDA|OPENACC|ROCM|SYCL)( MANAGED)?\b")
-_XCCL = re.compile(r"^(NCCL|RCCL)\b")
+_LIBRARY = re.compile(rf"^({'|'.join(TITLED_LIBRARIES.values())})\b")
 
 _MORE_TITLES = {
     "MPI Bandwidth Congestion In": "bw_fan_in",
@@ -52,6 +52,7 @@ _HEADS: Mapping[str, str] = {
     r"Min Comm\.\(us\)": "min_comm",
     r"Max Comm\.\(us\)": "max_comm",
     r"Overlap\(%\)": "overlap_pct",
+    r"Bus BW\(GB/s\)": "busbw_gbps",
 }
 _HEAD = re.compile(
     r"P(?P<p>\d+(?:\.\d+)?) Tail (?:Lat\(us\)|BW\(MB/s\))|"
@@ -78,7 +79,7 @@ def _titles() -> Mapping[str, tuple[str, ...]]:
 
 def candidates(text: str) -> tuple[str, ...]:
     """The benchmarks that a title may mean, the likeliest first; empty for an unknown title."""
-    plain = _XCCL.sub("MPI", _ACCELERATOR.sub("", text, count=1))
+    plain = _LIBRARY.sub("MPI", _ACCELERATOR.sub("", text, count=1))
     return _titles().get(" ".join(plain.split()).casefold(), ())
 
 
@@ -89,9 +90,9 @@ def accelerator(text: str) -> tuple[str | None, str]:
 
 
 def collective_library(text: str) -> str | None:
-    """``NCCL`` or ``RCCL`` from a title of OMB's xccl benchmarks; None for other titles."""
-    match = _XCCL.match(text)
-    return match[1] if match else None
+    """The library whose name stands in the place of MPI in a title; None for MPI."""
+    match = _LIBRARY.match(text)
+    return next((name for name, word in TITLED_LIBRARIES.items() if match and word == match[1]), None)
 
 
 def columns(head: str) -> tuple[str, ...]:

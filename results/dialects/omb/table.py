@@ -21,6 +21,7 @@ from omb_py.results.dialects.reading import (
     check_end,
     decimal,
     is_numeric,
+    number,
     result,
     shown,
     whole,
@@ -31,6 +32,7 @@ BINDING = "c"
 
 _SET_OUT = re.compile(r"\d+ {2,}\S")
 """A number and a gap, which rows begin with. Such a line is a damaged row, not other output in the log."""
+_BACKENDS = {"NCCL": "nccl", "RCCL": "nccl", "torch gloo": "gloo"}
 _LIKE_A_TITLE = re.compile(r"\bTest v\d+\.\d+\s*$")
 """The end of a title. Titles begin a table, so inside of one this is a damaged title."""
 _VERDICTS = {"pass": True, "passed": True, "fail": False, "failed": False, "-": None}
@@ -180,6 +182,8 @@ class Building:
                 row["size_bytes"] = whole(word)
             elif name == "iterations":
                 row["iterations"] = whole(word)
+            elif name == "busbw_gbps":
+                row[name] = number(word)
             elif name == "validated":
                 if word.lower() not in _VERDICTS:
                     raise BadTable(f"{shown(word)} is no verdict of a validation")
@@ -290,7 +294,7 @@ class Building:
         for row in self.rows:
             row.update(
                 source=self.source,
-                backend="nccl" if library else "mpi",
+                backend=_BACKENDS.get(library or "", "mpi"),
                 library=library,
                 binding=BINDING,
                 binding_version=f"{self.source} {self.version}" if self.version else None,

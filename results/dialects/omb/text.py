@@ -20,6 +20,7 @@ from omb_py.grammar.graphs import dims_create
 from omb_py.results.caveats import caveat_line, caveats
 from omb_py.results.dialects.omb.titles import (
     OWN,
+    TITLED_LIBRARIES,
     TITLES,
     Layout,
     OmbVersion,
@@ -27,6 +28,7 @@ from omb_py.results.dialects.omb.titles import (
     family,
     version_of,
 )
+from omb_py.results.statistics.bandwidth import shown_gbps
 from omb_py.results.store.row import Row
 
 _FIELD = 18
@@ -64,6 +66,9 @@ _NARROW = {"latency_mp": 10}
 """Width of the value of a benchmark without ``-c``, where OMB forgets its own width."""
 
 MPI = "MPI"
+_XCCL = ("NCCL", "RCCL")
+"""Libraries whose text names no datatype."""
+_WITH_BUSBW = ("torch gloo",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +97,9 @@ class OsuText:
     version: OmbVersion = OWN
     """The version of OMB whose text style is used."""
     library: str = MPI
-    """``NCCL`` or ``RCCL`` in the text of OMB's xccl benchmarks, which names no datatype."""
+    """What stands in the place of MPI in the title: ``NCCL`` or ``RCCL`` as in OMB's xccl benchmarks, or ``Gloo``."""
+    busbw: bool = False
+    """Whether to print the bus bandwidth. OMB has no text for Gloo, and those who train ask for it."""
 
     def __post_init__(self) -> None:
         if self.benchmark not in TITLES and self.layout is None:
@@ -130,7 +137,7 @@ class OsuText:
                 lines += _OVERLAP_LINES
         if self._title.layout in _STARTUP:
             return "".join(f"{line}\n" for line in lines)
-        if dtype is not None and self._title.datatype_line and self.library == MPI:
+        if dtype is not None and self._title.datatype_line and self.library not in _XCCL:
             name = reduction_dtype(dtype) if self._title.reduces else dtype
             lines.append(f"# Datatype: {DTYPES[name].mpi if name in DTYPES else name}.")
         lines.append("".join(head for head, _ in self._columns()))
@@ -203,6 +210,10 @@ class OsuText:
             columns.append(self._tails())
         if self.transmit:
             columns.append((f"{'Transmit Size':>{_FIELD}}", partial(_figure, "transmit_size", _FIELD, places=0)))
+        if self.busbw:
+            columns.append(
+                (f"{'Bus BW(GB/s)':>{_FIELD}}", lambda row: f"{shown_gbps(row.get('busbw_gbps') or 0.0):>{_FIELD}}")
+            )
         return columns
 
     def _figures(self) -> list[tuple[str, str]]:
@@ -288,7 +299,8 @@ def text_of(row: Row, full: bool, validation: bool, percentiles: Sequence[float]
         transmit="transmit_size" in (row.get("metrics") or {}),
         accel=parameters.get("accelerator") or accelerator_of(row.get("device")),
         version=version_of(row.get("text_dialect")),
-        library=str(library) if row.get("backend") == "nccl" else MPI,
+        library=TITLED_LIBRARIES.get(str(library), MPI),
+        busbw=library in _WITH_BUSBW and row.get("busbw_gbps") is not None,
     )
 
 

@@ -30,6 +30,10 @@ non-blocking collectives; ``one_sided``: size, ``Latency (us)``; ``rate``: MB/s 
 ``step``: omb-py's own, for a workload."""
 
 
+TITLED_LIBRARIES: Mapping[str, str] = {"NCCL": "NCCL", "RCCL": "RCCL", "torch gloo": "Gloo"}
+"""Libraries that are no MPI -> the word in the place of MPI in a title. OMB has the first two."""
+
+
 @dataclass(frozen=True, slots=True)
 class Title:
     """The title of a benchmark and the layout of its table."""

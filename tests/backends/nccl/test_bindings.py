@@ -234,13 +234,13 @@ def test_types_that_a_binding_lacks_are_refused() -> None:
         plan(Request("allgather", ("nccl",), ("cupy",), device="sim", dtypes=("float8e4m3",)), 2, offers)
 
 
-def test_torch_reduces_in_place_alone_and_so_has_no_rows_of_nccl_tests() -> None:
+def test_torch_reduces_in_place_alone_also_in_the_text_of_nccl_tests() -> None:
     offers = {**capabilities_of(), "nccl": _here()}
     request = Request("allreduce", ("nccl",), ("native", "torch"), device="sim", sizes="8:8")
     cells = [cell for launch in plan(request, 2, offers) for cell in launch.cells]
     assert [(cell.binding, cell.options.in_place) for cell in cells] == [("native", False), ("torch", True)]
-    with pytest.raises(UsageError, match="no rows of nccl-tests: --binding native"):
-        plan(Request("allreduce", ("nccl",), ("torch",), device="sim", format="nccl-tests"), 2, offers)
+    (launch,) = plan(replace(request, bindings=("torch",), format="nccl-tests"), 2, offers)
+    assert [(cell.size, cell.options.in_place) for cell in launch.cells] == [(8, True)]
 
 
 def test_text_of_nccl_tests_implies_their_memory_where_a_binding_has_it() -> None:

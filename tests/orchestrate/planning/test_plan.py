@@ -286,6 +286,19 @@ def test_in_the_form_of_nccl_tests_blocks_are_cut_as_there(
     assert list(dict.fromkeys(cell.size for cell in launch.cells)) == sizes
 
 
+@pytest.mark.parametrize("backend", ["gloo", "mpi"])
+def test_blocking_calls_have_the_sweep_of_nccl_tests_each_call_timed_alone(backend: str) -> None:
+    (launch,) = plan(Request("allreduce", backends=(backend,), format="nccl-tests", ranks=2), 2)
+    assert list(dict.fromkeys(cell.size for cell in launch.cells)) == [1 << power for power in range(3, 28)]
+    assert {cell.dtype for cell in launch.cells} == {"float32"}
+    assert {(c.sampling.iterations, c.sampling.auto, c.options.timing or "isolated") for c in launch.cells} == {
+        (20, False, "isolated")
+    }
+    both = [cell.options.in_place for cell in launch.cells if cell.size == 8]
+    assert both == ([True] if backend == "gloo" else [False, True]), "Gloo reduces in place alone"
+    assert "nccl-tests have no latency" in refusal(benchmark="latency", backends=(backend,), format="nccl-tests")
+
+
 def test_a_block_of_which_nothing_is_left_is_refused() -> None:
     usual = {"backends": ("nccl",), "device": "sim", "format": "nccl-tests", "ranks": 4}
     assert "reduce_scatter has blocks of 16 B or more a rank there: -m 64, or" in refusal(

@@ -58,16 +58,10 @@ BREAKS: Mapping[str, tuple[str, Mapping[str, Any], str]] = {
     "device that the backend lacks": ("bcast", {"backends": ("nccl",)}, "no buffers on cpu: use --device cuda or rocm"),
     "GPU that is not here": ("bcast", {"device": "cuda", "gpu": False}, "no NVIDIA GPU found here"),
     "timing of calls that wait": ("bcast", {"timing": "event"}, "leave it out, or --backend nccl"),
-    "rows of a tool that times other calls": ("bcast", {"format": "nccl-tests"}, "--backend nccl, or table"),
-    "rows of a tool from calls in place": (
-        "allreduce",
-        {
-            **_NCCL,
-            "format": "nccl-tests",
-            "bindings": ("torch",),
-            "offers": {"nccl": with_methods(_OURS["nccl"], unbound=lambda self, binding, device: "")},
-        },
-        "binding torch has no out-of-place allreduce",
+    "rows of a tool that times other calls": (
+        "bcast",
+        {"backends": ("nccl", "mpi"), "device": "sim", "format": "nccl-tests"},
+        "one --backend, or --format table",
     ),
     "counters of computed times": ("bcast", {"backends": ("mock",), "energy": True}, "backend mock computes its times"),
     "buffer places of a backend without any": ("latency", {**_NCCL, "placement": "D D"}, "has all buffers on the dev"),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.results.statistics.bandwidth import FORMULAS, bandwidth, formula_column, formula_name
+from omb_py.results.statistics.bandwidth import FORMULAS, bandwidth, formula_column, formula_name, shown_gbps
 
 
 @pytest.mark.parametrize(
@@ -56,3 +56,11 @@ def test_a_column_names_its_formula(name: str, pure: bool) -> None:
     column = formula_column(name, pure)
     assert column.endswith(":pure") == pure
     assert (formula_name(column), formula_name(name), formula_name(None)) == (name, name, "")
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(5.517e-05, "0.0000552"), (0.4567, "0.457"), (12.345, "12.35"), (0.0, "0.00"), (0.99999, "1.000")],
+)
+def test_small_bandwidths_keep_three_digits(value: float, shown: str) -> None:
+    assert shown_gbps(value) == shown

@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 from omb_py.errors import UsageError
 from omb_py.printing.export import export
+from omb_py.results.dialects.dialect import USUAL_OPTIONS
 from omb_py.results.dialects.nccl.text import (
     HEADER,
+    NcclTranscript,
     check,
     devices,
     footer,
@@ -78,7 +80,7 @@ class TestRows:
         ("changed", "says"),
         [
             ({"bw_formula": None}, "nccl-tests have no such operation"),
-            ({"timing": "local_max"}, "was timed local_max, nccl-tests time pipelined"),
+            ({"timing": "device_event"}, "was timed device_event, nccl-tests time pipelined"),
             ({"dtype": "complex64"}, "nccl-tests have no type complex64"),
         ],
     )
@@ -87,6 +89,11 @@ class TestRows:
         check(row)
         with pytest.raises(UsageError, match=says):
             check({**row, **changed})
+
+    def test_calls_that_were_timed_alone_say_so(self, make_row) -> None:
+        row = make_row(size_bytes=8, dtype="float32", bw_formula="nccl-tests:all_reduce", timing="local_max", value=1.0)
+        assert NcclTranscript().row(row, USUAL_OPTIONS).startswith("# each call was timed alone")
+        assert not NcclTranscript().row({**row, "timing": "pipelined"}, USUAL_OPTIONS).startswith("# each call")
 
     def test_a_benchmark_that_nccl_tests_lacks_is_refused_by_the_export(self, make_row) -> None:
         with pytest.raises(UsageError, match="none of these rows is of a collective that nccl-tests has"):

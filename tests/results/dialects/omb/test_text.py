@@ -11,6 +11,8 @@ from omb_py.errors import UsageError
 from omb_py.results.dialects.omb import text as osu
 from omb_py.results.dialects.omb.text import OsuText, text_of
 from omb_py.results.dialects.omb.titles import TITLES, version_of
+from omb_py.results.dialects.parse import parse
+from omb_py.results.dialects.reading import Context
 
 TAIL = (50, 90, 99)
 
@@ -245,3 +247,15 @@ def test_a_dialect_knows_both_numbers_of_its_version() -> None:
 )
 def test_an_imported_row_says_whether_it_was_printed_in_full(metrics: dict[str, float] | None, full: bool) -> None:
     assert osu.printed({"metrics": metrics}) == (full, ())
+
+
+def test_the_text_of_gloo_names_gloo_shows_the_bus_and_comes_back(make_row) -> None:
+    values = {"backend": "gloo", "library": "torch gloo", "busbw_gbps": 5.51e-05, "value": 145.0, "size_bytes": 8}
+    row = make_row(benchmark="allreduce", dtype="int32", **values)
+    text = printed(text_of(row, False, False, ()), "int32", row)
+    assert text == (
+        "\n# OSU Gloo Allreduce Latency Test v7.5\n# Datatype: MPI_INT.\n"
+        "# Size       Avg Latency(us)      Bus BW(GB/s)\n8                     145.00         0.0000551\n"
+    )
+    ((again,),) = (table.rows for table in parse(text.encode(), Context()).tables)
+    assert {name: again[name] for name in values} == values
