@@ -86,6 +86,8 @@ class Link(Channel):
         self._settling = 0
         """Number of the last question of :meth:`settle`."""
         self._sending = threading.Lock()
+        self.when_lost: Callable[[], None] = lambda: None
+        """Called before this process ends because the supervisor is lost."""
         self._inbox: queue.SimpleQueue[Message] = queue.SimpleQueue()
         self._ended = threading.Event()
         self._host = socket.gethostname()
@@ -269,6 +271,7 @@ class Link(Channel):
 
     def _lost(self) -> None:
         if not self._ended.is_set():
+            self.when_lost()
             _end_process()
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from omb_py.engine.rank.launcher_variables import on_one_host
-from omb_py.errors import OmbError
+from omb_py.errors import ENVIRONMENT, LaunchFailed, OmbError
 from omb_py.orchestrate.running.collector import Collector
 from omb_py.orchestrate.running.joined_run import ADDRESS_FD, Job
 from omb_py.orchestrate.running.resume import remaining
@@ -26,7 +26,11 @@ from omb_py.orchestrate.running.suite_run import (
 
 def main() -> int:
     """Supervise ranks that a foreign launcher started. Returns the run's exit code."""
-    job: Job = pickle.load(sys.stdin.buffer)
+    try:
+        job: Job = pickle.load(sys.stdin.buffer)
+    except (EOFError, pickle.UnpicklingError):
+        print("omb-py: error: rank 0 ended before it had given the collector its task", file=sys.stderr, flush=True)
+        return ENVIRONMENT
     descriptor = int(os.environ.pop(ADDRESS_FD))
     try:
         return _collect(job, descriptor)
@@ -45,8 +49,11 @@ def _collect(job: Job, descriptor: int) -> int:
         run.note(note)
 
     def announce(address: str, token: str) -> None:
-        with os.fdopen(descriptor, "w") as pipe:
-            pipe.write(f"{address} {token}\n")
+        try:
+            with os.fdopen(descriptor, "w") as pipe:
+                pipe.write(f"{address} {token}\n")
+        except BrokenPipeError:
+            raise LaunchFailed("rank 0 ended before it had the address of its collector") from None
 
     collector = Collector(run, launch, {"launcher": job.launcher, "command": []})
     spec: dict[str, Any] = spec_of(run, launch)

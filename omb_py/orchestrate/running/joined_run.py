@@ -6,6 +6,7 @@ omb-py starts the ranks itself; so losing rank 0 loses nothing, and no rank load
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import subprocess
@@ -16,9 +17,11 @@ from dataclasses import asdict, dataclass, field, replace
 from omb_py.backends.registry import find
 from omb_py.engine.program.benchmark import Needs
 from omb_py.engine.rank.launcher_variables import Joined
-from omb_py.engine.rank.lifetime import let_rank_0_speak
-from omb_py.engine.rank.link import Link
-from omb_py.errors import OK, OmbError, UsageError
+from omb_py.engine.rank.lifetime import die_with_parent, let_rank_0_speak
+from omb_py.engine.rank.link import LOST, Link
+from omb_py.engine.rank.reporting import LinkRefused
+from omb_py.engine.rank.watcher import Watcher, collector_name
+from omb_py.errors import OK, LaunchFailed, OmbError, UsageError
 from omb_py.orchestrate.planning.plan import LaunchPlan, plan_launches
 from omb_py.orchestrate.planning.resolution import CheckedRequest
 from omb_py.orchestrate.planning.skip import Skip
@@ -26,6 +29,9 @@ from omb_py.orchestrate.running.rank_process import measure_on
 from omb_py.orchestrate.running.run import RunOutcome, new_run, settings_of, unjoined
 from omb_py.orchestrate.supervision.agent_start import agent_of_this_node
 
+_AFTER_COLLECTOR_S, _AFTER_RANK_0_S = 5.0, 10.0
+"""Seconds beyond --timeout within which rank 0 and the other ranks must have joined."""
+_TO_BE_REAPED_S = 1.0
 ADDRESS_FD = "OMB_PY_ADDRESS_FD"
 """Environment variable with the descriptor to which the collector writes its address and token."""
 
@@ -114,8 +120,9 @@ class CollectorProcess:
         self.run_id = run.run_id
         run.lock = None  # the collector takes it
         requests = tuple(request.changed(seed=run.seed) for request in job.launch.requests)
-        job = replace(job, launch=replace(job.launch, requests=requests), run_id=run.run_id)
-        reader, writer = os.pipe()
+        self._job = replace(job, launch=replace(job.launch, requests=requests), run_id=run.run_id)
+        self.address = self.token = ""
+        self._reader, writer = os.pipe()
         self._child = subprocess.Popen(
             [sys.executable, "-m", "omb_py.orchestrate.running.joined_collector"],
             stdin=subprocess.PIPE,
@@ -124,28 +131,77 @@ class CollectorProcess:
             start_new_session=True,  # the launcher's kill must not take the results along
         )
         os.close(writer)
+        self.pid = self._child.pid
+
+    def begin(self) -> None:
+        """Give it its task, and wait for its address, which is empty where it ends before.
+
+        Raises LaunchFailed where it was killed.
+        """
         assert self._child.stdin is not None
-        pickle.dump(job, self._child.stdin)
-        self._child.stdin.close()
-        with os.fdopen(reader) as pipe:
+        with contextlib.suppress(BrokenPipeError), self._child.stdin as task:
+            pickle.dump(self._job, task)
+        with os.fdopen(self._reader) as pipe:
             self.address, self.token = [*pipe.readline().split(), "", ""][:2]
+        if not self.address:
+            self.check_alive()
+
+    def check_alive(self) -> None:
+        """Raise LaunchFailed, with its name, where a signal has ended it; what ended by itself has said why."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._check(self._child.wait(_TO_BE_REAPED_S))
+
+    def say_that_it_was_killed(self) -> None:
+        """The same as a line on stderr, for a process that ends at once."""
+        try:
+            self.check_alive()
+        except LaunchFailed as error:
+            sys.stderr.write(f"omb-py: error: {error}\n")
+            sys.stderr.flush()
 
     def stop(self) -> None:
         self._child.kill()
         self._child.wait()
 
     def wait(self) -> int:
-        return self._child.wait()
+        """Wait for its end; its exit code. Raises LaunchFailed where a signal has ended it."""
+        return self._check(self._child.wait())
+
+    def _check(self, code: int) -> int:
+        if code < 0:
+            raise LaunchFailed(f"{collector_name(self.pid)} was ended by signal {-code}. What to do: start again")
+        return code
 
 
 def _join(joined: Joined, job: Job) -> RunOutcome:
-    launch = job.launch
     collector: CollectorProcess | None = None
     problem: OmbError | None = None
     if joined.rank == 0:
         try:
             collector = CollectorProcess(job)
         except OmbError as error:  # the other ranks wait in the library, and get the code below
+            problem = error
+    # who speaks first knows most: the collector, rank 0, the other ranks
+    limit_s = job.launch.requests[0].launching.timeout + (_AFTER_COLLECTOR_S if joined.rank == 0 else _AFTER_RANK_0_S)
+    launcher = os.getppid()
+    watcher = Watcher(joined.rank, limit_s, collector.pid if collector else None)
+    try:
+        return _measure(joined, job, collector, problem, watcher)
+    finally:
+        watcher.end()
+        if not die_with_parent(launcher):
+            os._exit(LOST)  # the library would wait for its launcher in MPI_Finalize
+
+
+def _measure(
+    joined: Joined, job: Job, collector: CollectorProcess | None, problem: OmbError | None, watcher: Watcher
+) -> RunOutcome:
+    """Join the ranks and measure. `problem` is why rank 0 has no collector."""
+    launch = job.launch
+    if collector is not None:
+        try:
+            collector.begin()
+        except LaunchFailed as error:
             problem = error
     try:
         settings = settings_of(launch.requests[0], launch.backend)
@@ -158,14 +214,21 @@ def _join(joined: Joined, job: Job) -> RunOutcome:
         raise
     message = ("", "", problem.exit_code if problem else OK)
     if collector is not None:
-        message = (collector.address, collector.token, OK if collector.address else collector.wait())
+        message = (collector.address, collector.token, message[2] if collector.address or problem else collector.wait())
     address, token, code = session.share(message)
     if not address:
         session.close()
         if problem is not None:
             raise problem
         return RunOutcome(code, "", root=joined.rank == 0)
-    link = Link.connect(address, token, agent=agent_of_this_node)
+    try:
+        link = Link.connect(address, token, agent=agent_of_this_node)
+    except LinkRefused:
+        if collector is not None:
+            collector.check_alive()
+        raise
+    link.when_lost = collector.say_that_it_was_killed if collector else let_rank_0_speak
+    watcher.joined()
     code = measure_on(link, session)
     if collector is None:
         return RunOutcome(code, "", root=False)

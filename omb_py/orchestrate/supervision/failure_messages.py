@@ -265,7 +265,8 @@ def absent(states: Sequence[RankState], ranks: int, timeout: float, address: str
     return (
         f"{len(states)} of {ranks} ranks reported{_missing(states, ranks, 'did not')}, and no other for "
         f"{timeout:g} s{words}. "
-        "What to do: check that every host can start Python with omb-py and reach this one by TCP "
+        "What to do: look above for a rank that ended early, for which the others wait; check that every host can "
+        "start Python with omb-py and reach this one by TCP "
         f"({address.split(',')[0]}), or raise --timeout"
     )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -116,13 +117,22 @@ def remove(paths: Iterable[str]) -> None:
 
 
 class LeftoverRecord:
-    """What a launch will leave behind if its parent is killed. The file is there from the first entry to the end."""
+    """What a launch will leave behind if its parent is killed. The file is there from the first entry to the end.
 
-    def __init__(self) -> None:
+    Args:
+        running: the ranks run already: a segment that is in use may be theirs.
+    """
+
+    def __init__(self, running: bool = False) -> None:
         self.segments: set[str] = set()
         self._before = present()
         self._launcher: processes.Process | None = None
         self._folder: Path | None = None
+        if running:
+            used = set(_in_use())
+            self._before = frozenset((inode, path) for inode, path in self._before if path not in used)
+            self._launcher = _foreign_launcher()
+            self._write()
 
     def launcher(self, pid: int) -> None:
         """Note the launcher's process."""
@@ -153,13 +163,23 @@ class LeftoverRecord:
             scratch.remove(self._folder)
 
 
+def _foreign_launcher() -> processes.Process | None:
+    """Open MPI's mpirun around this process: its folder for the job has its number."""
+    match = re.fullmatch(r"ompi\.(\d+)", Path(os.environ.get("PMIX_SERVER_TMPDIR", "")).name)
+    return processes.identify(int(match[1])) if match else None
+
+
 def clean() -> None:
     """Remove what launches of this user left here whose processes were killed."""
     for folder in scratch.abandoned():
         with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
             record = json.loads((folder / _RECORD).read_text())
             before = frozenset((int(inode), str(path)) for inode, path in record["before"])
-            _remove_recorded(record["segments"], record["launcher"], before)
+            launcher = record["launcher"]
+            if launcher is not None and processes.alive((int(launcher[0]), int(launcher[1]))):
+                continue  # it still ends its ranks; the launch after the next removes what stays
+            remove(orphaned(before))
+            _remove_recorded(record["segments"], launcher, before)
         scratch.remove(folder)
 
 

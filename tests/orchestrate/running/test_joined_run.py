@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from omb_py.engine.rank.launcher_variables import Joined
 from omb_py.errors import UsageError
 from omb_py.options.request import Request
 from omb_py.orchestrate.running.joined_run import _fitting, started_ranks
+from tests.lab.hostile.foreign_launches import try_cell
 from tests.support.machines.mpi import AS_ROOT
 from tests.support.patience import PATIENCE_S
 from tests.support.planning import plan
@@ -105,3 +107,36 @@ def test_what_does_not_fit_into_one_job_is_skipped_with_the_reason() -> None:
     ]
     assert "started once, for mpi at thread level funneled" in skips[0].reason
     assert "one launch" in skips[1].reason
+
+
+def test_a_collector_whose_rank_0_died_says_so_in_a_line() -> None:
+    words = [sys.executable, "-m", "omb_py.orchestrate.running.joined_collector"]
+    done = subprocess.run(words, input="", capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    says = "omb-py: error: rank 0 ended before it had given the collector its task\n"
+    assert (done.returncode, done.stderr) == (3, says)
+
+
+@pytest.mark.each_library
+@pytest.mark.mpi
+@pytest.mark.faults
+def test_a_rank_that_ends_before_init_leaves_nobody_waiting(tmp_path: Path) -> None:
+    """MPICH's rank 0 waited in MPI_Init for ever. The whole table: python -m tests.lab.hostile.foreign_launches."""
+    rank = [sys.executable, "-m", "omb_py", "allreduce", "-m", "8:8", "--timeout", "3", "--no-store"]
+    done = subprocess.run(
+        [MPIEXEC, "-n", "1", *rank, ":", "-n", "1", "/bin/sh", "-c", "exit 3"],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        env={**os.environ, **AS_ROOT, **OVERSUBSCRIBE},
+        check=False,
+    )
+    assert done.returncode != 0 and "Traceback" not in done.stderr
+
+
+@pytest.mark.mpi
+@pytest.mark.faults
+@pytest.mark.parametrize(
+    ("who", "when"), [("collector", "before init"), ("collector", "first cell"), ("rank 1", "in init")]
+)
+def test_whoever_dies_in_a_foreign_launch_ends_the_job_and_is_named(who: str, when: str, tmp_path: Path) -> None:
+    assert not re.search("HANG|TRACEBACK|not named|nobody", try_cell(who, when, tmp_path))

@@ -1,0 +1,132 @@
+"""A process beside a rank of a foreign launcher, which ends the rank where it would wait for ever.
+
+A library waits in MPI_Init without an end for a rank that never comes, mpi4py keeps the interpreter there, and the
+collector may be dead or stopped itself. So what watches is neither a thread nor the collector.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import warnings
+
+from omb_py.engine.rank.lifetime import die_with_parent
+
+_TICK_S = 0.5
+_TO_SPEAK_S = 3.0
+"""After the collector has ended, until a rank that still waits to join is ended."""
+_TO_FINISH_S = 30.0
+"""After the collector has ended, until a rank that has joined is ended."""
+
+
+class Watcher:
+    """Watches this process from now on; on a rank that has a collector, until :meth:`end`.
+
+    Ticks are counted, not time: a job that is stopped and continued has not waited.
+
+    Args:
+        rank: number of this rank, for the message.
+        limit_s: seconds within which the rank joins, and a collector may be stopped.
+        collector: process id of the collector, a child of this process; None on other ranks.
+    """
+
+    def __init__(self, rank: int, limit_s: float, collector: int | None = None) -> None:
+        reader, self._writer = os.pipe()
+        parent = os.getpid()
+        with warnings.catch_warnings():
+            # Python warns of forking beside threads; the child reads files, writes a line and kills
+            warnings.simplefilter("ignore", DeprecationWarning)
+            self._pid = os.fork()
+        if self._pid == 0:
+            _live(_Watch(parent, rank, limit_s, collector), reader)
+        os.close(reader)
+
+    def joined(self) -> None:
+        """The rank has joined: from now on whoever supervises it ends it."""
+        os.write(self._writer, b"j")
+
+    def end(self) -> None:
+        """Stop watching."""
+        os.close(self._writer)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self._pid, 0)
+
+
+class _Watch:
+    """What the watcher has seen."""
+
+    def __init__(self, rank_pid: int, rank: int, limit_s: float, collector: int | None) -> None:
+        self.rank_pid, self.rank, self.limit_s, self.collector = rank_pid, rank, limit_s, collector
+        self.is_joined = False
+        self.waited_s = self.stopped_s = self.ended_s = 0.0
+
+    def tick(self) -> str | None:
+        """Look once more; why the rank must end, empty where somebody has said it, None while all is well."""
+        self.waited_s += _TICK_S
+        why = self._look_at(self.collector) if self.collector is not None else None
+        if why is None and not self.is_joined and self.waited_s >= self.limit_s:
+            return (
+                f"rank {self.rank} has not joined within {self.waited_s:g} s: another rank ended before MPI_Init or "
+                "hangs there. What to do: look above for what that rank said, or raise --timeout"
+            )
+        return why
+
+    def _look_at(self, collector: int) -> str | None:
+        state, signal_number = process_state(collector)
+        self.stopped_s = self.stopped_s + _TICK_S if state in "Tt" else 0.0
+        self.ended_s = self.ended_s + _TICK_S if state in "ZX" else 0.0
+        if self.stopped_s >= self.limit_s or (self.stopped_s and not self.is_joined and self.waited_s >= self.limit_s):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(collector, signal.SIGKILL)
+            return (
+                f"{collector_name(collector)} was stopped for {self.stopped_s:g} s. "
+                "What to do: find out who stopped it, then start again"
+            )
+        if self.ended_s >= (_TO_FINISH_S if self.is_joined else _TO_SPEAK_S):
+            return f"{collector_name(collector)} was ended by signal {signal_number}" if signal_number else ""
+        return None
+
+
+def collector_name(pid: int) -> str:
+    """What messages call the collector."""
+    return f"the collector of this job (process {pid}, started by rank 0)"
+
+
+def process_state(pid: int) -> tuple[str, int]:
+    """State of a process as /proc has it, ``Z`` where it is gone, and the signal that ended it, 0 for none."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            fields = file.read().rpartition(")")[2].split()
+    except OSError:
+        return "Z", 0
+    return fields[0], int(fields[49]) & 0x7F
+
+
+def _live(watch: _Watch, reader: int) -> None:
+    """The life of the watcher: it holds no file of the rank but stderr, and never returns."""
+    try:
+        if not die_with_parent(watch.rank_pid):
+            os._exit(0)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)  # it ends with its rank
+        null = os.open(os.devnull, os.O_RDWR)
+        os.dup2(null, 0)
+        os.dup2(null, 1)
+        os.closerange(3, reader)
+        os.closerange(reader + 1, os.sysconf("SC_OPEN_MAX"))
+        while True:
+            if select.select([reader], [], [], _TICK_S)[0]:
+                if not os.read(reader, 1):
+                    break  # the rank has ended
+                watch.is_joined = True
+                if watch.collector is None:
+                    break
+            elif (why := watch.tick()) is not None:
+                if why:
+                    os.write(2, f"omb-py: error: {why}\n".encode())
+                os.kill(watch.rank_pid, signal.SIGKILL)
+                break
+    finally:
+        os._exit(0)

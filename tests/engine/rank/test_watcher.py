@@ -1,0 +1,99 @@
+"""A rank that waits for ever is ended by the process beside it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from omb_py.engine.rank.watcher import process_state
+from tests.support.machines.mpi import environment
+from tests.support.patience import PATIENCE_S
+
+RANK = """
+import os, signal, subprocess, sys, time
+from omb_py.engine.rank.watcher import Watcher
+collector = subprocess.Popen(["sleep", "600"], start_new_session=True, stdout=-3, stderr=-3)  # DEVNULL
+print(collector.pid, flush=True)
+watcher = Watcher({rank}, {limit}, {collector})
+{then}
+signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 32))
+while True:  # as in MPI_Init: no signal of Python's and no thread ends it
+    time.sleep(1)
+"""
+
+
+def watched(then: str, rank: int = 0, limit: float = 1.0, collector: str = "collector.pid") -> tuple[int, str, int]:
+    """(return code of the rank, its stderr, process id of its collector, which is ended)."""
+    code = RANK.format(rank=rank, limit=limit, collector=collector, then=then)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE_S, env=environment(), check=False
+    )
+    pid = int(done.stdout.split()[0])
+    return done.returncode, done.stderr, pid
+
+
+def is_gone(pid: int) -> bool:
+    """Whether it ends; a process that was killed needs a moment."""
+    until = time.monotonic() + PATIENCE_S
+    while process_state(pid)[0] not in "ZX" and time.monotonic() < until:
+        time.sleep(0.02)
+    return process_state(pid)[0] in "ZX"
+
+
+def end(pid: int) -> None:
+    if process_state(pid)[0] != "Z":
+        os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_rank_that_never_joins(rank: int) -> None:
+    code, err, pid = watched("", rank, collector="None" if rank else "collector.pid")
+    end(pid)
+    assert code == -signal.SIGKILL
+    assert err.startswith(f"omb-py: error: rank {rank} has not joined within 1 s: another rank ended before MPI_Init")
+
+
+def test_a_collector_that_was_killed_is_named() -> None:
+    code, err, pid = watched("collector.kill()", limit=600)
+    assert code == -signal.SIGKILL
+    assert err == f"omb-py: error: the collector of this job (process {pid}, started by rank 0) was ended by signal 9\n"
+
+
+def test_a_collector_that_ended_by_itself_has_spoken() -> None:
+    then = "collector = subprocess.Popen(['true']); watcher.end(); watcher = Watcher(0, 600, collector.pid)"
+    code, err, pid = watched(then)
+    end(pid)
+    assert (code, err) == (-signal.SIGKILL, "")
+
+
+@pytest.mark.parametrize("joined", ["", "watcher.joined()"])
+def test_a_stopped_collector_is_named_and_ended(joined: str) -> None:
+    code, err, pid = watched(
+        f"{joined}; collector.send_signal(signal.SIGSTOP)" if joined else "collector.send_signal(signal.SIGSTOP)"
+    )
+    assert code == -signal.SIGKILL and f"(process {pid}, started by rank 0) was stopped for" in err
+    assert is_gone(pid)
+
+
+def test_a_rank_that_has_joined_waits_as_long_as_it_needs() -> None:
+    code, err, pid = watched("watcher.joined(); time.sleep(3); watcher.end(); sys.exit(7)", limit=0.5)
+    end(pid)
+    assert (code, err) == (7, "")
+
+
+def test_the_watcher_ends_with_its_rank(tmp_path: Path) -> None:
+    """Even where that is killed, and it holds no file of the rank."""
+    then = "print(watcher._pid, sorted(os.listdir(f'/proc/{watcher._pid}/fd')), flush=True); os.kill(os.getpid(), 9)"
+    done = subprocess.run(
+        [sys.executable, "-c", RANK.format(rank=1, limit=600, collector="None", then=f"time.sleep(0.5); {then}")],
+        capture_output=True, text=True, timeout=PATIENCE_S, env=environment(), check=False,
+    )  # fmt: skip
+    collector, watcher, files = done.stdout.split(maxsplit=2)
+    end(int(collector))
+    assert len(files.split(",")) <= 5 and is_gone(int(watcher))
