@@ -105,7 +105,7 @@ def _rendered(option: Option, defaults: Defaults, hidden: bool = False) -> Group
         "multiple": option.repeats,
         "envvar": option.envvar or None,
     }
-    if option.name == "mpi":
+    if option.name == "own_mpi":
         common |= {"is_eager": True, "expose_value": False, "callback": _use_mpi}
     if option.is_glued:
         return GluedOption(words, option.bare, option.is_glued, **common)

@@ -107,7 +107,7 @@ PLACED = under(
         scope="run",
     ),
     Option(
-        "mpi",
+        "own_mpi",
         "--mpi",
         "Your own MPI: a prefix, libmpi or mpiexec.",
         "PATH",

@@ -21,7 +21,7 @@ PRINTED = {"format", "full", "print_rate", "percentiles", "graph", "predict", "d
 """Options on what is printed, which ``run`` does not take: it returns the rows."""
 PARAMETERS = {"store", "no_store", "tags"}
 """Options for which ``run`` has parameters of its own."""
-OF_THE_PROCESS = {"mpi"}
+OF_THE_PROCESS = {"own_mpi"}
 """Options that hold for a process: Python code sets ``OMB_PY_MPI``."""
 FORMS = {"validate": "bool"}
 """Types of values that are not what the reader of the option returns."""

@@ -39,7 +39,7 @@ def test_every_option_has_one_entry_and_a_place_in_a_request() -> None:
     parts = (Request, Launching, Repetition, Printing)
     held = [*kept_in("options"), *kept_in("observers"), *(field.name for part in parts for field in fields(part))]
     assert len(set(held)) == len(held)
-    assert {*names} - {*held} == {"no_store", "mpi", *own_options(), *(o.name for o in TABLE if o.ignored)}
+    assert {*names} - {*held} == {"no_store", "own_mpi", *own_options(), *(o.name for o in TABLE if o.ignored)}
     with pytest.raises(TypeError, match="a request has no option 'windw'"):
         Request("bw", windw=4)
 

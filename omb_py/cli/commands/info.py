@@ -197,7 +197,7 @@ def doctor_command() -> click.Command:
                 "the machine in general)",
                 word("device", (gpu_doctor.DEVICE,)),
             ),
-            table_option("mpi", "What is looked at"),
+            table_option("own_mpi", "What is looked at"),
             format_option(),
             table_option("store"),
             debug_option(),

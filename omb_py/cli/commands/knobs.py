@@ -42,7 +42,7 @@ def command() -> click.Command:
             ),
             tool_option(heading, "--all every", "Also knobs that do not decide an algorithm. (default: off)"),
             tool_option(heading, "--pvars", "What the library counts, for --pvar of a benchmark. (default: off)"),
-            table_option("mpi", heading),
+            table_option("own_mpi", heading),
             *report_options(_FORMS, "the list to a file too: .json or .md"),
             debug_option(),
         ],

@@ -9,13 +9,14 @@ from pathlib import Path
 import click
 
 from omb_py.cli.help import Page, debug_option
+from omb_py.distribution import pip_install
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.errors import OK, EnvironmentProblem, UsageError
 from omb_py.results.dialects.omb.titles import TITLES
 from omb_py.suites import find
 
-_FOLDERS = {"pt2pt": "pt2pt", "one-sided": "one-sided", "startup": "startup"}
-"""Folder of OMB for a family of benchmarks; all others are in ``collective``."""
+_FOLDERS = {"pt2pt": "mpi/pt2pt", "one-sided": "mpi/one-sided", "startup": "mpi/startup"}
+"""Folder of OMB for a family of benchmarks; all others are in ``mpi/collective``."""
 
 
 def command() -> click.Command:
@@ -36,7 +37,7 @@ def run(folder: str) -> int:
     """Link all names. Raises UsageError, EnvironmentProblem."""
     target = _program()
     root = Path(folder).expanduser()
-    links = [place / f"osu_{name}" for name in TITLES for place in (root, root / "mpi" / _folder(find(name)))]
+    links = [place / f"osu_{name}" for name in TITLES for place in (root, root / _folder(find(name)))]
     taken = next((link for link in links if link.exists() and not link.is_symlink()), None)
     if taken is not None:
         raise UsageError(f"{taken} is a file of its own, such as OMB's program: name an empty folder")
@@ -55,12 +56,12 @@ def _program() -> Path:
     """The program ``omb-py`` of this Python. Raises EnvironmentProblem."""
     program = Path(sys.executable).parent / "omb-py"
     if not os.access(program, os.X_OK):
-        raise EnvironmentProblem(f"{program} is missing: install omb-py with pip in this Python")
+        raise EnvironmentProblem(f"{program} is missing: {pip_install('mpich')}")
     return program
 
 
 def _folder(benchmark: Benchmark) -> Path:
-    folder = Path(_FOLDERS.get(benchmark.family, "collective"))
+    folder = Path(_FOLDERS.get(benchmark.family, "mpi/collective"))
     if benchmark.family == "pt2pt" and benchmark.name.endswith("_persistent"):
         return folder / "persistent"
-    return Path("congestion") if "_fan_" in benchmark.name else folder
+    return Path("mpi/congestion") if "_fan_" in benchmark.name else folder

@@ -150,7 +150,8 @@ def _packages() -> dict[str, str]:
             stem, _, kind = entry.rpartition(".")
             name, _, version = stem.partition("-")
             short = wanted.get(name.lower().replace(".", "_"))
-            if kind in ("dist-info", "egg-info") and short is not None:
+            # a checkout's own egg-info names no version
+            if kind in ("dist-info", "egg-info") and short is not None and version:
                 packages.setdefault(short, version.partition("-")[0])
     return {name: packages[name] for name in wanted.values() if name in packages}
 

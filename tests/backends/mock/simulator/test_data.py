@@ -9,8 +9,9 @@ import pytest
 
 from omb_py.backends.mock.runner import MockRunner
 from omb_py.backends.mock.session import MockSession
-from omb_py.backends.mock.simulator.data import REDUCTIONS, SMALL_BYTES
+from omb_py.backends.mock.simulator.data import SMALL_BYTES
 from omb_py.engine.measuring.payload import from_numbers, to_numbers
+from omb_py.engine.measuring.reductions import REDUCTIONS
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.dtypes import DTYPES, OPS_OF
