@@ -19,7 +19,7 @@ from omb_py.launchers.own_mpi import use_own_mpi
 from omb_py.options import readers
 from omb_py.options.option import Defaults, Option, render
 from omb_py.options.readers import Reader
-from omb_py.options.request import DEFAULT_RANKS
+from omb_py.options.request import DEFAULT_RANKS, NEWEST
 from omb_py.options.table import make_cell, option_of, options_of
 from omb_py.suites import BENCHMARKS
 
@@ -27,6 +27,11 @@ if TYPE_CHECKING:
     _Type = click.ParamType[Any]
 else:
     _Type = click.ParamType  # older versions of click know no type argument
+
+RESUME_HELP = (
+    "Resume a run that was killed: its id, the beginning of it, or nothing for the newest of this suite. "
+    "Cells that are in the store are not measured again. (default: a new run)"
+)
 
 
 class ParsedType(_Type):
@@ -148,3 +153,16 @@ def ranks_option(heading: str, text: str = "Number of ranks.", unset: str = "") 
     count = {} if unset else {"default": DEFAULT_RANKS}
     text = f"{text} (default: {unset or DEFAULT_RANKS})"
     return tool_option(heading, "-n --ranks N", text, whole("ranks", 1), **count)
+
+
+def resume_option(text: str = RESUME_HELP) -> click.Option:
+    """``--resume[=RUN]``, with the help `text`."""
+    return GluedOption(
+        ["--resume"],
+        NEWEST,
+        bool,
+        heading="Storage",
+        metavar="RUN",
+        type=ParsedType("run", str),
+        help=text,
+    )

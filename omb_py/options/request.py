@@ -10,6 +10,8 @@ from typing import Any
 from omb_py.backends.registry import default
 from omb_py.results.dialects.registry import USUAL, printed_names
 
+NEWEST = "last"
+"""What ``--resume`` without a run means."""
 DEFAULT_RANKS = 2
 """Ranks that omb-py starts when ``-n`` is not given and no launcher started it."""
 DEFAULT_STORE = Path("omb-results")

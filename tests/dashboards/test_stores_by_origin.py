@@ -106,7 +106,7 @@ def test_a_store_without_a_pair_says_what_was_measured_and_what_to_type(
 ) -> None:
     store: Path = request.getfixturevalue(origin)
     first = report(store, parse([])).first
-    assert [view.kind for view in first] == ["status", "changes", "headline"]
+    assert [view.kind for view in first] == ["status", "headline"]
     headline = first[-1]
     assert len(headline.rows) == number and headline.title.startswith("Measured: ")
     (row,) = [row for row in headline.rows if row[0] == said[0]]

@@ -13,14 +13,13 @@ import click
 from omb_py.cli.app import usage_line
 from omb_py.cli.batch_option import submitting
 from omb_py.cli.commands.benchmark import request_of_line
-from omb_py.cli.commands.suites import SuiteName, resume_option, suite_options, word_after_resume
+from omb_py.cli.commands.suites import SuiteName, suite_options, word_after_resume
 from omb_py.cli.help import EXIT_CODES, Page, debug_option, tool_option
-from omb_py.cli.option_params import ParsedType, table_option
+from omb_py.cli.option_params import ParsedType, resume_option, table_option
 from omb_py.cli.output import check_files, report_options, write_report
 from omb_py.cli.suite_options import LINE_ONLY, RANKS, CommandLine, given
 from omb_py.errors import UsageError
-from omb_py.options.request import DEFAULT_STORE
-from omb_py.orchestrate.running.resume import NEWEST
+from omb_py.options.request import DEFAULT_STORE, NEWEST
 from omb_py.orchestrate.suites.expand import expand, load_suite
 from omb_py.orchestrate.suites.suite_file import Suite
 from omb_py.results.store.redact import redact_words

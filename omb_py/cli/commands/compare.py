@@ -7,9 +7,8 @@ from typing import Any
 
 import click
 
-from omb_py.cli.commands.suites import resume_option
 from omb_py.cli.help import CONTEXT, EXIT_CODES, Page, debug_option, tool_option
-from omb_py.cli.option_params import ParsedType, table_option, whole
+from omb_py.cli.option_params import ParsedType, resume_option, table_option, whole
 from omb_py.cli.output import report_options
 from omb_py.errors import INCONCLUSIVE
 from omb_py.grammar.values import parse_fraction

@@ -11,14 +11,14 @@ from click.shell_completion import CompletionItem
 
 from omb_py.cli.batch_option import submitting
 from omb_py.cli.commands.benchmark import rank_0_speaks
-from omb_py.cli.help import CONTEXT, GluedOption, Grouped, Page, Verbs, debug_option, tool_option
-from omb_py.cli.option_params import ParsedType, measuring_option
+from omb_py.cli.help import CONTEXT, Grouped, Page, Verbs, debug_option, tool_option
+from omb_py.cli.option_params import ParsedType, measuring_option, resume_option
 from omb_py.cli.suite_options import LINE_ONLY, RANKS, RUN_WIDE, CommandLine, given
 from omb_py.errors import OK, OmbError, UsageError
-from omb_py.options.request import DEFAULT_RANKS
+from omb_py.options.request import DEFAULT_RANKS, NEWEST
 from omb_py.options.table import options_of
 from omb_py.orchestrate.planning.plan import plan_launches
-from omb_py.orchestrate.running.resume import NEWEST, remaining
+from omb_py.orchestrate.running.resume import remaining
 from omb_py.orchestrate.suites.expand import Expanded, expand, find_suite, load_suite
 from omb_py.orchestrate.suites.suite_file import Suite
 from omb_py.orchestrate.suites.trust import demands, remember, require_trust
@@ -124,25 +124,6 @@ _EXAMPLES = (
     "omb-py run ./mine.toml --format json --no-store",
     "omb-py run osu -n 4 --resume",
 )
-
-
-RESUME_HELP = (
-    "Resume a run that was killed: its id, the beginning of it, or nothing for the newest of this suite. "
-    "Cells that are in the store are not measured again. (default: a new run)"
-)
-
-
-def resume_option(text: str = RESUME_HELP) -> click.Option:
-    """``--resume[=RUN]``, with the help `text`."""
-    return GluedOption(
-        ["--resume"],
-        NEWEST,
-        bool,
-        heading="Storage",
-        metavar="RUN",
-        type=ParsedType("run", str),
-        help=text,
-    )
 
 
 def word_after_resume() -> click.Argument:

@@ -13,9 +13,8 @@ import click
 
 from omb_py.backends.capabilities import LibraryKnobs
 from omb_py.cli.commands.benchmark import request_of_line
-from omb_py.cli.commands.suites import resume_option
 from omb_py.cli.help import CONTEXT, EXIT_CODES, GluedOption, Page, debug_option, tool_option
-from omb_py.cli.option_params import ParsedType, table_option, whole
+from omb_py.cli.option_params import ParsedType, resume_option, table_option, whole
 from omb_py.cli.output import check_files, report_options, write_report
 from omb_py.engine.program.dtypes import OPS
 from omb_py.errors import INCONCLUSIVE, EnvironmentProblem, UsageError, nearest

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from omb_py.errors import EnvironmentProblem, UsageError
-from omb_py.options.request import SuitePosition
+from omb_py.options.request import NEWEST, SuitePosition
 from omb_py.orchestrate.planning.skip import Skip
-from omb_py.orchestrate.running.resume import ACCEPTED, CELL_TAG, NEWEST, stored_run
+from omb_py.orchestrate.running.resume import ACCEPTED, CELL_TAG, stored_run
 from omb_py.results.accept.report import Earlier
 from omb_py.results.checks.guidelines import FAMILY, SIDES
 from omb_py.results.compare import tags as tag_names

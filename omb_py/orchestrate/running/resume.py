@@ -15,7 +15,7 @@ from typing import Any
 
 from omb_py.engine.program.benchmark import Cell
 from omb_py.errors import EnvironmentProblem, UsageError
-from omb_py.options.request import SuitePosition
+from omb_py.options.request import NEWEST, SuitePosition
 from omb_py.orchestrate.planning.plan import LaunchPlan
 from omb_py.results.compare import tags as tag_names
 from omb_py.results.store.keys import digest
@@ -26,8 +26,6 @@ from omb_py.results.store.write import reason, write_atomically
 SUITE_TAG, HASH_TAG, CELL_TAG = tag_names.SUITE, tag_names.SUITE_HASH, tag_names.SUITE_CELL
 ACCEPTED = tag_names.ACCEPT_PHASE
 """Tag of the rows of ``omb-py accept``, which resumes in its own way."""
-NEWEST = "last"
-"""Stands for a run's id: the newest run of the same suite, or a new one where there is none."""
 _COLUMNS = ("run_id", "started_at", "tags")
 COMPARISON, TUNING = ".begun", ".tuning"
 """Endings of the files that hold the designs of commands."""

@@ -20,8 +20,9 @@ from omb_py.backends.mock.simulator import lower
 from omb_py.cli.suite_options import CommandLine
 from omb_py.engine.program.requirements import types_of
 from omb_py.errors import EnvironmentProblem, UsageError
+from omb_py.options.request import NEWEST
 from omb_py.orchestrate.planning.plan import plan_launches
-from omb_py.orchestrate.running.resume import CELL_TAG, NEWEST
+from omb_py.orchestrate.running.resume import CELL_TAG
 from omb_py.orchestrate.running.run import new_run
 from omb_py.orchestrate.running.suite_run import ranks_here, remaining_launches, run_suite
 from omb_py.orchestrate.suites.expand import Expanded, Ranks, expand
