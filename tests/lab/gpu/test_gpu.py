@@ -114,7 +114,7 @@ def test_what_fails_is_named_and_what_does_not_apply_is_left_out(
 def test_every_word_of_every_part_is_right(
     number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for module in ("omb_py.orchestrate.planning.availability", "omb_py.backends.nccl.capabilities"):
+    for module in ("omb_py.orchestrate.planning.side_rules", "omb_py.backends.nccl.capabilities"):
         monkeypatch.setattr(f"{module}.find_spec", lambda name: True)
     words = check.Check("sim", tmp_path).words(parts("sim")[number])
     if words[0] != "run":
