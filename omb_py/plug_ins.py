@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Generic, TypeVar
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoints
+from importlib import import_module
+from typing import Any, Generic, NamedTuple, TypeVar
 
 T = TypeVar("T")
 
@@ -29,39 +27,47 @@ class PlugIns(Generic[T]):
 
 
 _OURS = "omb_py."
+"""How the names of our groups begin."""
 _PACKAGES: set[str] = set()
 """Top-level modules of the objects that were loaded."""
-"""How the names of our groups begin."""
+
+
+class EntryPointValue(NamedTuple):
+    """An entry point. That of importlib.metadata takes longer to import than a command may take to start."""
+
+    name: str
+    value: str
+
+    @property
+    def module(self) -> str:
+        return self.value.partition(":")[0].strip()
+
+    def load(self) -> Any:
+        """The object. Raises whatever its module raises, and AttributeError where it has no such object."""
+        thing: Any = import_module(self.module)
+        for name in filter(None, self.value.partition("[")[0].partition(":")[2].strip().split(".")):
+            thing = getattr(thing, name)
+        return thing
 
 
 @cache
-def _search() -> Callable[..., EntryPoints | tuple[()]]:
-    """A function from a group to its entries; the installed packages are read once.
-
-    Which of our groups have entries is remembered while the same packages are installed: reading packages takes as long
-    as a whole command, and most groups have none.
-    """
-    if "importlib.metadata" in sys.modules:
-        return _all_entries().select
+def _entries() -> Mapping[str, tuple[EntryPointValue, ...]]:
+    """The entries of our groups; remembered while the same packages are installed."""
     from omb_py.remembered import keep, recall  # not for ranks
 
     folders = [folder for folder in sys.path if folder.endswith("-packages")]
-    question = json.dumps(["groups of entry points", sys.path, *map(_packages_in, sys.path)])
+    question = json.dumps(["entry points", sys.path, *map(_packages_in, sys.path)])
     answer = recall(question)
     if answer is None:
-        entries = _all_entries()
-        keep(question, {"groups": " ".join(sorted(g for g in entries.groups if g.startswith(_OURS)))}, folders)
-        return entries.select
-    groups = set(answer["groups"].split())
-    return lambda group: _all_entries().select(group=group) if group in groups else ()
+        from importlib.metadata import entry_points
 
-
-@cache
-def _all_entries() -> EntryPoints:
-    from importlib.metadata import entry_points  # slow to import, and needed for the names of others only
-
-    every: EntryPoints = entry_points()  # type: ignore[assignment,unused-ignore]
-    return every
+        every = entry_points()
+        ours = sorted(group for group in every.groups if group.startswith(_OURS))
+        answer = {group: "\n".join(f"{e.name}\t{e.value}" for e in every.select(group=group)) for group in ours}
+        keep(question, answer, folders)
+    return {
+        group: tuple(EntryPointValue(*line.split("\t")) for line in text.splitlines()) for group, text in answer.items()
+    }
 
 
 def _packages_in(folder: str) -> list[str]:
@@ -86,13 +92,12 @@ def raised_in(error: BaseException) -> str:
 
 def has_plug_ins(group: str) -> bool:
     """Whether an installed package names an object of this group. None is imported."""
-    return bool(_search()(group=group))
+    return group in _entries()
 
 
 def forget_plug_ins() -> None:
     """Look for installed packages anew."""
-    _search.cache_clear()
-    _all_entries.cache_clear()
+    _entries.cache_clear()
     load_plug_ins.cache_clear()
 
 
@@ -110,7 +115,7 @@ def load_plug_ins(group: str, *kinds: type[T], named: bool = True, classes: bool
     """
     loaded: dict[str, T] = {}
     broken: dict[str, str] = {}
-    for entry in _search()(group=group):
+    for entry in _entries().get(group, ()):
         _PACKAGES.add(entry.module.partition(".")[0])
         try:
             thing = entry.load()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from importlib.metadata import entry_points
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -45,3 +47,26 @@ def test_packages_whose_objects_are_loaded_are_remembered(monkeypatch: pytest.Mo
     plug_ins.load_plug_ins.cache_clear()
     plug_ins.load_plug_ins("omb_py.backends", object, named=False)
     assert "omb_py" in remembered
+
+
+def test_entries_are_those_that_the_packages_have(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delitem(sys.modules, "importlib.metadata", raising=False)
+    plug_ins.forget_plug_ins()
+    first, again = plug_ins._entries(), None
+    assert "importlib.metadata" in sys.modules
+    monkeypatch.delitem(sys.modules, "importlib.metadata")
+    plug_ins.forget_plug_ins()
+    again = plug_ins._entries()
+    assert "importlib.metadata" not in sys.modules, "what was read once is remembered"
+    assert again == first
+    every = {entry.name for entry in entry_points(group="omb_py.backends")}
+    assert {entry.name for entry in first.get("omb_py.backends", ())} == every
+    plug_ins.forget_plug_ins()
+
+
+def test_an_entry_gives_the_object_that_it_names() -> None:
+    assert plug_ins.EntryPointValue("lines", "os.path:join.__name__ [extra]").load() == "join"
+    assert plug_ins.EntryPointValue("module", "os.path").load() is sys.modules["os.path"]
+    with pytest.raises(AttributeError):
+        plug_ins.EntryPointValue("gone", "os.path:no_such_name").load()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from importlib.metadata import EntryPoint, EntryPoints
 from types import ModuleType
 
 import click
@@ -13,6 +12,7 @@ import pytest
 from omb_py.cli import main, registry
 from omb_py.plug_ins import forget_plug_ins
 from omb_py.plugin import Command
+from tests.support.entries import install_entries
 
 
 def _make() -> click.Command:
@@ -29,10 +29,8 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     plugin = ModuleType("omb_py_test_commands")
     vars(plugin).update(GREET=Command("greet", "say hello to somebody", _make, "Politeness"))
     monkeypatch.setitem(sys.modules, plugin.__name__, plugin)
-    names = ("greet", "gone", "list")
-    commands = [EntryPoint(n, f"omb_py_test_commands:{n.upper()}", registry.ENTRY_POINTS) for n in names]
-    monkeypatch.setattr("importlib.metadata.entry_points", lambda: EntryPoints(commands))
-    forget_plug_ins()
+    values = {name: f"omb_py_test_commands:{name.upper()}" for name in ("greet", "gone", "list")}
+    install_entries(monkeypatch, registry.ENTRY_POINTS, values)
     yield
     forget_plug_ins()
 

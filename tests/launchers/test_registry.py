@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from omb_py.options.readers import word
 from omb_py.orchestrate.launching.launch_command import command_for
 from omb_py.plug_ins import forget_plug_ins
 from tests.launchers.test_launchers import context, program
+from tests.support.entries import install_entries
 
 
 class Prun(Launcher):
@@ -38,13 +38,9 @@ LAUNCHER = Prun("prun", "the launcher of our cluster", (PLACE,))
 
 @pytest.fixture(autouse=True)
 def packages(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    entries = [
-        EntryPoint("prun", f"{__name__}:LAUNCHER", registry.ENTRY_POINTS),
-        EntryPoint("gone", "no_such_package:LAUNCHER", registry.ENTRY_POINTS),
-    ]
-    monkeypatch.setattr("importlib.metadata.entry_points", lambda: EntryPoints(entries))
+    values = {"prun": f"{__name__}:LAUNCHER", "gone": "no_such_package:LAUNCHER"}
+    install_entries(monkeypatch, registry.ENTRY_POINTS, values)
     installed.cache_clear()
-    forget_plug_ins()
     yield
     installed.cache_clear()
     forget_plug_ins()

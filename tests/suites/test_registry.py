@@ -4,7 +4,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from importlib.metadata import EntryPoint, EntryPoints
 from types import ModuleType
 from typing import Any
 
@@ -16,6 +15,7 @@ from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.plug_ins import forget_plug_ins
 from omb_py.suites import registry
 from omb_py.suites.registry import BENCHMARKS, find, names
+from tests.support.entries import install_entries
 
 MINE = replace(BENCHMARKS["allreduce"], name="mine", summary="another package's")
 
@@ -50,18 +50,10 @@ class TestOtherPackages:
         plugin = ModuleType("omb_py_test_plugin")
         vars(plugin).update(MINE=MINE, STRANGE=object())
         monkeypatch.setitem(sys.modules, plugin.__name__, plugin)
-        entries = [
-            EntryPoint(name, f"omb_py_test_plugin:{attribute}", registry.ENTRY_POINTS)
-            for name, attribute in {
-                "mine": "MINE",
-                "absent": "NO_SUCH_THING",
-                "strange": "STRANGE",
-                "latency": "MINE",
-            }.items()
-        ]
-        entries.append(EntryPoint("gone", "no_such_module_of_anybody:B", registry.ENTRY_POINTS))
-        monkeypatch.setattr("importlib.metadata.entry_points", lambda: EntryPoints(entries))
-        forget_plug_ins()
+        attributes = {"mine": "MINE", "absent": "NO_SUCH_THING", "strange": "STRANGE", "latency": "MINE"}
+        values = {name: f"omb_py_test_plugin:{attribute}" for name, attribute in attributes.items()}
+        values["gone"] = "no_such_module_of_anybody:B"
+        install_entries(monkeypatch, registry.ENTRY_POINTS, values)
         yield
         forget_plug_ins()
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from tests.lab.fidelity.reference import BUILD, HERE, NoCompiler, beside_python
 from tests.support.machines.mpi import environment
 
-BAR = 0.5
+BAR = 1.5
 LIMIT_S = 300
 SOURCES = (HERE / "sweep.c", HERE / "reference.c")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from importlib.metadata import EntryPoint, EntryPoints
 from types import ModuleType
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from omb_py.plug_ins import forget_plug_ins
 from omb_py.results.dialects import registry
 from omb_py.results.dialects.dialect import Dialect
+from tests.support.entries import install_entries
 
 
 def named(name: str) -> Dialect:
@@ -21,9 +21,8 @@ def test_a_dialect_of_a_package_replaces_none_of_ours(monkeypatch: pytest.Monkey
     package = ModuleType("omb_py_test_dialects")
     vars(package).update(IMB=named("imb"), PIPES=named("pipes"))
     monkeypatch.setitem(sys.modules, package.__name__, package)
-    entries = [EntryPoint(n, f"{package.__name__}:{n.upper()}", registry.ENTRY_POINTS) for n in ("imb", "pipes")]
-    monkeypatch.setattr("importlib.metadata.entry_points", lambda: EntryPoints(entries))
-    forget_plug_ins()
+    values = {name: f"{package.__name__}:{name.upper()}" for name in ("imb", "pipes")}
+    install_entries(monkeypatch, registry.ENTRY_POINTS, values)
     try:
         assert [dialect.name for dialect in registry.installed()] == ["pipes"]
     finally:
