@@ -27,6 +27,8 @@ _FULL_LEAD = 2.0
 _HEIGHT, _GAP = 240, 92
 """Pixels of a panel, and between two."""
 _MARGIN = {"l": 64, "r": 24, "t": 52, "b": 48}
+_LEGEND_LETTERS, _LINE = 44, 18
+"""Letters of names in a line above the map, and its pixels."""
 
 
 @dataclass(frozen=True)
@@ -99,15 +101,16 @@ def size_by_count(data: SizeByCount, title: str, caption: str) -> View | None:
         narrow[x_name], narrow[y_name] = {"domain": tall[0]}, {"domain": tall[1]}
         notes += [*written, _heading(_HEADINGS[name](data), x, y)]
     rows = math.ceil(len(panels) / 2)
+    margin = {**_MARGIN, "t": _MARGIN["t"] + _LINE * _fastest_heading(data).count("<br>") * several}
     spec = {
         "data": traces,
         "layout": theme.layout(
-            height=_tall(rows) + _MARGIN["t"] + _MARGIN["b"],
+            height=_tall(rows) + margin["t"] + margin["b"],
             showlegend=False,
-            margin=_MARGIN,
+            margin=margin,
             annotations=notes,
             shapes=_crossovers(data) if several else [],
-            meta={"narrow": {**narrow, "height": _tall(len(panels)) + _MARGIN["t"] + _MARGIN["b"]}},
+            meta={"narrow": {**narrow, "height": _tall(len(panels)) + margin["t"] + margin["b"]}},
             **layout,
         ),
     }
@@ -147,11 +150,16 @@ def _heading(text: str, x: str, y: str) -> Layout:
 
 
 def _fastest_heading(data: SizeByCount) -> str:
-    sides = " ".join(
-        f'<span style="color:{theme.colour(number)}">■</span> {theme.label(side, 24)}'
-        for number, side in enumerate(data.sides)
-    )
-    return f"<b>Who is fastest?</b> {sides}"
+    """The question and, below it, the sides in their colours, in lines that a phone has room for."""
+    lines, length = [""], 0
+    for number, side in enumerate(data.sides):
+        name = theme.label(side, 24)
+        if length and length + len(name) > _LEGEND_LETTERS:
+            lines.append("")
+            length = 0
+        lines[-1] += f'<span style="color:{theme.colour(number)}">■</span> {name} '
+        length += len(name)
+    return "<br>".join(["<b>Who is fastest?</b>", *(line.rstrip() for line in lines)])
 
 
 def _size_heading(data: SizeByCount) -> str:
