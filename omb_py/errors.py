@@ -8,6 +8,7 @@
     │   └── LaunchFailed   3   a launch died, hung or never joined: which rank and host
     │       └── NotBegun   3   the launcher failed before any rank began; another try may work
     ├── CannotDecide       4   no measurement could decide: what is needed first
+    ├── NoVerdict          5   what was to be measured was not measured: what was not, and why
     └── Interrupted        130
 """
 
@@ -20,6 +21,7 @@ NEGATIVE = 1
 USAGE = 2
 ENVIRONMENT = 3
 INCONCLUSIVE = 4
+NO_VERDICT = 5
 INTERRUPTED = 130
 
 
@@ -58,6 +60,12 @@ class CannotDecide(OmbError):
     """No measurement that is asked for could decide; the message says what is needed first."""
 
     exit_code = INCONCLUSIVE
+
+
+class NoVerdict(OmbError):
+    """What was to be measured was not measured, so nothing may be called the same; the message says what was not."""
+
+    exit_code = NO_VERDICT
 
 
 class Interrupted(OmbError):

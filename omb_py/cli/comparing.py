@@ -66,8 +66,8 @@ def run_compare(words: Sequence[str], specs: Mapping[Side, SideSpec], options: C
         raise UsageError("--resume needs the options of the comparison: repeat its command line and add --resume")
     differ = any(spec.describe() for spec in specs.values())
     if differ or (words and (_is_benchmark(words[0]) or _is_suite(words[0]))):
-        return _show(_compare_measured(words, specs, options), options)
-    return _show(_compare_stored(words, options), options)
+        return show_report(_compare_measured(words, specs, options), options)
+    return show_report(_compare_stored(words, options), options)
 
 
 def _compare_measured(words: Sequence[str], specs: Mapping[Side, SideSpec], options: CompareOptions) -> CompareReport:
@@ -127,7 +127,7 @@ def run_aa(words: Sequence[str], reports: int, options: CompareOptions) -> int:
             keep(report, own.folder)  # the last and those with an alarm are shown whole
             click.echo(f"report {number + 1} of {reports}: {headline(report)}")
         else:
-            _show(report, own)
+            show_report(report, own)
         code = max(code, report_code)
     return code
 
@@ -175,7 +175,8 @@ def _of_benchmark(words: Sequence[str]) -> CheckedRequest:
     return resolve(parse(request_of_line(words, unstored=_STORED)))
 
 
-def _show(report: CompareReport, options: CompareOptions) -> int:
+def show_report(report: CompareReport, options: CompareOptions) -> int:
+    """Print the report of a comparison, write its files and keep it; the exit code."""
     if report.seed is not None:  # measured now: stored comparisons have no seed
         keep(report, options.folder)
     report.site = site_rate(options.folder).sentence()

@@ -160,7 +160,17 @@ def _sort_key(difference: EnvironmentDifference) -> tuple[int, str]:
 
 def _difference(fact: str, values: Sequence[set[str]]) -> EnvironmentDifference:
     none = _NOT_SET if fact.startswith("variable ") else "none"
-    return EnvironmentDifference(fact, *(_text(side) or none for side in values))
+    return EnvironmentDifference(fact, *(_text(side) or none for side in _from_difference(values)))
+
+
+def _from_difference(values: Sequence[set[str]]) -> Sequence[set[str]]:
+    """Two long texts without the words with which both begin, so that what differs is not cut off."""
+    texts = [text for side in values for text in side]
+    if not all(len(side) == 1 for side in values) or max(map(len, texts)) <= _LONG:
+        return values
+    shared = next((k for k, pair in enumerate(zip(*texts, strict=False)) if len(set(pair)) > 1), 0)
+    start = texts[0].rfind(" ", 0, shared)
+    return [{f"…{text[start:]}"} for text in texts] if start > 0 else values
 
 
 def _text(values: set[str]) -> str:

@@ -9,14 +9,15 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
 
-from omb_py.errors import ENVIRONMENT, INCONCLUSIVE, NEGATIVE, OK
+from omb_py.errors import ENVIRONMENT, INCONCLUSIVE, NEGATIVE, NO_VERDICT, OK
 from omb_py.results.compare.cell_names import namer
 from omb_py.results.compare.environment_diff import EnvironmentDifference, differences, say
 from omb_py.results.compare.judge import WORDS, Answer, CompareRules, JudgedCell, judge
 from omb_py.results.compare.match import SIDES, Matched, MatchedCell, match
+from omb_py.results.compare.no_verdict import NO_VERDICT_WORD, unmeasured
 from omb_py.results.compare.select_launches import SideLaunches
 from omb_py.results.document import CaseResult, Document, Outcome, TextTable, numbered
-from omb_py.results.statistics.launch_time import OURS
+from omb_py.results.statistics.launch_time import OURS, printed_text
 from omb_py.results.statistics.nights import FEWEST_NIGHTS
 from omb_py.results.store.provenance import is_simulated
 from omb_py.results.store.row import Row
@@ -67,6 +68,8 @@ class CompareReport:
     """A sentence for each launch that was made again because it had not begun."""
     machine: dict[str, Any] = field(default_factory=dict)
     """State of the machine while it measured; ``warnings`` are sentences. Empty for stored and simulated launches."""
+    unmeasured: list[str] = field(default_factory=list)
+    """What programs did not measure on both sides; where there is any, nothing is as good as SAME."""
 
     @property
     def named(self) -> Callable[[Row], str]:
@@ -100,19 +103,25 @@ def report_of(base: SideLaunches, new: SideLaunches, rules: CompareRules, kind: 
     matched = match(base.rows, new.rows)
     judged = judge([cell.rounds for cell in matched.cells], rules)
     rows = (base.rows[0], new.rows[0]) if base.rows and new.rows else None
-    return CompareReport(kind, base, new, matched, judged, rules, differences(base.provenances, new.provenances, rows))
+    report = CompareReport(
+        kind, base, new, matched, judged, rules, differences(base.provenances, new.provenances, rows)
+    )
+    report.unmeasured = unmeasured(base.rows, new.rows, matched, rules, report.named)
+    return report
 
 
 def exit_code(report: CompareReport, strict: bool = False) -> int:
     """Choose the exit code of a comparison.
 
     Returns:
-        1 if anything is SLOWER or did not validate; 3 if a part of a suite could not be measured; 4 with `strict` if
-        anything is UNCLEAR or NOT COMPARABLE; else 0.
+        1 if anything is SLOWER or did not validate; 5 if programs did not measure all of it; 3 if a part of a suite
+        could not be measured; 4 with `strict` if anything is UNCLEAR or NOT COMPARABLE; else 0.
     """
     counts = report.counts
-    if counts["SLOWER"] or wrong_rows(report):
+    if counts["SLOWER"] or (wrong_rows(report) and not report.unmeasured):
         return NEGATIVE
+    if report.unmeasured:
+        return NO_VERDICT
     if report.failed:
         return ENVIRONMENT
     return INCONCLUSIVE if strict and (counts["UNCLEAR"] or counts["NOT COMPARABLE"]) else OK
@@ -122,7 +131,7 @@ def headline(report: CompareReport) -> str:
     """Count verdicts: ``3 slower, 1 faster, 62 same, 6 unclear``. Counts of 0 are left out, except for slower."""
     counts = report.counts
     parts = [f"{counts[word]} {word.lower()}" for word in WORDS if counts[word] or word == "SLOWER"]
-    return ", ".join(parts)
+    return ", ".join([*([NO_VERDICT_WORD] if exit_code(report) == NO_VERDICT else []), *parts])
 
 
 def by_benchmark(report: CompareReport) -> list[str]:
@@ -207,7 +216,7 @@ def _notes(report: CompareReport) -> list[str]:
             lines.append(f"only in {side}: {shown}")
     if wrong := wrong_rows(report):
         lines.append(f"{wrong} rows did not validate: their times are those of wrong results")
-    lines += [f"not measured: {reason}" for reason in report.failed]
+    lines += [f"not measured: {reason}" for reason in (*report.failed, *report.unmeasured)]
     lines += [*report.repeated, *report.machine.get("warnings", ())]
     return [*lines, report.site] if report.site else lines
 
@@ -264,7 +273,7 @@ def _table(report: CompareReport) -> TextTable:
     for cell, judged in zip(report.matched.cells, report.judged, strict=True):
         mark = "*" if cell.limited else ""
         of = "" if cell.statistic == "median" else cell.statistic
-        rows.append((str(cell.base["benchmark"]), (named(cell.base) + mark, of, *_answers(judged))))
+        rows.append((str(cell.base["benchmark"]), (named(cell.base) + mark, of, *_answers(cell.base, judged))))
     before = HEADS.index("verdict") - 1
     after = len(HEADS) - before - 2
     rows += [
@@ -275,13 +284,13 @@ def _table(report: CompareReport) -> TextTable:
     return TextTable(HEADS, [row for _, row in rows], _LEFT, [benchmark for benchmark, _ in rows], spare=_SPARE)
 
 
-def _answers(judged: JudgedCell) -> tuple[str, ...]:
+def _answers(row: Row, judged: JudgedCell) -> tuple[str, ...]:
     median, tail = judged.answers.get("median"), judged.answers.get("tail")
     if median is None:
         return ("",) * 4 + ("UNCLEAR",) + ("",) * 3 + ("0", "")
     return (
-        f"{median.base_us:.2f}",
-        f"{median.new_us:.2f}",
+        printed_text(row, median.base_us),
+        printed_text(row, median.new_us),
         f"{median.ratio:.3f}",
         _interval(median),
         _verdict(median),
@@ -324,11 +333,13 @@ def _cases(report: CompareReport, strict: bool) -> list[CaseResult]:
     cases = []
     for cell, judged in zip(report.matched.cells, report.judged, strict=True):
         word = overall(judged)
-        message = f"{word}: {'; '.join(map(_sentence, judged.answers.values()))}"
+        message = f"{word}: {'; '.join(_sentence(cell.base, answer) for answer in judged.answers.values())}"
         cases.append(CaseResult(_group(cell.base), named(cell.base), outcomes.get(word), message))
     for pair in report.matched.incomparable:
         message = f"NOT COMPARABLE: {fields_text(pair.base, pair.new, pair.fields)}"
         cases.append(CaseResult(_group(pair.base), named(pair.base), "error", message))
+    for number, reason in enumerate(report.unmeasured, 1):
+        cases.append(CaseResult("not measured", f"{number}", "error", f"{NO_VERDICT_WORD}: {reason}"))
     return cases
 
 
@@ -336,11 +347,11 @@ def _group(row: Row) -> str:
     return f"{row['backend']}.{row['benchmark']}"
 
 
-def _sentence(answer: Answer) -> str:
+def _sentence(row: Row, answer: Answer) -> str:
     wanted = _wanted(answer)
     verdict = f"UNCLEAR (about {wanted} launches a side to decide)" if wanted else _verdict(answer)
     return (
-        f"{answer.statistic} {answer.base_us:.2f} -> {answer.new_us:.2f} us, "
+        f"{answer.statistic} {printed_text(row, answer.base_us)} -> {printed_text(row, answer.new_us, ' us')}, "
         f"ratio {answer.ratio:.3f} ({_interval(answer)}), {verdict}, "
         f"launches {_launches(answer)}, detectable {percent(answer.detectable)}"
     )
@@ -380,6 +391,7 @@ def as_dict(report: CompareReport) -> dict[str, object]:
         "cells": cells,
         "only": {side: [_identity(row) for row in rows] for side, rows in report.matched.only.items()},
         "failed": report.failed,
+        **({"unmeasured": report.unmeasured} if report.unmeasured else {}),
         "repeated": report.repeated,
         "machine": report.machine or None,
         "site": report.site or None,

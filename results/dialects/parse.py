@@ -14,18 +14,24 @@ from omb_py.results.dialects.reading import Context, LogLine, Parsed, Problem, T
 from omb_py.results.dialects.registry import broken, readers
 
 
-def parse(data: bytes, context: Context) -> Parsed:
+def parse(data: bytes, context: Context, using: Sequence[TextReader | WholeReader] = ()) -> Parsed:
     """Read the tables and problems of a file.
+
+    Args:
+        data: content of the file.
+        context: what is known of it beside.
+        using: the readers to try; empty: all.
 
     Raises:
         UsageError: the file has none of the known formats. The message lists them and shows the first line.
     """
-    names = ", ".join(reader.name for reader in readers())
+    tried = using or readers()
+    names = ", ".join(reader.name for reader in tried)
     text = decode(data)
     if text is None:
         raise UsageError(f"a binary file, not a log; known are {names}")
     of_text: list[TextReader] = []
-    for reader in readers():
+    for reader in tried:
         if not isinstance(reader, WholeReader):
             of_text.append(reader)
         elif reader.claims(text):

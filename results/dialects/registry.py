@@ -12,6 +12,7 @@ from omb_py.results.dialects.horovod import Horovod
 from omb_py.results.dialects.imb import Imb, ImbMulti
 from omb_py.results.dialects.nccl import NcclTests, RcclTests
 from omb_py.results.dialects.omb import Omb, OmbPy
+from omb_py.results.dialects.timers import Timers
 
 if TYPE_CHECKING:
     from omb_py.results.dialects.reading import TextReader, WholeReader
@@ -27,6 +28,7 @@ OURS: tuple[Dialect, ...] = (
     Imb(),
     ImbMulti(),
     Horovod(),
+    Timers(),
 )
 
 

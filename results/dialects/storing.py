@@ -141,7 +141,7 @@ def _complete(
     good: list[ImportedTable] = []
     for table in parsed.tables:
         started = options.started_at or table.started_at or moment
-        rows = [_row(row, table, run_id, started, options) for row in table.rows]
+        rows = [complete_row(row, table, run_id, table.launch, started, options) for row in table.rows]
         try:
             to_table(rows, {})
         except ValueError:
@@ -162,7 +162,21 @@ def _complete(
     return [launches[number] for number in sorted(launches)]
 
 
-def _row(row: ImportedRow, table: ImportedTable, run_id: str, started: str, options: ImportOptions) -> Row:
+def complete_row(
+    row: ImportedRow, table: ImportedTable, run_id: str, launch: int, started: str, options: ImportOptions
+) -> Row:
+    """The row of the store that a reader's row becomes.
+
+    Args:
+        row: a row of `table`.
+        run_id: the run that it belongs to.
+        launch: number of the launch within the run.
+        started: ISO time of the launch.
+        options: what is known beside.
+
+    Raises:
+        UsageError: the options state another value than the row.
+    """
     out: ImportedRow = {**schema.blank_row(), **row}
     for name, value in (options.values or {}).items():
         if out[name] is not None and out[name] != value:
@@ -170,8 +184,8 @@ def _row(row: ImportedRow, table: ImportedTable, run_id: str, started: str, opti
         out[name] = value
     out.update(
         run_id=run_id,
-        launch_id=f"{run_id}-{table.launch}",
-        launch_index=table.launch,
+        launch_id=f"{run_id}-{launch}",
+        launch_index=launch,
         started_at=started,
         schema_version=schema.SCHEMA_VERSION,
         tags=dict(options.tags or {}) or None,

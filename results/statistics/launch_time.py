@@ -10,7 +10,7 @@ Statistic = Literal["median", "mean"]
 
 OURS = "omb-py"
 """The ``source`` of rows that were measured here."""
-COLUMNS = ("source", "median_us", "value", "unit", "size_bytes")
+COLUMNS = ("source", "median_us", "value", "unit", "size_bytes", "parameters")
 """Columns that :func:`statistic_of` and :func:`time_of` read."""
 FIELD = "statistic"
 """Name of the statistic beside the columns of a row: it is no column of the store."""
@@ -29,7 +29,8 @@ def statistic_of(row: Row) -> Statistic | None:
 def time_of(row: Row) -> float | None:
     """Give the median of the samples in µs, or the printed mean as a time in µs; None where the row has no time.
 
-    A bandwidth in MB/s (10^6 bytes/s, which is bytes per µs) becomes the time of one message.
+    A bandwidth in MB/s (10^6 bytes/s, which is bytes per µs) becomes the time of one message, and any other number of
+    which a higher one is better its inverse, so that more is always slower.
     """
     statistic = statistic_of(row)
     if statistic is None:
@@ -37,4 +38,23 @@ def time_of(row: Row) -> float | None:
     if statistic == "median":
         return float(row["median_us"])
     value = float(row["value"])
-    return value if row.get("unit") == "us" else (row.get("size_bytes") or 1) / value
+    return value if is_lower_better(row) else (row.get("size_bytes") or 1) / value
+
+
+def is_lower_better(row: Row) -> bool:
+    """Whether a lower printed number is the better one: that of a time, and of what the row says so of."""
+    return row.get("unit") == "us" or dict(row.get("parameters") or {}).get("better") == "lower"
+
+
+def printed_text(row: Row, time: float, of_times: str = "") -> str:
+    """A number that :func:`time_of` gives, as the tool of `row` prints it: a bandwidth is no time.
+
+    Args:
+        row: a row of the cell.
+        time: the number.
+        of_times: what follows a time in µs; other numbers are followed by their unit.
+    """
+    if row.get("unit") == "us" or statistic_of(row) != "mean":
+        return f"{time:.2f}{of_times}"
+    value = time if is_lower_better(row) else (row.get("size_bytes") or 1) / time
+    return f"{value:.{2 if value >= 1 else 4}f} {row.get('unit')}"

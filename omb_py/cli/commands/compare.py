@@ -10,20 +10,24 @@ import click
 from omb_py.cli.help import CONTEXT, EXIT_CODES, Page, debug_option, tool_option
 from omb_py.cli.option_params import ParsedType, resume_option, table_option, whole
 from omb_py.cli.output import report_options
-from omb_py.errors import INCONCLUSIVE
-from omb_py.grammar.values import parse_fraction
+from omb_py.errors import INCONCLUSIVE, NO_VERDICT
+from omb_py.grammar.values import parse_duration, parse_fraction
 
 _CODES = (
     *EXIT_CODES[:1],
     ("1", "something is SLOWER"),
     *EXIT_CODES[2:4],
     (str(INCONCLUSIVE), "with --strict: something is UNCLEAR or NOT COMPARABLE"),
+    (str(NO_VERDICT), "NO VERDICT: a program of --run did not measure what was asked"),
     EXIT_CODES[-1],
 )
 _LAUNCHES, _ROUNDS = 10, 3
 _SPREAD = {"ignore_unknown_options": True, **CONTEXT}
 """The options of the benchmark stand among those of compare, which leaves them to the benchmark's own command."""
 _EXAMPLES = (
+    "omb-py compare --run 'BASE: mpirun -n 2 old/osu_latency' --run 'NEW: mpirun -n 2 new/osu_latency'",
+    "omb-py compare --run 'mpirun -n 2 ./osu_latency' --set NEW:UCX_TLS=tcp",
+    "omb-py compare --run 'BASE: old/app' --run 'NEW: new/app' --metric 'step ms lower step took ([0-9.]+)'",
     "omb-py compare RUN1 RUN2                      what is stored",
     "omb-py compare library_version=5.0.2 library_version=5.0.3",
     "omb-py compare tag=when=before tag=when=after --output verdicts.xml",
@@ -56,6 +60,7 @@ def command() -> click.Command:
             _several(
                 heading, "--option", "SIDE:O=V", "Option of the benchmark for one side, as NEW:binding=mpi4py.", "none"
             ),
+            *_programs(),
             *_design(),
             *_output(),
             table_option("store"),
@@ -69,7 +74,8 @@ def command() -> click.Command:
         context_settings=_SPREAD,
         help="Is NEW slower than BASE? Two sets of launches that are stored: a run's id, tag=K=V, library_version=V or "
         "any COLUMN=VALUE, or the folder of another store; one run of compare is both. Or a benchmark or a suite with "
-        "options, measured on both sides, interleaved; cells that may have changed are measured again.\n\n"
+        "options, measured on both sides, interleaved; cells that may have changed are measured again. Or any two "
+        "programs (--run), as yours from two folders: they are started in turn, and what they print is judged.\n\n"
         "The launch is the sample: verdicts are made on the launches' medians and tails (docs/compare.md).",
         examples=_EXAMPLES,
         codes=_CODES,
@@ -107,6 +113,51 @@ def _several(heading: str, flag: str, metavar: str, text: str, default: str) -> 
     return tool_option(
         heading, flags, f"{text} Repeat it. (default: {default})", ParsedType("text", str), multiple=True
     )
+
+
+def _programs() -> list[click.Parameter]:
+    heading = "Programs of your own"
+    return [
+        _several(
+            heading,
+            "--run",
+            "COMMAND",
+            "A command to start, as 'NEW: mpirun -n 2 ./osu_latency'; without a side it is that of both. It prints "
+            "text of OMB, OMB-Py, IMB, nccl-tests or rccl-tests, JSON of pytest-benchmark, pyperf or hyperfine, or "
+            "what --metric names; {out} in it is a file that it writes.",
+            "a benchmark or stored launches",
+        ),
+        tool_option(
+            heading,
+            "--read tool TOOL",
+            "Whose output it is, as nccl-tests. (default: told from the output)",
+            ParsedType("tool", str),
+            default="",
+        ),
+        _several(
+            heading,
+            "--metric",
+            "TEXT",
+            "A number in the output of any program: 'NAME UNIT lower|higher REGEX' says which is better, with the "
+            "number in parentheses; json:PATH in place of REGEX, as json:results[0].mean.",
+            "none",
+        ),
+        tool_option(
+            heading,
+            "--expect-library expected SIDE:LIB=PATH",
+            "A library that a side must load from there, as NEW:libmpi.so=/opt/new/lib, else NO VERDICT. Repeat it. "
+            "(default: none)",
+            ParsedType("library", str),
+            multiple=True,
+        ),
+        tool_option(
+            heading,
+            "--run-timeout timeout_s TIME",
+            "After this time a launch is killed with all its processes, as 90s or 5m. (default: 10m)",
+            ParsedType("time", parse_duration),
+            default=600.0,
+        ),
+    ]
 
 
 def _design() -> list[click.Parameter]:
@@ -159,12 +210,22 @@ def _compare(
     modules: Sequence[str],
     sets: Sequence[str],
     options: Sequence[str],
+    runs: Sequence[str],
+    tool: str,
+    metrics: Sequence[str],
+    expected: Sequence[str],
+    timeout_s: float,
     **shared: Any,
 ) -> int:
     from omb_py.cli.comparing import CompareOptions, run_compare  # loads scipy, which --help does not need
     from omb_py.orchestrate.compare.side_environments import parse_sides
 
-    return run_compare(words, parse_sides(envs, modules, sets, options, pips), CompareOptions(**shared))
+    specs, common = parse_sides(envs, modules, sets, options, pips), CompareOptions(**shared)
+    if runs or tool or metrics or expected:
+        from omb_py.cli.comparing_programs import ProgramOptions, run_programs
+
+        return run_programs(words, specs, ProgramOptions(runs, tool, metrics, expected, timeout_s), common)
+    return run_compare(words, specs, common)
 
 
 def _aa(words: Sequence[str], reports: int, **shared: Any) -> int:

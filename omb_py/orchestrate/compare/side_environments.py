@@ -105,12 +105,17 @@ def _of_side(text: str, flag: str, between: str, example: str) -> tuple[Side, st
 
 
 def where_of(
-    side: Side, spec: SideSpec, ours: Mapping[str, str] = os.environ, note: Note = lambda text: None
+    side: Side,
+    spec: SideSpec,
+    ours: Mapping[str, str] = os.environ,
+    note: Note = lambda text: None,
+    needs_omb_py: bool = True,
 ) -> RankEnvironment:
     """Find the Python and the environment of a side, and try whether they have this version of omb-py.
 
     Args:
         note: called with a sentence before packages are installed.
+        needs_omb_py: whether the side runs omb-py itself.
 
     Raises:
         UsageError: the folder of ``--env`` is no Python environment.
@@ -138,7 +143,7 @@ def where_of(
         "options": spec.options,
     }
     where = RankEnvironment(python, variables, {"config": {"side": side, **{k: v for k, v in facts.items() if v}}})
-    if spec.env or spec.pip or spec.modules:
+    if needs_omb_py and (spec.env or spec.pip or spec.modules):
         _try_out(side, where, spec)
     return where
 

@@ -1,0 +1,150 @@
+"""Was the library that two sides are to differ in really exchanged? Told from what their processes have mapped."""
+
+from __future__ import annotations
+
+import filecmp
+import os
+import shlex
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from omb_py.errors import UsageError, nearest
+from omb_py.orchestrate.programs.command import SideProgram
+from omb_py.orchestrate.programs.mapped_files import MappedFile
+from omb_py.results.compare.match import SIDES, Side
+
+Seen = Mapping[Side, Collection[MappedFile]]
+_PATHS, _PRELOAD = "LD_LIBRARY_PATH", "LD_PRELOAD"
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedLibrary:
+    """A library that a side must load, and from where."""
+
+    side: Side
+    name: str
+    path: Path
+    """The file, or a folder in which it lies."""
+
+    def why_not(self, files: Collection[MappedFile]) -> str:
+        """Say what the side had loaded instead; empty where it is as it should be."""
+        loaded = [file for file in files if _stem(file.name) == _stem(self.name)]
+        wanted = self.path.resolve()
+        wrong = [file for file in loaded if wanted not in (path := Path(file.path).resolve(), *path.parents)]
+        if wrong:
+            return f"{self.side} was to load {self.name} from {self.path} and ran with {wrong[0]}"
+        if not loaded:
+            return f"{self.side} was to load {self.name} from {self.path} and was not seen to load any {self.name}"
+        return ""
+
+
+def parse_expected(texts: Sequence[str]) -> tuple[ExpectedLibrary, ...]:
+    """Read the values of ``--expect-library``. Raises UsageError."""
+    expected = []
+    for text in texts:
+        word, _, rest = text.partition(":")
+        name, equals, path = rest.partition("=")
+        side = next((side for side in SIDES if side == word.strip().upper()), None)
+        if side is None or not equals or not name.strip():
+            raise UsageError(f"--expect-library takes SIDE:NAME=PATH, as NEW:libmpi.so=/opt/new/lib, not {text!r}")
+        place = Path(path.strip()).expanduser()
+        if not place.exists():
+            beside = [entry.name for entry in place.parent.iterdir()] if place.parent.is_dir() else []
+            near = nearest(place.name, beside) if beside else "give a file, or the folder in which it lies"
+            raise UsageError(f"--expect-library {text}: there is no {str(place)!r}: {near}")
+        expected.append(ExpectedLibrary(side, name.strip(), place))
+    return tuple(expected)
+
+
+def why_not_exchanged(programs: Mapping[Side, SideProgram], seen: Seen) -> str:
+    """Say which file both sides ran although they should differ; empty where nothing contradicts the settings."""
+    for side, other in zip(SIDES, reversed(SIDES), strict=True):
+        own = [programs[each].where.environment() for each in (side, other)]
+        folders = [p for p in _split(own[0].get(_PATHS)) if p not in _split(own[1].get(_PATHS))]
+        preloads = [p for p in _split(own[0].get(_PRELOAD)) if p not in _split(own[1].get(_PRELOAD))]
+        if (folders or preloads) and not seen[side]:
+            return f"{side} ended too soon to see what it loaded: let it run longer than a few milliseconds"
+        for path in preloads:
+            if "/" in path and not _of_files([path], seen[side]):
+                return f"{side} was to preload {path} and did not load it"
+        if folders and (why := _not_from(side, folders, seen[side], seen[other])):
+            return why
+    return _same_words(programs)
+
+
+def _not_from(side: Side, folders: Sequence[str], own: Collection[MappedFile], other: Collection[MappedFile]) -> str:
+    """Why the libraries of these folders were not those with which the side ran."""
+    offered = [str(entry) for folder in folders for entry in _entries(folder) if ".so" in entry.name]
+    there = ", ".join(folders)
+    loaded = _of_files(offered, own)
+    stems = {_stem(Path(path).name) for path in offered}
+    passed_over = [file for file in own if _stem(file.name) in stems and file not in loaded]
+    if passed_over:
+        return f"{side} was to load {passed_over[0].name} from {there} and ran with {passed_over[0]}"
+    if not loaded:
+        return f"{side} was to load libraries from {there} and loaded none from there"
+    by_stem = {_stem(file.name): file for file in other}
+    pairs = [(file, by_stem[_stem(file.name)]) for file in loaded if _stem(file.name) in by_stem]
+    if pairs and all(_is_same(*pair) for pair in pairs):
+        return f"both sides ran the same build of {pairs[0][0].name}: {pairs[0][1]} and {pairs[0][0]}"
+    return ""
+
+
+def _same_words(programs: Mapping[Side, SideProgram]) -> str:
+    """Why two commands are one: the programs in which alone they differ have the same content."""
+    words = [shlex.split(programs[side].command) for side in SIDES]
+    settings = [dict(programs[side].where.variables) for side in SIDES]
+    if words[0] == words[1] or len(words[0]) != len(words[1]) or settings[0] != settings[1]:
+        return ""
+    pairs = [(a, b) for a, b in zip(*words, strict=True) if a != b]
+    if all(_is_program(a) and _is_program(b) and filecmp.cmp(a, b, shallow=False) for a, b in pairs):
+        libraries = [_near(Path(path)) for path in pairs[0]]
+        if libraries[0] == libraries[1]:
+            return f"both sides run the same program: {pairs[0][0]} and {pairs[0][1]} have the same content"
+    return ""
+
+
+def _is_program(word: str) -> bool:
+    return os.path.isfile(word) and os.access(word, os.X_OK)
+
+
+def _near(program: Path) -> list[str]:
+    """The libraries that lie where a program may look for its own (``$ORIGIN``), as names and sizes."""
+    folders = (program.resolve().parent, program.resolve().parent.parent / "lib")
+    return sorted(f"{e.name} {e.stat().st_size}" for folder in folders for e in _entries(folder) if ".so" in e.name)
+
+
+def _is_same(file: MappedFile, other: MappedFile) -> bool:
+    if file.path == other.path or (file.build_id and file.build_id == other.build_id):
+        return True
+    try:
+        return not (file.build_id or other.build_id) and filecmp.cmp(file.path, other.path, shallow=False)
+    except OSError:
+        return False
+
+
+def _of_files(paths: Iterable[str], files: Collection[MappedFile]) -> list[MappedFile]:
+    wanted = {os.path.realpath(path) for path in paths}
+    return sorted(file for file in files if os.path.realpath(file.path) in wanted)
+
+
+def _split(text: str | None) -> list[str]:
+    return [path for path in (text or "").replace(" ", ":").split(":") if path]
+
+
+def _entries(folder: str | Path) -> list[Path]:
+    try:
+        return list(Path(folder).iterdir())
+    except OSError:
+        return []
+
+
+def _stem(name: str) -> str:
+    """The name of a library without its version.
+
+    >>> _stem("libmpi.so.40.30.1")
+    'libmpi.so'
+    """
+    stem, mark, _ = name.partition(".so")
+    return stem + mark

@@ -1,0 +1,69 @@
+"""Did a launch measure? Each way of not measuring is found here, before anything of it is judged."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from omb_py.errors import NoVerdict
+from omb_py.orchestrate.programs.command import SideProgram
+from omb_py.results.compare.cell_names import name
+from omb_py.results.compare.match import Side
+from omb_py.results.store.row import Row
+from omb_py.results.units import counted
+
+_BY_CHANCE = 3
+"""So many digits of a number may be equal in two launches by chance."""
+_CERTAIN = 12
+"""Equal digits beyond those, in all further launches together, with which launches cannot have measured anew."""
+
+
+def check_rows(program: SideProgram, rows: Mapping[str, Row], usual: Mapping[str, Row]) -> None:
+    """Raise NoVerdict where the numbers of a launch are no measurement of what was asked.
+
+    Args:
+        program: its side.
+        rows: what it printed, by cell.
+        usual: what the first launch of the side printed; empty for that launch itself.
+    """
+    for row in rows.values():
+        if row.get("validated") is False:
+            raise NoVerdict(f"{program.side}: {name(row)} did not validate: times of wrong results are not judged")
+        ranks = row.get("ranks")
+        if program.asked_ranks is not None and ranks is not None and ranks < program.asked_ranks:
+            raise NoVerdict(
+                f"{program.side} ran on {counted(ranks, 'rank')}, and {program.asked_ranks} were asked for: the "
+                "launcher and the library do not belong together"
+            )
+    lost = [row for key, row in usual.items() if key not in rows]
+    if lost:
+        raise NoVerdict(f"{program.side} lacks {name(lost[0])} in this launch, and had it before: its output is cut")
+
+
+@dataclass(slots=True)
+class Repetitions:
+    """Finds launches that printed the numbers of an earlier launch again."""
+
+    _launches: defaultdict[tuple[tuple[str, float], ...], list[Side]] = field(default_factory=lambda: defaultdict(list))
+
+    def check(self, side: Side, rows: Mapping[str, Row]) -> None:
+        """Raise NoVerdict where so many numbers have come again that they cannot have been measured anew."""
+        numbers = tuple(sorted((key, float(row["value"])) for key, row in rows.items() if row.get("value")))
+        sides = self._launches[numbers]
+        sides.append(side)
+        digits = sum(max(0, significant_digits(value) - _BY_CHANCE) for _, value in numbers)
+        if len(sides) > 1 and digits * (len(sides) - 1) >= _CERTAIN:
+            raise NoVerdict(
+                f"{len(sides)} launches ({', '.join(dict.fromkeys(sides))}) printed the same "
+                f"{counted(len(numbers), 'number')} to the last digit: the program repeats a stored result"
+            )
+
+
+def significant_digits(value: float) -> int:
+    """Digits of a number as it was printed, without zeros at its ends.
+
+    >>> [significant_digits(x) for x in (0.26, 123.45, 1500.0)]
+    [2, 5, 2]
+    """
+    return len(f"{value:.15g}".partition("e")[0].replace(".", "").replace("-", "").strip("0"))

@@ -1,0 +1,334 @@
+"""A comparison of programs: launches of both sides in turn, each read, checked, stored and judged."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import socket
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from omb_py.errors import EnvironmentProblem, Interrupted, LaunchFailed, NoVerdict, OmbError, UsageError
+from omb_py.orchestrate.compare.interleaving import CompareDesign, conduct, sides_of
+from omb_py.orchestrate.compare.session import DEFAULT_LAUNCHES, FEWEST
+from omb_py.orchestrate.compare.stored_pairs import StoredPairs, stored_pairs
+from omb_py.orchestrate.launching.machine_state import observe
+from omb_py.orchestrate.programs.command import OUT, SideProgram
+from omb_py.orchestrate.programs.exchanged import ExpectedLibrary, why_not_exchanged
+from omb_py.orchestrate.programs.execution import Execution, run_program
+from omb_py.orchestrate.programs.mapped_files import MappedFile
+from omb_py.orchestrate.programs.measured import Repetitions, check_rows
+from omb_py.orchestrate.programs.reading import OutputReading, rows_of
+from omb_py.orchestrate.running.progress import progress_for
+from omb_py.orchestrate.running.resume import check_same_design, declare_design, find_unfinished, forget_design
+from omb_py.orchestrate.running.run import drawn_seed
+from omb_py.results.compare.judge import CompareRules, Launched
+from omb_py.results.compare.match import (
+    PAIR_TAG,
+    ROUND_TAG,
+    ROUNDS_TAG,
+    SIDE_TAG,
+    SIDES,
+    Side,
+    differing,
+    from_row,
+    round_of,
+)
+from omb_py.results.compare.report import CompareReport, fields_text, report_of
+from omb_py.results.compare.select_launches import SideLaunches
+from omb_py.results.statistics.combined_rounds import can_show
+from omb_py.results.store.journal import RunLock
+from omb_py.results.store.keys import environment_key
+from omb_py.results.store.paths import REPORTS
+from omb_py.results.store.redact import allowed_environment, redact_text
+from omb_py.results.store.row import Row
+from omb_py.results.store.write import check_writable, write_atomically, write_launch
+
+DEFAULT_TIMEOUT_S = 600.0
+_KEPT_BYTES = 64 << 10
+"""So much of an output is kept: its beginning and its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramsDesign:
+    """A comparison of programs, declared before the first launch."""
+
+    programs: Mapping[Side, SideProgram]
+    reading: OutputReading
+    rules: CompareRules
+    launches: int
+    store: Path
+    timeout_s: float = DEFAULT_TIMEOUT_S
+    seed: int | None = None
+    expected: Sequence[ExpectedLibrary] = ()
+    tags: Mapping[str, str] = field(default_factory=dict)
+    quiet: bool = False
+
+    def declared(self) -> dict[str, Any]:
+        """What a resumed comparison must share with its beginning, as plain data."""
+        return {
+            "kind": "programs",
+            "launches": self.launches,
+            "sides": {side: f"{p.command} {p.setting}".strip() for side, p in self.programs.items()},
+            "rules": json.loads(json.dumps(asdict(self.rules))),
+        }
+
+    def note(self, text: str) -> None:
+        """Say something on stderr, unless nothing is to be said."""
+        if not self.quiet:
+            print(f"omb-py: {text}", file=sys.stderr, flush=True)
+
+
+def compare_programs(design: ProgramsDesign, resume: str | None = None) -> CompareReport:
+    """Start the programs of both sides in turn and judge what they print; every launch is stored, under one run.
+
+    Args:
+        design: what is compared, and how.
+        resume: id of the interrupted comparison to resume, or ``last``; None: a new one.
+
+    Raises:
+        UsageError: a command cannot be started, its output is not known, or the design is no comparison.
+        NoVerdict: a launch measured something else than was asked, or nothing.
+        LaunchFailed: a program died or was killed because it took too long. What was measured is kept.
+        Interrupted: the same.
+    """
+    if design.launches < FEWEST:
+        raise UsageError(
+            f"--launches {design.launches}: compare needs {FEWEST} or more launches of each side: --launches "
+            f"{DEFAULT_LAUNCHES}"
+        )
+    for program in design.programs.values():
+        program.check()
+    check_writable(design.store)
+    earlier = find_unfinished(design.store, resume) if resume else None
+    if earlier is not None:
+        check_same_design(earlier[0], {k: v for k, v in earlier[1].items() if k != "seed"}, design.declared())
+        run_id, seed = earlier[0], int(earlier[1]["seed"])
+    else:
+        run_id = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(3)}"
+        seed = design.seed if design.seed is not None else drawn_seed()
+    held = RunLock(design.store, run_id)
+    measurer = ProgramMeasurer(design, run_id, seed)
+    if earlier is None:
+        declare_design(design.store, run_id, {**design.declared(), "seed": seed})
+    else:
+        measurer.resume(stored_pairs(design.store, run_id))
+    try:
+        report = _measured(measurer)
+    except (OmbError, KeyboardInterrupt) as error:
+        raise _with_kept(error, measurer) from None
+    finally:
+        del held
+    forget_design(design.store, run_id)
+    design.note(f"stored as run {run_id}: omb-py compare {run_id} shows it again")
+    return report
+
+
+def _measured(measurer: ProgramMeasurer) -> CompareReport:
+    design, rules = measurer.design, measurer.design.rules
+    machine = observe()
+    for line in machine.warnings():
+        design.note(f"warning: {line}")
+    if not can_show(design.launches, rules.alpha, rules.rounds):
+        design.note(f"{design.launches} launches of each side cannot show a change: --launches {DEFAULT_LAUNCHES}")
+    cells = measurer.try_out()
+    announce = partial(measurer.announce, design.launches)
+    conduct([range(cells)], CompareDesign(rules, design.launches, measurer.seed), measurer, announce)
+    report = report_of(measurer.launches("BASE"), measurer.launches("NEW"), rules)
+    report.run_id, report.seed = measurer.run_id, measurer.seed
+    report.machine = machine.as_dict()
+    return report
+
+
+def _with_kept(error: OmbError | KeyboardInterrupt, measurer: ProgramMeasurer) -> OmbError:
+    """The error with what is kept of the comparison; nothing is said of a comparison that has not begun."""
+    text = str(error) or "interrupted"
+    kind = Interrupted if isinstance(error, KeyboardInterrupt) else type(error)
+    counts = [len({row["launch_id"] for row in measurer.rows[side]}) for side in SIDES]
+    if not any(counts):
+        forget_design(measurer.design.store, measurer.run_id)
+        return kind(text)
+    done = " and ".join(f"{count} launches of {side}" for side, count in zip(SIDES, counts, strict=True))
+    run_id = measurer.run_id
+    return kind(
+        f"{text}. What was measured is kept in {measurer.design.store}, run {run_id}: {done}; --resume={run_id} "
+        "measures the rest"
+    )
+
+
+class ProgramMeasurer:
+    """Makes the launches of :func:`omb_py.orchestrate.compare.interleaving.conduct` with the programs of both sides."""
+
+    def __init__(self, design: ProgramsDesign, run_id: str, seed: int) -> None:
+        self.design, self.run_id, self.seed = design, run_id, seed
+        self.rows: dict[Side, list[Row]] = {side: [] for side in SIDES}
+        self.provenances: dict[Side, list[dict[str, Any]]] = {side: [] for side in SIDES}
+        self.stored = StoredPairs()
+        self._index = 0
+        self._keys: list[str] = []
+        """Comparability key of each cell."""
+        self._usual: dict[Side, Mapping[str, Row]] = {side: {} for side in SIDES}
+        self._repetitions = Repetitions()
+        self._progress = progress_for(design.quiet)
+
+    def resume(self, stored: StoredPairs) -> None:
+        """Take the results of these launches instead of making them again."""
+        self.stored, self._index = stored, stored.next_index
+        self.provenances = stored.provenances
+        self.design.note(f"run {self.run_id} is resumed: {len(stored.waiting)} launches are in the store")
+
+    def try_out(self) -> int:
+        """Make a launch of each side that is not judged: it shows what there is to compare, and whether it differs.
+
+        Returns:
+            The number of cells.
+        """
+        files: dict[Side, frozenset[MappedFile]] = {}
+        for side in sides_of(self.seed, -1):
+            rows, ended = self._launch(side, {})
+            self._usual[side], files[side] = rows, ended.files
+            if not self.provenances[side]:
+                self.provenances[side].append(self._provenance(side, ended))
+        if why := why_not_exchanged(self.design.programs, files):
+            raise NoVerdict(why)
+        self._keys = list(dict.fromkeys((*self._usual["BASE"], *self._usual["NEW"])))
+        if not set(self._usual["BASE"]) & set(self._usual["NEW"]):
+            base, new = (next(iter(self._usual[side].values())) for side in SIDES)
+            raise NoVerdict(f"BASE and NEW have no cell in common: {fields_text(base, new, differing(base, new))}")
+        return len(self._keys)
+
+    def announce(self, launches: int, number: int, cells: Sequence[int]) -> None:
+        """Say how many cells a round measures, and tell the progress its launches."""
+        what = "1 cell" if len(cells) == 1 else f"{len(cells)} cells"
+        subject = what if number == 1 else f"re-measuring {what} that may have changed"
+        rounds = f"round {number} of up to {self.design.rules.rounds}"
+        self.design.note(f"{rounds}: {subject}, {launches} launches a side, interleaved")
+        self._progress.plan([1] * 2 * launches)
+
+    def __call__(self, side: Side, cells: Sequence[int], number: int, pair: int) -> dict[int, Launched]:
+        """Make one launch of one side, or take it from the store."""
+        tags = {SIDE_TAG: side, ROUND_TAG: str(number), ROUNDS_TAG: str(self.design.rules.rounds), PAIR_TAG: str(pair)}
+        rows = self._taken(side, number, pair)
+        if rows is None:
+            printed, ended = self._launch(side, {**self.design.tags, **tags})
+            wanted = {self._keys[cell] for cell in cells}
+            rows = {key: row for key, row in printed.items() if key in wanted}
+            if rows:
+                self._store(side, list(rows.values()), ended)
+        self.rows[side] += rows.values()
+        launched = {cell: from_row(rows[self._keys[cell]]) for cell in cells if self._keys[cell] in rows}
+        return {cell: result for cell, result in launched.items() if result is not None}
+
+    def _taken(self, side: Side, number: int, pair: int) -> dict[str, Row] | None:
+        """The rows of a launch that is stored; None where it is not."""
+        if not self.stored.waiting:
+            return None
+        first = self.stored.waiting[0][0]
+        tags = dict(first["tags"])
+        if tags.get(SIDE_TAG) != side or round_of(first) != number or tags.get(PAIR_TAG) != str(pair):
+            return None
+        return {str(row["comparability_key"]): row for row in self.stored.waiting.popleft()}
+
+    def _launch(self, side: Side, tags: Mapping[str, str]) -> tuple[dict[str, Row], Execution]:
+        """Start the program of a side once, and check that it has measured."""
+        program = self.design.programs[side]
+        started = datetime.now(UTC).isoformat()
+        self._progress.begin(1)
+        with tempfile.TemporaryDirectory(prefix="omb-py-") as folder:
+            out = Path(folder, "out") if OUT in program.command else None
+            ended = run_program(program.argv(out), program.where.environment(), self.design.timeout_s, out)
+        try:
+            rows = self._read(program, ended, tags, started)
+            check_rows(program, rows, self._usual[side])
+            for expected in self.design.expected:
+                if expected.side == side and (why := expected.why_not(ended.files)):
+                    raise NoVerdict(why)
+            self._repetitions.check(side, rows)
+        except OmbError as error:
+            where = self._keep_output(side, ended)
+            raise type(error)(f"{error}; its output: {where}") from None
+        self._progress.cell()
+        self._progress.end()
+        return rows, ended
+
+    def _read(self, program: SideProgram, ended: Execution, tags: Mapping[str, str], started: str) -> dict[str, Row]:
+        """The rows of an output. Of a program that failed, only wrong results are looked for."""
+
+        def read() -> dict[str, Row]:
+            tables = self.design.reading.tables(ended)
+            return rows_of(tables, self.run_id, self._index, started, tags, program.asked_ranks)
+
+        if ended.stopped:
+            raise LaunchFailed(f"{program}: {ended.stopped}{_quoted(ended)}")
+        if ended.status:
+            try:
+                check_rows(program, read(), {})
+            except NoVerdict as error:
+                if ended.output.strip() and "validate" in str(error):
+                    raise
+            except UsageError:
+                pass  # the reason is how it ended, not what it printed until then
+            raise LaunchFailed(f"{program} ended with {ended.ending} after {ended.seconds:.1f} s{_quoted(ended)}")
+        try:
+            return read()
+        except (NoVerdict, UsageError) as error:
+            kind = NoVerdict if self._usual[program.side] else type(error)  # it could be read before
+            raise kind(f"{program} {error}") from None
+
+    def _keep_output(self, side: Side, ended: Execution) -> Path:
+        """Keep what a launch printed that is not stored."""
+        path = self.design.store / REPORTS / f"{self.run_id}-{self._index}-{side}.txt"
+        try:
+            write_atomically(path, f"{_bounded(ended.output)}\n--- stderr ---\n{_bounded(ended.errors)}\n".encode())
+        except OSError as error:
+            raise EnvironmentProblem(f"cannot write {path}: {error.strerror}") from error
+        return path
+
+    def _provenance(self, side: Side, ended: Execution) -> dict[str, Any]:
+        program = self.design.programs[side]
+        facts = dict(program.where.facts.get("config", {}))
+        return {
+            "program": redact_text(program.command),
+            "environment": allowed_environment(program.where.environment()),
+            "launch": {"config": {**facts, "side": side}},
+            "run": {
+                "exit_code": ended.status,
+                "elapsed_s": round(ended.seconds, 6),
+                "peak_memory_bytes": ended.peak_bytes,
+                "output": _bounded(ended.output),
+                "hostname": socket.gethostname(),
+            },
+            "loaded_libraries": [
+                {"path": file.path, "build_id": file.build_id or None} for file in sorted(ended.files)
+            ],
+        }
+
+    def _store(self, side: Side, rows: list[Row], ended: Execution) -> None:
+        provenance = self._provenance(side, ended)
+        key = environment_key(provenance)
+        for row in rows:
+            row["environment_key"] = key
+        write_launch(self.design.store, rows, provenance)
+        self._index += 1
+
+    def launches(self, side: Side) -> SideLaunches:
+        """The launches of a side, for the report."""
+        return SideLaunches(str(self.design.programs[side].command), self.rows[side], self.provenances[side])
+
+
+def _quoted(ended: Execution) -> str:
+    return f": {ended.last_line}" if ended.last_line else ""
+
+
+def _bounded(data: bytes) -> str:
+    """The text of an output without secrets: all of it, or its beginning and its end."""
+    if len(data) > _KEPT_BYTES:
+        half = _KEPT_BYTES // 2
+        data = data[:half] + f"\n… {len(data) - 2 * half} bytes …\n".encode() + data[-half:]
+    return redact_text(data.decode(errors="replace"))
