@@ -81,7 +81,9 @@ def horovod_text(row: Row) -> str:
 def communication(row: Row) -> str:
     """The line about communication: the share of a step beyond the same step on one rank alone, in per cent."""
     metrics = dict(row["metrics"])
-    step, exposed, half = float(row["mean_us"]), metrics["exposed_us"], metrics["exposed_half_us"]
-    share = f"{exposed / step * 100:.1f} +-{half / step * 100:.1f} %"
+    step, exposed, half = float(row["mean_us"]), metrics["exposed_us"], metrics.get("exposed_half_us")
+    # of a single step nothing says how far it is off
+    spread = "" if half is None or len(row["samples_us"]) < 2 else f" +-{half / step * 100:.1f}"
+    share = f"{exposed / step * 100:.1f}{spread} %"
     times = f"{step / 1000:.2f} ms, of which {metrics['alone_us'] / 1000:.2f} ms without communication"
     return f"Communication: {share} of a step: {times}"

@@ -366,11 +366,12 @@ def _numbers(result: CellResult, trainer: Trainer) -> dict[str, Any]:
     """Values of the row: the time of a step beyond one without communication (µs, %), model and losses."""
     together, alone = (np.asarray(result.series[lap]["max"]) for lap in (STEP, ALONE))
     beyond = together - alone
-    deviation = float(beyond.std(ddof=1)) if len(beyond) > 1 else 0.0
+    # of a single step nothing says how far it is off
+    half = {"exposed_half_us": 1.96 * float(beyond.std(ddof=1)) / len(beyond) ** 0.5} if len(beyond) > 1 else {}
     return {
         "alone_us": float(alone.mean()),
         "exposed_us": float(beyond.mean()),
-        "exposed_half_us": 1.96 * deviation / len(beyond) ** 0.5,
+        **half,
         "share_pct": float(beyond.mean() / together.mean() * 100),
         "steps": float(trainer.training["steps"]),
         "parameters": float(trainer.parameters),

@@ -15,6 +15,9 @@ from omb_py.suites.workloads.settings import grammar, whole, word
 BACKENDS: Final = ("gloo", "nccl", "mpi")
 """Process groups of PyTorch."""
 PARALLEL: Final = ("ddp", "fsdp")
+GPT2_TOKENS: Final = 1024
+RESNET_PIXELS: Final = 32
+"""Side of the image of which the last stage of ResNet-50 leaves one pixel."""
 _OF_ALL: Final[Mapping[str, Key]] = {
     "parallel": word("ddp", "how the work is spread", *PARALLEL),
     "backend": word("gloo", "PyTorch's process group", *BACKENDS),
@@ -25,7 +28,7 @@ _OF_ALL: Final[Mapping[str, Key]] = {
 MODELS: Final[Mapping[str, Mapping[str, Key]]] = MappingProxyType(
     {
         "mlp": _OF_ALL,
-        "resnet50": {**_OF_ALL, "image": whole(224, "pixels of an image's side", 32)},
+        "resnet50": {**_OF_ALL, "image": whole(224, "pixels of an image's side", RESNET_PIXELS)},
         "gpt2": {
             **_OF_ALL,
             "batch": whole(1, "samples of a rank and step"),
@@ -84,7 +87,9 @@ def parse_training(text: str) -> Training:
     values = grammar(model, MODELS[model]).read(rest)
     if model == "gpt2" and values["seq"] > GPT2_TOKENS:
         raise UsageError(f"gpt2 has positions for {GPT2_TOKENS} tokens, not {values['seq']}: --seq {GPT2_TOKENS}")
+    if model == "resnet50" and values["batch"] == 1 and values["image"] <= RESNET_PIXELS:
+        raise UsageError(
+            f"resnet50 makes one pixel of an image of {RESNET_PIXELS}, and a batch norm needs two values: "
+            f"use --batch 2 or --image {RESNET_PIXELS + 1}"
+        )
     return Training(model, values)
-
-
-GPT2_TOKENS: Final = 1024

@@ -16,8 +16,6 @@ from omb_py.suites.workloads.settings import Values
 
 ANY = "any"
 """Mode of a parameter server that answers whichever worker comes first."""
-ZERO_BUCKET_ELEMENTS = 500_000_000
-"""DeepSpeed's default reduce_bucket_size and allgather_bucket_size."""
 
 
 @lru_cache(maxsize=64)
@@ -28,7 +26,8 @@ def gradient_bytes(name: str, dtype: str) -> tuple[int, ...]:
 
 @lru_cache(maxsize=64)
 def ddp_buckets(name: str, dtype: str, layout: str, first: int, cap: int) -> tuple[int, ...]:
-    """Bytes of DDP's buckets in the order in which they are reduced."""
+    """Bytes of DDP's buckets in the order in which they are reduced; `first` 0: PyTorch's choice for this `cap`."""
+    first = first or (buckets.DDP_FIRST_BYTES if cap == buckets.DDP_CAP_BYTES else cap)
     return tuple(buckets.ddp(gradient_bytes(name, dtype), layout, first, cap))
 
 
@@ -56,9 +55,27 @@ def _backward(v: Values, sizes: Sequence[int], label: str) -> list[Item]:
 
 
 def ddp(v: Values, rank: int, ranks: int) -> list[Item]:
-    """PyTorch's DDP: one all-reduce a bucket, beside the rest of the backward pass."""
+    """PyTorch's DDP: one all-reduce a bucket, beside the rest of the backward pass.
+
+    Before the forward pass rank 0 sends its buffers, one message for each element type. With find_unused_parameters an
+    all-reduce of a number for each parameter tells who was used.
+    """
     divides("ranks", ranks, "clients", v["clients"])
-    return _backward(v, ddp_buckets(v["model"].name, v["dtype"], v["layout"], v["first"], v["cap"]), "bucket")
+    sizes = ddp_buckets(v["model"].name, v["dtype"], v["layout"], v["first"], v["cap"])
+    items = [*_broadcast_buffers(v), *_backward(v, sizes, "bucket")]
+    if v["layout"] == "unused":
+        numbers = len(v["model"].tensors) * DTYPES["int32"].itemsize
+        items.append(Call("allreduce", numbers, "int32", "used", work=0.0, until=None))
+    return items
+
+
+def _broadcast_buffers(v: Values) -> list[Item]:
+    """Statistics and counters of batch norms, two messages on their way at once, done before the forward pass."""
+    norms, item = v["model"].batch_norms, DTYPES[v["dtype"]].itemsize
+    if v["buffers"] == "off" or not norms:
+        return []
+    sizes = (2 * sum(norms) * item, v["dtype"]), (len(norms) * DTYPES["int64"].itemsize, "int64")
+    return [Call("bcast", n, kind, "buffers", work=0.0, until=1 - j) for j, (n, kind) in enumerate(sizes)]
 
 
 def horovod(v: Values, rank: int, ranks: int) -> list[Item]:
@@ -120,31 +137,6 @@ def ring(v: Values, rank: int, ranks: int) -> list[Item]:
         for step in range(2 * (n - 1))
     ]
     return [*forward, *backward, *messages]
-
-
-def zero(v: Values, rank: int, ranks: int) -> list[Item]:
-    """ZeRO stages 1 and 2: gradients are reduce-scattered in buckets, then the updated parameters are gathered.
-
-    Stage 2 reduces beside the backward pass, stage 1 after it.
-    """
-    dtype, item = v["dtype"], DTYPES[v["dtype"]].itemsize
-    whole, most = sum(gradient_bytes(v["model"].name, dtype)), v["bucket"] * item
-    parts = [min(most, whole - start) for start in range(0, whole, most)]
-    sizes = [padded(part, ranks, dtype) for part in parts]
-    until = None if v["stage"] == 2 else 0
-    computing = [n if v["stage"] == 2 else float(j == 0) for j, n in enumerate(sizes)]
-    reduced = [
-        Call("reduce_scatter_block", n, dtype, "gradients", work=work, until=until)
-        for n, work in zip(sizes, computing, strict=True)
-    ]
-    forward, backward = passes(v["model"], rows(v))
-    steps: list[Item] = [*forward]
-    if v["stage"] == 2:
-        for n, call in zip(parts, reduced, strict=True):
-            steps += [Product(n / item, rows(v), 2), call]
-    else:
-        steps += [*backward, *reduced]
-    return [*steps, *(Call("allgather", n // ranks, dtype, "parameters", work=0.0) for n in sizes)]
 
 
 def wrapped(model: Model) -> tuple[list[list[Tensor]], bool]:

@@ -64,10 +64,13 @@ def loads(pattern: str, experts: int, ranks: int, skew: float) -> list[float]:
     return [sum(wanted[r * each : (r + 1) * each]) / total for r in range(ranks)]
 
 
-def apportioned(total: int, shares: Sequence[float]) -> list[int]:
-    """`total` in whole parts that come nearest to the shares and add up to it (largest remainders)."""
+def apportioned(total: int, shares: Sequence[float], first: int = 0) -> list[int]:
+    """`total` in whole parts that come nearest to the shares and add up to it (largest remainders).
+
+    Of equal remainders those from place `first` on come first, around the end.
+    """
     parts = [int(total * share) for share in shares]
-    by_rest = sorted(range(len(parts)), key=lambda j: (parts[j] - total * shares[j], j))
+    by_rest = sorted(range(len(parts)), key=lambda j: (parts[j] - total * shares[j], (j - first) % len(parts)))
     for j in by_rest[: total - sum(parts)]:
         parts[j] += 1
     return parts
@@ -75,9 +78,9 @@ def apportioned(total: int, shares: Sequence[float]) -> list[int]:
 
 @lru_cache(maxsize=64)
 def copies(pattern: str, experts: int, ranks: int, skew: float, tokens: int, top: float) -> Matrix:
-    """Copies of tokens that rank i sends to rank j, the same for every i."""
-    row = tuple(apportioned(round(tokens * top), loads(pattern, experts, ranks, skew)))
-    return (row,) * ranks
+    """Copies of tokens that rank i sends to rank j; what cannot be divided goes to other ranks from each i."""
+    shares = loads(pattern, experts, ranks, skew)
+    return tuple(tuple(apportioned(round(tokens * top), shares, i)) for i in range(ranks))
 
 
 def matrix_of(v: Values, ranks: int) -> Matrix:

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from omb_py.errors import UsageError, nearest
 from omb_py.grammar.key_values import Key
-from omb_py.suites.workloads import classic, concurrent, data_parallel, experts, model_parallel, tiles
+from omb_py.suites.workloads import classic, concurrent, data_parallel, experts, model_parallel, tiles, zero
 from omb_py.suites.workloads import settings as s
-from omb_py.suites.workloads.buckets import DDP_CAP_BYTES, DDP_FIRST_BYTES, HOROVOD_BYTES
+from omb_py.suites.workloads.buckets import DDP_CAP_BYTES, HOROVOD_BYTES
 from omb_py.suites.workloads.calls import Call, Item, joined, scaled, slowed
 from omb_py.suites.workloads.models import SHORT_NAMES
 from omb_py.suites.workloads.settings import Values
@@ -54,6 +54,7 @@ _LAYERS = s.whole(0, "layers; 0: the model's", 0)
 _BATCH = s.whole(1, "sequences of a micro-batch")
 _SEQ = s.whole(0, "tokens of a sequence; 0: as the model is trained", 0)
 _SEQUENCE = s.word("off", "sequence parallel: an all-gather and a reduce-scatter for each all-reduce", "off", "on")
+_HEAD = s.word("off", "embedding, head and loss or logits, divided by vocabulary, as well", "off", "on")
 _ATTENTION = {
     "model": s.attention_model("gpt2-124m"),
     "dtype": s.dtype("bfloat16"),
@@ -81,7 +82,8 @@ _ALL = (
         "ddp",
         "data parallel: PyTorch's DistributedDataParallel, an all-reduce for each bucket of gradients",
         data_parallel.ddp,
-        f"all-reduces of P·e in all ({_P}); a bucket closes when it reaches first (1 MiB) or cap (25 MiB)",
+        f"all-reduces of P·e in all ({_P}); a bucket closes when it reaches first (1 MiB) or cap (25 MiB); before them "
+        "broadcasts of batch norms' statistics and counters; layout=unused: an all-reduce of 4 bytes a tensor more",
         _DDP_SOURCE,
         {
             **_MODEL,
@@ -93,8 +95,9 @@ _ALL = (
                 "first",
                 "unused",
             ),
-            "first": s.size(str(DDP_FIRST_BYTES), "limit of the first bucket that is filled"),
+            "first": s.size("0", "limit of the first bucket that is filled; 0: 1 MiB, with a cap of yours that one"),
             "cap": s.size(str(DDP_CAP_BYTES), "limit of the other buckets (bucket_cap_mb)"),
+            "buffers": s.word("on", "broadcast of batch norms' statistics (broadcast_buffers)", "on", "off"),
         },
         _TRAINING,
     ),
@@ -140,14 +143,22 @@ _ALL = (
     ),
     Family(
         "zero",
-        "ZeRO stages 1 and 2: gradients reduce-scattered, parameters gathered",
-        data_parallel.zero,
-        f"reduce-scatter of P·e in buckets, then all-gather of P·e ({_P}); on a ring 2·P·e·(n−1)/n a rank",
-        "arXiv 1910.02054; DeepSpeed's reduce_bucket_size",
+        "ZeRO stages 1 to 3 as DeepSpeed does them, or as published",
+        zero.zero,
+        f"stages 1, 2: all-reduces of P·e in buckets, of a scalar, all-gather of P·e ({_P}), on a ring 3·P·e·(n−1)/n a "
+        "rank; stage 3: each parameter gathered once, large ones together, reduce-scatter of P·e; schedule=paper: "
+        "reduce-scatter of P·e in buckets, then all-gather, on a ring 2·P·e·(n−1)/n",
+        "steps of DeepSpeed 0.19.8, recorded; paper: arXiv 1910.02054",
         {
             **_MODEL,
-            "stage": s.whole(2, "1: reduced after the backward pass, 2: beside it"),
-            "bucket": s.whole(data_parallel.ZERO_BUCKET_ELEMENTS, "elements of a bucket"),
+            "stage": s.whole(2, "1: reduced after the backward pass, 2: within it, 3: parameters divided as well"),
+            "schedule": s.word("deepspeed", "as DeepSpeed 0.19 with its defaults, or as the paper", *zero.SCHEDULES),
+            "bucket": s.whole(zero.BUCKET_ELEMENTS, "elements of a bucket (reduce_bucket_size)"),
+            "persistent": s.whole(
+                zero.PERSISTENT_ELEMENTS,
+                "of stage 3: parameters of so many elements at most are gathered after the update",
+                0,
+            ),
         },
         _TRAINING,
     ),
@@ -172,10 +183,21 @@ _ALL = (
         "tensor parallel as Megatron-LM, also with sequence parallel",
         model_parallel.tensor,
         "2 all-reduces of b·s·h·e forward and 2 backward a layer; with sequence=on all-gather and "
-        "reduce-scatter for each, and 2 all-gathers more backward",
-        "arXiv 1909.08053, 2205.05198",
-        {**_ATTENTION, "tp": s.whole(0, "ranks of a model; 0: all", 0), "sequence": _SEQUENCE},
+        "reduce-scatter for each, and 2 all-gathers more backward; with head=on an all-reduce of the embedding, one of "
+        "the head backward and three of b·s·4 of the loss, and with sequence=on one of the norms' gradients",
+        "arXiv 1909.08053, 2205.05198; cross_entropy.py of Megatron-LM",
+        {**_ATTENTION, "tp": s.whole(0, "ranks of a model; 0: all", 0), "sequence": _SEQUENCE, "head": _HEAD},
         _DIVIDED,
+    ),
+    Family(
+        "prefill",
+        "tensor parallel inference: the forward pass over whole prompts",
+        model_parallel.prefill,
+        "2 all-reduces of b·s·h·e a layer; with sequence=on all-gather and reduce-scatter for each; with head=on an "
+        "all-reduce of the embedding, and an all-gather of b·V/n·e logits",
+        "arXiv 1909.08053, 2205.05198; logits_processor.py of vLLM",
+        {**_ATTENTION, "tp": s.whole(0, "ranks of a model; 0: all", 0), "sequence": _SEQUENCE, "head": _HEAD},
+        f"2·P_l/n·b·s a layer ({_LAYER})",
     ),
     Family(
         "ulysses",
@@ -191,8 +213,8 @@ _ALL = (
         "context",
         "context parallel: ring attention",
         model_parallel.context,
-        "n − 1 messages of 2·b·(s/n)·h_kv·e a layer; backward as many again, and n of gradients, 2·b·(s/n)·h_kv·4; "
-        "schedule=paper: backward n − 1 of keys, values and gradients together, in the type itself",
+        "n − 1 times a message of keys and one of values, b·(s/n)·h_kv·e each, a layer; backward as many again, and n "
+        "times two of gradients, b·(s/n)·h_kv·4; schedule=paper: n − 1 of both together, backward with their gradients",
         "arXiv 2310.01889; ring_flash_attn.py of zhuzilin/ring-flash-attention",
         {
             **_ATTENTION,
@@ -205,18 +227,19 @@ _ALL = (
         "pipeline",
         "pipeline parallel, 1F1B or GPipe",
         model_parallel.pipeline,
-        "a message of b·s·h·e each way for each micro-batch and boundary",
+        "a message of b·s·h·e each way for each micro-batch and boundary; with head=on an all-reduce of V·h·e between "
+        "first and last stage where the embedding is the head, too",
         "arXiv 2104.04473, 1811.06965",
-        {**_PIPELINE, "pp": s.whole(0, "stages; 0: all ranks", 0), "schedule": _SCHEDULE},
+        {**_PIPELINE, "pp": s.whole(0, "stages; 0: all ranks", 0), "schedule": _SCHEDULE, "head": _HEAD},
         f"2·P_l·b·s forward, 4·P_l·b·s backward, for each layer of a stage and micro-batch ({_LAYER})",
-        ("forward", "turn", "backward"),
+        ("forward", "turn", "backward", "tied embedding"),
     ),
     Family(
         "gems",
         "bidirectional pipeline: two models in opposite directions (GEMS)",
         model_parallel.gems,
-        "two pipelines' messages of b·s·h·e, then an all-reduce of P·e/p between ranks i and p − 1 − i",
-        "Jain et al., SC 2020 (GEMS)",
+        "two pipelines' messages of b·s·h·e, then two all-reduces of P·e/p between ranks i and p − 1 − i",
+        "Jain et al., SC 2020 (GEMS); torchgems/comm.py of MPI4DL",
         {**_PIPELINE, "pp": s.whole(0, "stages, an even number; 0: all ranks", 0)},
         f"2·P_l·b·s forward, 4·P_l·b·s backward, for each layer of both stages and micro-batch ({_LAYER})",
         ("forward", "backward", "replicas"),
@@ -226,7 +249,7 @@ _ALL = (
         "tensor, pipeline and data parallel at once",
         model_parallel.three_d,
         "tensor's calls for the layers of a stage and each micro-batch, pipeline's messages, then all-reduces of "
-        "P·e/(tp·pp) in pieces",
+        "P·e/(tp·pp) in pieces; head=on as in tensor and pipeline",
         "arXiv 2104.04473",
         {
             **_PIPELINE,
@@ -235,6 +258,7 @@ _ALL = (
             "dp": s.whole(0, "replicas; 0: what the others leave", 0),
             "schedule": _SCHEDULE,
             "sequence": _SEQUENCE,
+            "head": _HEAD,
             "order": s.order("tp-dp-pp", "dimensions, the one with the nearest ranks first"),
             "cap": s.size(str(DDP_CAP_BYTES), "piece of the gradients"),
         },
@@ -249,6 +273,11 @@ _ALL = (
             "tensor forward scatter",
             "tensor backward gather",
             "tensor backward scatter",
+            *(f"tensor embedding{way}" for way in ("", " scatter")),
+            *(f"tensor head{way}" for way in ("", " gather", " scatter")),
+            "tensor loss",
+            "tensor norms",
+            "tied embedding",
             "gradients",
         ),
     ),
@@ -297,8 +326,9 @@ _ALL = (
         "decode",
         "tensor parallel inference: small all-reduces for each token",
         model_parallel.decode,
-        "2 all-reduces of b·h·e a layer and token",
-        "arXiv 1909.08053",
+        "2 all-reduces of b·h·e a layer and token; with head=on one of the embedding, and an all-gather of b·V/n·e "
+        "logits",
+        "arXiv 1909.08053; logits_processor.py of vLLM",
         {
             "model": s.attention_model("gpt2-124m"),
             "dtype": s.dtype("bfloat16"),
@@ -307,6 +337,7 @@ _ALL = (
             "tp": s.whole(0, "ranks of a model; 0: all", 0),
             "tokens": s.whole(1, "tokens of a step"),
             "requests": s.whole(1, "requests at once"),
+            "head": _HEAD,
         },
         f"2·P_l/n·b a layer and token ({_LAYER})",
     ),

@@ -79,6 +79,9 @@ def _server(v: Values, ranks: int) -> Memory:
 
 
 def _zero(v: Values, ranks: int) -> Memory:
+    if v["stage"] == 3:
+        item = DTYPES[v["dtype"]].itemsize
+        return Memory((item + GRADIENT_AND_COPY / ranks) * v["model"].parameters, "(e + 16/n)·P, gathered and divided")
     whole = 4 if v["stage"] == 1 else 2
     states = (whole + (GRADIENT_AND_COPY - whole) / ranks) * v["model"].parameters
     return Memory(states, f"({whole} + {GRADIENT_AND_COPY - whole}/n)·P")
@@ -150,6 +153,14 @@ def _decode(v: Values, ranks: int) -> Memory:
     )
 
 
+def _prefill(v: Values, ranks: int) -> Memory:
+    n, item, shape = one_and_copies("tp", v["tp"], ranks).size("tp"), DTYPES[v["dtype"]].itemsize, v["model"].shape
+    cached = 2 * layers(v) * shape.kv_hidden * item * tokens(v) * v["batch"] / n
+    return Memory(
+        item * v["model"].parameters / n, "P·e/tp", cached, "2·L·s·h_kv·e/tp keys and values of each sequence"
+    )
+
+
 def _serving(v: Values, ranks: int) -> Memory:
     n, item, shape = one_and_copies("tp", v["tp"], ranks).size("tp"), DTYPES[v["dtype"]].itemsize, v["model"].shape
     arrivals = v["arrivals"] or ((0, v["tokens"]),) * v["requests"]
@@ -173,6 +184,7 @@ _FORMULAS: Final[Mapping[str, Callable[[Values, int], Memory]]] = MappingProxyTy
         "pipeline": _pipeline,
         "gems": _gems,
         "three_d": _three_d,
+        "prefill": _prefill,
         "decode": _decode,
         "serving": _serving,
     }

@@ -8,6 +8,7 @@ from dataclasses import replace
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.engine.program.language import Message
 from omb_py.errors import UsageError
+from omb_py.suites.workloads import vocabulary
 from omb_py.suites.workloads.calls import EXCHANGE, Call, Item, Product, padded, there_and_back
 from omb_py.suites.workloads.grid import RankGrid, divides, grid, one_and_copies
 from omb_py.suites.workloads.settings import Values
@@ -79,7 +80,26 @@ def tensor(v: Values, rank: int, ranks: int) -> list[Item]:
     n, group = where.size("tp"), where.group(rank, "tp")
     check_heads(v, n, "tp")
     forward, backward = _layers_of(v, group, layers(v) if n > 1 else 0)
-    return forward + backward
+    if v["head"] == "off" or n == 1:
+        return forward + backward
+    positions = v["batch"] * tokens(v)
+    there, back = vocabulary.loss(v, group, positions, "")
+    first = vocabulary.embedding(v, group, positions, "embedding")
+    return [*first, *forward, *there, *back, *backward, *vocabulary.norm_gradients(v, group, layers(v), True, "")]
+
+
+def prefill(v: Values, rank: int, ranks: int) -> list[Item]:
+    """The forward pass of tensor parallel inference over whole prompts: half of the calls of a training step."""
+    where = one_and_copies("tp", v["tp"], ranks)
+    n, group = where.size("tp"), where.group(rank, "tp")
+    check_heads(v, n, "tp")
+    if n == 1:
+        return []
+    steps, _ = _layers_of(v, group, layers(v))
+    if v["head"] == "off":
+        return steps
+    first = vocabulary.embedding(v, group, v["batch"] * tokens(v), "embedding")
+    return [*first, *steps, *vocabulary.logits(v, group, v["batch"])]
 
 
 def _exchanged_heads(v: Values, n: int) -> int:
@@ -125,7 +145,7 @@ def ulysses(v: Values, rank: int, ranks: int) -> list[Item]:
 
 
 def context(v: Values, rank: int, ranks: int) -> list[Item]:
-    """Ring attention as ring-flash-attention does it: blocks of keys and values go round the ring.
+    """Ring attention as ring-flash-attention does it: blocks of keys and values go round the ring, each its message.
 
     In the backward pass they go round again, and their gradients in float32 go once more: n times, back to their owner.
     With ``schedule=paper`` keys, values and gradients travel together, n − 1 times, as one message.
@@ -138,8 +158,8 @@ def context(v: Values, rank: int, ranks: int) -> list[Item]:
     after, before = where.shifted(rank, "cp", 1, around=True), where.shifted(rank, "cp", -1, around=True)
     assert after is not None and before is not None
 
-    def around(label: str, size: int, dtype: str, tag: int, work: float = 1.0, until: int = 1) -> Call:
-        ends = (Message(after, size, tag),), (Message(before, size, tag),)
+    def around(label: str, size: int, dtype: str, tags: tuple[int, ...], work: float = 1.0, until: int = 1) -> Call:
+        ends = [tuple(Message(peer, size // len(tags), tag) for tag in tags) for peer in (after, before)]
         return Call(EXCHANGE, 0, dtype, label, sends=ends[0], receives=ends[1], until=until, work=work)
 
     if n < 2:
@@ -148,14 +168,14 @@ def context(v: Values, rank: int, ranks: int) -> list[Item]:
     paper = v["schedule"] == "paper"
     products = there_and_back([v["model"].shape.layer / (n - 1 if paper else n)], v["batch"] * block)
     (forward,), (backward,) = products
-    keys = around("forward", nbytes, v["dtype"], 1)
+    keys = around("forward", nbytes, v["dtype"], (1,) if paper else (1, 2))
     if paper:
-        both = around("backward", 2 * nbytes, v["dtype"], 1)
+        both = around("backward", 2 * nbytes, v["dtype"], (1,))
         block_there: list[Item] = [forward, keys]
         block_back: list[Item] = [backward, both]
         return block_there * (layers(v) * (n - 1)) + block_back * (layers(v) * (n - 1))
-    again = around("backward", nbytes, v["dtype"], 1, 0.0)
-    gradients, home = (around("gradients", 4 * elements, "float32", 2, until=until) for until in (2, 0))
+    again = around("backward", nbytes, v["dtype"], (1, 2), 0.0)
+    gradients, home = (around("gradients", 4 * elements, "float32", (3, 4), until=until) for until in (2, 0))
     there: list[Item] = [keys, forward]
     back: list[Item] = [again, backward, gradients]
     return [*there * (n - 1), forward] * layers(v) + [*back * (n - 1), backward, home] * layers(v)
@@ -168,10 +188,17 @@ def decode(v: Values, rank: int, ranks: int) -> list[Item]:
     check_heads(v, n, "tp")
     nbytes = v["batch"] * v["model"].shape.hidden * DTYPES[v["dtype"]].itemsize
     call = Call("allreduce", nbytes, v["dtype"], "token", where.group(rank, "tp"), until=v["requests"] - 1)
+    if n == 1:
+        return []
     layer: list[Item] = []
     for half in _halves(v, n, v["batch"])[0]:
         layer += [half, call] * v["requests"]
-    return layer * (layers(v) * v["tokens"] if n > 1 else 0)
+    token = layer * layers(v)
+    if v["head"] == "on":
+        group, requests = where.group(rank, "tp"), v["requests"]
+        first = vocabulary.embedding(v, group, v["batch"], "embedding")
+        token = [*first * requests, *token, *vocabulary.logits(v, group, v["batch"]) * requests]
+    return token * int(v["tokens"])
 
 
 def _stage(v: Values, where: RankGrid, rank: int, message: int, work: Sequence[list[Item]]) -> list[Item]:
@@ -222,7 +249,16 @@ def pipeline(v: Values, rank: int, ranks: int) -> list[Item]:
     """A pipeline, GPipe or 1F1B: each micro-batch's activations go from stage to stage, their gradients back."""
     where = one_and_copies("pp", v["pp"], ranks)
     _check_stages(v, where.size("pp"))
-    return _stage(v, where, rank, activation(v), _whole_layers(v, where.size("pp")))
+    calls = _stage(v, where, rank, activation(v), _whole_layers(v, where.size("pp")))
+    return [*calls, *_tied(v, where, rank, 1)]
+
+
+def _tied(v: Values, where: RankGrid, rank: int, tp: int) -> list[Item]:
+    """With ``head=on`` what first and last stage reduce of the embedding that both hold."""
+    if v["head"] == "off":
+        return []
+    stages = where.group(rank, "pp")
+    return vocabulary.tied_gradients(v, (stages[0], stages[-1]), rank, tp)
 
 
 def _check_stages(v: Values, stages: int) -> None:
@@ -234,7 +270,8 @@ def _check_stages(v: Values, stages: int) -> None:
 def gems(v: Values, rank: int, ranks: int) -> list[Item]:
     """GEMS: two models run in opposite directions over the same ranks, so that one fills while the other drains.
 
-    At the end the two ranks that hold the same stage add up their gradients.
+    At the end the two ranks that hold the same two stages add up the gradients of each (MPI4DL's
+    apply_allreduce_master).
     """
     here = one_and_copies("pp", v["pp"], ranks)
     n, at = here.size("pp"), here.coordinate(rank, "pp")
@@ -256,7 +293,17 @@ def gems(v: Values, rank: int, ranks: int) -> list[Item]:
     stages = here.group(rank, "pp")
     twin = tuple(sorted((rank, stages[n - 1 - at])))
     part = v["model"].parameters // n * DTYPES[v["dtype"]].itemsize
-    return [*calls, Call("allreduce", part, v["dtype"], "replicas", twin, work=0.0)]
+    return [*calls, *[Call("allreduce", part, v["dtype"], "replicas", twin, work=0.0)] * 2]
+
+
+def _with_ends(
+    v: Values, group: tuple[int, ...], work: tuple[list[Item], list[Item]], first: bool, last: bool
+) -> tuple[list[Item], list[Item]]:
+    """A micro-batch's passes with the embedding on the first stage, and head and loss on the last one."""
+    positions = v["batch"] * tokens(v)
+    there, back = vocabulary.loss(v, group, positions, "tensor ") if last else ([], [])
+    before = vocabulary.embedding(v, group, positions, "tensor embedding") if first else []
+    return [*before, *work[0], *there], [*back, *work[1]]
 
 
 def three_d(v: Values, rank: int, ranks: int) -> list[Item]:
@@ -270,8 +317,14 @@ def three_d(v: Values, rank: int, ranks: int) -> list[Item]:
     _check_stages(v, pp)
     group = where.group(rank, "tp")
     work = _layers_of(v, group, layers(v) // pp, "tensor ") if tp > 1 else _whole_layers(v, pp)
+    at = where.coordinate(rank, "pp")
+    if v["head"] == "on" and tp > 1:
+        work = _with_ends(v, group, work, at == 0, at == pp - 1)
     message = padded(activation(v), tp, v["dtype"]) // tp if v["sequence"] == "on" else activation(v)
     calls = _stage(v, where, rank, message, work)
+    if v["head"] == "on" and tp > 1:
+        calls += vocabulary.norm_gradients(v, group, layers(v) // pp, at == pp - 1, "tensor ")
+    calls += _tied(v, where, rank, tp)
     if dp > 1:
         itemsize = DTYPES[v["dtype"]].itemsize
         part = v["model"].parameters // (tp * pp) * itemsize

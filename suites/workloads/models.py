@@ -90,6 +90,14 @@ class Model:
     """The parameters in the order of definition."""
     source: str
     shape: Shape | None = None
+    normalised: bool = False
+    """Whether two vectors of one length that follow each other are scale and shift of a batch norm."""
+
+    @property
+    def batch_norms(self) -> list[int]:
+        """Channels of each batch norm; of each a mean and a variance are kept, and a count of batches."""
+        pairs = pairwise(self.tensors) if self.normalised else ()
+        return [scale.rows for scale, shift in pairs if scale.columns == shift.columns == 1]
 
     @property
     def parameters(self) -> int:
@@ -293,17 +301,19 @@ class _Listed:
 
     tensors: Callable[[], list[Tensor]]
     source: str
+    normalised: bool = True
+    """:attr:`Model.normalised`."""
 
 
 _AMOEBANET: Final = "AmoebaNet-D of GPipe's table 1 (arXiv 1811.06965), as torchgpipe defines it"
 _OTHERS: Final[Mapping[str, _Listed]] = {
-    "mlp": _Listed(mlp, f"a perceptron of widths {', '.join(map(str, MLP))}"),
+    "mlp": _Listed(mlp, f"a perceptron of widths {', '.join(map(str, MLP))}", False),
     "resnet50": _Listed(resnet50, "ResNet-50 (arXiv 1512.03385) as torchvision defines it"),
     "resnet110": _Listed(resnet110, "ResNet-110 for CIFAR-10 (arXiv 1512.03385, table 6)"),
     "amoebanet-18x208": _Listed(partial(amoebanet_d, 18, 208), _AMOEBANET),
     "amoebanet-18x416": _Listed(partial(amoebanet_d, 18, 416), _AMOEBANET),
     "amoebanet-36x544": _Listed(partial(amoebanet_d, 36, 544), _AMOEBANET),
-    "deepseek-v3": _Listed(deepseek_v3, "DeepSeek-V3 (arXiv 2412.19437), without multi-token prediction"),
+    "deepseek-v3": _Listed(deepseek_v3, "DeepSeek-V3 (arXiv 2412.19437), without multi-token prediction", False),
 }
 NAMES: Final = (*_OTHERS, *SHAPES)
 SHORT_NAMES: Final = {"gpt2": "gpt2-124m"}
@@ -359,7 +369,8 @@ def model(name: str) -> Model:
         return _custom(name)
     name = SHORT_NAMES.get(name, name)
     if name in _OTHERS:
-        return Model(name, tuple(_OTHERS[name].tensors()), _OTHERS[name].source)
+        listed = _OTHERS[name]
+        return Model(name, tuple(listed.tensors()), listed.source, normalised=listed.normalised)
     if name not in SHAPES:
         raise UsageError(f"unknown model {name!r}: {nearest(name, (*NAMES, CUSTOM))}")
     shape = SHAPES[name]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
@@ -115,9 +116,24 @@ def _operator(name: str, shapes: list[Any], types: list[Any]) -> Entry:
     return name, _elements(shapes[place : place + 1]), "float" if kind == "TensorList" else kind, 0
 
 
+def _annotations(events: list[Mapping[str, Any]]) -> dict[tuple[str | None, int], deque[str]]:
+    """(op, elements) -> element types of the calls as Gloo's threads note them, in the order in which they ran.
+
+    Several threads run the calls, so those of one kind may change places; calls of one size keep theirs.
+    """
+    types: dict[tuple[str | None, int], deque[str]] = defaultdict(deque)
+    noted = (e for e in events if "ts" in e and str(e.get("name", "")).startswith("gloo:"))
+    for event in sorted(noted, key=lambda e: _instant(e["ts"])):
+        args = event.get("args") or {}
+        if kinds := args.get("Input type"):
+            elements = _elements((args.get("Input Dims") or [])[:1])
+            types[_OPS.get(_plain(event["name"].removeprefix("gloo:"))), elements].append(str(kinds[0]))
+    return types
+
+
 def _kineto(events: list[Mapping[str, Any]]) -> Iterator[Entry]:
     """Entries of a Kineto trace. A c10d operator is dropped if its thread records the collective within it (NCCL)."""
-    annotated = {e["name"].removeprefix("gloo:"): e for e in events if str(e.get("name", "")).startswith("gloo:")}
+    types = _annotations(events)
     entries: dict[int, Entry] = {}
     latest: dict[tuple[Any, Any], tuple[int, float]] = {}
     for at, event in enumerate(sorted((e for e in events if "ts" in e), key=lambda e: _instant(e["ts"]))):
@@ -132,11 +148,9 @@ def _kineto(events: list[Mapping[str, Any]]) -> Iterator[Entry]:
             entries[at] = str(args["Collective name"]), elements, str(args.get("dtype")), group
         elif name.startswith("c10d::") and "Input Dims" in args:
             short, elements, kind, group = _operator(name[6:], args["Input Dims"], args.get("Input type") or [])
-            annotation = next(
-                (e for key, e in annotated.items() if _OPS.get(_plain(key)) == _OPS.get(_plain(short))), None
-            )
-            kinds = ((annotation or {}).get("args") or {}).get("Input type") or [kind]
-            entries[at] = short, elements, kinds[0], group  # a list of tensors has no type of its own
+            told = types.get((_OPS.get(_plain(short)), elements))
+            # a list of tensors has no type of its own
+            entries[at] = short, elements, told.popleft() if told else kind, group
             latest[thread] = at, begin + _instant(event.get("dur") or 0)
     yield from entries.values()
 

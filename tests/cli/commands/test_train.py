@@ -71,6 +71,7 @@ def test_what_is_asked_for(request_of: Parse, tmp_path: Path) -> None:
         ("train mlp --batch many", "batch 'many' is not a whole number"),
         ("train mlp --image 64", "mlp takes no --image: for resnet50"),
         ("train resnet50 --image 8", "'8' is not a whole number from 32 on"),
+        ("train resnet50 --image 32 --batch 1", "a batch norm needs two values: use --batch 2 or --image 33"),
         ("train gpt2 --seq 4096", "gpt2 has positions for 1024 tokens, not 4096: --seq 1024"),
         ("train mlp --parallel dpd", "unknown kind 'dpd': did you mean ddp?"),
         ("train mlp --backend glo", "unknown backend 'glo': did you mean gloo?"),

@@ -45,6 +45,12 @@ def test_a_language_model_on_gpus_and_ranks_that_differ() -> None:
     assert text.endswith("Fail\n")
 
 
+def test_a_single_step_has_no_deviation() -> None:
+    metrics = {"steps": 1.0, "exposed_us": 30_000.0, "alone_us": 120_000.0}
+    text = horovod_text(row(samples_us=[150_000.0], metrics=metrics))
+    assert "Communication: 20.0 % of a step: 150.00 ms, of which 120.00 ms without communication\n" in text
+
+
 def test_rates_are_of_whole_iterations() -> None:
     assert rates([5e5] * 6, 3, 3) == pytest.approx([6.0, 6.0])
     with pytest.raises(ValueError, match="reshape"):

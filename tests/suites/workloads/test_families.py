@@ -27,14 +27,15 @@ SMALL = {
     "ring": "scale=1/64",
     "zero": "scale=1/64,bucket=300000",
     "fsdp": "scale=1/64,shard=2,replica=2",
-    "tensor": "layers=1,scale=1/512,sequence=on",
+    "tensor": "layers=1,scale=1/512,sequence=on,head=on",
     "ulysses": "layers=1,scale=1/512",
     "context": "layers=2,scale=1/512",
-    "pipeline": "scale=1/512",
+    "pipeline": "scale=1/512,head=on",
     "gems": "scale=1/4096,micro=2",
-    "three_d": "tp=2,pp=2,dp=1,layers=2,micro=3,scale=1/4096",
+    "three_d": "tp=2,pp=2,dp=1,layers=2,micro=3,scale=1/4096,head=on",
     "moe": "tokens=4,hidden=64,experts=8,top=2,routing=drawn,node=2,limit=1,backward=on",
-    "decode": "layers=2,requests=3",
+    "prefill": "layers=1,scale=1/512,sequence=on,head=on",
+    "decode": "layers=2,requests=3,head=on",
     "serving": "layers=1,requests=3,tokens=3,prompt=4,scale=1/8",
     "together": "first=allreduce/400,second=alltoall/400",
     "halo": "columns=2,side=32,channels=2",
@@ -59,6 +60,7 @@ def many(ranks: int) -> dict[str, str]:
         "gems": "pp=4,micro=1",
         "three_d": "tp=2,pp=2,layers=2,micro=1",
         "moe": "ep=4,tokens=8",
+        "prefill": "tp=4,layers=1",
         "decode": "tp=4,layers=1",
         "serving": "tp=4,layers=1,requests=2,tokens=2",
         "halo": f"columns={ranks // 32 or 1},layers=1",
@@ -125,9 +127,55 @@ class TestBytes:
 
     def test_data_parallel_reduces_every_parameter_once(self) -> None:
         for text in ("ddp:model=resnet50", "ddp:model=resnet50,layout=first", "horovod:model=resnet50"):
-            assert sum(c.nbytes for c in calls(text, 2)[0]) == 4 * 25_557_032
+            assert sum(c.nbytes for c in calls(text, 2)[0] if c.op == "allreduce") == 4 * 25_557_032
         servers, workers = calls("parameter_server:model=resnet50,servers=1", 3)[0], calls("parameter_server", 3)[1:]
         assert sum(len(c.receives) for c in servers) == 2 and len(workers) == 2
+
+    def test_what_ddp_sends_besides_gradients(self) -> None:
+        """Recorded of torch 2.13: statistics and counters of batch norms first; who was used last."""
+        own = calls("ddp:model=resnet50,layout=unused", 2)[0]
+        assert [(c.op, c.nbytes, c.dtype) for c in own[:2]] == [("bcast", 212_480, "float32"), ("bcast", 424, "int64")]
+        assert (own[-1].op, own[-1].nbytes, own[-1].dtype) == ("allreduce", 161 * 4, "int32")
+        for model in ("mlp", "gpt2-124m", "deepseek-v3"):
+            assert all(c.op == "allreduce" for c in calls(f"ddp:model={model}", 2)[0]), model
+
+    def test_a_cap_of_ones_own_is_the_first_buckets_too(self) -> None:
+        """Recorded of torch 2.13: ten buckets of a GPT-2 of 439 008 parameters with a cap of 52 428 B."""
+        gpt = "custom:layers=2,hidden=128,vocabulary=200,seq=64,heads=4"
+        assert len(calls(f"ddp:model={gpt},cap=52428", 2)[0]) > len(calls(f"ddp:model={gpt},first=1M,cap=52428", 2)[0])
+        both = (
+            calls("ddp:model=resnet50,cap=4M,buffers=off", 2),
+            calls("ddp:model=resnet50,first=4M,cap=4M,buffers=off", 2),
+        )
+        assert [c.nbytes for c in both[0][0]] == [c.nbytes for c in both[1][0]]
+
+    def test_twins_of_gems_reduce_both_of_their_stages(self) -> None:
+        own = calls("gems:model=gpt2-124m,micro=4", 4)[0]
+        assert sum(c.sent for c in own) == 137_022_720
+
+    @pytest.mark.parametrize("ranks", [2, 6, 7])
+    def test_as_many_copies_come_as_go(self, ranks: int) -> None:
+        own = calls(f"moe:copies=ranks,tokens=100,hidden=128,experts={8 * ranks}", ranks)
+        assert {(sum(c.out), sum(c.back)) for rank in own for c in rank if c.label == "dispatch"} == {
+            (sum(own[0][0].out), sum(own[0][0].out))
+        }
+
+    def test_a_tied_embedding_is_reduced_between_the_first_stage_and_the_last(self) -> None:
+        vocabulary = 50_304  # 50 257, up to a multiple of 128
+        for rank, own in enumerate(calls("pipeline:model=gpt2-124m,head=on", 4)):
+            tied = [(c.nbytes, c.group) for c in own if c.label == "tied embedding"]
+            assert tied == ([(vocabulary * 768 * 2, (0, 3))] if rank in (0, 3) else [])
+        assert not any(c.label == "tied embedding" for c in calls("pipeline:model=llama2-7b,head=on", 4)[0])
+
+    def test_the_ends_of_a_model_are_on_the_first_and_the_last_stage(self) -> None:
+        made = calls("three_d:model=gpt2-124m,tp=2,pp=2,dp=1,micro=1,head=on", 4)
+        labels = [Counter(c.label for c in own) for own in made]
+        assert [own["tensor embedding"] for own in labels] == [1, 1, 0, 0]
+        assert [(own["tensor loss"], own["tensor head"]) for own in labels] == [(0, 0), (0, 0), (3, 1), (3, 1)]
+
+    def test_a_token_needs_the_embedding_and_the_logits(self) -> None:
+        own = calls("decode:model=llama2-70b,head=on,tokens=2,requests=3,layers=1", 8)[0]
+        assert Counter((c.op, c.nbytes) for c in own) == {("allreduce", 16384): 2 * 3 * 3, ("allgather", 8192): 2 * 3}
 
     def test_tensor_parallel(self) -> None:
         own = calls("tensor:model=llama2-70b", 8)[0]
@@ -151,6 +199,7 @@ class TestBytes:
         for ranks in (2, 4, 8):
             own = calls("context:model=llama2-70b,seq=8192,layers=2", ranks)[0]
             block = 2 * (8192 // ranks) * 1024
+            assert {tuple(m.nbytes for m in c.sends) for c in own if c.dtype == "bfloat16"} == {(block, block)}
             assert Counter((c.label, c.sent, c.dtype) for c in own) == {
                 ("forward", 2 * block, "bfloat16"): 2 * (ranks - 1),
                 ("backward", 2 * block, "bfloat16"): 2 * (ranks - 1),
@@ -201,6 +250,9 @@ class TestBadInput:
             ("moe:experts=6", 4, r"experts 6 cannot be divided by ranks 4: use 3"),
             ("moe:traffic=1 2;3 4", 4, r"matrix is 2 × 2, but 4 ranks hold the experts: use 4 × 4"),
             ("moe:limit=1,node=1,routing=drawn,experts=8", 4, r"1 nodes of 2 experts hold no 8: use limit=4"),
+            ("zero:stage=4", 4, r"stages 1, 2 and 3, not 4: use stage=3"),
+            ("zero:stage=3,schedule=paper", 4, r"gathers each layer twice: use the workload fsdp"),
+            ("zero:stage=3,model=gpt2-1.5b", 4, r"more than 10⁹ parameters, here 1557611200, DeepSpeed frees some"),
             ("moe:node=2", 4, r"node= follows each token to its nodes: add routing=drawn"),
             ("moe:node=3,routing=drawn", 4, r"ranks 4 cannot be divided by node 3: use 2"),
             ("moe:top=9,experts=8,routing=drawn", 4, r"top 9 of 8 experts: use at most 8"),
@@ -257,7 +309,7 @@ def test_beyond_the_arena_a_call_waits_for_the_memory_it_takes() -> None:
     from omb_py.engine.program.language import Step, walk
     from omb_py.suites.workloads.program import place_calls, program_of
 
-    workload, world = parse_workload("ddp:model=resnet50"), World(0, 2)
+    workload, world = parse_workload("ddp:model=resnet50,buffers=off"), World(0, 2)
     made, buffers = place_calls(workload.calls(0, 2), world, 64 << 20)
     assert [laid.wraps for laid in made] == [False, False, False, True, False]
     assert max(buffer.nbytes for buffer in buffers) <= 64 << 20

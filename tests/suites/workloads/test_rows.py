@@ -68,7 +68,7 @@ def test_a_row_has_the_kinds_of_calls_that_were_made(
 
 def test_a_rank_without_a_kind_of_call_has_its_slot_and_reads_no_clock_for_it() -> None:
     first, last = (program_of(parse_workload("pipeline"), World(rank, 2)).stages[0] for rank in range(2))
-    assert first.laps == last.laps == ("forward", "turn", "backward")
+    assert first.laps == last.laps == ("forward", "turn", "backward", "tied embedding")
     made = [{node.name for node, _ in walk(stage.variants[0]) if isinstance(node, Lap)} for stage in (first, last)]
     assert made[0] != made[1], "only the first rank sends forward before it waits"
 

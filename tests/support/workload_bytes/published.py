@@ -44,11 +44,11 @@ PUBLISHED: Final = (
     Published(
         "ddp:model=resnet50",
         2,
-        "P·e, in buckets that close when they reach 1 MiB, then 25 MiB",
-        ("1 × 8196000", "1 × 31502336", "1 × 26255360", "1 × 26550272", "1 × 9724160"),
+        "P·e, in buckets that close when they reach 1 MiB, then 25 MiB; statistics and counters of 53 batch norms",
+        ("1 × 2·26560·4", "1 × 53·8", "1 × 8196000", "1 × 31502336", "1 × 26255360", "1 × 26550272", "1 × 9724160"),
         _DDP,
     ),
-    Published("ddp:model=resnet50,layout=first,first=1G,cap=1G", 2, "P·e", ("1 × 25557032·4",), _RESNET),
+    Published("ddp:model=resnet50,layout=first,cap=1G,buffers=off", 2, "P·e", ("1 × 25557032·4",), _RESNET),
     Published(
         "horovod:model=resnet50",
         2,
@@ -79,7 +79,7 @@ PUBLISHED: Final = (
         "Patarasu and Yuan, JPDC 2009",
     ),
     Published(
-        "zero:model=resnet50",
+        "zero:model=resnet50,schedule=paper",
         8,
         "reduce-scatter of P·e, all-gather of P·e/n",
         ("1 × 25557032·4", "1 × 25557032·4/8"),
@@ -112,6 +112,21 @@ PUBLISHED: Final = (
         "6·L all-gathers of b·s·h·e/n (2·L of inputs again, backward), 4·L reduce-scatters of b·s·h·e",
         ("480 × 1·4096·8192·2/8", "320 × 1·4096·8192·2"),
         "Korthikanti et al., arXiv 2205.05198, section 4.2.2",
+    ),
+    Published(
+        "tensor:model=gpt2-124m,sequence=on,head=on",
+        4,
+        "as above; a reduce-scatter of the embedding, all-gathers and a reduce-scatter of the head, 3 of b·s·4 of the "
+        "loss, (6·L + 2)·h·4 of norms and biases",
+        ("74 × 1·1024·768·2/4", "50 × 1·1024·768·2", "3 × 1024·4", "1 × 74·768·4"),
+        "Korthikanti et al., arXiv 2205.05198; cross_entropy.py and finalize_model_grads.py of Megatron-LM",
+    ),
+    Published(
+        "prefill:model=llama2-70b,head=on",
+        8,
+        "2·L all-reduces of b·s·h·e and one of the embedding; b·V/n·e logits, V a multiple of 128·n",
+        ("161 × 1·4096·8192·2", "1 × 32768/8·2"),
+        f"{_MEGATRON}; logits_processor.py of vLLM; {_LLAMA_70B}",
     ),
     Published(
         "ulysses:model=llama2-7b,seq=4096",
@@ -153,9 +168,9 @@ PUBLISHED: Final = (
     Published(
         "gems:model=gpt2-124m,micro=4",
         4,
-        "of two models 2·b·s·h·e for each micro-batch, all-reduce of P·e/p",
-        ("8 × 1·1024·768·2", "1 × 124439808·2/4"),
-        f"Jain et al., SC 2020; {_GPT2}",
+        "of two models 2·b·s·h·e for each micro-batch, two all-reduces of P·e/p",
+        ("8 × 1·1024·768·2", "2 × 124439808·2/4"),
+        f"Jain et al., SC 2020; apply_allreduce_master in torchgems/comm.py of MPI4DL; {_GPT2}",
     ),
     Published(
         "three_d:model=gpt2-124m,tp=2,pp=2,dp=2,micro=4",

@@ -111,6 +111,25 @@ def test_an_operator_that_nccl_tells_more_of_counts_once(tmp_path: Path) -> None
     assert calls(tmp_path, {"nodes": nodes}) == [("allreduce", 20, "float32")] * 2
 
 
+def test_a_list_of_tensors_has_the_type_that_its_own_call_notes(tmp_path: Path) -> None:
+    """DDP's broadcasts of buffers, as torch 2.13 records them: two threads of Gloo, which may change places."""
+
+    def call(at: int, name: str, shape: list[Any], kind: str) -> dict[str, Any]:
+        args = {"Input Dims": shape, "Input type": [kind]}
+        return {"ts": at, "dur": 1, "pid": 1, "tid": int(kind != "TensorList"), "name": name, "args": args}
+
+    events = [
+        call(1, "c10d::broadcast_", [[[336]]], "TensorList"),
+        call(2, "c10d::broadcast_", [[[2]]], "TensorList"),
+        call(3, "gloo:broadcast", [[2]], "long int"),
+        call(4, "gloo:broadcast", [[336]], "float"),
+        call(5, "c10d::broadcast_", [[[2]]], "TensorList"),
+        call(6, "gloo:broadcast", [[2]], "double"),
+    ]
+    expected = [("bcast", 1344, "float32"), ("bcast", 16, "int64"), ("bcast", 16, "float64")]
+    assert calls(tmp_path, {"traceEvents": events}) == expected
+
+
 @pytest.mark.parametrize(
     ("trace", "said"),
     [
