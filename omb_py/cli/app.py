@@ -91,7 +91,8 @@ class Root(click.Group):
                 raise UsageError(
                     f"{name} is a folder: omb-py report {name} shows it, omb-py dashboard {name} explores it"
                 )
-            near = nearest(name.lower().removeprefix("osu_"), self.list_commands(ctx))
+            near = nearest(name.lower().removeprefix("osu_"), self.list_commands(ctx), 0.6)
+            near = near if near.startswith("did you mean") else "see omb-py list and omb-py --help"
             raise UsageError(f"unknown benchmark or command {name!r}: {near}")
         return command.name if command else None, command, args[1:]
 

@@ -49,6 +49,8 @@ Refuse = Callable[[str], tuple[int, str]]
         ("latency --launcher-args --bind-to none", "is one word: --launcher-args '--bind-to none'"),
         ("latency -d gpu", "a GPU is named by its kind: --device cuda or rocm"),
         ("latency -m 7apples", "'7apples' is not a message size: write bytes as 8, 4K, 1MiB or 2^20"),
+        ("frobnicate", "unknown benchmark or command 'frobnicate': see omb-py list and omb-py --help"),
+        ("latancy", "unknown benchmark or command 'latancy': did you mean latency?"),
         ("results list --stroe x", "no such option --stroe: did you mean --store?"),
     ],
 )
