@@ -3,7 +3,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from importlib.metadata import EntryPoint, EntryPoints
 from types import ModuleType
 from typing import Any
 
@@ -15,6 +14,7 @@ from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.options.table import usual_cell
 from omb_py.plug_ins import forget_plug_ins
 from omb_py.suites.registry import find as benchmark
+from tests.support.entries import install_entries
 
 
 def connect(spec: Mapping[str, Any]) -> Any:
@@ -31,11 +31,9 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     vars(plugin).update(PIGEON=PIGEON, STRANGE=object())
     monkeypatch.setitem(sys.modules, plugin.__name__, plugin)
     wanted = {"pigeon": "PIGEON", "strange": "STRANGE", "absent": "NO_SUCH_THING", "mpi": "PIGEON"}
-    entries = [EntryPoint(n, f"omb_py_test_plugin:{a}", registry.ENTRY_POINTS) for n, a in wanted.items()]
-    entries.append(EntryPoint("gone", "no_such_module_of_anybody:B", registry.ENTRY_POINTS))
-    monkeypatch.setattr("importlib.metadata.entry_points", lambda: EntryPoints(entries))
+    values = {name: f"omb_py_test_plugin:{attribute}" for name, attribute in wanted.items()}
+    install_entries(monkeypatch, registry.ENTRY_POINTS, values | {"gone": "no_such_module_of_anybody:B"})
     registry.backends.cache_clear()
-    forget_plug_ins()
     yield
     registry.backends.cache_clear()
     forget_plug_ins()
