@@ -159,6 +159,8 @@ class RankStart:
     """An MPI launcher starts them; else torchrun does as well."""
     bound: bool = True
     """Each rank gets a core of its own; not where a rank has a thread that moves its data."""
+    alone: bool = False
+    """One rank by itself can call collectives, as where a machine has one GPU."""
     pass_names: tuple[str, ...] = ()
     """Environment variables that ranks on other nodes need."""
 

@@ -11,8 +11,10 @@ from typing import Any, Final
 
 MARK: Final = "omb-py:"
 """Begins the line of a child's answer; a library may print others."""
-_OF_LAUNCHERS: Final = re.compile(r"^(PMI|OMPI_|PRTE_|SLURM_|HYDRA_|MPI_LOCAL|MPIR_CVAR_CH3|RANK$|WORLD_SIZE$)")
-_OF_USERS: Final = ("OMPI_MCA_", "OMPI_ALLOW")
+_OF_LAUNCHERS: Final = re.compile(
+    r"^(PMI|OMPI_|PRTE_|PALS_|FLUX_|MV2_|MVP_|SLURM_|HYDRA_|MPI_LOCAL|MPIR_CVAR_CH3|RANK$|WORLD_SIZE$)"
+)
+_OF_USERS: Final = ("OMPI_MCA_", "OMPI_ALLOW", "MV2_USE_", "MVP_USE_")
 
 
 def answer_of(module: str, *words: str, timeout: float) -> dict[str, Any]:

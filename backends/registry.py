@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from omb_py.engine.rank.link import LaunchSpec
 
 ENTRY_POINTS = "omb_py.backends"
+_MEANT = {"rccl": "nccl loads RCCL for AMD GPUs: --backend nccl --device rocm"}
+"""Names of libraries that are no backends by themselves -> what to write."""
 UNKNOWN = Capabilities("")
 """Assumed capabilities of a backend that is not installed, as those of stored rows."""
 
@@ -43,6 +45,8 @@ def backends() -> Mapping[str, Backend]:
 def find(name: str) -> Backend:
     """The backend called `name`. Raises UsageError with the nearest name."""
     choices = ours() if name in ours() else backends()
+    if name not in choices and name in _MEANT:
+        raise UsageError(f"unknown backend {name!r}: {_MEANT[name]}")
     if name not in choices:
         raise UsageError(f"unknown backend {name!r}: {nearest(name, choices)}")
     return choices[name]

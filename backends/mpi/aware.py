@@ -21,7 +21,11 @@ from omb_py.launchers.mpiexec_family import INTEL, MPICH, OPEN_MPI
 
 VARIABLE: Final = "OMB_PY_GPU_AWARE"
 """1: the library takes device buffers; 0: it does not."""
-_VENDOR_VARIABLES: Final = ("MPICH_GPU_SUPPORT_ENABLED", "I_MPI_OFFLOAD", "MV2_USE_CUDA", "MV2_USE_ROCM")
+_VENDOR_VARIABLES: Final = (
+    "MPICH_GPU_SUPPORT_ENABLED",
+    "I_MPI_OFFLOAD",
+    *(f"{family}_USE_{gpu}" for family in ("MV2", "MVP") for gpu in ("CUDA", "ROCM")),
+)
 _CHILD_S: Final = 60.0
 
 

@@ -10,6 +10,7 @@ from omb_py.backends.mpi.aware import Support
 from omb_py.backends.mpi.calls import CommOf
 from omb_py.backends.mpi.runners import BoundRunner, NativeRunner
 from omb_py.backends.mpi.types import datatype
+from omb_py.engine.devices import FUNCTIONS
 from omb_py.engine.devices.buffers import DeviceBuffers, DeviceRenderer, DeviceResolver, OnDevice
 from omb_py.engine.devices.memory import DeviceMemory, slice_array
 from omb_py.engine.native.translate import StageTable, assemble
@@ -73,6 +74,13 @@ class DeviceRunner(_OverMpi, NativeRunner):
     ) -> StageTable:
         """The rows of a stage's body."""
         return assemble(stage, DeviceResolver(self.buffers, self.resolver, results), self.buffers.byte, results)
+
+    def error_text(self, code: int, label: str) -> str:
+        """A step of the device returns a code of the device's library, which MPI does not know."""
+        function, device = label.partition(" ")[0], self.buffers.device
+        if function not in FUNCTIONS:
+            return super().error_text(code, label)
+        return f"{device.name}: {function} failed: {device.error_text(code, function)}"
 
 
 class BoundDeviceRunner(_OverMpi, BoundRunner):

@@ -92,8 +92,12 @@ class NativeRunner(MpiRunner):
         samples, failed = machine.run(table, first, iterations)
         if failed:
             code = int(machine.word[3])
-            raise StepFailed(failed - 1, code, self.session.mpi.Get_error_string(code))
+            raise StepFailed(failed - 1, code, self.error_text(code, table.labels[failed - 1]))
         return samples
+
+    def error_text(self, code: int, label: str) -> str:
+        """The meaning of what a step returned, which `label` describes."""
+        return str(self.session.mpi.Get_error_string(code))
 
     def run(self, stage: int, first: int, iterations: int) -> dict[int, LapTimes | NDArray[np.int64]]:
         """Run iterations; see :class:`omb_py.engine.session.Runner`."""

@@ -93,6 +93,10 @@ def check_types(step: Step, library: Library, device: Device) -> None:
             f"{device.name} has compute capability {'.'.join(map(str, capability))}, and {library.name} reduces "
             f"{dtype} from 9.0 on: -T bfloat16, or another GPU"
         )
+    if library.name == "RCCL" and dtype in FP8 and op in ("prod", MULSUM):
+        raise EnvironmentProblem(
+            f"RCCL counts {dtype} with another bias on some GPUs (MI300), so {op} cannot be checked: --op sum"
+        )
     available = [name for name in ALL_OPS if library.version >= OPS_SINCE.get(name, (0, 0, 0))]
     if op not in available:
         newer = f" (it came with {'.'.join(map(str, OPS_SINCE[op][:2]))})" if op in OPS_SINCE else ""

@@ -197,7 +197,7 @@ CAPABILITIES: Final = NcclCapabilities(
     },
     refused={"process_sync": {word: f"backend nccl takes no --process-sync {word}: barrier or none" for word in ADDED}},
     # NCCL's threads inherit the mask: its proxy would share a core with a rank that spins
-    start=RankStart(needs_mpi=False, bound=False),
+    start=RankStart(needs_mpi=False, bound=False, alone=True),
     asynchronous=True,
     in_place_bindings=frozenset({"torch"}),
     in_place_at_rank=True,

@@ -15,7 +15,7 @@ _LINE: Final = re.compile(
     r"(?P<call>\w+)(?: \[(?P<way>[\w ]+)\])?: (?P<bytes>\d+) Bytes -> (?:"
     r"Algo (?P<algorithm>\w+) proto (?P<protocol>\w+) channel\{Lo\.\.Hi\}=\{(?P<low>\d+)\.\.(?P<high>\d+)\}"
     r"|Kernel (?P<kernel>\S+) nchannels (?P<channels>\d+)"
-    r"|(?P<engine>cudaMemcpy|RMA proxy \+ CE))"
+    r"|(?P<engine>cudaMemcpy|(?:Rail \S+ )?RMA proxy \+ CE))"
 )
 """The three forms: a kernel of rings and trees; a symmetric kernel (2.27); copies by the copy engines (2.28)."""
 _BARRIER: Final = ("AllReduce", "1")

@@ -106,9 +106,9 @@ class LoweredRunner(Runner, ABC):
             parts.append(sample)
         return {self.session.rank: np.concatenate(parts) if parts else np.zeros((0, len(self.table.laps)), np.int64)}
 
-    def device_error(self, code: int) -> str:
-        """The meaning of a code of the device's library."""
-        return f"{self.session.device.name}: {self.session.device.error_text(code)}"
+    def device_error(self, code: int, function: str) -> str:
+        """The meaning of what a function of the device returned."""
+        return f"{self.session.device.name}: {function} failed: {self.session.device.error_text(code, function)}"
 
     def close(self) -> None:
         """Destroy a graph that a failure has left; buffers stay for the next size."""
@@ -146,8 +146,9 @@ class NcclRunner(LoweredRunner):
         self.session.raise_async(int(machine.word[2]))
         if failed:
             code = int(machine.word[3])
-            of_nccl = steps_of(stage)[failed - 1].op in (*CALLS, CREATE)
-            text = self.session.nccl.error_text(code, self.comms.first) if of_nccl else self.device_error(code)
+            op, nccl = steps_of(stage)[failed - 1].op, self.session.nccl
+            of_nccl = op in (*CALLS, CREATE)
+            text = nccl.error_text(code, self.comms.first) if of_nccl else self.device_error(code, op)
             raise StepFailed(failed - 1, code, text)
         return times.table()
 

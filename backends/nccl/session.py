@@ -15,6 +15,7 @@ from omb_py import __version__
 from omb_py.backends.nccl.calls import check_algorithm, check_function, check_types
 from omb_py.backends.nccl.capabilities import NATIVE, lacks_groups, lacks_settings, lacks_step, lacks_type, missing
 from omb_py.backends.nccl.communicators import (
+    SCRATCH,
     Communicators,
     RegisteredMemory,
     allocates,
@@ -72,6 +73,7 @@ class NcclSession(Session):
 
     def __init__(self, spec: LaunchSpec) -> None:
         kind = str(spec.get("device") or "cuda")
+        os.environ.update(kept_from_stdout(os.environ))
         self.nccl: Library = load(kind)
         if kind == "cuda":
             check_cuda(built_for(loaded_file(self.nccl.path)), driver_version(), self.nccl.path)
@@ -98,6 +100,10 @@ class NcclSession(Session):
         self._bound: dict[tuple[str, Settings], Binding] = {}
         self._watched: list[Communicators | Binding] = [self.native]
         self._in_use: list[Communicators] = []
+        self._holding = self.native
+        """The communicators that have buffers now."""
+        self._sizes: dict[str, int] = {}
+        """The buffers of the largest cells."""
         self._start_us = (time.perf_counter_ns() - began) / 1000
         self.machine = Machine()
         self._events: tuple[int, int] | None = None
@@ -196,11 +202,16 @@ class NcclSession(Session):
         return self.device.memory_left() // self.ranks_per_device
 
     def reserve(self, kind: str, sizes: Mapping[str, int]) -> None:
-        for comms in self._in_use or [self.native]:
-            self._reserve(comms, sizes)
-
-    def _reserve(self, comms: Communicators, sizes: Mapping[str, int]) -> None:
         for name, nbytes in sizes.items():
+            self._sizes[name] = max(self._sizes.get(name, 0), nbytes)
+        self._hold(self._in_use[0] if self._in_use else self.native, self._sizes)
+
+    def _hold(self, comms: Communicators, sizes: Mapping[str, int]) -> None:
+        """Give communicators their buffers. Those of others are given back: together they may not fit."""
+        if comms is not self._holding:
+            self._holding.memory.close()
+            self._holding = comms
+        for name, nbytes in (*{SCRATCH: 1, **self._sizes}.items(), *sizes.items()):
             comms.memory.reserve(name, nbytes)
 
     def load(self, cell: Cell, programs: Mapping[int, Program]) -> LoweredRunner:
@@ -208,7 +219,7 @@ class NcclSession(Session):
             on_device(spoiled(programs[self.rank]), cell.options.get("filler", "cpu")),
             self._communicators(cell),
         )
-        self._reserve(comms, {buffer.name: buffer.nbytes for buffer in program.buffers})
+        self._hold(comms, {buffer.name: buffer.nbytes for buffer in program.buffers})
         translated, grouped = lowered(program, World(self.rank, self.size, self.hosts), self._has(cell))
         if self.maximum(np.array([float(len(own := groups_of(translated)))]))[0]:
             comms.make_groups(everybodys(self.share(self.gather(own))))
@@ -323,6 +334,12 @@ def _wants_log(spec: LaunchSpec) -> bool:
     return any(settings_of(cell.get("settings") or "").log == "tuning" for cell in spec.get("cells") or ())
 
 
+def kept_from_stdout(environ: Mapping[str, str]) -> dict[str, str]:
+    """Variables that keep NCCL's own lines off stdout, where a table may be: clusters often set NCCL_DEBUG for all."""
+    talks = environ.get("NCCL_DEBUG") and not environ.get("NCCL_DEBUG_FILE")
+    return {"NCCL_DEBUG_FILE": "/dev/stderr"} if talks else {}
+
+
 def shared_gpu(version: tuple[int, int, int], rank: int, cells: Sequence[JsonObject] = ()) -> dict[str, str]:
     """Variables by which NCCL lets ranks share a GPU: its switch, or before 2.30 another host id for each rank.
 
@@ -345,5 +362,6 @@ def shared_gpu(version: tuple[int, int, int], rank: int, cells: Sequence[JsonObj
         if without:
             variables["NCCL_MAX_CTAS"] = str(SHARED_CTAS)
     else:
-        variables = {"NCCL_HOSTID": f"omb-py-{rank}"}
+        # where GPUs of several machines are one NVLink domain, it would find the same GPU twice there
+        variables = {"NCCL_HOSTID": f"omb-py-{rank}", "NCCL_MNNVL_ENABLE": "0"}
     return {name: os.environ.get(name, value) for name, value in variables.items()}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from omb_py.backends.registry import default
+from omb_py.backends.registry import capabilities, default
+from omb_py.engine.devices.registry import GPU_KINDS, HOST, find_kind
 from omb_py.results.dialects.registry import USUAL, printed_names
 
 NEWEST = "last"
@@ -100,6 +101,15 @@ class Printing:
     """Show tracebacks."""
 
 
+def usual_device(backends: Sequence[str], exists: Callable[[Path], bool] = Path.exists) -> str:
+    """The device of a request that names none: the host, or where none of its backends has it the GPU that is here."""
+    offers = [capabilities(name) for name in backends]
+    fits = [kind for kind in GPU_KINDS if all(kind in offer.devices for offer in offers)]
+    if any(HOST in offer.devices for offer in offers) or not fits:
+        return HOST
+    return next((kind for kind in fits if find_kind(kind).has_driver(exists)), fits[0])
+
+
 class GivenOptions(dict[str, Any]):
     """Options that were given, by their names in the table; ``options.window`` is None where it was not given."""
 
@@ -134,8 +144,8 @@ class Request:
     """Communication libraries, in the order in which they are measured."""
     bindings: tuple[str, ...] = ()
     """The code that issues the calls, by name; ``()`` is the first binding of each backend."""
-    device: str = "cpu"
-    """Where buffers live; several with commas are measured one after the other."""
+    device: str = HOST
+    """Where buffers live (:func:`usual_device`); several with commas are measured one after the other."""
     placement: str = ""
     """``SOURCE DESTINATION`` of buffers, each of :data:`omb_py.engine.devices.placement.PLACES`; empty: on `device`."""
     left_out: tuple[tuple[str, str], ...] = ()
@@ -189,6 +199,7 @@ class Request:
             "backends": (default(),) if backends is None else backends,
             "bindings": bindings,
         }
+        values.setdefault("device", usual_device(values["backends"]))
         for each in fields(self):
             usual = each.default if each.default_factory is MISSING else each.default_factory()
             object.__setattr__(self, each.name, values.pop(each.name, usual))

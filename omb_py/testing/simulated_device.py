@@ -227,7 +227,7 @@ class SimulatedDevice:
     def call(self, name: str, *operands: int) -> None:
         self._callbacks.call(name, self.kind, operands)
 
-    def error_text(self, code: int) -> str:
+    def error_text(self, code: int, function: str) -> str:
         return self._callbacks.last_error
 
     def attach(self, library: Any) -> None:

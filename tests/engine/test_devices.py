@@ -311,3 +311,90 @@ def test_there_is_one_other_stream() -> None:
     buffers: Any = SimpleNamespace(device=SimpleNamespace(stream=1, new_stream=lambda: next(streams)), _other=0)
     plain, other = Step("barrier", {}), Step("barrier", {"stream": OTHER_STREAM})
     assert [DeviceBuffers._stream(buffers, step) for step in (plain, other, other, plain)] == [1, 7, 7, 1]
+
+
+class StandInCupy:
+    """What a GPU's own functions use of CuPy."""
+
+    int64 = int
+    float32 = "f4"
+
+    def __init__(self, compile_error: Exception | None = None, launch_error: Exception | None = None) -> None:
+        self.streams: list[int] = []
+        self._compile_error, self._launch_error = compile_error, launch_error
+        self.cuda = SimpleNamespace(ExternalStream=self._stream)
+
+    def _stream(self, handle: int, index: int) -> Any:
+        self.streams.append(handle)
+        return nullcontext()
+
+    def zeros(self, shape: int, dtype: str) -> list[int]:
+        return [0] * shape
+
+    def RawKernel(self, source: str, name: str) -> Any:
+        return self
+
+    def compile(self) -> None:
+        if self._compile_error:
+            raise self._compile_error
+
+    def __call__(self, *operands: Any) -> None:
+        if self._launch_error:
+            raise self._launch_error
+
+
+def a_gpu(cupy: StandInCupy, monkeypatch: pytest.MonkeyPatch) -> Gpu:
+    monkeypatch.setattr(gpu, "import_module", lambda name: cupy)
+    made = Gpu.__new__(Gpu)
+    made.kind, made._maker, made.index, made.name, made._callbacks = "cuda", cuda.KIND, 0, "a GPU", {}
+    made._runtime = SimpleNamespace(getDeviceProperties=lambda index: {"multiProcessorCount": 1})
+    made._driver = SimpleNamespace(cuGetErrorString=lambda code, text: 1)  # type: ignore[assignment]
+    return made
+
+
+def test_the_error_of_a_function_of_ours_is_told_and_no_text_of_its_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = a_gpu(StandInCupy(launch_error=RuntimeError("CUDA_ERROR_LAUNCH_FAILED")), monkeypatch)
+    kernel = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int64, ctypes.c_int64)(made.function("spin"))
+    assert made.error_text(kernel(1000, 7), "spin") == "CUDA_ERROR_LAUNCH_FAILED"
+    assert made.error_text(1, "copy_in") == "unknown error"
+
+
+def test_a_part_of_cupy_that_fails_is_named_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = a_gpu(StandInCupy(compile_error=RuntimeError("libnvrtc.so.13: cannot open")), monkeypatch)
+    with pytest.raises(EnvironmentProblem, match=r"spin needs a part of CuPy .*libnvrtc.*: pip install cupy.*\[ctk\]"):
+        made.function("spin")
+
+
+def test_the_object_of_a_stream_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    cupy = StandInCupy()
+    made = a_gpu(cupy, monkeypatch)
+    for stream in (7, 7, 9, 7):
+        made.call("spin", 1000, stream)
+    assert cupy.streams == [7, 9]
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "advice"),
+    [
+        (cuda.KIND, 35, "pip install cupy"),
+        (cuda.KIND, 100, "CUDA_VISIBLE_DEVICES"),
+        (cuda.KIND, 802, "nvidia-fabricmanager"),
+        (cuda.KIND, 803, "kernel module"),
+        (cuda.KIND, 999, "nvidia-smi"),
+        (rocm.KIND, 100, "HIP_VISIBLE_DEVICES"),
+    ],
+)
+def test_each_reason_why_no_gpu_is_usable_has_its_own_advice(
+    kind: GpuKind, code: int, advice: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class RuntimeFailure(RuntimeError):
+        status = code
+
+    def count() -> int:
+        raise RuntimeFailure("no")
+
+    runtime = SimpleNamespace(getDeviceCount=count)
+    monkeypatch.setattr(gpu, "load_driver", lambda kind: None)
+    monkeypatch.setattr(gpu, "import_module", lambda name: SimpleNamespace(cuda=SimpleNamespace(runtime=runtime)))
+    with pytest.raises(EnvironmentProblem, match=rf"no usable GPU \(no\): .*{advice}"):
+        gpu.count_gpus(kind)

@@ -13,7 +13,7 @@ from omb_py.errors import UsageError
 from omb_py.options import table
 from omb_py.options.option import Defaults, Option
 from omb_py.options.readers import whole
-from omb_py.options.request import Launching, Printing, Repetition, Request
+from omb_py.options.request import Launching, Printing, Repetition, Request, usual_device
 from omb_py.options.table import (
     TABLE,
     cell_options,
@@ -142,3 +142,25 @@ def test_a_misspelt_option_is_an_error() -> None:
     assert (options.window, options.root) == (3, None)
     with pytest.raises(AttributeError, match="there is no option 'windw'"):
         _ = options.windw
+
+
+@pytest.mark.parametrize(
+    ("backends", "here", "device"),
+    [
+        (("nccl",), "/dev/nvidia0", "cuda"),
+        (("nccl",), "/dev/kfd", "rocm"),
+        (("nccl",), "", "cuda"),  # the rule that a GPU must be here says so
+        (("mpi", "nccl"), "/dev/kfd", "cpu"),
+        (("mpi",), "/dev/nvidia0", "cpu"),
+        (("nobody",), "/dev/nvidia0", "cpu"),
+    ],
+)
+def test_without_a_device_a_backend_of_gpus_takes_the_one_that_is_here(
+    backends: tuple[str, ...], here: str, device: str
+) -> None:
+    assert usual_device(backends, lambda path: str(path) == here) == device
+
+
+def test_a_device_that_is_given_stays() -> None:
+    assert Request("allreduce", backends=("nccl",), device="cpu").device == "cpu"
+    assert request_from(find("allreduce"), {"backends": ("nccl",)}).device == Request("bw", ("nccl",)).device == "cuda"

@@ -375,7 +375,19 @@ const char* ncclGetErrorString(ncclResult_t code) {
 }
 const char* ncclGetLastError(void* comm) { (void)comm; return last_error; }
 
+/* NCCL's first line, on stdout where no file is named */
+static void greet(void) {
+  const char* where = getenv("NCCL_DEBUG_FILE");
+  const char* what = getenv("NCCL_DEBUG_SUBSYS");
+  if (!getenv("NCCL_DEBUG") || (what && strstr(what, "TUNING"))) return;
+  FILE* file = where ? fopen(where, "w") : stdout;
+  if (!file) return;
+  fprintf(file, "stand-in: NCCL version %d\n", version());
+  if (where) fclose(file); else fflush(file);
+}
+
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
+  greet();
   memset(id, 0, sizeof *id);
   struct timespec t;
   clock_gettime(CLOCK_REALTIME, &t);

@@ -135,8 +135,9 @@ class NcclBoundRunner(LoweredRunner):
         try:
             samples = table.run(first, iterations)
         except DeviceFailed as error:
-            code = int(error.args[0])
-            raise StepFailed(table.failed_step(error), code, self.device_error(code)) from error
+            code, step = int(error.args[0]), table.failed_step(error)
+            function = table.labels[step].partition(" ")[0]
+            raise StepFailed(step, code, self.device_error(code, function)) from error
         except Exception as error:  # each package has its own class
             step = table.failed_step(error)
             self.session.raise_async(step)

@@ -32,6 +32,15 @@ METHODS: Final = {
 GROUPS: Final = {"group_start": "groupStart", "group_end": "groupEnd"}
 
 
+def why_unavailable() -> str:
+    """Why CuPy offers no NCCL, with what to do: it hides the error of the import that failed."""
+    try:
+        import_module("cupy_backends.cuda.libs.nccl")
+    except ImportError as error:
+        return f"CuPy finds no NCCL ({error}): pip install nvidia-nccl-cu13 (or -cu12, as the driver)"
+    return "this CuPy was built without NCCL"
+
+
 class CupyBinding(Binding):
     """A communicator of CuPy's, made together with all other ranks. Raises EnvironmentProblem."""
 
@@ -41,7 +50,7 @@ class CupyBinding(Binding):
         self.nccl: Any = import_module("cupy.cuda.nccl")
         self._library = session.nccl
         if not getattr(self.nccl, "available", True):
-            raise EnvironmentProblem("binding cupy: this CuPy was built without NCCL: --binding native")
+            raise EnvironmentProblem(f"binding cupy: {why_unavailable()}, or --binding native")
         # bytes since CuPy 14, a tuple of integers before: passed on as it is
         unique = session.share(self.nccl.get_unique_id() if session.rank == 0 else None)
         try:

@@ -107,8 +107,8 @@ class Device(Protocol):
     def call(self, name: str, *operands: int) -> None:
         """Call one of :data:`FUNCTIONS`. Raises EnvironmentProblem when it fails."""
 
-    def error_text(self, code: int) -> str:
-        """The meaning of a return code."""
+    def error_text(self, code: int, function: str) -> str:
+        """The meaning of what one of :data:`FUNCTIONS` returned."""
 
     def attach(self, library: Any) -> None:
         """Introduce a communication library (a ctypes.CDLL) that will enqueue work here."""

@@ -40,6 +40,16 @@ class CudaKind(GpuKind):
         return (text.value or b"unknown error").decode()
 
 
+_PACKAGE: Final = "pip install cupy-cuda13x (or cupy-cuda12x)"
+_ADVICE: Final = {
+    35: f"the driver is older than CuPy's CUDA: {_PACKAGE}, as nvidia-smi names its CUDA, or a newer driver",
+    100: "no GPU is visible: ask the batch system for one, or look at CUDA_VISIBLE_DEVICES",
+    802: "the NVLink switches are not ready: start nvidia-fabricmanager of the driver's own version",
+    803: "library and kernel module of the driver are of different versions: load the new module, or start the machine "
+    "anew",
+}
+"""cudaErrorInsufficientDriver, NoDevice, SystemNotReady, SystemDriverMismatch."""
+
 KIND: Final = CudaKind(
     "cuda",
     maker="NVIDIA",
@@ -67,6 +77,7 @@ KIND: Final = CudaKind(
     now="""
 __device__ long long now() { long long t; asm volatile("mov.u64 %0, %globaltimer;" : "=l"(t)); return t; }""",
     uuid_functions=("cuDeviceGet", "cuDeviceGetUuid_v2"),  # the second form gives a MIG instance its own
-    package="pip install cupy-cuda13x (or cupy-cuda12x)",
+    package=_PACKAGE,
+    advice=_ADVICE,
     clock_numbers={"clock": 13, "memory_clock": 36},  # of cudaDeviceAttr
 )

@@ -80,10 +80,8 @@ def count_gpus(kind: GpuKind) -> int:
     try:
         return int(runtime.getDeviceCount())
     except Exception as error:  # CuPy's own class: no device, or a driver older than its CUDA
-        raise EnvironmentProblem(
-            f"--device {kind.name}: CuPy finds no usable GPU ({error}): check the driver with nvidia-smi or rocm-smi; "
-            f"a driver for another CUDA needs the other package: {kind.package}"
-        ) from None
+        advice = kind.advice.get(getattr(error, "status", -1)) or "check the driver with nvidia-smi or rocm-smi"
+        raise EnvironmentProblem(f"--device {kind.name}: CuPy finds no usable GPU ({error}): {advice}") from None
 
 
 class Gpu:
@@ -197,8 +195,19 @@ class Gpu:
         """The callback of one of :data:`OWN`, which generated code can call; made when first asked for."""
         if name not in self._callbacks:
             makers: dict[str, Callable[[], Callable[..., None]]] = {SPIN: self._spinner, MATMUL: self._multiplier}
-            self._callbacks[name] = DeviceFunctions(**{name: store if name == STORE else makers[name]()})
+            try:
+                function = store if name == STORE else makers[name]()
+            except Exception as error:  # CuPy's own classes: no NVRTC, no cuBLAS
+                raise EnvironmentProblem(
+                    f"{self.name}: {name} needs a part of CuPy that fails ({type(error).__name__}: {error}): "
+                    f"{self._maker.package} with [ctk] behind its name, or another --timing or -r"
+                ) from None
+            self._callbacks[name] = DeviceFunctions(**{name: function})
         return self._callbacks[name]
+
+    def _streams_of(self, cupy: Any) -> Callable[[int], Any]:
+        """CuPy's object of a stream, made once: making one takes part of the time that is measured."""
+        return cache(lambda handle: cupy.cuda.ExternalStream(handle, self.index))
 
     def _spinner(self) -> Callable[[int, int], None]:
         cupy = load_cupy(self._maker)
@@ -206,9 +215,10 @@ class Gpu:
         keep = cupy.zeros(1, cupy.float32)
         blocks = int(self._runtime.getDeviceProperties(self.index)["multiProcessorCount"])
         kernel.compile()
+        stream_of = self._streams_of(cupy)
 
         def spin(ns: int, stream: int) -> None:
-            with cupy.cuda.ExternalStream(stream, self.index):
+            with stream_of(stream):
                 kernel((blocks,), (_SPIN_THREADS,), (cupy.int64(ns), keep))
 
         return spin
@@ -221,8 +231,11 @@ class Gpu:
             memory = cupy.cuda.UnownedMemory(address, 4 * rows * side, None, self.index)
             return cupy.ndarray((rows, side), cupy.float32, cupy.cuda.MemoryPointer(memory, 0))
 
+        cupy.cuda.cublas  # noqa: B018  # loaded here, where a missing library can be named
+        stream_of = self._streams_of(cupy)
+
         def matmul(left: int, right: int, out: int, rows: int, side: int, stream: int) -> None:
-            with cupy.cuda.ExternalStream(stream, self.index):
+            with stream_of(stream):
                 cupy.matmul(matrix(left, rows, side), matrix(right, side, side), out=matrix(out, rows, side))
 
         return matmul
@@ -243,9 +256,11 @@ class Gpu:
         kinds = [ctypes.c_int64] * len(FUNCTIONS[name].split())
         code = int(function(*(kind(value) for kind, value in zip(kinds, operands, strict=True))))
         if code:
-            raise EnvironmentProblem(f"{self.name}: {self._maker.symbols[name]} failed: {self.error_text(code)}")
+            raise EnvironmentProblem(f"{self.name}: {self._maker.symbols[name]} failed: {self.error_text(code, name)}")
 
-    def error_text(self, code: int) -> str:
+    def error_text(self, code: int, function: str) -> str:
+        if function in self._callbacks:  # its code says only that it failed
+            return self._callbacks[function].last_error
         return self._maker.error_text(self._driver, code)
 
     def attach(self, library: Any) -> None:

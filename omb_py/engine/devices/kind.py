@@ -129,6 +129,8 @@ class GpuKind(DeviceKind):
     uuid_functions: tuple[str, str] = ("", "")
     package: str = ""
     """The line that installs CuPy for it."""
+    advice: Mapping[int, str] = field(default_factory=dict)
+    """What to do where the runtime finds no usable GPU, by its return code."""
     clock_numbers: Mapping[str, int] = field(default_factory=dict)
     """Numbers of attributes whose values are in kHz."""
     signal_function: str = ""

@@ -191,3 +191,4 @@ class DeviceMemory:
         for name, (address, _) in self._places.items():
             self._free(name, address)
         self._places.clear()
+        self._lent.clear()

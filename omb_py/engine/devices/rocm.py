@@ -53,6 +53,10 @@ KIND: Final = RocmKind(
     now="__device__ long long now() { return wall_clock64() * 10; }",  # it counts 100 MHz
     uuid_functions=("hipDeviceGet", "hipDeviceGetUuid"),
     package="pip install cupy-rocm-7-0",
+    advice={
+        35: "the driver is older than CuPy's ROCm: pip install cupy-rocm-7-0 needs ROCm 7",
+        100: "no GPU is visible: ask the batch system for one, or look at HIP_VISIBLE_DEVICES",
+    },
     clock_numbers={"clock": 5, "memory_clock": 60},  # of hipDeviceAttribute_t, ROCm 6.1 and later
     signal_function="hipExtMallocWithFlags",
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from omb_py.backends.registry import capabilities, capabilities_of, own_options
+from omb_py.backends.registry import capabilities, capabilities_of, find, own_options
 from omb_py.engine.devices.placement import FILLERS, PLACES
 from omb_py.engine.devices.registry import HOST, find_kind
 from omb_py.engine.measuring.async_timing import BATCHED
@@ -35,6 +35,8 @@ def _no_backend(on: RuleContext) -> str:
 
 def _unknown_backend(on: RuleContext) -> None:
     for backend in on.request.backends:
+        if backend not in on.offers:
+            find(backend)
         one_of("backend", backend, on.offers)
 
 
@@ -219,6 +221,9 @@ def _groups(on: RuleContext) -> str:
 
 
 def _ranks(on: RuleContext) -> None:
+    collective = on.benchmark.family in ("collective", "non-blocking") and on.benchmark.ranks.admits(2)
+    if on.ranks == 1 and collective and all(capabilities(name).start.alone for name in on.request.backends):
+        return
     check_ranks(on.benchmark, _group_size(on))
 
 

@@ -26,7 +26,7 @@ from omb_py.orchestrate.planning.plan import LaunchPlan, plan_launches
 from omb_py.orchestrate.planning.resolution import CheckedRequest
 from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.rank_process import measure_on
-from omb_py.orchestrate.running.run import RunOutcome, new_run, settings_of, unjoined
+from omb_py.orchestrate.running.run import RunOutcome, connection_of, new_run, unjoined
 from omb_py.orchestrate.supervision.agent_start import agent_of_this_node
 
 _AFTER_COLLECTOR_S, _AFTER_RANK_0_S = 5.0, 10.0
@@ -204,8 +204,7 @@ def _measure(
         except LaunchFailed as error:
             problem = error
     try:
-        settings = settings_of(launch.requests[0], launch.backend)
-        session = find(launch.backend).connect({**asdict(launch.needs), "ranks": launch.ranks, "settings": settings})
+        session = find(launch.backend).connect(connection_of(launch.requests[0], launch))
         if joined.size not in (None, session.size):
             raise unjoined(joined, session.size)
     except OmbError:

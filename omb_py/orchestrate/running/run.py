@@ -170,27 +170,29 @@ def finish(run: Run) -> None:
             run.note(f"stored in {path}")
 
 
-def spec_of(run: Run, launch: LaunchPlan) -> dict[str, Any]:
-    """The description of a launch that every rank gets."""
-    request, benchmarks = run.request, dict.fromkeys(cell.benchmark for cell in launch.cells)
+def connection_of(request: Request, launch: LaunchPlan) -> dict[str, Any]:
+    """The part of a launch's description with which a backend joins its ranks, whoever has started them."""
     return {
         "backend": launch.backend,
         "ranks": launch.ranks,
         "hosts": list(request.launching.hosts),
-        "thread_level": launch.needs.thread_level,
-        "fork": launch.needs.fork,
-        "session": launch.needs.session,
-        "device": launch.needs.device,
-        "share_device": launch.needs.share_device,
-        "placement": launch.needs.placement,
+        **asdict(launch.needs),
+        "settings": settings_of(request, launch.backend),
+        "cells": [asdict(cell) for cell in launch.cells],
+    }
+
+
+def spec_of(run: Run, launch: LaunchPlan) -> dict[str, Any]:
+    """The description of a launch that every rank gets."""
+    request, benchmarks = run.request, dict.fromkeys(cell.benchmark for cell in launch.cells)
+    return {
+        **connection_of(request, launch),
         "launch_index": launch.index,
         "seed": run.seed,
-        "settings": settings_of(request, launch.backend),
         "inject": request.launching.inject,
         "validation_log": str(request.validation_log) if request.validation_log else None,
         "debug": request.printing.debug,
         "repeat_for": request.repetition.repeat_for,
-        "cells": [asdict(cell) for cell in launch.cells],
         "prefixes": list(stored_prefixes()),
         "homes": {name: home for name in benchmarks if (home := home_of(name))},
         "modes": capabilities(launch.backend).option is not None or any(cell.options.timing for cell in launch.cells),

@@ -11,10 +11,13 @@ import pytest
 from omb_py.backends.gloo.capabilities import CAPABILITIES
 from omb_py.backends.mpi import aware
 from omb_py.backends.mpi.aware import Support, confirmed, declared, fix_for
+from omb_py.backends.mpi.devices import DeviceRunner
+from omb_py.engine.devices import FUNCTIONS
 from omb_py.engine.devices.placement import staged
 from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.buffers import ON_DEVICE
-from omb_py.engine.program.language import Step, walk
+from omb_py.engine.program.language import Region, Step, walk
+from omb_py.engine.program.step_text import describe
 from omb_py.errors import EnvironmentProblem
 from omb_py.options.table import make_cell, usual_cell
 from omb_py.suites.registry import find
@@ -273,3 +276,26 @@ def test_where_nothing_answers_device_memory_is_not_counted_on(monkeypatch: pyte
     monkeypatch.setattr(aware, "_child", lambda *question: {"error": "it hung"})
     support = aware.report("cuda")
     assert not support.aware and "it could not be asked (it hung)" in str(support)
+
+
+@pytest.mark.parametrize(
+    ("label", "says"),
+    [
+        ("copy_out region=8 B of send", "a GPU: copy_out failed: CUDA's text of 2"),
+        ("synchronise why=copied out", "a GPU: synchronise failed: CUDA's text of 2"),
+        ("allreduce 8 B int32 sum", "MPI's text of 2"),
+    ],
+)
+def test_a_code_is_told_by_the_library_that_returned_it(label: str, says: str) -> None:
+    runner = DeviceRunner.__new__(DeviceRunner)
+    device = SimpleNamespace(name="a GPU", error_text=lambda code, function: f"CUDA's text of {code}")
+    runner.buffers = SimpleNamespace(device=device)  # type: ignore[assignment]
+    runner.session = SimpleNamespace(mpi=SimpleNamespace(Get_error_string=lambda code: f"MPI's text of {code}"))  # type: ignore[assignment]
+    assert runner.error_text(2, label) == says
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_the_text_of_a_step_of_the_device_begins_with_its_function(function: str) -> None:
+    region, numbers = Region("send", 0, 8), {"ns": 1000, "rows": 4, "side": 4, "value": 1}
+    operands = {word: numbers.get(word, region) for word in FUNCTIONS[function].split() if word != "stream"}
+    assert describe(Step(function, {**operands, "region": region})).partition(" ")[0] == function

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,8 @@ from omb_py.backends.capabilities import Inspection
 from omb_py.backends.nccl import library
 from omb_py.backends.nccl.calls import check_types
 from omb_py.backends.nccl.capabilities import CAPABILITIES
+from omb_py.backends.nccl.python_bindings import by_cupy
+from omb_py.backends.nccl.session import kept_from_stdout
 from omb_py.engine.program.language import Step
 from omb_py.errors import EnvironmentProblem
 
@@ -53,3 +56,46 @@ def test_a_function_under_the_name_of_rccl_is_not_lacking() -> None:
     every = [name for name in library.OPTIONAL if name != "ncclAlltoAll"]
     assert library.lacking([*every, "ncclAllToAll"]) == []
     assert library.lacking(every) == ["ncclAlltoAll"]
+
+
+@pytest.mark.parametrize(("op", "checked"), [("sum", True), ("max", True), ("prod", False), ("mulsum", False)])
+def test_products_of_fp8_are_not_checked_where_the_gpu_may_have_another_bias(op: str, checked: bool) -> None:
+    rccl = library.Library.__new__(library.Library)
+    rccl.path, rccl.version = "librccl.so.1", (2, 27, 7)
+    step = Step("allreduce", {"dtype": "float8e4m3", "op": op})
+    device: Any = SimpleNamespace(name="a GPU", capability=None)
+    if checked:
+        return check_types(step, rccl, device)
+    with pytest.raises(EnvironmentProblem, match=f"RCCL counts float8e4m3 with another bias .* so {op} cannot"):
+        check_types(step, rccl, device)
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (
+            ImportError("libnccl.so.2: cannot open"),
+            "CuPy finds no NCCL (libnccl.so.2: cannot open): pip install nvidia",
+        ),
+        (None, "this CuPy was built without NCCL"),
+    ],
+)
+def test_cupy_s_own_reason_is_passed_on(error: Exception | None, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(name: str) -> None:
+        if error:
+            raise error
+
+    monkeypatch.setattr(by_cupy, "import_module", load)
+    assert by_cupy.why_unavailable().startswith(says)
+
+
+@pytest.mark.parametrize(
+    ("environ", "added"),
+    [
+        ({"NCCL_DEBUG": "INFO"}, {"NCCL_DEBUG_FILE": "/dev/stderr"}),
+        ({"NCCL_DEBUG": "INFO", "NCCL_DEBUG_FILE": "mine"}, {}),
+        ({}, {}),
+    ],
+)
+def test_the_library_s_own_lines_are_kept_from_stdout(environ: dict[str, str], added: dict[str, str]) -> None:
+    assert kept_from_stdout(environ) == added

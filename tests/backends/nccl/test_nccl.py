@@ -329,6 +329,7 @@ def test_version_numbers(code: int, version: tuple[int, int, int]) -> None:
 def test_a_gpu_is_shared_by_the_switch_or_by_names_of_machines() -> None:
     assert shared_gpu((2, 30, 3), 1)["NCCL_MULTI_RANK_GPU_ENABLE"] == "1"
     assert shared_gpu((2, 30, 3), 1)["NCCL_NVLS_ENABLE"] == "0"
+    assert shared_gpu((2, 29, 7), 1)["NCCL_MNNVL_ENABLE"] == "0"
     assert shared_gpu((2, 29, 7), 1) != shared_gpu((2, 29, 7), 0) and "NCCL_HOSTID" in shared_gpu((2, 29, 7), 0)
 
 

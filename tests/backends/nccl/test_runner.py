@@ -13,6 +13,7 @@ import pytest
 from omb_py.backends.nccl import session
 from omb_py.backends.nccl.python_bindings.by_nccl4py import Nccl4pyBinding
 from omb_py.backends.nccl.runner import NcclRunner
+from omb_py.backends.nccl.session import NcclSession
 from omb_py.engine.devices import synchronise
 from omb_py.engine.native import opcodes
 from omb_py.engine.program.language import Lap, Region, Stage, body
@@ -81,3 +82,26 @@ def test_the_time_of_the_first_communicator_is_in_microseconds(monkeypatch: pyte
 def test_nccl4py_has_the_newer_collectives_where_the_library_has(version: str, op: str, has: bool) -> None:
     binding: Any = SimpleNamespace(library_version=version, comm=SimpleNamespace(alltoall=print, gather=print))
     assert bool(Nccl4pyBinding.has(binding, op)) == has
+
+
+def test_buffers_of_one_kind_of_communicators_are_given_back_before_those_of_another_are_made() -> None:
+    """Together they may not fit, and each is measured alone."""
+    held: list[str] = []
+
+    class Memory:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def reserve(self, buffer: str, nbytes: int) -> None:
+            if buffer == "send":
+                held.append(f"{self.name} {nbytes}")
+
+        def close(self) -> None:
+            held.append(f"{self.name} given back")
+
+    usual, windows = (SimpleNamespace(memory=Memory(name)) for name in ("usual", "windows"))
+    ours = NcclSession.__new__(NcclSession)
+    ours.native, ours._holding, ours._in_use, ours._sizes = usual, usual, [usual, windows], {}  # type: ignore[assignment]
+    ours.reserve("numpy", {"send": 64})
+    ours._hold(windows, {"send": 8})  # type: ignore[arg-type]
+    assert list(dict.fromkeys(held)) == ["usual 64", "usual given back", "windows 64", "windows 8"]

@@ -236,6 +236,8 @@ def test_the_log_is_read() -> None:
     copies = "h:1:2 [0] NCCL INFO AllGather [Copy Engine]: 64 Bytes -> cudaMemcpy; CE synchronization with NVLS\n"
     assert chosen(barrier * 9 + copies) == {"algorithm_used": "Copy Engine: cudaMemcpy"}
     far = "h:1:2 [0] NCCL INFO AllGather [Hierarchical CE]: 64 Bytes -> RMA proxy + CE\n"
+    rail = far.replace("-> RMA", "-> Rail 3 RMA")  # 2.32
+    assert chosen(barrier + rail) == {"algorithm_used": "Hierarchical CE: Rail 3 RMA proxy + CE"}
     assert chosen(barrier + far) == {"algorithm_used": "Hierarchical CE: RMA proxy + CE"}
     symmetric = "h:1:2 [0] NCCL INFO AllReduce [Symmetric]: 4096 Bytes -> Kernel AllReduce_RSxLDMC nchannels 16 "
     assert chosen(barrier * 9 + symmetric + "nthreads 512 nWorks 1\n") == {

@@ -55,7 +55,11 @@ BREAKS: Mapping[str, tuple[str, Mapping[str, Any], str]] = {
         {"offers": _mpi(missing=lambda self: "no MPI: install it")},
         "backend mpi: no MPI: install it",
     ),
-    "device that the backend lacks": ("bcast", {"backends": ("nccl",)}, "no buffers on cpu: use --device cuda or rocm"),
+    "device that the backend lacks": (
+        "bcast",
+        {"backends": ("nccl",), "device": "cpu"},
+        "no buffers on cpu: use --device cuda or rocm",
+    ),
     "GPU that is not here": ("bcast", {"device": "cuda", "gpu": False}, "no NVIDIA GPU found here"),
     "timing of calls that wait": ("bcast", {"timing": "event"}, "leave it out, or --backend nccl"),
     "rows of a tool that times other calls": (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -14,8 +15,11 @@ from omb_py.engine.rank.launcher_variables import Joined
 from omb_py.errors import UsageError
 from omb_py.options.request import Request
 from omb_py.orchestrate.running.joined_run import _fitting, started_ranks
+from omb_py.orchestrate.running.run import connection_of, new_run, spec_of
 from tests.lab.hostile.foreign_launches import try_cell
+from tests.support.c_library import COMPILER
 from tests.support.machines.mpi import AS_ROOT
+from tests.support.machines.standin import library
 from tests.support.patience import PATIENCE_S
 from tests.support.planning import plan
 
@@ -140,3 +144,27 @@ def test_a_rank_that_ends_before_init_leaves_nobody_waiting(tmp_path: Path) -> N
 )
 def test_whoever_dies_in_a_foreign_launch_ends_the_job_and_is_named(who: str, when: str, tmp_path: Path) -> None:
     assert not re.search("HANG|TRACEBACK|not named|nobody", try_cell(who, when, tmp_path))
+
+
+@pytest.mark.mpi
+@pytest.mark.skipif(COMPILER is None, reason="no C compiler for the stand-in libnccl")
+def test_a_joined_rank_connects_with_the_cells_and_keeps_the_library_s_lines_off_stdout(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The session needs to know them before the library is first called: NCCL reads its variables once."""
+    monkeypatch.setenv("OMB_PY_NCCL", str(library()))
+    monkeypatch.setenv("NCCL_DEBUG", "INFO")
+    words = "allreduce --backend nccl -d sim -m 64:64 -i 5 -x 1 --format json --no-store --quiet"
+    told = under_mpiexec(2, *words.split())
+    assert told.returncode == 0 and json.loads(told.stdout), told.stderr
+    assert "stand-in: NCCL version" in told.stderr
+    told = under_mpiexec(2, *words.split(), "--nccl", "log=tuning")
+    assert json.loads(told.stdout)[0]["parameters"]["algorithm_used"] == "RING", told.stderr
+
+
+@pytest.mark.parametrize("benchmark", ["latency", "allreduce"])
+def test_both_ways_of_starting_give_a_session_the_same_description(benchmark: str) -> None:
+    (launch,) = plan(Request(benchmark, hosts=("a", "b"), store=None), 2)
+    request = launch.requests[0]
+    joined, launched = connection_of(request, launch), spec_of(new_run(request, [launch]), launch)
+    assert joined.items() <= launched.items() and joined["cells"] and joined["hosts"] == ["a", "b"]
