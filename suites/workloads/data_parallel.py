@@ -160,7 +160,7 @@ def fsdp(v: Values, rank: int, ranks: int) -> list[Item]:
     """ZeRO-3, FSDP2 and, with replicas, HSDP: each unit is gathered before its forward and its backward pass.
 
     The root stays whole between them. With prefetch the next unit is gathered while this one computes. Calls, bytes and
-    order are those of a recorded step of torch 2.13 (tests/suites/workloads/test_fsdp.py).
+    order are those of a recorded step of torch 2.13 (tests/suites/workloads/test_recorded.py).
     """
     where = grid(ranks, {"shard": v["shard"], "replica": v["replica"]}, "shard")
     dtype, n, r = v["dtype"], where.size("shard"), where.size("replica")

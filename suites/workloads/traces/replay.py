@@ -28,10 +28,12 @@ _OPS: Final = {
     "allgather": "allgather",
     "allgatherbase": "allgather",
     "allgatherintotensor": "allgather",
+    "allgatherintotensorcoalesced": "allgather",
     "allgathersingle": "allgather",
     "reducescatter": "reduce_scatter_block",
     "reducescatterbase": "reduce_scatter_block",
     "reducescattertensor": "reduce_scatter_block",
+    "reducescattertensorcoalesced": "reduce_scatter_block",
     "reducescattersingle": "reduce_scatter_block",
     "reducescatterblock": "reduce_scatter_block",
     "alltoall": "alltoall",
@@ -72,6 +74,11 @@ def _plain(word: str) -> str:
     return "".join(c for c in word.lower() if c.isalnum())
 
 
+def op_of(name: str) -> str | None:
+    """The op of a call that a trace names so; None if it cannot be replayed."""
+    return _OPS.get(_plain(name))
+
+
 def element_type(word: Any) -> str:
     """The name of an element type, from its name in a trace. Raises UsageError for an unknown one."""
     plain = _plain(str(word).removeprefix("GenericList").replace("Tensor", ""))
@@ -97,19 +104,22 @@ def _instant(value: Any) -> float:
 
 
 def _elements(shapes: Any) -> int:
-    """Elements of the first tensor of a list of shapes, which may be a list of lists."""
-    while isinstance(shapes, list) and shapes and isinstance(shapes[0], list):
-        shapes = shapes[0]
-    return math.prod(map(_whole, shapes)) if isinstance(shapes, list) else 0
+    """Elements of a tensor's shape, or of all the tensors of a list of shapes, at any depth."""
+    if not isinstance(shapes, list):
+        return 0
+    if any(isinstance(shape, list) for shape in shapes):
+        return sum(map(_elements, shapes))
+    return math.prod(map(_whole, shapes))
 
 
-_OUTPUT_FIRST: Final = ("allgather", "reduce_scatter_block", "alltoall")
+_SCATTERED: Final = "reduce_scatter_block"
+_OUTPUT_FIRST: Final = ("allgather", _SCATTERED, "alltoall")
 """Calls whose c10d operators list the output before the input."""
 
 
 def _operator(name: str, shapes: list[Any], types: list[Any]) -> Entry:
     """The entry of a c10d operator, which traces of PyTorch have for every backend."""
-    op = _OPS.get(_plain(name))
+    op = op_of(name)
     place = 1 if op in _OUTPUT_FIRST and len(shapes) > 1 else 0
     kinds = [t for t in types if isinstance(t, str) and t not in ("", "Scalar")]
     kind = kinds[min(place, len(kinds) - 1)] if kinds else "float"
@@ -127,7 +137,7 @@ def _annotations(events: list[Mapping[str, Any]]) -> dict[tuple[str | None, int]
         args = event.get("args") or {}
         if kinds := args.get("Input type"):
             elements = _elements((args.get("Input Dims") or [])[:1])
-            types[_OPS.get(_plain(event["name"].removeprefix("gloo:"))), elements].append(str(kinds[0]))
+            types[op_of(event["name"].removeprefix("gloo:")), elements].append(str(kinds[0]))
     return types
 
 
@@ -148,7 +158,9 @@ def _kineto(events: list[Mapping[str, Any]]) -> Iterator[Entry]:
             entries[at] = str(args["Collective name"]), elements, str(args.get("dtype")), group
         elif name.startswith("c10d::") and "Input Dims" in args:
             short, elements, kind, group = _operator(name[6:], args["Input Dims"], args.get("Input type") or [])
-            told = types.get((_OPS.get(_plain(short)), elements))
+            op = op_of(short)
+            # Gloo reduces and scatters by an all-reduce
+            told = types.get((op, elements)) or types.get(("allreduce" if op == _SCATTERED else op, elements))
             # a list of tensors has no type of its own
             entries[at] = short, elements, told.popleft() if told else kind, group
             latest[thread] = at, begin + _instant(event.get("dur") or 0)

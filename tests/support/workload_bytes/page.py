@@ -7,6 +7,7 @@ from pathlib import Path
 
 from omb_py.suites.workloads.families import parse_workload
 from tests.support.workload_bytes.published import PUBLISHED, Published
+from tests.support.workload_bytes.recorded import Recording, of_workload, recordings, summary
 
 FILE = Path(__file__).parents[2] / "lab" / "evidence" / "workload_bytes.md"
 
@@ -18,6 +19,20 @@ the workload call by call. This page is made by `python -m tests.support.workloa
 
 | workload | rank of n | published | in numbers: calls × bytes | bytes in all | source |
 |---|--:|---|---|--:|---|
+"""
+
+RECORDED = """
+## Recorded steps
+
+What frameworks called in a step over Gloo, beside the workload that stands for it. `python -m tests.lab.frameworks`
+records them anew and writes this page; a test holds each workload to its recording.
+
+Not recorded, because they do not run here: Horovod (its last release does not compile with PyTorch since 2.1),
+ring-flash-attention (it needs flash-attn on a GPU), Megatron-LM, vLLM and DeepEP (GPUs), MPI4DL (a PyTorch built with
+MPI). Their families are held to publication or source above.
+
+| workload | rank of n | framework | recorded | workload's | |
+|---|--:|---|---|---|---|
 """
 
 
@@ -35,4 +50,12 @@ def page() -> str:
         numbers = "; ".join(entry.numbers)
         rank = f"{entry.rank} of {entry.ranks}"
         rows.append(f"| `{entry.text}` | {rank} | {entry.symbols} | {numbers} | {total:,} | {entry.source} |\n")
-    return HEAD + "".join(rows)
+    return HEAD + "".join(rows) + RECORDED + "".join(map(_row, recordings()))
+
+
+def _row(recording: Recording) -> str:
+    calls, own = list(recording.calls), of_workload(recording)
+    same = "equal, in this order" if calls == own else "equal" if Counter(calls) == Counter(own) else recording.differs
+    rank = f"{recording.rank} of {recording.ranks}"
+    framework = f"{recording.framework} ({recording.version})"
+    return f"| `{recording.workload}` | {rank} | {framework} | {summary(calls)} | {summary(own)} | {same} |\n"

@@ -1,0 +1,79 @@
+"""Records steps of frameworks: starts the ranks, traces one step of one of them, writes its calls."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import tempfile
+import warnings
+from importlib.metadata import version
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import multiprocessing
+
+from omb_py.suites.workloads.traces.replay import entries_of
+from tests.lab.frameworks.steps import CASES, Case, Recorded
+from tests.support.workload_bytes.recorded import FOLDER, plain
+
+
+def trace(step: Any, rank: int, of_rank: int) -> list[Recorded]:
+    """The calls of the fourth step on one rank; the first ones build buckets, schedules and connections."""
+    from torch.profiler import ProfilerActivity, profile
+
+    for _ in range(3):
+        step()
+    if rank != of_rank:
+        step()
+        return []
+    with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as recorded:
+        step()
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "trace.json"
+        recorded.export_chrome_trace(str(file))
+        events = json.loads(file.read_text())
+    return [plain(name, elements, kind) for name, elements, kind, _ in entries_of(events)]
+
+
+def record(rank: int, ranks: int, port: int, cases: list[Case], out: str) -> None:
+    """Record these cases in one process group."""
+    warnings.simplefilter("ignore")
+    os.environ.update(
+        MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), RANK=str(rank), WORLD_SIZE=str(ranks), LOCAL_RANK=str(rank)
+    )
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", rank=rank, world_size=ranks)
+    for case in cases:
+        torch.manual_seed(0)
+        calls = trace(case.step(rank, ranks), rank, case.rank)
+        if rank == case.rank:
+            runs = [[len(list(run)), *call] for call, run in groupby(calls)]
+            told = {
+                "workload": case.text,
+                "ranks": ranks,
+                "rank": rank,
+                "framework": case.framework,
+                "version": version(case.package),
+                "differs": case.differs,
+            }
+            lines = ",\n".join(f"  {json.dumps(run)}" for run in runs)
+            text = json.dumps(told, indent=1, ensure_ascii=False)[:-2]
+            (Path(out) / f"{case.name}.json").write_text(f'{text},\n "calls": [\n{lines}\n ]\n}}\n')
+        dist.barrier()
+    dist.destroy_process_group()
+
+
+def record_all(names: list[str]) -> None:
+    """Record the cases of these packages, or all."""
+    FOLDER.mkdir(exist_ok=True)
+    chosen = [case for case in CASES if not names or case.package in names]
+    for ranks in sorted({case.ranks for case in chosen}):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        own = [case for case in chosen if case.ranks == ranks]
+        multiprocessing.spawn(record, (ranks, port, own, str(FOLDER)), ranks)

@@ -1,0 +1,22 @@
+"""Workloads make the calls that frameworks were recorded to make (tests/lab/frameworks), or a reason is given."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from tests.support.workload_bytes.recorded import Recording, of_workload, recordings
+
+RECORDINGS = recordings()
+
+
+@pytest.mark.parametrize("recording", RECORDINGS, ids=lambda recording: recording.name)
+def test_calls_bytes_and_types_are_the_recorded_ones(recording: Recording) -> None:
+    equal = Counter(of_workload(recording)) == Counter(recording.calls)
+    assert equal != bool(recording.differs), "write the reason where they differ, and none where they are equal"
+
+
+def test_each_framework_that_runs_here_is_recorded() -> None:
+    families = {recording.workload.partition(":")[0] for recording in RECORDINGS}
+    assert families == {"ddp", "fsdp", "zero", "tensor", "prefill", "ulysses", "pipeline"}
