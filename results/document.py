@@ -94,6 +94,8 @@ class Document:
     hostname: str = ""
     seconds: float | None = None
     """Duration."""
+    marker: str = ""
+    """Name by which a bot finds its earlier comment; Markdown begins with it, and does not show it."""
     simulated: bool = False
     """Whether ranks were simulated, so that nothing was measured; HTML says it."""
 

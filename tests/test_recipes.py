@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import ast
-import os
 import re
 import shlex
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -15,8 +13,9 @@ from typing import Any
 import pytest
 import yaml
 
+from omb_py.cli import main
 from omb_py.distribution import DISTRIBUTION
-from tests.support.machines.mpi import environment
+from omb_py.orchestrate.gate.gate_file import read_gate
 
 ROOT = Path(__file__).resolve().parents[1]
 RECIPES = ROOT / "docs" / "recipes"
@@ -90,39 +89,61 @@ def test_the_module_file_has_the_version() -> None:
     assert text("omb-bench.lua").count(PROJECT["version"]) >= 3
 
 
-def commands() -> list[str]:
+def commands() -> dict[str, str]:
     action = yaml.safe_load(text("github-action.yml"))["jobs"]["slower"]["steps"]
-    lines = [line for step in action for line in step.get("run", "").splitlines()]
-    lines += yaml.safe_load(text("gitlab-ci.yml"))["communication"]["script"]
-    return [line.strip() for line in lines if "omb-py " in line]
+    lines = {
+        "github-action.yml": [line for step in action for line in step.get("run", "").splitlines()],
+        "gitlab-ci.yml": yaml.safe_load(text("gitlab-ci.yml"))["slower"]["script"],
+        "Jenkinsfile": re.findall(r"sh '([^']*)'", text("Jenkinsfile")),
+    }
+    return {name: next(line.strip() for line in lines[name] if "omb-py gate" in line) for name in lines}
 
 
-def test_both_templates_compare() -> None:
-    assert len(commands()) == 2
+def test_every_build_server_finds_the_comment_and_the_verdicts() -> None:
+    assert "<!-- omb-py gate: mpi -->" in text("github-action.yml")
+    assert read_gate(str(RECIPES / "gate.toml")).name == "mpi"
+    for name, line in commands().items():
+        assert "--output verdicts.xml" in line and text(name).count("verdicts.xml") > 1
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize("name", ["gate.toml", "gate-rccl.toml"])
+def test_a_gate_asks_for_the_libraries_that_it_compares(name: str) -> None:
+    for command in read_gate(str(RECIPES / name)).commands:
+        assert [expected.partition(":")[0] for expected in command.texts.expected] == ["BASE", "NEW"]
+
+
+OSU = """#!/bin/sh
+exec PYTHON -I -S -c '
+import random, sys
+bandwidth = any("osu_bw" in word for word in sys.argv)
+print("# OSU MPI", "Bandwidth" if bandwidth else "Latency", "Test v7.5")
+print("# Datatype: MPI_CHAR.")
+print("# Size      Bandwidth (MB/s)" if bandwidth else "# Size          Avg Latency(us)")
+factor = 1 / FACTOR if bandwidth else FACTOR
+print("1024      %.2f" % (500 * factor * random.gauss(1, 0.002)))
+' "$@"
+"""
+
+
 @pytest.mark.parametrize("slower", [False, True])
-@pytest.mark.parametrize("line", commands())
-def test_a_template_fails_where_something_is_slower(line: str, slower: bool, tmp_path: Path) -> None:
-    """As it is written, but on simulated ranks, and with this environment as both sides."""
-    words = shlex.split(line)
-    assert words[0] == "new/bin/omb-py"
+@pytest.mark.parametrize("name", sorted(commands()))
+def test_a_template_fails_where_something_is_slower(
+    name: str, slower: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As it is written, with its gate, but with programs that print what OMB prints and load no library of MPI."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    lines = [line for line in text("gate.toml").splitlines() if not line.startswith("expect-library")]
+    Path("gate.toml").write_text("\n".join(lines))
     for side in ("base", "new"):
-        (tmp_path / side / "bin").mkdir(parents=True)
-        (tmp_path / side / "bin" / "python").symlink_to(sys.executable)
-    words = [word for word in words[1:] if not re.fullmatch(r"--env|BASE=base|NEW=new", word)]
-    for side, alpha in (("BASE", "1us"), ("NEW", "1.5us" if slower else "1.0001us")):
-        words += ["--option", f"{side}:mock=launch=0.01,alpha={alpha}"]
-    words += ["--backend", "mock"]
-    child = subprocess.run(
-        [sys.executable, "-m", "omb_py", *words],
-        cwd=tmp_path,
-        env=environment(PYTHONPATH=os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])),
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
-    assert child.returncode == int(slower), child.stdout + child.stderr
-    assert (tmp_path / "verdicts.xml").read_text().startswith("<?xml")
+        for folder in ("bin", "osu"):
+            (tmp_path / side / folder).mkdir(parents=True)
+        program = tmp_path / side / "bin" / "mpirun"
+        factor = "1.2" if slower and side == "new" else "1.0"
+        program.write_text(OSU.replace("PYTHON", sys.executable).replace("FACTOR", factor))
+        program.chmod(0o755)
+    words = shlex.split(commands()[name])
+    assert Path(words[0]).name == "omb-py"
+    code = main([*words[1:], "--seed", "1", "--quiet"])
+    assert code == int(slower and "--advisory" not in words), capsys.readouterr()
+    assert ("<failure" in Path("verdicts.xml").read_text()) is slower

@@ -71,6 +71,7 @@ OURS: Mapping[str, Command] = {
         _ours("train", "train:train_command", "real training steps with PyTorch: how long they communicate"),
         _ours("replay", "train:replay_command", "measure the communication of a recorded step again"),
         _ours("compare", "compare:command", "is NEW slower than BASE? a verdict for each message size"),
+        _ours("gate", "gate:command", "is a build slower? programs of a file, for a build server"),
         _ours("aa", "compare:aa_command", "a library against itself: how often compare errs here"),
         _ours("tune", "tune:command", "which setting of the library is fastest, by size, with proof"),
         _ours("accept", "accept:command", "acceptance test: run a suite and judge its criteria"),

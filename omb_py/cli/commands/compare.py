@@ -222,9 +222,10 @@ def _compare(
 
     specs, common = parse_sides(envs, modules, sets, options, pips), CompareOptions(**shared)
     if runs or tool or metrics or expected:
-        from omb_py.cli.comparing_programs import ProgramOptions, run_programs
+        from omb_py.cli.comparing_programs import run_programs
+        from omb_py.orchestrate.programs.request import ProgramTexts
 
-        return run_programs(words, specs, ProgramOptions(runs, tool, metrics, expected, timeout_s), common)
+        return run_programs(words, ProgramTexts(runs, tool, metrics, expected, timeout_s, specs), common)
     return run_compare(words, specs, common)
 
 

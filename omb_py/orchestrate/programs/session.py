@@ -8,7 +8,7 @@ import socket
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -30,6 +30,7 @@ from omb_py.orchestrate.running.resume import check_same_design, declare_design,
 from omb_py.orchestrate.running.run import drawn_seed
 from omb_py.results.compare.judge import CompareRules, Launched
 from omb_py.results.compare.match import (
+    ALPHA_TAG,
     PAIR_TAG,
     ROUND_TAG,
     ROUNDS_TAG,
@@ -69,6 +70,8 @@ class ProgramsDesign:
     expected: Sequence[ExpectedLibrary] = ()
     tags: Mapping[str, str] = field(default_factory=dict)
     quiet: bool = False
+    budget_s: float | None = None
+    """Seconds that all launches together may take, told from the first ones; None: any."""
 
     def declared(self) -> dict[str, Any]:
         """What a resumed comparison must share with its beginning, as plain data."""
@@ -131,19 +134,46 @@ def compare_programs(design: ProgramsDesign, resume: str | None = None) -> Compa
 
 
 def _measured(measurer: ProgramMeasurer) -> CompareReport:
-    design, rules = measurer.design, measurer.design.rules
+    design = measurer.design
     machine = observe()
     for line in machine.warnings():
         design.note(f"warning: {line}")
+    cells = measurer.try_out()
+    design = measurer.design = within_budget(design, measurer.tried_s)
+    rules = design.rules
     if not can_show(design.launches, rules.alpha, rules.rounds):
         design.note(f"{design.launches} launches of each side cannot show a change: --launches {DEFAULT_LAUNCHES}")
-    cells = measurer.try_out()
     announce = partial(measurer.announce, design.launches)
     conduct([range(cells)], CompareDesign(rules, design.launches, measurer.seed), measurer, announce)
     report = report_of(measurer.launches("BASE"), measurer.launches("NEW"), rules)
     report.run_id, report.seed = measurer.run_id, measurer.seed
     report.machine = machine.as_dict()
     return report
+
+
+def within_budget(design: ProgramsDesign, pair_s: float) -> ProgramsDesign:
+    """The design with as many rounds and launches as its budget allows; one round of fewer launches at least.
+
+    Args:
+        design: what is declared.
+        pair_s: seconds that a launch of each side took.
+
+    Raises:
+        NoVerdict: the budget allows fewer launches than a change needs.
+    """
+    if design.budget_s is None:
+        return design
+    pairs = int(design.budget_s / max(pair_s, 1e-9))
+    rounds = min(design.rules.rounds, pairs // design.launches)
+    if rounds:
+        return replace(design, rules=replace(design.rules, rounds=rounds))
+    fewest = next(n for n in range(FEWEST, 100) if can_show(n, design.rules.alpha, 1))
+    if pairs < fewest:
+        raise NoVerdict(
+            f"{design.budget_s:.3g} s are enough for {pairs} launches a side, of {pair_s:.3g} s a pair, and a change "
+            f"needs {fewest}: give it {fewest * pair_s:.3g} s"
+        )
+    return replace(design, rules=replace(design.rules, rounds=1), launches=min(pairs, design.launches))
 
 
 def _with_kept(error: OmbError | KeyboardInterrupt, measurer: ProgramMeasurer) -> OmbError:
@@ -170,6 +200,8 @@ class ProgramMeasurer:
         self.rows: dict[Side, list[Row]] = {side: [] for side in SIDES}
         self.provenances: dict[Side, list[dict[str, Any]]] = {side: [] for side in SIDES}
         self.stored = StoredPairs()
+        self.tried_s = 0.0
+        """Seconds that the first launch of each side took together."""
         self._index = 0
         self._keys: list[str] = []
         """Comparability key of each cell."""
@@ -193,6 +225,7 @@ class ProgramMeasurer:
         for side in sides_of(self.seed, -1):
             rows, ended = self._launch(side, {})
             self._usual[side], files[side] = rows, ended.files
+            self.tried_s += ended.seconds
             if not self.provenances[side]:
                 self.provenances[side].append(self._provenance(side, ended))
         if why := why_not_exchanged(self.design.programs, files):
@@ -214,6 +247,8 @@ class ProgramMeasurer:
     def __call__(self, side: Side, cells: Sequence[int], number: int, pair: int) -> dict[int, Launched]:
         """Make one launch of one side, or take it from the store."""
         tags = {SIDE_TAG: side, ROUND_TAG: str(number), ROUNDS_TAG: str(self.design.rules.rounds), PAIR_TAG: str(pair)}
+        if self.design.rules.alpha != CompareRules().alpha:
+            tags[ALPHA_TAG] = f"{self.design.rules.alpha:.20f}"
         rows = self._taken(side, number, pair)
         if rows is None:
             printed, ended = self._launch(side, {**self.design.tags, **tags})

@@ -11,9 +11,10 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from omb_py.engine.rank.launcher_variables import joined_environment
 from omb_py.errors import EnvironmentProblem, UsageError
@@ -102,8 +103,20 @@ def _is_inside(name: str, folder: Path) -> bool:
         return False
 
 
+class TrustedFile(Protocol):
+    """A file that may be trusted, by the hash of its content."""
+
+    @property
+    def file(self) -> str:
+        """Its path."""
+
+    @property
+    def content(self) -> str:
+        """The hash of its content."""
+
+
 def require_trust(suite: Suite, starting: bool = True) -> None:
-    """Ask on a terminal whether a file may do what it demands, unless that was answered before.
+    """Ask on a terminal whether a suite may do what it demands, unless that was answered before.
 
     Args:
         starting: False: nothing will be started, so only files outside the suite's folder are asked for.
@@ -111,7 +124,13 @@ def require_trust(suite: Suite, starting: bool = True) -> None:
     Raises:
         UsageError: it is not trusted, and there is nobody to ask.
     """
-    needed = [demand for demand in demands(suite) if starting or not demand.starts]
+    ask_trust(
+        suite, [demand for demand in demands(suite) if starting or not demand.starts], "omb-py suite check --trust"
+    )
+
+
+def ask_trust(suite: TrustedFile, needed: Sequence[Demand], command: str) -> None:
+    """Ask as :func:`require_trust` does; `command` trusts the file where there is nobody to ask. Raises UsageError."""
     if not needed or suite.content in _trusted_hashes():
         return
     listed = "; ".join(map(str, needed))
@@ -123,12 +142,11 @@ def require_trust(suite: Suite, starting: bool = True) -> None:
             remember(suite)
             return
     raise UsageError(
-        f"{suite.file}: {listed}: only a file that you trust may do this: read it, then omb-py suite check --trust "
-        f"{suite.file}"
+        f"{suite.file}: {listed}: only a file that you trust may do this: read it, then {command} {suite.file}"
     )
 
 
-def remember(suite: Suite) -> None:
+def remember(suite: TrustedFile) -> None:
     """Trust a file with this content from now on.
 
     Raises:

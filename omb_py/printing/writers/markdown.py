@@ -17,6 +17,7 @@ _OPENING = re.compile(r"([-+#>]|\d+(?=[.)](?:\s|$)))")
 def to_markdown(document: Document) -> str:
     """The Markdown text: headline, facts, tables, and the other lines as a list."""
     blocks = [
+        f"<!-- {document.marker} -->" if document.marker else "",
         f"**{escaped(document.headline).strip()}**",
         _bullets(document.facts),
         *map(_table, document.tables),

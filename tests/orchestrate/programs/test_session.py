@@ -13,7 +13,7 @@ import pytest
 from omb_py.errors import NO_VERDICT, OK, LaunchFailed, NoVerdict, UsageError
 from omb_py.orchestrate.compare.stored import compare_stored
 from omb_py.orchestrate.programs.reading import reading_of
-from omb_py.orchestrate.programs.session import compare_programs
+from omb_py.orchestrate.programs.session import compare_programs, within_budget
 from omb_py.orchestrate.supervision.processes import identify
 from omb_py.results.compare.judge import CompareRules
 from omb_py.results.compare.match import SIDES
@@ -254,3 +254,19 @@ def test_the_report_says_what_was_not_measured(osu: Osu, design: Make) -> None:
 def test_no_launch_is_made_for_a_single_launch(osu: Osu, design: Make) -> None:
     with pytest.raises(UsageError, match="needs 2 or more"):
         compare_programs(replace(design(osu(1), osu(1.1)), launches=1))
+
+
+@pytest.mark.parametrize(
+    ("budget_s", "rounds", "launches"), [(None, 3, 10), (30.0, 3, 10), (25.0, 2, 10), (10.0, 1, 10), (9.5, 1, 9)]
+)
+def test_a_budget_takes_rounds_first_and_launches_last(
+    osu: Osu, design: Make, budget_s: float | None, rounds: int, launches: int
+) -> None:
+    asked = design(osu(1), osu(1.1), rules=CompareRules(rounds=3), launches=10, budget_s=budget_s)
+    given = within_budget(asked, 1.0)
+    assert (given.rules.rounds, given.launches) == (rounds, launches)
+
+
+def test_a_budget_too_small_for_a_change_is_no_verdict(osu: Osu, design: Make) -> None:
+    with pytest.raises(NoVerdict, match=r"enough for 7 launches a side.*needs 8: give it 8 s"):
+        within_budget(design(osu(1), osu(1.1), budget_s=7.9), 1.0)

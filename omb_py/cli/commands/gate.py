@@ -1,0 +1,77 @@
+"""``omb-py gate``: is a build slower? Programs of a file, compared for a build server."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from omb_py.cli.help import CONTEXT, EXIT_CODES, Page, debug_option, tool_option
+from omb_py.cli.option_params import ParsedType, table_option, whole
+from omb_py.cli.output import check_files, report_options, write_report
+from omb_py.errors import INCONCLUSIVE, NO_VERDICT, OK
+from omb_py.options.request import DEFAULT_STORE
+
+_CODES = (
+    *EXIT_CODES[:1],
+    ("1", "something is SLOWER"),
+    *EXIT_CODES[2:4],
+    (str(INCONCLUSIVE), "with strict = true in the file: something is UNCLEAR"),
+    (str(NO_VERDICT), "NO VERDICT: something was not measured"),
+    EXIT_CODES[-1],
+)
+
+
+def command() -> click.Command:
+    return Page(
+        "gate",
+        params=[
+            click.Argument(["file"], type=ParsedType("file", str), metavar="FILE"),
+            tool_option("Security", "--trust", "Let the file, as it is now, start its programs. (default: ask)"),
+            tool_option("How the answer counts", "--advisory", "Exit code 0 whatever the verdict."),
+            tool_option(
+                "How the answer counts", "--seed N", "Of the order of BASE and NEW. (default: drawn)", whole("seed", 0)
+            ),
+            *report_options(),
+            tool_option("Output", "--quiet", "No progress and no notes on stderr."),
+            table_option("store"),
+            debug_option(),
+        ],
+        callback=_gate,
+        context_settings=dict(CONTEXT),
+        help="Is a build slower? Compares the programs of a file, in turn, as omb-py compare --run does, "
+        "by rules and in a time that the file says. What was not measured is never called the same. Markdown has a "
+        "marker by which a bot finds its earlier comment (docs/compare.md).",
+        examples=("omb-py gate --trust gate.toml -o comment.md -o verdicts.xml",),
+        codes=_CODES,
+    )
+
+
+def _gate(
+    file: str,
+    trust: bool,
+    advisory: bool,
+    seed: int | None,
+    form: str,
+    output: Sequence[Path],
+    quiet: bool,
+    store: Path | None,
+) -> int:
+    from omb_py.orchestrate.gate.gate import gate_document, run_gate  # loads scipy, which --help does not need
+    from omb_py.orchestrate.gate.gate_file import read_gate
+    from omb_py.orchestrate.suites.trust import ask_trust, remember
+
+    check_files(output)
+    gate = read_gate(file)
+    if trust:
+        remember(gate)
+    ask_trust(gate, gate.demands, "omb-py gate --trust")
+
+    def note(text: str) -> None:
+        if not quiet:
+            click.echo(f"omb-py: {text}", err=True)
+
+    report = run_gate(gate, store or DEFAULT_STORE, seed, quiet, note)
+    code = write_report(gate_document(report, advisory), form, output)
+    return OK if advisory else code

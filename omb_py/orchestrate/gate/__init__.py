@@ -1,0 +1,1 @@
+"""``omb-py gate``: a file of commands that a change of software must not make slower."""
