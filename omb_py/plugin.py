@@ -43,11 +43,11 @@ from omb_py.engine.session import Runner, Session, StepFailed
 from omb_py.errors import EnvironmentProblem, LaunchFailed, OmbError, UsageError
 from omb_py.launchers.launcher import BatchSystem, LaunchCommand, Launcher, RankRequest, RankVariables
 from omb_py.results.dialects.dialect import Dialect, TextOptions, Transcript
+from omb_py.results.dialects.log_lines import LogLine
 from omb_py.results.dialects.reading import (
     BadTable,
     Context,
     ImportedTable,
-    LogLine,
     Parsed,
     Problem,
     TextReader,

@@ -6,13 +6,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from omb_py.results.dialects.log_lines import LogLine
 from omb_py.results.dialects.omb.titles import DIALECT
 from omb_py.results.dialects.reading import (
     BadTable,
     Context,
     ImportedRow,
     ImportedTable,
-    LogLine,
     LogReader,
     Problem,
     check_end,

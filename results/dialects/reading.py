@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
+from omb_py.results.dialects.log_lines import LogLine
 from omb_py.results.dialects.plausible import RowLine, odd_line
 from omb_py.results.store.redact import redact_text
 
@@ -27,14 +28,8 @@ class BadTable(Exception):
     """A line makes its table unusable; the text says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class LogLine:
-    """A line of a log, without its line end and without a launcher's prefix."""
-
-    number: int
-    text: str
-    ended: bool = True
-    """False for a last line without a line end, which may be cut off."""
+class BadRow(BadTable):
+    """A line that should be a row and is none. It is left out, and its table stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +138,8 @@ class LogReader(TextReader, Generic[T]):
         self.context = context or Context()
         self.parsed = Parsed()
         self.table: T | None = None
-        self.row_lines: list[RowLine] = []
-        """The lines of the open table that became rows."""
+        self.row_lines: dict[RowLine, list[Any]] = {}
+        """The lines of the open table that became rows, and these."""
         self.head_length = 0
 
     def read(self, lines: Sequence[LogLine], context: Context) -> Parsed:
@@ -154,17 +149,26 @@ class LogReader(TextReader, Generic[T]):
                 if not reader.above(line) and reader.table is not None:
                     before = len(reader.table.rows)
                     reader.head_length = reader.head_length if reader.row_lines else reader.table.length
-                    reader.inside(reader.table, line)
+                    if not line.is_noise:
+                        reader.inside(reader.table, line)
                     if len(reader.table.rows) > before and reader.is_whole(reader.table):
-                        reader.row_lines.append(RowLine(line.number, line.text))
+                        reader.row_lines[RowLine(line.number, line.text)] = reader.table.rows[before:]
+            except BadRow as error:
+                reader.leave_out(Problem(line.number, str(error)))
             except BadTable as error:
                 reader.spoil(Problem(line.number, str(error)))
         reader.close()
+        reader.end()
         return reader.parsed
 
     def is_whole(self, table: T) -> bool:
         """Whether the last row of a table has all its columns."""
         return True
+
+    def leave_out(self, problem: Problem) -> None:
+        """Leave a row out, and name it; one of a table that is excluded anyway is not named."""
+        if self.table is None or self.table.bad is None:
+            self.parsed.problems.append(Problem(problem.line, f"row left out: {problem.text}"))
 
     def spoil(self, problem: Problem) -> None:
         """Exclude the open table from the import."""
@@ -176,19 +180,33 @@ class LogReader(TextReader, Generic[T]):
     def close(self) -> None:
         """End the open table: no line of it follows."""
         table, self.table = self.table, None
-        row_lines, self.row_lines = self.row_lines, []
+        row_lines, self.row_lines = self.row_lines, {}
         if table is None:
             return
         try:
             if table.bad is None:
-                finished, odd = self.finish(table), odd_line(row_lines, self.head_length)
-                if odd is None:
-                    self.parsed.tables.append(finished)
-                    return
-                table.bad = Problem(odd.number, f"{shown(odd.text)} is set out unlike the other rows; take it away")
+                finished = self.finish(table)  # with all rows, which may show that a title is missing
+                if self._leave_out_odd(table, row_lines):
+                    finished = self.finish(table)
+                self.parsed.tables.append(finished)
+                return
         except BadTable as error:
+            if not table.rows and self.parsed.problems and self.parsed.problems[-1].line > table.line:
+                return  # each of its rows is named already
             table.bad = Problem(0, str(error))
         self.parsed.problems.append(Problem(table.line, self.left_out(table, table.bad)))
+
+    def _leave_out_odd(self, table: T, row_lines: dict[RowLine, list[Any]]) -> bool:
+        """Leave out the rows whose lines are set out unlike the others: they are lines of something else."""
+        before = len(table.rows)
+        while odd := odd_line(list(row_lines), self.head_length):
+            left_out = row_lines.pop(odd)
+            table.rows[:] = [row for row in table.rows if not any(row is other for other in left_out)]
+            self.leave_out(Problem(odd.number, f"{shown(odd.text)} is set out unlike the other rows"))
+        return len(table.rows) < before
+
+    def end(self) -> None:
+        """Add what is to be said once the last line has been read."""
 
     @abstractmethod
     def above(self, line: LogLine) -> bool:
@@ -221,55 +239,55 @@ class WholeReader(Protocol):
 
 
 def whole(word: str, most: int = INT64) -> int:
-    """Convert a word to a whole number from 0 to `most`. Raises BadTable."""
+    """Convert a word to a whole number from 0 to `most`. Raises BadRow."""
     if not _WHOLE.fullmatch(word) or int(word) > most:
-        raise BadTable(f"{shown(word)} is not a whole number")
+        raise BadRow(f"{shown(word)} is not a whole number")
     return int(word)
 
 
 def number(word: str) -> float | None:
-    """Convert a word to a number of at least 0; None for nan and inf. Raises BadTable."""
+    """Convert a word to a number of at least 0; None for nan and inf. Raises BadRow."""
     if word in _NO_NUMBER:
         return None
     if not _NUMBER.fullmatch(word):
-        raise BadTable(f"{shown(word)} is not a number")
+        raise BadRow(f"{shown(word)} is not a number")
     return _measured(word)
 
 
 def result(value: float | None) -> float:
-    """The number of a row's result. Raises BadTable where it is none: a tool that measured has one."""
+    """The number of a row's result. Raises BadRow where it is none: a tool that measured has one."""
     if value is None:
-        raise BadTable("no number where the result stands: take the line away")
+        raise BadRow("no number where the result stands: take the line away")
     return value
 
 
 def _measured(word: str) -> float | None:
-    """The number in a word. Raises BadTable for a negative one: no tool measures less than nothing."""
+    """The number in a word. Raises BadRow for a negative one: no tool measures less than nothing."""
     if float(word) < 0:
-        raise BadTable(f"{shown(word)} is negative")
+        raise BadRow(f"{shown(word)} is negative")
     return _finite(float(word))
 
 
 def decimal(word: str) -> float | None:
     """Convert a number that C printed with ``%.2f``; None for nan and inf.
 
-    Raises BadTable, also for fewer than two decimals, as such a number was cut off, and below 0.
+    Raises BadRow, also for fewer than two decimals, as such a number was cut off, and below 0.
     """
     if word in _NO_NUMBER:
         return None
     if not _DECIMALS.fullmatch(word):
-        raise BadTable(f"{shown(word)} is not a number with two decimals")
+        raise BadRow(f"{shown(word)} is not a number with two decimals")
     return _measured(word)
 
 
 def check_end(line: LogLine, length: int) -> int:
     """Check that a row is not cut off, as a last line without a line end that is shorter than `length` is.
 
-    Returns the larger of `length` and the row's length, both in characters. Raises BadTable for such a row.
+    Returns the larger of `length` and the row's length, both in characters. Raises BadRow for such a row.
     """
     own = len(line.text.rstrip())
     if not line.ended and own < length:
-        raise BadTable("the file ends within the row")
+        raise BadRow("the file ends within the row")
     return max(own, length)
 
 

@@ -77,7 +77,9 @@ def check_benchmark(name: str) -> str:
     return plain
 
 
-def store_bytes(data: bytes, name: str, modified: float, store: str | Path, options: ImportOptions) -> Imported:
+def store_bytes(
+    data: bytes, name: str, modified: float, store: str | Path, options: ImportOptions, copy: int = 0
+) -> Imported:
     """Import one file.
 
     Args:
@@ -86,13 +88,14 @@ def store_bytes(data: bytes, name: str, modified: float, store: str | Path, opti
         modified: time of the last change, in seconds since 1970. It is the start of launches without another time.
         store: the folder.
         options: facts that the user gives about the file.
+        copy: how many files with the same content were imported before by the same command: each is another launch.
 
     Raises:
         UsageError: the file has none of the known formats, or states another value for a column that the user sets.
             Nothing is written.
         EnvironmentProblem: the store cannot be written. No part of the file is left there.
     """
-    digest = hashlib.sha256(data).hexdigest()
+    digest = hashlib.sha256(data + b"\0copy %d" % copy if copy else data).hexdigest()
     run_id = f"{IMPORTED}-{digest[:16]}"
     parsed = parse(data, Context(name, options.benchmark))
     before = _launches(store, run_id)

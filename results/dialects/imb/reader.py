@@ -7,14 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from omb_py.results.dialects.imb.names import FORMS, counts_a_block
+from omb_py.results.dialects.log_lines import LogLine
 from omb_py.results.dialects.omb.titles import DIALECT, family
 from omb_py.results.dialects.reading import (
     INT32,
+    BadRow,
     BadTable,
     Context,
     ImportedRow,
     ImportedTable,
-    LogLine,
     LogReader,
     Problem,
     check_end,
@@ -161,7 +162,7 @@ class ImbText(LogReader[_OpenTable]):
 
     def _row(self, part: _OpenTable, line: LogLine, words: Sequence[str]) -> None:
         if len(words) != len(part.columns):
-            raise BadTable(f"{len(words)} of {len(part.columns)} columns")
+            raise BadRow(f"{len(words)} of {len(part.columns)} columns")
         part.length = check_end(line, part.length)
         part.rows.append(_row(part, dict(zip(part.columns, words, strict=True))))
 

@@ -9,45 +9,52 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from omb_py.results.dialects.log_lines import LogLine
 from omb_py.results.dialects.nccl.rows import (
     RCCL,
     Launch,
     Placement,
+    RankPlace,
     collective_in,
     collective_named,
     collective_of,
+    contradicts,
+    copies_in,
     dtype_of,
     library_version,
     make_row,
     settle,
+    take_places,
 )
 from omb_py.results.dialects.reading import (
     INT32,
+    BadRow,
     BadTable,
     Context,
     ImportedRow,
     ImportedTable,
-    LogLine,
     LogReader,
     Problem,
     check_end,
+    is_numeric,
     number,
     shown,
     whole,
 )
 
-_VERSION = re.compile(r"\s*# nccl-tests version (\S+)(?:.* nccl-library=(\d{1,7}))?")
+_VERSION = re.compile(r"\s*# ([nr]ccl-tests) version (\S+)(?:.* [nr]ccl-library=(\d{1,7}))?")
 _STARTING = re.compile(r"\s*# Collective test starting: (\S+)")
 _CONFIG = re.compile(r"\s*# nThread \d+ nGpus \d+ minBytes .*")
 _COMPILED = re.compile(r"\s*# NCCL Tests compiled with NCCL (\S+)")
 _DEVICES = re.compile(r"\s*# Using devices\s*")
 _RANK = re.compile(
-    r"\s*#\s+Rank\s+(\d{1,9})\s+(?:Group\s+\d+\s+)?(?:Pid\s+\d+\s+)?on\s+(\S+)\s+device\s+\d+\s+\[[^\]]*\]\s*(.*)"
+    r"\s*#\s+Rank\s+(\d{1,9})\s+(?:Group\s+(\d{1,9})\s+)?(?:Pid\s+\d+\s+)?on\s+(\S+)\s+device\s+\d+\s+\[[^\]]*\]\s*(.*)"
 )
 _HEAD = re.compile(r"\s*#\s+(?:size\s+count|bytes\s+N)\s+type\s.*")
 _BOUNDS = re.compile(r"\s*#\s*Out of bounds values : (\d+) (\w+)")
-_LIBRARY = re.compile(r".*\b[NR]CCL version (\d+\.\d+(?:\.\d+)?)")
+_LIBRARY = re.compile(r".*\b([NR])CCL version ?:? (\d+\.\d+(?:\.\d+)?)")
 _RCCL = re.compile(r"\s*rccl-tests: Version (\S+)")
+_FAILURE = re.compile(r"failure|error|abort|killed|time[- ]?out", re.IGNORECASE)
 _STARTS = (_VERSION, _STARTING, _CONFIG, _COMPILED, _HEAD)
 _TIMES = ("time", "cputime")
 _PLACES = 2
@@ -76,6 +83,16 @@ class _OpenTable:
     length: int = 0
     named_in: list[str] = field(default_factory=list)
     """Lines above the head that may name the collective: those below are of the next program."""
+    begun: str = ""
+    """A row whose times are still to come."""
+    joined: bool = False
+    """Whether the last row was made of two lines."""
+
+    def times(self, words: list[str]) -> int:
+        """How many words the times of a row have; 0 where these words are none of them."""
+        full = sum(map(len, self.halves))
+        numeric = all(is_numeric(word) or word == "N/A" for word in words)
+        return next((n for n in (full, len(self.halves[0])) if n == len(words)), 0) if numeric else 0
 
 
 class NcclText(LogReader[_OpenTable]):
@@ -90,21 +107,26 @@ class NcclText(LogReader[_OpenTable]):
         self.launch = Launch()
         self.number = 0
         self.used = False
+        self.began = 0
+        """The first line."""
+        self.copy = 1
+        """Which of the runs in the list of devices prints now."""
 
     def starts(self, text: str) -> bool:
         return any(pattern.match(text) for pattern in _STARTS)
 
     def above(self, line: LogLine) -> bool:
+        self.began = self.began or line.number
         return self._preamble(line.text) or self._head(line)
 
     def _preamble(self, text: str) -> bool:
         begins = any(pattern.match(text) for pattern in (_VERSION, _STARTING, _CONFIG, _COMPILED, _DEVICES, _RCCL))
         if begins and self.used:
             self.close()
-            self.launch, self.number, self.used = Launch(), self.number + 1, False
+            self.launch, self.number, self.used, self.copy = Launch(), self.number + 1, False, 1
         if match := _VERSION.match(text):
-            self.launch.version = match[1]
-            self.launch.library_version = library_version(int(match[2])) if match[2] else None
+            self.launch.source, self.launch.version = match[1], match[2][:60]
+            self.launch.library_version = library_version(int(match[3])) if match[3] else None
         elif match := _STARTING.match(text):
             self.launch.collective = collective_of(match[1])
         elif _CONFIG.match(text):
@@ -114,12 +136,12 @@ class NcclText(LogReader[_OpenTable]):
         elif match := _RCCL.match(text):
             self.launch.source, self.launch.version = RCCL, match[1][:60]
         elif match := _RANK.match(text):
-            self.launch.hosts.append(match[2])
-            if match[3].strip():
-                self.launch.device_names.add(match[3].strip())
-            self.launch.ranks = len(self.launch.hosts)
+            self.launch.places.append(RankPlace(int(match[1]), int(match[2] or 0), match[3]))
+            if match[4].strip():
+                self.launch.device_names.add(match[4].strip())
         elif match := _LIBRARY.match(text):
-            self.launch.library_version = self.launch.library_version or match[1]
+            self.launch.source = RCCL if match[1] == "R" else self.launch.source
+            self.launch.library_version = self.launch.library_version or match[2]
         else:
             self.seen.append(text)
             return begins
@@ -137,11 +159,23 @@ class NcclText(LogReader[_OpenTable]):
         self.launch.timing = "graph" if options.get("graph", "0") != "0" else "pipelined"
         self.launch.facts["config"] = shown(text.strip().removeprefix("# "), 300).strip("'")
 
+    def end(self) -> None:
+        """Say so where a program began and printed no head."""
+        launch = self.launch
+        if self.used or not (launch.collective or launch.facts or launch.version or launch.places):
+            return
+        what = f"{launch.collective or 'a program'}{'_perf' if launch.collective else ''} of {launch.source}"
+        why = next((text for text in reversed(self.seen) if _FAILURE.search(text)), "")
+        ended = f"{what} ended before its first row{f': {shown(why, 120)}' if why else ''}"
+        self.parsed.problems.append(Problem(self.began, ended))
+
     def _head(self, line: LogLine) -> bool:
         if not _HEAD.match(line.text):
             return False
         self.close()
         again, self.used = self.used, True
+        if again and self.copy < copies_in(self.launch):
+            self.copy, self.number, again = self.copy + 1, self.number + 1, False
         words = line.text.strip().removeprefix("#").split()
         first = next((i for i, word in enumerate(words) if word in _TIMES), len(words))
         halves: list[list[str]] = []
@@ -169,23 +203,43 @@ class NcclText(LogReader[_OpenTable]):
         if match := _BOUNDS.match(line.text):
             part.checked = match[2] == "OK"
             return
-        if part.bad or len(words) < 2 or not words[0].isdecimal() or not (len(words) < 3 or words[2][:1].isalpha()):
+        if part.bad:
+            return
+        if part.begun and words and len(words) == part.times(words):
+            text = f"{part.begun}{line.text.lstrip()}"
+            part.begun, part.joined = "", True
+            self._row(part, text.split(), len(text.rstrip()))
+            return
+        if len(words) < 2 or not words[0].isdecimal() or not (len(words) < 3 or words[2][:1].isalpha()):
             return
         if not words[1].isdecimal():
             return
-        part.length = check_end(line, part.length)
+        if part.begun:
+            begun, part.begun = part.begun, ""
+            self.leave_out(Problem(line.number, f"{shown(begun)} has no times"))
+        if len(words) == len(part.fixed) and line.ended:
+            part.begun = line.text.rstrip() + "  "  # nccl-tests prints the times later, and a message came between
+            return
+        part.length, part.joined = check_end(line, part.length), False
         self._row(part, words, len(line.text.rstrip()))
+
+    def is_whole(self, table: _OpenTable) -> bool:
+        return not table.joined
 
     def _row(self, part: _OpenTable, words: list[str], length: int) -> None:
         if len(words) > 2 and re.fullmatch(r"\d{4}-\d\d-\d\d", words[-2]):  # -S appends the time of printing
             words = words[:-2]
+        if "root" not in part.fixed and "redop" in part.fixed:
+            at = part.fixed.index("redop")
+            if len(words) > at and is_numeric(words[at]):  # until 2021 it was blank where nothing is reduced
+                words = [*words[:at], "none", *words[at:]]
         fixed, rest = words[: len(part.fixed)], words[len(part.fixed) :]
         full = sum(map(len, part.halves))
         places = [False, True][: len(part.halves)]
         if part.halves and len(rest) == len(part.halves[0]) < full:  # only one placement was measured
             places = [length > _WIDE]
         elif len(rest) != full:
-            raise BadTable(f"{len(words)} of {len(part.fixed) + full} columns")
+            raise BadRow(f"{len(words)} of {len(part.fixed) + full} columns")
         cells = dict(zip(part.fixed, fixed, strict=True))
         halves = []
         for in_place in places:
@@ -211,6 +265,10 @@ class NcclText(LogReader[_OpenTable]):
                 or collective_named(context.name)
             )
         name = settle(launch, [fixed for fixed, _ in part.rows])
+        take_places(launch)
+        if launch.ranks and contradicts(launch.ranks, name, [half for _, halves in part.rows for half in halves]):
+            launch.ranks = launch.devices = launch.nodes = None
+            launch.hosts = []
         rows: list[ImportedRow] = []
         for (size, count, dtype, op, root), halves in part.rows:
             for half in halves:

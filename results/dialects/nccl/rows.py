@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -17,7 +18,20 @@ _BLOCKS = frozenset({"all_gather", "gather", "scatter", "alltoall", "alltoallv",
 """Collectives whose *count* is that of one rank's block, and whose *size* is that of all blocks together."""
 _TYPES = {text: dtype for dtype, text in TYPES.items() if dtype != "char"}
 _OLD_TYPES = {"char": "char", "int": "int32", "fp8_e4m3": "float8e4m3", "fp8_e5m2": "float8e5m2"}
-_PERF = re.compile(r"\b([a-z_]{4,20})_perf\b")
+_EXACT, _HALF_DIGIT = 1.0, 0.0051
+"""GB/s from which on two decimals tell numbers of ranks apart, and half of the last."""
+_PERF = re.compile(r"\b([a-z_]{4,20})_perf(?:_\w{1,20})?\b")
+"""The name of a program, with the suffix that nccl-tests' ``NAME_SUFFIX`` gives it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankPlace:
+    """A line of the list of devices."""
+
+    rank: int
+    group: int
+    """The communicator of this rank, where ``NCCL_TESTS_SPLIT`` made several; else 0."""
+    host: str
 
 
 @dataclass(slots=True)
@@ -30,8 +44,13 @@ class Launch:
     collective: str | None = None
     """The collective under nccl-tests' name: ``all_reduce``."""
     ranks: int | None = None
+    """Of a communicator."""
+    places: list[RankPlace] = field(default_factory=list)
     hosts: list[str] = field(default_factory=list)
     """Host of each rank."""
+    nodes: int | None = None
+    devices: int | None = None
+    parameters: dict[str, str] = field(default_factory=dict)
     device_names: set[str] = field(default_factory=set)
     iterations: int | None = None
     warmup: int | None = None
@@ -56,7 +75,7 @@ class Placement:
 
 def collective_of(text: str) -> str | None:
     """The collective with a name in any spelling: ``all_reduce_perf``, ``AllReduce``, ``allreduce``."""
-    plain = re.sub(r"[^a-z]", "", text.lower().removesuffix("_perf"))
+    plain = re.sub(r"[^a-z]", "", text.lower().partition("_perf")[0])
     return next((name for name in BENCHMARKS if plain in (name.replace("_", ""), BENCHMARKS[name])), None)
 
 
@@ -91,6 +110,44 @@ def library_version(code: int) -> str | None:
     if code < 10000:
         return f"{code // 1000}.{code % 1000 // 100}.{code % 100}"
     return f"{code // 10000}.{code % 10000 // 100}.{code % 100}"
+
+
+def take_places(launch: Launch) -> None:
+    """Learn ranks, nodes and devices from the list of devices.
+
+    The list may have gaps, where somebody took lines away. A rank number that stands in it twice is one of another run
+    whose output is in the same file: nccl-tests built without MPI and started several times.
+    """
+    places = sorted(launch.places, key=lambda place: place.rank)
+    numbers = {place.rank for place in places}
+    of_group = Counter(place.group for place in places)
+    if not places:
+        return
+    launch.ranks = launch.devices = max(numbers) + 1
+    if len(numbers) < len(places) or len(numbers) < launch.ranks:
+        return
+    launch.nodes = len({place.host for place in places})
+    if len(of_group) == 1:
+        launch.hosts = [place.host for place in places]
+    else:
+        sizes = set(of_group.values())
+        launch.ranks = sizes.pop() if len(sizes) == 1 else None
+        launch.parameters["groups"] = str(len(of_group))
+
+
+def copies_in(launch: Launch) -> int:
+    """How many runs wrote the list of devices."""
+    return max(Counter(place.rank for place in launch.places).values(), default=1)
+
+
+def contradicts(ranks: int, name: str, halves: Sequence[Placement]) -> bool:
+    """Whether no printed pair of bandwidths fits this number of ranks: lines of the list of devices are missing."""
+    formula = FORMULAS.get(name)
+    pairs = [(half.algbw, half.busbw) for half in halves if half.algbw and half.busbw and half.busbw >= _EXACT]
+    if formula is None or not pairs:
+        return False
+    ratio = formula.bus(ranks)
+    return all(abs(busbw - ratio * algbw) > _HALF_DIGIT * (1 + ratio) for algbw, busbw in pairs)
 
 
 def settle(launch: Launch, lines: Sequence[tuple[int, int | None, str, str | None, int | None]]) -> str:
@@ -146,7 +203,8 @@ def make_row(
         message = count * item if count is not None and item else None
         if message is None and launch.ranks:
             message = size // launch.ranks
-    nodes = len(set(launch.hosts)) or None
+    nodes = launch.nodes or len(set(launch.hosts)) or None
+    spread = launch.ranks if launch.hosts else None
     metrics: dict[str, float] = {}
     if count is not None and name == "reduce_scatter":
         metrics["nccl_count"] = float(count)
@@ -171,8 +229,8 @@ def make_row(
         "batch": launch.batch,
         "ranks": launch.ranks,
         "nodes": nodes,
-        "devices": launch.ranks,
-        "ranks_per_node": launch.ranks // nodes if launch.ranks and nodes and launch.ranks % nodes == 0 else None,
+        "devices": launch.devices or launch.ranks,
+        "ranks_per_node": spread // nodes if spread and nodes and spread % nodes == 0 else None,
         "size_bytes": message,
         "bytes_per_rank": message,
         "bytes_total": size,
@@ -188,7 +246,7 @@ def make_row(
         "warmup": launch.warmup,
         "hosts": launch.hosts or None,
         "validated": None if half.wrong is None else half.wrong == 0,
-        "parameters": {},
+        "parameters": dict(launch.parameters),
     }
     return row | _of_samples(half.samples)
 

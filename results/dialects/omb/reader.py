@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from omb_py.results.dialects.log_lines import LogLine
 from omb_py.results.dialects.omb import names
 from omb_py.results.dialects.omb.table import Building, Prelude
 from omb_py.results.dialects.reading import (
@@ -12,7 +13,6 @@ from omb_py.results.dialects.reading import (
     BadTable,
     Context,
     ImportedTable,
-    LogLine,
     LogReader,
     Problem,
     shown,
@@ -25,6 +25,7 @@ _SIDES = (
     (re.compile(r"\s*# Number of forked processes in sender: (\d+)\s*"), "process_counts"),
     (re.compile(r"\s*# Number of forked processes in receiver: (\d+)\s*"), "process_counts"),
 )
+_SIDED = {"thread_counts": ("latency_mt",), "process_counts": ("latency_mp",)}
 _DIMENSIONS = re.compile(r"\s*Dimensions size =((?: \d{1,9})+)\s*")
 _TOPOLOGY = re.compile(r"\s*Time took to create topology graph: ?(\d{1,15}\.\d\d) us\.?\s*")
 _USING = re.compile(r"\s*# ?Using (NCCL|RCCL)\s*")
@@ -76,7 +77,8 @@ class OsuReader(LogReader[Building]):
         text = line.text
         for pattern, key in _SIDES:
             if match := pattern.fullmatch(text):
-                self._begin_prelude(line)
+                if not self._lacks(key):  # 5.x prints them below the title, later versions above it
+                    self._begin_prelude(line)
                 sides = [side for side in (self.prelude.parameters.get(key), str(whole(match[1], INT32))) if side]
                 self.prelude.parameters[key] = ":".join(sides)
                 return True
@@ -97,6 +99,12 @@ class OsuReader(LogReader[Building]):
             self.prelude.ranks = (self.prelude.ranks or 0) + 1
             return True
         return False
+
+    def _lacks(self, key: str) -> bool:
+        """Whether the open table is its title alone, that of a benchmark with two sides, and one is still to come."""
+        table = self.table
+        sided = table is not None and table.benchmark in _SIDED.get(key, ()) and not table.columns and not table.rows
+        return sided and ":" not in self.prelude.parameters.get(key, "")
 
     def _begin_prelude(self, line: LogLine) -> None:
         if self.table is not None:

@@ -9,14 +9,15 @@ from dataclasses import dataclass, field
 
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.results.caveats import parameters_of_caveats
+from omb_py.results.dialects.log_lines import LogLine
 from omb_py.results.dialects.omb import names
 from omb_py.results.dialects.omb.titles import TITLES, family
 from omb_py.results.dialects.reading import (
     INT32,
+    BadRow,
     BadTable,
     ImportedRow,
     ImportedTable,
-    LogLine,
     Problem,
     check_end,
     decimal,
@@ -164,7 +165,7 @@ class Building:
             # 7.5's multi_lat and 8.0 have the percentiles' heads but not their values
             expected = tuple(name for name in expected if not name.startswith("tail_"))
         if len(words) != len(expected):
-            raise BadTable(f"{len(words)} of {len(self.columns)} columns")
+            raise BadRow(f"{len(words)} of {len(self.columns)} columns")
         self.length = check_end(line, self.length)
         self._add(dict(zip(expected, words, strict=True)))
         return True
@@ -186,7 +187,7 @@ class Building:
                 row[name] = number(word)
             elif name == "validated":
                 if word.lower() not in _VERDICTS:
-                    raise BadTable(f"{shown(word)} is no verdict of a validation")
+                    raise BadRow(f"{shown(word)} is no verdict of a validation")
                 row["validated"] = _VERDICTS[word.lower()]
             elif name == "transmit_size":
                 metrics[name] = float(whole(word))
@@ -208,10 +209,10 @@ class Building:
         size, values, verdict = whole(words[0]), words[1:], None
         if self.checked:
             if len(values) < 2 or values[-1].lower() not in _VERDICTS:
-                raise BadTable("no verdict at the end of the row")
+                raise BadRow("no verdict at the end of the row")
             verdict = _VERDICTS[values.pop().lower()]
         if not values or (len(values) != len(self.windows) and verdict is not False) or len(values) > len(self.windows):
-            raise BadTable(f"{len(values)} of {len(self.windows)} windows")
+            raise BadRow(f"{len(values)} of {len(self.windows)} windows")
         numbers = [result(decimal(word)) for word in values]
         if self.rate_table:
             self._take_rates(size, numbers)
@@ -245,7 +246,7 @@ class Building:
             return True
         if self.benchmark == "init" and (match := _INIT.fullmatch(text)):
             if not line.ended and not text.rstrip().endswith(" ms"):
-                raise BadTable("the file ends within the row")
+                raise BadRow("the file ends within the row")
             least, most, mean = (1000.0 * whole(match[i], INT32) for i in (2, 4, 5))
             metrics = {"rank_min_us": least, "rank_max_us": most}
             self.rows.append(self._blank() | {"ranks": whole(match[1], INT32), "value": mean, "metrics": metrics})

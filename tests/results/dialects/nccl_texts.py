@@ -8,6 +8,8 @@ FIRST = """\
 # Using devices
 #   Rank  0 on       ncrh device  0 [0x05] GeForce RTX 2080 Ti
 #   Rank  1 on       ncrh device  1 [0x06] GeForce RTX 2080 Ti
+#   Rank  2 on       ncrh device  2 [0x07] GeForce RTX 2080 Ti
+#   Rank  3 on       ncrh device  3 [0x08] GeForce RTX 2080 Ti
 
 #                                                 out-of-place                    in-place
 #      bytes             N    type      op     time  algbw  busbw      res     time  algbw  busbw      res

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 import time
@@ -23,10 +24,10 @@ MOST_BYTES = 128 << 20
 """A text takes up to seven times its length in memory while its lines are read."""
 IMPORT_HELP = (
     "Files of other tools into the store: text of OMB 5.3 to 8.0, OMB-Py, nccl-tests, rccl-tests and Intel MPI "
-    "Benchmarks, "
-    "JSON of nccl-tests and rccl-tests, CSV of rccl-tests. A log may hold several tables, and lines of anything else "
-    "between them. Good tables are stored; a damaged one is left out and named with its lines. What a file does not "
-    "say stays null."
+    "Benchmarks, JSON of nccl-tests and rccl-tests, CSV of rccl-tests. A log may hold several tables, lines of "
+    "anything else between them, and before each line what a launcher or a collector of logs puts there. FILE may be "
+    "a folder, or packed by gzip, xz or bzip2. A damaged row is left out and named. What a file does not say stays "
+    "null. Files with the same content in one command are launches with the same result."
 )
 IMPORT_EXAMPLES = (
     "omb-py results import osu_*.log --store DIR",
@@ -91,21 +92,39 @@ def run_import(
         again,
     )
     place = store or DEFAULT_STORE
-    refused = [reason for source in sources if (reason := _import(source, place, options)) is not None]
-    if len(sources) == 1 and refused:
+    contents: Counter[bytes] = Counter()
+    files = [name for source in sources for name in _files_of(source)]
+    refused = [reason for name in files if (reason := _import(name, place, options, contents)) is not None]
+    if len(files) == 1 and refused:
         raise UsageError(refused[0])
     for reason in refused:
         click.echo(f"omb-py: {reason}", err=True)
     if refused:
-        raise UsageError(f"{len(refused)} of {len(sources)} files could not be imported wholly: see above")
+        raise UsageError(f"{len(refused)} of {len(files)} files could not be imported wholly: see above")
     return OK
 
 
-def _import(source: str, store: Path, options: ImportOptions) -> str | None:
-    """Import a file and print what was read; returns why when a part of it was not."""
+def _files_of(source: str) -> list[str]:
+    """The files of a folder in the order of their names, or the file itself. Raises UsageError for an empty folder."""
+    if source == STDIN or not os.path.isdir(source):
+        return [source]
+    files = sorted(entry.path for entry in os.scandir(source) if entry.is_file() and not entry.name.startswith("."))
+    if not files:
+        raise UsageError(f"{source} is a folder without files")
+    return files
+
+
+def _import(source: str, store: Path, options: ImportOptions, contents: Counter[bytes]) -> str | None:
+    """Import a file and print what was read; returns why when a part of it was not.
+
+    Files of one command with the same content are launches with the same result: short output is often equal.
+    """
     try:
         data, modified = _content(source)
-        imported = store_bytes(data, "stdin" if source == STDIN else Path(source).name, modified, store, options)
+        digest = hashlib.sha256(data).digest()
+        name = "stdin" if source == STDIN else Path(source).name
+        imported = store_bytes(data, name, modified, store, options, contents[digest])
+        contents[digest] += 1
     except UsageError as error:
         return f"{source}: {error}"
     click.echo(_line(source, imported, store))
@@ -116,8 +135,8 @@ def _import(source: str, store: Path, options: ImportOptions) -> str | None:
     if len(imported.problems) > 1:
         for problem in imported.problems:
             click.echo(f"omb-py: {source}: {problem}", err=True)
-        return f"{source}: {len(imported.problems)} tables left out, {len(imported.tables)} read"
-    rest = f"; the other {_count(len(imported.tables), 'table')} read" if imported.tables else ""
+        return f"{source}: {len(imported.problems)} lines or tables left out, {_read(imported)}"
+    rest = f"; {_read(imported)}" if imported.tables else ""
     return f"{source}: {imported.problems[0]}{rest}"
 
 
@@ -143,6 +162,10 @@ def _line(source: str, imported: Imported, store: Path) -> str:
     tools = Counter(" ".join(filter(None, (table.source, table.version))) for table in imported.tables)
     read = f"{_count(len(imported.tables), 'table')} of {', '.join(tools)}, {_count(imported.cells, 'cell')}"
     return f"{source}: {read}, as {imported.run_id} in {store}"
+
+
+def _read(imported: Imported) -> str:
+    return f"{_count(len(imported.tables), 'table')} read, {_count(imported.cells, 'cell')}"
 
 
 def _count(number: int, what: str) -> str:

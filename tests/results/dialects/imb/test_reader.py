@@ -68,8 +68,8 @@ def test_a_barrier_a_rate_an_overlap_and_a_mode() -> None:
 
 def test_damage_is_named() -> None:
     found = read(MPI1.replace("0.16         0.11", "0.16"))
-    assert str(found.problems[0]) == "line 32: table 'Allreduce' left out, line 36: 4 of 5 columns"
-    assert len(found.tables) == 3
+    assert str(found.problems[0]) == "line 36: row left out: 4 of 5 columns"
+    assert len(found.tables) == 4
     found = read(MPI1.replace("#bytes #repetitions  t_min[usec]", "#bytes #repetitions  t_quux[usec]"))
     assert "unknown column 't_quux[usec]'" in str(found.problems[0])
     found = read(

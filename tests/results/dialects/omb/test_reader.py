@@ -141,27 +141,23 @@ class TestOtherVersions:
 
 
 class TestDamage:
-    def test_a_row_cut_off_spoils_its_table_alone(self) -> None:
-        text = OMB["latency"] + OMB["allreduce -f -c -z"][:-30]
-        found = read(text)
-        assert [table.benchmark for table in found.tables] == ["latency"]
-        [problem] = found.problems
-        assert (problem.line, "line 11" in str(problem), "7 of 9 columns" in str(problem)) == (8, True, True)
+    def test_a_row_cut_off_is_left_out(self) -> None:
+        found = read(OMB["latency"] + OMB["allreduce -f -c -z"][:-30])
+        assert [table.benchmark for table in found.tables] == ["latency"], "it was the only row of its table"
+        assert list(map(str, found.problems)) == ["line 11: row left out: 7 of 9 columns"]
 
     @pytest.mark.parametrize("cut", range(1, 8))
     def test_a_last_line_cut_anywhere_is_noticed(self, cut: int) -> None:
         found = read(OMB["latency"][:-cut])
         whole = cut == 1  # only the line end is missing
-        assert (len(found.tables), len(found.problems)) == ((1, 0) if whole else (0, 1))
+        [table] = found.tables
+        assert (len(table.rows), len(found.problems)) == ((2, 0) if whole else (1, 1))
 
     @pytest.mark.parametrize(
         ("old", "new", "says"),
         [
             ("MPI_CHAR", "MPI_QUUX", "unknown datatype 'MPI_QUUX'"),
             ("Avg Latency(us)", "Avg Latency(us)  Power(W)", "unknown column 'Power(W)'"),
-            ("4.58", "4.5x", "'4.5x' is not a number"),
-            ("4.58", "", "1 of 2 columns"),
-            ("2    ", "99999999999999999999    ", "is not a whole number"),
             ("Latency Test", "Teleport Test", "a benchmark that omb-py does not know"),
         ],
     )
@@ -169,6 +165,20 @@ class TestDamage:
         found = read(OMB["latency"].replace(old, new))
         assert not found.tables
         assert says in str(found.problems[0])
+
+    @pytest.mark.parametrize(
+        ("old", "new", "says"),
+        [
+            ("4.58", "4.5x", "'4.5x' is not a number"),
+            ("4.58", "", "1 of 2 columns"),
+            ("2    ", "99999999999999999999    ", "is not a whole number"),
+        ],
+    )
+    def test_a_damaged_row_costs_itself(self, old: str, new: str, says: str) -> None:
+        found = read(OMB["latency"].replace(old, new))
+        [table], [problem] = found.tables, found.problems
+        assert [row["size_bytes"] for row in table.rows] == [1]
+        assert str(problem).startswith("line 6: row left out: ") and says in str(problem)
 
     def test_rates_that_are_cut_off(self) -> None:
         text = OMB["mbw_mr -V"]
