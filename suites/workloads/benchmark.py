@@ -69,8 +69,8 @@ def columns(laps: Mapping[str, list[float]]) -> dict[str, float]:
 
 METRIC = Metric(
     "us",
-    "step: mean over ranks of compute + exposed; exposed is what a step takes beyond its computing; "
-    "overlap = max(0, 100 - exposed / serial × 100), serial: all calls one by one",
+    "a step, as the mean over ranks of its computing and of what it takes beyond, exposed communication; serial: all "
+    "calls one by one without computing; in flight: all at once; overlap = max(0, 100 - exposed / serial × 100)",
     lap=STEP,
     adds=(COMPUTE, EXPOSED),
     derive=columns,
@@ -118,7 +118,7 @@ BENCHMARKS = (
     Benchmark(
         "step",
         "workload",
-        "communication of a step of a deep-learning or machine-learning workload",
+        "the collectives and messages of a training or inference step, and how much of them computing hides",
         step,
         METRIC,
         None,

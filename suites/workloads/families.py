@@ -343,7 +343,7 @@ _ALL = (
     ),
     Family(
         "serving",
-        "tensor parallel inference of requests that come and go, their tokens in one call (Flover)",
+        "tensor parallel inference with continuous batching: a turn's tokens of all requests in one call (Flover)",
         concurrent.serving,
         "2 all-reduces a layer and turn: of b·p·h·e for b prompts of p tokens that begin, of a·h·e for a requests that "
         "go on; fused=off: of p·h·e and h·e for each request",
@@ -470,7 +470,9 @@ _ALL = (
                 "@FILE, a trace of one rank",
                 normalize=replay.inline_file,
             ),
-            "wait": s.word("end", "calls run beside the rest of the step, or are waited for at once", "end", "now"),
+            "wait": s.word(
+                "end", "end: calls may overlap the rest of the step; now: each is waited for at once", "end", "now"
+            ),
             "unknown": s.word("refuse", "calls that cannot be replayed", "refuse", "skip"),
         },
     ),

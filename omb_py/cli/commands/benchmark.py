@@ -38,12 +38,13 @@ def command(benchmark: Benchmark) -> click.Command:
     as_omb = called_as_omb()
     if as_omb or benchmark.family in _BETWEEN_TWO:
         params.append(click.Argument(["places"], nargs=-1, required=False, metavar="[SRC DST]"))
+    of_steps = benchmark.family == "workload"
+    where = "the step is a workload; omb-py workloads lists them" if of_steps else origin(benchmark.name)
     return Page(
         benchmark.name,
         params=params,
         callback=lambda **values: run_measuring(benchmark, values, as_omb),
-        help=f"{benchmark.summary[:1].upper()}{benchmark.summary[1:]} ({origin(benchmark.name)}).\n\n"
-        f"Prints {_metric(benchmark)}.",
+        help=f"{benchmark.summary[:1].upper()}{benchmark.summary[1:]} ({where}).\n\nPrints {_metric(benchmark)}.",
         short_help=benchmark.summary,
         examples=_examples(benchmark),
     )

@@ -131,7 +131,7 @@ def replay_command() -> click.Command:
         tool_option(
             what,
             "--wait WHEN",
-            "end: calls run beside the rest of the step; now: each is waited for at once.",
+            "end: calls may overlap the rest of the step; now: each is waited for at once.",
             word("word", ("end", "now")),
             default="end",
         ),

@@ -30,7 +30,8 @@ def listing() -> str:
 def describe_call(call: Call) -> str:
     """Describe a call in one line."""
     where = f", among ranks {among(call.group)}" if call.group else ""
-    waits = {0: "", None: ", beside the rest of the step"}.get(call.until, f", beside the next {call.until}")
+    calls = "call" if call.until == 1 else f"{call.until} calls"
+    waits = {0: "", None: ", may overlap the rest of the step"}.get(call.until, f", may overlap up to the next {calls}")
     if call.op == SERVE:
         taken, answer = call.receives[0].nbytes, call.sends[0].nbytes
         workers = among([message.peer for message in call.receives])
@@ -43,7 +44,7 @@ def describe_call(call: Call) -> str:
         ]
         return f"{call.label}: {', '.join(ends[:4])}{', …' if len(ends) > 4 else ''}{waits}"
     root = f" root {call.root}" if call.op in ("bcast", "gather", "scatter", "reduce") else ""
-    return f"{call.label}: {call.op} {call.sent} B {call.dtype}{root}{where}{waits}"
+    return f"{call.label}: {call.op.removesuffix('_block')} {call.sent} B {call.dtype}{root}{where}{waits}"
 
 
 def computing(formula: str, calls: Sequence[Call], rank: int) -> list[str]:
@@ -90,7 +91,8 @@ def described(workload: Workload, ranks: int, rank: int) -> str:
     lines += memory_lines(workload, ranks)
     if family.flop:
         lines += [*computing(family.flop, calls, rank), ""]
-    lines.append(f"calls of rank {rank} of {ranks} in a step: {len(calls)}, {sum(c.sent for c in calls)} B go in")
+    payload = sum(call.sent for call in calls)
+    lines.append(f"calls of rank {rank} of {ranks} in a step: {len(calls)}, with a payload of {payload} B")
     runs: list[tuple[int, str]] = []
     for call in calls:
         text = describe_call(call)

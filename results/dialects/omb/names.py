@@ -120,6 +120,8 @@ def columns(head: str) -> tuple[str, ...]:
 def dtype_of(text: str) -> str:
     """Convert the type in a ``# Datatype:`` line to omb-py's name. Raises BadTable."""
     name = text.strip().removesuffix(".").strip()
+    if all(part in DTYPES for part in name.split("+")):  # of a workload, whose calls may have several
+        return name
     if name not in _TYPES:
         raise BadTable(f"unknown datatype {shown(name)}")
     return _TYPES[name]

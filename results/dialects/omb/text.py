@@ -139,7 +139,8 @@ class OsuText:
             return "".join(f"{line}\n" for line in lines)
         if dtype is not None and self._title.datatype_line and self.library not in _XCCL:
             name = reduction_dtype(dtype) if self._title.reduces else dtype
-            lines.append(f"# Datatype: {DTYPES[name].mpi if name in DTYPES else name}.")
+            plain = self._title.layout == "step"  # nobody looks for names of MPI beside layers and gradients
+            lines.append(f"# Datatype: {name if plain or name not in DTYPES else DTYPES[name].mpi}.")
         lines.append("".join(head for head, _ in self._columns()))
         if self.version.datatype_last(self._pt2pt) and lines[-2].startswith("# Datatype:"):
             lines[-2:] = [lines[-1], lines[-2]]
@@ -389,6 +390,8 @@ def calls_of(row: Row) -> str:
     rows = {name.removeprefix("serial."): us for name, us in means.items()}
     total = sum(rows.values()) or math.nan
     lines = [f"# {name:<40}{us:{_FIELD}.2f} us{us / total:8.1%} of serial\n" for name, us in rows.items() if us]
+    if float(metrics.get("exposed_us", 0.0)) > total:
+        lines.append("# Overlap 0: beside computing the calls took longer than one by one (exposed > serial)\n")
     if "gflops" in metrics:
         lines.append(f"# {'matrix products':<40}{metrics['gflops']:{_FIELD}.2f} GFLOP/s a rank\n")
     return "".join(lines)
