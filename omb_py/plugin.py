@@ -7,7 +7,8 @@ A :class:`DeviceKind` is a device that holds buffers; its group is ``omb_py.devi
 counters around the timed loop; its group is ``omb_py.observers``. A :class:`TextReader` or :class:`WholeReader` reads
 another tool's files into rows; its group is ``omb_py.readers``. A :class:`Dialect` is a tool with all that omb-py knows
 of it; its group is ``omb_py.dialects``. A :class:`ViewEntry` is a view of report and explorer; its group is
-``omb_py.views``. A :class:`Command` is a command of ``omb-py``; its group is ``omb_py.commands``.
+``omb_py.views``. A :class:`Command` is a command of ``omb-py``; its group is ``omb_py.commands``. A :class:`Framework`
+spreads what ``omb-py train`` trains; its group is ``omb_py.frameworks``.
 
 Importing this module loads nothing heavy, since every command reads the names of benchmarks.
 """
@@ -70,6 +71,7 @@ from omb_py.suites.shared import (
     message_bytes,
     window_bytes,
 )
+from omb_py.suites.training.frameworks import Framework
 
 if TYPE_CHECKING:
     from omb_py.engine.python_loop.loop import Objects, compile_stage, index_of
@@ -104,6 +106,7 @@ __all__ = [
     "DeviceKind",
     "Dialect",
     "EnvironmentProblem",
+    "Framework",
     "GpuKind",
     "ImportedTable",
     "InReport",

@@ -30,8 +30,9 @@ ASKED = ("Request", "Side")
 ERRORS = ("EnvironmentProblem", "Interrupted", "LaunchFailed", "OmbError", "UsageError")
 PLUGIN = (
     "BANDWIDTH_COUNTS Backend BadTable BatchSystem Benchmark Blocks Buffer COLLECTIVE_COUNTS COLLECTIVE_SIZES "
-    "Capabilities Cell Check Context Counts Device DeviceKind Dialect EVEN EXACTLY_TWO EnvironmentProblem GpuKind "
-    "ImportedTable InReport Inspection LATENCY_COUNTS Lap LaunchCommand LaunchFailed LaunchMachine Launcher LogLine "
+    "Capabilities Cell Check Context Counts Device DeviceKind Dialect EVEN EXACTLY_TWO EnvironmentProblem Framework "
+    "GpuKind ImportedTable InReport Inspection LATENCY_COUNTS Lap LaunchCommand LaunchFailed LaunchMachine Launcher "
+    "LogLine "
     "Metric MpiSupport Needs ONE_WAY Objects Observer OmbError OwnOption PER_CALL POWER_OF_TWO PT2PT_SIZES Parsed "
     "Problem Program REDUCTION_SIZES RankRequest RankRule RankStart RankVariables Region Repeat RequestSlot "
     "Requests Result Row Runner Session Shown Sizes Stage Step StepFailed TWO_OR_MORE TextOptions TextReader "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from omb_py.results.dialects.dialect import Dialect, TextOptions, Transcript
 from omb_py.results.store.row import Row
@@ -72,10 +72,20 @@ def horovod_text(row: Row) -> str:
         f"{sample.capitalize()}/sec per {device}: {mean:.1f} +-{spread:.1f}",
         f"Total {sample}/sec on {ranks} {device}(s): {ranks * mean:.1f} +-{ranks * spread:.1f}",
         communication(row),
+        *calls_line(dict(row["metrics"])),
     ]
     if row["validated"] is False:
         lines.append("Ranks differ: they do not hold the same finite parameters after training: Fail")
     return "".join(f"{line}\n" for line in lines)
+
+
+def calls_line(metrics: Mapping[str, float]) -> list[str]:
+    """The line about the calls of a step, counted and predicted by the workload; none where nothing was counted."""
+    if "calls" not in metrics:
+        return []
+    predicted = f"{metrics['predicted_calls']:.0f} with {metrics['predicted_payload']:.0f} B"
+    beside = "as predicted" if metrics["as_predicted"] else f"not as predicted: {predicted}"
+    return [f"Calls: {metrics['calls']:.0f} a step with a payload of {metrics['payload']:.0f} B, {beside}"]
 
 
 def communication(row: Row) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from omb_py.backends.registry import capabilities, capabilities_of
 from omb_py.engine.program.benchmark import Benchmark, Cell, Counts, Metric
-from omb_py.errors import UsageError
+from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.suites.shared import no_bytes
 from omb_py.suites.startup import ONE_OR_MORE, no_steps
 
@@ -40,12 +40,16 @@ def fits(cell: Cell, ranks: int) -> None:
 
     Raises:
         UsageError: it is empty or wrong.
+        EnvironmentProblem: its framework is not installed.
     """
+    from omb_py.suites.training.frameworks import find_framework
     from omb_py.suites.training.settings import parse_training
 
     if not cell.options.workload:
         raise UsageError("which model? write omb-py train MODEL")
-    parse_training(cell.options.workload)
+    why = find_framework(parse_training(cell.options.workload)["framework"]).missing()
+    if why:
+        raise EnvironmentProblem(why)
 
 
 TRAIN = Benchmark(

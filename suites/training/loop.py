@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
+import tempfile
 import time
+from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -19,11 +22,15 @@ from torch.nn import functional
 from omb_py.engine.measuring.cell_result import CellResult, LapSeries
 from omb_py.engine.measuring.measure import Phase
 from omb_py.engine.program.benchmark import Cell
+from omb_py.engine.program.dtypes import DTYPES
 from omb_py.engine.rank.launcher_variables import local_rank
 from omb_py.engine.session import Session
 from omb_py.errors import EnvironmentProblem
+from omb_py.suites.training.frameworks import find_framework
 from omb_py.suites.training.settings import Training, parse_training
+from omb_py.suites.workloads.families import parse_workload
 from omb_py.suites.workloads.models import MLP, Shape, transformer
+from omb_py.suites.workloads.traces.replay import Entry, element_type, entries_of, op_of
 
 _STAGES = ((3, 64, 1), (4, 128, 2), (6, 256, 2), (3, 512, 2))
 """Stages of ResNet-50: blocks, width, stride of the first block."""
@@ -177,14 +184,14 @@ def group_of(training: Training) -> Any:
     return dist.new_group(backend=training["backend"])
 
 
-def spread(net: nn.Module, training: Training, device: torch.device, group: Any) -> nn.Module:
+def spread(net: nn.Module, training: Training, group: Any) -> nn.Module:
     """The model as all ranks train it together. With FSDP each layer or block is a unit, and the rest is one unit."""
     if training["parallel"] == "ddp":
         return nn.parallel.DistributedDataParallel(net, process_group=group)
     from torch.distributed.device_mesh import DeviceMesh
     from torch.distributed.fsdp import fully_shard
 
-    mesh = DeviceMesh.from_group(group, device.type)
+    mesh = DeviceMesh.from_group(group, next(net.parameters()).device.type)
     for part in (*units(net), net):
         whole = fully_shard(part, mesh=mesh)
         if training["backend"] != "nccl":
@@ -201,6 +208,8 @@ def library_of(training: Training) -> dict[str, str]:
     return {"library": f"torch {training['backend']}", "library_version": version}
 
 
+Counted = tuple[str, int, str]
+"""Op, bytes and type of a call."""
 RATE = 0.01
 """Learning rate of plain SGD, as in Horovod's synthetic benchmark."""
 STEP, ALONE = "step", "alone"
@@ -238,8 +247,11 @@ class Trainer:
             torch.manual_seed(0)  # both models, on all ranks, start with the same parameters
             nets.append(build(training).to(self.device))
         self.parameters = sum(p.numel() for p in nets[0].parameters())
-        together = spread(nets[0], training, self.device, group_of(training))
-        self.models = {STEP: TrainedModel(together, batch), ALONE: TrainedModel(nets[1], batch)}
+        self.framework = find_framework(training["framework"])
+        if why := self.framework.missing():
+            raise EnvironmentProblem(why)
+        together = self.framework.spread(nets[0], batch, training, group_of(training))
+        self.models = {STEP: together, ALONE: TrainedModel(nets[1], batch)}
         self.losses: list[float] = []
         self._at = (0, 0)
 
@@ -270,8 +282,11 @@ class Trainer:
         laps = (STEP, ALONE) if number % 2 == 0 else (ALONE, STEP)
         return {lap: self.timed(lap, number) for lap in laps}
 
-    def traced(self, file: Path) -> None:
-        """Record a Kineto trace of one step on rank 0. Raises EnvironmentProblem if it cannot be written."""
+    def traced(self, file: Path) -> list[Entry]:
+        """Record a Kineto trace of one step on rank 0, and return its calls; on other ranks none.
+
+        Raises EnvironmentProblem if it cannot be written.
+        """
         from torch.profiler import ProfilerActivity, profile
 
         self.timed(STEP, 0)  # DDP rebuilds its buckets after the first step
@@ -282,7 +297,7 @@ class Trainer:
         with self.session.guard():
             if 0 not in self.session.local:
                 self.models[STEP].step()
-                return
+                return []
             with profile(activities=kinds, record_shapes=True) as recorded:
                 self.models[STEP].step()
                 self._ready()
@@ -291,10 +306,26 @@ class Trainer:
         except OSError as error:
             raise EnvironmentProblem(f"trace {file} cannot be written: {error.strerror}") from None
         recorded.export_chrome_trace(str(file))
+        return entries_of(json.loads(file.read_text()))
+
+    def counted(self) -> dict[str, float]:
+        """Calls of one more step and their payload in bytes, and as the workload predicts them. Rank 0 knows them."""
+        with tempfile.TemporaryDirectory() as folder:
+            entries = self.traced(Path(self.training["trace"] or Path(folder) / "step.json"))
+        if 0 not in self.session.local or self.session.size == 1:
+            return {}
+        counted, predicted = calls_of_entries(entries), predicted_calls(self.training.workload, self.session.size)
+        return {
+            "calls": float(counted.total()),
+            "payload": float(sum(nbytes * count for (_, nbytes, _), count in counted.items())),
+            "predicted_calls": float(predicted.total()),
+            "predicted_payload": float(sum(nbytes * count for (_, nbytes, _), count in predicted.items())),
+            "as_predicted": float(counted == predicted),
+        }
 
     def same_everywhere(self) -> bool | None:
         """Whether all ranks hold the same parameters and all losses are finite; None if each rank holds a part."""
-        if self.training["parallel"] != "ddp":
+        if self.training["parallel"] not in self.framework.whole:
             return None
         parameters = hashlib.blake2b()
         for parameter in self.models[STEP].net.parameters():
@@ -343,11 +374,24 @@ def train(session: Session, cell: Cell, phase: Phase) -> CellResult:
     result.extra = _numbers(result, trainer)
     result.validated = trainer.same_everywhere()
     result.wrong_bytes = None if result.validated is None else int(not result.validated)
-    if training["trace"]:
-        phase("loop")
-        trainer.traced(Path(training["trace"]))
+    phase("loop")
+    result.extra |= trainer.counted()
     trainer.close()
     return result
+
+
+def calls_of_entries(entries: list[Entry]) -> Counter[Counted]:
+    """The calls of a trace."""
+    counts: Counter[Counted] = Counter()
+    for name, elements, kind, _ in entries:
+        dtype = element_type(kind)
+        counts[op_of(name) or name, elements * DTYPES[dtype].itemsize, dtype] += 1
+    return counts
+
+
+def predicted_calls(text: str, ranks: int) -> Counter[Counted]:
+    """The calls of rank 0 in a step of a workload; alone it makes none that a trace shows."""
+    return Counter((call.op, call.sent, call.dtype) for call in parse_workload(text).calls(0, ranks))
 
 
 def _add_laps(session: Session, pairs: list[dict[str, int]], result: CellResult) -> None:

@@ -10,16 +10,18 @@ from urllib.parse import quote, unquote
 
 from omb_py.errors import UsageError, nearest
 from omb_py.grammar.key_values import Key
+from omb_py.suites.training.frameworks import Framework, Torch, find_framework, layouts
+from omb_py.suites.workloads.models import transformer
 from omb_py.suites.workloads.settings import grammar, whole, word
 
 BACKENDS: Final = ("gloo", "nccl", "mpi")
 """Process groups of PyTorch."""
-PARALLEL: Final = ("ddp", "fsdp")
 GPT2_TOKENS: Final = 1024
 RESNET_PIXELS: Final = 32
 """Side of the image of which the last stage of ResNet-50 leaves one pixel."""
 _OF_ALL: Final[Mapping[str, Key]] = {
-    "parallel": word("ddp", "how the work is spread", *PARALLEL),
+    "framework": Key(str, Torch.name, "what trains: torch, deepspeed"),
+    "parallel": Key(str, "", "how the work is spread"),
     "backend": word("gloo", "PyTorch's process group", *BACKENDS),
     "batch": whole(32, "samples of a rank and step"),
     "steps": whole(10, "steps of an iteration"),
@@ -40,6 +42,7 @@ MODELS: Final[Mapping[str, Mapping[str, Key]]] = MappingProxyType(
 """Model -> its settings."""
 SHAPES: Final = {"mlp": "mlp", "resnet50": "resnet50", "gpt2": "gpt2-124m"}
 """Model -> its name in :mod:`omb_py.suites.workloads.models`."""
+_GPT2_OF: Final = "custom:layers={},hidden=768,heads=12,vocabulary=50257,seq=1024"
 _NOT_SHOWN: Final = ("trace", "steps", "backend")
 """Settings that do not change a step, or that have a column of their own in a row."""
 
@@ -57,7 +60,16 @@ class Training:
     @property
     def shown(self) -> str:
         """The text of the settings that define a step, defaults included and files left out."""
-        return text_of(self.model, {k: v for k, v in self.values.items() if k not in _NOT_SHOWN})
+        hidden = {*_NOT_SHOWN, *(["framework"] if self["framework"] == Torch.name else [])}
+        return text_of(self.model, {k: v for k, v in self.values.items() if k not in hidden})
+
+    @property
+    def workload(self) -> str:
+        """The workload that should make the calls of a step."""
+        model = SHAPES[self.model]
+        if self.model == "gpt2" and self["layers"] != transformer(model).layers:
+            model = _GPT2_OF.format(self["layers"])
+        return find_framework(self["framework"]).workload(self["parallel"], model)
 
 
 def text_of(model: str, values: Mapping[str, Any]) -> str:
@@ -67,6 +79,19 @@ def text_of(model: str, values: Mapping[str, Any]) -> str:
     'mlp:batch=8,parallel=ddp'
     """
     return f"{model}:{','.join(f'{key}={quote(str(value))}' for key, value in values.items() if value != '')}"
+
+
+def _check_framework(framework: Framework, values: Mapping[str, Any]) -> None:
+    """Raises UsageError for a layout or a process group that the framework has not."""
+    layout, backend = values["parallel"], values["backend"]
+    if layout not in framework.layouts:
+        other = layouts().get(layout)
+        what = f"use --framework {other}" if other else nearest(layout, framework.layouts)
+        raise UsageError(f"framework {framework.name} has no --parallel {layout}: {what}")
+    if backend not in framework.backends:
+        raise UsageError(
+            f"framework {framework.name} takes no --backend {backend}: use {' or '.join(framework.backends)}"
+        )
 
 
 def training_model(name: str) -> str:
@@ -84,7 +109,10 @@ def parse_training(text: str) -> Training:
     model = training_model(given)
     if model not in MODELS:
         raise UsageError(f"unknown model {model!r}: {nearest(model, MODELS)}")
-    values = grammar(model, MODELS[model]).read(rest)
+    values = {**grammar(model, MODELS[model]).read(rest)}
+    framework = find_framework(values["framework"])
+    values["parallel"] = values["parallel"] or framework.layouts[0]
+    _check_framework(framework, values)
     if model == "gpt2" and values["seq"] > GPT2_TOKENS:
         raise UsageError(f"gpt2 has positions for {GPT2_TOKENS} tokens, not {values['seq']}: --seq {GPT2_TOKENS}")
     if model == "resnet50" and values["batch"] == 1 and values["image"] <= RESNET_PIXELS:

@@ -9,6 +9,7 @@ from typing import Final
 
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.suites.workloads.calls import Call, Item, Product, padded
+from omb_py.suites.workloads.models import Model
 from omb_py.suites.workloads.settings import Values
 
 _MULTIPLE: Final = 128
@@ -23,9 +24,9 @@ def local_words(v: Values, n: int) -> int:
     return int(padded(v["model"].shape.vocabulary, _MULTIPLE * n, "uint8") // n)
 
 
-def is_tied(v: Values) -> bool:
+def is_tied(model: Model) -> bool:
     """Whether the embedding is the head's matrix as well."""
-    return not any(tensor.unit == "head" for tensor in v["model"].tensors)
+    return model.shape is not None and not any(tensor.unit == "head" for tensor in model.tensors)
 
 
 def embedding(v: Values, group: tuple[int, ...], positions: int, label: str) -> list[Item]:
@@ -78,7 +79,7 @@ def logits(v: Values, group: tuple[int, ...], positions: int, label: str = "logi
 
 def tied_gradients(v: Values, ends: tuple[int, int], rank: int, tp: int) -> list[Item]:
     """First and last stage of a pipeline add up the gradients of the embedding that both hold."""
-    if rank not in ends or ends[0] == ends[1] or not is_tied(v):
+    if rank not in ends or ends[0] == ends[1] or not is_tied(v["model"]):
         return []
     nbytes = local_words(v, tp) * v["model"].shape.hidden * DTYPES[v["dtype"]].itemsize
     return [Call("allreduce", nbytes, v["dtype"], "tied embedding", tuple(sorted(ends)), work=0.0)]

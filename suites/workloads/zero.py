@@ -12,6 +12,7 @@ from omb_py.suites.workloads.calls import Call, Item, Product, padded, there_and
 from omb_py.suites.workloads.data_parallel import gradient_bytes, passes, rows
 from omb_py.suites.workloads.models import Tensor
 from omb_py.suites.workloads.settings import Values
+from omb_py.suites.workloads.vocabulary import is_tied
 
 BUCKET_ELEMENTS: Final = 500_000_000
 """DeepSpeed's default reduce_bucket_size."""
@@ -86,8 +87,8 @@ def _stage_3(v: Values, ranks: int) -> list[Item]:
     """Stage 3 with DeepSpeed's defaults, of a model that stays whole from its first gather to the update.
 
     Each parameter is divided among the ranks and filled up by itself. Larger ones than the threshold are gathered in
-    the forward pass: the first alone, then as many as it takes to reach the prefetched elements. Smaller ones are
-    gathered one by one after the update.
+    the forward pass, as many at once as it takes to reach the prefetched elements; an embedding that the model uses as
+    its head, too, alone and first. Smaller ones are gathered one by one after the update.
     """
     whole = v["model"].parameters
     if whole > LIVE_ELEMENTS:
@@ -99,7 +100,7 @@ def _stage_3(v: Values, ranks: int) -> list[Item]:
     large = [tensor for tensor in tensors if tensor.elements > v["persistent"]]
     gathers = [
         Call("allgather", _shard(part, ranks, dtype), dtype, "gather", work=float(_shard(part, ranks, dtype)), until=1)
-        for part in _prefetched(large)
+        for part in _prefetched(large, is_tied(v["model"]) and tensors[0] in large[:1])
     ]
     forward, backward = there_and_back([whole], rows(v))
     buckets = _filled(tensors[::-1], v["bucket"])
@@ -116,11 +117,11 @@ def _stage_3(v: Values, ranks: int) -> list[Item]:
     return [*gathers, *forward, *backward, *reduced, norm, *small]
 
 
-def _prefetched(tensors: Sequence[Tensor]) -> list[list[Tensor]]:
-    """The first parameter alone, then groups that reach the elements which DeepSpeed prefetches."""
-    groups: list[list[Tensor]] = [[tensor] for tensor in tensors[:1]]
-    for tensor in tensors[1:]:
-        if len(groups) == 1 or sum(t.elements for t in groups[-1]) >= _PREFETCHED_ELEMENTS:
+def _prefetched(tensors: Sequence[Tensor], alone: bool) -> list[list[Tensor]]:
+    """Groups that reach the elements which DeepSpeed prefetches, the first parameter perhaps `alone`."""
+    groups: list[list[Tensor]] = []
+    for number, tensor in enumerate(tensors):
+        if not groups or (alone and number == 1) or sum(t.elements for t in groups[-1]) >= _PREFETCHED_ELEMENTS:
             groups.append([])
         groups[-1].append(tensor)
     return groups

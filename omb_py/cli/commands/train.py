@@ -16,7 +16,8 @@ from omb_py.errors import UsageError, nearest
 from omb_py.results.dialects.registry import OF_TRAININGS
 from omb_py.suites import find
 from omb_py.suites.training.benchmark import ITERATIONS, TRAIN, WARMUP
-from omb_py.suites.training.settings import BACKENDS, MODELS, PARALLEL, parse_training, text_of, training_model
+from omb_py.suites.training.frameworks import Torch, find_framework, frameworks, layouts
+from omb_py.suites.training.settings import BACKENDS, MODELS, parse_training, text_of, training_model
 from omb_py.suites.workloads.families import parse_workload
 from omb_py.suites.workloads.traces.replay import inline_file
 
@@ -44,9 +45,16 @@ def train_command() -> click.Command:
         click.Argument(["model"], type=ParsedType("model", _model, tuple(MODELS)), metavar="|".join(MODELS)),
         tool_option(
             what,
+            "--framework NAME",
+            f"What trains: {', '.join(frameworks())}. (default: {Torch.name})",
+            ParsedType("framework", lambda text: find_framework(text.strip().lower()).name, tuple(frameworks())),
+        ),
+        tool_option(
+            what,
             "--parallel KIND",
-            f"ddp: DistributedDataParallel; fsdp: fully_shard. (default: {PARALLEL[0]})",
-            word("kind", PARALLEL),
+            "torch: ddp (DistributedDataParallel) or fsdp (fully_shard); deepspeed: zero1, zero2 or zero3. "
+            "(default: ddp, zero1)",
+            word("kind", tuple(layouts())),
         ),
         tool_option(
             what,
@@ -83,9 +91,10 @@ def train_command() -> click.Command:
         "train",
         params=[*own, *shared],
         callback=run_train,
-        help="Train a model on synthetic data with PyTorch, as Horovod's synthetic benchmark does and prints it, with "
-        "the share of a step that was communication.\n\nStarts its ranks as a benchmark does, or joins those of a "
-        "launcher (docs/workloads/training.md).",
+        help="Train a model on synthetic data: images or sequences a second, as Horovod's synthetic benchmark prints "
+        "them, the share of a step that was communication which computing did not hide, and the calls of a step beside "
+        "those that are predicted.\n\nStarts its ranks as a benchmark does, or joins those of a launcher "
+        "(docs/workloads/training.md).",
         examples=_EXAMPLES,
     )
 
@@ -109,7 +118,7 @@ def _file(text: str) -> Path:
 
 
 def run_train(model: str, iterations: int, **given: Any) -> int:
-    keys = ("parallel", "backend", "batch", "image", "seq", "layers", "steps", "trace")
+    keys = ("framework", "parallel", "backend", "batch", "image", "seq", "layers", "steps", "trace")
     asked = {key: value for key in keys if (value := given.pop(key)) is not None}
     for key in asked:
         if key not in MODELS[model]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from omb_py.results.store.read import load
+from omb_py.suites.training.frameworks import DeepSpeed
 from omb_py.suites.workloads.buckets import DDP_CAP_BYTES, DDP_FIRST_BYTES
 from omb_py.suites.workloads.data_parallel import ddp_buckets
 from omb_py.suites.workloads.families import parse_workload
@@ -52,7 +53,9 @@ def test_a_step_is_trained_traced_and_replayed(tmp_path: Path) -> None:
         "Img/sec per CPU",
         "Total img/sec on 2 CPU(s)",
         "Communication",
+        "Calls",
     ]
+    assert lines[-1].endswith(", as predicted")
 
     (row,) = load(store).to_dict("records")
     metrics, settings = dict(row["metrics"]), dict(row["parameters"])
@@ -70,6 +73,19 @@ def test_a_step_is_trained_traced_and_replayed(tmp_path: Path) -> None:
     (replayed,) = json.loads(done.stdout)
     assert replayed["validated"] is True
     assert str(trace) not in dict(replayed["parameters"])["workload"]
+
+
+@pytest.mark.parametrize("layout", DeepSpeed.layouts)
+def test_deepspeed_calls_what_its_workload_predicts(layout: str) -> None:
+    pytest.importorskip("deepspeed", reason="DeepSpeed is optional: pip builds it from its sources")
+    done = omb_py(
+        "train", "mlp", *FEW, "--framework", "deepspeed", "--parallel", layout, "--no-store", "--format", "json"
+    )
+    (row,) = json.loads(done.stdout)
+    metrics, workload = dict(row["metrics"]), dict(row["parameters"])["workload"]
+    assert workload == f"mlp:framework=deepspeed,parallel={layout},batch=4"
+    assert metrics["as_predicted"] == 1.0 and metrics["payload"] == 4_018_244
+    assert row["validated"] is (None if layout == "zero3" else True)
 
 
 @pytest.mark.parametrize("ranks", [2, 3])

@@ -45,7 +45,7 @@ def test_train_is_a_command_and_not_in_the_lists_of_benchmarks() -> None:
 
 def test_what_is_asked_for(request_of: Parse, tmp_path: Path) -> None:
     request = request_of("train resnet50 -n 4 --batch 2 --image 64 -i 3 --steps 2 -x 1 --no-store --launches 2")
-    assert request.options.workload == "resnet50:parallel=ddp,backend=gloo,batch=2,steps=2,image=64"
+    assert request.options.workload == "resnet50:framework=torch,parallel=ddp,backend=gloo,batch=2,steps=2,image=64"
     assert (request.ranks, request.repetition.iterations, request.repetition.warmup, request.repetition.launches) == (
         4,
         "3",
@@ -58,7 +58,7 @@ def test_what_is_asked_for(request_of: Parse, tmp_path: Path) -> None:
     assert len(launches) == 2 and (cell.sampling.iterations, cell.sampling.warmup, cell.sampling.auto) == (3, 1, False)
     request = request_of(f"train gpt2 --parallel FSDP --trace {tmp_path}/a,b.json --backend nccl --format json")
     assert request.options.workload is not None and request.options.workload.startswith(
-        "gpt2:parallel=fsdp,backend=nccl,batch=1,"
+        "gpt2:framework=torch,parallel=fsdp,backend=nccl,batch=1,"
     )
     assert request.options.workload.endswith(f",trace={tmp_path}/a%2Cb.json,seq=1024,layers=12")
 
@@ -74,6 +74,15 @@ def test_what_is_asked_for(request_of: Parse, tmp_path: Path) -> None:
         ("train resnet50 --image 32 --batch 1", "a batch norm needs two values: use --batch 2 or --image 33"),
         ("train gpt2 --seq 4096", "gpt2 has positions for 1024 tokens, not 4096: --seq 1024"),
         ("train mlp --parallel dpd", "unknown kind 'dpd': did you mean ddp?"),
+        ("train mlp --parallel zero2", "framework torch has no --parallel zero2: use --framework deepspeed"),
+        ("train mlp --framework deepspeed --parallel ddp", "has no --parallel ddp: use --framework torch"),
+        (
+            "train mlp --framework deepspeed --backend mpi",
+            "takes no --backend mpi: use gloo or nccl",
+        ),
+        ("train mlp --framework horovod", "framework horovod: its last release, 0.28, does not compile with PyTorch"),
+        ("train mlp --framework tensorflow", "framework tensorflow: no steps of TensorFlow are built in"),
+        ("train mlp --framework torhc", "unknown framework 'torhc': did you mean torch?"),
         ("train mlp --backend glo", "unknown backend 'glo': did you mean gloo?"),
         ("train mlp --trace /nowhere/t.json", "there is no folder /nowhere"),
         ("train mlp --trace .", "--trace needs a file"),

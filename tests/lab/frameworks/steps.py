@@ -165,9 +165,9 @@ def prepared() -> Any:
     return ds
 
 
-def deepspeed(stage: int, rank: int, ranks: int, half: bool = False, **options: Any) -> Step:
+def deepspeed(stage: int, rank: int, ranks: int, name: str = "gpt", half: bool = False, **options: Any) -> Step:
     ds = prepared()
-    net, given = built("gpt"), batch("gpt")
+    net, given = built(name), batch(name)
     config: dict[str, Any] = {
         "train_micro_batch_size_per_gpu": 1,
         "zero_optimization": {"stage": stage, **options},
@@ -262,6 +262,7 @@ CASES = (
         )
         for stage in (2, 3)
     ),
+    Case("zero-3-mlp", "zero:model=mlp,stage=3", 2, _ZERO, partial(deepspeed, 3, name="mlp"), 0, "deepspeed"),
     Case(
         "zero-1-buckets",
         f"zero:model={TEXT},stage=1,bucket=20000",

@@ -51,6 +51,15 @@ def test_a_single_step_has_no_deviation() -> None:
     assert "Communication: 20.0 % of a step: 150.00 ms, of which 120.00 ms without communication\n" in text
 
 
+def test_calls_are_beside_those_that_are_predicted() -> None:
+    counted = {"calls": 3.0, "payload": 24.0, "predicted_calls": 3.0, "predicted_payload": 24.0, "as_predicted": 1.0}
+    text = horovod_text(row(metrics={**row()["metrics"], **counted}))
+    assert text.endswith("Calls: 3 a step with a payload of 24 B, as predicted\n")
+    other = {**counted, "predicted_calls": 4.0, "as_predicted": 0.0}
+    text = horovod_text(row(metrics={**row()["metrics"], **other}))
+    assert text.endswith("payload of 24 B, not as predicted: 4 with 24 B\n")
+
+
 def test_rates_are_of_whole_iterations() -> None:
     assert rates([5e5] * 6, 3, 3) == pytest.approx([6.0, 6.0])
     with pytest.raises(ValueError, match="reshape"):

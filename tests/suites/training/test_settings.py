@@ -7,12 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.errors import UsageError
-from omb_py.suites.training.settings import MODELS, PARALLEL, parse_training, text_of
+from omb_py.suites.training.frameworks import Torch
+from omb_py.suites.training.settings import MODELS, parse_training, text_of
 from omb_py.suites.workloads import models
 from omb_py.suites.workloads.families import parse_workload
 
 
-@given(st.sampled_from(sorted(MODELS)), st.sampled_from(PARALLEL), st.integers(1, 1 << 20), st.text(min_size=1))
+@given(st.sampled_from(sorted(MODELS)), st.sampled_from(Torch.layouts), st.integers(1, 1 << 20), st.text(min_size=1))
 def test_what_is_written_is_read(model: str, parallel: str, batch: int, trace: str) -> None:
     found = parse_training(text_of(model, {"parallel": parallel, "batch": batch, "trace": f"/{trace}"}))
     assert (found.model, found["parallel"], found["batch"], found["trace"]) == (model, parallel, batch, f"/{trace}")
