@@ -14,7 +14,7 @@ from omb_py.results.compare.cell_names import namer
 from omb_py.results.compare.environment_diff import EnvironmentDifference, differences, say
 from omb_py.results.compare.judge import WORDS, Answer, CompareRules, JudgedCell, judge
 from omb_py.results.compare.match import SIDES, Matched, MatchedCell, match
-from omb_py.results.compare.no_verdict import NO_VERDICT_WORD, unmeasured
+from omb_py.results.compare.no_verdict import NO_VERDICT_WORD, of_programs, unmeasured
 from omb_py.results.compare.select_launches import SideLaunches
 from omb_py.results.document import CaseResult, Document, Outcome, TextTable, numbered
 from omb_py.results.statistics.launch_time import OURS, printed_text
@@ -165,7 +165,9 @@ def _facts(report: CompareReport) -> list[str]:
     lines = [f"{name:<5}{side_text(side)}" for name, side in zip(SIDES, (report.base, report.new), strict=True)]
     first, *others = say(report.differences)
     lines += [f"differs: {first}", *others]
-    if any(row.get("source") != OURS for side in (report.base, report.new) for row in side.rows):
+    if not of_programs(report.base.rows) and any(
+        row.get("source") != OURS for side in (report.base, report.new) for row in side.rows
+    ):
         lines.append("imported launches say little of their environment: what else differs is not known")
     seen = [
         a.detectable for judged in report.judged if (a := judged.answers.get("median")) and math.isfinite(a.detectable)
@@ -204,7 +206,8 @@ def _notes(report: CompareReport) -> list[str]:
     if any(cell.limited for cell in matched.cells):
         lines.append("* mostly the skew of the synchronisation was measured: try --process-sync roundtime")
     if any(cell.statistic == "mean" for cell in matched.cells):
-        lines.append("mean: imported cells have no samples, so the printed means are compared, and no tail is known")
+        cells = "the program printed no samples" if of_programs(report.base.rows) else "imported cells have no samples"
+        lines.append(f"mean: {cells}, so the printed means are compared, and no tail is known")
     named = report.named
     lines += [
         f"not comparable: {named(pair.base)}: {fields_text(pair.base, pair.new, pair.fields)}"
