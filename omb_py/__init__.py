@@ -10,7 +10,7 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from omb_py.api import accept, compare, guidelines, links, report, run
+    from omb_py.api import accept, compare, compare_commands, guidelines, links, report, run
     from omb_py.api_results import (
         Acceptance,
         CellVerdict,
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         RunResult,
         Side,
     )
-    from omb_py.errors import EnvironmentProblem, Interrupted, LaunchFailed, OmbError, UsageError
+    from omb_py.errors import EnvironmentProblem, Interrupted, LaunchFailed, NoVerdict, OmbError, UsageError
     from omb_py.options.request import Request
     from omb_py.results.store.read import load
 
@@ -40,6 +40,7 @@ __all__ = [
     "LaunchFailed",
     "LinkCheck",
     "LinkVerdict",
+    "NoVerdict",
     "OmbError",
     "ReportPage",
     "Request",
@@ -49,6 +50,7 @@ __all__ = [
     "__version__",
     "accept",
     "compare",
+    "compare_commands",
     "guidelines",
     "links",
     "load",
@@ -62,7 +64,9 @@ __version__ = "0.1.0"
 _HOME = {
     "load": "results.store.read",
     "Request": "options.request",
-    **dict.fromkeys(("EnvironmentProblem", "Interrupted", "LaunchFailed", "OmbError", "UsageError"), "errors"),
+    **dict.fromkeys(
+        ("EnvironmentProblem", "Interrupted", "LaunchFailed", "NoVerdict", "OmbError", "UsageError"), "errors"
+    ),
 }
 
 

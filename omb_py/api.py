@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Unpack
@@ -38,6 +39,7 @@ from omb_py.results.dialects.registry import USUAL
 
 if TYPE_CHECKING:
     from omb_py.results.compare.judge import CompareRules, JudgedCell
+    from omb_py.results.compare.match import Side as CompareSide
     from omb_py.results.compare.report import CompareReport
     from omb_py.run_options import RunOptions
 
@@ -164,6 +166,69 @@ def _measured(
     report = compare(sides, rules, launches)
     keep(report, store)
     return report
+
+
+def compare_commands(
+    base: str,
+    new: str,
+    *,
+    base_variables: Mapping[str, str] = _NO_TAGS,
+    new_variables: Mapping[str, str] = _NO_TAGS,
+    read: str = "",
+    metrics: Sequence[str] = (),
+    expect_libraries: Sequence[str] = (),
+    store: str | Path = DEFAULT_STORE,
+    launches: int = 10,
+    rounds: int = 3,
+    delta: float = 0.03,
+    tail_delta: float = 0.10,
+    timeout: float = 600.0,
+    seed: int | None = None,
+    strict: bool = False,
+) -> Comparison:
+    """Start two programs in turn and compare what they print, as ``omb-py compare --run`` does.
+
+    Args:
+        base: command of BASE, as ``mpirun -n 2 old/osu_latency``; ``{out}`` in it is a file that it writes.
+        new: command of NEW.
+        base_variables: environment variables of BASE.
+        new_variables: environment variables of NEW.
+        read: whose output it is, as ``nccl-tests``; empty: told from the output.
+        metrics: numbers in the output, each as ``NAME UNIT lower|higher REGEX``.
+        expect_libraries: libraries that a side must load, each as ``NEW:libmpi.so=/opt/new/lib``.
+        store: folder of the launches.
+        launches: launches of each side in each round.
+        rounds: 1 to 3; cells that look changed are measured again.
+        delta: smallest change of a median that matters, as a share.
+        tail_delta: smallest change of a tail that matters, as a share.
+        timeout: seconds after which a launch is killed.
+        seed: seed of the order of sides; None: it is drawn, and stored.
+        strict: `exit_code` is 4 if a cell is UNCLEAR or NOT COMPARABLE.
+
+    Returns:
+        The verdicts. Its `exit_code` is 5 where some of it was not measured.
+
+    Raises:
+        UsageError: a text is wrong, a program cannot be started, or its output is not known.
+        NoVerdict: a program did not measure what was asked.
+        LaunchFailed: a program died, or took too long.
+    """
+    from omb_py.orchestrate.compare.side_environments import SideSpec
+    from omb_py.orchestrate.compare.stored import declared_rules
+    from omb_py.orchestrate.programs.request import ProgramTexts
+    from omb_py.orchestrate.programs.session import compare_programs
+    from omb_py.results.compare.false_alarm_rate import keep
+    from omb_py.results.compare.report import exit_code, headline
+
+    sides: dict[CompareSide, SideSpec] = {
+        "BASE": SideSpec(variables=dict(base_variables)),
+        "NEW": SideSpec(variables=dict(new_variables)),
+    }
+    texts = ProgramTexts((f"BASE: {base}", f"NEW: {new}"), read, metrics, expect_libraries, timeout, sides)
+    design = texts.design(declared_rules(delta, tail_delta, rounds), launches, Path(store))
+    report = compare_programs(replace(design, seed=seed, quiet=True))
+    keep(report, Path(store))
+    return Comparison(_cells(report), headline(report), exit_code(report, strict), report.run_id)
 
 
 def _cells(report: CompareReport) -> tuple[CellVerdict, ...]:

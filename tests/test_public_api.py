@@ -21,13 +21,13 @@ from omb_py.orchestrate.launching.launch_command import RankEnvironment
 from omb_py.run_options import RunOptions
 from tests.support.machines.mpi import ROOT
 
-FUNCTIONS = ("accept", "compare", "guidelines", "links", "load", "report", "run")
+FUNCTIONS = ("accept", "compare", "compare_commands", "guidelines", "links", "load", "report", "run")
 RESULTS = (
     "Acceptance CellVerdict Comparison CriterionVerdict GuidelineCheck GuidelineVerdict LinkCheck LinkVerdict "
     "ReportPage RunResult"
 ).split()
 ASKED = ("Request", "Side")
-ERRORS = ("EnvironmentProblem", "Interrupted", "LaunchFailed", "OmbError", "UsageError")
+ERRORS = ("EnvironmentProblem", "Interrupted", "LaunchFailed", "NoVerdict", "OmbError", "UsageError")
 PLUGIN = (
     "BANDWIDTH_COUNTS Backend BadTable BatchSystem Benchmark Blocks Buffer COLLECTIVE_COUNTS COLLECTIVE_SIZES "
     "Capabilities Cell Check Context Counts Device DeviceKind Dialect EVEN EXACTLY_TWO EnvironmentProblem Framework "
@@ -98,6 +98,24 @@ def test_what_a_third_party_needs_is_public() -> None:
     blocks = re.findall(r"```python\n(.*?)```", "".join(f.read_text() for f in (ROOT / "docs").glob("*.md")), re.S)
     imported = re.findall(r"^(?:from|import) (omb_py[\w.]*)", "\n".join(blocks), re.M)
     assert set(imported) <= {"omb_py", "omb_py.plugin", "omb_py.reframe"}
+
+
+def test_two_commands_are_compared(tmp_path: Path) -> None:
+    command = "sh -c 'echo took ${SLOW:-1}$$ us'"
+    found = omb_py.compare_commands(
+        command,
+        command,
+        new_variables={"SLOW": "2"},
+        metrics=["step us lower took ([0-9]+) us"],
+        launches=8,
+        rounds=1,
+        store=tmp_path,
+    )
+    assert [(verdict.cell, verdict.verdict) for verdict in found.verdicts] == [("step", "SLOWER")]
+    assert found.exit_code == 1
+    assert omb_py.compare(str(found.run_id), store=tmp_path).verdicts == found.verdicts
+    with pytest.raises(omb_py.NoVerdict, match="printed nothing"):
+        omb_py.compare_commands(command, "true", metrics=["step us lower took ([0-9]+) us"], store=tmp_path)
 
 
 class TestOnSimulatedRanks:

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.errors import NO_VERDICT, OK, LaunchFailed, NoVerdict, UsageError
+from omb_py.errors import NO_VERDICT, OK, Interrupted, LaunchFailed, NoVerdict, UsageError
 from omb_py.orchestrate.compare.stored import compare_stored
+from omb_py.orchestrate.programs import session
+from omb_py.orchestrate.programs.execution import run_program
 from omb_py.orchestrate.programs.reading import reading_of
 from omb_py.orchestrate.programs.session import compare_programs, within_budget
 from omb_py.orchestrate.supervision.processes import identify
@@ -270,3 +272,22 @@ def test_a_budget_takes_rounds_first_and_launches_last(
 def test_a_budget_too_small_for_a_change_is_no_verdict(osu: Osu, design: Make) -> None:
     with pytest.raises(NoVerdict, match=r"enough for 7 launches a side.*needs 8: give it 8 s"):
         within_budget(design(osu(1), osu(1.1), budget_s=7.9), 1.0)
+
+
+def test_an_interrupted_comparison_keeps_its_launches(
+    osu: Osu, design: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[object] = []
+
+    def run(*words: object) -> object:
+        started.append(words)
+        if len(started) == 6:
+            raise KeyboardInterrupt
+        return run_program(*words)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(session, "run_program", run)
+    with pytest.raises(Interrupted, match=r"^interrupted\. What was measured is kept .*--resume="):
+        compare_programs(design(osu(1), osu(1.1)))
+    report = compare_programs(design(osu(1), osu(1.1)), resume="last")
+    assert report.base.count == report.new.count == 8
+    assert len(started) == 6 + 2 + 16 - 3  # what was interrupted, the launches that are not judged, and what was left
