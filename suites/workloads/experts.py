@@ -169,34 +169,81 @@ def _legs(v: Values, group: tuple[int, ...], me: int) -> list[Leg]:
     return [between, within]
 
 
+@dataclass(frozen=True, slots=True)
+class TokenBytes:
+    """What travels with a copy of a token, in bytes, and how copies and their counts are exchanged."""
+
+    dispatch: int
+    combine: int
+    counts: int = 0
+    """Bytes of counts that each rank sends to each; 0: they are known."""
+
+
+def token_bytes(v: Values, ranks: int) -> TokenBytes:
+    """The bytes of a token: as published (``plain``), or with what DeepEP's kernels send besides.
+
+    ``normal``: source index, k indices and weights of experts; a count for each rank and local expert first.
+    ``low_latency``: a header of 16 bytes; a count for each local expert beside the tokens.
+    """
+    hidden, top, local = v["hidden"], v["top"], v["experts"] // ranks
+    payload = 2 * hidden if v["dispatch"] == "bf16" else hidden + -(-hidden // SCALES_OVER) * 4
+    if v["mode"] == "normal":
+        return TokenBytes(payload + 4 + 12 * top, 2 * hidden + 4 + 4 * top, 4 * (1 + local))
+    return (
+        TokenBytes(payload + 16, 2 * hidden, 4 * local)
+        if v["mode"] == "low_latency"
+        else TokenBytes(payload, 2 * hidden)
+    )
+
+
 def moe(v: Values, rank: int, ranks: int) -> list[Item]:
     """Each layer sends tokens to their experts in FP8 with scales and the results back in BF16, both by alltoallv.
+
+    With several micro-batches the dispatch of one runs beside the computing of the other, and so does the combine.
 
     Backward the gradients of the results go to the experts in FP8, and those of the tokens back in BF16 (DeepSeek-V3,
     arXiv 2412.19437, section 3.3.3).
     """
     where = one_and_copies("ep", v["ep"], ranks)
     group, me = where.group(rank, "ep"), where.coordinate(rank, "ep")
-    legs, hidden = _legs(v, group, me), v["hidden"]
-    dispatch_bytes, combine_bytes = hidden + -(-hidden // SCALES_OVER) * 4, 2 * hidden  # of a copy of a token
+    message, micro = token_bytes(v, len(group)), int(v["micro"])
+    copied = {"normal": "ranks", "low_latency": "experts"}.get(v["mode"], v["copies"])
+    legs = _legs({**v, "copies": copied, "tokens": divides("tokens", v["tokens"], "micro", micro)}, group, me)
 
-    def call(leg: Leg, label: str, each: int, dtype: str, out: Sequence[int], back: Sequence[int], work: float) -> Call:
+    def call(leg: Leg, label: str, each: int, dtype: str, out: Sequence[int], back: Sequence[int], first: bool) -> Call:
         sizes = tuple(n * each for n in out), tuple(n * each for n in back)
-        return Call("alltoallv", 0, dtype, label + leg.label, leg.group, out=sizes[0], back=sizes[1], work=work)
+        beside = int(micro > 1 and (leg is legs[-1] or label.endswith("combine")))
+        return Call(
+            "alltoallv",
+            0,
+            dtype,
+            label + leg.label,
+            leg.group,
+            out=sizes[0],
+            back=sizes[1],
+            work=float(first),
+            until=beside,
+        )
 
     def layer(prefix: str, times: int) -> list[Item]:
         local = max(1, v["experts"] // len(group))
         # as if the copies that come were spread evenly over this rank's experts
-        product = Product(3 * hidden * v["inner"], -(-sum(legs[-1].back) // local), times * local)
+        product = Product(3 * v["hidden"] * v["inner"], -(-sum(legs[-1].back) // local), times * local)
+        nbytes = message.counts * len(group)
+        counts = [Call("alltoall", nbytes, "int32", "counts", group, work=0.0)] if nbytes and not prefix else []
+        kind = "uint8" if v["dispatch"] == "fp8" or v["mode"] != "plain" else "bfloat16"
         there = [
-            call(leg, f"{prefix}dispatch", dispatch_bytes, "uint8", leg.out, leg.back, float(not number))
+            call(leg, f"{prefix}dispatch", message.dispatch, kind, leg.out, leg.back, not number)
             for number, leg in enumerate(legs)
         ]
+        kind = "uint8" if v["mode"] == "normal" else "bfloat16"
         again = [
-            call(leg, f"{prefix}combine", combine_bytes, "bfloat16", leg.back, leg.out, float(not number))
+            call(leg, f"{prefix}combine", message.combine, kind, leg.back, leg.out, not number)
             for number, leg in enumerate(legs[::-1])
         ]
-        return [*there, product, *again]
+        out: list[Item] = [*counts, *there]
+        back: list[Item] = [product, *again]
+        return out * micro + back * micro
 
     backward = layer("gradients ", 2) if v["backward"] == "on" else []
     return layer("", 1) * int(v["layers"]) + backward * int(v["layers"])

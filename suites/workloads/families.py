@@ -11,7 +11,16 @@ from typing import Any, Final
 
 from omb_py.errors import UsageError, nearest
 from omb_py.grammar.key_values import Key
-from omb_py.suites.workloads import classic, concurrent, data_parallel, experts, model_parallel, tiles, zero
+from omb_py.suites.workloads import (
+    classic,
+    concurrent,
+    data_parallel,
+    experts,
+    kv_transfer,
+    model_parallel,
+    tiles,
+    zero,
+)
 from omb_py.suites.workloads import settings as s
 from omb_py.suites.workloads.buckets import DDP_CAP_BYTES, HOROVOD_BYTES
 from omb_py.suites.workloads.calls import Call, Item, joined, scaled, slowed
@@ -286,8 +295,9 @@ _ALL = (
         "expert parallel: dispatch and combine",
         experts.moe,
         "T·k·(H + 4·⌈H/128⌉) bytes to the experts' ranks, T·k·2·H back, a layer; with node= a copy a node first, then "
-        "one a rank; backward as much again",
-        "DeepSeek-V3 (arXiv 2412.19437, sections 2.1.2, 3.2.2, 3.3.3); DeepEP's README",
+        "one a rank; backward as much again; mode=normal: of a token 4 + 12·k more out, 4 + 4·k back, 4·(1 + E/n) of "
+        "counts to each rank; mode=low_latency: 16 more out, 4·E/n of counts",
+        "DeepSeek-V3 (arXiv 2412.19437, sections 2.1.2, 3.2.2, 3.3.3); README and csrc/kernels of DeepEP",
         {
             "ep": s.whole(0, "ranks that share the experts; 0: all", 0),
             "tokens": s.whole(128, "T, tokens of a rank: 4096 in training, 128 in decoding"),
@@ -313,13 +323,26 @@ _ALL = (
             "node": s.whole(0, "ranks of a node: a copy for each node, which hands it on within; 0: one level", 0),
             "limit": s.whole(0, "nodes of a token at most (DeepSeek-V3: 4); 0: any number", 0),
             "backward": s.word("off", "the backward pass as well", "off", "on"),
+            "dispatch": s.word("fp8", "elements of dispatched tokens", "fp8", "bf16"),
+            "mode": s.word(
+                "plain",
+                "tokens alone, or also counts, indices and weights as DeepEP's normal kernels (a copy a rank), or "
+                "counts and headers as its low-latency ones (a copy an expert)",
+                "plain",
+                "normal",
+                "low_latency",
+            ),
+            "micro": s.whole(1, "micro-batches that overlap"),
         },
         "2·3·H·inner for each copy of a token that comes, a layer; twice as many backward",
-        tuple(
-            f"{way}{call}{where}"
-            for way in ("", "gradients ")
-            for call in ("dispatch", "combine")
-            for where in ("", " between nodes", " within the node")
+        (
+            "counts",
+            *(
+                f"{way}{call}{where}"
+                for way in ("", "gradients ")
+                for call in ("dispatch", "combine")
+                for where in ("", " between nodes", " within the node")
+            ),
         ),
     ),
     Family(
@@ -340,6 +363,31 @@ _ALL = (
             "head": _HEAD,
         },
         f"2·P_l/n·b a layer and token ({_LAYER})",
+    ),
+    Family(
+        "kv_transfer",
+        "disaggregated inference: keys and values go from prefill to decode instances",
+        kv_transfer.kv_transfer,
+        "2·L·s·h_kv·e of a request in all, by heads from each rank of its prefill instance to those of its decode "
+        "instance: keys and values of a layer apart, of each page, or everything at once",
+        "Zhong et al., OSDI 2024 (DistServe); Patel et al., ISCA 2024 (Splitwise); NIXL's and vLLM's blocks",
+        {
+            "model": s.attention_model("llama2-7b"),
+            "dtype": s.dtype("bfloat16"),
+            "layers": _LAYERS,
+            "prompt": s.whole(1024, "s, tokens of a request"),
+            "requests": s.whole(4, "requests of a step; instances take turns"),
+            "prefill": s.whole(1, "instances that read prompts, the first ranks"),
+            "decode": s.whole(0, "instances that generate; 0: what the others leave", 0),
+            "prefill_tp": s.whole(1, "ranks of an instance that reads prompts"),
+            "decode_tp": s.whole(1, "ranks of an instance that generates"),
+            "pieces": s.word(
+                "layer", "what a message holds: of a layer, of a page of a layer, or all", *kv_transfer.PIECES
+            ),
+            "page": s.whole(16, "tokens of a page (vLLM's block)"),
+        },
+        f"2·P_l/prefill_tp·s for each layer and request, of those that send ({_LAYER})",
+        ("send", "receive"),
     ),
     Family(
         "serving",

@@ -161,6 +161,12 @@ def _prefill(v: Values, ranks: int) -> Memory:
     )
 
 
+def _kv_transfer(v: Values, ranks: int) -> Memory:
+    n, item, shape = min(v["prefill_tp"], v["decode_tp"]), DTYPES[v["dtype"]].itemsize, v["model"].shape
+    cached = 2 * layers(v) * shape.kv_hidden * item * v["prompt"] * v["requests"] / n
+    return Memory(item * v["model"].parameters / n, "P·e/tp", cached, "2·L·s·h_kv·e/tp of each request")
+
+
 def _serving(v: Values, ranks: int) -> Memory:
     n, item, shape = one_and_copies("tp", v["tp"], ranks).size("tp"), DTYPES[v["dtype"]].itemsize, v["model"].shape
     arrivals = v["arrivals"] or ((0, v["tokens"]),) * v["requests"]
@@ -186,6 +192,7 @@ _FORMULAS: Final[Mapping[str, Callable[[Values, int], Memory]]] = MappingProxyTy
         "three_d": _three_d,
         "prefill": _prefill,
         "decode": _decode,
+        "kv_transfer": _kv_transfer,
         "serving": _serving,
     }
 )

@@ -392,6 +392,9 @@ def calls_of(row: Row) -> str:
     lines = [f"# {name:<40}{us:{_FIELD}.2f} us{us / total:8.1%} of serial\n" for name, us in rows.items() if us]
     if float(metrics.get("exposed_us", 0.0)) > total:
         lines.append("# Overlap 0: beside computing the calls took longer than one by one (exposed > serial)\n")
+    if row.get("bytes_total") and metrics.get("flight_us"):
+        rate = row["bytes_total"] / metrics["flight_us"] / 1000
+        lines.append(f"# {'payload of all ranks in flight':<40}{rate:{_FIELD}.2f} GB/s\n")
     if "gflops" in metrics:
         lines.append(f"# {'matrix products':<40}{metrics['gflops']:{_FIELD}.2f} GFLOP/s a rank\n")
     return "".join(lines)

@@ -92,14 +92,11 @@ def draw(store: Path, family: str, out: Path) -> bool:
     return False
 
 
-HOW = "Drawn by `python -m tests.lab.results.workload_figures` on two cores."
-
-
 def shown(page: Path, family: str, title: str) -> None:
     """Put the figure at the end of the family's page, or its new title where it stands already."""
     text, line = page.read_text() if page.exists() else "", f"![{title}]({family}.png)"
     found = re.compile(rf"^!\[.*\]\({family}\.png\)$", re.M)
-    text = found.sub(lambda match: line, text) if found.search(text) else f"{text}\n## A real run\n{line}\n\n{HOW}\n"
+    text = found.sub(lambda match: line, text) if found.search(text) else f"{text}\n## A real run\n{line}\n"
     page.write_text(text)
 
 

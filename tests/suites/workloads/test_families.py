@@ -33,9 +33,10 @@ SMALL = {
     "pipeline": "scale=1/512,head=on",
     "gems": "scale=1/4096,micro=2",
     "three_d": "tp=2,pp=2,dp=1,layers=2,micro=3,scale=1/4096,head=on",
-    "moe": "tokens=4,hidden=64,experts=8,top=2,routing=drawn,node=2,limit=1,backward=on",
+    "moe": "tokens=4,hidden=64,experts=8,top=2,routing=drawn,node=2,limit=1,backward=on,mode=normal,micro=2",
     "prefill": "layers=1,scale=1/512,sequence=on,head=on",
     "decode": "layers=2,requests=3,head=on",
+    "kv_transfer": "layers=2,prompt=20,prefill=2,decode_tp=2,requests=3,pieces=page,scale=1/64",
     "serving": "layers=1,requests=3,tokens=3,prompt=4,scale=1/8",
     "together": "first=allreduce/400,second=alltoall/400",
     "halo": "columns=2,side=32,channels=2",
@@ -62,6 +63,7 @@ def many(ranks: int) -> dict[str, str]:
         "moe": "ep=4,tokens=8",
         "prefill": "tp=4,layers=1",
         "decode": "tp=4,layers=1",
+        "kv_transfer": f"prefill={ranks // 2},decode_tp=2,requests={ranks // 2},layers=1",
         "serving": "tp=4,layers=1,requests=2,tokens=2",
         "halo": f"columns={ranks // 32 or 1},layers=1",
     }
@@ -89,8 +91,8 @@ def test_right_bytes_and_right_answer_on_four_ranks(name: str) -> None:
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_a_wrong_byte_is_found(name: str) -> None:
-    """On some rank that receives: of a gather or the servers that is rank 0, else any."""
-    done = step(text_of(name, SMALL[name]), 4, validate=True, mock="flip=0")
+    """On some rank that receives: of a gather or the servers that is rank 0, of keys and values the last, else any."""
+    done = step(text_of(name, SMALL[name]), 4, validate=True, mock=f"flip={3 if name == 'kv_transfer' else 0}")
     assert done.wrong_bytes > 0
 
 
@@ -160,6 +162,32 @@ class TestBytes:
             (sum(own[0][0].out), sum(own[0][0].out))
         }
 
+    @pytest.mark.parametrize(
+        ("mode", "copies", "out", "back", "counts"),
+        [
+            ("normal", "ranks", 7392 + 4 + 96, 14336 + 4 + 32, 4 * 65),
+            ("low_latency", "experts", 7392 + 16, 14336, 256),
+        ],
+    )
+    def test_experts_as_deepep(self, mode: str, copies: str, out: int, back: int, counts: int) -> None:
+        """Intranode and low-latency kernels of DeepEP: what travels with a token, and the counts before it."""
+        plain = calls(f"moe:copies={copies}", 4)[0]
+        own = calls(f"moe:mode={mode}", 4)[0]
+        tokens = sum(plain[0].out) // (7168 + 224)
+        assert [(c.label, c.sent) for c in own] == [
+            ("counts", 4 * counts),
+            ("dispatch", tokens * out),
+            ("combine", sum(plain[1].out) // 14336 * back),
+        ]
+
+    def test_micro_batches_overlap_and_move_the_same(self) -> None:
+        one, two = (calls(f"moe:mode=normal,micro={n}", 4)[0] for n in (1, 2))
+        assert [c.label for c in two] == ["counts", "dispatch"] * 2 + ["combine"] * 2
+        assert [c.until for c in two] == [0, 1, 0, 1, 1, 1]
+        for label in ("dispatch", "combine"):
+            sums = [sum(c.sent for c in own if c.label == label) for own in (one, two)]
+            assert sums[0] == pytest.approx(sums[1], rel=0.01)
+
     def test_a_tied_embedding_is_reduced_between_the_first_stage_and_the_last(self) -> None:
         vocabulary = 50_304  # 50 257, up to a multiple of 128
         for rank, own in enumerate(calls("pipeline:model=gpt2-124m,head=on", 4)):
@@ -172,6 +200,21 @@ class TestBytes:
         labels = [Counter(c.label for c in own) for own in made]
         assert [own["tensor embedding"] for own in labels] == [1, 1, 0, 0]
         assert [(own["tensor loss"], own["tensor head"]) for own in labels] == [(0, 0), (0, 0), (3, 1), (3, 1)]
+
+    @pytest.mark.parametrize(
+        ("tp", "ranks"), [((1, 1), 2), ((2, 1), 3), ((1, 2), 3), ((2, 4), 6), ((16, 8), 24), ((8, 16), 24)]
+    )
+    @pytest.mark.parametrize("pieces", ["layer", "page", "whole"])
+    def test_every_rank_that_generates_gets_its_heads_once(self, tp: tuple[int, int], ranks: int, pieces: str) -> None:
+        """Of 8 heads of keys and values; more ranks than those hold one head each, several the same."""
+        settings = f"requests=1,layers=2,prompt=40,prefill_tp={tp[0]},decode_tp={tp[1]},pieces={pieces}"
+        text = f"kv_transfer:model=llama2-70b,{settings}"
+        made = calls(text, sum(tp))
+        each = 2 * 2 * 40 * 128 * 2 * max(1, 8 // tp[1])
+        assert {sum(m.nbytes for c in own for m in c.receives) for own in made[tp[0] :]} == {each}
+        assert sum(c.sent for own in made[: tp[0]] for c in own) == each * tp[1]
+        sending = [sum(c.sent for c in own) for own in made[: tp[0]]]
+        assert max(sending) - min(sending) <= each, "no rank sends for the others that hold the same"
 
     def test_a_token_needs_the_embedding_and_the_logits(self) -> None:
         own = calls("decode:model=llama2-70b,head=on,tokens=2,requests=3,layers=1", 8)[0]
@@ -250,6 +293,13 @@ class TestBadInput:
             ("moe:experts=6", 4, r"experts 6 cannot be divided by ranks 4: use 3"),
             ("moe:traffic=1 2;3 4", 4, r"matrix is 2 × 2, but 4 ranks hold the experts: use 4 × 4"),
             ("moe:limit=1,node=1,routing=drawn,experts=8", 4, r"1 nodes of 2 experts hold no 8: use limit=4"),
+            ("kv_transfer:decode=1", 3, r"prefill 1 × tp 1 \+ decode 1 × tp 1 = 2 ranks, not 3: use -n 2"),
+            ("kv_transfer:prefill=3", 3, r"prefill 3 × tp 1 \+ decode 1 × tp 1 = 4 ranks, not 3: use -n 4"),
+            (
+                "kv_transfer:model=llama2-70b,decode_tp=3",
+                4,
+                r"heads of keys and values 8 cannot be divided by decode_tp 3: use 2",
+            ),
             ("zero:stage=4", 4, r"stages 1, 2 and 3, not 4: use stage=3"),
             ("zero:stage=3,schedule=paper", 4, r"gathers each layer twice: use the workload fsdp"),
             ("zero:stage=3,model=gpt2-1.5b", 4, r"more than 10⁹ parameters, here 1557611200, DeepSpeed frees some"),

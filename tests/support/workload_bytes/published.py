@@ -194,6 +194,13 @@ PUBLISHED: Final = (
         f"{_MEGATRON}; {_LLAMA_70B}",
     ),
     Published(
+        "kv_transfer:model=llama2-70b,requests=1,prompt=1000,prefill_tp=2,decode_tp=4,pieces=page",
+        6,
+        "2·L·s·h_kv·e of a request, by heads: half of it from each of two ranks, a call a layer",
+        ("80 × 1000·1024·2",),
+        "Zhong et al., OSDI 2024; h_kv: Touvron et al., arXiv 2307.09288",
+    ),
+    Published(
         "serving:model=gpt2-124m,arrivals=0 3;1 1;2 2,prompt=32",
         4,
         "2·L all-reduces of b·p·h·e for prompts that begin, of a·h·e for requests that go on",
