@@ -115,7 +115,7 @@ class Gpt2(nn.Module):
         x = self.tokens(tokens) + self.positions(torch.arange(tokens.shape[1], device=tokens.device))
         for layer in self.layers:
             x = layer(x)
-        return functional.linear(self.norm(x), self.tokens.weight).flatten(0, 1)
+        return functional.linear(self.norm(x).flatten(0, 1), self.tokens.weight)
 
 
 def build(training: Training) -> nn.Module:

@@ -12,7 +12,7 @@ from omb_py.backends.registry import capabilities_of
 from omb_py.cli.commands.benchmark import run_measuring
 from omb_py.cli.help import Page, tool_option
 from omb_py.cli.option_params import ParsedType, measuring_options, whole, word
-from omb_py.errors import UsageError, nearest
+from omb_py.errors import OK, UsageError, nearest
 from omb_py.results.dialects.registry import OF_TRAININGS
 from omb_py.suites import find
 from omb_py.suites.training.benchmark import ITERATIONS, TRAIN, WARMUP
@@ -20,6 +20,7 @@ from omb_py.suites.training.frameworks import Torch, find_framework, frameworks,
 from omb_py.suites.training.settings import BACKENDS, MODELS, parse_training, text_of, training_model
 from omb_py.suites.workloads.families import parse_workload
 from omb_py.suites.workloads.traces.replay import inline_file
+from omb_py.suites.workloads.traces.timeline import chrome_trace, read_timeline
 
 FORMS = (OF_TRAININGS.name, "table", "csv", "json")
 _SHARED = tuple(
@@ -70,6 +71,7 @@ def train_command() -> click.Command:
             "Write a Kineto trace of one step of rank 0, after those that are timed. (default: none)",
             ParsedType("file", _file),
         ),
+        _timeline_option("Draw the step that --trace records"),
         tool_option(
             often,
             "-i --iterations N",
@@ -106,30 +108,67 @@ def _model(text: str) -> str:
     return name
 
 
-def _file(text: str) -> Path:
+def _file(text: str, option: str = "--trace", example: str = "step.json") -> Path:
     path = Path(text).expanduser().absolute()
     if not text.strip() or path.is_dir():
-        raise UsageError(f"--trace needs a file, not {text!r}: --trace step.json")
+        raise UsageError(f"{option} needs a file, not {text!r}: {option} {example}")
     if not path.parent.is_dir():
-        raise UsageError(f"--trace {text}: there is no folder {path.parent}")
+        raise UsageError(f"{option} {text}: there is no folder {path.parent}")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise UsageError(f"--trace {text} cannot be written")
+        raise UsageError(f"{option} {text} cannot be written")
     return path
 
 
-def run_train(model: str, iterations: int, **given: Any) -> int:
+def _timeline_option(what: str) -> click.Option:
+    """The option ``--timeline``."""
+    return tool_option(
+        "Output",
+        "--timeline FILE",
+        f"{what}: when it computed, communicated, and had communication exposed; .html is a figure, .json a Chrome "
+        "trace. (default: none)",
+        ParsedType("file", _picture),
+    )
+
+
+def _picture(text: str) -> Path:
+    if Path(text).suffix not in (".html", ".json"):
+        raise UsageError(f"--timeline {text}: write FILE.html for a figure, or FILE.json for a Chrome trace")
+    return _file(text, "--timeline", "step.html")
+
+
+def draw_timeline(trace: Path, out: Path) -> None:
+    """Write the timeline of a Kineto trace, and say what it shows. Raises UsageError where the trace has none."""
+    timeline = read_timeline(trace)
+    busy = {lane: timeline.busy(lane) for lane in timeline.lanes}
+    if out.suffix == ".json":
+        out.write_text(chrome_trace(timeline))
+    else:
+        from omb_py.dashboards.figures.step_timeline import step_timeline
+        from omb_py.dashboards.report.html_page import alone
+
+        out.write_text(alone(step_timeline(timeline.lanes, busy, timeline.end)))
+    shares = ", ".join(f"{lane} {us / 1000:.2f} ms" for lane, us in busy.items())
+    click.echo(f"omb-py: a step of {timeline.end / 1000:.2f} ms, {shares}: {out}", err=True)
+
+
+def run_train(model: str, iterations: int, timeline: Path | None, **given: Any) -> int:
     keys = ("framework", "parallel", "backend", "batch", "image", "seq", "layers", "steps", "trace")
     asked = {key: value for key in keys if (value := given.pop(key)) is not None}
     for key in asked:
         if key not in MODELS[model]:
             takers = ", ".join(name for name, known in MODELS.items() if key in known)
             raise UsageError(f"{model} takes no --{key}: for {takers}")
+    if timeline is not None and "trace" not in asked:
+        raise UsageError("--timeline draws the step that --trace records: add --trace step.json")
     text = text_of(model, asked)
     what = parse_training(text)
     launched_over = next(name for name, known in capabilities_of().items() if known.process_group)
     workload = text_of(model, what.values)
     values = {**given, "iterations": str(iterations), "backends": (launched_over,), "workload": workload}
-    return run_measuring(TRAIN, values)
+    code = run_measuring(TRAIN, values)
+    if timeline is not None and code == OK:
+        draw_timeline(asked["trace"], timeline)
+    return code
 
 
 def replay_command() -> click.Command:
@@ -152,6 +191,7 @@ def replay_command() -> click.Command:
             default="auto",
         ),
         tool_option(what, "--scale F", "All sizes times this, as 1/64.", ParsedType("scale", str), default="1"),
+        _timeline_option("Draw the recorded step, if it is a Kineto trace"),
     ]
     return Page(
         "replay",
@@ -164,7 +204,11 @@ def replay_command() -> click.Command:
     )
 
 
-def run_replay(trace: str, skip_unknown: bool, wait: str, compute: str, scale: str, **given: Any) -> int:
+def run_replay(
+    trace: str, skip_unknown: bool, wait: str, compute: str, scale: str, timeline: Path | None, **given: Any
+) -> int:
+    if timeline is not None:
+        draw_timeline(Path(trace), timeline)
     words = {"trace": inline_file(f"@{trace}"), "wait": wait, "compute": compute, "scale": scale}
     if skip_unknown:
         words["unknown"] = "skip"

@@ -215,7 +215,7 @@ def _unpacked(data: bytes) -> bytes:
     return unpacked
 
 
-def _loaded(path: Path) -> Any:
+def load_trace(path: Path) -> Any:
     """The trace in a file, which gzip may have packed; a Chakra trace as an execution trace.
 
     Raises UsageError, and EnvironmentProblem if a package to read a Chakra trace is missing.
@@ -259,7 +259,7 @@ def inline_file(text: str) -> str:
         return text
     path = Path(text[1:])
     try:
-        entries = [entry for entry in entries_of(_loaded(path)) if _plain(entry[0]) not in _NOT_CALLS]
+        entries = [entry for entry in entries_of(load_trace(path)) if _plain(entry[0]) not in _NOT_CALLS]
         words = [f"{_word(name)}/{elements}/{element_type(kind)}/{group}" for name, elements, kind, group in entries]
     except UsageError as error:
         raise UsageError(f"trace {path}: {error}") from None
