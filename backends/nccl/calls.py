@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from omb_py.backends.nccl.capabilities import OPS as ALL_OPS
 from omb_py.backends.nccl.communicators import SCRATCH, Communicators, pointer_to
@@ -17,7 +18,7 @@ from omb_py.engine.native.translate import Arg, NativeCall
 from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.dtypes import DTYPES, FP8
 from omb_py.engine.program.groups import group_of
-from omb_py.engine.program.language import Region, Result, Step
+from omb_py.engine.program.language import Blocks, Region, Result, Step
 from omb_py.engine.program.steps import MATMUL, REDUCTIONS, base
 from omb_py.errors import EnvironmentProblem
 
@@ -113,10 +114,15 @@ def check_algorithm(benchmark: str, ops: Collection[str], by_call: bool) -> None
         raise EnvironmentProblem(f"NCCL has no choice of algorithms for {benchmark}: leave algorithm out of --nccl")
 
 
+def call_of(op: str, library: Library) -> tuple[str, str] | None:
+    """Function and operands of a step; None where it is no call of the library."""
+    return library.family.calls.get(op) or CALLS.get(op)
+
+
 def check_function(step: Step, library: Library) -> None:
     """Raises EnvironmentProblem when this version of the library has no function for a step."""
-    if step.op in CALLS:
-        library.address_of(CALLS[step.op][0])
+    if call := call_of(step.op, library):
+        library.address_of(call[0])
 
 
 class NcclResolver:
@@ -133,6 +139,8 @@ class NcclResolver:
         self.rank, self.size = world.rank, world.size
         self.device: Device = comms.device
         self._other = 0
+        self._counts: list[NDArray[np.uint64]] = []
+        """What calls of this cell are given the addresses of."""
         self._created = np.zeros(1, np.int64)
         """The communicator that a step has made."""
         self.results: Mapping[tuple[str, str], float] = {}
@@ -140,8 +148,8 @@ class NcclResolver:
 
     def __call__(self, step: Step) -> NativeCall:
         """The C call of a step. Raises EnvironmentProblem when the library lacks the function."""
-        if step.op in CALLS:
-            function, words = CALLS[step.op]
+        if call := call_of(step.op, self.library):
+            function, words = call
             if self.comms.config is not None and step.op in CONFIGURED:
                 function, words = f"{function}Config", f"{words} config"
             address = self.library.address_of(function)
@@ -168,6 +176,11 @@ class NcclResolver:
         """An operand of a C call by its name."""
         if word in ("send", "recv", "buf", *OPERANDS):
             return self._region(step[word])
+        if word in ("sent_counts", "received_counts"):
+            blocks = step["send" if word == "sent_counts" else "recv"]
+            item = DTYPES[step["dtype"]].itemsize
+            self._counts.append(np.array([nbytes // item for nbytes in blocks.sizes], np.uint64))
+            return Arg(int(self._counts[-1].ctypes.data))
         if word in ("device", "host"):
             at, memory = step["region"], self.memory.host if word == "host" else self.memory
             return Arg(memory.address(at.buffer) + at.offset, at.stride, turn=at.turn)
@@ -221,7 +234,9 @@ class NcclResolver:
     def _slot(self, step: Step) -> int:
         return int(self.handles.ctypes.data) + int(step["slot"]) * int(self.handles.itemsize)
 
-    def _region(self, region: Region) -> Arg:
+    def _region(self, region: Region | Blocks) -> Arg:
+        if isinstance(region, Blocks):  # one after the other
+            return Arg(self.memory.address(region.buffer) + region.offsets[0], turn=region.turn)
         return Arg(self.memory.address(region.buffer) + region.offset, region.stride, turn=region.turn)
 
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ from omb_py.errors import EnvironmentProblem
 
 if TYPE_CHECKING:
     from omb_py.backends.nccl.session import NcclSession
+    from omb_py.backends.oneccl.session import HostBuffers, OnecclSession
 
 NO_COLOR: Final = -1
 """``NCCL_SPLIT_NOCOLOR``: this rank gets no communicator."""
@@ -161,7 +162,12 @@ class Communicators:
     """
 
     def __init__(
-        self, session: NcclSession, settings: Settings | None = None, peers: int = 0, apart: bool = False
+        self,
+        session: NcclSession | OnecclSession,
+        settings: Settings | None = None,
+        peers: int = 0,
+        apart: bool = False,
+        memory: HostBuffers | None = None,
     ) -> None:
         self.settings, self.peers, self._apart = settings or Settings(), peers, apart
         self.library, self.device, self._session = session.nccl, session.device, session
@@ -177,13 +183,14 @@ class Communicators:
         self._known: set[Group] = set()
         self._mulsums: dict[tuple[str, Group], NDArray[np.int64]] = {}
         """(type, group) -> the reduction ``mulsum`` of each communicator."""
-        if self.settings.registration == "none":
-            self.memory = DeviceMemory(
-                NcclDevice(self.device, self.library) if allocates(self.settings, self.library) else self.device
-            )
-            self.memory.reserve(SCRATCH, 1)
-        else:
+        self.memory = cast("DeviceMemory", memory)  # which has what is used of one
+        if self.settings.registration != "none":
             self.memory = RegisteredMemory(session, self)
+            return
+        if memory is None:
+            own = allocates(self.settings, self.library)
+            self.memory = DeviceMemory(NcclDevice(self.device, self.library) if own else self.device)
+        self.memory.reserve(SCRATCH, 1)
 
     def make(self) -> None:
         """The communicators themselves, together with all other ranks; nothing where they are there already.
@@ -368,7 +375,7 @@ class NcclDevice:
 class RegisteredMemory(DeviceMemory):
     """Buffers that are registered with communicators: equally large on all ranks, as symmetric windows must be."""
 
-    def __init__(self, session: NcclSession, comms: Communicators) -> None:
+    def __init__(self, session: NcclSession | OnecclSession, comms: Communicators) -> None:
         super().__init__(NcclDevice(session.device, session.nccl))
         self._session, self._comms = session, comms
         self._window = comms.settings.registration == "window"

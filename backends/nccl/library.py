@@ -1,4 +1,4 @@
-"""The NCCL or RCCL library of this machine: its functions through ctypes, and what it lacks."""
+"""A library with NCCL's interface: its functions through ctypes, and what it lacks."""
 
 from __future__ import annotations
 
@@ -12,48 +12,41 @@ import sys
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
 from omb_py.backends.capabilities import Capabilities, Check, Inspection
 from omb_py.backends.nccl.capabilities import BINDINGS, missing
+from omb_py.backends.nccl.family import NCCL, OF_DEVICE, RCCL, NcclFamily
 from omb_py.engine.devices.gpu import driver_version
-from omb_py.engine.devices.registry import SIMULATED, find_kind
+from omb_py.engine.devices.registry import find_kind
 from omb_py.errors import EnvironmentProblem
 
-VARIABLE: Final = "OMB_PY_NCCL"
-"""Path of the library, where it is not found by itself."""
-NAMES: Final = {"cuda": ("libnccl.so.2", "libnccl.so"), "rocm": ("librccl.so.1", "librccl.so"), SIMULATED: ()}
-_INSTALL: Final = {
-    "cuda": "pip install nvidia-nccl-cu13 (or -cu12, as the driver), or name the library in OMB_PY_NCCL",
-    "rocm": "install ROCm's rccl package, or name the library in OMB_PY_NCCL",
-    SIMULATED: "the simulated device needs a library that knows it: name it in OMB_PY_NCCL (tests/standin)",
-}
-SUCCESS, IN_PROGRESS = 0, 7
+SUCCESS = 0
 SCALAR_ON_HOST: Final = 1
 """``ncclScalarHostImmediate``: the library reads the number before it returns."""
-ID_BYTES: Final = 128
 SHARED_GPU_SINCE: Final = (2, 30, 0)
 SPLIT_SINCE: Final = (2, 18, 0)
 _ASK = """
 import ctypes, json, sys
-answer = {}
+answer, (path, mode, version, last) = {}, sys.argv[1:5]
 try:
-    library = ctypes.CDLL(sys.argv[1])
+    library = ctypes.CDLL(path, int(mode))
     number = ctypes.c_int()
-    library.ncclGetVersion(ctypes.byref(number))
+    failed = getattr(library, version)(ctypes.byref(number))
+    if failed:
+        text = getattr(library, last)
+        text.restype, text.argtypes = ctypes.c_char_p, [ctypes.c_void_p]
+        raise OSError(" ".join((text(None) or b"").decode(errors="replace").split()) or f"{version} returned {failed}")
     answer["version"] = number.value
-    answer["has"] = [name for name in sys.argv[2:] if hasattr(library, name)]
-    name = sys.argv[1].rpartition("/")[2]
+    answer["has"] = [name for name in sys.argv[5:] if hasattr(library, name)]
+    name = path.rpartition("/")[2]
     files = [line.split()[-1] for line in open("/proc/self/maps") if "/" + name in line]
-    answer["file"] = files[0] if files else sys.argv[1]
+    answer["file"] = files[0] if files else path
 except BaseException as error:
     answer["error"] = f"{type(error).__name__}: {error}"
 print("omb-py:" + json.dumps(answer))
 """
-_ALSO: Final = {"ncclAlltoAll": "ncclAllToAll"}
-"""Functions that RCCL has under another name, with the same operands (rccl.h)."""
 OPTIONAL: Final = tuple(
     (
         "ncclAlltoAll ncclGather ncclScatter ncclCommRegister ncclCommWindowRegister ncclAllReduceConfig "
@@ -101,10 +94,10 @@ def check_cuda(built: tuple[int, int] | None, driver: int, path: str) -> None:
         )
 
 
-class UniqueId(ctypes.Structure):
+@cache
+def unique_id_of(family: NcclFamily) -> type[ctypes.Structure]:
     """``ncclUniqueId``, which functions take by value."""
-
-    _fields_ = (("internal", ctypes.c_char * ID_BYTES),)
+    return type("UniqueId", (ctypes.Structure,), {"_fields_": (("internal", ctypes.c_char * family.id_bytes),)})
 
 
 def version_of(code: int) -> tuple[int, int, int]:
@@ -117,59 +110,58 @@ def version_of(code: int) -> tuple[int, int, int]:
     return code // thousand, code % thousand // 100, code % 100
 
 
-def candidates(device: str, environ: Mapping[str, str] = os.environ) -> list[str]:
-    """Paths where the library of a device may be: the variable's, or the wheel's and then the system's."""
-    if environ.get(VARIABLE):
-        return [environ[VARIABLE]]
-    paths = []
-    if device == "cuda":
-        try:
-            wheel = find_spec("nvidia.nccl")
-        except ModuleNotFoundError:
-            wheel = None
-        for folder in (wheel.submodule_search_locations or ()) if wheel else ():
-            paths += [str(path) for path in sorted(Path(folder, "lib").glob("libnccl.so*"))]
-    return [*paths, *NAMES[device]]
-
-
 def load(device: str) -> Library:
     """The library of a device. Raises EnvironmentProblem with what to install."""
-    reasons = []
-    for name in candidates(device):
+    family, reasons = OF_DEVICE[device], []
+    for name, value in family.usual.items():
+        os.environ.setdefault(name, value)
+    for name in family.candidates():
         try:
-            return Library(ctypes.CDLL(name), name)
+            return Library(ctypes.CDLL(name, mode_of(family)), name, family)
         except OSError as error:
             reasons.append(str(error))
         except AttributeError as error:
-            reasons.append(f"{name} is no NCCL library ({error})")
+            reasons.append(f"{name} is no {family.name} library ({error})")
     reason = "; ".join(reasons) or "none is known"
-    raise EnvironmentProblem(f"backend nccl: no library for --device {device} ({reason}): {_INSTALL[device]}")
+    raise EnvironmentProblem(f"backend {family.backend}: no library for --device {device} ({reason}): {family.install}")
+
+
+def mode_of(family: NcclFamily) -> int:
+    """How the loader takes it."""
+    return ctypes.RTLD_GLOBAL if family.is_global else ctypes.DEFAULT_MODE
 
 
 class Library:
     """A loaded library.
 
     Raises:
-        AttributeError: it is no NCCL library.
+        AttributeError: it is no library of this family.
+        OSError: it cannot be used here.
     """
 
-    def __init__(self, handle: ctypes.CDLL, path: str) -> None:
-        self.handle, self.path = handle, path
+    family: NcclFamily = NCCL
+
+    def __init__(self, handle: ctypes.CDLL, path: str, family: NcclFamily = NCCL) -> None:
+        self.handle, self.path, self.family = handle, path, family
         number = ctypes.c_int()
-        handle.ncclGetVersion(ctypes.byref(number))
+        failed = self.function("ncclGetVersion")(ctypes.byref(number))
         self.version = version_of(number.value)
-        handle.ncclGetErrorString.restype = ctypes.c_char_p
-        self._last = getattr(handle, "ncclGetLastError", None)  # since 2.13
+        self.function("ncclGetErrorString").restype = ctypes.c_char_p
+        self._last = self.function("ncclGetLastError") if self.has("ncclGetLastError") else None  # since 2.13
         if self._last is not None:
             self._last.restype, self._last.argtypes = ctypes.c_char_p, [ctypes.c_void_p]
-        handle.ncclCommInitRank.argtypes = [ctypes.POINTER(ctypes.c_void_p), ctypes.c_int, UniqueId, ctypes.c_int]
+        if failed:
+            raise OSError(self.error_text(failed))
+        kinds = [ctypes.POINTER(ctypes.c_void_p), ctypes.c_size_t, unique_id_of(family), ctypes.c_int]
+        self.function("ncclCommInitRank").argtypes = kinds
         for name in ("ncclCommDestroy", "ncclCommAbort"):
-            getattr(handle, name).argtypes = [ctypes.c_void_p]
-        handle.ncclCommGetAsyncError.argtypes = [ctypes.c_void_p, ctypes.POINTER(ctypes.c_int)]
+            self.function(name).argtypes = [ctypes.c_void_p]
+        if self.has("ncclCommGetAsyncError"):
+            self.function("ncclCommGetAsyncError").argtypes = [ctypes.c_void_p, ctypes.POINTER(ctypes.c_int)]
 
     @property
     def name(self) -> str:
-        return "RCCL" if "rccl" in Path(self.path).name else "NCCL"
+        return self.family.name
 
     @property
     def version_text(self) -> str:
@@ -177,40 +169,45 @@ class Library:
         return ".".join(map(str, self.version))
 
     def has(self, function: str) -> bool:
-        """Whether there is a function of that name, or of the name that it has in RCCL."""
-        return hasattr(self.handle, self._name_of(function))
+        """Whether there is a function, which NCCL calls so."""
+        return hasattr(self.handle, self._symbol(function))
 
-    def _name_of(self, function: str) -> str:
-        if self.name != "RCCL" or hasattr(self.handle, function):
-            return function
-        return _ALSO.get(function, function)
+    def _symbol(self, function: str) -> str:
+        plain = self.family.prefix + function.removeprefix("nccl")  # a newer release may have NCCL's name, too
+        return plain if hasattr(self.handle, plain) else self.family.symbol(function)
+
+    def function(self, function: str) -> Any:
+        """A function by NCCL's name. Raises AttributeError where the library has none."""
+        return getattr(self.handle, self._symbol(function))
 
     def address_of(self, function: str) -> int:
         """Address of a function. Raises EnvironmentProblem when this version does not have it."""
         if not self.has(function):
-            raise EnvironmentProblem(f"{self.name} {self.version_text} has no {function}: use a newer version")
-        return ctypes.cast(getattr(self.handle, self._name_of(function)), ctypes.c_void_p).value or 0
+            symbol = self.family.symbol(function)
+            raise EnvironmentProblem(f"{self.name} {self.version_text} has no {symbol}: use a newer version")
+        return ctypes.cast(self.function(function), ctypes.c_void_p).value or 0
 
     def error_text(self, code: int, comm: int | None = None) -> str:
-        text = (self.handle.ncclGetErrorString(code) or b"unknown").decode(errors="replace")
+        text = (self.function("ncclGetErrorString")(code) or b"unknown").decode(errors="replace")
         last = (self._last(comm) or b"").decode(errors="replace").strip() if self._last else ""
         return f"{self.name}: {text}" + (f": {last}" if last else "")
 
     def unique_id(self) -> bytes:
         """A new id of a communicator. Raises EnvironmentProblem."""
-        unique_id = UniqueId()
-        self._check("ncclGetUniqueId", self.handle.ncclGetUniqueId(ctypes.byref(unique_id)))
+        unique_id = unique_id_of(self.family)()
+        self._check("ncclGetUniqueId", self.function("ncclGetUniqueId")(ctypes.byref(unique_id)))
         return bytes(unique_id)
 
     def init_rank(self, size: int, unique_id: bytes, rank: int, config: ctypes.Structure | None = None) -> int:
         """Make the communicator, together with all other ranks. Raises EnvironmentProblem."""
         comm = ctypes.c_void_p()
-        identity = UniqueId.from_buffer_copy(unique_id)
+        identity = unique_id_of(self.family).from_buffer_copy(unique_id)
+        usual = self.function("ncclCommInitRank")
         if config is None:
-            self._check("ncclCommInitRank", self.handle.ncclCommInitRank(ctypes.byref(comm), size, identity, rank))
+            self._check("ncclCommInitRank", usual(ctypes.byref(comm), size, identity, rank))
             return comm.value or 0
-        function = self.handle.ncclCommInitRankConfig
-        function.argtypes = [*self.handle.ncclCommInitRank.argtypes, ctypes.c_void_p]
+        function = self.function("ncclCommInitRankConfig")
+        function.argtypes = [*usual.argtypes, ctypes.c_void_p]
         self._check("ncclCommInitRankConfig", function(ctypes.byref(comm), size, identity, rank, ctypes.byref(config)))
         return comm.value or 0
 
@@ -228,7 +225,7 @@ class Library:
             raise EnvironmentProblem(f"{self.name} {self.version_text} has no {name}: use 2.18 or newer, or no groups")
         self.address_of(name)
         words = [ctypes.c_void_p(comm), color, key, ctypes.byref(part), ctypes.c_void_p()]
-        self._check(name, getattr(self.handle, name)(*words))
+        self._check(name, self.function(name)(*words))
         return part.value or 0
 
     def mulsum(self, comm: int, scalar: bytes, dtype: int) -> int:
@@ -240,22 +237,22 @@ class Library:
         self.address_of(name)
         operation = ctypes.c_int()
         words = [ctypes.byref(operation), ctypes.c_char_p(scalar), dtype, SCALAR_ON_HOST, ctypes.c_void_p(comm)]
-        self._check(name, getattr(self.handle, name)(*words))
+        self._check(name, self.function(name)(*words))
         return operation.value
 
     def free_mulsum(self, op: int, comm: int) -> None:
         """Give back what :meth:`mulsum` made."""
-        self.handle.ncclRedOpDestroy(op, ctypes.c_void_p(comm))
+        self.function("ncclRedOpDestroy")(op, ctypes.c_void_p(comm))
 
     def mem_alloc(self, nbytes: int) -> int:
         """Memory that can be registered. Raises EnvironmentProblem."""
         pointer = ctypes.c_void_p()
-        self._check("ncclMemAlloc", self.handle.ncclMemAlloc(ctypes.byref(pointer), ctypes.c_size_t(nbytes)))
+        self._check("ncclMemAlloc", self.function("ncclMemAlloc")(ctypes.byref(pointer), ctypes.c_size_t(nbytes)))
         return pointer.value or 0
 
     def mem_free(self, address: int) -> None:
         """Give back what :meth:`mem_alloc` gave."""
-        self.handle.ncclMemFree(ctypes.c_void_p(address))
+        self.function("ncclMemFree")(ctypes.c_void_p(address))
 
     def register(self, comm: int, address: int, nbytes: int, flags: int | None) -> int:
         """Register memory with a communicator; with `flags` as a window, by all ranks together.
@@ -270,44 +267,49 @@ class Library:
         registration = ctypes.c_void_p()
         words = [ctypes.c_void_p(comm), ctypes.c_void_p(address), ctypes.c_size_t(nbytes), ctypes.byref(registration)]
         words += [] if flags is None else [ctypes.c_int(flags)]
-        self._check(name, getattr(self.handle, name)(*words))
+        self._check(name, self.function(name)(*words))
         return registration.value or 0
 
     def deregister(self, comm: int, handle: int, window: bool) -> None:
         """Undo :meth:`register`."""
         name = "ncclCommWindowDeregister" if window else "ncclCommDeregister"
-        getattr(self.handle, name)(ctypes.c_void_p(comm), ctypes.c_void_p(handle))
+        self.function(name)(ctypes.c_void_p(comm), ctypes.c_void_p(handle))
 
     def async_error(self, comm: int) -> int:
         """The error that an operation met after its call had returned; 0: none."""
         code = ctypes.c_int()
-        failure = int(self.handle.ncclCommGetAsyncError(comm, ctypes.byref(code)))
-        return failure or (0 if code.value == IN_PROGRESS else code.value)
+        failure = int(self.function("ncclCommGetAsyncError")(comm, ctypes.byref(code)))
+        return failure or (0 if code.value == self.family.in_progress else code.value)
 
     def abort(self, comm: int) -> None:
         """End everything that still runs on a communicator, and free it."""
-        self.handle.ncclCommAbort(comm)
+        self.function("ncclCommAbort")(comm)
 
     def destroy(self, comm: int) -> None:
         """Free a communicator."""
-        self.handle.ncclCommDestroy(comm)
+        self.function("ncclCommDestroy")(comm)
 
     def _check(self, function: str, code: int) -> None:
         if code != SUCCESS:
-            raise EnvironmentProblem(f"{function} failed: {self.error_text(code)}: NCCL_DEBUG=WARN says more")
+            more = "NCCL_DEBUG=WARN" if self.family.prefix == "nccl" else "CCL_LOG_LEVEL=info"
+            raise EnvironmentProblem(
+                f"{self.family.symbol(function)} failed: {self.error_text(code)}: {more} says more"
+            )
 
 
 def lacking(functions: Collection[str]) -> list[str]:
     """Functions of newer versions that a library does not have, under RCCL's name neither."""
-    return [name for name in OPTIONAL if name not in functions and _ALSO.get(name) not in functions]
+    return [name for name in OPTIONAL if name not in functions and RCCL.symbol(name) not in functions]
 
 
 @cache
-def asked(path: str) -> Mapping[str, Any]:
+def asked(path: str, family: NcclFamily = NCCL) -> Mapping[str, Any]:
     """The facts that a child process finds in a library: ``version``, ``has`` and ``file``, or ``error``."""
+    functions = map(family.symbol, ("ncclGetVersion", "ncclGetLastError"))
     try:
         child = subprocess.run(
-            [sys.executable, "-c", _ASK, path, *OPTIONAL, *_ALSO.values()],
+            [sys.executable, "-c", _ASK, path, str(mode_of(family)), *functions, *OPTIONAL, *RCCL.also.values()],
+            env={**family.usual, **os.environ},
             capture_output=True,
             text=True,
             errors="replace",
@@ -327,7 +329,7 @@ def report(declared: Capabilities) -> Capabilities:
     """The capabilities of NCCL here. A child process loads the library, so a broken one harms nobody."""
     devices, reasons, facts, version, name = {"cpu": "NCCL moves device memory: --device cuda"}, [], {}, "", ""
     for device in ("cuda", "rocm"):
-        for path in candidates(device):
+        for path in OF_DEVICE[device].candidates():
             answer = asked(path)
             if "error" not in answer:
                 break
@@ -342,7 +344,7 @@ def report(declared: Capabilities) -> Capabilities:
         facts[f"lacks for {device}"] = ", ".join(lacking(answer["has"])) or "nothing"
     usable = any(devices[device] == "" for device in ("cuda", "rocm"))
     reason = "" if usable else devices["cuda"] or devices["rocm"]
-    fix = "" if usable else _INSTALL["cuda"] if not version else "a machine with a GPU and CuPy, or --device cpu"
+    fix = "" if usable else NCCL.install if not version else "a machine with a GPU and CuPy, or --device cpu"
     bindings = {binding: missing(binding, "cuda") or reason for binding in BINDINGS}
     return replace(
         declared, bindings=bindings, devices=devices, inspection=Inspection(reason, fix, name, version, facts)

@@ -36,8 +36,8 @@ Has = Callable[[str], bool]
 class Lowering:
     """Translates bodies; remembers whether anything is enqueued that nobody has waited for."""
 
-    def __init__(self, world: World, has: Has) -> None:
-        self.world, self.has = world, has
+    def __init__(self, world: World, has: Has, waits: bool = True) -> None:
+        self.world, self.has, self._waits = world, has, waits
         self.grouped = False
         """Something became a group of sends and receives although it has one call elsewhere."""
         self._pending = False
@@ -55,7 +55,7 @@ class Lowering:
     def _synchronised(self, why: str) -> tuple[Node, ...]:
         pending = self._pending
         self._pending = self._blocking = False
-        return self._on_all(synchronise(why)) if pending else ()
+        return self._on_all(synchronise(why)) if pending and self._waits else ()
 
     def _on_all(self, wait: Step) -> tuple[Node, ...]:
         if self._lanes == 1:
@@ -215,15 +215,21 @@ _GROUPS: dict[str, Callable[[Step, World], list[Step]]] = {
 """Steps -> the sends and receives of a rank."""
 
 
-def lowered(program: Program, world: World, has: Has) -> tuple[Program, bool]:
+def lowered(program: Program, world: World, has: Has, waits: bool = True) -> tuple[Program, bool]:
     """The program in NCCL's terms, and whether anything became a group that is one call elsewhere.
+
+    Args:
+        program: of this rank.
+        world: this rank, and how many there are.
+        has: whether a step has one call.
+        waits: whether calls are to be waited for; on the host they are done when they return.
 
     Raises:
         EnvironmentProblem: NCCL has no such operation, type or reduction.
     """
     if program.window is not None:
         raise EnvironmentProblem("backend nccl has no one-sided operations in this version of omb-py: --backend mpi")
-    work = Lowering(world, has)
+    work = Lowering(world, has, waits)
     stages: list[Stage] = []
     for stage in program.stages:
         if stage.threads > 1:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from omb_py.backends.nccl.calls import CALLS, CREATE, NcclResolver, handles
+from omb_py.backends.nccl.calls import CALLS, CREATE, NcclResolver, call_of, handles
 from omb_py.engine.measuring.async_timing import EXECUTABLE, GRAPH, SLOTS, TIME, uses_events
 from omb_py.engine.native import opcodes
 from omb_py.engine.native.translate import StageTable, assemble
@@ -22,6 +22,7 @@ from omb_py.engine.session import Runner, StepFailed
 if TYPE_CHECKING:
     from omb_py.backends.nccl.communicators import Communicators
     from omb_py.backends.nccl.session import NcclSession
+    from omb_py.backends.oneccl.session import OnecclSession
 
 
 LEAVES_S: Final = 1.0
@@ -37,10 +38,14 @@ class LoweredRunner(Runner, ABC):
     """
 
     def __init__(
-        self, session: NcclSession, program: Program, marks: Mapping[str, str], comms: Communicators | None = None
+        self,
+        session: NcclSession | OnecclSession,
+        program: Program,
+        marks: Mapping[str, str],
+        comms: Communicators | None = None,
     ) -> None:
         self.session, self.program, self._marks = session, program, marks
-        self.comms = comms or session.native
+        self.comms = comms or session.comms
         self._nbytes = {buffer.name: buffer.nbytes for buffer in program.buffers}
         self._handles = handles(SLOTS)
         self.resolver = NcclResolver(session.nccl, self.comms, World(session.rank, session.size), self._handles)
@@ -147,7 +152,7 @@ class NcclRunner(LoweredRunner):
         if failed:
             code = int(machine.word[3])
             op, nccl = steps_of(stage)[failed - 1].op, self.session.nccl
-            of_nccl = op in (*CALLS, CREATE)
+            of_nccl = op == CREATE or call_of(op, nccl) is not None
             text = nccl.error_text(code, self.comms.first) if of_nccl else self.device_error(code, op)
             raise StepFailed(failed - 1, code, text)
         return times.table()

@@ -95,12 +95,12 @@ class NcclSession(Session):
         self._log = TuningLog() if self.rank == 0 and _wants_log(spec) else None
         if self._log:  # NCCL reads them once, when it is first called
             os.environ.update(self._log.variables)
-        self.native = Communicators(self)
-        self._native: dict[tuple[Settings, int, bool], Communicators] = {(Settings(), 0, False): self.native}
+        self.comms = Communicators(self)
+        self._native: dict[tuple[Settings, int, bool], Communicators] = {(Settings(), 0, False): self.comms}
         self._bound: dict[tuple[str, Settings], Binding] = {}
-        self._watched: list[Communicators | Binding] = [self.native]
+        self._watched: list[Communicators | Binding] = [self.comms]
         self._in_use: list[Communicators] = []
-        self._holding = self.native
+        self._holding = self.comms
         """The communicators that have buffers now."""
         self._sizes: dict[str, int] = {}
         """The buffers of the largest cells."""
@@ -121,7 +121,7 @@ class NcclSession(Session):
 
     @property
     def memory(self) -> DeviceMemory:
-        return self.native.memory
+        return self.comms.memory
 
     def check_cells(self, cells: Sequence[Cell], benchmarks: Mapping[str, Benchmark]) -> None:
         """Raises EnvironmentProblem, on every rank alike and before anything is allocated, for what NCCL lacks.
@@ -163,7 +163,7 @@ class NcclSession(Session):
         """The buffers of a cell, and its communicators: made with all other ranks when asked first."""
         if cell.binding != NATIVE:
             self._binding(cell)
-            return self.native
+            return self.comms
         settings = of_communicator(settings_of(cell.settings))
         apart = barrier_apart(cell.benchmark, settings, self.nccl)
         key = settings, peers_of(cell.benchmark, settings, self.nccl), apart
@@ -204,7 +204,7 @@ class NcclSession(Session):
     def reserve(self, kind: str, sizes: Mapping[str, int]) -> None:
         for name, nbytes in sizes.items():
             self._sizes[name] = max(self._sizes.get(name, 0), nbytes)
-        self._hold(self._in_use[0] if self._in_use else self.native, self._sizes)
+        self._hold(self._in_use[0] if self._in_use else self.comms, self._sizes)
 
     def _hold(self, comms: Communicators, sizes: Mapping[str, int]) -> None:
         """Give communicators their buffers. Those of others are given back: together they may not fit."""

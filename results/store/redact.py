@@ -11,7 +11,7 @@ REDACTED = "<redacted>"
 
 _OF_LIBRARIES = tuple(
     (
-        "MPICH_ MPIR_CVAR_ UCX_ UCC_ HCOLL_ SHARP_ FI_ CXI_ NCCL_ RCCL_ "
+        "MPICH_ MPIR_CVAR_ UCX_ UCC_ HCOLL_ SHARP_ FI_ CXI_ NCCL_ RCCL_ CCL_ "
         "CUDA_ HIP_ HSA_ ROCR_ GLOO_ TORCH_NCCL_ OMP_ KMP_ GOMP_ MALLOC_"
     ).split()
 )

@@ -42,9 +42,15 @@
 #include <unistd.h>
 
 #include "numbers.h"
+#ifdef ONECCL
+#include "oneccl.h"
+#else
+#define ID_BYTES 128
+#define USUAL_VERSION 22803
+#endif
 
 typedef int ncclResult_t;
-typedef struct { char internal[128]; } ncclUniqueId;
+typedef struct { char internal[ID_BYTES]; } ncclUniqueId;
 enum { OK = 0, UNHANDLED = 1, SYSTEM = 2, INTERNAL = 3, ARGUMENT = 4, USAGE = 5, REMOTE = 6 };
 
 #define MOST_RANKS 16
@@ -98,7 +104,7 @@ static ncclResult_t fail(ncclResult_t code, const char* text) {
   return code;
 }
 
-static int version(void) { return getenv("STANDIN_VERSION") ? atoi(getenv("STANDIN_VERSION")) : 22803; }
+static int version(void) { return getenv("STANDIN_VERSION") ? atoi(getenv("STANDIN_VERSION")) : USUAL_VERSION; }
 
 static void pause_a_little(int turns) {
   if (turns < 200) { sched_yield(); return; }
@@ -616,6 +622,18 @@ ncclResult_t ncclGather(const void* in, void* out, size_t n, int d, int root, Co
 }
 ncclResult_t ncclScatter(const void* in, void* out, size_t n, int d, int root, Comm* c, int64_t s) {
   return add(c, (Op){SCATTER, in, out, n, d, 0, root, 0}, s);
+}
+#endif
+
+#ifdef ONECCL
+/* as one rank after the other sends all others its block; offsets follow from the counts */
+ncclResult_t onecclAllToAllV(const char* in, const size_t* sent, char* out, const size_t* received, int d, Comm* c, int64_t s) {
+  ncclGroupStart();
+  for (int r = 0; r < c->size; in += sent[r] * width[d], out += received[r] * width[d], r++) {
+    ncclResult_t code = ncclSend(in, sent[r], d, r, c, s);
+    if (code || (code = ncclRecv(out, received[r], d, r, c, s))) return code;
+  }
+  return ncclGroupEnd();
 }
 #endif
 

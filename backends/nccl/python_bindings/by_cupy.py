@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from omb_py.backends.nccl.calls import CALLS
 from omb_py.backends.nccl.communicators import environment_of
-from omb_py.backends.nccl.library import IN_PROGRESS, version_of
+from omb_py.backends.nccl.family import NCCL
+from omb_py.backends.nccl.library import version_of
 from omb_py.backends.nccl.python_bindings.bound import Binding, Statements
 from omb_py.engine.program.language import Program, Step
 from omb_py.engine.python_loop.loop import Names
@@ -71,7 +72,7 @@ class CupyBinding(Binding):
             self.comm.check_async_error()
         except KeyError as error:  # CuPy has no name for NCCL's newer codes
             code = int(error.args[0])
-            if code == IN_PROGRESS:
+            if code == NCCL.in_progress:
                 return None
         except RuntimeError as error:
             code = int(getattr(error, "status", 1))

@@ -33,7 +33,7 @@ BINDING = "c"
 
 _SET_OUT = re.compile(r"\d+ {2,}\S")
 """A number and a gap, which rows begin with. Such a line is a damaged row, not other output in the log."""
-_BACKENDS = {"NCCL": "nccl", "RCCL": "nccl", "torch gloo": "gloo"}
+_BACKENDS = {"NCCL": "nccl", "RCCL": "nccl", "torch gloo": "gloo", "oneCCL": "oneccl"}
 _LIKE_A_TITLE = re.compile(r"\bTest v\d+\.\d+\s*$")
 """The end of a title. Titles begin a table, so inside of one this is a damaged title."""
 _VERDICTS = {"pass": True, "passed": True, "fail": False, "failed": False, "-": None}

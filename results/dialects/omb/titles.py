@@ -30,7 +30,7 @@ non-blocking collectives; ``one_sided``: size, ``Latency (us)``; ``rate``: MB/s 
 ``step``: omb-py's own, for a workload."""
 
 
-TITLED_LIBRARIES: Mapping[str, str] = {"NCCL": "NCCL", "RCCL": "RCCL", "torch gloo": "Gloo"}
+TITLED_LIBRARIES: Mapping[str, str] = {"NCCL": "NCCL", "RCCL": "RCCL", "torch gloo": "Gloo", "oneCCL": "oneCCL"}
 """Libraries that are no MPI -> the word in the place of MPI in a title. OMB has the first two."""
 
 

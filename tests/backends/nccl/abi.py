@@ -20,7 +20,8 @@ from typing import Any, Final
 
 from omb_py.backends.nccl import communicators, config
 from omb_py.backends.nccl.calls import CALLS, CONFIGURED, OPS, TYPES, TYPES_SINCE
-from omb_py.backends.nccl.library import IN_PROGRESS, SCALAR_ON_HOST, SUCCESS, UniqueId, version_of
+from omb_py.backends.nccl.family import NCCL
+from omb_py.backends.nccl.library import SCALAR_ON_HOST, SUCCESS, unique_id_of, version_of
 from omb_py.backends.nccl.options import POLICIES
 from tests.support.c_library import COMPILER
 
@@ -81,11 +82,15 @@ print(json.dumps([number.value, [name for name in sys.argv[2:] if not hasattr(li
 
 def ours(version: Version) -> dict[str, int]:
     """Sizes, offsets and numbers that the backend uses with a version. Bytes, or the number itself."""
-    values = {"sizeof ncclUniqueId": ctypes.sizeof(UniqueId), "magic": config.MAGIC, "undefined": config.UNDEFINED}
+    values = {
+        "sizeof ncclUniqueId": ctypes.sizeof(unique_id_of(NCCL)),
+        "magic": config.MAGIC,
+        "undefined": config.UNDEFINED,
+    }
     for name, structure, since in _STRUCTURES:
         if version >= since:
             values |= {f"{name}.{field}": getattr(structure, field).offset for field in _fields(structure)}
-    values |= {"ncclSuccess": SUCCESS, "ncclInternalError": communicators.INTERNAL, "ncclInProgress": IN_PROGRESS}
+    values |= {"ncclSuccess": SUCCESS, "ncclInternalError": communicators.INTERNAL, "ncclInProgress": NCCL.in_progress}
     values |= {_DATA_TYPES[name]: n for name, n in TYPES.items() if version >= TYPES_SINCE.get(name, FIRST)}
     values |= {f"nccl{name.capitalize()}": number for name, number in OPS.items()}
     values["ncclScalarHostImmediate"] = SCALAR_ON_HOST

@@ -10,7 +10,8 @@ from omb_py.backends.nccl import calls
 from omb_py.backends.nccl.calls import OPS, TYPES, check_types
 from omb_py.backends.nccl.capabilities import CAPABILITIES, NATIVE
 from omb_py.backends.nccl.capabilities import OPS as NAMES
-from omb_py.backends.nccl.library import VARIABLE, load
+from omb_py.backends.nccl.family import NCCL
+from omb_py.backends.nccl.library import load
 from omb_py.engine.program import steps
 from omb_py.engine.program.language import Region
 from omb_py.errors import EnvironmentProblem
@@ -87,7 +88,7 @@ def test_a_wrong_factor_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_an_older_library_is_refused(op: str, version: str, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, str(library()))
+    monkeypatch.setenv(NCCL.variable, str(library()))
     region, gpu = Region("send", 0, 64), Gpu()
     for number, refused in ((version, True), ("21103", False)):
         monkeypatch.setenv("STANDIN_VERSION", number)

@@ -13,6 +13,7 @@ from omb_py.backends.capabilities import Inspection
 from omb_py.backends.nccl import library
 from omb_py.backends.nccl.calls import check_types
 from omb_py.backends.nccl.capabilities import CAPABILITIES
+from omb_py.backends.nccl.family import NCCL, RCCL
 from omb_py.backends.nccl.python_bindings import by_cupy
 from omb_py.backends.nccl.session import kept_from_stdout
 from omb_py.engine.program.language import Step
@@ -42,7 +43,7 @@ def test_doctor_compares_the_library_with_the_driver(
 )
 def test_rccl_had_fp8_before_nccl(path: str, version: tuple[int, int, int], since: str) -> None:
     known = library.Library.__new__(library.Library)
-    known.path, known.version = path, version
+    known.family, known.version = RCCL if "rccl" in path else NCCL, version
     move = Step("allgather", {"dtype": "float8e4m3"})
     device = SimpleNamespace(name="a GPU", capability=None)
     if not since:
@@ -61,7 +62,7 @@ def test_a_function_under_the_name_of_rccl_is_not_lacking() -> None:
 @pytest.mark.parametrize(("op", "checked"), [("sum", True), ("max", True), ("prod", False), ("mulsum", False)])
 def test_products_of_fp8_are_not_checked_where_the_gpu_may_have_another_bias(op: str, checked: bool) -> None:
     rccl = library.Library.__new__(library.Library)
-    rccl.path, rccl.version = "librccl.so.1", (2, 27, 7)
+    rccl.family, rccl.version = RCCL, (2, 27, 7)
     step = Step("allreduce", {"dtype": "float8e4m3", "op": op})
     device: Any = SimpleNamespace(name="a GPU", capability=None)
     if checked:

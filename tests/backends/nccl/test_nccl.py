@@ -16,7 +16,8 @@ import pytest
 from omb_py.backends.nccl.calls import CALLS, OPS, TYPES, NcclResolver, handles
 from omb_py.backends.nccl.capabilities import CAPABILITIES
 from omb_py.backends.nccl.config import UNDEFINED, communicator_config
-from omb_py.backends.nccl.library import NAMES, VARIABLE, candidates, load, version_of
+from omb_py.backends.nccl.family import NCCL, RCCL
+from omb_py.backends.nccl.library import load, version_of
 from omb_py.backends.nccl.lower import NEWER, lowered
 from omb_py.backends.nccl.options import Settings
 from omb_py.backends.nccl.session import NcclSession, shared_gpu
@@ -314,11 +315,11 @@ def test_every_call_is_a_symbol_of_the_library_with_so_many_operands() -> None:
 
 
 def load_standin() -> Any:
-    os.environ[VARIABLE] = str(library())
+    os.environ[NCCL.variable] = str(library())
     try:
         return load("sim")
     finally:
-        del os.environ[VARIABLE]
+        del os.environ[NCCL.variable]
 
 
 @pytest.mark.parametrize(("code", "version"), [(2708, (2, 7, 8)), (21005, (2, 10, 5)), (23207, (2, 32, 7))])
@@ -351,12 +352,12 @@ def test_ctas_on_a_shared_gpu_are_the_communicators_own_where_it_takes_a_configu
 
 
 def test_the_library_is_looked_for_where_the_variable_says(tmp_path: Path) -> None:
-    assert candidates("cuda", {VARIABLE: "/a/b.so"}) == ["/a/b.so"]
-    assert set(NAMES["rocm"]) <= set(candidates("rocm", {}))
+    assert NCCL.candidates({NCCL.variable: "/a/b.so"}) == ["/a/b.so"]
+    assert set(RCCL.files) <= set(RCCL.candidates({}))
     broken = tmp_path / "libnccl.so"
     broken.write_text("no library")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(VARIABLE, str(broken))
+        patch.setenv(NCCL.variable, str(broken))
         with pytest.raises(EnvironmentProblem, match="no library for --device cuda"):
             load("cuda")
 

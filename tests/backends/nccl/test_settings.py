@@ -13,7 +13,8 @@ import pytest
 from omb_py.backends.nccl.calls import check_algorithm, check_function, check_types
 from omb_py.backends.nccl.communicators import SCRATCH, Communicators, allocates, check, peers_of, per_call
 from omb_py.backends.nccl.config import UNDEFINED, Config217, Config227, Config230, communicator_config, selection
-from omb_py.backends.nccl.library import VARIABLE, Library, built_for, check_cuda, load, loaded_file
+from omb_py.backends.nccl.family import NCCL, RCCL
+from omb_py.backends.nccl.library import Library, built_for, check_cuda, load, loaded_file
 from omb_py.backends.nccl.log import chosen, variables
 from omb_py.backends.nccl.options import MOST, Settings, settings_of
 from omb_py.engine.program import steps
@@ -105,7 +106,7 @@ def test_a_library_that_cannot_register_ends_the_run() -> None:
 @pytest.fixture
 def standin(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The library in a version."""
-    monkeypatch.setenv(VARIABLE, str(library()))
+    monkeypatch.setenv(NCCL.variable, str(library()))
 
     def of(version: str) -> Library:
         monkeypatch.setenv("STANDIN_VERSION", version)
@@ -167,7 +168,7 @@ def test_what_a_call_may_use_is_said_as_its_configuration_has_it() -> None:
 
 @needs_compiler
 def test_a_library_without_the_function_of_an_operation_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, str(library("NO_P2P")))
+    monkeypatch.setenv(NCCL.variable, str(library("NO_P2P")))
     monkeypatch.setenv("STANDIN_VERSION", "2604")
     found, region = load("sim"), Region("send", 0, 64)
     check_function(steps.allreduce(region, region, "int8", "sum"), found)
@@ -327,10 +328,10 @@ def test_a_window_that_was_not_made_is_said(variables: dict[str, str], says: str
 
 @needs_compiler
 def test_a_function_of_another_name_in_rccl_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, str(library("ncclAlltoAll=ncclAllToAll")))
+    monkeypatch.setenv(NCCL.variable, str(library("ncclAlltoAll=ncclAllToAll")))
     older = load("sim")
     assert not older.has("ncclAlltoAll")  # other libraries have that name with other operands
-    older.path = "librccl.so.1"
+    older.family = RCCL
     assert not hasattr(older.handle, "ncclAlltoAll") and older.has("ncclAlltoAll")
     assert older.address_of("ncclAlltoAll") == older.address_of("ncclAllToAll") != 0
     assert not older.has("ncclNothing")

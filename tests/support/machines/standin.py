@@ -26,7 +26,7 @@ SOURCE = ROOT / "tests" / "standin" / "nccl.c"
 @cache
 def library(*defines: str) -> Path:
     """The compiled stand-in. Compiled once for each text and set of defines."""
-    texts = SOURCE.read_bytes() + SOURCE.with_name("numbers.h").read_bytes()
+    texts = b"".join(SOURCE.with_name(name).read_bytes() for name in ("nccl.c", "numbers.h", "oneccl.h"))
     key = hashlib.sha256(texts + " ".join(defines).encode()).hexdigest()[:16]
     folder = Path(tempfile.gettempdir()) / f"omb-py-standin-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -55,8 +55,7 @@ def start(module: str, ranks: int, *arguments: Any, old: bool = False, **more: s
         MASTER_ADDR="127.0.0.1",
         OMB_PY_PORT=str(free_port()),
         OMB_PY_TOKEN="test",
-        OMB_PY_NCCL=str(library("OLD") if old else library()),
-        **more,
+        **{"OMB_PY_NCCL": str(library("OLD") if old else library()), **more},
     )
     words = [sys.executable, "-m", module, *map(json.dumps, arguments)]
     children = [

@@ -1,0 +1,29 @@
+"""oneCCL on host memory, through its C interface, which is NCCL's (docs/oneccl.md)."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from omb_py.backends.capabilities import Backend
+    from omb_py.engine.rank.link import LaunchSpec
+    from omb_py.engine.session import Session
+
+    BACKEND: Backend
+
+
+def connect(spec: LaunchSpec) -> Session:
+    from omb_py.backends.oneccl.session import OnecclSession  # loads the library
+
+    return OnecclSession(spec)
+
+
+@cache
+def __getattr__(name: str) -> Any:
+    if name != "BACKEND":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from omb_py.backends.capabilities import Backend  # ranks need none of it
+    from omb_py.backends.oneccl.capabilities import CAPABILITIES
+
+    return Backend(CAPABILITIES, connect)
