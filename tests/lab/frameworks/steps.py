@@ -196,6 +196,34 @@ def ulysses(rank: int, ranks: int) -> Step:
     return lambda: attention(*own, 0).sum().backward()
 
 
+def kmeans(rank: int, ranks: int, clusters: int = 16, features: int = 8, points: int = 512) -> Step:
+    """An iteration of scikit-learn's K-means on each rank's points, added up: the centres are those of all points."""
+    import numpy as np
+    from sklearn.cluster import KMeans
+    from torch import distributed as dist
+
+    draw = np.random.default_rng(1)
+    whole, start = draw.random((ranks * points, features), np.float32), draw.random((clusters, features), np.float32)
+    one = {"n_clusters": clusters, "init": start, "n_init": 1, "max_iter": 1, "algorithm": "lloyd"}
+
+    def step() -> None:
+        own = whole[rank * points : (rank + 1) * points]
+        estimator = KMeans(**one).fit(own)
+        labels = np.linalg.norm(own[:, None] - start, axis=2).argmin(axis=1)
+        sums, counts = np.zeros_like(start), np.bincount(labels, minlength=clusters).astype(np.float32)
+        np.add.at(sums, labels, own)
+        full = counts > 0
+        np.testing.assert_allclose(estimator.cluster_centers_[full], sums[full] / counts[full, None], rtol=1e-4)
+        both = torch.from_numpy(np.concatenate([sums.ravel(), counts]))
+        dist.all_reduce(both)
+        inertia = torch.tensor([((own - start[labels]) ** 2).sum()], dtype=torch.float32)
+        dist.all_reduce(inertia)
+        found = both[: clusters * features].view(clusters, features) / both[clusters * features :, None]
+        np.testing.assert_allclose(found.numpy(), KMeans(**one).fit(whole).cluster_centers_, rtol=1e-4)
+
+    return step
+
+
 _TP = f"model={TEXT},dtype=float32"
 _LAYERS_KEEP = (
     "DTensor keeps the gathered input of a layer, Megatron-LM gathers it again; norms' gradients are not added up"
@@ -290,6 +318,14 @@ CASES = (
         partial(deepspeed, 3, stage3_param_persistence_threshold=0),
         0,
         "deepspeed",
+    ),
+    Case(
+        "kmeans",
+        "kmeans:clusters=16,features=8",
+        2,
+        "scikit-learn's KMeans, added up over ranks",
+        kmeans,
+        package="scikit-learn",
     ),
     Case(
         "ulysses",

@@ -19,4 +19,4 @@ def test_calls_bytes_and_types_are_the_recorded_ones(recording: Recording) -> No
 
 def test_each_framework_that_runs_here_is_recorded() -> None:
     families = {recording.workload.partition(":")[0] for recording in RECORDINGS}
-    assert families == {"ddp", "fsdp", "zero", "tensor", "prefill", "ulysses", "pipeline"}
+    assert families == {"ddp", "fsdp", "zero", "tensor", "prefill", "ulysses", "pipeline", "kmeans"}
