@@ -21,7 +21,7 @@ _SHELL = re.compile(r"[|&;<>()$`*?~#\n]|^\s*\w+=")
 """What only a shell understands."""
 _RANKS = re.compile(
     r"\b(?:mpirun|mpiexec(?:\.hydra)?|prterun|srun|torchrun)\b.*?\s"
-    r"(?:-n|-np|-c|--np|--ntasks|--nproc[-_]per[-_]node)[\s=]+(\d{1,7})\b"
+    r"(?:-n|-np|--np|--ntasks|--nproc[-_]per[-_]node)[\s=]+(\d{1,7})\b"
 )
 
 

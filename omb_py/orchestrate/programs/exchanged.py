@@ -15,7 +15,7 @@ from omb_py.orchestrate.programs.mapped_files import MappedFile
 from omb_py.results.compare.match import SIDES, Side
 
 Seen = Mapping[Side, Collection[MappedFile]]
-_PATHS, _PRELOAD = "LD_LIBRARY_PATH", "LD_PRELOAD"
+_PATHS, _PRELOAD, _VENV = "LD_LIBRARY_PATH", "LD_PRELOAD", "VIRTUAL_ENV"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,27 +68,47 @@ def why_not_exchanged(programs: Mapping[Side, SideProgram], seen: Seen) -> str:
         for path in preloads:
             if "/" in path and not _of_files([path], seen[side]):
                 return f"{side} was to preload {path} and did not load it"
-        if folders and (why := _not_from(side, folders, seen[side], seen[other])):
+        modules = bool(programs[side].where.facts.get("config", {}).get("modules"))
+        if folders and (why := _not_from(side, folders, seen[side], seen[other], modules)):
+            return why
+        venv = own[0].get(_VENV)
+        if venv and venv != own[1].get(_VENV) and (why := _passed_over(side, [f"{venv}/lib"], seen[side])):
             return why
     return _same_words(programs)
 
 
-def _not_from(side: Side, folders: Sequence[str], own: Collection[MappedFile], other: Collection[MappedFile]) -> str:
-    """Why the libraries of these folders were not those with which the side ran."""
-    offered = [str(entry) for folder in folders for entry in _entries(folder) if ".so" in entry.name]
-    there = ", ".join(folders)
-    loaded = _of_files(offered, own)
-    stems = {_stem(Path(path).name) for path in offered}
-    passed_over = [file for file in own if _stem(file.name) in stems and file not in loaded]
-    if passed_over:
-        return f"{side} was to load {passed_over[0].name} from {there} and ran with {passed_over[0]}"
+def _not_from(
+    side: Side, folders: Sequence[str], own: Collection[MappedFile], other: Collection[MappedFile], modules: bool
+) -> str:
+    """Why the libraries of these folders were not those with which the side ran.
+
+    A module brings folders with more libraries than are to be exchanged, so there one of them is enough.
+    """
+    loaded = _of_files(_libraries(folders), own)
+    if (why := _passed_over(side, folders, own)) and not (modules and loaded):
+        return why
     if not loaded:
+        there = ", ".join(folders)
         return f"{side} was to load libraries from {there} and loaded none from there"
     by_stem = {_stem(file.name): file for file in other}
     pairs = [(file, by_stem[_stem(file.name)]) for file in loaded if _stem(file.name) in by_stem]
     if pairs and all(_is_same(*pair) for pair in pairs):
         return f"both sides ran the same build of {pairs[0][0].name}: {pairs[0][1]} and {pairs[0][0]}"
     return ""
+
+
+def _passed_over(side: Side, folders: Sequence[str], own: Collection[MappedFile]) -> str:
+    """Name a library that the side loaded from elsewhere, although these folders have one of its name."""
+    offered = _libraries(folders)
+    stems, loaded = {_stem(Path(path).name) for path in offered}, _of_files(offered, own)
+    wrong = next((file for file in sorted(own) if _stem(file.name) in stems and file not in loaded), None)
+    if wrong is None:
+        return ""
+    return f"{side} was to load {wrong.name} from {', '.join(folders)} and ran with {wrong}"
+
+
+def _libraries(folders: Sequence[str]) -> list[str]:
+    return [str(entry) for folder in folders for entry in _entries(folder) if ".so" in entry.name]
 
 
 def _same_words(programs: Mapping[Side, SideProgram]) -> str:

@@ -42,6 +42,7 @@ def test_other_commands_are_refused(texts: list[str], reason: str) -> None:
         ("mpirun -n 4 ./osu_latency", 4),
         ("/opt/mpi/bin/mpiexec --bind-to core -np 16 ./osu_latency -n 3", 16),
         ("srun --ntasks=8 all_reduce_perf", 8),
+        ("srun -c 4 -n 2 ./osu_latency", 2),
         ("torchrun --nproc-per-node 2 script.py", 2),
         ("./app -n 5", None),
     ],

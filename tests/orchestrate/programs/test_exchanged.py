@@ -60,6 +60,24 @@ def test_another_copy_of_the_same_build_is_no_exchange(folder: Path) -> None:
     assert why.startswith("both sides ran the same build of libmpi.so.40.40.0")
 
 
+def test_a_module_needs_one_of_its_libraries(folder: Path) -> None:
+    (folder / "libz.so.1").touch()
+    new, other = MappedFile(str(folder / "libmpi.so.40.40.0"), "bb"), MappedFile("/usr/lib/libz.so.1.3", "cc")
+    sides = programs({"LD_LIBRARY_PATH": str(folder)})
+    seen: dict[Side, set[MappedFile]] = {"BASE": {APP, OLD, other}, "NEW": {APP, new, other}}
+    assert "was to load libz.so.1.3 from" in why_not_exchanged(sides, seen)
+    where = RankEnvironment(variables=sides["NEW"].where.variables, facts={"config": {"modules": ["openmpi"]}})
+    assert why_not_exchanged({**sides, "NEW": SideProgram("NEW", "app", where)}, seen) == ""
+
+
+def test_a_program_that_does_not_load_the_library_of_its_environment_is_named(tmp_path: Path) -> None:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "libmpi.so.12").touch()
+    sides = programs({"VIRTUAL_ENV": str(tmp_path)})
+    assert f"from {tmp_path}/lib and ran with {OLD}" in why_not_exchanged(sides, {"BASE": {OLD}, "NEW": {OLD}})
+    assert why_not_exchanged(sides, {"BASE": {APP}, "NEW": {APP}}) == ""
+
+
 def test_a_program_that_ended_before_it_was_seen_is_no_exchange(folder: Path) -> None:
     why = why_not_exchanged(programs({"LD_LIBRARY_PATH": str(folder)}), {"BASE": set(), "NEW": set()})
     assert "ended too soon" in why

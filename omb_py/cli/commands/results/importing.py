@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from omb_py.cli.option_params import ParsedType
 from omb_py.errors import OK, UsageError
 from omb_py.grammar.values import parse_tags
 from omb_py.options.request import DEFAULT_STORE
+from omb_py.results.dialects.interleaved_logs import LogFile, NamePattern, parse_pattern, store_interleaved
 from omb_py.results.dialects.storing import Imported, ImportOptions, check_benchmark, columns_of, store_bytes
 
 STDIN = "-"
@@ -31,6 +33,7 @@ IMPORT_HELP = (
 )
 IMPORT_EXAMPLES = (
     "omb-py results import osu_*.log --store DIR",
+    "omb-py results import old-*.log new-*.log --interleaved '{old|new}-{pair}.log'",
     'omb-py results import old.log --set "library=Open MPI" --set library_version=5.0.7 --set ranks=64',
 )
 
@@ -66,6 +69,13 @@ def import_params() -> list[click.Parameter]:
             "When it was measured, as 2026-11-21T12:00. (default: what the file says, else when it was last written)",
             ParsedType("time", _moment),
         ),
+        tool_option(
+            known,
+            "--interleaved PATTERN",
+            "The files are launches of two sides in turn, one comparison, and their names say which, as "
+            "'{old|new}-{pair}.log' with the word of BASE first. (default: each file is a night)",
+            ParsedType("pattern", parse_pattern),
+        ),
         tool_option("Storage", "--again", "Replace an earlier import of the same content. (default: leave it)"),
     ]
 
@@ -76,6 +86,7 @@ def run_import(
     values: tuple[str, ...],
     tags: tuple[str, ...],
     started_at: str | None,
+    interleaved: NamePattern | None,
     again: bool,
     store: Path | None,
 ) -> int:
@@ -94,6 +105,8 @@ def run_import(
     place = store or DEFAULT_STORE
     contents: Counter[bytes] = Counter()
     files = [name for source in sources for name in _files_of(source)]
+    if interleaved is not None:
+        return _import_pairs(files, interleaved, place, options)
     refused = [reason for name in files if (reason := _import(name, place, options, contents)) is not None]
     if len(files) == 1 and refused:
         raise UsageError(refused[0])
@@ -112,6 +125,19 @@ def _files_of(source: str) -> list[str]:
     if not files:
         raise UsageError(f"{source} is a folder without files")
     return files
+
+
+def _import_pairs(files: Sequence[str], pattern: NamePattern, store: Path, options: ImportOptions) -> int:
+    """Import launches that were made in turn, as one run. Raises UsageError."""
+    logs = []
+    for name in files:
+        try:
+            logs.append(LogFile(name, *_content(name)))
+        except UsageError as error:
+            raise UsageError(f"{name}: {error}") from None
+    run_id = store_interleaved(logs, pattern, store, options)
+    click.echo(f"{len(logs)} launches in {len(logs) // 2} pairs, as {run_id} in {store}: omb-py compare {run_id}")
+    return OK
 
 
 def _import(source: str, store: Path, options: ImportOptions, contents: Counter[bytes]) -> str | None:
