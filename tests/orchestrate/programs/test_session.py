@@ -291,3 +291,13 @@ def test_an_interrupted_comparison_keeps_its_launches(
     report = compare_programs(design(osu(1), osu(1.1)), resume="last")
     assert report.base.count == report.new.count == 8
     assert len(started) == 6 + 2 + 16 - 3  # what was interrupted, the launches that are not judged, and what was left
+
+
+def test_sides_that_print_other_units_have_no_verdict(osu: Osu, design: Make) -> None:
+    bandwidth = (
+        "printf '# OSU MPI Bandwidth Test v7.5\\n# Datatype: MPI_CHAR.\\n# Size      Bandwidth (MB/s)\\n8      3.25\\n'"
+    )
+    with pytest.raises(
+        NoVerdict, match=r"no cell in common: benchmark latency against bw, metric .*unit us against MB/s"
+    ):
+        compare_programs(design(osu(1, "8"), bandwidth))
