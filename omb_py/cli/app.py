@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from omb_py.cli.help import ALL_EXIT_CODES, CONTEXT, ENVIRONMENT, debug_option, write_options, write_sections
+from omb_py.cli.nccl_tests import program_of, translated
 from omb_py.cli.registry import OURS, TOOLS, broken_commands, commands
 from omb_py.distribution import version_line
 from omb_py.errors import OK, USAGE, EnvironmentProblem, Interrupted, UsageError, nearest
@@ -82,6 +83,8 @@ class Root(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Resolve as click does, and name the nearest command in the error."""
+        if program_of(args[0]):
+            args = translated(args)
         name = args[0]
         command = self.get_command(ctx, name)
         if command is None and not ctx.resilient_parsing:
