@@ -6,6 +6,8 @@ set -u
 out=$1 programs=${2:-} device=${DEVICE:-cuda}
 mkdir -p "$out"
 { nvidia-smi; nvidia-smi topo -m; python3 -m omb_py doctor --device "$device"; } 2>&1 | tee "$out/facts.txt"
+# what fails here fails everywhere below
+python3 -m tests.lab.gpu.probe "$device" 2>&1 | tee "$out/probe.txt"
 # two ranks share the GPU through sockets: their bytes and columns mean something, their times nothing
 NCCL_DEBUG=WARN python3 -m tests.lab.gpu.check --store "$out/store" --sizes 8,64K --iterations 10 "$device" 2>&1 | tee "$out/check.txt"
 [ -n "$programs" ] || exit 0
