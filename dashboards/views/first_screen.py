@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -35,6 +35,8 @@ MOST_ODD = 2
 """Lines of each kind of odd cells."""
 MOST_SIDES = 6
 """Sides drawn below the map: as many as have a colour of their own."""
+NEAR = 1.1
+"""Largest factor between the ratios of slowdowns at the same sizes and counts that are one line."""
 KINDS = ("slower", "odd", "changed")
 """Kinds of lines, in their order."""
 _NO_SIDES = "Nothing to compare yet"
@@ -303,12 +305,30 @@ def _changed(screen: FirstScreen, items: list[Item]) -> Iterator[Item]:
 
 
 def _together(pair: Pair, several: list[ratios.ChangedRegion]) -> str:
-    factors = sorted(1 / region.ratio for region in several)
+    factors = sorted(max(region.ratio, 1 / region.ratio) for region in several)
     low, high = theme.amount(factors[0]), theme.amount(factors[-1])
-    names = listed(region.benchmark for region in several)
+    names = listed((region.benchmark for region in several), len(several))
     factor = low if low == high else f"{low} to {high}"
-    sides = f"{pair.new.name} than with {pair.base.name}"
-    return f"{plural(len(several), 'benchmark')} {factor}× faster with {sides}: {names}"
+    where = {region.where for region in several}
+    at = f" {several[0].where}" if len(where) == 1 and several[0].where else ""
+    sides = f"{pair.new.name} than with {pair.base.values.get(VERSION)}{at}"
+    cells = f"{sum(len(region.cells) for region in several)} of {sum(region.among for region in several)} cells"
+    return f"{plural(len(several), 'benchmark')} {factor}× {several[0].verdict} with {sides}: {names} ({cells})"
+
+
+def near_equal(found: Iterable[ratios.ChangedRegion]) -> list[list[ratios.ChangedRegion]]:
+    """Slower regions at the same sizes and counts whose ratios are near each other; each other region for itself."""
+    groups: list[list[ratios.ChangedRegion]] = []
+    for region in found:
+        for group in groups if region.verdict == "slower" else ():
+            first = group[0]
+            near = abs(math.log(region.ratio / first.ratio)) <= math.log(NEAR)
+            if (first.verdict, first.where) == (region.verdict, region.where) and near:
+                group.append(region)
+                break
+        else:
+            groups.append([region])
+    return groups
 
 
 def _stored(screen: FirstScreen) -> Iterator[Item]:
@@ -325,8 +345,9 @@ def _stored(screen: FirstScreen) -> Iterator[Item]:
 def _upgraded(screen: FirstScreen) -> Iterator[Item]:
     """Regions of cells that a version changed: slower where it is the newest, else changed."""
     for pair, table in screen.upgrades:
-        for region in ratios.regions(table):
-            rows = screen.timed[screen.timed[KEY].isin(set(region.cells[KEY]))]
+        for several in near_equal(ratios.regions(table)):
+            region = several[0]
+            rows = screen.timed[screen.timed[KEY].isin({key for each in several for key in each.cells[KEY]})]
             kind = "slower" if pair.new.name in screen.newest and region.verdict == "slower" else "changed"
             values, mark = _course(pair, rows)
             benchmark = screen.timed[screen.timed["benchmark"] == region.benchmark]
@@ -334,10 +355,12 @@ def _upgraded(screen: FirstScreen) -> Iterator[Item]:
             base, new = rows_of(pair, benchmark[benchmark["ranks"] == ranks])
             what = f"{region.benchmark}, {series.word('ranks', ranks)}"
             view = comparison.beside(base, new, (pair.base.name, pair.new.name), what)
-            link = _link("beside", benchmark=region.benchmark, ranks=ranks, **_versions(pair))
+            benchmarks = [each.benchmark for each in several]
+            link = _link("beside", benchmark=benchmarks, ranks=ranks, **_versions(pair))
             evidence = screen.repeated(view, new)
             about = (region.verdict, pair.new.name, pair.base.name)
-            yield Item(kind, region.sentence(pair), values, mark, evidence, link, about)
+            text = region.sentence(pair) if len(several) == 1 else _together(pair, several)
+            yield Item(kind, text, values, mark, evidence, link, about)
 
 
 def _scaled(screen: FirstScreen) -> Iterator[Item]:

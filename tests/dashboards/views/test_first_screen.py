@@ -16,8 +16,9 @@ from omb_py.dashboards.explorer.data import Data
 from omb_py.dashboards.explorer.state import State, parse, query, views
 from omb_py.dashboards.report.build import report
 from omb_py.dashboards.report.html_page import page
+from omb_py.dashboards.views.first_screen import near_equal
 from tests.dashboards.stores import write
-from tests.support import planted_cluster, planted_store
+from tests.support import gpu_store, planted_cluster, planted_store
 
 SEEDS = (101, pytest.param(102, marks=pytest.mark.slow))
 """Others than those of the table in docs/report.md."""
@@ -113,6 +114,35 @@ def test_what_new_lacks_is_said(tmp_path: Path, frame: pd.DataFrame) -> None:
     write(tmp_path / "s", frame[(frame["library"] == "MPICH") | (frame["size_bytes"] < 65536)])
     first, *_ = report(tmp_path / "s", StoreSelection()).first
     assert first.caption == "1 cell of MPICH 5.0.2 not measured with Open MPI 5.0.2: allreduce"
+
+
+def test_one_slowdown_of_several_benchmarks_is_one_line(tmp_path: Path) -> None:
+    gpu_store.write(tmp_path, benchmarks=("allreduce", "allgather", "bcast"))
+    (slower,) = (item for item in report(tmp_path, StoreSelection()).changes if item.kind == "slower")
+    head, _, rest = slower.text.partition(": ")
+    assert (
+        head == "3 benchmarks 1.29 to 1.3× slower with NCCL 2.27.3 than with 2.21.5 at 64 KiB to 1 MiB, 32 to 64 GPUs"
+    )
+    names, _, cells = rest.partition(" (")
+    assert sorted(names.split(", ")) == ["allgather", "allreduce", "bcast"] and cells == "18 of 234 cells)"
+    assert all(f"benchmark={name}" in slower.link for name in names.split(", ")), "the link leads to all of them"
+
+
+def test_slowdowns_of_different_size_stay_apart() -> None:
+    cells = pd.DataFrame({"ratio": [1.3], "ranks": [32]})
+    found = [
+        ratios.ChangedRegion(name, verdict, cells * factor, 9, where)
+        for name, verdict, factor, where in [
+            ("a", "slower", 1.0, "at 8 B"),
+            ("b", "slower", 1.02, "at 8 B"),
+            ("c", "slower", 2.0, "at 8 B"),
+            ("d", "slower", 1.0, "at 16 B"),
+            ("e", "faster", 0.5, "at 8 B"),
+            ("f", "faster", 0.5, "at 8 B"),
+        ]
+    ]
+    groups = [[region.benchmark for region in group] for group in near_equal(found)]
+    assert groups == [["a", "b"], ["c"], ["d"], ["e"], ["f"]]
 
 
 def test_one_launch_a_side_has_no_colour(tmp_path: Path, frame: pd.DataFrame) -> None:
