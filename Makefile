@@ -116,6 +116,7 @@ bench-fidelity: $(VENV)/.test
 
 # false alarms and power of omb-py compare, simulated through all of it: the same figures everywhere
 bench-compare: $(VENV)/.test
+	$(BIN)/python -m tests.lab.error_rates.verdicts --questions 20 --share 0.25
 	$(BIN)/python -m tests.lab.error_rates.compare
 
 # on a machine with one GPU, in a Python that has torch or CuPy's NCCL, CuPy, mpi4py and an MPI library

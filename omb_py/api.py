@@ -123,7 +123,7 @@ def compare(
         new: the other side, of the same kind; None if `base` is the run of a comparison that measured.
         store: folder of the stored launches, and of the measured ones.
         launches: launches of each measured side in each round.
-        rounds: 1 to 3; cells that look changed are measured again. Stored sides have the rounds that were made.
+        rounds: 1 to 3; cells that are UNCLEAR are measured again. Stored sides have the rounds that were made.
         delta: smallest change of a median that matters, as a share.
         tail_delta: smallest change of a tail that matters, as a share.
         seed: seed of the order of cells; None: it is drawn, and stored.

@@ -15,7 +15,7 @@ PRIVATE = {
     r"cr(?:y|ies) wolf": "false alarm rate",
     r"badness": "log cost",
     r"launches(?: of each side)? in turn": "interleaved launches",
-    r"flagged before": "that may have changed",
+    r"flagged before": "UNCLEAR",
     r"round \S+ of at most": "round 2 of up to 3",
     r"(?:gone|goes|going|go) on with a(?:n|nother)? |gone on with": "resume",
     r"cut off, and": "interrupted",

@@ -13,10 +13,11 @@ from typing import Literal
 
 import numpy as np
 
-from omb_py.results.compare.interleaved import Interleaved, Levels, Pairs, QuestionOutcome, limits
+from omb_py.results.compare.interleaved import Interleaved, Pairs, QuestionOutcome, fewest_pairs, limits
+from omb_py.results.statistics.launch_kinds import LaunchKinds, kinds_of
 from omb_py.results.statistics.nights import FEWEST_NIGHTS, SHARED_NIGHTS, by_night, drift_allowed_for
+from omb_py.results.statistics.order_statistics import median
 from omb_py.results.statistics.sequential import holm
-from omb_py.results.statistics.sign_flips import bounded, fewest_pairs
 from omb_py.results.statistics.t_test import detectable, launches_needed, ratio_of, rounding
 
 Verdict = Literal["SLOWER", "FASTER", "SAME", "UNCLEAR", "NOT COMPARABLE"]
@@ -25,7 +26,8 @@ WORDS: tuple[Verdict, ...] = ("SLOWER", "FASTER", "SAME", "UNCLEAR", "NOT COMPAR
 Question = Literal["median", "tail"]
 QUESTIONS: tuple[Question, ...] = ("median", "tail")
 SAME_LEVEL = 0.90
-"""SAME: this interval lies wholly inside the tolerance, which is two one-sided tests at 5 %."""
+"""SAME: this interval lies wholly inside the tolerance, which is two one-sided tests at 5 %. Over several looks it is
+wider at the first ones (:data:`omb_py.results.compare.interleaved.SAME_SCORES`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,21 +40,9 @@ class CompareRules:
     """Relative change of a median that counts; smaller ones are not reported."""
     tail_delta: float = 0.10
     """Relative change of a tail that counts."""
-    screen: float = 0.05
-    """Uncorrected p-value of a question up to which its cell is measured again while it is UNCLEAR."""
     power: float = 0.8
     """Chance of detection for which the smallest detectable change and the launches needed are computed."""
     rounds: int = 1
-    bounded: bool = False
-    """Whether launches of another kind count only up to a bound (:func:`bounded`); a tuning's proof asks for it."""
-
-    @property
-    def level(self) -> float:
-        return 1 - self.alpha
-
-    @property
-    def levels(self) -> Levels:
-        return Levels(self.alpha, SAME_LEVEL, self.screen, self.rounds)
 
     def tolerance(self, question: Question) -> float:
         """Tolerance of a question, as a difference of logs."""
@@ -83,8 +73,6 @@ class CompareRound:
     """Name of each pair: pairs of one name were made together, whatever the cell. Empty: by their number."""
     nights: tuple[tuple[float, ...], tuple[float, ...]] = ((), ())
     """Night of each launch of BASE and of NEW, in days; needed where they are not paired. Empty: not known."""
-    bounded: bool = False
-    """Whether launches of another kind count only up to a bound; for pairs alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,18 +83,17 @@ class Answer:
     statistic: str
     """Statistic of each launch that was compared: ``median``, ``p99`` or ``mean``."""
     base_us: float
-    """Geometric mean over the launches of BASE, in µs."""
+    """Median over the launches of BASE, in µs."""
     new_us: float
-    """Geometric mean over the launches of NEW, in µs."""
+    """Median over the launches of NEW, in µs."""
     ratio: float
+    """Of these medians."""
     low: float
-    """Lower end of the interval of the ratio, of this question alone, at :attr:`CompareRules.level`."""
+    """Lower end of the interval of the change, of this question alone, at the level of SAME. It holds the ratio."""
     high: float
-    """Upper end of it."""
-    p: float
-    """p-value of this question alone."""
+    """Upper end of it: NEW is at most so much slower."""
     adjusted: float
-    """p-value among all questions of the report."""
+    """p-value among all questions of the report, and all looks."""
     alpha: float
     """What the adjusted p-value is compared with."""
     round: int
@@ -120,6 +107,8 @@ class Answer:
     """Launches a side that would detect the change, or a change of the tolerance where that is larger."""
     flagged: bool = False
     """True: the cell should be measured again."""
+    kinds: LaunchKinds | None = None
+    """The two kinds of its launches; None where they are all of one."""
     reason: str = ""
     """Why it is UNCLEAR, where more launches of the same kind would not help."""
 
@@ -158,9 +147,9 @@ def judge(cells: Sequence[Sequence[CompareRound]], rules: CompareRules) -> list[
     apart = [key for key in asked if key not in turns]
     # the questions of either kind are a family; together they err with the chance that was declared
     alpha = rules.alpha / (2 if turns and apart else 1)
-    levels = Levels(alpha, SAME_LEVEL, rules.screen, rules.rounds)
     kinds = {key: QUESTIONS.index(key[1]) for key in turns}
-    outcomes = Interleaved(turns, kinds, levels).outcomes() | _apart({key: asked[key] for key in apart}, levels)
+    outcomes = Interleaved(turns, kinds, alpha, rules.rounds).outcomes()
+    outcomes |= _apart({key: asked[key] for key in apart}, alpha)
     judged = [JudgedCell() for _ in cells]
     for (i, question), data in asked.items():
         judged[i].answers[question] = _answer(question, data, outcomes[i, question], rules)
@@ -224,11 +213,7 @@ def _asked(rounds: Sequence[CompareRound], question: Question, rules: CompareRul
     def logs(side: Sequence[Launched]) -> tuple[float, ...]:
         return tuple(math.log(getattr(launch, name)) for launch in side)
 
-    def sides(measured: CompareRound) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        both = logs(measured.base), logs(measured.new)
-        return bounded(*both) if measured.bounded and measured.paired else both
-
-    return _Asked(statistic, tuple((measured, *sides(measured)) for measured in rounds))
+    return _Asked(statistic, tuple((measured, logs(measured.base), logs(measured.new)) for measured in rounds))
 
 
 def _has_medians(rounds: Sequence[CompareRound]) -> bool:
@@ -239,7 +224,7 @@ def _questions(rounds: Sequence[CompareRound]) -> tuple[Question, ...]:
     return QUESTIONS if _has_medians(rounds) else ("median",)
 
 
-def _apart(questions: Mapping[Key, _Asked], levels: Levels) -> dict[Key, QuestionOutcome]:
+def _apart(questions: Mapping[Key, _Asked], alpha: float) -> dict[Key, QuestionOutcome]:
     """Judge questions whose sides were not measured in turn, by their nights."""
     estimates, reasons = {}, {}
     for key, question in questions.items():
@@ -255,16 +240,14 @@ def _apart(questions: Mapping[Key, _Asked], levels: Levels) -> dict[Key, Questio
     adjusted = dict(zip(decidable, holm([estimates[key].p for key in decidable]), strict=True))
     outcomes = {}
     for key, estimate in estimates.items():
-        shown = adjusted.get(key, 1.0) <= levels.alpha
+        shown = adjusted.get(key, 1.0) <= alpha
         outcomes[key] = QuestionOutcome(
             estimate,
             int(np.sign(estimate.difference)) if shown else 0,
-            limits(estimate, 1 - levels.alpha),
-            limits(estimate, levels.same),
-            estimate.p,
+            limits(estimate, SAME_LEVEL),
             adjusted.get(key, 1.0),
-            levels.alpha,
-            levels.alpha / max(1, len(decidable)),
+            alpha,
+            alpha / max(1, len(decidable)),
             1,
             reason=reasons[key],
         )
@@ -277,28 +260,30 @@ APART = "not interleaved"
 
 def _answer(question: Question, asked: _Asked, outcome: QuestionOutcome, rules: CompareRules) -> Answer:
     estimate, tolerance = outcome.estimate, rules.tolerance(question)
+    base, new = asked.logs
+    kinds = kinds_of(base, new) if estimate.paired else None
     verdict: Verdict = "UNCLEAR"
     if outcome.direction and outcome.direction * estimate.difference >= tolerance:
         verdict = "SLOWER" if outcome.direction > 0 else "FASTER"
-    elif outcome.narrow[0] > -tolerance and outcome.narrow[1] < tolerance:
-        verdict = "SAME"
+    elif outcome.interval[0] > -tolerance and outcome.interval[1] < tolerance:
+        verdict = "UNCLEAR" if kinds and kinds.shares_differ and _means_differ(base, new, tolerance) else "SAME"
     change = math.exp(max(abs(estimate.difference), tolerance))
-    base, new = asked.logs
     needed = None
     if verdict == "UNCLEAR" and not outcome.reason:
         needed = launches_needed(estimate, change, outcome.strict, rules.power)
         if needed is not None:
             fewest = fewest_pairs(rules.alpha) if estimate.paired else FEWEST_NIGHTS
             needed = max(needed, fewest, min(estimate.base, estimate.new) + 1)
+    medians = median(base), median(new)
+    difference = medians[1] - medians[0]
     return Answer(
         verdict,
         asked.statistic,
-        _mean(base),
-        _mean(new),
-        estimate.ratio,
-        ratio_of(outcome.interval[0]),
-        ratio_of(outcome.interval[1]),
-        outcome.p,
+        math.exp(medians[0]),
+        math.exp(medians[1]),
+        math.exp(difference),
+        ratio_of(min(outcome.interval[0], difference)),
+        ratio_of(max(outcome.interval[1], difference)),
         outcome.adjusted,
         outcome.alpha,
         outcome.round,
@@ -306,13 +291,13 @@ def _answer(question: Question, asked: _Asked, outcome: QuestionOutcome, rules: 
         estimate.paired,
         detectable(estimate, outcome.strict, rules.power),
         needed,
-        flagged=verdict == "UNCLEAR"
-        and outcome.suspicious
-        and not outcome.direction
-        and abs(estimate.difference) >= tolerance / 2,
+        flagged=verdict == "UNCLEAR" and estimate.paired and outcome.round < rules.rounds,
+        kinds=kinds,
         reason=outcome.reason if verdict == "UNCLEAR" else "",
     )
 
 
-def _mean(logs: Sequence[float]) -> float:
-    return math.exp(math.fsum(logs) / len(logs))
+def _means_differ(base: Sequence[float], new: Sequence[float], tolerance: float) -> bool:
+    """Whether the times of all launches, slow ones in full, differ by more than the tolerance in the mean."""
+    means = [math.fsum(map(math.exp, side)) / len(side) for side in (base, new)]
+    return abs(math.log(means[1] / means[0])) > tolerance

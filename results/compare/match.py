@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, cast
 
 from omb_py.results.compare import tags
+from omb_py.results.compare.interleaved import MOST_ROUNDS
 from omb_py.results.compare.judge import CompareRound, Launched
-from omb_py.results.statistics.combined_rounds import MOST_ROUNDS
 from omb_py.results.statistics.launch_time import FIELD, OURS, statistic_of, time_of
 from omb_py.results.statistics.nights import days_of
 from omb_py.results.store.keys import COMPARED
@@ -27,8 +27,6 @@ ROUNDS_TAG = tags.COMPARE_ROUNDS
 SIDE_TAG = tags.COMPARE_SIDE
 PAIR_TAG = tags.COMPARE_PAIR
 """Tag of a row of a comparison: the number of its pair of launches, whose order was drawn at random."""
-BOUNDED_TAG = tags.COMPARE_BOUNDED
-"""Tag of a row of a comparison in which launches of another kind count only up to a bound."""
 ALPHA_TAG = tags.COMPARE_ALPHA
 """Tag of a row of a comparison whose chance of a false verdict is not the usual one."""
 SOURCE = "source"
@@ -250,7 +248,7 @@ def _cell(base: Sequence[Row], new: Sequence[Row], nights: Mapping[str, float]) 
         }
         if all(launches.values()):
             ordered = _ordered(launches["BASE"], launches["NEW"], nights, may_pair=_all_ours((*base, *new)))
-            rounds.append(replace(ordered, bounded=is_bounded(base[0])))
+            rounds.append(ordered)
     limited = any(row.get("sync_limited") for row in (*base, *new))
     return MatchedCell(base[0], new[0], tuple(rounds), statistic, limited)
 
@@ -268,11 +266,6 @@ def round_of(row: Row) -> int:
 def rounds_of(rows: Iterable[Row]) -> int:
     """Number of rounds that were declared for a stored comparison; 1 where none was."""
     return max((_counted(row, ROUNDS_TAG) for row in rows), default=1)
-
-
-def is_bounded(row: Row) -> bool:
-    """Whether launches of another kind count only up to a bound in the comparison that has measured a row."""
-    return BOUNDED_TAG in dict(row.get("tags") or {})
 
 
 def alpha_of(rows: Iterable[Row], usual: float) -> float:

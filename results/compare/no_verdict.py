@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from omb_py.results.compare.interleaved import can_show
 from omb_py.results.compare.judge import CompareRules
 from omb_py.results.compare.match import PAIR_TAG, SIDES, Matched, MatchedCell
-from omb_py.results.statistics.combined_rounds import can_show
 from omb_py.results.statistics.launch_time import OURS
 from omb_py.results.store.row import Row
 from omb_py.results.units import counted

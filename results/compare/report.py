@@ -12,7 +12,7 @@ from typing import Any
 from omb_py.errors import ENVIRONMENT, INCONCLUSIVE, NEGATIVE, NO_VERDICT, OK
 from omb_py.results.compare.cell_names import namer
 from omb_py.results.compare.environment_diff import EnvironmentDifference, differences, say
-from omb_py.results.compare.judge import WORDS, Answer, CompareRules, JudgedCell, judge
+from omb_py.results.compare.judge import SAME_LEVEL, WORDS, Answer, CompareRules, JudgedCell, judge
 from omb_py.results.compare.match import SIDES, Matched, MatchedCell, match
 from omb_py.results.compare.no_verdict import NO_VERDICT_WORD, of_programs, unmeasured
 from omb_py.results.compare.select_launches import SideLaunches
@@ -188,8 +188,7 @@ def _notes(report: CompareReport) -> list[str]:
         f"NEW over BASE in time; a change is one of {share_text(rules.delta)} or more (tail "
         f"{share_text(rules.tail_delta)}). The chance of any false SLOWER or FASTER among all {report.questions} "
         f"questions{rounds} is {share_text(rules.alpha)}; an interval is of its cell alone, at "
-        f"{share_text(rules.level)}",
-        *(["a launch far from the others counts up to a bound, on both sides alike"] if rules.bounded else []),
+        f"{share_text(SAME_LEVEL)}; a launch far from the others counts up to a bound, on both sides alike",
     ]
     if any(_wanted(answer) for answer in answers):
         lines.append("UNCLEAR (about N): about N launches a side would decide")

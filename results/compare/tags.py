@@ -15,8 +15,6 @@ COMPARE_ROUND: Final = "compare_look"
 COMPARE_ROUNDS: Final = "compare_looks"
 COMPARE_SIDE: Final = "compare_side"
 COMPARE_PAIR: Final = "compare_pair"
-COMPARE_BOUNDED: Final = "compare_bounded"
-"""Written where launches of another kind count only up to a bound, as in a tuning's proof."""
 COMPARE_ALPHA: Final = "compare_alpha"
 """The chance of a false verdict that one of several comparisons was given, as each setting's in a tuning's proof."""
 LINKS_PART: Final = "links_part"
@@ -44,7 +42,6 @@ BOOKKEEPING: Final = frozenset(
         COMPARE_ROUND,
         COMPARE_ROUNDS,
         COMPARE_PAIR,
-        COMPARE_BOUNDED,
         COMPARE_ALPHA,
         LINKS_PART,
         TUNE_BLOCK,

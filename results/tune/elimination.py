@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from omb_py.results.statistics.launch_kinds import TO_SPREAD, bounded
 from omb_py.results.statistics.order_statistics import median
-from omb_py.results.statistics.sign_flips import TO_SPREAD, Flips, bounded
+from omb_py.results.statistics.rotations import Rotations
 from omb_py.results.statistics.t_test import quantile, rounding
 
 
@@ -280,6 +281,6 @@ def _errors(
 
 
 def _shared_spread(table: np.ndarray, floors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """As :meth:`Flips.errors`. Rows without sign patterns are enough: only the observed differences are asked for."""
+    """As :meth:`Rotations.errors`: only the observed differences are asked for."""
     columns = np.arange(table.shape[1])
-    return Flips(table, np.zeros(len(columns), dtype=np.intp), floors).errors(columns)
+    return Rotations(table, np.zeros(len(columns), dtype=np.intp), floors).errors(columns)

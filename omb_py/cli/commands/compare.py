@@ -74,7 +74,7 @@ def command() -> click.Command:
         context_settings=_SPREAD,
         help="Is NEW slower than BASE? Two sets of launches that are stored: a run's id, tag=K=V, library_version=V or "
         "any COLUMN=VALUE, or the folder of another store; one run of compare is both. Or a benchmark or a suite with "
-        "options, measured on both sides, interleaved; cells that may have changed are measured again. Or any two "
+        "options, measured on both sides, interleaved; cells that are UNCLEAR are measured again. Or any two "
         "programs (--run), as yours from two folders: they are started in turn, and what they print is judged.\n\n"
         "The launch is the sample: verdicts are made on the launches' medians and tails (docs/compare.md).",
         examples=_EXAMPLES,
@@ -169,7 +169,7 @@ def _design() -> list[click.Parameter]:
         tool_option(
             heading,
             "--rounds N",
-            "Rounds, 1 to 3: cells that are unclear but may have changed are measured again, and the launches of "
+            "Rounds, 1 to 3: cells that are UNCLEAR are measured again, and the launches of "
             f"all rounds decide. (default: {_ROUNDS}; of stored sides 1)",
             whole("rounds", 1),
             default=_ROUNDS,

@@ -64,7 +64,7 @@ def shuffled(cells: Sequence[int], seed: int, pair: int) -> list[int]:
 def conduct(
     groups: Sequence[Sequence[int]], design: CompareDesign, launch: Launch, announce: Announce | None = None
 ) -> Conducted:
-    """Measure both sides in turn and judge, round after round, until no cell may have changed and is unclear.
+    """Measure both sides in turn and judge, round after round, until no cell is unclear.
 
     Args:
         groups: the cells 0 … n-1; the cells of a group share a launch.
@@ -100,9 +100,7 @@ def conduct(
         for cell in chosen:
             if values["BASE"][cell]:
                 base, new = (tuple(values[side][cell]) for side in SIDES)
-                conducted.cells[cell].append(
-                    CompareRound(base, new, paired=True, pairs=tuple(pairs[cell]), bounded=design.rules.bounded)
-                )
+                conducted.cells[cell].append(CompareRound(base, new, paired=True, pairs=tuple(pairs[cell])))
         conducted.judged = judge(conducted.cells, design.rules)
         chosen = [cell for cell in chosen if conducted.judged[cell].flagged]
         if not chosen:

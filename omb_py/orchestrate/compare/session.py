@@ -26,10 +26,10 @@ from omb_py.orchestrate.running.resume import check_same_design, declare_design,
 from omb_py.orchestrate.running.run import new_run, start
 from omb_py.orchestrate.running.suite_run import check_no_launcher, run_apart
 from omb_py.printing.printers import Kept
+from omb_py.results.compare.interleaved import can_show
 from omb_py.results.compare.judge import CompareRules, Launched
 from omb_py.results.compare.match import (
     ALPHA_TAG,
-    BOUNDED_TAG,
     PAIR_TAG,
     ROUND_TAG,
     ROUNDS_TAG,
@@ -40,7 +40,6 @@ from omb_py.results.compare.match import (
 )
 from omb_py.results.compare.report import AA, COMPARE, CompareReport, report_of
 from omb_py.results.compare.select_launches import SideLaunches
-from omb_py.results.statistics.combined_rounds import can_show
 from omb_py.results.store.keys import digest
 from omb_py.results.store.row import Row
 
@@ -114,7 +113,7 @@ class Measurer:
     def announce(self, launches: int, number: int, cells: Sequence[int]) -> None:
         """Say how many cells a round measures, and tell the progress its launches."""
         what = "1 cell" if len(cells) == 1 else f"{len(cells)} cells"
-        subject = what if number == 1 else f"re-measuring {what} that may have changed"
+        subject = what if number == 1 else f"{what} still UNCLEAR, measured again"
         rounds = f"round {number} of up to {self.rules.rounds}"
         self.main.note(f"{rounds}: {subject}, {launches} launches a side, interleaved")
         wanted = set(cells)
@@ -161,7 +160,6 @@ class Measurer:
         spec = self.sides[side]
         request = spec.requests[0]
         of_round = {ROUND_TAG: str(number), ROUNDS_TAG: str(self.rules.rounds), PAIR_TAG: str(pair)}
-        of_round |= {BOUNDED_TAG: "1"} if self.rules.bounded else {}
         of_round |= {ALPHA_TAG: f"{self.rules.alpha:.20f}"} if self.rules.alpha != CompareRules().alpha else {}
         tags = {**request.tags, SIDE_TAG: side, **of_round}
         run, kept = run_apart(self.main, request.changed(tags=tags), spec.where)

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from omb_py.errors import UsageError
 from omb_py.results.compare.cell_names import name
+from omb_py.results.compare.interleaved import MOST_ROUNDS
 from omb_py.results.compare.judge import CompareRules
-from omb_py.results.compare.match import PROGRAM, SOURCE, alpha_of, is_bounded, rounds_of
+from omb_py.results.compare.match import PROGRAM, SOURCE, alpha_of, rounds_of
 from omb_py.results.compare.report import CompareReport, fields_text, report_of
 from omb_py.results.compare.select_launches import check_apart, read_comparison, read_side
 from omb_py.results.repro_command import measuring
-from omb_py.results.statistics.combined_rounds import MOST_ROUNDS
 from omb_py.results.statistics.launch_time import OURS
 from omb_py.results.store.paths import OnSkip
 from omb_py.results.store.row import Row
@@ -54,7 +54,6 @@ def compare_stored(
         rules = replace(
             rules,
             rounds=rounds_of(rows),
-            bounded=any(map(is_bounded, rows)),
             alpha=alpha_of(rows, rules.alpha),
         )
     elif len(names) == 2:

@@ -19,8 +19,8 @@ from omb_py.orchestrate.programs.session import DEFAULT_TIMEOUT_S
 from omb_py.orchestrate.suites import toml_values as toml
 from omb_py.orchestrate.suites.toml_values import KeyPath, TomlSetting, TomlTable, key_lines, kind
 from omb_py.orchestrate.suites.trust import Demand
+from omb_py.results.compare.interleaved import can_show
 from omb_py.results.compare.judge import CompareRules
-from omb_py.results.statistics.combined_rounds import can_show
 
 COMMAND = "command"
 _TOP = ("name", "launches", "rounds", "delta", "tail-delta", "time-budget", "strict", COMMAND)

@@ -28,6 +28,7 @@ from omb_py.orchestrate.programs.reading import OutputReading, rows_of
 from omb_py.orchestrate.running.progress import progress_for
 from omb_py.orchestrate.running.resume import check_same_design, declare_design, find_unfinished, forget_design
 from omb_py.orchestrate.running.run import drawn_seed
+from omb_py.results.compare.interleaved import can_show
 from omb_py.results.compare.judge import CompareRules, Launched
 from omb_py.results.compare.match import (
     ALPHA_TAG,
@@ -43,7 +44,6 @@ from omb_py.results.compare.match import (
 )
 from omb_py.results.compare.report import CompareReport, fields_text, report_of
 from omb_py.results.compare.select_launches import SideLaunches
-from omb_py.results.statistics.combined_rounds import can_show
 from omb_py.results.store.journal import RunLock
 from omb_py.results.store.keys import environment_key
 from omb_py.results.store.paths import REPORTS
@@ -239,7 +239,7 @@ class ProgramMeasurer:
     def announce(self, launches: int, number: int, cells: Sequence[int]) -> None:
         """Say how many cells a round measures, and tell the progress its launches."""
         what = "1 cell" if len(cells) == 1 else f"{len(cells)} cells"
-        subject = what if number == 1 else f"re-measuring {what} that may have changed"
+        subject = what if number == 1 else f"{what} still UNCLEAR, measured again"
         rounds = f"round {number} of up to {self.design.rules.rounds}"
         self.design.note(f"{rounds}: {subject}, {launches} launches a side, interleaved")
         self._progress.plan([1] * 2 * launches)

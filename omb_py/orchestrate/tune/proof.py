@@ -24,10 +24,8 @@ from omb_py.results.compare.judge import Answer, CompareRules
 from omb_py.results.compare.match import Side
 from omb_py.results.compare.report import CompareReport
 from omb_py.results.compare.tags import TUNE_DEFAULT, TUNE_PROOF
-from omb_py.results.statistics.combined_rounds import SPENDING
-from omb_py.results.statistics.sign_flips import fewest_pairs
 from omb_py.results.store.keys import digest
-from omb_py.results.tune.elimination import SCREEN, SearchDesign, pairs_for
+from omb_py.results.tune.elimination import SearchDesign, pairs_for
 from omb_py.results.tune.library_files import LibraryFiles
 from omb_py.results.tune.report import Mended, pair_verdicts
 from omb_py.results.tune.rules import LibrarySetting, Rule, TunePoint
@@ -65,17 +63,12 @@ class Proof:
 
 def rules_of(design: SearchDesign, parts: int) -> CompareRules:
     """The rules of one of several comparisons that together err with :data:`ALPHA`."""
-    return CompareRules(alpha=ALPHA / parts, delta=design.margin, screen=SCREEN, rounds=ROUNDS, bounded=True)
+    return CompareRules(alpha=ALPHA / parts, delta=design.margin, rounds=ROUNDS)
 
 
 def pairs_of(groups: Sequence[Group]) -> int:
     """Pairs of each round, by what the searches have measured."""
     return pairs_for([gain for group in groups for searcher in group.searches for gain in searcher.search.gains()])
-
-
-def _enough(pairs: int, rules: CompareRules) -> int:
-    """As many pairs, or more: so many that the first round can show something."""
-    return max(pairs, fewest_pairs(SPENDING[rules.rounds - 1][0] * rules.alpha))
 
 
 def prove_files(
@@ -170,11 +163,11 @@ def compared(
         "NEW": SideRun("NEW", _tagged(checked, run.seed, name), where, name),
     }
     if _begun(store, run_id):
-        return compare(sides, rules, _enough(pairs, rules), resume=run_id)
+        return compare(sides, rules, pairs, resume=run_id)
     try:
         return compare_stored([run_id], store, rules)
     except UsageError:  # no such run
-        return compare(sides, rules, _enough(pairs, rules), run_id=run_id)
+        return compare(sides, rules, pairs, run_id=run_id)
 
 
 def _tagged(checked: Sequence[CheckedRequest], seed: int | None, setting: str) -> tuple[CheckedRequest, ...]:

@@ -119,7 +119,7 @@ def test_a_size_that_one_side_lacks_is_never_green(osu: Osu, design: Make, tmp_p
 def test_fewer_launches_than_the_rule_needs_are_never_green(osu: Osu, design: Make) -> None:
     report = compare_programs(design(osu(1, name="a"), osu(1, name="b"), launches=3))
     assert exit_code(report) == NO_VERDICT
-    assert "3 launches a side, and a change needs 8" in report.unmeasured[0]
+    assert "3 launches a side, and a change needs 6" in report.unmeasured[0]
 
 
 @pytest.mark.parametrize(
@@ -270,8 +270,8 @@ def test_a_budget_takes_rounds_first_and_launches_last(
 
 
 def test_a_budget_too_small_for_a_change_is_no_verdict(osu: Osu, design: Make) -> None:
-    with pytest.raises(NoVerdict, match=r"enough for 7 launches a side.*needs 8: give it 8 s"):
-        within_budget(design(osu(1), osu(1.1), budget_s=7.9), 1.0)
+    with pytest.raises(NoVerdict, match=r"enough for 5 launches a side.*needs 6: give it 6 s"):
+        within_budget(design(osu(1), osu(1.1), budget_s=5.9), 1.0)
 
 
 def test_an_interrupted_comparison_keeps_its_launches(

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from omb_py.results.compare.match import (
-    BOUNDED_TAG,
     COLUMNS,
     PAIR_TAG,
     PROGRAM,
@@ -103,12 +102,6 @@ def test_nights_are_told_where_the_sides_did_not_take_turns(row: Make) -> None:
     assert match(base, unknown).cells[0].rounds[0].nights == ((), ())
     imported = [[{**row, "source": "OMB", "value": 9.0, "median_us": None} for row in side] for side in (base, new)]
     assert match(*imported).cells[0].rounds[0].nights == measured.nights, "the night of a file is known"
-
-
-def test_a_stored_proof_of_a_tuning_is_judged_with_its_bounds(row: Make) -> None:
-    plain = [row(0, tags={PAIR_TAG: "0"})], [row(1, tags={PAIR_TAG: "0"})]
-    proof = [row(0, tags={PAIR_TAG: "0", BOUNDED_TAG: "1"})], [row(1, tags={PAIR_TAG: "0", BOUNDED_TAG: "1"})]
-    assert [match(*sides).cells[0].rounds[0].bounded for sides in (plain, proof)] == [False, True]
 
 
 def test_a_strange_part_of_the_error_rate_is_not_believed(row: Make) -> None:

@@ -98,7 +98,7 @@ def test_json_has_no_number_that_is_none(side: Callable[..., SideLaunches]) -> N
 def test_json_keeps_the_names_that_scripts_read(side: Callable[..., SideLaunches]) -> None:
     report = r.report_of(side("BASE"), side("NEW"), CompareRules())
     whole = json.loads(to_json(r.document_of(report)))
-    assert list(whole["rules"]) == ["alpha", "delta", "tail_delta", "screen", "power", "looks", "bounded"]
+    assert list(whole["rules"]) == ["alpha", "delta", "tail_delta", "power", "looks"]
     assert whole["cells"][0]["median"]["look"] == 1 and "round" not in whole["cells"][0]["median"]
 
 

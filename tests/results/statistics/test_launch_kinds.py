@@ -1,4 +1,4 @@
-"""Bounds on launches know no side, so sign flips of the bounded pairs stay exact."""
+"""Bounds on launches know no side; launches of two kinds are told apart."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from omb_py.results.compare.judge import CompareRound, CompareRules, Launched, judge
-from omb_py.results.statistics.sign_flips import bounded, spread
+from omb_py.results.statistics.launch_kinds import bounded, kinds_of, spread
 
 
 def test_names_of_the_sides_change_nothing() -> None:
@@ -40,13 +39,13 @@ def test_no_pairs_and_equal_launches() -> None:
     assert spread([1.0, 1.0]) > 0
 
 
-@pytest.mark.parametrize(("bound", "verdict"), [(False, "UNCLEAR"), (True, "FASTER")])
-def test_a_gain_of_a_tenth_is_seen_through_slow_launches(bound: bool, verdict: str) -> None:
-    rng = np.random.default_rng(4)
-    base, new = rng.normal(0, 0.02, 20), rng.normal(math.log(0.9), 0.02, 20)
-    base[[3, 11]] += math.log(1.5)
-    new[[5, 6, 17]] += math.log(1.5)
-    sides = [tuple(Launched(math.exp(log), math.exp(log)) for log in side) for side in (base, new)]
-    measured = CompareRound(sides[0], sides[1], paired=True, bounded=bound)
-    (judged,) = judge([[measured]], CompareRules())
-    assert judged.answers["median"].verdict == verdict
+def test_two_kinds_are_told_where_the_gap_is_wide_and_both_sides_have_one() -> None:
+    rng = np.random.default_rng(2)
+    base, new = rng.normal(0, 0.02, (2, 20))
+    assert kinds_of(base.tolist(), new.tolist()) is None
+    assert kinds_of(base.tolist(), (new + 1).tolist()) is None, "all launches of NEW are slow: a change, no kind"
+    new[[1, 5]] += math.log(3)
+    kinds = kinds_of(base.tolist(), new.tolist())
+    assert kinds is not None and (kinds.base, kinds.new) == ((0, 20), (2, 20)) and kinds.shares_differ
+    assert kinds.factor == pytest.approx(3, rel=0.1) and abs(kinds.within) < 0.03
+    assert kinds_of([0.0, 0.7], [0.0]) is None, "three launches tell nothing"
