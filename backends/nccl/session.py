@@ -89,6 +89,7 @@ class NcclSession(Session):
         self.hosts: tuple[str, ...] = tuple(str(place["host"]) for place in self.places)
         self.device_name: str = self.device.name
         self.ranks_per_device = crowd(self.places)
+        self.device_note = note_of_cores(len(os.sched_getaffinity(0)))
         self.library, self.library_version = self.nccl.name, self.nccl.version_text
         if self.ranks_per_device > 1 and kind == "cuda":
             os.environ.update(shared_gpu(self.nccl.version, self.rank, spec.get("cells") or ()))
@@ -338,6 +339,13 @@ def kept_from_stdout(environ: Mapping[str, str]) -> dict[str, str]:
     """Variables that keep NCCL's own lines off stdout, where a table may be: clusters often set NCCL_DEBUG for all."""
     talks = environ.get("NCCL_DEBUG") and not environ.get("NCCL_DEBUG_FILE")
     return {"NCCL_DEBUG_FILE": "/dev/stderr"} if talks else {}
+
+
+def note_of_cores(cores: int) -> str:
+    """What a launcher that binds a rank to one core does to NCCL, whose proxy thread then waits for the rank's turn."""
+    if cores > 1:
+        return ""
+    return "each rank has one core, which NCCL's proxy shares with the rank that spins there: bind to several, or none"
 
 
 def shared_gpu(version: tuple[int, int, int], rank: int, cells: Sequence[JsonObject] = ()) -> dict[str, str]:

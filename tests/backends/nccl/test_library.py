@@ -15,7 +15,7 @@ from omb_py.backends.nccl.calls import check_types
 from omb_py.backends.nccl.capabilities import CAPABILITIES
 from omb_py.backends.nccl.family import NCCL, RCCL
 from omb_py.backends.nccl.python_bindings import by_cupy
-from omb_py.backends.nccl.session import kept_from_stdout
+from omb_py.backends.nccl.session import kept_from_stdout, note_of_cores
 from omb_py.engine.program.language import Step
 from omb_py.errors import EnvironmentProblem
 
@@ -100,3 +100,8 @@ def test_cupy_s_own_reason_is_passed_on(error: Exception | None, says: str, monk
 )
 def test_the_library_s_own_lines_are_kept_from_stdout(environ: dict[str, str], added: dict[str, str]) -> None:
     assert kept_from_stdout(environ) == added
+
+
+@pytest.mark.parametrize(("cores", "says"), [(1, "bind to several, or none"), (2, ""), (64, "")])
+def test_a_rank_on_one_core_is_told_that_the_proxy_shares_it(cores: int, says: str) -> None:
+    assert (says in note_of_cores(cores)) if says else not note_of_cores(cores)
