@@ -24,6 +24,8 @@ from omb_py.results.store.row import Row
 from omb_py.results.units import share_text
 
 COMPARE, AA = "compare", "aa"
+_MOST_SAID, _MOST_TOLD = 10.0, 3
+"""The ratio beyond which a bound says nothing, and the cells whose kinds of launches are named."""
 _JSON_NAMES = {"round": "look", "rounds": "looks"}
 HEADS = (
     "cell",
@@ -192,6 +194,8 @@ def _notes(report: CompareReport) -> list[str]:
     ]
     if any(_wanted(answer) for answer in answers):
         lines.append("UNCLEAR (about N): about N launches a side would decide")
+    lines += _most_slower(answers)
+    lines += _kinds_of_launches(report)
     if any(answer.reason for answer in answers):
         lines.append(
             f"UNCLEAR (not interleaved): the launches of BASE and NEW were not interleaved and are of fewer than "
@@ -242,6 +246,34 @@ def wrong_rows(report: CompareReport) -> int:
 def fields_text(base: Mapping[str, Any], new: Mapping[str, Any], fields: Sequence[str]) -> str:
     """Write differing columns: ``ranks 4 against 8, dtype char against int32``."""
     return ", ".join(f"{f} {base.get(f)} against {new.get(f)}" if f in base else f"another {f}" for f in fields)
+
+
+def _most_slower(answers: Sequence[Answer]) -> list[str]:
+    """Bound what UNCLEAR may hide."""
+    highs = [
+        answer.high for answer in answers if answer.verdict == "UNCLEAR" and answer.paired and answer.high < _MOST_SAID
+    ]
+    if not highs:
+        return []
+    return [f"what is UNCLEAR is at most {percent(max(1.0, *highs))} slower, as the upper ends of the intervals say"]
+
+
+def _kinds_of_launches(report: CompareReport) -> list[str]:
+    """Count the launches of another kind, in the cells that have most of them."""
+    told = []
+    for cell, judged in zip(report.matched.cells, report.judged, strict=True):
+        answer = judged.answers.get("median")
+        if answer is None or (kinds := answer.kinds) is None:
+            continue
+        slow = ", ".join(
+            f"{count} of {total} of {side}" for side, (count, total) in zip(SIDES, (kinds.base, kinds.new), strict=True)
+        )
+        fast, slow_one = (printed_text(cell.base, math.exp(log), " µs") for log in (kinds.fast, kinds.slow))
+        text = f"two kinds of launches, {fast} and {slow_one}, of {report.named(cell.base)}: {slow} are slow"
+        told.append((kinds.base[0] + kinds.new[0], text))
+    told.sort(key=lambda each: -each[0])
+    more = [f"and {len(told) - _MOST_TOLD} cells more"] if len(told) > _MOST_TOLD else []
+    return [*(line for _, line in told[:_MOST_TOLD]), *more]
 
 
 def percent(ratio: float) -> str:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -14,6 +15,7 @@ from omb_py.results.compare import report as r
 from omb_py.results.compare.false_alarm_rate import SiteRate, bound, keep, site_rate
 from omb_py.results.compare.judge import CompareRules
 from omb_py.results.compare.select_launches import SideLaunches
+from omb_py.results.statistics.launch_kinds import LaunchKinds
 from omb_py.results.store.keys import comparability_key
 
 Row = dict[str, Any]
@@ -160,3 +162,23 @@ class TestSite:
     def test_bound(self) -> None:
         assert bound(0, 59) == pytest.approx(0.05, abs=0.001)
         assert bound(2, 2) == 1.0
+
+
+def test_launches_of_two_kinds_are_counted(side: Callable[..., SideLaunches]) -> None:
+    report = r.report_of(side("BASE"), side("NEW"), CompareRules())
+    (judged,) = report.judged
+    kinds = LaunchKinds(0.0, math.log(2), (1, 10), (5, 10), 0.0)
+    judged.answers["median"] = replace(judged.answers["median"], kinds=kinds)
+    assert "two kinds of launches, 1.00 µs and 2.00 µs, of allreduce 8 B: 1 of 10 of BASE, 5 of 10 of NEW are slow" in (
+        r.document_of(report).notes
+    )
+
+
+def test_what_is_unclear_has_a_bound(side: Callable[..., SideLaunches]) -> None:
+    report = r.report_of(side("BASE"), side("NEW"), CompareRules())
+    (judged,) = report.judged
+    judged.answers["median"] = replace(judged.answers["median"], verdict="UNCLEAR", high=1.042)
+    line = "what is UNCLEAR is at most 4.2 % slower, as the upper ends of the intervals say"
+    assert line in r.document_of(report).notes
+    judged.answers["median"] = replace(judged.answers["median"], high=math.inf)
+    assert not any(note.startswith("what is UNCLEAR") for note in r.document_of(report).notes)
