@@ -89,7 +89,7 @@ class GlooSession(Session):
         from omb_py.engine.devices.placement import place_of_rank
 
         check_torch(device)
-        self.device_name = device.name
+        self.device_name, self.cache_bytes = device.name, device.cache_bytes
         self.places = places_of(self, device, share, self.hosts[self.rank])
         self.device_note = "Gloo moves what is on a device through host memory: copies are part of the time"
         word = place_of_rank(placement, self.rank, self.size)

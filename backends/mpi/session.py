@@ -98,7 +98,7 @@ class MpiSession(Session):
         support = declared(self.mpi, self.library, device.kind)
         answer = asdict(confirmed(device.kind, support)) if self.rank == 0 else None
         self.support = support = Support(**self.share(answer))
-        self.device_name = device.name
+        self.device_name, self.cache_bytes = device.name, device.cache_bytes
         self.device_note = "" if support.aware else f"staged through host memory: {support.reason}: {support.fix}"
         word = place_of_rank(placement, self.rank, self.size)
         return DeviceBuffers(device, support.aware, placement, word, crowd(self.places))

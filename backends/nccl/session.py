@@ -88,6 +88,7 @@ class NcclSession(Session):
         """The device of each rank."""
         self.hosts: tuple[str, ...] = tuple(str(place["host"]) for place in self.places)
         self.device_name: str = self.device.name
+        self.cache_bytes = self.device.cache_bytes
         self.ranks_per_device = crowd(self.places)
         self.device_note = note_of_cores(len(os.sched_getaffinity(0)))
         self.library, self.library_version = self.nccl.name, self.nccl.version_text

@@ -114,6 +114,8 @@ class Session:
     places: Sequence[DevicePlace] = ()
     """The device of each rank, where buffers are on devices."""
     device_name = ""
+    cache_bytes = 0
+    """The last cache of the device that has the buffers; 0: they are on the host, or it is not known."""
     device_note = ""
     """A note for the user on how the bytes reach the device."""
     _runner: Any = None

@@ -133,6 +133,7 @@ class SimulatedDevice:
     """
 
     kind = "sim"
+    cache_bytes = 0
 
     def __init__(self, index: int = 0, delay_us: float | None = None) -> None:
         self.index, self.name = index, "simulated device"

@@ -68,6 +68,8 @@ class Device(Protocol):
     """Its number among the visible devices of this machine."""
     name: str
     """Its model."""
+    cache_bytes: int
+    """Its last cache; 0: not known."""
     stream: int
     """The stream on which everything of this rank runs."""
 

@@ -97,6 +97,7 @@ class Gpu:
         self.name = name.decode() if isinstance(name, bytes) else str(name)
         self.capability = kind.capability(properties)
         """Compute capability; None for GPUs of other makers."""
+        self.cache_bytes = int(properties.get("l2CacheSize") or 0)
         self._streams: list[int] = []
         self._events: list[int] = []
         self._mapped: set[int] = set()

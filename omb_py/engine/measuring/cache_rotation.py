@@ -58,6 +58,11 @@ def last_level_cache(folder: str | os.PathLike[str] = _SYSFS) -> int:
     return sizes[max(sizes)] if sizes else UNKNOWN_CACHE_BYTES
 
 
+def cache_to_leave(of_device: int) -> int:
+    """Bytes of the cache in which nothing must be found: that of the device with the buffers, 0 where there is none."""
+    return of_device if of_device and not os.environ.get(CACHE_BYTES) else last_level_cache()
+
+
 def _read(path: str) -> str:
     with open(path) as file:
         return file.read().strip()
@@ -76,9 +81,9 @@ def span_of(cache: int, halved: int = 0) -> int:
     return min(2 * cache, MOST_BYTES) >> halved
 
 
-def rotation_marks(cell: Cell, halved: int) -> dict[str, str]:
+def rotation_marks(cell: Cell, halved: int, of_device: int = 0) -> dict[str, str]:
     """The mark of a cell whose copies span less than twice the last-level cache; empty for all others."""
-    cache = last_level_cache() if cell.options.cache == "rotate" else 0
+    cache = cache_to_leave(of_device) if cell.options.cache == "rotate" else 0
     span = span_of(cache, halved)
     return {ROTATION: f"{span >> 20} of {2 * cache >> 20} MiB"} if span < 2 * cache else {}
 
@@ -149,7 +154,7 @@ def check_rotatable(program: Program) -> None:
         raise UsageError(f"--cache rotate cannot move buffers that {bound[0]} binds before the loop: use --cache hot")
 
 
-def with_cache(benchmark: Benchmark, halved: int = 0) -> Benchmark:
+def with_cache(benchmark: Benchmark, halved: int = 0, of_device: int = 0) -> Benchmark:
     """The benchmark whose program rotates its buffers for cells with ``--cache rotate``."""
     original = benchmark.program
 
@@ -157,6 +162,6 @@ def with_cache(benchmark: Benchmark, halved: int = 0) -> Benchmark:
         built = original(world, cell)
         if cell.options.cache != "rotate":
             return built
-        return rotated(built, last_level_cache(), MOST_COPIES.get(cell.binding, MOST_COPIES["mpi4py"]), halved)
+        return rotated(built, cache_to_leave(of_device), MOST_COPIES.get(cell.binding, MOST_COPIES["mpi4py"]), halved)
 
     return replace(benchmark, program=program)

@@ -160,7 +160,7 @@ class LaunchOfCells:
         from omb_py.suites.lookup import find_benchmark
 
         name = sweep[0][1].benchmark
-        benchmark = arranged(self.with_faults(find_benchmark(name)), self.halved, self.modes)
+        benchmark = arranged(self.with_faults(find_benchmark(name)), self.halved, self.modes, self.session.cache_bytes)
         for index, cell in sweep:
             self.position.cell, self.position.label = index, f"{name} {cell.size} B" if benchmark.sizes else name
             validated = (self._measure_pairs if cell.pairs else self._measure)(benchmark, cell, index, number)
@@ -175,7 +175,7 @@ class LaunchOfCells:
 
         result = measure(self.session, benchmark, cell, self._enter_phase, self.log)
         result.index, result.number, result.skew_us = index, number, self.skews[cell.options.process_sync]
-        result.marks |= rotation_marks(cell, self.halved)
+        result.marks |= rotation_marks(cell, self.halved, self.session.cache_bytes)
         if self.sends:
             for of_lap in result.split_by_lap(benchmark):
                 self.channel.send("cell", **of_lap.to_message())
@@ -246,7 +246,7 @@ def _possible(session: Session, sweeps: list[Sweep], channel: Channel) -> list[S
     return [sweep for sweep, reason in zip(sweeps, reasons, strict=True) if not reason]
 
 
-def arranged(benchmark: Benchmark, halved: int = 0, modes: bool = True) -> Benchmark:
+def arranged(benchmark: Benchmark, halved: int = 0, modes: bool = True, cache_bytes: int = 0) -> Benchmark:
     """The benchmark with the cache rotation (its span halved so often), synchronisation and timing of its cells.
 
     Without `modes` no cell has a mode of timing, nor a backend that makes several calls at once.
@@ -254,7 +254,7 @@ def arranged(benchmark: Benchmark, halved: int = 0, modes: bool = True) -> Bench
     from omb_py.engine.measuring.cache_rotation import with_cache
     from omb_py.engine.measuring.process_sync import with_sync
 
-    synchronised = with_sync(with_cache(benchmark, halved))
+    synchronised = with_sync(with_cache(benchmark, halved, cache_bytes))
     if not modes:
         return synchronised
     from omb_py.backends.registry import capabilities
@@ -282,7 +282,7 @@ def reserve(session: Session, cells: Sequence[Cell], worlds: Mapping[int, World]
     rank, among = min(session.local), len(session.local)
     neighbours = max(1, session.hosts.count(session.hosts[rank]))
     for halved in range(MOST_HALVED + 1 if any(cell.options.cache == "rotate" for cell in cells) else 1):
-        kinds, ours = _buffers(cells, worlds, halved, modes)
+        kinds, ours = _buffers(cells, worlds, halved, modes, session.cache_bytes)
         needed = sum(sum(sizes.values()) for sizes in kinds.values())
         times = KEPT * max(
             (cell.sampling.iterations for cell in cells if not cell.sampling.auto and cell.sampling.time_limit is None),
@@ -309,7 +309,7 @@ Sizes = dict[str, dict[str, int]]
 
 
 def _buffers(
-    cells: Sequence[Cell], worlds: Mapping[int, World], halved: int, modes: bool
+    cells: Sequence[Cell], worlds: Mapping[int, World], halved: int, modes: bool, cache_bytes: int
 ) -> tuple[Sizes, dict[str, set[str]]]:
     """The buffers of all cells, and of each kind the names of those that are allocated here."""
     from omb_py.engine.measuring.measure import buffers_needed
@@ -319,7 +319,7 @@ def _buffers(
     ours: dict[str, set[str]] = {}
     for name in dict.fromkeys(cell.benchmark for cell in cells):  # in one order on all ranks
         same = [cell for cell in cells if cell.benchmark == name]
-        benchmark = arranged(find_benchmark(name), halved, modes)
+        benchmark = arranged(find_benchmark(name), halved, modes, cache_bytes)
         for world in worlds.values():
             allocated = set(buffers_needed(benchmark, same, world, ours=True))
             for buffer, nbytes in buffers_needed(benchmark, same, world).items():

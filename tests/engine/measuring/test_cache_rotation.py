@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omb_py.engine.measuring import cache_rotation
 from omb_py.engine.measuring.cache_rotation import (
     CACHE_BYTES,
     LINE,
@@ -170,3 +171,17 @@ class TestBindings:
         loop = compile_stage(stage, lambda step, names, k: f"{names.bind(seen.append)}(c)", {})
         loop.run(-2, 5)
         assert seen == [i % 3 for i in range(-2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("of_device", "given", "leaves"), [(50 * MB, "", 50 * MB), (0, "", 36 * MB), (50 * MB, "4096", 4096)]
+)
+def test_on_a_device_its_own_cache_is_left(
+    of_device: int, given: str, leaves: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache_rotation, "last_level_cache", lambda: int(given or 36 * MB))
+    monkeypatch.setenv(cache_rotation.CACHE_BYTES, given)
+    assert cache_rotation.cache_to_leave(of_device) == leaves
+    cell = make_cell("bcast", "nccl", "native", 4096, cache="rotate")
+    (buffer,) = with_cache(find("bcast"), 0, of_device).program(World(0, 2), cell).buffers
+    assert 0.98 * 2 * leaves <= buffer.nbytes <= 1.05 * 2 * leaves

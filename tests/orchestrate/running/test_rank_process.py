@@ -42,7 +42,7 @@ cells = [make_cell(find(name), "nccl", "native", 64) for name in sys.argv[1:]]
 asked = []
 session = SimpleNamespace(
     local=(0,), hosts=("a", "a"), total=lambda values: values,
-    memory_left=lambda: None, reserve=lambda kind, sizes: asked.extend((kind, name) for name in sizes),
+    cache_bytes=0, memory_left=lambda: None, reserve=lambda kind, sizes: asked.extend((kind, name) for name in sizes),
 )
 reserve(session, cells, {0: World(0, 2, session.hosts)})
 print(json.dumps(asked))
@@ -108,6 +108,7 @@ def alone(free_mib: int, taken: dict[str, int], monkeypatch: pytest.MonkeyPatch)
         total=lambda values: values,
         gather=lambda part: [part],
         share=lambda value: value,
+        cache_bytes=0,
         memory_left=lambda: None,
         reserve=lambda kind, sizes: taken.update(sizes),
     )
