@@ -4,93 +4,54 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
 
 from omb_py.dashboards.base import theme
-from omb_py.dashboards.base.theme import Layout, Record, Trace, Values
+from omb_py.dashboards.base.theme import Layout, Record, Trace
 from omb_py.dashboards.base.view import View, plural, records, table
 from omb_py.dashboards.figures.curves import COUNTED
+from omb_py.dashboards.figures.size_by_count import heading, short_size
 from omb_py.results.compare.tags import TUNE_DEFAULT
 from omb_py.results.units import size_text
 
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST_ROWS = 24
-"""Rows of a map of ratios; the table has all."""
+MOST_PANELS = 12
+"""Benchmarks of a map of ratios; the table has all."""
 MOST_WRITTEN = 14
 """Sizes up to which numbers are written into a map."""
-MOST_WRITTEN_NARROW = 10
-"""The same on a phone."""
-SCALE = ((0.0, "#542788"), (0.45, "#b9aed4"), (0.5, "#e8d9c4"), (0.55, "#f1b56b"), (1.0, "#B35806"))
-"""Violet is faster, orange is slower; what did not change has no colour of it."""
-FULL = 1.0
-"""Log2 of the ratio with the full colour: twice or half the time."""
-INKS = ("#000000", "#ffffff")
-"""One of them has 4.5:1 or more on every colour; a dark grey instead of black would not."""
-
-
-def luminance(colour: str) -> float:
-    """Relative luminance of ``#rrggbb``, 0 to 1 (https://www.w3.org/TR/WCAG22/#dfn-relative-luminance)."""
-    shares = [channel / 255 for channel in _channels(colour)]
-    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in shares)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-def contrast(a: str, b: str) -> float:
-    """Contrast ratio of two colours as WCAG 2.2 defines it, 1 to 21.
-
-    >>> contrast("#ffffff", "#000000")
-    21.0
-    """
-    low, high = sorted((luminance(a), luminance(b)))
-    return (high + 0.05) / (low + 0.05)
-
-
-def ink_on(colour: str) -> str:
-    """The one of :data:`INKS` that is read better on a colour."""
-    return max(INKS, key=lambda ink: contrast(ink, colour))
-
-
-def on_scale(scale: Sequence[tuple[float, str]], place: float) -> str:
-    """The colour at a place, 0 to 1, of a colour scale that begins at 0 and ends at 1, as Plotly mixes it."""
-    place = min(1.0, max(0.0, place))
-    for (low, before), (high, after) in pairwise(scale):
-        if place <= high:
-            share = (place - low) / (high - low) if high > low else 0.0
-            pairs = zip(_channels(before), _channels(after), strict=True)
-            return "#" + "".join(f"{round(a + share * (b - a)):02x}" for a, b in pairs)
-    return scale[-1][1]
-
-
-def _channels(colour: str) -> tuple[int, ...]:
-    return tuple(int(colour[at : at + 2], 16) for at in (1, 3, 5))
+SCALE = tuple((1 - at, colour) for at, colour in reversed(theme.DIVERGING))
+"""Violet is faster, orange is slower."""
+LEAST_REACH, MOST_REACH = math.log2(1.25), 1.0
+"""Log2 of the ratio with the full colour: between these, as far as the cells reach."""
+COLUMNS, COLUMNS_NARROW = 4, 1
+"""Panels beside each other, and on a phone."""
+FRAME = "#7F3B08"
+"""Colour of the frame around what is slower."""
+_ROW, _GAP, _LEAST_PANEL = 17, 62, 40
+"""Pixels of a number of ranks or GPUs, between two rows of panels, and of the lowest panel."""
+_HATCH = "╱"
 
 
 def ratio_map(ratios: pd.DataFrame, names: tuple[str, str], over: str = "ranks") -> View:
-    """New over BASE in every cell (:func:`omb_py.dashboards.changes.ratios.ratios`): only what lies beyond the noise of
-    the launches has a colour. `over` is ``ranks`` or ``devices``."""
+    """NEW over BASE in every cell (:func:`omb_py.dashboards.changes.ratios.ratios`): a panel a benchmark, the ratio as
+    colour, and a frame around what is slower beyond the noise. `over` is ``ranks`` or ``devices``."""
     size, count = (ratios[name].fillna(0).astype(int) for name in ("size_bytes", over))
     known = ratios.assign(size=size, count=count)
-    sizes = sorted({int(size) for size in known["size"]})
-    rows = _rows_of_map(known)
-    drawn = rows[:MOST_ROWS]
-    cells = {(str(r.benchmark), r.count, r.size): r for r in records(_worst(known))}
-    grid = [[cells.get((name, count, size)) for size in sizes] for name, count in drawn]
+    worst = _worst(known)
+    panels = [_RatioPanel(name, list(records(worst[worst["benchmark"] == name]))) for name in _by_harm(known)]
+    drawn = panels[:MOST_PANELS]
     verdicts = known["verdict"].value_counts()
     slower, faster = int(verdicts.get("slower", 0)), int(verdicts.get("faster", 0))
-    notes = [
-        "A colour lies beyond the noise of the launches; grey: measured, no difference shown. "
-        "Orange: NEW is slower; violet: NEW is faster."
-    ]
+    notes = ["Orange: NEW takes longer; violet: less. Framed: slower beyond the noise of the launches."]
     if len(known) and int(known[["launches_base", "launches_new"]].min().min()) < 2:
-        notes.append("Cells with one launch of a side have no known noise and no colour: --launches 5 gives it.")
-    if len(rows) > len(drawn):
-        notes.append(f"Drawn: the first {len(drawn)} of {plural(len(rows), 'row')}, those with changes first.")
-    ids = [[f"/{cell.comparability_key}" if cell else "" for cell in row] for row in grid]
+        notes.append("Hatched: one launch of a side, so no known noise: --launches 5 gives it.")
+    if len(panels) > len(drawn):
+        notes.append(f"Drawn: {len(drawn)} of {plural(len(panels), 'benchmark')}, those with slower cells first.")
     times = (f"{names[0]} µs", f"{names[1]} µs")
     heads = ("benchmark", COUNTED[over], "size", *times, "ratio", "beyond the noise", "launches")
     lines = [
@@ -103,18 +64,50 @@ def ratio_map(ratios: pd.DataFrame, names: tuple[str, str], over: str = "ranks")
         "map",
         f"{names[1]} against {names[0]}: {slower} of {plural(len(known), 'cell')} slower, {faster} faster",
         f"Time of {names[1]} over {names[0]}, by message size and {COUNTED[over]}",
-        _ratio_figure(grid, [f"{theme.escape(name)} {count or ''}".strip() for name, count in drawn], sizes),
+        _ratio_figure(drawn, "GPUs" if over == "devices" else "ranks"),
         notes=tuple(notes),
-        cells={0: ids, 1: ids},
+        cells={number: panel.ids for number, panel in enumerate(drawn)},
         **table(heads, lines),
     )
 
 
-def _rows_of_map(known: pd.DataFrame) -> list[tuple[str, int]]:
-    changed = known[known["verdict"] != ""].groupby("benchmark", observed=True).size()
-    pairs = known[["benchmark", "count"]].drop_duplicates().itertuples(index=False)
-    rows = [(str(benchmark), int(count)) for benchmark, count in pairs]
-    return sorted(rows, key=lambda row: (-int(changed.get(row[0], 0)), row[0], row[1]))
+@dataclass(frozen=True)
+class _RatioPanel:
+    """The cells of a benchmark on a map of ratios: counts upwards, sizes to the right."""
+
+    name: str
+    cells: Sequence[Record]
+
+    @property
+    def sizes(self) -> list[int]:
+        return sorted({cell.size for cell in self.cells})
+
+    @property
+    def counts(self) -> list[int]:
+        return sorted({cell.count for cell in self.cells})
+
+    @property
+    def grid(self) -> list[list[Record]]:
+        """A row a count; None where nothing was measured."""
+        at = {(cell.count, cell.size): cell for cell in self.cells}
+        return [[at.get((count, size)) for size in self.sizes] for count in self.counts]
+
+    @property
+    def ids(self) -> list[list[str]]:
+        """Where a click on a cell leads to."""
+        return [[f"/{cell.comparability_key}" if cell else "" for cell in row] for row in self.grid]
+
+    @property
+    def heading(self) -> str:
+        slower = [float(cell.ratio) for cell in self.cells if cell.verdict == "slower"]
+        name = theme.label(self.name, 22)
+        return f"<b>{name}</b> {theme.amount(median(slower))}× slower" if slower else name
+
+
+def _by_harm(known: pd.DataFrame) -> list[str]:
+    """The benchmarks: those with most slower cells first, then by name."""
+    slower = known[known["verdict"] == "slower"]["benchmark"].value_counts()
+    return sorted(map(str, known["benchmark"].unique()), key=lambda name: (-int(slower.get(name, 0)), name))
 
 
 def _worst(known: pd.DataFrame) -> pd.DataFrame:
@@ -123,37 +116,108 @@ def _worst(known: pd.DataFrame) -> pd.DataFrame:
     return known.assign(far=far).sort_values("far").drop_duplicates(["benchmark", "count", "size"], keep="last")
 
 
-def _ratio_figure(grid: Sequence[Values], labels: Sequence[str], sizes: Sequence[int]) -> Layout:
-    places = list(range(len(sizes)))
-    hover = {"text": [[_hover(cell) for cell in row] for row in grid], "hovertemplate": "%{y}, %{text}<extra></extra>"}
-    measured = [[None if cell is None else 0 for cell in row] for row in grid]
-    beyond = [[_colour(cell) for cell in row] for row in grid]
-    grey = [[0, theme.UNCHANGED], [1, theme.UNCHANGED]]
-    ends = {"zmin": -FULL, "zmax": FULL, "colorscale": [list(step) for step in SCALE]}
-    data = [
-        theme.heatmap(places, labels, measured, 1, colorscale=grey, name="measured", **hover),
-        theme.heatmap(places, labels, beyond, 1, name="beyond the noise", **ends, **hover),
-    ]
-    texts = theme.ticks(places, [size_text(size) if size else "no size" for size in sizes])
-    x = {"title": {"text": "message size"}, **texts, "tickangle": 0, "showgrid": False, "zeroline": False}
-    x |= theme.thinned(x)
+def _ratio_figure(panels: Sequence[_RatioPanel], unit: str) -> Layout:
+    data: list[Trace] = []
+    axes: Layout = {}
+    narrow: Layout = {}
+    frames: list[Layout] = []
+    heads: list[Layout] = []
+    tall = max([_LEAST_PANEL, *(_ROW * len(panel.counts) for panel in panels)])
+    columns = max(1, min(COLUMNS, len(panels)))
+    wide_height, narrow_height = (_pixels(len(panels), many, tall) for many in (columns, COLUMNS_NARROW))
+    for number, panel in enumerate(panels):
+        x, y = (f"{letter}{number + 1 if number else ''}" for letter in "xy")
+        grid = panel.grid
+        texts = [[_HATCH if cell is not None and _is_single(cell) else "" for cell in row] for row in grid]
+        look = {"text": texts, "texttemplate": "%{text}", "coloraxis": "coloraxis", "xaxis": x, "yaxis": y}
+        hover = {"hovertext": [[_hover(cell) for cell in row] for row in grid], "hoverinfo": "text"}
+        z = [[None if cell is None else math.log2(cell.ratio) for cell in row] for row in grid]
+        across, up = list(range(len(panel.sizes))), list(range(len(panel.counts)))
+        data.append(theme.heatmap(across, up, z, 1, name=theme.escape(panel.name)) | look | hover)
+        x_axis = _place_axis([short_size(size) if size else "no size" for size in panel.sizes], 4)
+        y_axis = _place_axis([str(count or "") for count in panel.counts], max(1, len(panel.counts)))
+        y_axis |= {"title": {"text": unit, "font": {"size": 12}, "standoff": 4}} if number % columns == 0 else {}
+        wide, slim = (_domains(number, len(panels), many, tall) for many in (columns, COLUMNS_NARROW))
+        axes |= {f"xaxis{x[1:]}": {**x_axis, "anchor": y, "domain": wide[0]}}
+        axes |= {f"yaxis{y[1:]}": {**y_axis, "anchor": x, "domain": wide[1]}}
+        narrow |= {f"xaxis{x[1:]}": {"domain": slim[0]}, f"yaxis{y[1:]}": {"domain": slim[1]}}
+        frames += _frame([[cell is not None and cell.verdict == "slower" for cell in row] for row in grid], x, y)
+        heads.append(heading(panel.heading, x, y))
+    reach = _reach(cell for panel in panels for cell in panel.cells)
     layout = theme.layout(
-        height=92 + 20 * len(labels),
-        margin={"l": 64, "r": 16, "t": 28, "b": 44},  # above the cells there is room for the buttons of the figure
-        annotations=[] if len(sizes) > MOST_WRITTEN else _written_ratios(grid, labels),
-        xaxis=x,
-        yaxis=theme.category_axis(autorange="reversed"),
-        meta={"narrow": {"xaxis": theme.thinned(x, 4)}},
+        height=wide_height,
+        margin=_RATIO_MARGIN,
+        annotations=heads,
+        shapes=frames,
+        coloraxis=_colour_axis(reach),
+        meta={"narrow": {**narrow, "height": narrow_height}},
+        **axes,
     )
-    if len(sizes) > MOST_WRITTEN_NARROW:
-        layout["meta"]["narrow"]["annotations"] = []
     return {"data": data, "layout": layout}
 
 
-def _colour(cell: Record) -> float | None:
-    if cell is None or not cell.verdict:
-        return None
-    return max(-FULL, min(FULL, math.log2(cell.ratio)))
+_RATIO_MARGIN = {"l": 64, "r": 24, "t": 52, "b": 84}
+
+
+def _pixels(panels: int, columns: int, tall: int) -> int:
+    """Height of the figure."""
+    rows = max(1, math.ceil(panels / columns))
+    return rows * tall + (rows - 1) * _GAP + _RATIO_MARGIN["t"] + _RATIO_MARGIN["b"]
+
+
+def _domains(number: int, panels: int, columns: int, tall: int) -> tuple[list[float], list[float]]:
+    """The part of the figure that a panel takes, from left to right and from below."""
+    row, column = divmod(number, columns)
+    gap = 0.05 if columns > 1 else 0.0
+    width = (1 - gap * (columns - 1)) / columns
+    left = column * (width + gap)
+    whole = _pixels(panels, columns, tall) - _RATIO_MARGIN["t"] - _RATIO_MARGIN["b"]
+    top = 1 - row * (tall + _GAP) / whole
+    return [left, min(1.0, left + width)], [max(0.0, top - tall / whole), top]
+
+
+def _place_axis(texts: Sequence[str], most: int) -> Layout:
+    """An axis with a place for each text."""
+    axis = theme.ticks(range(len(texts)), texts)
+    look = {"tickangle": 0, "showgrid": False, "zeroline": False, "range": [-0.5, len(texts) - 0.5]}
+    return {**axis, **theme.thinned(axis, most), **look, "tickfont": {"size": 11}}
+
+
+def _colour_axis(reach: float) -> Layout:
+    factor = theme.amount(2**reach)
+    bar = {"orientation": "h", "thickness": 10, "len": 260, "lenmode": "pixels", "x": 0, "xanchor": "left"}
+    bar |= {"yref": "container", "y": 0, "yanchor": "bottom", "outlinewidth": 0, "tickfont": {"size": 11}}
+    bar |= theme.ticks((-reach, 0, reach), (f"{factor}× faster", "same", f"{factor}× slower"))
+    return {"cmin": -reach, "cmax": reach, "colorscale": [list(step) for step in SCALE], "colorbar": bar}
+
+
+def _reach(cells: Iterable[Record]) -> float:
+    return min(MOST_REACH, max([LEAST_REACH, *(abs(math.log2(cell.ratio)) for cell in cells)]))
+
+
+def _is_single(cell: Record) -> bool:
+    return bool(min(cell.launches_base, cell.launches_new) < 2)
+
+
+def _frame(inside: Sequence[Sequence[bool]], x: str, y: str) -> list[Layout]:
+    """A line around the cells that are inside; none where no cell is."""
+
+    def is_in(row: int, place: int) -> bool:
+        return 0 <= row < len(inside) and 0 <= place < len(inside[row]) and inside[row][place]
+
+    edges: list[str] = []
+    for row, cells in enumerate(inside):
+        for place in range(len(cells)):
+            left, right, low, high = place - 0.5, place + 0.5, row - 0.5, row + 0.5
+            around = {
+                (row, place - 1): f"M{left},{low}L{left},{high}",
+                (row, place + 1): f"M{right},{low}L{right},{high}",
+                (row - 1, place): f"M{left},{low}L{right},{low}",
+                (row + 1, place): f"M{left},{high}L{right},{high}",
+            }
+            edges += [edge for beside, edge in around.items() if is_in(row, place) and not is_in(*beside)]
+    look = {"type": "path", "xref": x, "yref": y, "line": {"color": FRAME, "width": 2}}
+    return [{**look, "path": "".join(edges)}] if edges else []
 
 
 def _hover(cell: Record) -> str:
@@ -161,19 +225,8 @@ def _hover(cell: Record) -> str:
         return ""
     what = f"{cell.verdict}, " if cell.verdict else ""
     size = size_text(cell.size) if cell.size else "no size"
-    return f"{size}: {cell.ratio:.3f}×, {what}{theme.duration(cell.base_us)} → {theme.duration(cell.new_us)}"
-
-
-def _written_ratios(grid: Sequence[Values], labels: Sequence[str]) -> list[Layout]:
-    """The ratios of coloured cells, each dark or light as its colour asks."""
-    texts = []
-    for row, label in zip(grid, labels, strict=True):
-        for at, cell in enumerate(row):
-            if cell is not None and cell.verdict:
-                ink = ink_on(on_scale(SCALE, (math.log2(cell.ratio) / FULL + 1) / 2))
-                look = {"showarrow": False, "font": {"size": 11, "color": ink}}
-                texts.append({"x": at, "y": label, "text": f"{cell.ratio:.2f}", **look})
-    return texts
+    counted = f"{cell.count}, " if cell.count else ""
+    return f"{counted}{size}: {cell.ratio:.3f}×, {what}{theme.duration(cell.base_us)} → {theme.duration(cell.new_us)}"
 
 
 def winners(best: pd.DataFrame, what: str) -> View:

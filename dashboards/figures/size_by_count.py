@@ -99,7 +99,7 @@ def size_by_count(data: SizeByCount, title: str, caption: str) -> View | None:
         layout[x_name] = {**x_axis, "anchor": y, "domain": wide[0]}
         layout[y_name] = {**y_axis, "anchor": x, "domain": wide[1]}
         narrow[x_name], narrow[y_name] = {"domain": tall[0]}, {"domain": tall[1]}
-        notes += [*written, _heading(_HEADINGS[name](data), x, y)]
+        notes += [*written, heading(_HEADINGS[name](data), x, y)]
     rows = math.ceil(len(panels) / 2)
     margin = {**_MARGIN, "t": _MARGIN["t"] + _LINE * _fastest_heading(data).count("<br>") * several}
     spec = {
@@ -133,7 +133,8 @@ def _domains(number: int, panels: int, columns: int) -> tuple[list[float], list[
     return [left, min(1.0, left + width)], [max(0.0, top - _HEIGHT / tall), top]
 
 
-def _heading(text: str, x: str, y: str) -> Layout:
+def heading(text: str, x: str, y: str) -> Layout:
+    """A line above the panel on these axes."""
     return {
         "text": text,
         "showarrow": False,

@@ -109,6 +109,18 @@ class FirstScreen:
         return (pair, table) if len(table) else None
 
     @cached_property
+    def maps(self) -> dict[tuple[str, str], Shown]:
+        """Names of BASE and NEW -> the map of their ratios: of the front pair, and of each other newest version."""
+        upgraded = [each for each in self.upgrades if each[0].new.name in self.newest and len(each[1])]
+        shown: dict[tuple[str, str], Shown] = {}
+        for pair, table in [*([self.front] if self.front else []), *upgraded][:MOST_SIDES]:
+            names = (pair.base.name, pair.new.name)
+            if names not in shown:
+                both = self.cells.timed[self.cells.timed[KEY].isin(set(table[KEY]))]
+                shown[names] = Shown(maps.ratio_map(table, names, _over(table)), both)
+        return shown
+
+    @cached_property
     def newest(self) -> set[str]:
         """Names of the sides that are the newest version of their library."""
         return {side.name for side in self.newest_of_each().values()}
@@ -166,10 +178,7 @@ def _overall(screen: FirstScreen) -> Iterator[Shown]:
         names = [side.name for side in screen.sides] or [series.common(screen.cells.timed)]
         yield headline(screen.cells, names, command.partition("  # ")[0])
     yield from filter(None, [answer(screen)])
-    if screen.front is not None:
-        pair, table = screen.front
-        both = screen.cells.timed[screen.cells.timed[KEY].isin(set(table[KEY]))]
-        yield Shown(maps.ratio_map(table, (pair.base.name, pair.new.name), _over(table)), both)
+    yield from screen.maps.values()
 
 
 def answer(screen: FirstScreen) -> Shown | None:
@@ -358,6 +367,9 @@ def _upgraded(screen: FirstScreen) -> Iterator[Item]:
             benchmarks = [each.benchmark for each in several]
             link = _link("beside", benchmark=benchmarks, ranks=ranks, **_versions(pair))
             evidence = screen.repeated(view, new)
+            on_map = screen.maps.get((pair.base.name, pair.new.name))
+            if len(several) > 1 and on_map is not None:  # it shows all of them
+                evidence = screen.repeated(on_map.view, rows)
             about = (region.verdict, pair.new.name, pair.base.name)
             text = region.sentence(pair) if len(several) == 1 else _together(pair, several)
             yield Item(kind, text, values, mark, evidence, link, about)

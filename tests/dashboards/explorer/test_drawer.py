@@ -110,7 +110,7 @@ def test_every_point_of_a_series_leads_to_its_cell(data: Data, view: str) -> Non
 
 def test_a_click_on_the_map_and_the_small_multiples_leads_to_the_cell(data: Data) -> None:
     drawn = {view.kind: view for view in views(data, State("first"))[0]}
-    rows = [name for row in drawn["map"].cells[1] for name in row if name]
+    rows = [name for row in drawn["map"].cells[0] for name in row if name]
     assert rows and all(len(data.cell(name)) for name in rows)
     libraries = {data.cell(name)["library"].iloc[-1] for _, name in points(drawn["multiples"])}
     assert libraries == {"MPICH", "Open MPI"}

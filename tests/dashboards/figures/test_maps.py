@@ -2,36 +2,58 @@
 
 from __future__ import annotations
 
+import math
+from itertools import combinations
+from typing import Any
+
 import pandas as pd
 import pytest
 
 from omb_py.dashboards.figures.maps import guidelines, pairs, ratio_map
 
 
-@pytest.mark.parametrize(("sizes", "written", "on_a_phone"), [(10, 10, 10), (13, 13, 0), (15, 0, 0)])
-def test_ratios_are_written_where_there_is_room(sizes: int, written: int, on_a_phone: int) -> None:
-    rows = [
-        {
-            "benchmark": "allreduce",
-            "comparability_key": f"k{at}",
-            "ranks": 4,
-            "size_bytes": 4 << at,
-            "ratio": 1.3,
-            "verdict": "slower",
-            "base_us": 1.0,
-            "new_us": 1.3,
-            "launches_base": 5,
-            "launches_new": 5,
-        }
-        for at in range(sizes)
-    ]
+def _cell(benchmark: str, ranks: int, size: int, ratio: float, verdict: str = "", launches: int = 5) -> dict[str, Any]:
+    key = {"benchmark": benchmark, "comparability_key": f"{benchmark}-{ranks}-{size}", "ranks": ranks}
+    times = {"base_us": 1.0, "new_us": ratio, "launches_base": launches, "launches_new": 5}
+    return {**key, **times, "size_bytes": size, "ratio": ratio, "verdict": verdict}
+
+
+def test_a_benchmark_has_a_panel_and_what_is_slower_a_frame() -> None:
+    rows = [_cell("bcast", 4, size, 0.95, "faster") for size in (4, 8)]
+    rows += [_cell("reduce", ranks, size, 1.02) for ranks in (2, 4) for size in (4, 8)]
+    rows[-1] |= {"ratio": 1.3, "new_us": 1.3, "verdict": "slower"}
     view = ratio_map(pd.DataFrame(rows), ("old", "new"))
-    assert view.spec is not None
-    layout = view.spec["layout"]
-    assert len(layout["annotations"]) == written
-    narrow = {**layout, **layout["meta"]["narrow"]}
-    assert len(narrow["annotations"]) == on_a_phone
-    assert view.cells[1] == [[f"/k{at}" for at in range(sizes)]], "a click leads to the cell"
+    slower, other = view.spec["data"]
+    assert (slower["name"], other["name"]) == ("reduce", "bcast"), "the slower first"
+    assert [[round(2**value, 2) for value in row] for row in slower["z"]] == [[1.02, 1.02], [1.02, 1.3]]
+    (frame,) = view.spec["layout"]["shapes"]
+    assert (frame["xref"], frame["yref"]) == ("x", "y")
+    assert set(frame["path"].split("M")[1:]) == {
+        "0.5,0.5L0.5,1.5",
+        "1.5,0.5L1.5,1.5",
+        "0.5,0.5L1.5,0.5",
+        "0.5,1.5L1.5,1.5",
+    }
+    assert [note["text"] for note in view.spec["layout"]["annotations"]] == ["<b>reduce</b> 1.3× slower", "bcast"]
+    assert view.cells[0][1] == ["/reduce-4-4", "/reduce-4-8"], "a click leads to the cell"
+    assert view.figure.layout.coloraxis.cmax == pytest.approx(math.log2(1.3))
+
+
+def test_of_many_benchmarks_the_slower_are_drawn_and_all_are_listed() -> None:
+    rows = [_cell(f"b{number:02}", 2, 8, 1.0) for number in range(20)] + [_cell("late", 2, 8, 1.4, "slower")]
+    view = ratio_map(pd.DataFrame(rows), ("old", "new"))
+    assert view.spec["data"][0]["name"] == "late" and len(view.spec["data"]) == 12 and len(view.rows) == 21
+    assert view.notes[-1] == "Drawn: 12 of 21 benchmarks, those with slower cells first."
+
+
+def test_panels_stay_apart_on_a_desk_and_on_a_phone() -> None:
+    rows = [_cell(f"b{number}", ranks, 8, 1.0) for number in range(6) for ranks in (2, 4, 8)]
+    layout = ratio_map(pd.DataFrame(rows), ("old", "new")).spec["layout"]
+    for wanted in (layout, layout["meta"]["narrow"]):
+        names = ["", *map(str, range(2, 7))]
+        at = [(wanted[f"xaxis{n}"]["domain"], wanted[f"yaxis{n}"]["domain"]) for n in names]
+        for (x, y), (other_x, other_y) in combinations(at, 2):
+            assert x[1] < other_x[0] or y[0] > other_y[1], "to the right, or below"
 
 
 def test_guidelines_leave_blank_what_holds() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -45,19 +46,19 @@ def test_each_fault_is_named_once_and_nothing_else_is(planted) -> None:
 
 
 @pytest.mark.slow
-def test_only_the_regression_has_a_colour_on_the_map(planted) -> None:
+def test_only_the_regression_has_a_frame_on_the_map(planted) -> None:
     _, faults, made = planted
     (view,) = [view for view in made.views if view.kind == "map"]
-    measured, beyond = view.spec["data"]
-    coloured = {
-        (label, at)
-        for label, row in zip(beyond["y"], beyond["z"], strict=True)
-        for at, value in zip(beyond["x"], row, strict=True)
-        if value is not None
-    }
+    first, *others = view.spec["data"]
+    assert first["name"] == faults.regression and len(others) == len(planted_store.BENCHMARKS) - 1
+    (frame,) = view.spec["layout"]["shapes"]
     places = [planted_store.SIZES.index(size) for size in faults.sizes]
-    assert coloured == {(f"{faults.regression} {ranks}", at) for ranks in faults.ranks for at in places}
-    assert all(value == 0 for row in measured["z"] for value in row), "all else is measured, without a colour"
+    counts = sorted(set(planted_store.RANKS))
+    rows = [counts.index(ranks) for ranks in faults.ranks]
+    ends = [tuple(map(float, point.split(","))) for point in re.findall(r"[-\d.]+,[-\d.]+", frame["path"])]
+    assert {frame["xref"], frame["yref"]} == {"x", "y"}, "the first panel"
+    assert (min(x for x, _ in ends), max(x for x, _ in ends)) == (min(places) - 0.5, max(places) + 0.5)
+    assert (min(y for _, y in ends), max(y for _, y in ends)) == (min(rows) - 0.5, max(rows) + 0.5)
     assert view.title.endswith("6 of 120 cells slower, 0 faster")
 
 
@@ -125,6 +126,7 @@ def test_one_slowdown_of_several_benchmarks_is_one_line(tmp_path: Path) -> None:
     )
     names, _, cells = rest.partition(" (")
     assert sorted(names.split(", ")) == ["allgather", "allreduce", "bcast"] and cells == "18 of 234 cells)"
+    assert slower.evidence is not None and slower.evidence.kind == "map", "one picture shows them all"
     assert all(f"benchmark={name}" in slower.link for name in names.split(", ")), "the link leads to all of them"
 
 
@@ -145,11 +147,11 @@ def test_slowdowns_of_different_size_stay_apart() -> None:
     assert groups == [["a", "b"], ["c"], ["d"], ["e"], ["f"]]
 
 
-def test_one_launch_a_side_has_no_colour(tmp_path: Path, frame: pd.DataFrame) -> None:
+def test_one_launch_a_side_is_hatched(tmp_path: Path, frame: pd.DataFrame) -> None:
     write(tmp_path / "s", frame[frame["launch_index"].isin([0, 3])])
     (view,) = [view for view in report(tmp_path / "s", StoreSelection()).views if view.kind == "map"]
-    assert {value for row in view.spec["data"][1]["z"] for value in row} == {None}
-    assert any("--launches 5" in note for note in view.notes)
+    assert {text for trace in view.spec["data"] for row in trace["text"] for text in row} == {"╱"}
+    assert view.spec["layout"]["shapes"] == [] and any("--launches 5" in note for note in view.notes)
 
 
 def test_a_step_without_a_new_version_is_dated(cell) -> None:
