@@ -422,7 +422,7 @@ def _end(values: Sequence[float | None], text: str) -> list[tuple[int, float, st
 def _labels(
     ends: Sequence[tuple[int, float, str]], data: SizeByCount, x: str, y: str, top: float | None = None
 ) -> list[Layout]:
-    """Labels at the ends of lines; of lines that end near each other one label names the first and the last.
+    """Labels at the ends of lines; lines that end near each other have one, above the highest, that names them all.
 
     `top` is the largest value of the panel; None: that of all that is shown.
     """
@@ -439,11 +439,10 @@ def _labels(
             groups.append([end])
     labels: list[Layout] = []
     for group in groups:
-        texts = [text for _, _, text in sorted(group, key=lambda one: [t for _, _, t in ends].index(one[2]))]
-        place, value, _ = group[len(group) // 2]
+        place, value, _ = group[-1]
         labels.append(
             {
-                "text": texts[0] if len(texts) == 1 else f"{texts[0]} … {texts[-1]}",
+                "text": _in_order([text for *_, text in group], [text for *_, text in ends]),
                 "x": place,
                 "y": math.log10(value) if logarithmic and value > 0 else value,
                 "xref": x,
@@ -455,6 +454,18 @@ def _labels(
             }
         )
     return labels
+
+
+def _in_order(texts: Sequence[str], every: Sequence[str]) -> str:
+    """Some names in the order of all: the first and the last where none between them is missing, else each.
+
+    >>> _in_order(["64K", "4K", "16K"], ["4K", "16K", "64K", "256K"]), _in_order(["64K", "4K"], ["4K", "16K", "64K"])
+    ('4K … 64K', '4K, 64K')
+    """
+    places = sorted(every.index(text) for text in texts)
+    several = [every[place] for place in places]
+    following = places[-1] - places[0] == len(places) - 1
+    return f"{several[0]} … {several[-1]}" if following and len(several) > 2 else ", ".join(several)
 
 
 def _table(data: SizeByCount) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:

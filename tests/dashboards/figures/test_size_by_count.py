@@ -82,6 +82,24 @@ def test_without_bus_bandwidth_times_are_shown() -> None:
     assert view.spec["layout"]["yaxis2"]["type"] == "log"
 
 
+def test_a_label_names_only_the_lines_that_end_there() -> None:
+    sizes = (4, 8, 16, 1024, 2048, 4096)
+    rates = {8: [100.0] * 6, 16: [100.0, 100.0, 100.0, 99.0, 50.0, 98.0]}
+    both = [
+        {
+            (SLOW, count): pd.DataFrame({"middle": values, "launches": 5.0}, index=sizes)
+            for count, values in rates.items()
+        }
+        for _ in range(2)
+    ]
+    times, busbw = Points(PanelGrid("devices"), both[0]), Points(PanelGrid("devices", quantity="busbw"), both[1])
+    view = size_by_count(SizeByCount("allreduce", times, busbw, {8: {}, 16: {}}, {8: 1, 16: 2}), "title", "caption")
+    (kept,) = [n for n, trace in enumerate(view.spec["data"]) if trace["text"][-1:] == ["50 %"]]
+    axis = view.spec["data"][kept]["yaxis"]
+    labels = {n["text"]: n["y"] for n in view.spec["layout"]["annotations"] if n["yref"] == axis}
+    assert labels == {"2 KiB": 50.0, "1 KiB, 4 KiB": 99.0}, "2 KiB is not within; the label stands above both"
+
+
 @pytest.mark.parametrize("counts", [(2,), (8,)])
 def test_one_count_has_no_such_figure(counts: tuple[int, ...]) -> None:
     assert size_by_count(data(counts=counts), "title", "caption") is None
