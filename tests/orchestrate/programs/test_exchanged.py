@@ -120,7 +120,8 @@ def test_a_real_process_that_did_not_load_the_library_gets_no_verdict(
     maps = Path("/proc/self/maps").read_text().splitlines()
     libc = next(line.split()[-1] for line in maps if "libc.so" in line or "libc-" in line)
     shutil.copy(libc, tmp_path / Path(libc).name)
-    command = osu(1)
+    # a shell that lives on after the program has printed, so that its files are seen
+    command = f"sh -c '{osu(1)}; sleep 0.5'"
     settings = {"NEW": {"LD_LIBRARY_PATH": str(tmp_path)}}
     with pytest.raises(NoVerdict, match=r"both sides ran the same build of libc"):
         compare_programs(design(command, command, settings))

@@ -14,7 +14,7 @@ from omb_py.suites.workloads.families import parse_workload
 
 from .conftest import VARIABLE, Tuned
 
-DDP = "ddp:model=resnet50,scale=1/64"
+DDP = "ddp:model=resnet50,scale=1/64,buffers=off"
 MOCK = "--mock algorithm=tree:9us:1ns,algorithm=ring:7us:0.1ns,launch=0.01"
 
 

@@ -72,7 +72,7 @@ def import_params() -> list[click.Parameter]:
         tool_option(
             known,
             "--interleaved PATTERN",
-            "The files are launches of two sides in turn, one comparison, and their names say which, as "
+            "The files are interleaved launches of two sides, one comparison, and their names say which, as "
             "'{old|new}-{pair}.log' with the word of BASE first. (default: each file is a night)",
             ParsedType("pattern", parse_pattern),
         ),
