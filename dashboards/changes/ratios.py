@@ -240,13 +240,11 @@ def title(name: str, known: Points, fastest: Mapping[int, Mapping[int, str | Non
             f"{_amount(value, grid.quantity)} at {grid.text(grid.across, x)}" for x, value in ends.items()
         )
     places = fastest[panel]
-    decided = [(grid.text(grid.across, x), side) for x, side in places.items() if side is not None]
-    whole = len(decided) == len(places)
     every = "at every size" if grid.across == "size_bytes" else "at every number"
     if len(places) < len({x for values in middles.values() for x in values}):
         every += " that several measured"
-    if decided:
-        text = stretches(decided, whole, every)
+    if any(side is not None for side in places.values()):
+        text = stretches([(grid.text(grid.across, x), side) for x, side in places.items()], every)
     elif min(float(table["launches"].min()) for table in known.of(panel).values()) < 2:
         text = "one launch of a side has no known spread, so none is called the fastest"
     else:

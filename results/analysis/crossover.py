@@ -112,38 +112,40 @@ def sentences(rows: Sequence[Row]) -> list[str]:
             lines.append(f"{subject}: at no size is a side faster beyond the spread")
             continue
         left = f"; at {open_} of {len(places)} sizes no side is faster beyond the spread" if open_ else ""
-        lines.append(f"{subject}: {_stretches(decided, best, sides, at_all=not open_)}{left}")
+        named = [
+            (size_text(place[1]), None if (side := best[place]) is None else _name(side, sides)) for place in places
+        ]
+        lines.append(f"{subject}: {stretches(named)}{left}")
     return lines
 
 
-def _stretches(
-    decided: Sequence[tuple[tuple[str, ...], int]],
-    best: Mapping[tuple[tuple[str, ...], int], Side | None],
-    sides: set[Side],
-    at_all: bool,
-) -> str:
-    """``mpi is fastest up to 64 KiB, gloo from 128 KiB``, of the sizes that are decided."""
-    known = [(size_text(place[1]), _name(side, sides)) for place in decided if (side := best[place]) is not None]
-    return stretches(known, at_all)
-
-
-def stretches(known: Sequence[tuple[str, str]], at_all: bool, every: str = "at every size") -> str:
+def stretches(places: Sequence[tuple[str, str | None]], every: str = "at every size") -> str:
     """Say who is fastest where: ``mpi is fastest up to 64 KiB, gloo from 128 KiB``.
 
     Args:
-        known: each place in order, as ``64 KiB`` or ``8 GPUs``, and who is fastest there; at least one.
-        at_all: True where these are all places that were measured.
+        places: each place in order, as ``64 KiB`` or ``8 GPUs``, and who is fastest there; None where nobody is, which
+            is not everywhere.
+        every: what to say of all places.
+
+    >>> stretches([("1 B", None), ("2 B", "mpi"), ("4 B", "mpi"), ("8 B", "gloo")])
+    'mpi is fastest from 2 B to 4 B, gloo from 8 B'
     """
+    decided = [(place, name) for place, name in places if name is not None]
     parts = []
-    for name, run in groupby(known, key=lambda pair: pair[1]):
-        places = [place for place, _ in run]
-        parts.append((name, places[0], places[-1]))
-    (first, start, until), *others = parts
-    if not others:
-        return f"{first} is fastest {every if at_all else _span(start, until)}"
-    rest = [f"{name} {_span(start, end)}" for name, start, end in others[:-1]]
-    rest.append(f"{others[-1][0]} from {others[-1][1]}")
-    return f"{first} is fastest up to {until}, {', '.join(rest)}"
+    for name, run in groupby(decided, key=lambda pair: pair[1]):
+        own = [place for place, _ in run]
+        parts.append((name, own[0], own[-1]))
+    if len(parts) == 1 and len(decided) == len(places):
+        return f"{parts[0][0]} is fastest {every}"
+    texts = []
+    for number, (name, start, until) in enumerate(parts):
+        where = _span(start, until)
+        if number + 1 == len(parts) > 1 and until == places[-1][0]:
+            where = f"from {start}"
+        elif number == 0 and len(parts) > 1 and start == places[0][0]:
+            where = f"up to {until}"
+        texts.append(f"{name}{'' if number else ' is fastest'} {where}")
+    return ", ".join(texts)
 
 
 def _span(first: str, last: str) -> str:

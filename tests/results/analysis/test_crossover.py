@@ -5,10 +5,11 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.results.analysis.crossover import CROSSOVER, FASTEST, fastest, marks, sentences
+from omb_py.results.analysis.crossover import CROSSOVER, FASTEST, fastest, marks, sentences, stretches
 
 
 def row(backend: str, size: int, value: float | None, **more: Any) -> dict[str, Any]:
@@ -93,3 +94,19 @@ def test_as_many_winners_as_sizes_and_one_crossover_for_each_change(values: list
     told = marks(rows)
     assert len(order) == sum(a != b for a, b in values) == sum(map(bool, told))
     assert told.count(CROSSOVER) == sum(a != b for a, b in pairwise(order))
+
+
+@pytest.mark.parametrize(
+    ("places", "text"),
+    [
+        ("aa", "a is fastest at every size"),
+        ("ab", "a is fastest up to 1 B, b from 2 B"),
+        ("-aab", "a is fastest from 2 B to 4 B, b from 8 B"),
+        ("aab-", "a is fastest up to 2 B, b at 4 B"),
+        ("-a-", "a is fastest at 2 B"),
+        ("a-a", "a is fastest from 1 B to 4 B"),
+    ],
+)
+def test_stretches_begin_and_end_where_somebody_is_fastest(places: str, text: str) -> None:
+    named = [(f"{1 << number} B", None if side == "-" else side) for number, side in enumerate(places)]
+    assert stretches(named) == text
