@@ -112,9 +112,9 @@ class Branches:
         return rank, message
 
     def lose(self, connection: Connection, now: float) -> list[BranchedRank]:
-        """Forget an agent whose connection has closed. The ranks that it leaves alone, for which to wait."""
-        ranks = [rank for rank in self._agents.pop(connection).values() if not (rank.closed or rank.moved)]
-        self._adrift.update(dict.fromkeys(ranks, now + self._patience))
+        """Forget an agent whose connection has closed. The ranks that it has left alone, those that came back too."""
+        ranks = [rank for rank in self._agents.pop(connection).values() if not rank.closed]
+        self._adrift.update({rank: now + self._patience for rank in ranks if not rank.moved})
         return ranks
 
     def take_back(self, hello: Message) -> BranchedRank | None:

@@ -287,7 +287,7 @@ class Supervisor:
         self._drop(connection)
         if connection in self._branches:
             alone = self._branches.lose(connection, self._clock)
-            if alone and self._finish_by is None:
+            if any(rank.moved or self._finish_by is None for rank in alone):
                 self._notes.append(
                     f"the agent on {alone[0].host} ended; its ranks went on with a connection of their own"
                 )

@@ -74,7 +74,15 @@ def test_a_pytorch_that_sees_no_gpu_is_refused_with_what_to_install() -> None:
 def test_gloo_is_given_host_memory_of_a_device_that_pytorch_does_not_know() -> None:
     from omb_py.backends.gloo.session import GlooSession
 
-    facts = {"kind": "sim", "index": 0, "stream": 0, "name": "Simulated", "identity": lambda: "0", "clocks": dict}
+    facts = {
+        "kind": "sim",
+        "index": 0,
+        "stream": 0,
+        "name": "Simulated",
+        "identity": lambda: "0",
+        "clocks": dict,
+        "cache_bytes": 0,
+    }
     device: Any = SimpleNamespace(**facts)
     rank: Any = SimpleNamespace(rank=0, size=1, hosts=("n0",), gather=lambda value: [value], share=lambda value: value)
     buffers = GlooSession._on(rank, device, "")
