@@ -7,6 +7,7 @@ from typing import Any
 
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import Benchmark, Cell, Counts, Metric, RankRule, Sizes, Timed, World
+from omb_py.engine.program.datatype_layouts import message_bytes as message_bytes
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.engine.program.language import Program, Step
 
@@ -47,11 +48,6 @@ def point_to_point(
     return Benchmark(
         name, "pt2pt", summary, program, metric, PT2PT_SIZES, counts, ranks, timed, "char", options, bytes_total, **more
     )
-
-
-def message_bytes(cell: Cell) -> int:
-    """Bytes of the whole elements in a message of the cell's size: OMB's count is size // itemsize."""
-    return cell.size - cell.size % DTYPES[cell.dtype].itemsize
 
 
 def no_bytes(size: int, ranks: int) -> int:
@@ -95,7 +91,7 @@ def window_bytes(directions: int) -> Metric:
 
     def moved(cell: Cell, ranks: int) -> int:
         window: int = cell.options.window
-        return directions * cell.size * window
+        return directions * message_bytes(cell) * window
 
     factor = "" if directions == 1 else f"{directions} × "
     return Metric("MB/s", f"{factor}size × window × iterations / sum of laps on rank 0, MB = 10^6 B", bytes_of=moved)

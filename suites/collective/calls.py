@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from omb_py.engine.program import steps
-from omb_py.engine.program.benchmark import Cell, World
+from omb_py.engine.program.benchmark import Cell, Volume, World
 from omb_py.engine.program.dtypes import DTYPES, reduction_dtype
 from omb_py.engine.program.language import Blocks, Buffer, Region, Step
 from omb_py.suites.collective.forms import CallAndBuffers, Collective, blocking, overlapping, persistent
@@ -89,11 +89,20 @@ def _result_at(cell: Cell, counts: tuple[int, ...], rank: int) -> int:
     return sum(counts[:rank])
 
 
+def _block(cell: Cell, ranks: int) -> int:
+    item = DTYPES[reduction_dtype(cell.dtype)].itemsize
+    return message_bytes(cell) // item // ranks * item
+
+
+def _blocks(cell: Cell, ranks: int) -> Volume:
+    size = _block(cell, ranks) * ranks
+    return Volume(reduction_dtype(cell.dtype), size, size)
+
+
 def reduce_scatter_block(world: World, cell: Cell) -> CallAndBuffers:
     """Reduce a vector of `size` bytes, an equal block to each rank; the rest is left out, as in OMB."""
     here = cell.options.in_place
-    kind = reduction_dtype(cell.dtype)
-    block = message_bytes(cell) // DTYPES[kind].itemsize // world.size * DTYPES[kind].itemsize
+    kind, block = reduction_dtype(cell.dtype), _block(cell, world.size)
     at = _result_at(cell, (block,) * world.size, world.rank)
     out, back = Region("recv" if here else "send", 0, block * world.size), Region("recv", at, block)
     call = steps.reduce_scatter_block(out, back, kind, cell.options.op)
@@ -260,6 +269,7 @@ COLLECTIVES = (
         REDUCTION_SIZES,
         "int32",
         frozenset({_OP, _IN_PLACE}),
+        volume=_blocks,
     ),
     Collective(
         "gather",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from omb_py.engine.program import steps
-from omb_py.engine.program.benchmark import Benchmark, Cell, Family, Metric, RankRule, Sizes, World
+from omb_py.engine.program.benchmark import Benchmark, Cell, Family, Metric, RankRule, Sizes, Volume, World
 from omb_py.engine.program.language import Body, Buffer, Lap, Node, Program, RequestSlot, Result, Stage, Step
 from omb_py.suites.shared import COLLECTIVE_COUNTS, COLLECTIVE_SIZES, PER_CALL, TWO_OR_MORE, barrier_after
 
@@ -37,6 +37,7 @@ class Collective:
     options: frozenset[str] = frozenset()
     rooted: bool = False
     ranks: RankRule = TWO_OR_MORE
+    volume: Callable[[Cell, int], Volume] | None = None
 
     def benchmark(
         self,
@@ -65,6 +66,7 @@ class Collective:
             self.bytes_total,
             self.bandwidth,
             self.rooted,
+            volume=self.volume,
         )
 
 

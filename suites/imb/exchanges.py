@@ -117,7 +117,7 @@ def reduce_local(world: World, cell: Cell) -> Program:
 _BOTH_WAYS = Metric(
     "MB/s",
     "2 × size × window × pairs × iterations / mean of the first half's laps in all",
-    bytes_of=lambda cell, ranks: 2 * cell.size * cell.options.window * (ranks // 2),
+    bytes_of=lambda cell, ranks: 2 * message_bytes(cell) * cell.options.window * (ranks // 2),
 )
 
 

@@ -83,7 +83,7 @@ SEVERAL_NODES = RankRule("several nodes with equally many ranks on each", lambda
 def _moved(cell: Cell, hosts: Sequence[str]) -> int:
     """Bytes that enter (leave) the first node in an iteration."""
     window: int = cell.options.window
-    return cell.size * window * (len(hosts) - len(by_node(hosts)[0]))
+    return message_bytes(cell) * window * (len(hosts) - len(by_node(hosts)[0]))
 
 
 FAN = Metric(

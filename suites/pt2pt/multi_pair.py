@@ -37,7 +37,7 @@ EACH_PAIR = Metric(
 ALL_PAIRS = Metric(
     "MB/s",
     "size × window × pairs × iterations / mean of the senders' laps in all; messages/s: that / size",
-    bytes_of=lambda cell, ranks: cell.size * cell.options.window * (ranks // 2),
+    bytes_of=lambda cell, ranks: message_bytes(cell) * cell.options.window * (ranks // 2),
 )
 RATE_COUNTS = Counts(100, 10, 100, 10)
 """As in OMB 7.5, which here alone does not lower the iterations of large messages."""

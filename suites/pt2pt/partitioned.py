@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from omb_py.engine.program import steps
-from omb_py.engine.program.benchmark import Benchmark, Cell, Sizes, World
+from omb_py.engine.program.benchmark import Benchmark, Cell, Sizes, Volume, World
 from omb_py.engine.program.language import Buffer, Lap, Node, Program, Region, RequestSlot, Result, Stage, body
 from omb_py.suites.collective.forms import OVERLAP
 from omb_py.suites.shared import EXACTLY_TWO, LATENCY_COUNTS, PT2PT_SIZES, partition_bytes
@@ -57,6 +57,11 @@ def partitioned_latency(world: World, cell: Cell) -> Program:
     )
 
 
+def _volume(cell: Cell, ranks: int) -> Volume:
+    size = cell.options.partitions * partition_bytes(cell)
+    return Volume(cell.dtype, size, size)
+
+
 BENCHMARKS = (
     Benchmark(
         "partitioned_latency",
@@ -76,5 +81,6 @@ BENCHMARKS = (
         frozenset({"type", "validation", "partitions", "tests"}),
         bytes_total=lambda size, ranks: size,
         unit_of=lambda cell: cell.options.partitions,
+        volume=_volume,
     ),
 )

@@ -131,6 +131,6 @@ BENCHMARKS = (
         defaults=(("workload", DEFAULT),),
         fits=fits,
         from_anyone=lambda cell: _workload(cell).from_anyone,
-        volume=volume,
+        volume=lambda cell, ranks: volume(cell.options.workload, ranks),
     ),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from omb_py.engine.program.benchmark import World
+from omb_py.engine.program.datatype_layouts import volume_of
 from omb_py.engine.program.language import Region, Step, walk
 from omb_py.suites.imb import exchanges, random_pairs, stencils, threads, windows
 from omb_py.suites.imb.threads import IN_THREADS
@@ -98,6 +99,38 @@ def test_only_what_has_data_can_be_validated_and_typed(name: str) -> None:
 def test_the_bytes_of_the_whole_operation_are_nccl_tests_(name: str, total: int, formula: str | None) -> None:
     assert BENCHMARKS[name].bytes_total(100, 4) == total
     assert BENCHMARKS[name].bandwidth == formula
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, b in BENCHMARKS.items() if b.sizes and "type" in b.options and b.runs is None]
+)
+def test_only_whole_elements_move_and_count(name: str) -> None:
+    """What is stored and divided is what the calls move: at 99 B of float64 that of 96 B."""
+    benchmark = BENCHMARKS[name]
+    hosts = ("a", "a", "b", "b") if benchmark.ranks.over_nodes else ()
+    ranks = next(n for n in (4, 2, *range(64)) if benchmark.ranks.admits(n))
+    odd, whole = (cell(name, size, dtype="float64") for size in (99, 96))
+    worlds = [World(rank, ranks, hosts) for rank in range(min(ranks, 4))]
+    assert [benchmark.program(world, odd) for world in worlds] == [benchmark.program(world, whole) for world in worlds]
+    assert volume_of(benchmark, odd, ranks) == volume_of(benchmark, whole, ranks)
+    metric = benchmark.metric
+    if metric.bytes_of:
+        assert metric.bytes_of(odd, ranks) == metric.bytes_of(whole, ranks) > 0
+    if metric.bytes_over:
+        assert metric.bytes_over(odd, hosts) == metric.bytes_over(whole, hosts) > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "ranks", "options", "moved"),
+    [
+        ("reduce_scatter_block", 3, {}, 36),
+        ("reduce_scatter", 3, {}, 40),
+        ("partitioned_latency", 2, {"partitions": 3}, 36),
+        ("allreduce", 3, {}, 40),
+    ],
+)
+def test_what_blocks_leave_out_is_not_counted(name: str, ranks: int, options: dict[str, int], moved: int) -> None:
+    assert volume_of(BENCHMARKS[name], cell(name, 40, dtype="int32", **options), ranks).bytes_per_rank == moved
 
 
 class TestPrinted:

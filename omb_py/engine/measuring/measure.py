@@ -20,7 +20,7 @@ from omb_py.engine.measuring.cell_result import CellResult, LapSeries
 from omb_py.engine.measuring.statistics import checkpoints, late_enough, settled, too_slow
 from omb_py.engine.observers import registry as observers
 from omb_py.engine.program.benchmark import Benchmark, Cell, Sampling, World
-from omb_py.engine.program.datatype_layouts import transmitted
+from omb_py.engine.program.datatype_layouts import message_bytes, transmitted
 from omb_py.engine.program.groups import divided, timed_ranks
 from omb_py.engine.program.language import Stage, program_hash
 from omb_py.engine.samples import Integers, LapTimes, lap_of
@@ -301,8 +301,8 @@ class Measurement:
         result.bytes_moved = _bytes_moved(self.session, self.benchmark, self.cell)
         if self.cell.options.ddt:
             result.extra["transmit_size"] = float(transmitted(self.cell))
-            if result.bytes_moved is not None:
-                result.bytes_moved = result.bytes_moved * transmitted(self.cell) // self.cell.size
+            if result.bytes_moved:
+                result.bytes_moved = result.bytes_moved * transmitted(self.cell) // message_bytes(self.cell)
         return result
 
     def _late_rounds(self) -> dict[str, float]:

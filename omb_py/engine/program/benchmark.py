@@ -256,8 +256,8 @@ class Benchmark:
     """Raises UsageError where a cell's options do not fit the number of ranks."""
     from_anyone: Callable[[Cell], bool] = lambda cell: False
     """Whether a rank receives from whoever comes first, and answers that rank."""
-    volume: Callable[[str, int], Volume] | None = None
-    """(option `workload`, ranks) -> types and bytes that rows store; None: those of size and type."""
+    volume: Callable[[Cell, int], Volume] | None = None
+    """(cell, ranks) -> types and bytes that rows store; None: those of size and type."""
     runs: Callable[[Session, Cell, Callable[[str], None]], CellResult] | None = None
     """Measures a cell by itself, without a program of steps (:mod:`omb_py.suites.training`)."""
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from omb_py.engine.program.benchmark import Benchmark, Cell, World
+from omb_py.engine.program.benchmark import Benchmark, Cell, Volume, World
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.engine.program.language import Blocks, Body, Node, Program, Region, Repeat, Stage, Step
 
@@ -80,13 +80,26 @@ def itemsize(name: str) -> int:
     return kind.extent if kind else DTYPES[name].itemsize
 
 
+def message_bytes(cell: Cell) -> int:
+    """Bytes of the whole elements in a message of the cell's size: OMB's count is size // itemsize."""
+    return cell.size - cell.size % DTYPES[cell.dtype].itemsize
+
+
 def transmitted(cell: Cell) -> int:
     """Bytes of a message of the cell that travel."""
     if not cell.options.ddt:
-        return cell.size
+        return message_bytes(cell)
     item = DTYPES[cell.dtype].itemsize
     pieces, _ = pieces_of(cell.options.ddt)
     return times_of(cell.options.ddt, cell.size // item) * sum(length for _, length in pieces) * item
+
+
+def volume_of(benchmark: Benchmark, cell: Cell, ranks: int) -> Volume:
+    """Types and bytes that a cell's calls move."""
+    if benchmark.volume:
+        return benchmark.volume(cell, ranks)
+    message = transmitted(cell)
+    return Volume(benchmark.sent_dtype(cell.dtype), message, benchmark.bytes_total(message, ranks))
 
 
 def laid_out(benchmark: Benchmark) -> Benchmark:
@@ -97,7 +110,7 @@ def laid_out(benchmark: Benchmark) -> Benchmark:
 
     def program(world: World, cell: Cell) -> Program:
         built = original(world, cell)
-        extent = cell.size - cell.size % DTYPES[cell.dtype].itemsize
+        extent = message_bytes(cell)
         if not cell.options.ddt or not extent:
             return built
         name = f"{cell.dtype}@{cell.options.ddt}@{extent}"

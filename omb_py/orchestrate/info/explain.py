@@ -7,6 +7,7 @@ from textwrap import fill, wrap
 
 from omb_py.backends.registry import default, find
 from omb_py.engine.program.benchmark import LARGE_MESSAGE_BYTES, Benchmark, Cell, World, halves
+from omb_py.engine.program.datatype_layouts import volume_of
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.engine.program.language import Body, Host, Lap, Program, Repeat, Stage, Stamp, Step
 from omb_py.engine.program.rma import WINDOWS
@@ -95,7 +96,7 @@ def _facts(b: Benchmark, cell: Cell, ranks: int, window: int | None) -> list[str
                 f"bytes at most {count.large} after {count.large_warmup}",
             )
         )
-        facts.append(("in all", f"{b.bytes_total(cell.size, ranks)} bytes in the whole operation"))
+        facts.append(("in all", f"{volume_of(b, cell, ranks).bytes_total} bytes in the whole operation"))
     else:
         facts.append(("iterations", f"at most {count.small} after {count.small_warmup} warm-ups"))
     if b.bandwidth:

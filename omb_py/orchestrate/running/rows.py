@@ -13,6 +13,7 @@ from omb_py.engine.measuring.cell_result import CellResult, LapSeries, PairRound
 from omb_py.engine.measuring.statistics import median_of
 from omb_py.engine.program.benchmark import Benchmark, Cell, Volume
 from omb_py.engine.program.buffers import OBJECT
+from omb_py.engine.program.datatype_layouts import message_bytes, volume_of
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.engine.program.pair_schedule import parse_schedule
 from omb_py.engine.rank.launch_facts import LaunchFacts
@@ -90,19 +91,13 @@ class RowSource:
         return groups_of_ranks(self.cell.options.groups, facts["ranks"], facts["hosts"])
 
     @cached_property
-    def bytes_total(self) -> int:
-        """Bytes of the whole operation, by size and type alone."""
-        if self.cell.options.traffic:
-            return largest(self.cell.options.traffic, self.cell.size, DTYPES[self.dtype].itemsize)
-        size = int(self.result.extra.get("transmit_size", self.cell.size))
-        return self.benchmark.bytes_total(size, len(self.groups[0]))
-
-    @cached_property
     def volume(self) -> Volume:
-        """Types and bytes of the row, which a workload has of its own."""
-        own = self.benchmark.volume
-        volume = own(self.cell.options.workload, self.launch.facts["ranks"]) if own else None
-        return volume or Volume(self.dtype, self.cell.size, self.bytes_total)
+        """Types and bytes that moved; of uneven traffic the total is its busiest rank's."""
+        volume = volume_of(self.benchmark, self.cell, len(self.groups[0]))
+        if not self.cell.options.traffic:
+            return volume
+        total = largest(self.cell.options.traffic, message_bytes(self.cell), DTYPES[self.dtype].itemsize)
+        return volume._replace(bytes_total=total)
 
     @cached_property
     def statistics(self) -> Row:
@@ -198,7 +193,7 @@ def _bandwidth_columns(source: RowSource) -> Row:
     if not benchmark.bandwidth or not times:
         return {}
     seconds = _mean(times) * 1e-6
-    algbw, busbw = bandwidth(benchmark.bandwidth, source.bytes_total, len(source.groups[0]), seconds)
+    algbw, busbw = bandwidth(benchmark.bandwidth, source.volume.bytes_total, len(source.groups[0]), seconds)
     return {
         "algbw_gbps": algbw,
         "busbw_gbps": busbw,

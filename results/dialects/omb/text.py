@@ -264,7 +264,7 @@ class OsuText:
         if samples.size == 0:
             return [math.nan] * len(self.percentiles)
         if self._is_bandwidth:
-            moved = printed_number(metrics.get("bytes_moved"))
+            moved = printed_number(metrics.get("bytes_moved")) * _counted(row)
             with np.errstate(divide="ignore", invalid="ignore"):
                 samples = moved / samples  # bytes per µs are MB/s
         return [omb_percentile(samples, p) for p in self.percentiles]
@@ -318,7 +318,20 @@ def message_rate(row: Row) -> float:
     if "message_rate" in metrics:  # imported: the value that its tool printed
         return printed_number(metrics["message_rate"])
     size = metrics.get("transmit_size") or row["size_bytes"] or 0
-    return printed_number(row.get("value")) * 1e6 / size if size else math.nan
+    return printed_rate(row) * 1e6 / size if size else math.nan
+
+
+def printed_rate(row: Row) -> float:
+    """MB/s as C OMB counts them: by the size, of which only whole elements move."""
+    return printed_number(row.get("value")) * _counted(row)
+
+
+def _counted(row: Row) -> float:
+    """The bytes that C OMB counts over those that move: 1 where the size is a multiple of the element."""
+    moved, size = row.get("bytes_per_rank"), row.get("size_bytes")
+    if not moved or not size or "transmit_size" in (row.get("metrics") or {}):
+        return 1.0
+    return size / moved
 
 
 def parameters_of(row: Row) -> Mapping[str, str]:
@@ -438,7 +451,7 @@ def _spread(row: Row) -> tuple[float, float, float]:
 def _figure(key: str, width: int, row: Row, places: int = 2) -> str:
     """A number of a row; ``value`` and ``message_rate`` are no metrics."""
     if key == "value":
-        number = printed_number(row.get("value"))
+        number = printed_rate(row) if row.get("unit") == "MB/s" else printed_number(row.get("value"))
     elif key == "message_rate":
         number = message_rate(row)
     else:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.results.dialects.dialect import TextOptions, Transcript
-from omb_py.results.dialects.omb.text import closing, details, message_rate, parameters_of, printed_number, text_of
+from omb_py.results.dialects.omb.text import closing, details, message_rate, parameters_of, printed_rate, text_of
 from omb_py.results.dialects.omb.titles import TITLES, version_of
 from omb_py.results.store.row import Row
 
@@ -43,7 +43,7 @@ class WindowTables:
         self._line.append(row)
         failed = row["validated"] is False
         if row["window"] == WINDOWS[-1] or failed:
-            text += self._text(self._line, [printed_number(r["value"]) for r in self._line])
+            text += self._text(self._line, [printed_rate(r) for r in self._line])
             self._rates.append(self._line)
             self._line = []
         if failed:
@@ -56,7 +56,7 @@ class WindowTables:
         """The second table, after the line of the first one that an interruption cut off."""
         text, rates = "", self._rates
         if self._line:
-            text = self._text(self._line, [printed_number(r["value"]) for r in self._line])
+            text = self._text(self._line, [printed_rate(r) for r in self._line])
             rates = [*rates, self._line]
         self._rates, self._line = [], []
         if not rates or parameters_of(rates[0][0]).get("print_rate") == "0":

@@ -68,6 +68,12 @@ def test_busbw_of_an_allreduce() -> None:
     assert (made["bytes_per_rank"], made["bytes_total"], made["count"]) == (4000, 4000, 1000)
 
 
+def test_only_whole_elements_count() -> None:
+    made = row(message(cell("allreduce", size=4003, dtype="int32"), [2.0], [2.0], [2.0] * 4))
+    assert (made["size_bytes"], made["bytes_per_rank"], made["bytes_total"], made["count"]) == (4003, 4000, 4000, 1000)
+    assert (made["algbw_gbps"], made["busbw_gbps"]) == (pytest.approx(2.0), pytest.approx(3.0))
+
+
 def test_busbw_of_a_nonblocking_collective_is_that_of_call_and_wait_alone() -> None:
     told = message(cell("iallreduce", size=4000, dtype="int32"), [8.0], [8.0], [8.0] * 4)
     told.series = {"overall": told.series["time"], "pure.time": told.series["time"]}

@@ -249,6 +249,21 @@ def test_an_imported_row_says_whether_it_was_printed_in_full(metrics: dict[str, 
     assert osu.printed({"metrics": metrics}) == (full, ())
 
 
+@pytest.mark.parametrize(
+    ("name", "metrics", "line"),
+    [
+        ("bw", {}, "12                    372.09"),
+        ("mbw_mr", {}, "12                    372.09       31007500.00"),
+        ("bw", {"transmit_size": 8.0}, "12                    248.06                 8"),
+    ],
+)
+def test_mb_s_count_the_size_as_c_does_and_not_what_moves(make_row, name: str, metrics: dict[str, float], line: str):
+    """OMB 7.5 sends size // itemsize elements and counts `size`; with a derived type it counts what it sends."""
+    sizes = {"size_bytes": 12, "bytes_per_rank": 8, "metrics": metrics}
+    row = make_row(benchmark=name, dtype="float64", unit="MB/s", value=248.06, family="pt2pt", **sizes)
+    assert text_of(row, False, False, ()).row(row) == line + "\n"
+
+
 def test_the_text_of_gloo_names_gloo_shows_the_bus_and_comes_back(make_row) -> None:
     values = {"backend": "gloo", "library": "torch gloo", "busbw_gbps": 5.51e-05, "value": 145.0, "size_bytes": 8}
     row = make_row(benchmark="allreduce", dtype="int32", **values)
