@@ -7,7 +7,7 @@ import codecs
 import gzip
 import lzma
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from omb_py.errors import UsageError
@@ -20,23 +20,40 @@ _PACKED: tuple[tuple[bytes, Callable[[bytes], bytes]], ...] = (
 _MOST_BINARY = 0.1
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
-_TIME = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
-_PREFIXES = (
-    re.compile(r"\[\d+,\d+\]<std(?:out|err)>:\s?"),  # mpirun --tag-output
-    re.compile(r"\[prterun-[^\s\]]+@\d+,\d+\]<std(?:out|err)>: ?"),  # that of Open MPI 5
-    re.compile(r"<std(?:out|err)>:\s?"),
-    re.compile(r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}(?=\[|<)"),  # mpirun --timestamp-output
-    re.compile(rf"(?:[^\t]*\t[^\t]*\t)?{_TIME}(?: |$)"),  # kubectl logs --timestamps; GitHub Actions, gh run view
-    re.compile(rf"\[{_TIME}\] "),  # Jenkins
-    re.compile(r"\[pod/[^\s\]]+\] "),  # kubectl logs --prefix
+_ISO = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
+_PROGRAM = r"[\w.-]+ [\w./-]+\[\d+\]: "
+
+
+def _any_of(*patterns: str) -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns))
+
+
+_TIME = _any_of(
+    r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}(?=\[|<)",  # mpirun --timestamp-output
+    # GitHub Actions and gh run view; GitLab; journalctl -o short-iso; kubectl logs --timestamps
+    rf"(?:[^\t]*\t[^\t]*\t)?{_ISO}(?: \d\d[OE][ +]| {_PROGRAM}| |$)",
+    rf"\[{_ISO}\] ",  # Jenkins
+    rf"[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d (?:{_PROGRAM})?",  # journalctl, ts
+    r"\[\d\d:\d\d:\d\d(?:\.\d{1,9})?\] |\d\d:\d\d:\d\d(?:\.\d{1,9})? ",  # ts '%H:%M:%S'
 )
-"""What stands before a line for one reason alone."""
-_DOUBTFUL = (
-    re.compile(r"\[\d+\] "),  # mpiexec -prepend-rank
-    re.compile(r"\s{0,4}\d+: "),  # srun -l
-    re.compile(r"[\w.-]+\s*\| "),  # docker compose
-    re.compile(r"[A-Za-z][\w.-]*: "),  # pdsh, clush
-    re.compile(r"(?:> ?)+"),  # a quoted mail
+"""When a line was printed."""
+_LABEL = _any_of(
+    r"\[\d+,\d+\](?:\[[^\]\s]+\])?<std(?:out|err)>:\s?",  # mpirun --tag-output
+    r"\[prterun-[^\s\]]+@\d+,\d+\](?:\[[^\]\s]+\])?<std(?:out|err)>: ?",  # that of Open MPI 5
+    r"<std(?:out|err)>:\s?",
+    r"\[default\d+\]:\s?",  # torchrun --tee
+    r"\[pod/[^\s\]]+\] ",  # kubectl logs --prefix
+)
+"""Who printed a line; it stands there for this reason alone."""
+_DOUBTFUL = _any_of(
+    r"\[\d+\] ",  # mpiexec -prepend-rank
+    r"\s{0,4}\d+: ",  # srun -l
+    r"[\w.-]+\s*\| ",  # docker compose
+    r"[A-Za-z][\w.-]*: |\d{1,3}(?:\.\d{1,3}){3}: ",  # pdsh, clush
+    r"\[rank\d+\]:? ",
+    r"\[[A-Za-z][\w.-]*:\d+\] ",  # mpiexec -prepend-pattern
+    r"[a-z0-9][\w.]*-[\w.-]+ [a-z0-9][\w.-]* ",  # stern
+    r"(?:> ?)+",  # a quoted mail
 )
 """What may also be the line itself. It is a prefix where some line of a benchmark's output begins behind the same."""
 _MOST_PREFIXES = 4
@@ -87,6 +104,7 @@ def split(text: str, starts: Callable[[str], bool]) -> list[LogLine]:
     """Split a text into lines.
 
     Prefixes are taken away, line by line; of a message of NCCL that stands within a line only what was before it stays.
+    Lines of several programs that printed at once stand together, each program's, where prefixes tell them apart.
 
     Args:
         text: the whole log.
@@ -96,37 +114,67 @@ def split(text: str, starts: Callable[[str], bool]) -> list[LogLine]:
     ended = texts[-1] == ""
     if ended:
         texts.pop()
+    labels = [""] * len(texts)
     for _ in range(_MOST_PREFIXES):
-        shorter = _without_doubtful([_without(line) for line in texts], starts)
-        if shorter == texts:
+        certain = [_without(line) for line in texts]
+        prefixes = _prefixes([line for _, line in certain], starts)
+        shorter = [_without_doubtful(line, prefixes) for _, line in certain]
+        if [line for _, line in shorter] == texts:
             break
-        texts = shorter
+        texts = [line for _, line in shorter]
+        found = zip(labels, certain, shorter, strict=True)
+        labels = [before + own.strip() + other.strip() for before, (own, _), (other, _) in found]
     last = len(texts)
-    return [LogLine(i, _without_message(line), ended or i < last) for i, line in enumerate(texts, 1)]
+    lines = [LogLine(i, _without_message(line), ended or i < last) for i, line in enumerate(texts, 1)]
+    return _one_after_another(lines, labels, starts)
 
 
-def _without(text: str) -> str:
-    match = next(filter(None, (pattern.match(text) for pattern in _PREFIXES)), None)
-    return text[match.end() :] if match else text
+def _without(text: str) -> tuple[str, str]:
+    """Who printed a line, as its prefix says, and the line without the prefix; a time says nobody."""
+    if match := _TIME.match(text):
+        return "", text[match.end() :]
+    if match := _LABEL.match(text):
+        return match[0], text[match.end() :]
+    return "", text
 
 
-def _without_doubtful(texts: Sequence[str], starts: Callable[[str], bool]) -> list[str]:
-    found = [_doubtful(text) for text in texts]
-    prefixes = {p for text, p in zip(texts, found, strict=True) if p and starts(_without(text[len(p) :]))}
-    return [
-        text[len(prefix) :] if prefix in prefixes else _blank_quoted(text, prefixes)
-        for text, prefix in zip(texts, found, strict=True)
-    ]
+def _prefixes(texts: Sequence[str], starts: Callable[[str], bool]) -> frozenset[str]:
+    """The doubtful prefixes behind which some benchmark's output begins."""
+    found = ((text, match) for text in texts if (match := _DOUBTFUL.match(text)))
+    return frozenset(match[0] for text, match in found if starts(_without(text[match.end() :])[1]))
 
 
-def _doubtful(text: str) -> str:
-    match = next(filter(None, (pattern.match(text) for pattern in _DOUBTFUL)), None)
-    return match[0] if match else ""
+def _without_doubtful(text: str, prefixes: frozenset[str]) -> tuple[str, str]:
+    """The prefix of a line, and the line without it.
+
+    An empty line loses the blank behind its prefix too, as editors take blanks at the end of lines away.
+    """
+    match = _DOUBTFUL.match(text)
+    if match and match[0] in prefixes:
+        return match[0], text[match.end() :]
+    whole = next((prefix for prefix in prefixes if text and text == prefix.rstrip()), "")
+    return (whole, "") if whole else ("", text)
 
 
-def _blank_quoted(text: str, prefixes: Iterable[str]) -> str:
-    """An empty line loses the blank behind its prefix too, as editors take blanks at the end of lines away."""
-    return "" if text and any(text == prefix.rstrip() for prefix in prefixes) else text
+def _one_after_another(lines: Sequence[LogLine], labels: Sequence[str], starts: Callable[[str], bool]) -> list[LogLine]:
+    """The lines of each program together, where several printed at once.
+
+    A line that names no program stays with the output that begins behind it, as its command, else with that before.
+    """
+    begins = [bool(label) and starts(line.text) for line, label in zip(lines, labels, strict=True)]
+    programs: dict[str, list[LogLine]] = {label: [] for label, begin in zip(labels, begins, strict=True) if begin}
+    others: list[LogLine] = []
+    current, returns = "", False
+    for line, label, begin in zip(lines, labels, begins, strict=True):
+        if label not in programs:
+            others.append(line)
+            continue
+        returns = returns or (label != current and bool(programs[label]))
+        programs.setdefault(label if begin else current, []).extend(others)
+        programs[label].append(line)
+        others, current = [], label
+    programs.setdefault(current, []).extend(others)
+    return [line for own in programs.values() for line in own] if returns else list(lines)
 
 
 def _without_message(text: str) -> str:

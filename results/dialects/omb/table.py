@@ -73,6 +73,8 @@ class Building:
     """The columns of ``mbw_mr -V``."""
     checked: bool = False
     dtype: str | None = None
+    head_of: str | None = None
+    """The type that the head was printed for."""
     window: int | None = None
     rows: list[ImportedRow] = field(default_factory=list)
     rates: int = 0
@@ -145,7 +147,9 @@ class Building:
             # OMB writes another head for another type alone
             if any(row["dtype"] == self.dtype for row in self.rows):
                 raise BadTable("a second head: the title of a further table is missing or damaged")
-            columns = names.columns(text)
+            if self.columns and not self.rows and self.head_of == self.dtype:
+                raise BadTable("a second head before the first row: two programs print at once here")
+            columns, self.head_of = names.columns(text), self.dtype
             if self.rows and columns != self.columns:
                 raise BadTable("a head with other columns: the title of a further table is missing")
             self.columns, self.length = columns, len(text.rstrip())

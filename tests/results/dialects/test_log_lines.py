@@ -30,6 +30,18 @@ LOGS = {
 PREFIXES = {
     "mpirun --tag-output": "[1,0]<stdout>:",
     "mpirun --timestamp-output --tag-output": "Wed May 16 10:17:50 2018[1,0]<stdout>:",
+    "mpirun --tag-output of Open MPI 4, detailed": "[1,0][node01]<stdout>: ",
+    "Open MPI 5, detailed": "[prterun-node01-4711@1,0][node01:812]<stdout>: ",
+    "torchrun --tee": "[default0]:",
+    "a rank": "[rank0]: ",
+    "mpiexec -prepend-pattern": "[node01:0] ",
+    "pdsh by address": "10.0.0.1: ",
+    "stern": "osu-launcher-x7 launcher ",
+    "GitLab": "2024-03-01T12:00:01.123456Z 00O ",
+    "journalctl": "Mar 01 12:00:01 node01 osu_bw[812]: ",
+    "journalctl -o short-iso": "2024-03-01T12:00:01+0000 node01 osu_bw[812]: ",
+    "ts": "Mar  1 12:00:01 ",
+    "ts %H:%M:%S": "12:00:01 ",
     "Open MPI 5": "[prterun-node01-4711@1,0]<stdout>: ",
     "mpiexec -prepend-rank": "[0] ",
     "srun -l": "0: ",
@@ -89,6 +101,54 @@ def test_two_launchers_in_one_log() -> None:
     text = "".join(f"[1,0]<stdout>:{line}\n" for line in first.splitlines())
     text += "".join(f"3: {line}\n" for line in second.splitlines())
     assert rows_of(read(text)) == rows_of(read(first + second))
+
+
+RUNS = [
+    f"# OSU MPI Allreduce Latency Test v7.5\n# Size       Avg Latency(us)\n{rows}"
+    for rows in (
+        "4                       5.40\n8                       5.96\n",
+        "16                     50.40\n32                     50.96\n",
+    )
+]
+
+
+TWO_PREFIXES = (
+    ("[1,0]<stdout>:", "[1,1]<stdout>:"),
+    ("node01: ", "node02: "),
+    ("2024-03-01T12:00:01Z 0: ", "2024-03-01T12:00:02Z 1: "),
+)
+
+
+@given(draw=st.data())
+def test_programs_that_print_at_once_are_told_apart_by_their_prefixes(draw: st.DataObject) -> None:
+    """Such as two starts of a program that was built without MPI: no table holds rows of both."""
+    runs = [LOGS["nccl-tests"]] * 2 if draw.draw(st.booleans()) else RUNS
+    prefixes = draw.draw(st.sampled_from(TWO_PREFIXES))
+    queues = [[prefix + line for line in run.splitlines(True)] for prefix, run in zip(prefixes, runs, strict=True)]
+    mixed = []
+    while all(queues):
+        mixed.append(queues[draw.draw(st.integers(0, 1))].pop(0))
+    found = parse("".join([*mixed, *queues[0], *queues[1]]).encode(), Context("a.log"))
+    alone = [[row for _, _, row in rows_of(read(run))] for run in runs]
+    tables = [table.rows for table in found.tables]
+    assert not found.problems and len({table.launch for table in found.tables}) == 2
+    assert tables in (alone, alone[::-1])
+
+
+def test_programs_that_print_at_once_without_a_prefix_are_left_out() -> None:
+    heads = [run.splitlines(keepends=True) for run in RUNS]
+    text = "".join([heads[0][0], heads[1][0], heads[0][1], heads[1][1], *heads[0][2:], *heads[1][2:]])
+    found = read(text)
+    assert not found.tables and "two programs print at once" in str(found.problems[0])
+
+
+def test_prefixes_of_programs_that_ran_in_turn_keep_their_order() -> None:
+    """A line that names nobody stays where it is: it may be the command of the next table."""
+    command = "+ mpirun -np 2 ./alltoall_perf -b 8 -e 8M\n"
+    log = nccl_texts.FIRST
+    text = "".join(f"[1,0]<stdout>:{line}\n" for line in RUNS[0].splitlines())
+    text += command + "".join(f"[1,1]<stdout>:{line}\n" for line in log.splitlines())
+    assert rows_of(read(text)) == rows_of(read(RUNS[0] + command + log))
 
 
 def test_what_only_looks_like_a_prefix_stays() -> None:
