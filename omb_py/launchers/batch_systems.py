@@ -61,6 +61,9 @@ PALS: Final = Launcher(
         job=("PBS_JOBID",),
         nodes=("PBS_NODEFILE",),
         tasks=("PBS_NP",),
+        queue=("PBS_QUEUE",),
+        drain="pbsnodes -o {nodes}",
+        separator=" ",
         read_by_mpiexec=("PBS_NODEFILE",),
     ),
 )
@@ -72,6 +75,9 @@ LSF: Final = Launcher(
         job=("LSB_JOBID",),
         nodes=("LSB_DJOB_HOSTFILE", "LSB_HOSTS"),
         tasks=("LSB_DJOB_NUMPROC",),
+        queue=("LSB_QUEUE",),
+        drain="badmin hclose {nodes}",
+        separator=" ",
         read_by_mpiexec=("LSB_HOSTS", "LSB_DJOB_HOSTFILE"),
     ),
 )

@@ -95,5 +95,12 @@ LAUNCHER: Final = FluxRun(
         ),
     ),
     prefixes=("FLUX_",),
-    batch=Flux("Flux", sign="FLUX_URI", job=("FLUX_ENCLOSING_ID", "FLUX_JOB_ID"), nodes=()),
+    batch=Flux(
+        "Flux",
+        sign="FLUX_URI",
+        job=("FLUX_ENCLOSING_ID", "FLUX_JOB_ID"),
+        nodes=(),
+        drain="flux resource drain {nodes} omb-py",
+        exclude="flux batch --requires=-host:{nodes}",
+    ),
 )

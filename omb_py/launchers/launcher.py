@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -133,10 +134,46 @@ class BatchSystem:
     """Shell text for the name of a job or of a task of an array: ``41``, ``41_0``."""
     submit_fix: str = ""
     """What to do where its commands are not here."""
+    node: tuple[str, ...] = ()
+    """The node of a task that the system's own launcher started."""
+    queue: tuple[str, ...] = ()
+    """The partition or queue of the job."""
+    drain: str = ""
+    """The command that takes nodes out of service, with ``{nodes}``."""
+    exclude: str = ""
+    """The words of a submission that leave nodes out, with ``{nodes}``."""
+    separator: str = ","
+    """What stands between the nodes of the two."""
 
     def allocation(self, environ: Environment, ask: Ask) -> Allocation | None:
         """The nodes of the job around this process; None outside one. Raises EnvironmentProblem: not readable."""
         return None
+
+    def node_names(self, environ: Environment) -> list[str]:
+        """The nodes of the job as the system names them; empty where this process cannot know."""
+        text = first_set(environ, self.nodes)
+        if os.path.isabs(text):  # a file with a line for each node or slot, on the first node alone
+            try:
+                text = " ".join(line.split()[0] for line in Path(text).read_text().splitlines() if line.strip())
+            except (OSError, UnicodeDecodeError):
+                return []
+        return list(dict.fromkeys(text.split()))
+
+    def job_text(self, environ: Environment) -> str:
+        """The job around this process, for a ticket: ``Slurm job 4711 (gpu)``, with its queue; empty outside one."""
+        job, queue = first_set(environ, self.job), first_set(environ, self.queue)
+        if not environ.get(self.sign) or not job:
+            return ""
+        return f"{self.name} job {job}{f' ({queue})' if queue else ''}"
+
+    def out_of_service(self, nodes: Sequence[str]) -> str:
+        """How bad nodes are kept from jobs; empty where the system has no command that omb-py knows."""
+        listed = self.separator.join(nodes)
+        named = {
+            "take out of service": self.drain.format(nodes=listed),
+            "leave out of a job": self.exclude.format(nodes=listed),
+        }
+        return "; ".join(f"{what}: {command}" for what, command in named.items() if command)
 
     def directives(self, request: BatchRequest) -> list[str]:
         """The first lines of a job script. The nodes of a subset are not in it."""
@@ -254,8 +291,8 @@ class Launcher:
     """The batch system whose launcher it is."""
     join_fix: str = ""
     """Why its processes may see no common world, and what to do; empty: a general text."""
-    start_fix: str = ""
-    """What to do where it ends before its ranks have reported; empty: a general text."""
+    refusals: tuple[tuple[str, str], ...] = ()
+    """What it says where it starts no ranks, as a pattern, and what to do then."""
 
     def missing(self, machine: LaunchMachine) -> str:
         """Why it cannot be used here, with what to do; empty when it can."""
@@ -264,6 +301,10 @@ class Launcher:
     def command(self, ranks: RankRequest, machine: LaunchMachine) -> LaunchCommand:
         """The command that starts ranks. Raises EnvironmentProblem or UsageError."""
         raise EnvironmentProblem(f"omb-py starts no ranks with {self.name}: use --launcher mpiexec")
+
+    def fix_of(self, output: str) -> str:
+        """What to do after what it said; empty where that is no refusal it is known for."""
+        return next((fix for pattern, fix in self.refusals if re.search(pattern, output, re.IGNORECASE)), "")
 
     @property
     def local_rank_variable(self) -> str:

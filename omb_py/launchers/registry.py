@@ -23,7 +23,7 @@ from omb_py.launchers import (
     srun,
     torchrun,
 )
-from omb_py.launchers.launcher import Allocation, Ask, Environment, Launcher, RankVariables
+from omb_py.launchers.launcher import Allocation, Ask, BatchSystem, Environment, Launcher, RankVariables
 from omb_py.plug_ins import REPAIR, load_plug_ins
 
 if TYPE_CHECKING:
@@ -115,6 +115,11 @@ def rank_variables(environ: Environment) -> tuple[RankVariables, ...]:
 def launcher_titled(title: str) -> Launcher | None:
     """The launcher that messages call so; None for an mpiexec or an unknown one."""
     return next((launcher for launcher in LAUNCHERS if launcher.name and launcher.name == title), None)
+
+
+def batch_around(environ: Environment) -> BatchSystem | None:
+    """The batch system in whose job this process runs; None outside one."""
+    return next((system for system in BATCH_SYSTEMS if environ.get(system.sign)), None)
 
 
 def job_around(environ: Environment, ask: Ask | None = None) -> Allocation | None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from omb_py.errors import EnvironmentProblem
+from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.launchers.core_binding import bound_by_user
 from omb_py.launchers.launcher import (
     BIND_OPTIONS,
@@ -25,6 +25,7 @@ from omb_py.launchers.launcher import (
     RankVariables,
     expand_hosts,
     first_set,
+    host_and_slots,
 )
 from omb_py.launchers.mpich import agrees_with_pmi
 from omb_py.launchers.mpiexec_family import MPICH, OPEN_MPI
@@ -106,6 +107,13 @@ class Slurm(BatchSystem):
             raise EnvironmentProblem(f"{problem}: give -n and --hosts")
         return Allocation(self.name, job, tuple((node, 1) for node in nodes), asked)
 
+    def node_names(self, environ: Environment) -> list[str]:
+        name = next((name for name in self.nodes if environ.get(name)), "")
+        try:
+            return expand_hosts(environ[name], name) if name else []
+        except EnvironmentProblem:
+            return []
+
     def directives(self, request: BatchRequest) -> list[str]:
         # Slurm expands %j in the name of the output, and reads quotes as a shell does
         output = f"{str(request.folder).replace('%', '%%')}/{'%A_%a.out' if request.array > 1 else '%j.out'}"
@@ -117,6 +125,7 @@ class Slurm(BatchSystem):
             "output": shlex.quote(output),
         }
         lines = [f"#SBATCH --{name}={value}" for name, value in options.items() if value is not None]
+        lines.append("#SBATCH --no-requeue")  # it would begin again from nothing; --resume goes on
         return [*lines, *(["#SBATCH --exclusive"] if request.array > 1 or request.subsets else [])]
 
     def submit_command(self, request: BatchRequest, script: Path, nodes: str) -> tuple[str, ...]:
@@ -151,6 +160,7 @@ class Srun(Launcher):
         options = ["-n", str(ranks.count), "--kill-on-bad-exit=1", "--export=ALL", "--input=none"]
         if inside_step(machine.environ):
             options.append("--overlap")  # the step around us holds the cores
+        self._check_job(ranks, machine.environ)
         if ranks.hosts:
             names = ranks.host_names("srun", "give --launcher-args '--ntasks-per-node=…'", _PLACE_OPTIONS)
             options += ["-N", str(len(names)), "-w", ",".join(names)]
@@ -178,6 +188,23 @@ class Srun(Launcher):
             local_rank_variable=self.local_rank_variable,
         )
 
+    def _check_job(self, ranks: RankRequest, environ: Environment) -> None:
+        """Raises UsageError where the step cannot be in the job, with the reason that srun does not give."""
+        if int(environ.get("SLURM_HET_SIZE") or 1) > 1:
+            if not bound_by_user(ranks.extra, ("het-group",)):
+                raise UsageError(
+                    "the job is heterogeneous, and srun starts ranks in one of its groups unless it is told: "
+                    "srun --het-group=0,1 omb-py …, or --launcher-args=--het-group=0 for one group"
+                )
+            return
+        there = SLURM.node_names(environ)
+        lacking = [name for name, _ in map(host_and_slots, ranks.hosts) if there and name not in there]
+        if lacking:
+            nodes = ", ".join(there[:8]) + (f" and {len(there) - 8} more" if len(there) > 8 else "")
+            raise UsageError(
+                f"{SLURM.job_text(environ)} has no {', '.join(lacking)}: leave it out of --hosts; its nodes are {nodes}"
+            )
+
 
 def srun_type(vendor: str, offered: Sequence[str], text: str = "") -> str:
     """The ``--mpi`` type of srun with which this MPI library starts up; empty if srun offers none for it.
@@ -203,6 +230,10 @@ SLURM: Final = Slurm(
     read_by_mpiexec=("SLURM_JOB_ID",),
     submit_name="slurm",
     job_shell="$SLURM_JOB_ID",
+    node=("SLURMD_NODENAME",),
+    queue=("SLURM_JOB_PARTITION",),
+    drain="scontrol update nodename={nodes} state=drain reason=omb-py",
+    exclude="sbatch --exclude={nodes}",
     submit_fix="submit where Slurm is, or --print-script",
     task_shell='"${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}"',
 )
@@ -214,5 +245,15 @@ LAUNCHER: Final = Srun(
     batch=SLURM,
     join_fix="srun and the MPI library do not use the same protocol. What to do: srun --mpi=pmi2 for MPICH and Intel "
     "MPI, srun --mpi=pmix for Open MPI (srun --mpi=list shows what this Slurm has)",
-    start_fix="--launcher mpiexec starts ranks in this allocation without Slurm's MPI plugin",
+    refusals=(
+        (
+            "more processors requested|more tasks than|requested node configuration",
+            "the job has no room for this step: give -n and --hosts as sbatch got them, or ask sbatch for more",
+        ),
+        (
+            "unable to create step|step creation (?:temporarily )?disabled|job/step already complet",
+            "the job takes no step now: see squeue --steps, and what else runs in it",
+        ),
+        ("mpi type|mpi/|pmi|plugin", "--launcher mpiexec starts ranks in this allocation without Slurm's MPI plugin"),
+    ),
 )

@@ -73,6 +73,10 @@ class AcceptReport:
     missing_nodes: dict[str, str] = field(default_factory=dict)
     """Node -> reason why it did not take part."""
     deviations: list[str] = field(default_factory=list)
+    job: str = ""
+    """The batch job, for a ticket."""
+    out_of_service: str = ""
+    """How the missing nodes are kept from jobs."""
     machine: dict[str, Any] = field(default_factory=dict)
     """State of the machine while it measured; ``warnings`` are sentences. Empty for simulated ranks."""
     simulated: bool = False
@@ -214,6 +218,7 @@ def _facts(acceptance: AcceptReport) -> list[str]:
         f"{counted(acceptance.launches, 'launch')}, {acceptance.seconds:.0f} s",
         f"{counted(len(acceptance.hosts), 'node')}: {_listed(acceptance.hosts)}; "
         f"{_listed(acceptance.libraries) or 'no library'}",
+        *([acceptance.job] if acceptance.job else []),
         _rule_line(rule),
     ]
     if acceptance.correlation >= ALIKE:
@@ -223,6 +228,7 @@ def _facts(acceptance: AcceptReport) -> list[str]:
         )
     lines += _repetition(acceptance)
     lines += [f"missing node {name}: {why}" for name, why in acceptance.missing_nodes.items()]
+    lines += [acceptance.out_of_service] if acceptance.out_of_service else []
     lines += [f"deviation: {text}" for text in acceptance.deviations]
     lines += [f"warning: {text}" for text in acceptance.machine.get("warnings", ())]
     if acceptance.baseline:
@@ -408,6 +414,7 @@ def as_dict(acceptance: AcceptReport) -> dict[str, object]:
         "hosts": acceptance.hosts,
         "libraries": acceptance.libraries,
         "missing_nodes": acceptance.missing_nodes,
+        "job": acceptance.job or None,
         "deviations": acceptance.deviations,
         "machine": acceptance.machine or None,
         "baseline": acceptance.baseline or None,

@@ -148,6 +148,12 @@ class PairSweep:
         """Suspects that were slow twice, with the values of the repeat."""
         return [again for again in self.outcomes.values() if again is not None]
 
+    @property
+    def slow_nodes(self) -> list[str]:
+        """Hosts of the nodes that were slow twice."""
+        ends = [suspect.ends[0] for suspect in self.confirmed if suspect.kind == "node"]
+        return list(dict.fromkeys(self.first.hosts[end] for end in ends))
+
     def state(self, suspect: links.Suspect) -> str:
         """State of a suspect: ``confirmed``, ``cleared``, or ``suspect`` where it was not measured again."""
         if suspect not in self.outcomes:

@@ -12,7 +12,7 @@ from omb_py.errors import EnvironmentProblem
 from omb_py.launchers.batch_systems import count_slots
 from omb_py.launchers.flux import parse_resources
 from omb_py.launchers.launcher import Allocation, expand_hosts
-from omb_py.launchers.registry import job_around
+from omb_py.launchers.registry import batch_around, job_around
 from omb_py.launchers.srun import expand_counts
 from omb_py.orchestrate.launching.launch_command import ranks_for
 from omb_py.suites import find
@@ -51,6 +51,34 @@ FLUX_BATCH = {
     "FLUX_KVS_NAMESPACE": "job-1",
     "FLUX_TERMINUS_SESSION": "0",
 }
+
+
+@pytest.mark.parametrize(
+    ("environ", "job", "advice"),
+    [
+        (
+            {**SLURM_BATCH, "SLURM_JOB_PARTITION": "gpu"},
+            "Slurm job 814 (gpu)",
+            "take out of service: scontrol update nodename=n1,n2 state=drain reason=omb-py; "
+            "leave out of a job: sbatch --exclude=n1,n2",
+        ),
+        ({**PBS_PRO, "PBS_NODEFILE": "/x"}, "PBS job 4711.pbs01 (workq)", "take out of service: pbsnodes -o n1 n2"),
+        ({"LSB_JOBID": "4"}, "LSF job 4", "take out of service: badmin hclose n1 n2"),
+        (
+            FLUX_BATCH,
+            "Flux job fA7b2",
+            "take out of service: flux resource drain n1,n2 omb-py; "
+            "leave out of a job: flux batch --requires=-host:n1,n2",
+        ),
+        ({"COBALT_JOBID": "4"}, "Cobalt job 4", ""),
+    ],
+)
+def test_the_job_and_how_its_bad_nodes_are_kept_from_others(environ: dict[str, str], job: str, advice: str) -> None:
+    system = batch_around(environ)
+    assert system is not None
+    assert system.job_text(environ) == job and system.job_text({}) == ""
+    assert system.out_of_service(["n1", "n2"]) == advice
+    assert batch_around({}) is None
 
 
 def test_slurm() -> None:

@@ -258,6 +258,28 @@ def test_crays_mpich_has_a_type_of_its_own() -> None:
     assert srun_type(MPICH, ["pmi2", "cray_shasta"], "MPICH Version: 4.2") == "pmi2"
 
 
+@pytest.mark.parametrize(
+    ("hosts", "extra", "more", "says"),
+    [
+        (["cn01", "cn09"], [], {}, r"Slurm job 7 has no cn09: leave it out of --hosts; its nodes are cn01, cn02"),
+        (["cn01"], [], {"SLURM_HET_SIZE": "2"}, "the job is heterogeneous"),
+        (["cn01", "cn02"], [], {}, ""),
+        (["cn09"], ["--het-group=1"], {"SLURM_HET_SIZE": "2"}, ""),
+        (["cn09"], [], {"SLURM_JOB_NODELIST": ""}, ""),
+    ],
+)
+def test_srun_is_not_asked_for_what_the_job_lacks(
+    hosts: list[str], extra: list[str], more: dict[str, str], says: str, tmp_path: Path
+) -> None:
+    program(tmp_path / "srun", "")
+    there = context(tmp_path, MPICH, **{"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "cn[01-02]", **more})
+    if says:
+        with pytest.raises(UsageError, match=says):
+            command_for("srun", PROGRAM, 2, hosts=hosts, extra=extra, machine=there)
+    else:
+        assert command_for("srun", PROGRAM, 2, hosts=hosts, extra=extra, machine=there).name == "srun"
+
+
 def test_sruns_mpi_type_is_the_users_if_given(tmp_path: Path) -> None:
     program(tmp_path / "srun", OFFERS)
     there = context(tmp_path, OPEN_MPI, SLURM_JOB_ID="7", SLURM_PTY_PORT="1")

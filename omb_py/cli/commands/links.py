@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,7 @@ from omb_py.cli.option_params import ParsedType, measuring_options, ranks_option
 from omb_py.cli.output import HTML, check_files, report_options, write_report
 from omb_py.engine.program.pair_schedule import KINDS
 from omb_py.grammar.values import parse_size
+from omb_py.launchers.registry import batch_around
 from omb_py.options.request import Request
 from omb_py.orchestrate.checks.links import SweepDesign, placed, sweep
 from omb_py.printing.drawings import heat_map
@@ -147,10 +148,21 @@ def run_links(form: str, graph: str | None, output: Sequence[Path], **given: Any
     design = SweepDesign(**{name: given.pop(name) for name in names})
     request = _request(given)
     result = sweep(request, design)
-    document = replace(document_of(result), simulated=in_process(request.backends))
+    simulated = in_process(request.backends)
+    document = replace(document_of(result), simulated=simulated)
+    document = document if simulated else with_advice(document, result.slow_nodes, os.environ)
     if graph:
         document = replace(document, picture=heat_map(matrix(result)))
     return write_report(document, form, output, partial(_html, result, document))
+
+
+def with_advice(document: Document, slow: Sequence[str], environ: Mapping[str, str]) -> Document:
+    """A document with a note of how the batch system around keeps slow nodes from other jobs."""
+    system = batch_around(environ) if slow else None
+    advice = system.out_of_service(slow) if system else ""
+    if system is None or not advice:
+        return document
+    return replace(document, notes=[*document.notes, f"{system.job_text(environ)}: {advice}"])
 
 
 def _request(given: dict[str, Any]) -> Request:

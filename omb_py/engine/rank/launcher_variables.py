@@ -6,11 +6,11 @@ ranks see Slurm's variables too, with the numbers of the helper; torchrun likewi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from omb_py.launchers.launcher import Environment, RankVariables
-from omb_py.launchers.registry import rank_variables
+from omb_py.launchers.launcher import Environment, RankVariables, first_set
+from omb_py.launchers.registry import LAUNCHERS, batch_around, rank_variables
 from omb_py.launchers.torchrun import TORCHRUN
 
 
@@ -77,6 +77,37 @@ def started_by_mpi(environ: Environment) -> bool:
     """Whether the processes can find each other by MPI; not when ``RANK`` is set, which asks for another way."""
     ranks = (name for launcher in rank_variables(environ) if launcher.joins_by_mpi for name in launcher.rank)
     return any(name in environ for name in ranks) and not any(name in environ for name in TORCHRUN.rank)
+
+
+def scheduled_name(environ: Environment, own: str) -> str:
+    """The name that the batch system has for this node; `own`, its host name, where none is known.
+
+    The host name decides, among the nodes of the job. A variable decides only for a task that the system's own launcher
+    started: an mpiexec hands the one of its own node on to all ranks.
+    """
+    system = batch_around(environ)
+    if system is None:
+        return own
+    if named := same_host(system.node_names(environ), own):
+        return named
+    launcher = _started_by(environ)
+    own_task = any(launcher in each.variables for each in LAUNCHERS if each.batch is system)
+    return (first_set(environ, system.node) if own_task else "") or own
+
+
+def same_host(names: Sequence[str], own: str) -> str:
+    """The one name that stands for the host name `own`, without its domain where need be; empty where none does."""
+    for form in (str.lower, _without_domain):
+        same = [name for name in names if form(name) == form(own)]
+        if len(same) == 1:
+            return same[0]
+    return ""
+
+
+def _without_domain(name: str) -> str:
+    """A host name without its domain; an address as it is."""
+    label = name.lower().partition(".")[0]
+    return name if label.isdigit() else label
 
 
 def _started_by(environ: Environment) -> RankVariables | None:

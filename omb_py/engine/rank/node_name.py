@@ -1,7 +1,8 @@
-"""The name of this node: as the user wrote it in ``--hosts``, or else its host name."""
+"""The name of this node: as the user wrote it in ``--hosts``, as the batch system has it, or else its host name."""
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Callable, Sequence
 
@@ -26,6 +27,8 @@ def is_own_address(name: str) -> bool:
 def node_name(names: Sequence[str], is_own: Callable[[str], bool] = is_own_address) -> str:
     """Return the entry of `names` that refers to this node; its host name where none does, or where several could.
 
+    Without `names` it is the batch system's name for it, by which it can be drained.
+
     The host name decides before addresses do, since asking for those can take seconds. But several nodes may have the
     same host name, as containers and cloned images have: an address tells them apart.
 
@@ -33,24 +36,17 @@ def node_name(names: Sequence[str], is_own: Callable[[str], bool] = is_own_addre
         names: entries of ``--hosts``, each with or without ``:SLOTS``.
         is_own: whether a name stands for an address of this machine; may raise OSError.
     """
-    own = socket.gethostname()
-    if not names:
-        return own
+    from omb_py.engine.rank.launcher_variables import same_host, scheduled_name
     from omb_py.launchers.launcher import host_and_slots
 
+    own = socket.gethostname()
+    if not names:
+        return scheduled_name(os.environ, own)
     hosts = list(dict.fromkeys(host_and_slots(name)[0] for name in names))
-    for form in (str.lower, _shorten):
-        same = [host for host in hosts if form(host) == form(own)]
-        if len(same) == 1:
-            return same[0]
+    if named := same_host(hosts, own):
+        return named
     try:
         same = [host for host in hosts if is_own(host)]
     except OSError:
         return own
     return same[0] if len(same) == 1 else own
-
-
-def _shorten(name: str) -> str:
-    """A host name without its domain; an address as it is."""
-    label = name.lower().partition(".")[0]
-    return name if label.isdigit() else label

@@ -7,6 +7,7 @@ again, up to the suite's maximum, and all of them count (docs/accept.md).
 from __future__ import annotations
 
 import hashlib
+import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -16,6 +17,7 @@ from typing import Any
 
 from omb_py.backends.registry import capabilities, in_process
 from omb_py.errors import EnvironmentProblem, Interrupted, UsageError
+from omb_py.launchers.registry import batch_around
 from omb_py.options.request import SILENT, Request
 from omb_py.orchestrate.accept.background_job import other_job
 from omb_py.orchestrate.accept.criteria_file import Accepting, read_accepting, read_criteria
@@ -209,6 +211,7 @@ class _Acceptance:
         out.incidents += [Incident(skip.what, skip.reason, skip.failed) for skip in dict.fromkeys(self.skips)]
         out.missing_nodes |= self.launches.gone
         out.hosts, out.libraries = list(seen.hosts), list(seen.libraries)
+        self._name_job(out)
         out.launches, out.command = len(seen.launches), self.asked.command
         out.files = _hashed([Path(path) for path in seen.files])
         out.baseline = self.evidence.baseline_word
@@ -273,6 +276,17 @@ class _Acceptance:
         requests, skips = with_mock_ups(expanded.checked, self.criteria)
         self.skips += skips
         return [r.changed(format=SILENT, launches=1, graph=None, quiet=self.asked.quiet) for r in requests]
+
+    def _name_job(self, out: AcceptReport) -> None:
+        """Note the batch job and the layout of its ranks, and how missing nodes are kept from other jobs."""
+        system = None if out.simulated else batch_around(os.environ)
+        if system is None:
+            return
+        layouts = {-(-plan.ranks // max(1, len(out.hosts))) for plan in self.launches.plans}
+        each = " or ".join(map(str, sorted(layouts)))
+        out.job = f"{system.job_text(os.environ)}: {counted(len(out.hosts), 'node')}, {each} ranks each"
+        if out.missing_nodes:
+            out.out_of_service = system.out_of_service(list(out.missing_nodes))
 
     def _without_missing_nodes(self, requests: list[CheckedRequest], out: AcceptReport) -> list[CheckedRequest]:
         """Return the requests on the nodes that answer. Raises EnvironmentProblem where all are needed."""

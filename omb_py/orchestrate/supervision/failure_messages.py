@@ -251,7 +251,7 @@ def launcher_ended(launcher: str, status: int, states: Sequence[RankState], rank
     words = "; it said: " + "; ".join(part for part in parts if part) if any(parts) else ""
     if len(states) < ranks:
         titled = launcher_titled(launcher)
-        todo = (titled.start_fix if titled else "") or _DOCTOR
+        todo = (titled.fix_of("\n".join(lines)) if titled else "") or _DOCTOR
         todo = _REACH if unreached(lines) else todo
         return f"the launcher {launcher} {how} when {present} had reported{words}. What to do: {todo}"
     state = min(states, key=position)

@@ -9,7 +9,9 @@ import pytest
 
 import omb_py
 from omb_py.cli import main
+from omb_py.cli.commands.links import with_advice
 from omb_py.results.compare.tags import distinguishing_tags
+from omb_py.results.document import Document
 from tests.dashboards.stores import drawings
 
 QUICK = ("links", "--backend", "mock", "--passes", "3", "-i", "10", "--windows", "2", "-W", "2")
@@ -78,6 +80,26 @@ def test_a_group_that_is_slow_to_all_others_is_named(capsys: pytest.CaptureFixtu
     headline = "12 nodes, 66 links: node9, node10, node11 are slow to all others (latency +50 %, bandwidth 67 %)"
     assert code == 1 and f"{headline}: an uplink, a switch, or another rack" in out
     assert "nearer to each other by latency: node0, node1" in out
+
+
+@pytest.mark.parametrize(
+    ("slow", "environ", "notes"),
+    [
+        (
+            ["cn02"],
+            {"SLURM_JOB_ID": "7"},
+            "Slurm job 7: take out of service: scontrol update nodename=cn02 state=drain",
+        ),
+        ([], {"SLURM_JOB_ID": "7"}, ""),
+        (["cn02"], {}, ""),
+        (["cn02"], {"COBALT_JOBID": "7"}, ""),
+    ],
+)
+def test_the_batch_system_is_told_which_nodes_to_leave_out(
+    slow: list[str], environ: dict[str, str], notes: str
+) -> None:
+    document = with_advice(Document("omb-py links", "h", 1, dict), slow, environ)
+    assert " ".join(document.notes).startswith(notes) and len(document.notes) == bool(notes)
 
 
 def test_several_ranks_on_a_node_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -44,6 +45,49 @@ def test_slots_are_told_from_an_address(entry: str, host: str, slots: int | None
 def test_host_names_decide(own: str, names: Sequence[str], name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("socket.gethostname", lambda: own)
     assert node_name(names, nobody) == name
+
+
+SLURM = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "cn[01-04]", "SLURM_STEP_ID": "0", "SLURM_PROCID": "1"}
+TASK = {**SLURM, "SLURMD_NODENAME": "cn02"}
+
+
+@pytest.mark.parametrize(
+    ("own", "environ", "name"),
+    [
+        ("cn02.lab.local", SLURM, "cn02"),
+        ("cn02.lab.local", {}, "cn02.lab.local"),
+        ("machine", TASK, "cn02"),
+        ("machine", {**TASK, "PMI_RANK": "1"}, "cn02"),
+        # mpiexec's helper was started by srun, and its ranks get the variables of the first node
+        (
+            "machine",
+            {**TASK, "PMI_RANK": "5", "PMI_SIZE": "8", "MPI_LOCALNRANKS": "4", "MPI_LOCALRANKID": "1"},
+            "machine",
+        ),
+        ("cn03.lab.local", {**TASK, "PMI_RANK": "5", "MPI_LOCALNRANKS": "4", "MPI_LOCALRANKID": "1"}, "cn03"),
+        ("machine", {**TASK, "SLURM_STEP_ID": "4294967291"}, "machine"),
+        ("machine", {**SLURM, "SLURM_JOB_NODELIST": "cn["}, "machine"),
+        ("h2.example", {"LSB_JOBID": "4", "LSB_HOSTS": "h1 h1 h2 h2"}, "h2"),
+        ("h2.example", {"PBS_JOBID": "4.pbs", "PBS_NODEFILE": "/nowhere"}, "h2.example"),
+        ("f2", {"FLUX_URI": "local:///tmp/f"}, "f2"),
+    ],
+)
+def test_a_batch_system_names_its_nodes(
+    own: str, environ: dict[str, str], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("socket.gethostname", lambda: own)
+    monkeypatch.setattr("os.environ", environ)
+    assert node_name((), nobody) == name
+    assert node_name(("other", own), nobody) == own, "the user's own names come first"
+
+
+def test_a_file_of_a_batch_system_names_its_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "nodes"
+    file.write_text("r1i0n0\nr1i0n0\n\nr1i0n3 2 all.q\n")
+    monkeypatch.setattr("socket.gethostname", lambda: "r1i0n3.ib0")
+    for environ in ({"PBS_JOBID": "4", "PBS_NODEFILE": str(file)}, {"PE_HOSTFILE": str(file)}):
+        monkeypatch.setattr("os.environ", environ)
+        assert node_name(()) == "r1i0n3"
 
 
 def test_addresses_tell_nodes_with_one_host_name_apart(monkeypatch: pytest.MonkeyPatch) -> None:

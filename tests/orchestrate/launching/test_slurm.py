@@ -49,6 +49,18 @@ def test_an_allocation_says_how_many_ranks(cluster: Slurm) -> None:
     assert dict(zip(frame["benchmark"], frame["ranks"], strict=True)) == {"allreduce": 3, "latency": 2}
 
 
+def test_nodes_are_named_as_slurm_names_them(cluster: Slurm) -> None:
+    """All slurmd are on one host, whose name is that of none of the nodes."""
+    done = cluster.run("srun", "--mpi=pmi2", "-N", "2", "-n", "2", *OMB, "allreduce", *TINY, "--store", "named")
+    assert done.returncode == 0, done.stderr + cluster.logs()
+    (row,) = load(cluster.folder / "named").to_dict("records")
+    assert (list(row["hosts"]), row["nodes"]) == (["node1", "node2"], 2)
+    words = ("-N", "2", "-n", "2", *OMB, "allreduce", *TINY, "--hosts", "node1,node9", "--no-store")
+    refused = cluster.run("salloc", *words)
+    assert refused.returncode == 2, refused.stderr
+    assert "has no node9: leave it out of --hosts; its nodes are node1, node2" in refused.stderr
+
+
 def test_a_submitted_array_is_collected(cluster: Slurm) -> None:
     """Two jobs alike, each on nodes of its own, in one store."""
     suite = cluster.folder / "tiny.toml"

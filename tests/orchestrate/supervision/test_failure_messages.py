@@ -84,6 +84,14 @@ def test_a_launcher_that_ends_early_is_quoted() -> None:
     assert "omb-py doctor says" in failure_messages.launcher_ended("toy", 1, [], 2, ["unknown option"])
     srun = failure_messages.launcher_ended("srun", 1, [], 2, ["srun: error: Invalid MPI type 'pmix'"])
     assert "Invalid MPI type 'pmix'. What to do: --launcher mpiexec" in srun
+    for said, todo in (
+        ("srun: error: Unable to create step for job 7: More processors requested than permitted", "has no room for"),
+        ("srun: error: Unable to create step for job 7: Requested node configuration is not available", "has no room"),
+        ("srun: error: Unable to create step for job 7: Job/step already completing or completed", "squeue --steps"),
+        ("srun: error: Task launch failed on node cn02", "omb-py doctor says"),
+    ):
+        text = failure_messages.launcher_ended("srun", 1, [], 2, [said])
+        assert todo in text.partition("What to do: ")[2] and "--launcher mpiexec" not in text
     late = failure_messages.launcher_ended("toy", 0, [rank(0), rank(1, phase="loop", cell=0, label="bw 1 B")], 2, [])
     assert "before rank 0 on n0 (pid 100) was done" in late
 

@@ -41,6 +41,15 @@ def verdicts(*found: CaseVerdict, **more: object) -> AcceptReport:
     return made
 
 
+def test_the_batch_job_is_on_every_form_of_the_page() -> None:
+    job = "Slurm job 814 (gpu): 2 nodes, 8 ranks each"
+    drain = "take out of service: scontrol update nodename=n3 state=drain reason=omb-py"
+    found = document_of(verdicts(GOOD, job=job, missing_nodes={"n3": "no answer"}, out_of_service=drain))
+    for text in (to_markdown(found), to_junit(found)):
+        assert job in text and drain in text
+    assert json.loads(to_json(found))["job"] == job
+
+
 @pytest.mark.parametrize(
     ("found", "word", "code", "strict"),
     [
