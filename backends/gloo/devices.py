@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
@@ -23,6 +23,9 @@ from omb_py.engine.program.benchmark import Cell, World
 from omb_py.engine.program.language import Body, Node, Program, Repeat, Step, each_body, walk
 from omb_py.engine.python_loop.loop import Render
 from omb_py.errors import EnvironmentProblem
+
+if TYPE_CHECKING:
+    from omb_py.backends.gloo.session import GlooSession
 
 POINT_TO_POINT: Final = frozenset({"send", "recv", "isend", "irecv"})
 """Steps that torch.distributed does not have for CUDA tensors over Gloo: it has collectives only."""
@@ -95,7 +98,7 @@ class OnGpu:
 class GlooDeviceRunner(OnDevice, GlooRunner):
     """A flat loop of torch.distributed calls on device buffers, or with copies around each call."""
 
-    def __init__(self, session: Any, program: Program, buffers: DeviceBuffers, cell: Cell) -> None:
+    def __init__(self, session: GlooSession, program: Program, buffers: DeviceBuffers, cell: Cell) -> None:
         self.buffers = buffers
         if by_torch(program, buffers.device.kind):
             nbytes = {b.name: b.nbytes for b in program.buffers}

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 from omb_py.engine.rank import scratch
 from omb_py.engine.rank.handshake import Stranger, new_secret
@@ -27,8 +27,17 @@ from omb_py.engine.rank.link import LaunchSpec
 from omb_py.errors import EnvironmentProblem
 from omb_py.launchers.torchrun import TORCHRUN
 
-Place = Mapping[str, Any]
-"""Where the store is: ``folder``, or ``host``, ``port`` and ``secret``."""
+class Place(TypedDict, total=False):
+    """Where the store is: a folder, or a socket."""
+
+    folder: str
+    host: str
+    name: str
+    """The name of rank 0's machine, where it listens on all its interfaces."""
+    port: int
+    secret: str
+
+
 Meet = Callable[[Place | None], Place]
 """Rank 0 gives the place of its store; all get it (:meth:`omb_py.engine.rank.link.Link.meet`)."""
 LOOPBACK: Final = "lo"
@@ -151,4 +160,4 @@ def _by_mpi() -> tuple[RankSite, Meet, Callable[[], None]]:
         )
     hosts = mpi_values.share(comm, mpi_values.gather(comm, socket.gethostname()))
     where = RankSite(len(set(hosts)) == 1, hosts[0])
-    return where, lambda place: dict(mpi_values.share(comm, place)), mpi.Finalize
+    return where, lambda place: mpi_values.share(comm, place), mpi.Finalize

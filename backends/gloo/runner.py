@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import accumulate, pairwise
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import torch
@@ -22,6 +22,9 @@ from omb_py.engine.python_loop.loop import CompiledLoop, Names, Objects, flip_in
 from omb_py.engine.python_loop.runners import FlatRunner
 from omb_py.engine.session import StepFailed
 from omb_py.errors import EnvironmentProblem
+
+if TYPE_CHECKING:
+    from omb_py.backends.gloo.session import GlooSession
 
 _POINT_TO_POINT: Final = frozenset({"send", "recv", "isend", "irecv"})
 _OPS: Final = {
@@ -175,13 +178,15 @@ class GlooRenderer:
 class GlooRunner(FlatRunner):
     """Implements :class:`omb_py.engine.session.Runner`."""
 
-    def __init__(self, session: Any, program: Program, memory: Any) -> None:
+    session: GlooSession
+
+    def __init__(self, session: GlooSession, program: Program, memory: Any) -> None:
         if program.window is not None:
             raise EnvironmentProblem("Gloo has no one-sided operations: use --backend mpi")
         super().__init__(session, program, memory)
 
     def begin(self) -> None:
-        session: Any = self.session
+        session = self.session
         self.renderer = GlooRenderer(session.rank, session.size, self.memory_, self.program, session.groups)
 
     def execute(self, loop: CompiledLoop, first: int, iterations: int) -> NDArray[np.int64]:

@@ -91,7 +91,7 @@ class SecretStore(Store):
             if end is not None:
                 end.close()
 
-    def _ask(self, *request: Any) -> Any:
+    def _ask(self, *request: object) -> Any:
         if self._values is not None:
             return self._values.do(request)
         assert self._line is not None

@@ -8,6 +8,7 @@ import socket
 import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from omb_py.engine.devices.buffers import DeviceBuffers
 
 
-def load() -> Any:
+def load() -> ModuleType:
     """torch.distributed with Gloo. Raises EnvironmentProblem."""
     try:
         import torch.distributed as dist
@@ -141,7 +142,7 @@ class GlooSession(Session):
             if group not in self.groups:
                 self.groups[group] = self.dist.new_group(list(group), timeout=WORKING)
 
-    def comm_of(self, step: Step) -> Any:
+    def comm_of(self, step: Step) -> None:
         """Every step runs on the group of all ranks."""
         return None
 
@@ -158,10 +159,10 @@ class GlooSession(Session):
     def total(self, values: Values) -> Values:
         return self.comm.reduced(values, self.dist.ReduceOp.SUM)
 
-    def gather(self, value: Any) -> list[Any]:
+    def gather(self, value: object) -> list[Any]:
         return self.traffic.gather(value)
 
-    def share(self, value: Any) -> Any:
+    def share(self, value: object) -> Any:
         return self.traffic.bcast(value)
 
     def skew(self, kind: str = "barrier") -> float:
@@ -185,7 +186,7 @@ class GlooSession(Session):
 class GlooTraffic:
     """The engine's own messages, on a group of their own: they never meet the benchmark's."""
 
-    def __init__(self, dist: Any, torch: Any, rank: int) -> None:
+    def __init__(self, dist: ModuleType, torch: ModuleType, rank: int) -> None:
         self.dist, self.torch, self.rank = dist, torch, rank
         self.group = dist.new_group(timeout=WORKING)
 

@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from types import ModuleType
 from typing import Any, Final
 
 from omb_py.backends.child import MARK, answer_of
@@ -55,7 +56,7 @@ def fix_for(vendor: str, device: str) -> str:
     return f"{words.get(vendor, 'a library built for GPUs')}; or --staging auto"
 
 
-def declared(mpi: Any, vendor: str, device: str, environ: Mapping[str, str] = os.environ) -> Support:
+def declared(mpi: ModuleType, vendor: str, device: str, environ: Mapping[str, str] = os.environ) -> Support:
     """The answer of user, library and variables, without touching device memory.
 
     Args:
@@ -81,7 +82,7 @@ def _because(support: Support, how: str) -> Support:
     return Support(False, how, f"{support.reason} ({how})", support.fix)
 
 
-def _alloc_kinds(mpi: Any) -> list[str]:
+def _alloc_kinds(mpi: ModuleType) -> list[str]:
     try:
         info = mpi.COMM_WORLD.Get_info()
         kinds = info.Get("mpi_memory_alloc_kinds") or ""
@@ -91,7 +92,7 @@ def _alloc_kinds(mpi: Any) -> list[str]:
     return [kind.partition(":")[0] for kind in str(kinds).split(",")]
 
 
-def _query(mpi: Any, kind: MpiSupport) -> bool | None:
+def _query(mpi: ModuleType, kind: MpiSupport) -> bool | None:
     """The answer of the library's own function; None where it has none."""
     library = ctypes.CDLL(mpi.__file__)
     if hasattr(library, "MPIX_GPU_query_support"):
@@ -127,7 +128,7 @@ def _child(device: str, question: str, timeout: float) -> dict[str, Any]:
     return answer_of("omb_py.backends.mpi.aware", device, question, timeout=timeout)
 
 
-def _message(mpi: Any, device: str) -> bool:
+def _message(mpi: ModuleType, device: str) -> bool:
     from omb_py.engine.devices.memory import DeviceMemory
     from omb_py.engine.devices.registry import open_device
 
@@ -142,7 +143,7 @@ def _message(mpi: Any, device: str) -> bool:
     return bool((memory.view("recv", nbytes) == sent).all())
 
 
-def _bytes_at(mpi: Any, address: int, nbytes: int) -> Any:
+def _bytes_at(mpi: ModuleType, address: int, nbytes: int) -> Any:
     kind = mpi.buffer if hasattr(mpi, "buffer") else mpi.memory  # its name before mpi4py 4
     return kind.fromaddress(address, nbytes)
 

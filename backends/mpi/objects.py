@@ -141,7 +141,7 @@ class ObjectRunner(BoundRunner):
     def _parts(self, slot: Slot) -> list[NDArray[np.uint8]]:
         return np.split(self._bytes(slot.region), slot.parts) if slot.parts else [self._bytes(slot.region)]
 
-    def _keep(self, slot: Slot, received: Any) -> None:
+    def _keep(self, slot: Slot, received: object) -> None:
         """Store the bytes of a received object; the spoiled bytes stay if its kind or size is wrong."""
         objects = received if slot.parts else [received]
         if not isinstance(objects, (list, tuple)) or len(objects) != max(1, slot.parts):

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 class MpiRunner(CellRunner):
     """Common part of both bindings: the program's window, and the times of making graph and window."""
 
+    session: MpiSession
+
     def __init__(self, session: MpiSession, program: Program, memory: HostMemory) -> None:
         self.window = self._open(session, program, memory)
         super().__init__(session, program, self.window.memory if self.window else memory)

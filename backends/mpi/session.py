@@ -235,7 +235,7 @@ class MpiSession(Session):
         self.comm.Allreduce(values, result, self.mpi.SUM)
         return result
 
-    def gather(self, value: Any) -> list[Any]:
+    def gather(self, value: object) -> list[Any]:
         return mpi_values.gather(self.comm, value)
 
     def counted(self, names: Sequence[str]) -> Mapping[str, float]:
@@ -245,7 +245,7 @@ class MpiSession(Session):
             self._counters = Counters(self.mpi, self.library, names, self.world)
         return self._counters.read()
 
-    def share(self, value: Any) -> Any:
+    def share(self, value: object) -> Any:
         return mpi_values.share(self.comm, value)
 
     def skew(self, kind: str = "barrier") -> float:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import mpi4py
 
@@ -13,8 +14,11 @@ from omb_py.distribution import pip_install
 from omb_py.engine.program.requirements import LEVELS
 from omb_py.errors import EnvironmentProblem
 
+if TYPE_CHECKING:
+    from mpi4py import MPI
 
-def load() -> Any:
+
+def load() -> ModuleType:
     """The MPI module, nothing initialised. Raises EnvironmentProblem when there is no library."""
     mpi4py.rc.initialize = False
     try:
@@ -26,7 +30,7 @@ def load() -> Any:
     return MPI
 
 
-def initialise(level: str) -> tuple[Any, float]:
+def initialise(level: str) -> tuple[ModuleType, float]:
     """Load MPI and initialise it at a thread level, unless the program already did.
 
     Returns:
@@ -43,7 +47,7 @@ def initialise(level: str) -> tuple[Any, float]:
     return MPI, 0.0
 
 
-def initialise_session(level: str) -> tuple[Any, Any, Any, float]:
+def initialise_session(level: str) -> tuple[ModuleType, MPI.Session, MPI.Intracomm, float]:
     """Begin with a session instead of MPI_Init (``-I``), and make a communicator of all processes from it.
 
     Returns:
@@ -74,7 +78,7 @@ def allow_forks() -> None:
         os.environ.setdefault(name, "1")
 
 
-def missing_in(mpi: Any, function: str) -> EnvironmentProblem:
+def missing_in(mpi: ModuleType, function: str) -> EnvironmentProblem:
     """The error for a function that the library does not have."""
     name, version = vendor(mpi)
     if function.endswith("_c"):
@@ -88,7 +92,7 @@ def missing_in(mpi: Any, function: str) -> EnvironmentProblem:
     )
 
 
-def vendor(mpi: Any) -> tuple[str, str]:
+def vendor(mpi: ModuleType) -> tuple[str, str]:
     """Name and version of the MPI library, as we store it."""
     name, version = mpi.get_vendor()
     return str(name), ".".join(map(str, version))

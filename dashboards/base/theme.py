@@ -110,12 +110,12 @@ def marker(index: int) -> Layout:
     return {"symbol": MARKERS[index % len(MARKERS)], "size": 7, "color": colour(index)}
 
 
-def scatter(mode: str, x: Values, y: Values, name: str, **more: Any) -> Trace:
+def scatter(mode: str, x: Values, y: Values, name: str, **more: object) -> Trace:
     """A trace of markers, lines or both (Plotly's ``mode``); `more` are further properties of it."""
     return {"type": "scatter", "mode": mode, "x": x, "y": y, "name": name, **more}
 
 
-def heatmap(x: Values, y: Values, z: Sequence[Values], gap: int = 0, **more: Any) -> Trace:
+def heatmap(x: Values, y: Values, z: Sequence[Values], gap: int = 0, **more: object) -> Trace:
     """A map without a colour bar, its cells `gap` pixels apart."""
     return {"type": "heatmap", "x": x, "y": y, "z": z, "xgap": gap, "ygap": gap, "showscale": False, **more}
 
@@ -126,13 +126,13 @@ def diverging(middle: float, reach: float, bar: Layout, hover: str) -> Trace:
     return {"type": "heatmap", **scale, "colorbar": bar, "hovertemplate": hover}
 
 
-def series(index: int, name: str, x: Values, y: Values, hover: str, **more: Any) -> Trace:
+def series(index: int, name: str, x: Values, y: Values, hover: str, **more: object) -> Trace:
     """A trace with the line and the marker of series `index`; `hover` is the template of what is said of a point."""
     look = {"line": line(index), "marker": marker(index), "hovertemplate": f"{hover}<extra>%{{fullData.name}}</extra>"}
     return scatter("lines+markers", x, y, name, **look, **more)
 
 
-def band(index: int, name: str, x: Values, low: Values, high: Values, **more: Any) -> Trace:
+def band(index: int, name: str, x: Values, low: Values, high: Values, **more: object) -> Trace:
     """The range of a series, filled with its colour."""
     look: Layout = {"fill": "toself", "fillcolor": faint(colour(index)), "line": {"width": 0}}
     around, ends = [*x, *reversed(x)], [*low, *reversed(high)]
@@ -146,7 +146,7 @@ def lower_bound(x: Values, y: Values) -> Trace:
     return scatter("lines", x, y, "lower bound", line=look, hovertemplate=hover)
 
 
-def error_bars(values: Sequence[float | None], low: Iterable[Any], high: Iterable[Any], width: float) -> Layout:
+def error_bars(values: Sequence[float | None], low: Iterable[object], high: Iterable[object], width: float) -> Layout:
     """The bars from `low` to `high` around some values; none where one of them is null."""
 
     def lengths(longer: Iterable[float | None], shorter: Iterable[float | None]) -> list[float | None]:
@@ -156,7 +156,7 @@ def error_bars(values: Sequence[float | None], low: Iterable[Any], high: Iterabl
     return {"type": "data", "symmetric": False, "thickness": width, **ends}
 
 
-def line_at(at: float | str, axis: str = "x", **look: Any) -> Layout:
+def line_at(at: float | str, axis: str = "x", **look: object) -> Layout:
     """A grey line through the whole figure at a place on an axis."""
     other = "y" if axis == "x" else "x"
     ends = {f"{axis}0": at, f"{axis}1": at, f"{other}0": 0, f"{other}1": 1}
@@ -186,7 +186,7 @@ def finite(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def numbers(values: Iterable[Any]) -> list[float | None]:
+def numbers(values: Iterable[object]) -> list[float | None]:
     """:func:`finite` of each."""
     return [finite(value) for value in values]
 
@@ -198,7 +198,7 @@ def sizes_on_axis(sizes: Sequence[int]) -> dict[int, float]:
     return {size: float(size) if size > 0 else gutter for size in sizes}
 
 
-def ticks(values: Iterable[Any], texts: Iterable[str]) -> Layout:
+def ticks(values: Iterable[object], texts: Iterable[str]) -> Layout:
     """An axis with these ticks."""
     return {"tickmode": "array", "tickvals": list(values), "ticktext": list(texts)}
 
@@ -209,7 +209,7 @@ def thinned(axis: Facts, most: int = 10) -> Layout:
     return {name: axis[name][:: -(-len(axis[name]) // most) or 1] for name in names}
 
 
-def category_axis(title: str = "", **more: Any) -> Layout:
+def category_axis(title: str = "", **more: object) -> Layout:
     """An axis of names, without a grid; `more` are further properties of it."""
     return {"type": "category", **({"title": {"text": title}} if title else {}), "showgrid": False, **more}
 
@@ -241,7 +241,7 @@ def count_axis(counts: Iterable[int], title: str) -> Layout:
     return {"type": "log", "title": {"text": title}, **ticks(values, map(str, values))}
 
 
-def value_axis(title: str, log: bool = True, values: Iterable[Any] = ()) -> Layout:
+def value_axis(title: str, log: bool = True, values: Iterable[object] = ()) -> Layout:
     """The axis of what was measured; the unit belongs into the title.
 
     With `values` a logarithmic axis gets ticks that are written out, at 1, 2, 5 or at powers of ten.
@@ -305,7 +305,7 @@ def drawn(data: Iterable[Facts], axis: str = "y") -> list[float]:
     return [v for trace in data for name in names for v in trace.get(name) or () if not isinstance(v, str)]
 
 
-def layout(**more: Any) -> Layout:
+def layout(**more: object) -> Layout:
     """A layout with the settings of all figures: the legend is below; a click on an entry isolates it, a double click
     toggles it."""
     legend = {"orientation": "h", "x": 0, "xanchor": "left", "y": -0.22, "yanchor": "top", "groupclick": "togglegroup"}

@@ -182,7 +182,7 @@ class Session:
         labels = self._runner.labels if self._runner else ()
         return labels[step] if step < len(labels) else ""
 
-    def watch(self, runner: Any) -> None:
+    def watch(self, runner: object) -> None:
         """Ask `runner` for ``position()`` and ``labels``, where no program of steps is loaded."""
         self._runner = runner
 

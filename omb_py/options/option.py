@@ -111,7 +111,7 @@ class Option:
         """Whether a benchmark takes the option."""
         return (not self.key or self.key in benchmark.options) and self.takers(benchmark)
 
-    def fields(self, value: Any) -> Mapping[str, Any]:
+    def fields(self, value: object) -> Mapping[str, Any]:
         """Request fields from a value that was read."""
         if self.ignored:
             return {}

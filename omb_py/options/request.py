@@ -214,7 +214,7 @@ class Request:
                 return getattr(holder, name)
         return self.options.get(name, self.observers.get(name))
 
-    def changed(self, **values: Any) -> Request:
+    def changed(self, **values: object) -> Request:
         """The same request with other values, by name."""
         return Request(**{**{each.name: getattr(self, each.name) for each in fields(self)}, **values})
 

@@ -102,7 +102,7 @@ def cell_options(request: Request) -> dict[str, Any]:
     return {name: value for name, value in given if is_given(value)}
 
 
-def make_cell(benchmark: Benchmark | str, backend: str, binding: str, size: int, **values: Any) -> Cell:
+def make_cell(benchmark: Benchmark | str, backend: str, binding: str, size: int, **values: object) -> Cell:
     """A cell with every option of the table: the given ones, else the benchmark's defaults, else the table's.
 
     >>> make_cell("bw", "mpi", "native", 8, window=2, iterations=10).options.window
@@ -146,7 +146,7 @@ def usual_cell(benchmark: Benchmark) -> Cell:
     return make_cell(benchmark, "", "", size)
 
 
-def parameters(benchmark: Benchmark, options: Mapping[str, Any]) -> dict[str, str]:
+def parameters(benchmark: Benchmark, options: Mapping[str, object]) -> dict[str, str]:
     """The options of a cell that the benchmark declares and that have no column in the store."""
     shown = {o.name for o in TABLE if o.cell == "options" and not o.column and o.key and o.key in benchmark.options}
     return {name: str(value) for name, value in options.items() if name in shown and value != ""}

@@ -157,7 +157,7 @@ def _model(group: Sequence[TimedRow], messages: Sequence[TimedRow]) -> CostModel
     return CostModel(facts, curve, tuple(cells), message)
 
 
-def message_of(facts: Mapping[str, Any], messages: Sequence[TimedRow]) -> MessageCost | None:
+def message_of(facts: Mapping[str, object], messages: Sequence[TimedRow]) -> MessageCost | None:
     """Find the cost of a message: the fastest small one, and the fastest byte of a large one.
 
     Args:

@@ -96,7 +96,7 @@ def band(name: str) -> tuple[int, float]:
 
 
 def rows_of(
-    store: str | Path, benchmark: str, filters: Mapping[str, Any], on_skip: OnSkip | None = None
+    store: str | Path, benchmark: str, filters: Mapping[str, object], on_skip: OnSkip | None = None
 ) -> list[TimedRow]:
     """Read the cells of a benchmark that were timed, each with ``time_us`` and its ``statistic``.
 
@@ -221,7 +221,7 @@ def _series(rows: Sequence[TimedRow], whole_band: bool) -> Series:
     return Series(facts, sizes, tuple(points))
 
 
-def _describe_filters(filters: Mapping[str, Any]) -> str:
+def _describe_filters(filters: Mapping[str, object]) -> str:
     return ", ".join(f"{name}={value}" for name, value in filters.items()) or "any values"
 
 

@@ -112,7 +112,7 @@ class Journal:
         self._lines([{"row": encode_row(row)} for row in complete])
         self.rows += complete
 
-    def provenance(self, facts: Mapping[str, Any]) -> None:
+    def provenance(self, facts: Mapping[str, object]) -> None:
         """Replace the provenance of the header. Raises EnvironmentProblem when it cannot be written."""
         self._line({"provenance": dict(facts)})
         self._provenance = dict(facts)
@@ -157,7 +157,7 @@ class Journal:
         cells = "1 finished cell is" if len(self.rows) == 1 else f"{len(self.rows)} finished cells are"
         return f"{cells} kept in {self.path}: make room, then run: {recover_command(self.store)}"
 
-    def _line(self, value: Mapping[str, Any]) -> None:
+    def _line(self, value: Mapping[str, object]) -> None:
         self._lines([value])
 
     def _lines(self, values: Sequence[Mapping[str, Any]]) -> None:
@@ -279,13 +279,13 @@ def decode_row(data: JsonObject) -> Row:
     return schema.checked(cast(Row, values))
 
 
-def _encode_floats(values: Any) -> dict[str, str] | None:
+def _encode_floats(values: object) -> dict[str, str] | None:
     import numpy as np
 
     return {"f4": base64.b64encode(np.asarray(values, dtype="<f4").tobytes()).decode("ascii")}
 
 
-def _decode_floats(value: Any) -> Any:
+def _decode_floats(value: object) -> Any:
     import numpy as np
 
     if not isinstance(value, Mapping) or not isinstance(value.get("f4"), str):
@@ -293,7 +293,7 @@ def _decode_floats(value: Any) -> Any:
     return np.frombuffer(base64.b64decode(value["f4"], validate=True), dtype="<f4")
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """Convert for JSON: a NumPy scalar or array to Python's, a time to ISO text, anything else to text."""
     if hasattr(value, "tolist"):
         return value.tolist()

@@ -68,7 +68,7 @@ _VOLATILE_VARIABLE = re.compile(
 _ENVIRONMENT_SECTIONS = ("environment", "env")
 
 
-def digest(value: Any) -> str:
+def digest(value: object) -> str:
     """32 hex digits of the SHA-256 of the canonical JSON of `value`."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
@@ -86,19 +86,19 @@ def comparability_key(row: Row, program_hash: str, placement: str = "default") -
     return digest({**facts, "program_hash": program_hash, "placement": placement})
 
 
-def environment_key(provenance: Mapping[str, Any]) -> str:
+def environment_key(provenance: Mapping[str, object]) -> str:
     """The key of the software, hardware and settings of a launch, as 32 hex digits."""
     return digest(environment_facts(provenance))
 
 
-def environment_facts(provenance: Mapping[str, Any]) -> dict[str, Any]:
+def environment_facts(provenance: Mapping[str, object]) -> dict[str, Any]:
     """The facts of a provenance that the environment key covers; two launches can be compared fact by fact."""
     reduced = _reduce(provenance)
     assert isinstance(reduced, dict)
     return reduced
 
 
-def flat(value: Any, path: str = "", numbered: bool = False) -> Iterator[tuple[str, str]]:
+def flat(value: object, path: str = "", numbered: bool = False) -> Iterator[tuple[str, str]]:
     """Yield the facts of a provenance as (path with dots, text), without empty ones.
 
     Args:
@@ -119,19 +119,19 @@ def flat(value: Any, path: str = "", numbered: bool = False) -> Iterator[tuple[s
         yield path, value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """Convert a NumPy scalar to Python, so that the key does not depend on where a row came from."""
     return value.item() if hasattr(value, "item") else value
 
 
-def _is_section(value: Any) -> bool:
+def _is_section(value: object) -> bool:
     """Whether a value describes an object (``{"host": {"cpu": …}}``) and does not only name it (``{"host": "n1"}``)."""
     return isinstance(value, Mapping) or (
         isinstance(value, (list, tuple)) and bool(value) and all(isinstance(v, Mapping) for v in value)
     )
 
 
-def _reduce(value: Any) -> Any:
+def _reduce(value: object) -> Any:
     if isinstance(value, Mapping):
         out: dict[str, Any] = {}
         for key, inner in value.items():

@@ -33,7 +33,7 @@ SIMULATION = "simulation"
 """A library whose ``library_string`` holds this word simulates ranks: nothing is measured."""
 
 
-def is_simulated(provenance: Mapping[str, Any]) -> bool:
+def is_simulated(provenance: Mapping[str, object]) -> bool:
     """Whether the ranks of a launch were simulated."""
     return SIMULATION in str(provenance.get("library_string", ""))
 

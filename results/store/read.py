@@ -66,7 +66,7 @@ def load(
     *,
     columns: Sequence[str] | None = None,
     on_skip: OnSkip | None = None,
-    **filters: Any,
+    **filters: object,
 ) -> pd.DataFrame:
     """The cells of a store, one row each, in order of file.
 
@@ -91,7 +91,7 @@ def load(
 
 
 def load_launches(
-    store: str | Path, days: Mapping[str, str], *, columns: Sequence[str], **filters: Any
+    store: str | Path, days: Mapping[str, str], *, columns: Sequence[str], **filters: object
 ) -> pd.DataFrame:
     """The cells of some launches whose days are known. A launch with a file of its own costs the reading of that file,
     however many files the store has.
@@ -135,7 +135,7 @@ def load_table(
     *,
     columns: Sequence[str] | None = None,
     on_skip: OnSkip | None = None,
-    **filters: Any,
+    **filters: object,
 ) -> pa.Table:
     """Like :func:`load`, but returns an Arrow table."""
     root = Path(store)
@@ -169,7 +169,7 @@ def _column(name: str) -> schema.Column:
     return column
 
 
-def _expression(filters: Mapping[str, Any]) -> ds.Expression | None:
+def _expression(filters: Mapping[str, object]) -> ds.Expression | None:
     """The conjunction of all filters; None when there is no filter.
 
     Raises UsageError when a column does not exist or cannot be filtered, or when a value does not fit it.
@@ -214,14 +214,14 @@ def _all_of(*conditions: ds.Expression | None) -> ds.Expression | None:
     return functools.reduce(operator.and_, given) if given else None
 
 
-def _days(filters: Mapping[str, Any]) -> frozenset[str] | None:
+def _days(filters: Mapping[str, object]) -> frozenset[str] | None:
     """The days that a filter on ``date`` selects; None when it selects all."""
     wanted = filters.get(DATE)
     days = {wanted} if isinstance(wanted, str) else set(wanted) if isinstance(wanted, (list, tuple, set)) else None
     return None if days is None or None in days else frozenset(days)
 
 
-def typed(column: schema.Column, value: Any) -> Any:
+def typed(column: schema.Column, value: object) -> Any:
     """Convert a value, which may be text, to the type of a column. Raises UsageError when it does not fit."""
     import pyarrow as pa
 

@@ -37,7 +37,7 @@ UNPUBLISHED: frozenset[str] = frozenset({"kernel_command_line"})
 """Facts that the store keeps, since they change how a launch behaves, and no page shows: they name disks and hosts."""
 
 
-def published(facts: Any) -> Any:
+def published(facts: object) -> Any:
     """Facts of a provenance, at any depth, without those that are :data:`UNPUBLISHED`."""
     if isinstance(facts, Mapping):
         return {name: published(value) for name, value in facts.items() if name not in UNPUBLISHED}

@@ -117,5 +117,5 @@ def _library(row: dict[str, Any]) -> str | None:
     return " ".join(parts) or None
 
 
-def _distinct(values: Iterable[Any]) -> tuple[Any, ...]:
+def _distinct(values: Iterable[object]) -> tuple[Any, ...]:
     return tuple(dict.fromkeys(value for value in values if value is not None))

@@ -58,7 +58,7 @@ def check_writable(store: str | Path) -> None:
         raise EnvironmentProblem(f"cannot write results to {str(root)!r}: {reason(error)}; {_ELSEWHERE}") from error
 
 
-def write_launch(store: str | Path, rows: Sequence[Row], provenance: Mapping[str, Any]) -> Path:
+def write_launch(store: str | Path, rows: Sequence[Row], provenance: Mapping[str, object]) -> Path:
     """Write the rows of one launch, all or none.
 
     Args:
@@ -86,7 +86,7 @@ def write_launch(store: str | Path, rows: Sequence[Row], provenance: Mapping[str
     return target
 
 
-def to_table(rows: Sequence[Row], provenance: Mapping[str, Any]) -> pa.Table:
+def to_table(rows: Sequence[Row], provenance: Mapping[str, object]) -> pa.Table:
     """Convert rows to an Arrow table with the store's schema and metadata. Raises ValueError when they do not fit."""
     import pyarrow as pa
 
@@ -129,7 +129,7 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def _arrow_value(kind: schema.Kind, value: Any) -> Any:
+def _arrow_value(kind: schema.Kind, value: object) -> Any:
     if value is None:
         return None
     if kind == "time":
@@ -139,7 +139,7 @@ def _arrow_value(kind: schema.Kind, value: Any) -> Any:
     return value
 
 
-def _time(value: Any) -> datetime:
+def _time(value: object) -> datetime:
     """A time in UTC, from ISO text or a datetime; without a zone it counts as UTC."""
     moment = datetime.fromisoformat(value) if isinstance(value, str) else value
     if not isinstance(moment, datetime):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any, Final
 
 from omb_py.errors import EnvironmentProblem, nearest
@@ -76,7 +77,7 @@ class Interface:
         EnvironmentProblem: the library has no MPI_T, or refuses to begin it.
     """
 
-    def __init__(self, mpi: Any, vendor: str) -> None:
+    def __init__(self, mpi: ModuleType, vendor: str) -> None:
         self.mpi, self._library = mpi, ctypes.CDLL(mpi.__file__)
         self._vendor = vendor
         self._first = _FIRST.get(vendor, _FIRST_OF_MPICH)
@@ -251,7 +252,7 @@ class Counters:
             or a communicator.
     """
 
-    def __init__(self, mpi: Any, vendor: str, names: Sequence[str], comm: object) -> None:
+    def __init__(self, mpi: ModuleType, vendor: str, names: Sequence[str], comm: object) -> None:
         self._interface = Interface(mpi, vendor)
         self._session = ctypes.c_void_p()
         self._interface.call("pvar_session_create", _by(self._session))

@@ -7,7 +7,7 @@ Streams, events and graphs are handles (int64), and the operations of a loop on 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from omb_py.engine.program.language import Step
 
@@ -112,7 +112,7 @@ class Device(Protocol):
     def error_text(self, code: int, function: str) -> str:
         """The meaning of what one of :data:`FUNCTIONS` returned."""
 
-    def attach(self, library: Any) -> None:
+    def attach(self, library: object) -> None:
         """Introduce a communication library (a ctypes.CDLL) that will enqueue work here."""
 
     def close(self) -> None:

@@ -9,6 +9,7 @@ import ctypes
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
+from types import ModuleType
 from typing import Any, Final
 
 from omb_py.engine.devices import FUNCTIONS, cuda
@@ -42,7 +43,7 @@ _SIGNAL_BYTES: Final = 8
 _NON_BLOCKING: Final = 1
 
 
-def load_cupy(kind: GpuKind) -> Any:
+def load_cupy(kind: GpuKind) -> ModuleType:
     """CuPy, which is optional. Raises EnvironmentProblem with the line that installs it."""
     try:
         return import_module("cupy")
@@ -206,7 +207,7 @@ class Gpu:
             self._callbacks[name] = DeviceFunctions(**{name: function})
         return self._callbacks[name]
 
-    def _streams_of(self, cupy: Any) -> Callable[[int], Any]:
+    def _streams_of(self, cupy: ModuleType) -> Callable[[int], Any]:
         """CuPy's object of a stream, made once: making one takes part of the time that is measured."""
         return cache(lambda handle: cupy.cuda.ExternalStream(handle, self.index))
 
@@ -264,7 +265,7 @@ class Gpu:
             return self._callbacks[function].last_error
         return self._maker.error_text(self._driver, code)
 
-    def attach(self, library: Any) -> None:
+    def attach(self, library: object) -> None:
         """The library knows GPUs by itself."""
 
     def close(self) -> None:

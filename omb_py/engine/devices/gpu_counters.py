@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
+from types import ModuleType
 from typing import Any, Final
 
 from omb_py.engine.devices import nvml
@@ -88,7 +89,7 @@ def count_nvidia(identity: str) -> Iterator[GpuCounter]:
 
 
 class _Nvidia(GpuCounter):
-    def __init__(self, library: Any, handle: object) -> None:
+    def __init__(self, library: ModuleType, handle: object) -> None:
         self._library, self._handle = library, handle
 
     def _ask(self, function: str, *operands: object) -> Any:
@@ -106,7 +107,7 @@ class _Nvidia(GpuCounter):
         return clock or None
 
 
-def load_amd() -> Any:
+def load_amd() -> ModuleType:
     """The module amdsmi, not initialised. Raises EnvironmentProblem: it, or its library, is not there."""
     try:
         with redirect_stdout(io.StringIO()):  # it prints where it looked for its library
@@ -131,7 +132,7 @@ def count_amd(identity: str) -> Iterator[GpuCounter]:
             library.amdsmi_shut_down()
 
 
-def _amd_handle(library: Any, identity: str) -> Any:
+def _amd_handle(library: ModuleType, identity: str) -> Any:
     """The GPU of an identity: HIP's UUID, 16 characters of the serial number in hex, or a PCI address."""
     serial = serial_of(identity)
     for handle in _of_amd(library, "amdsmi_get_processor_handles") or ():
@@ -154,7 +155,7 @@ def serial_of(identity: str) -> str:
         return ""
 
 
-def _of_amd(library: Any, function: str, *operands: object) -> Any:
+def _of_amd(library: ModuleType, function: str, *operands: object) -> Any:
     try:
         return getattr(library, function)(*operands)
     except library.AmdSmiException:
@@ -162,7 +163,7 @@ def _of_amd(library: Any, function: str, *operands: object) -> Any:
 
 
 class _Amd(GpuCounter):
-    def __init__(self, library: Any, handle: object) -> None:
+    def __init__(self, library: ModuleType, handle: object) -> None:
         self._library, self._handle = library, handle
 
     def read(self) -> Reading:

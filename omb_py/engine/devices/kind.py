@@ -146,7 +146,7 @@ class GpuKind(DeviceKind):
 
         return Gpu(self, index)
 
-    def capability(self, properties: Mapping[str, Any]) -> tuple[int, int] | None:
+    def capability(self, properties: Mapping[str, object]) -> tuple[int, int] | None:
         """Compute capability; None for GPUs of other makers."""
         return None
 

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from importlib import import_module
 from itertools import combinations
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Final
 
 from omb_py.errors import EnvironmentProblem
@@ -88,12 +89,12 @@ class Inventory:
     gpus: tuple[GpuFacts, ...]
     pairs: tuple[PairFacts, ...]
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """The same as plain data."""
         return asdict(self)
 
 
-def load() -> Any:
+def load() -> ModuleType:
     """The module of nvidia-ml-py, not initialised. Raises EnvironmentProblem where it is not installed."""
     try:
         return import_module("pynvml")
@@ -102,7 +103,7 @@ def load() -> Any:
 
 
 @contextmanager
-def opened() -> Iterator[Any]:
+def opened() -> Iterator[ModuleType]:
     """The initialised module. Raises EnvironmentProblem: no package, or no driver that answers."""
     nvml = load()
     try:
@@ -143,7 +144,7 @@ def inventory(system: Path = Path("/sys")) -> Inventory:
         return Inventory(driver, f"{version // 1000}.{version % 1000 // 10}", gpus, pairs)
 
 
-def facts() -> dict[str, Any]:
+def facts() -> dict[str, object]:
     """The inventory as plain data for the provenance of a launch; where there is none, why (``unknown``)."""
     try:
         return inventory().as_dict()
@@ -161,7 +162,7 @@ def uuid_text(identity: str) -> str:
     return f"GPU-{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
-def ask(nvml: Any, function: str, *operands: object) -> Any:
+def ask(nvml: ModuleType, function: str, *operands: object) -> Any:
     """What a function of NVML returns; None where driver or GPU do not answer it."""
     try:
         return getattr(nvml, function)(*operands)
@@ -169,7 +170,7 @@ def ask(nvml: Any, function: str, *operands: object) -> Any:
         return None
 
 
-def _gpu(nvml: Any, index: int, handle: object, system: Path) -> GpuFacts:
+def _gpu(nvml: ModuleType, index: int, handle: object, system: Path) -> GpuFacts:
     place = ask(nvml, "nvmlDeviceGetPciInfo", handle)
     pci = _address(str(place.busId)) if place is not None else ""
     generation = ask(nvml, "nvmlDeviceGetCurrPcieLinkGeneration", handle)
@@ -205,7 +206,7 @@ def _numa(system: Path, pci: str) -> int | None:
     return node if node >= 0 else None
 
 
-def _mig(nvml: Any, handle: object) -> tuple[str, tuple[str, ...]]:
+def _mig(nvml: ModuleType, handle: object) -> tuple[str, tuple[str, ...]]:
     modes = ask(nvml, "nvmlDeviceGetMigMode", handle)
     if modes is None:
         return "", ()
@@ -216,7 +217,7 @@ def _mig(nvml: Any, handle: object) -> tuple[str, tuple[str, ...]]:
     return word, tuple(str(ask(nvml, "nvmlDeviceGetUUID", part)) for part in instances if part is not None)
 
 
-def _nvlinks(nvml: Any, handle: object) -> Mapping[str, int]:
+def _nvlinks(nvml: ModuleType, handle: object) -> Mapping[str, int]:
     """PCI address of the other end -> NVLinks to it; those to a switch stand under the empty address."""
     ends: dict[str, int] = {}
     for link in range(nvml.NVML_NVLINK_MAX_LINKS):
@@ -236,13 +237,13 @@ def _between(first: Mapping[str, int], second: Mapping[str, int], second_pci: st
     return first.get(second_pci, 0) if second_pci in first else min(first.get("", 0), second.get("", 0))
 
 
-def _path(nvml: Any, first: object, second: object, nvlinks: int) -> str:
+def _path(nvml: ModuleType, first: object, second: object, nvlinks: int) -> str:
     if nvlinks:
         return f"NV{nvlinks}"
     return _PATHS.get(ask(nvml, "nvmlDeviceGetTopologyCommonAncestor", first, second), "")
 
 
-def _no_peer(nvml: Any, first: object, second: object) -> str:
+def _no_peer(nvml: ModuleType, first: object, second: object) -> str:
     for reader, owner in ((first, second), (second, first)):
         for index in (_P2P_READ, _P2P_WRITE):
             status = ask(nvml, "nvmlDeviceGetP2PStatus", reader, owner, index)

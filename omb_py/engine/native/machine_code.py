@@ -23,7 +23,7 @@ _ELSEWHERE: Final = (".rodata", ".data", ".bss", ".rela.text", ".rel.text")
 """Sections of code that refers to what lies outside it."""
 _READ_AND_RUN: Final = 0x1 | 0x4
 """PROT_READ and PROT_EXEC of mprotect(2)."""
-_loaded: list[Any] = []
+_loaded: list[object] = []
 """What holds the code in memory: it stays for good."""
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -82,7 +82,7 @@ class Products:
 
     def __init__(self, memory: Any, torch: bool = False) -> None:
         self._memory, self._torch = memory, torch or memory.kind == "torch"
-        self._calls: dict[tuple[int, int], Any] = {}
+        self._calls: dict[tuple[int, int], Callable[[], object]] = {}
 
     def text(self, step: Step, names: Names) -> str:
         key = step["rows"], step["side"]

@@ -9,7 +9,6 @@ from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
 
 from omb_py.engine.native import opcodes as R
 from omb_py.engine.native.codegen import Shape, shape_of
@@ -168,7 +167,7 @@ class Machine:
     """
 
     def __init__(self, wtime: int = 0) -> None:
-        self._code: dict[Shape, Any] = {}
+        self._code: dict[Shape, Callable[..., int]] = {}
         self.wtime = wtime
         libc = ctypes.CDLL(None)
         clock_gettime = ctypes.cast(libc.clock_gettime, ctypes.c_void_p).value or 0  # no system call on Linux

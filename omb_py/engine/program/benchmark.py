@@ -109,7 +109,7 @@ class Cell:
     sweep: int = 0
     """Number of this cell's request in the run: a size that fails ends its own sweep, not the other ones."""
 
-    def with_options(self, **options: Any) -> Cell:
+    def with_options(self, **options: object) -> Cell:
         """The same cell with other values of some options."""
         return replace(self, options=Options(self.options, **options))
 

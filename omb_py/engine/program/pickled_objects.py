@@ -59,7 +59,7 @@ def make(kind: str, data: Bytes, dtype: str) -> Any:
     return _MAKE[kind](data, dtype)
 
 
-def payload_of(kind: str, value: Any) -> Bytes | None:
+def payload_of(kind: str, value: object) -> Bytes | None:
     """The bytes of an object's payload; None when it is no object of this kind."""
     try:
         return np.ascontiguousarray(_UNMAKE[kind](value)).reshape(-1).view(np.uint8)

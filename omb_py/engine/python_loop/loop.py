@@ -225,7 +225,7 @@ def compile_stage(stage: Stage, render: Render, results: Mapping[tuple[str, str]
     # names become locals of an enclosing function: faster to read than globals
     parameters = ", ".join(namespace)
     wrapped = f"def make({parameters}):\n" + "".join(f"    {text}\n" for text in work.lines) + "    return loop\n"
-    module: dict[str, Any] = {}
+    module: dict[str, Callable[..., Callable[..., None]]] = {}
     exec(compile(wrapped, FILENAME, "exec"), module)
     function = module["make"](**namespace)
     lines = {line + 1: step for line, step in work.step_of_line.items()}

@@ -73,7 +73,7 @@ def _no_value(value: object) -> TypeError:
     return TypeError(f"ranks do not tell each other values of type {type(value).__name__}")
 
 
-def _value(plain: Any) -> Any:
+def _value(plain: object) -> Any:
     if isinstance(plain, list):
         return [_value(item) for item in plain]
     if not isinstance(plain, dict):

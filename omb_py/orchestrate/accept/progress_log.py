@@ -107,7 +107,7 @@ class ProgressLog:
     def end(self, step: Step, spoiled: str = "") -> None:
         self._write({"ended": step, "spoiled": spoiled})
 
-    def _write(self, line: Mapping[str, Any]) -> None:
+    def _write(self, line: Mapping[str, object]) -> None:
         if self.path is None:
             return
         try:

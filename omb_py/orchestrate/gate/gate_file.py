@@ -7,7 +7,6 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from omb_py.errors import UsageError
 from omb_py.grammar.values import parse_duration, parse_fraction
@@ -128,7 +127,7 @@ def _launches(settings: Mapping[str, TomlSetting], rules: CompareRules) -> int:
     return launches
 
 
-def _table(at: KeyPath, values: Mapping[str, Any], shown: str, file: str, lines: Mapping[KeyPath, int]) -> TomlTable:
+def _table(at: KeyPath, values: Mapping[str, object], shown: str, file: str, lines: Mapping[KeyPath, int]) -> TomlTable:
     settings = (TomlSetting(key, value, file, lines.get((*at, key), 1), shown) for key, value in values.items())
     return TomlTable(shown, file, lines.get(at, 1), tuple(settings))
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from omb_py.backends.capabilities import Capabilities
 from omb_py.backends.registry import capabilities, capabilities_of
@@ -73,7 +72,7 @@ class CheckedRequest:
         _apply("cells on ranks", context)
         return checked
 
-    def changed(self, **fields: Any) -> CheckedRequest:
+    def changed(self, **fields: object) -> CheckedRequest:
         """Replace fields of the request: a new request, to which the rules are applied where they may depend on them.
 
         Raises:

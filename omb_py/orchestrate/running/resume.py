@@ -183,7 +183,7 @@ def _of_another(run_id: str, part: SuitePosition, rows: Iterable[Row]) -> str:
     return f"run {run_id} is not one of suite {part.suite}: see omb-py results list"
 
 
-def declare_design(store: Path, run_id: str, design: Mapping[str, Any], ending: str = COMPARISON) -> None:
+def declare_design(store: Path, run_id: str, design: Mapping[str, object], ending: str = COMPARISON) -> None:
     """Write the design of a comparison before its first launch. Raises EnvironmentProblem.
 
     `ending` is that of the file, by which another command keeps its designs apart.
@@ -239,7 +239,7 @@ def find_unfinished(
         raise UsageError(f"--resume={run_id}: its design cannot be read ({error}): start a new {what}") from None
 
 
-def check_same_design(run_id: str, begun: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+def check_same_design(run_id: str, begun: Mapping[str, object], now: Mapping[str, object]) -> None:
     """Raises UsageError where a comparison was begun with another design: all of its launches are judged together."""
     for name, value in now.items():
         if begun.get(name) != value:

@@ -87,7 +87,7 @@ def choose(setting: TomlSetting, key: OptionKey) -> list[Chosen]:
     return chosen
 
 
-def _read(setting: TomlSetting, key: OptionKey, value: Any) -> Any:
+def _read(setting: TomlSetting, key: OptionKey, value: object) -> Any:
     if isinstance(value, bool):
         if key.bare is None:
             raise setting.error(f"{_WANTED}, got {kind(value)}")

@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from omb_py.errors import UsageError
 from omb_py.orchestrate.suites import toml_values as toml
@@ -125,7 +125,7 @@ def _syntax(error: Exception, text: str, file: str) -> str:
 
 
 class _Reader:
-    def __init__(self, data: Mapping[str, Any], lines: Mapping[KeyPath, int], file: str) -> None:
+    def __init__(self, data: Mapping[str, object], lines: Mapping[KeyPath, int], file: str) -> None:
         self.data, self.lines, self.file = data, lines, file
 
     def suite(self) -> Suite:
@@ -175,7 +175,7 @@ class _Reader:
             raise self._top(key).error(f"expected a table [{key}], got {kind(table)}")
         return self._table((key,), table, f"[{key}]")
 
-    def _table(self, place: KeyPath, table: Mapping[str, Any], shown: str) -> TomlTable:
+    def _table(self, place: KeyPath, table: Mapping[str, object], shown: str) -> TomlTable:
         settings = (
             TomlSetting(key, value, self.file, self._line((*place, key)), shown) for key, value in table.items()
         )

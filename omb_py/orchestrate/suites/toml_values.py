@@ -299,6 +299,6 @@ _KINDS: tuple[tuple[type, Callable[[Any], str]], ...] = (
 )
 
 
-def kind(value: Any) -> str:
+def kind(value: object) -> str:
     """Describe a TOML value in a message: numbers and texts as they are, other values by their type."""
     return next((describe(value) for known, describe in _KINDS if isinstance(value, known)), "a date or time")

@@ -68,13 +68,13 @@ def _ask(call: Call, row: str, world: int) -> Ask:
     return Ask(row, call.op, size, call.dtype if call.op in REDUCE else "", call.group, in_place=call.op == "allreduce")
 
 
-def sweeps(store: Path, where: Mapping[str, Any]) -> list[series.TimedRow]:
+def sweeps(store: Path, where: Mapping[str, object]) -> list[series.TimedRow]:
     """Read the stored cells from which predictions are made. Raises UsageError where there is no store."""
     chosen = {"benchmark": list(ASKED), **where}
     return series.timed(to_rows(load_table(store, columns=series.COLUMNS, on_skip=pass_over, **chosen)))
 
 
-def steps_of(store: Path, where: Mapping[str, Any]) -> list[Row]:
+def steps_of(store: Path, where: Mapping[str, object]) -> list[Row]:
     """Read the stored steps of all workloads. Raises UsageError where there is no store."""
     columns = (*WHERE, "launch_id", "metrics", "parameters")
     return to_rows(load_table(store, columns=columns, on_skip=pass_over, **{"benchmark": "step", **where}))
@@ -116,7 +116,7 @@ def workload_of(row: Row) -> str:
     return str(dict(row["parameters"] or {}).get("workload", ""))
 
 
-def advice(missing: Missing, side: Mapping[str, Any], store: Path) -> str:
+def advice(missing: Missing, side: Mapping[str, object], store: Path) -> str:
     """Say what to measure: ``no model for allreduce of float32 at 4 ranks: not measured: run omb-py …``."""
     kind = f" of {missing.dtype}" if missing.dtype else ""
     return f"no model for {missing.benchmark}{kind} at {missing.ranks} ranks: {missing.why}: run " + command(
@@ -124,7 +124,7 @@ def advice(missing: Missing, side: Mapping[str, Any], store: Path) -> str:
     )
 
 
-def command(missing: Missing, side: Mapping[str, Any], store: Path) -> str:
+def command(missing: Missing, side: Mapping[str, object], store: Path) -> str:
     """Return the command line that measures a missing sweep."""
     words = ["omb-py", missing.benchmark, "-n", str(missing.ranks), "--backend", str(side["backend"])]
     offer = capabilities_of().get(str(side["backend"]))
