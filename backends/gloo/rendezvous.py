@@ -27,6 +27,7 @@ from omb_py.engine.rank.link import LaunchSpec
 from omb_py.errors import EnvironmentProblem
 from omb_py.launchers.torchrun import TORCHRUN
 
+
 class Place(TypedDict, total=False):
     """Where the store is: a folder, or a socket."""
 

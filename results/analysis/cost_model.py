@@ -197,7 +197,7 @@ def launch_time(rows: Sequence[TimedRow]) -> tuple[float, int]:
 
 def grouped(rows: Sequence[TimedRow], names: Sequence[str]) -> list[list[TimedRow]]:
     """Group rows by the columns `names`, each group in the order of the rows."""
-    groups: dict[tuple[Any, ...], list[TimedRow]] = {}
+    groups: dict[tuple[object, ...], list[TimedRow]] = {}
     for row in rows:
         groups.setdefault(tuple(value_of(row, name) for name in names), []).append(row)
     return list(groups.values())

@@ -6,14 +6,12 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from omb_py.results.store.provenance import provenance_of
 from omb_py.results.store.read import load_table, to_rows
 from omb_py.results.store.row import Row
-from omb_py.results.store.schema import value_of
 
-Key = tuple[Any, ...]
+Key = tuple[str, str, str, str, int, int]
 """(benchmark, backend, binding, element type, ranks, bytes of a message)."""
 COLUMNS = ("benchmark", "backend", "binding", "dtype", "ranks", "size_bytes")
 _TIMES = ("iterations", "warmup", "batch", "mean_us", "launch_id", "started_at")
@@ -76,7 +74,8 @@ def combined(
 
 def key_of(row: Row) -> Key:
     """The key of a row's cell."""
-    return tuple(value_of(row, name) or 0 if name == "size_bytes" else value_of(row, name) for name in COLUMNS)
+    where = row["benchmark"], row["backend"], row["binding"], row["dtype"]
+    return *where, row["ranks"], row["size_bytes"] or 0
 
 
 def seconds_of(row: Row) -> float:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from omb_py.errors import UsageError
 from omb_py.results.analysis.series import PLURALS, Kind, Series, SeriesPoint, Unit, kind_of, units_of
@@ -181,7 +182,7 @@ def as_json(result: History) -> dict[str, object]:
     }
 
 
-def _level(units: Sequence[Unit], logs: np.ndarray[Any, np.dtype[np.float64]]) -> Level:
+def _level(units: Sequence[Unit], logs: NDArray[np.float64]) -> Level:
     points = tuple(point for unit in units for point in unit.points)
     middle = float(np.median(logs))
     spread = 1.4826 * float(np.median(np.abs(logs - middle)))
@@ -189,5 +190,5 @@ def _level(units: Sequence[Unit], logs: np.ndarray[Any, np.dtype[np.float64]]) -
     return Level(points, len(units), math.exp(middle), spread, versions)
 
 
-def _row(series: Series, point: SeriesPoint) -> dict[str, Any]:
+def _row(series: Series, point: SeriesPoint) -> dict[str, object]:
     return {**series.facts, "library_version": point.library_version}

@@ -156,7 +156,7 @@ def series(rows: Sequence[TimedRow], whole_band: bool = False) -> list[Series]:
         rows: rows from :func:`rows_of`.
         whole_band: take all sizes together; else each size is a series of its own.
     """
-    grouped: dict[tuple[Any, ...], list[TimedRow]] = {}
+    grouped: dict[tuple[object, ...], list[TimedRow]] = {}
     for row in rows:
         apart = () if whole_band else (row["size_bytes"], row["comparability_key"])
         alike = (*(value_of(row, name) for name in (*MEASURED, *_ALIKE)), side_of(row))
@@ -189,7 +189,7 @@ def version_key(version: str) -> tuple[tuple[int, int, str], ...]:
 def _series(rows: Sequence[TimedRow], whole_band: bool) -> Series:
     cells = [(row["size_bytes"], row["comparability_key"]) for row in rows]
     logs = np.log([row["time_us"] for row in rows])
-    by_cell: dict[Any, list[int]] = {}
+    by_cell: dict[tuple[int | None, str | None], list[int]] = {}
     for position, cell in enumerate(cells):
         by_cell.setdefault(cell, []).append(position)
     means = {cell: float(np.mean(logs[where])) for cell, where in by_cell.items()}

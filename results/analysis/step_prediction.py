@@ -243,7 +243,7 @@ def _sizes(rows: Sequence[TimedRow]) -> list[int]:
     return sorted({int(row["size_bytes"] or 0) for row in rows})
 
 
-def _liking(rows: Sequence[TimedRow], ask: Ask) -> tuple[Any, ...]:
+def _liking(rows: Sequence[TimedRow], ask: Ask) -> tuple[object, ...]:
     """Rank a curve among several of an operation: made as the call is, then complete, then new.
 
     A call of a step has a buffer of its own, which other calls pushed out of the cache: a cold sweep is like it.

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.results.store import index as summary_index
@@ -31,8 +31,9 @@ from omb_py.results.store.paths import (
     maintenance,
     raise_generation,
 )
-from omb_py.results.store.provenance import MERGED, launches, pack, provenances, why_not
+from omb_py.results.store.provenance import MERGED, MergedLaunch, launches, pack, provenances, why_not
 from omb_py.results.store.read import load_table, to_rows
+from omb_py.results.store.row import Row
 from omb_py.results.store.write import (
     LAUNCHES_KEY,
     PROVENANCES_KEY,
@@ -73,9 +74,9 @@ class Source:
     entry: StoreFile
     inode: int
     table: pa.Table
-    launches: dict[str, dict[str, Any]]
-    """Facts about each launch (``rows``, ``sha256``, ``schema_version``), by launch id."""
-    provenance: dict[str, Any]
+    launches: dict[str, MergedLaunch]
+    """By launch id."""
+    provenance: dict[str, dict[str, Any]]
     """The provenance of each launch, by launch id."""
 
 
@@ -289,7 +290,7 @@ def _read(entry: StoreFile, on_skip: OnSkip) -> Source | None:
     return Source(entry, inode, schema.fitted(table, schema.arrow_schema()), held, provenance)
 
 
-Piece = tuple[str, "pa.Table", dict[str, Any], dict[str, Any]]
+Piece = tuple[str, "pa.Table", MergedLaunch, dict[str, object]]
 """One launch: id, rows, facts, provenance."""
 
 
@@ -384,8 +385,8 @@ def doomed(
     before = None if older_than is None else ((now or datetime.now(UTC)) - older_than).isoformat()
     counted: dict[str, int] = {}
     tagged: dict[str, dict[str, str]] = {}
-    rows: dict[str, dict[str, Any]] = {}
-    for row in cast("list[dict[str, Any]]", to_rows(table)):
+    rows: dict[str, Row] = {}
+    for row in to_rows(table):
         name = row["launch_id"]
         counted[name] = counted.get(name, 0) + 1
         tagged.setdefault(name, {}).update(row["tags"] or {})

@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from omb_py.results.store import schema
 from omb_py.results.store.footer import COLUMNS, columns_schema, layout, read_excerpt, read_schema, unreadable
@@ -28,6 +28,7 @@ from omb_py.results.store.write import first_line, reason
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.dataset as ds
 
 FOLDER = INDEX
 SUFFIX = ".part"
@@ -112,7 +113,7 @@ def refreshed(root: Path, entries: Sequence[StoreFile], on_skip: OnSkip) -> Inde
     return index
 
 
-def read(index: Index, wanted: Sequence[str], expression: Any, order: dict[str, int]) -> pa.Table:
+def read(index: Index, wanted: Sequence[str], expression: ds.Expression | None, order: dict[str, int]) -> pa.Table:
     """The rows of all covered files in `order`, unsorted.
 
     Args:

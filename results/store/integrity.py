@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -77,7 +77,7 @@ def _check(entry: StoreFile, listed: list[StoreFile]) -> Checked | None:
                 return Checked(entry.path, "changed", file.metadata.num_rows, "it has no hash")
             table = file.read(["launch_id", "started_at"])
         held = launches(file_schema.metadata)
-        wrong = _misplaced(entry, table, held or {entry.path.stem: {}})
+        wrong = _misplaced(entry, table, held or {entry.path.stem})
         if wrong:
             return Checked(entry.path, "misplaced", table.num_rows, wrong)
         elsewhere = outdated_launches(listed, {entry.relative: tuple(held)} if held else {})
@@ -92,7 +92,7 @@ def _check(entry: StoreFile, listed: list[StoreFile]) -> Checked | None:
     return Checked(entry.path, "ok", table.num_rows)
 
 
-def _misplaced(entry: StoreFile, table: pa.Table, held: dict[str, dict[str, object]]) -> str:
+def _misplaced(entry: StoreFile, table: pa.Table, held: Collection[str]) -> str:
     """Why a file's name contradicts its rows; empty when it does not."""
     import pyarrow as pa
     import pyarrow.compute as pc

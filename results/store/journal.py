@@ -19,13 +19,17 @@ import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.grammar.json_values import JsonObject
 from omb_py.results.store import schema
 from omb_py.results.store.row import Row
 from omb_py.results.store.write import reason, sync_folder, write_launch
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 FOLDER = ".journal"
 SUFFIX = ".jsonl"
@@ -62,7 +66,7 @@ class Journal:
         self.launch_id = launch_id
         self.rows: list[Row] = []
         """All appended rows, in order."""
-        self._provenance: Mapping[str, Any] = dict(header.get("provenance") or {})
+        self._provenance: Mapping[str, object] = dict(header.get("provenance") or {})
         if self.path.exists():
             raise ValueError(f"there is a journal {self.path} already")
         # written under a hidden name and renamed, so that nobody sees a journal without a lock or a header
@@ -160,7 +164,7 @@ class Journal:
     def _line(self, value: Mapping[str, object]) -> None:
         self._lines([value])
 
-    def _lines(self, values: Sequence[Mapping[str, Any]]) -> None:
+    def _lines(self, values: Sequence[Mapping[str, object]]) -> None:
         if self._broken or self._handle < 0:
             raise EnvironmentProblem(f"the journal is closed; {self._kept()}")
         data = b"".join(json.dumps(v, separators=(",", ":"), default=_plain).encode() + b"\n" for v in values)
@@ -268,7 +272,7 @@ def _release(path: Path, process: int) -> None:
     os.close(handle)
 
 
-def encode_row(row: Row) -> dict[str, Any]:
+def encode_row(row: Row) -> dict[str, object]:
     """Convert a row for JSON: nulls are left out, lists of floats become base64 of float32."""
     return {k: _encode_floats(v) if k in schema.FLOAT_LISTS else v for k, v in row.items() if v is not None}
 
@@ -279,13 +283,13 @@ def decode_row(data: JsonObject) -> Row:
     return schema.checked(cast(Row, values))
 
 
-def _encode_floats(values: object) -> dict[str, str] | None:
+def _encode_floats(values: object) -> dict[str, str]:
     import numpy as np
 
     return {"f4": base64.b64encode(np.asarray(values, dtype="<f4").tobytes()).decode("ascii")}
 
 
-def _decode_floats(value: object) -> Any:
+def _decode_floats(value: object) -> NDArray[np.float32]:
     import numpy as np
 
     if not isinstance(value, Mapping) or not isinstance(value.get("f4"), str):
@@ -293,7 +297,7 @@ def _decode_floats(value: object) -> Any:
     return np.frombuffer(base64.b64decode(value["f4"], validate=True), dtype="<f4")
 
 
-def _plain(value: object) -> Any:
+def _plain(value: object) -> object:
     """Convert for JSON: a NumPy scalar or array to Python's, a time to ISO text, anything else to text."""
     if hasattr(value, "tolist"):
         return value.tolist()

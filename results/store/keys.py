@@ -21,7 +21,6 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from omb_py.results.store.row import Row
 
@@ -91,7 +90,7 @@ def environment_key(provenance: Mapping[str, object]) -> str:
     return digest(environment_facts(provenance))
 
 
-def environment_facts(provenance: Mapping[str, object]) -> dict[str, Any]:
+def environment_facts(provenance: Mapping[str, object]) -> dict[str, object]:
     """The facts of a provenance that the environment key covers; two launches can be compared fact by fact."""
     reduced = _reduce(provenance)
     assert isinstance(reduced, dict)
@@ -119,7 +118,7 @@ def flat(value: object, path: str = "", numbered: bool = False) -> Iterator[tupl
         yield path, value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
 
 
-def _plain(value: object) -> Any:
+def _plain(value: object) -> object:
     """Convert a NumPy scalar to Python, so that the key does not depend on where a row came from."""
     return value.item() if hasattr(value, "item") else value
 
@@ -131,9 +130,9 @@ def _is_section(value: object) -> bool:
     )
 
 
-def _reduce(value: object) -> Any:
+def _reduce(value: object) -> object:
     if isinstance(value, Mapping):
-        out: dict[str, Any] = {}
+        out: dict[str, object] = {}
         for key, inner in value.items():
             name = str(key)
             lower = name.lower()

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.results.store import schema
@@ -31,6 +31,15 @@ MERGED = "merged-"
 
 SIMULATION = "simulation"
 """A library whose ``library_string`` holds this word simulates ranks: nothing is measured."""
+
+
+class MergedLaunch(TypedDict):
+    """Facts about a launch of a merged file."""
+
+    rows: int
+    sha256: str | None
+    """Of the file that the launch had for itself; None for a file without a hash."""
+    schema_version: int
 
 
 def is_simulated(provenance: Mapping[str, object]) -> bool:
@@ -56,8 +65,8 @@ def why_not(file_schema: pa.Schema) -> str:
     return ""
 
 
-def launches(metadata: Metadata) -> dict[str, dict[str, Any]]:
-    """The launches of a merged file, with facts (``rows``, ``sha256`` of the original file); empty for other files."""
+def launches(metadata: Metadata) -> dict[str, MergedLaunch]:
+    """The launches of a merged file by id; empty for other files."""
     try:
         facts = json.loads((metadata or {}).get(LAUNCHES_KEY, b"{}"))
     except ValueError:
@@ -164,7 +173,7 @@ def provenance_of(store: str | Path) -> Callable[[str], Mapping[str, Any]]:
     return look_up
 
 
-def pack(provenance: Mapping[str, Mapping[str, Any]]) -> bytes:
+def pack(provenance: Mapping[str, Mapping[str, object]]) -> bytes:
     """The provenance of many launches, compressed together, since they are nearly equal."""
     return base64.b64encode(zlib.compress(json.dumps(provenance, sort_keys=True, default=str).encode(), 6))
 

@@ -42,7 +42,7 @@ class Contents:
     """The readable part of a journal."""
 
     header: dict[str, Any]
-    provenance: dict[str, Any]
+    provenance: dict[str, object]
     rows: list[Row]
     damaged: int
     """Number of unreadable lines, not counting the last, which a crash may have cut off."""

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from omb_py.errors import UsageError, nearest
 from omb_py.results.store.read import OnSkip, load_table, to_rows
 from omb_py.results.store.row import Row
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+T = TypeVar("T")
 
 _LISTED = tuple("run_id launch_id started_at benchmark backend library library_version ranks validated".split())
 _ROW, _FIRST = "row", "row_min"
@@ -17,6 +22,12 @@ _ROW, _FIRST = "row", "row_min"
 
 LAST = "last"
 """Stands for the newest run, in place of a run's id."""
+
+
+class _Group(Row):
+    """Cells of a launch that are equal in the columns :data:`_LISTED`."""
+
+    count_all: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +54,12 @@ def runs(store: str | Path, *, on_skip: OnSkip | None = None) -> list[RunSummary
     """The runs of a store, oldest first. Raises UsageError when there is no such folder."""
     import pyarrow as pa
 
-    grouped: dict[str, list[dict[str, Any]]] = {}
+    grouped: dict[str, list[_Group]] = {}
     cells = load_table(store, columns=(*_LISTED, "tags"), on_skip=on_skip)
     cells = cells.append_column(_ROW, pa.array(range(cells.num_rows), pa.int64()))
     # counted in Arrow first: a big store has many cells but few distinct combinations of these columns
     kinds = cells.group_by(list(_LISTED)).aggregate([([], "count_all"), (_ROW, "min")])
-    for row in cast("list[dict[str, Any]]", to_rows(kinds.sort_by(_FIRST))):  # groups come in an order of their hashes
+    for row in cast("list[_Group]", to_rows(kinds.sort_by(_FIRST))):  # groups come in an order of their hashes
         grouped.setdefault(row["run_id"], []).append(row)
     tags = _tags(cells)
     summaries = [_run(run_id, rows, tags.get(run_id, {})) for run_id, rows in grouped.items()]
@@ -85,7 +96,7 @@ def show(store: str | Path, which: str = LAST, *, on_skip: OnSkip | None = None)
     return sorted(rows, key=lambda row: int(row["launch_index"]))
 
 
-def _tags(cells: Any) -> dict[str, dict[str, list[str]]]:
+def _tags(cells: pa.Table) -> dict[str, dict[str, list[str]]]:
     """Run id -> tag -> its values; read from one row of each launch, because a launch has one set of tags."""
     first = cells.group_by("launch_id").aggregate([(_ROW, "min")]).sort_by(_FIRST)[_FIRST]
     out: dict[str, dict[str, list[str]]] = {}
@@ -97,7 +108,7 @@ def _tags(cells: Any) -> dict[str, dict[str, list[str]]]:
     return out
 
 
-def _run(run_id: str, rows: list[dict[str, Any]], tags: Mapping[str, list[str]]) -> RunSummary:
+def _run(run_id: str, rows: list[_Group], tags: Mapping[str, list[str]]) -> RunSummary:
     return RunSummary(
         run_id=run_id,
         started_at=min(row["started_at"] for row in rows),
@@ -112,10 +123,9 @@ def _run(run_id: str, rows: list[dict[str, Any]], tags: Mapping[str, list[str]])
     )
 
 
-def _library(row: dict[str, Any]) -> str | None:
-    parts = [row[name] for name in ("library", "library_version") if row[name]]
-    return " ".join(parts) or None
+def _library(row: _Group) -> str | None:
+    return " ".join(filter(None, (row["library"], row["library_version"]))) or None
 
 
-def _distinct(values: Iterable[object]) -> tuple[Any, ...]:
+def _distinct(values: Iterable[T | None]) -> tuple[T, ...]:
     return tuple(dict.fromkeys(value for value in values if value is not None))

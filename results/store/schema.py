@@ -103,7 +103,7 @@ def blank_row() -> Row:
 
 def value_of(row: Row, column: str) -> Any:
     """The value of a column whose name is known only at run time; None where the row lacks it."""
-    return cast(Mapping[str, Any], row).get(column)
+    return cast(Mapping[str, object], row).get(column)
 
 
 def checked(row: Row) -> Row:

@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from omb_py.errors import EnvironmentProblem
 from omb_py.results.store import footer, schema
@@ -129,7 +129,7 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def _arrow_value(kind: schema.Kind, value: object) -> Any:
+def _arrow_value(kind: schema.Kind, value: object) -> object:
     if value is None:
         return None
     if kind == "time":
