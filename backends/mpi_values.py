@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from array import array
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from omb_py.engine.rank.plain_values import decode, encode
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
+T = TypeVar("T")
 
-def gather(comm: MPI.Comm, value: Any) -> list[Any]:
+
+def gather(comm: MPI.Comm, value: T) -> list[T]:
     """One value of each rank, on rank 0; elsewhere an empty list."""
     data = encode(value)
     sizes = array("q", bytes(8 * comm.Get_size()))
@@ -26,7 +28,7 @@ def gather(comm: MPI.Comm, value: Any) -> list[Any]:
     return [decode(bytes(everything[end - size : end])) for end, size in zip(accumulate(sizes), sizes, strict=True)]
 
 
-def share(comm: MPI.Comm, value: Any) -> Any:
+def share(comm: MPI.Comm, value: T) -> T:
     """Rank 0's value, everywhere."""
     root = comm.Get_rank() == 0
     data = bytearray(encode(value) if root else b"")

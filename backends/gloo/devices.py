@@ -101,6 +101,7 @@ class GlooDeviceRunner(OnDevice, GlooRunner):
     def __init__(self, session: GlooSession, program: Program, buffers: DeviceBuffers, cell: Cell) -> None:
         self.buffers = buffers
         if by_torch(program, buffers.device.kind):
+            assert isinstance(buffers.memory, DeviceMemory)
             nbytes = {b.name: b.nbytes for b in program.buffers}
             self._marks = buffers.marks("torch", cell)
             super().__init__(

@@ -71,12 +71,17 @@ class GlooRenderer:
     """Renders the steps of one cell as Python statements."""
 
     def __init__(
-        self, rank: int, size: int, memory: Any, program: Program, groups: Mapping[Group, Any] | None = None
+        self,
+        rank: int,
+        size: int,
+        memory: Any,
+        program: Program,
+        groups: Mapping[Group, dist.ProcessGroup] | None = None,
     ) -> None:
         self.world, self.memory, self.groups = World(rank, size), memory, groups or {}
         self.nbytes = {buffer.name: buffer.nbytes for buffer in program.buffers}
         self.copies = max(stage.copies for stage in program.stages)
-        self.requests: list[Any] = [None] * request_count(program)
+        self.requests: list[dist.Work | None] = [None] * request_count(program)
         self._objects = Objects(self.nbytes, self.copies)
         self._products = Products(memory, torch=True)
 

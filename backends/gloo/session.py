@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,10 +29,13 @@ from omb_py.engine.rank.node_name import node_name
 from omb_py.engine.rank.plain_values import decode, encode
 from omb_py.engine.rank.start_times import process_start_ns
 from omb_py.engine.samples import Values, returned
-from omb_py.engine.session import Session
+from omb_py.engine.session import Session, T
 from omb_py.errors import EnvironmentProblem
 
 if TYPE_CHECKING:
+    import torch
+    import torch.distributed as dist
+
     from omb_py.backends.gloo.runner import GlooRunner
     from omb_py.engine.devices.buffers import DeviceBuffers
 
@@ -78,7 +81,7 @@ class GlooSession(Session):
         self.library_string = f"Gloo of torch {torch.__version__} over TCP"
         self.binding_version = f"torch {torch.__version__}"
         self._memory: dict[str, HostMemory] = {}
-        self.groups: dict[Group, Any] = {}
+        self.groups: dict[Group, dist.ProcessGroup] = {}
         """Process groups of some ranks, made when a program needs them."""
         placement, share = str(spec.get("placement") or ""), bool(spec.get("share_device"))
         self.buffers = self._on(device, placement, share) if device else None
@@ -159,10 +162,10 @@ class GlooSession(Session):
     def total(self, values: Values) -> Values:
         return self.comm.reduced(values, self.dist.ReduceOp.SUM)
 
-    def gather(self, value: object) -> list[Any]:
+    def gather(self, value: T) -> list[T]:
         return self.traffic.gather(value)
 
-    def share(self, value: object) -> Any:
+    def share(self, value: T) -> T:
         return self.traffic.bcast(value)
 
     def skew(self, kind: str = "barrier") -> float:
@@ -190,7 +193,7 @@ class GlooTraffic:
         self.dist, self.torch, self.rank = dist, torch, rank
         self.group = dist.new_group(timeout=WORKING)
 
-    def reduced(self, values: Values, op: Any) -> Values:
+    def reduced(self, values: Values, op: dist.ReduceOp) -> Values:
         """Reduce `values` element-wise over ranks."""
         result = np.array(values)
         if result.size:
@@ -198,7 +201,7 @@ class GlooTraffic:
                 self.dist.all_reduce(self.torch.from_numpy(result), op, self.group)
         return returned(values, result)
 
-    def gather(self, value: Any) -> list[Any]:
+    def gather(self, value: T) -> list[T]:
         """One value of each rank on rank 0, elsewhere an empty list.
 
         As JSON in tensors of one size: PyTorch's gather_object would unpickle what comes over the network.
@@ -216,7 +219,7 @@ class GlooTraffic:
             return []
         return [decode(part[:size].numpy().tobytes()) for part, size in zip(parts, sizes.tolist(), strict=True)]
 
-    def bcast(self, value: Any) -> Any:
+    def bcast(self, value: T) -> T:
         """Rank 0's value."""
         data = encode(value) if self.rank == 0 else b""
         size = self.torch.tensor([len(data)], dtype=self.torch.int64)
@@ -226,8 +229,9 @@ class GlooTraffic:
             self.dist.broadcast(box, 0, self.group)
         return value if self.rank == 0 else decode(box.numpy().tobytes())
 
-    def _tensor(self, data: bytes) -> Any:
-        return self.torch.from_numpy(np.frombuffer(data, np.uint8).copy())
+    def _tensor(self, data: bytes) -> torch.Tensor:
+        tensor: torch.Tensor = self.torch.from_numpy(np.frombuffer(data, np.uint8).copy())
+        return tensor
 
     def send(self, value: int, rank: int, tag: int) -> None:
         """A number to a rank."""

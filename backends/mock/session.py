@@ -33,6 +33,7 @@ class MockSession(Session):
     backend = "mock"
     library = "mock"
     binding_version = __version__
+    _runner: MockRunner | None = None
 
     def __init__(self, spec: LaunchSpec) -> None:
         self.size = int(spec["ranks"])

@@ -154,7 +154,7 @@ def main() -> None:
 
     device, question = sys.argv[1:]
     mpi, _ = initialise("single")
-    answer: dict[str, Any]
+    answer: dict[str, object]
     if question == "declared":
         answer = {"support": asdict(declared(mpi, vendor(mpi)[0], device))}
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from mpi4py import MPI
@@ -54,8 +54,8 @@ class Slots:
 
     out: list[Slot] = field(default_factory=list)
     into: list[Slot] = field(default_factory=list)
-    sent: list[Any] = field(default_factory=list)
-    received: list[Any] = field(default_factory=list)
+    sent: list[object] = field(default_factory=list)
+    received: list[object] = field(default_factory=list)
     flips: list[Step] = field(default_factory=list)
 
 

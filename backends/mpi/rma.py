@@ -187,7 +187,7 @@ class WindowOperands:
         return Arg(0)
 
 
-def targets(window: OpenWindow, step: Step, datatype: MPI.Datatype, passes: int) -> Any:
+def targets(window: OpenWindow, step: Step, datatype: MPI.Datatype, passes: int) -> object:
     """mpi4py's target specification [displacement, count, type]; of a strided place a list, one for each pass."""
     place: Region = step["window"]
     count, base = place.nbytes // DTYPES[step["dtype"]].itemsize, window.bases[step["peer"]]

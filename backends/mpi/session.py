@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import mpi4py
 
@@ -25,7 +25,7 @@ from omb_py.engine.rank.link import LaunchSpec
 from omb_py.engine.rank.node_name import node_name
 from omb_py.engine.rank.start_times import process_start_ns
 from omb_py.engine.samples import Values
-from omb_py.engine.session import Session
+from omb_py.engine.session import Session, T
 from omb_py.errors import EnvironmentProblem
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class MpiSession(Session):
         self.places = places_of(self, device, share, self.hosts[self.rank])
         support = declared(self.mpi, self.library, device.kind)
         answer = asdict(confirmed(device.kind, support)) if self.rank == 0 else None
-        self.support = support = Support(**self.share(answer))
+        self.support = support = Support(**(self.share(answer) or {}))
         self.device_name, self.cache_bytes = device.name, device.cache_bytes
         self.device_note = "" if support.aware else f"staged through host memory: {support.reason}: {support.fix}"
         word = place_of_rank(placement, self.rank, self.size)
@@ -235,7 +235,7 @@ class MpiSession(Session):
         self.comm.Allreduce(values, result, self.mpi.SUM)
         return result
 
-    def gather(self, value: object) -> list[Any]:
+    def gather(self, value: T) -> list[T]:
         return mpi_values.gather(self.comm, value)
 
     def counted(self, names: Sequence[str]) -> Mapping[str, float]:
@@ -245,7 +245,7 @@ class MpiSession(Session):
             self._counters = Counters(self.mpi, self.library, names, self.world)
         return self._counters.read()
 
-    def share(self, value: object) -> Any:
+    def share(self, value: T) -> T:
         return mpi_values.share(self.comm, value)
 
     def skew(self, kind: str = "barrier") -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
 from mpi4py import MPI
 
@@ -13,7 +13,7 @@ from omb_py.engine.program.datatype_layouts import Derived, derived
 from omb_py.engine.program.dtypes import DTYPES, MPI_OPS
 from omb_py.errors import EnvironmentProblem
 
-OPS: Final[dict[str, Any]] = {name: getattr(MPI, name.upper()) for name in MPI_OPS}
+OPS: Final[dict[str, MPI.Op]] = {name: getattr(MPI, name.upper()) for name in MPI_OPS}
 
 _MPICH_HANDLES: Final = {"float16": 0x4C000246, "bfloat16": 0x4C00024C}
 """``MPIX_C_FLOAT16`` and ``MPIX_BFLOAT16`` in MPICH's mpi.h since 5.0; a wrong handle would abort an older one."""

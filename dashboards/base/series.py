@@ -199,12 +199,12 @@ def statistic(rows: pd.DataFrame) -> str:
     return ", ".join(sorted(names))
 
 
-def told_by_tag(frame: pd.DataFrame) -> set[Any]:
+def told_by_tag(frame: pd.DataFrame) -> set[str]:
     """Runs of comparisons whose sides differ in nothing but their tag; the frame has tags as maps."""
     names = ("run_id", "library", "library_version", "binding")
     if not {*names} <= {*frame.columns}:
         return set()
-    sides: dict[tuple[Any, ...], set[str]] = {}
+    sides: dict[tuple[str, ...], set[str]] = {}
     for tags, *who in zip(frame["tags"], *(frame[name] for name in names), strict=True):
         if isinstance(tags, Mapping) and tag_names.COMPARE_SIDE in tags:
             sides.setdefault(tuple(map(str, who)), set()).add(tags[tag_names.COMPARE_SIDE])
@@ -216,7 +216,7 @@ def compact(frame: pd.DataFrame) -> pd.DataFrame:
     """Replace text columns by categories: grouping is faster, and a million cells fit in a few hundred MB."""
     import pandas as pd
 
-    columns: dict[str, Any] = {}
+    columns: dict[str, pd.Series] = {}
     for name in frame.columns:
         column = frame[name]
         if name not in LISTS and (isinstance(column.dtype, pd.StringDtype) or column.dtype == object):
@@ -332,7 +332,7 @@ def _label(shown: Sequence[str], values: Facts, rows: pd.DataFrame) -> str:
     for name in shown:
         text = word(name, values[name])
         if name in ("library", "library_version") and not theme.absent(rows["library"].iloc[0]):
-            versions: Any = rows["library_version"].unique() if "library_version" in rows else []
+            versions = list(rows["library_version"].unique()) if "library_version" in rows else []
             version = versions[0] if len(versions) == 1 and not theme.absent(versions[0]) else ""
             text = f"{rows['library'].iloc[0]} {version}".strip()
         if text:

@@ -7,7 +7,7 @@ from collections import namedtuple
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, get_args
 
 from omb_py.dashboards.base import theme as style
 from omb_py.dashboards.base.theme import Facts, Record, Values
@@ -57,7 +57,7 @@ class View:
     """Plotly's ``{"data": […], "layout": {…}}`` without title and template; None where the table says all."""
     columns: tuple[str, ...]
     """Heads of the table, with units."""
-    rows: tuple[tuple[Any, ...], ...]
+    rows: tuple[tuple[object, ...], ...]
     commands: tuple[str, ...] = ()
     """Command lines that measure this again."""
     notes: tuple[str, ...] = field(default=())
@@ -180,7 +180,14 @@ class ViewEntry:
     report: InReport | None = None
 
 
-def table(columns: Sequence[str], rows: Iterable[Values]) -> dict[str, Any]:
+class TableFields(TypedDict):
+    """The fields of a :class:`View` that are its table."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[object, ...], ...]
+
+
+def table(columns: Sequence[str], rows: Iterable[Values]) -> TableFields:
     """The two fields of a :class:`View` that are its table."""
     return {"columns": tuple(columns), "rows": tuple(tuple(row) for row in rows)}
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.theme import Layout, Trace, Values
-from omb_py.dashboards.base.view import View, plural, records, table
+from omb_py.dashboards.base.view import TableFields, View, plural, records, table
 from omb_py.dashboards.figures import curves
 from omb_py.results.units import size_text
 
@@ -276,7 +276,7 @@ _HEADS = {
 }
 
 
-def _verdict_table(verdicts: pd.DataFrame) -> Layout:
+def _verdict_table(verdicts: pd.DataFrame) -> TableFields:
     names = [name for name in _HEADS if name in verdicts]
     rows = [
         [str(v) if n in ("cell", "verdict") else theme.finite(v) for n, v in zip(names, row, strict=True)]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.series import Panel, SeriesLine, word
 from omb_py.dashboards.base.theme import Layout, Trace
-from omb_py.dashboards.base.view import View, listed, plural, records, table
+from omb_py.dashboards.base.view import TableFields, View, listed, plural, records, table
 from omb_py.results.analysis.cost_model import OFFLOAD
 from omb_py.results.units import size_text
 
@@ -235,7 +235,7 @@ def _notes(lines: Sequence[SeriesLine], shown: _Quantity) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _curves_table(lines: Sequence[SeriesLine], shown: _Quantity) -> Layout:
+def _curves_table(lines: Sequence[SeriesLine], shown: _Quantity) -> TableFields:
     names = [(f"median {shown.unit}", shown.column)]
     if shown.timed:
         quantiles = (("p25 µs", "p25_us"), ("p75 µs", "p75_us"), ("p99 µs", "p99_us"))
@@ -578,7 +578,7 @@ def _switch(sides: Sides, known: Points, panels: Sequence[int]) -> list[Layout]:
     return shown
 
 
-def _panels_table(known: Points, sides: Sequence[str]) -> Layout:
+def _panels_table(known: Points, sides: Sequence[str]) -> TableFields:
     grid = known.grid
     lines = []
     for panel in sorted({panel for _, panel in known.known}):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.theme import Record, Trace
-from omb_py.dashboards.base.view import SEPARATOR, View, plural, records, table
+from omb_py.dashboards.base.view import SEPARATOR, TableFields, View, plural, records, table
 from omb_py.engine.measuring.statistics import supports
 from omb_py.results.units import size_text
 
@@ -237,7 +237,7 @@ _HEADS = {
 }
 
 
-def _history_table(points: pd.DataFrame) -> theme.Layout:
+def _history_table(points: pd.DataFrame) -> TableFields:
     names = [name for name in _HEADS if name in points]
 
     def text(name: str, value: Any) -> Any:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import series, theme
-from omb_py.dashboards.base.theme import Layout, Trace
-from omb_py.dashboards.base.view import View, plural, table
+from omb_py.dashboards.base.theme import Trace
+from omb_py.dashboards.base.view import TableFields, View, plural, table
 from omb_py.dashboards.figures import curves, stragglers
 from omb_py.dashboards.figures.comparison import cell_axis, verdict_marker
 from omb_py.dashboards.report.html_page import Section, document
@@ -164,7 +164,7 @@ def _over(verdict: CaseVerdict, end: str) -> float | None:
     return None if value is None or not verdict.limit else value / verdict.limit
 
 
-def _verdict_table(ranked: Sequence[CaseVerdict]) -> Layout:
+def _verdict_table(ranked: Sequence[CaseVerdict]) -> TableFields:
     rows = []
     for verdict in ranked:
         far = margin(verdict)

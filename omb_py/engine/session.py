@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from omb_py.engine.program.benchmark import Benchmark, Cell
 from omb_py.engine.program.language import Program
@@ -31,6 +31,17 @@ class StepFailed(Exception):
     def __init__(self, step: int, code: int, text: str) -> None:
         super().__init__(f"step {step}: {text} (code {code})")
         self.step, self.code, self.text = step, code, text
+
+
+class Watched(Protocol):
+    """What the watchdog asks where a rank is."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Text of each step."""
+
+    def position(self) -> tuple[int, int]:
+        """(iteration, step) now being run."""
 
 
 class Runner:
@@ -118,7 +129,7 @@ class Session:
     """The last cache of the device that has the buffers; 0: they are on the host, or it is not known."""
     device_note = ""
     """A note for the user on how the bytes reach the device."""
-    _runner: Any = None
+    _runner: Watched | None = None
     """The runner that the watchdog asks for the position."""
 
     def check_cells(self, cells: Sequence[Cell], benchmarks: Mapping[str, Benchmark]) -> None:
@@ -182,7 +193,7 @@ class Session:
         labels = self._runner.labels if self._runner else ()
         return labels[step] if step < len(labels) else ""
 
-    def watch(self, runner: object) -> None:
+    def watch(self, runner: Watched) -> None:
         """Ask `runner` for ``position()`` and ``labels``, where no program of steps is loaded."""
         self._runner = runner
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from omb_py.engine.program.benchmark import LARGE_MESSAGE_BYTES
 from omb_py.grammar.values import (
@@ -38,7 +37,7 @@ def _warmup(defaults: Defaults) -> str:
     return _by_size(defaults, counts.small_warmup, counts.large_warmup)
 
 
-def _validation(value: Path | bool) -> dict[str, Any]:
+def _validation(value: Path | bool) -> dict[str, object]:
     return {"validate": True, "validation_log": value if isinstance(value, Path) else None}
 
 

@@ -94,7 +94,7 @@ class Option:
     """Why an option of OMB has no effect here. It is accepted with this as a note, and no request field holds it."""
     offers: Callable[[Defaults], Sequence[str]] | None = None
     """Words that shell completion offers; None: those of the reader."""
-    makes: Callable[[Any], Mapping[str, Any]] | None = None
+    makes: Callable[[Any], Mapping[str, object]] | None = None
     """Request fields from the value; None: the field `name` has the value as it is."""
 
     @property
@@ -111,7 +111,7 @@ class Option:
         """Whether a benchmark takes the option."""
         return (not self.key or self.key in benchmark.options) and self.takers(benchmark)
 
-    def fields(self, value: object) -> Mapping[str, Any]:
+    def fields(self, value: object) -> Mapping[str, object]:
         """Request fields from a value that was read."""
         if self.ignored:
             return {}

@@ -96,7 +96,7 @@ def check_ranges(request: Request) -> None:
             raise UsageError(f"{reader.what} must be {reader.smallest} or more, not {value}")
 
 
-def cell_options(request: Request) -> dict[str, Any]:
+def cell_options(request: Request) -> dict[str, object]:
     """The given options that a cell gets as they are, by name; :func:`make_cell` takes them."""
     given = ((option.name, request.get(option.name)) for option in TABLE if option.cell)
     return {name: value for name, value in given if is_given(value)}

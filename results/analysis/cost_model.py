@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 
@@ -55,7 +54,7 @@ class ModelCell:
 class CostModel:
     """The model of one benchmark with one set of values of :data:`ALIKE`."""
 
-    facts: Mapping[str, Any]
+    facts: Mapping[str, object]
     curve: Curve
     cells: tuple[ModelCell, ...]
     message: MessageCost | None
@@ -65,7 +64,7 @@ class CostModel:
 class ScaledTimes:
     """Predicted times at a number of ranks, by size."""
 
-    facts: Mapping[str, Any]
+    facts: Mapping[str, object]
     measured: tuple[int, ...]
     sizes: Mapping[int, Prediction]
 

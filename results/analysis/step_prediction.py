@@ -10,7 +10,7 @@ from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from statistics import median
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -161,7 +161,7 @@ class Curves:
 
     rows: Sequence[TimedRow]
     """Rows of any benchmarks, from :func:`omb_py.results.analysis.series.timed`."""
-    side: Mapping[str, Any]
+    side: Mapping[str, object]
     """Values of :data:`SIDE`, and ``nodes`` and ``ranks`` of the step."""
     launches: Collection[str] = ()
     """Launches of the step: sweeps made in them are preferred, since launches differ."""

@@ -221,7 +221,7 @@ def _days(filters: Mapping[str, object]) -> frozenset[str] | None:
     return None if days is None or None in days else frozenset(days)
 
 
-def typed(column: schema.Column, value: object) -> Any:
+def typed(column: schema.Column, value: object) -> object:
     """Convert a value, which may be text, to the type of a column. Raises UsageError when it does not fit."""
     import pyarrow as pa
 

@@ -198,7 +198,7 @@ class _Info:
     def tail(self) -> tuple[object, ...]:
         return self._text, _by(self._text_length), _by(self._object)
 
-    def variable(self, **more: Any) -> Variable:
+    def variable(self, scope: str = "", kind: str = "", continuous: bool = False) -> Variable:
         first = self._interface._first
         return Variable(
             self._index,
@@ -208,7 +208,9 @@ class _Info:
             _word(VERBOSITIES, self._verbosity.value - first[0], self._verbosity.value),
             _word(OBJECTS, self._object.value - first[3], self._object.value),
             items=self._items(),
-            **more,
+            scope=scope,
+            kind=kind,
+            continuous=continuous,
         )
 
     def _items(self) -> tuple[tuple[int, str], ...]:
@@ -225,7 +227,7 @@ class _Info:
         return tuple(items)
 
 
-def _text(buffer: Any) -> str:
+def _text(buffer: ctypes.Array[ctypes.c_char]) -> str:
     try:
         return bytes(buffer.value).decode("utf-8")
     except UnicodeDecodeError:  # Intel MPI has its sign ® in Latin-1
@@ -240,8 +242,8 @@ def _word(words: tuple[str, ...], place: int, number: int) -> str:
 class _Open:
     """A variable with its handle and room for its values."""
 
-    handle: Any
-    values: Any
+    handle: ctypes.c_void_p
+    values: ctypes.Array[Any]
 
 
 class Counters:

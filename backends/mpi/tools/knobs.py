@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 from omb_py.backends.capabilities import Choice, Knob, LibraryKnobs, PerformanceVariable
 from omb_py.backends.child import MARK, answer_of
 from omb_py.backends.mpi.start import load, vendor
-from omb_py.backends.mpi.tools.interface import Interface
+from omb_py.backends.mpi.tools.interface import Interface, Variable
 from omb_py.errors import EnvironmentProblem
 from omb_py.launchers.mpi_library import mpi_library
 from omb_py.launchers.mpiexec_family import INTEL, MPICH, OPEN_MPI
@@ -26,7 +26,7 @@ def listing() -> Listed:
     """Library, version, and its variables with their values and categories; ``reason`` where it has no MPI_T."""
     mpi = load()
     name, version = vendor(mpi)
-    answer: dict[str, Any] = {"library": name, "version": version}
+    answer: dict[str, object] = {"library": name, "version": version}
     try:
         interface = Interface(mpi, name)
     except EnvironmentProblem as problem:
@@ -44,7 +44,7 @@ def listing() -> Listed:
     return answer
 
 
-def _value(interface: Interface, variable: Any) -> str:
+def _value(interface: Interface, variable: Variable) -> str:
     try:
         return interface.value(variable)
     except EnvironmentProblem:  # it is listed, and cannot be read now

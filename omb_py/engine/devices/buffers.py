@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +50,7 @@ class DeviceBuffers:
     def __init__(self, device: Device, direct: bool, placement: str = "", place: str = DEVICE, crowd: int = 1) -> None:
         self.device, self.placement, self.place, self.crowd = device, placement, place, crowd
         self.direct = direct or place == HOST
-        self._kinds: dict[str, Any] = {}
+        self._kinds: dict[str, HereMemory | DeviceMemory] = {}
         self.memory = self._of("")
         """The memory that holds the buffers that were reserved last."""
         self.stage = HostMemory("numpy")
@@ -59,11 +58,11 @@ class DeviceBuffers:
         self._other = 0
 
     @property
-    def seen(self) -> Any:
+    def seen(self) -> HostMemory | DeviceMemory:
         """The memory that the library is given."""
         return self.memory if self.direct else self.stage
 
-    def _of(self, kind: str) -> Any:
+    def _of(self, kind: str) -> HereMemory | DeviceMemory:
         kind = kind if kind in ON_DEVICE else ""
         if kind not in self._kinds:
             on_host = self.place == HOST
@@ -97,9 +96,11 @@ class DeviceBuffers:
         return {"staging": staging} | {name: word for name, word in more.items() if word}
 
     @property
-    def host(self) -> Any:
+    def host(self) -> HostMemory:
         """Host memory with a place for every byte on the device."""
-        return self.stage if not self.direct else self.memory if self.place == HOST else self.memory.host
+        if not self.direct:
+            return self.stage
+        return self.memory.host if isinstance(self.memory, DeviceMemory) else self.memory
 
     def byte(self, step: Step) -> int:
         """Address of the byte that a ``flip`` step inverts (:func:`~omb_py.engine.devices.placement.spoiled`)."""
@@ -124,7 +125,7 @@ class DeviceBuffers:
         region: Region = step["region"]
         if word == "nbytes":
             return Arg(region.nbytes)
-        memory: Any = self.host if word == "host" else self.memory
+        memory = self.host if word == "host" else self.memory
         return Arg(memory.address(region.buffer) + region.offset, region.stride, turn=region.turn)
 
     def _stream(self, step: Step) -> int:

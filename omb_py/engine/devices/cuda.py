@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Final
 
 from omb_py.engine.devices.kind import GpuKind, MpiSupport
+from omb_py.grammar.json_values import JsonObject
 
 if TYPE_CHECKING:
     from omb_py.engine.devices.gpu_counters import GpuCounter
@@ -26,7 +27,7 @@ class CudaKind(GpuKind):
 
         return count_nvidia(identity)
 
-    def machine_facts(self) -> Mapping[str, Any]:
+    def machine_facts(self) -> JsonObject:
         from omb_py.engine.devices import nvml
 
         return nvml.facts()

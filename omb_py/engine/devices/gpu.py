@@ -229,7 +229,7 @@ class Gpu:
         cupy = load_cupy(self._maker)
 
         @cache
-        def matrix(address: int, rows: int, side: int) -> Any:
+        def matrix(address: int, rows: int, side: int) -> object:
             memory = cupy.cuda.UnownedMemory(address, 4 * rows * side, None, self.index)
             return cupy.ndarray((rows, side), cupy.float32, cupy.cuda.MemoryPointer(memory, 0))
 

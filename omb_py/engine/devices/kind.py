@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from omb_py.errors import EnvironmentProblem
+from omb_py.grammar.json_values import JsonObject
 
 if TYPE_CHECKING:
     import ctypes
@@ -101,7 +102,7 @@ class DeviceKind:
         """The counters of the device with this identity. Raises EnvironmentProblem."""
         raise EnvironmentProblem(f"nothing counts the energy of {self.name}")
 
-    def machine_facts(self) -> Mapping[str, Any] | None:
+    def machine_facts(self) -> JsonObject | None:
         """What a launch stores of the devices of its node; None: nothing."""
         return None
 

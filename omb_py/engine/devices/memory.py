@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,18 +26,29 @@ _PIP: Final = {
 }
 
 
+class CudaArrayInterface(TypedDict):
+    """Version 3 of the interface by which arrays of a GPU show themselves."""
+
+    shape: tuple[int, ...]
+    typestr: str
+    data: tuple[int, bool]
+    """Address, and whether it may only be read."""
+    version: int
+    strides: tuple[int, ...] | None
+
+
 class DeviceArray(Protocol):
     """An array of a GPU, as CuPy, PyTorch and Numba show theirs."""
 
-    __cuda_array_interface__: Mapping[str, Any]
+    __cuda_array_interface__: CudaArrayInterface
 
 
 class PlainArray:
-    """Elements at an address of a device as an array of a GPU shows itself (version 3 of the interface)."""
+    """Elements at an address of a device as an array of a GPU shows itself."""
 
     def __init__(self, address: int, nbytes: int, dtype: str = "uint8") -> None:
         kind = np.dtype(dtype)
-        self.__cuda_array_interface__: Mapping[str, Any] = {
+        self.__cuda_array_interface__: CudaArrayInterface = {
             "shape": (nbytes // kind.itemsize,),
             "typestr": kind.str,
             "data": (address, False),
@@ -63,7 +74,7 @@ def _numba(nbytes: int, index: int) -> Any:
     return cuda.device_array(nbytes, np.uint8)
 
 
-_MAKERS: Final[Mapping[str, Callable[[int, int], Any]]] = {"cupy": _cupy, "torch": _torch, "numba": _numba}
+_MAKERS: Final[Mapping[str, Callable[[int, int], DeviceArray]]] = {"cupy": _cupy, "torch": _torch, "numba": _numba}
 
 
 def array(kind: str, device: Device, nbytes: int) -> DeviceArray:

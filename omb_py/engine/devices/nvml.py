@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from omb_py.errors import EnvironmentProblem
+from omb_py.grammar.json_values import JsonObject
 
 PACKAGE_FIX: Final = "pip install nvidia-ml-py (the extra nvml)"
 DRIVER_FIX: Final = "install NVIDIA's driver and check it with nvidia-smi; in a container: --gpus all"
@@ -89,7 +90,7 @@ class Inventory:
     gpus: tuple[GpuFacts, ...]
     pairs: tuple[PairFacts, ...]
 
-    def as_dict(self) -> dict[str, object]:
+    def as_dict(self) -> JsonObject:
         """The same as plain data."""
         return asdict(self)
 
@@ -144,7 +145,7 @@ def inventory(system: Path = Path("/sys")) -> Inventory:
         return Inventory(driver, f"{version // 1000}.{version % 1000 // 10}", gpus, pairs)
 
 
-def facts() -> dict[str, object]:
+def facts() -> JsonObject:
     """The inventory as plain data for the provenance of a launch; where there is none, why (``unknown``)."""
     try:
         return inventory().as_dict()

@@ -329,7 +329,7 @@ _HASHED_NAMES: Mapping[type, str] = {RequestSlot: "Request"}
 """Type -> its name in hashes, where stored rows have another one than that of the class."""
 
 
-def canonical(value: object) -> Any:
+def canonical(value: object) -> object:
     """A JSON form of a program that depends only on the program's actions.
 
     Fields that hold their default are left out: a new field changes the hash of the programs that use it only.

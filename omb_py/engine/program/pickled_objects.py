@@ -31,18 +31,18 @@ def _numbers(data: Bytes) -> list[int]:
     return out
 
 
-def _ndarray(data: Bytes, dtype: str) -> NDArray[Any]:
+def _ndarray(data: Bytes, dtype: str) -> NDArray[np.generic]:
     return data.copy().view(DTYPES[dtype].numpy)
 
 
-_MAKE: Final[Mapping[str, Callable[[Bytes, str], Any]]] = {
+_MAKE: Final[Mapping[str, Callable[[Bytes, str], object]]] = {
     "bytes": lambda data, dtype: data.tobytes(),
     "ndarray": _ndarray,
     "list": lambda data, dtype: _numbers(data),
     "dict": lambda data, dtype: {f"key{k}": number for k, number in enumerate(_numbers(data))},
     "dataclass": lambda data, dtype: [Record(*pair) for pair in data.view(np.int64).reshape(-1, 2).tolist()],
 }
-_UNMAKE: Final[Mapping[str, Callable[[Any], Any]]] = {
+_UNMAKE: Final[Mapping[str, Callable[[Any], object]]] = {
     "bytes": lambda value: np.frombuffer(value, np.uint8),
     "ndarray": lambda value: value,
     "list": lambda value: np.array(value, np.int64),
@@ -51,7 +51,7 @@ _UNMAKE: Final[Mapping[str, Callable[[Any], Any]]] = {
 }
 
 
-def make(kind: str, data: Bytes, dtype: str) -> Any:
+def make(kind: str, data: Bytes, dtype: str) -> object:
     """An object whose payload is `data`; an ``ndarray`` has elements of `dtype`.
 
     The bytes must be a multiple of the kind's item (:data:`omb_py.engine.program.buffers.OBJECT_ITEM_BYTES`).

@@ -10,6 +10,7 @@ import base64
 import json
 import sys
 from array import array
+from types import ModuleType
 from typing import Any, Final
 
 from omb_py.grammar.json_values import JsonValue
@@ -56,7 +57,7 @@ def _plain(value: object) -> JsonValue:
     raise _no_value(value)
 
 
-def _of_numpy(value: object, np: Any) -> JsonValue:
+def _of_numpy(value: object, np: ModuleType) -> JsonValue:
     if isinstance(value, np.bool_):
         return bool(value)
     if isinstance(value, np.integer):
@@ -73,7 +74,7 @@ def _no_value(value: object) -> TypeError:
     return TypeError(f"ranks do not tell each other values of type {type(value).__name__}")
 
 
-def _value(plain: object) -> Any:
+def _value(plain: object) -> object:
     if isinstance(plain, list):
         return [_value(item) for item in plain]
     if not isinstance(plain, dict):

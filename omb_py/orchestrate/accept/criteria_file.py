@@ -282,7 +282,7 @@ def _first_text(given: TomlSetting | None) -> str:
     return next(iter(value.values())) if isinstance(value, dict) else str(value)
 
 
-def _where(keys: Mapping[str, TomlSetting]) -> dict[str, Any]:
+def _where(keys: Mapping[str, TomlSetting]) -> dict[str, object]:
     return {column: toml.read(keys, key, _READ[key], "") for key, column in WHERE.items() if key in keys}
 
 

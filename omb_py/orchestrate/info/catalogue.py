@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from textwrap import wrap
-from typing import Any
 
 from omb_py.backends import registry
 from omb_py.backends.capabilities import Capabilities
@@ -92,7 +91,7 @@ def for_benchmark(benchmark: Benchmark, place: RunTarget) -> RunTarget:
     return replace(place, reason=reason, fix=fix)
 
 
-def as_json(entries: Iterable[Entry], broken: Mapping[str, str]) -> dict[str, Any]:
+def as_json(entries: Iterable[Entry], broken: Mapping[str, str]) -> dict[str, object]:
     """Return ``omb-py list`` as plain data for JSON."""
     return {"entries": [asdict(entry) for entry in entries], "broken_benchmarks": dict(broken)}
 

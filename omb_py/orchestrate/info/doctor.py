@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from textwrap import shorten
-from typing import Any, Literal
+from typing import Literal
 
 from omb_py import __version__
 from omb_py.backends.capabilities import Capabilities
@@ -83,7 +83,7 @@ def exit_ok(inspected: Iterable[Capabilities]) -> bool:
     return any(backend.available and not backend.simulated for backend in inspected)
 
 
-def as_json(findings: Iterable[Finding], usable: bool) -> dict[str, Any]:
+def as_json(findings: Iterable[Finding], usable: bool) -> dict[str, object]:
     """Return the report as plain data for JSON."""
     return {"usable": usable, "findings": [asdict(finding) for finding in findings]}
 

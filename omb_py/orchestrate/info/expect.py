@@ -7,12 +7,13 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from omb_py.engine.devices.nvml import facts
 from omb_py.engine.rank.system_info import node_facts
+from omb_py.grammar.json_values import JsonObject
 from omb_py.results.analysis import peaks
 from omb_py.results.analysis.peaks import LinkFinding, Peak
 from omb_py.results.store.row import Row
@@ -38,12 +39,12 @@ class Reached:
     link: str
 
 
-def machine() -> dict[str, Any]:
+def machine() -> JsonObject:
     """The facts of this node, with its GPUs where NVIDIA's driver lists them."""
     return node_facts() | {"gpus": facts()}
 
 
-def expected(node: Mapping[str, Any], copies: Mapping[int, float]) -> list[LinkFinding]:
+def expected(node: peaks.Facts, copies: Mapping[int, float]) -> list[LinkFinding]:
     """What a machine should reach.
 
     Args:
@@ -83,7 +84,7 @@ def copy_rates(sizes: Iterable[int] = COPIED) -> dict[int, float]:
 
 def reached(rows: Iterable[Row]) -> list[Reached]:
     """The best rows that hold a peak, one for each benchmark, library, number of ranks and link."""
-    best: dict[tuple[Any, ...], Reached] = {}
+    best: dict[tuple[object, ...], Reached] = {}
     for row in rows:
         share, rate = peaks.share_of(row), peaks.rate_of(row)
         if share is None or rate is None:
@@ -95,7 +96,7 @@ def reached(rows: Iterable[Row]) -> list[Reached]:
     return list(best.values())
 
 
-def as_json(findings: Sequence[LinkFinding], results: Sequence[Reached]) -> dict[str, Any]:
+def as_json(findings: Sequence[LinkFinding], results: Sequence[Reached]) -> dict[str, object]:
     """Both as plain data; ``published`` has every rate that is not of this machine, with source and date."""
     tables = {
         name: [{**entry, "date": entry["date"].isoformat()} for entry in entries]

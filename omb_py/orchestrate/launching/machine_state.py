@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from omb_py.engine.measuring.statistics import median_of
 from omb_py.engine.rank.system_info import throttle_count
@@ -65,7 +64,7 @@ class MachineState:
             lines.append(f"hot machine: it was throttled {self.throttled} times just now: let it cool, or mend cooling")
         return lines
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Return the state as plain data, with the warnings."""
         return {**asdict(self), "warnings": self.warnings()}
 
@@ -128,7 +127,7 @@ class OtherWork:
         return max(0.0, (used - (own_seconds() - self._own)) / seconds)
 
 
-def machine_facts(before: MachineState, other_cores: Sequence[float], ranks: int) -> dict[str, Any]:
+def machine_facts(before: MachineState, other_cores: Sequence[float], ranks: int) -> dict[str, object]:
     """The machine's part of a report, as plain data.
 
     Args:
@@ -149,7 +148,7 @@ def machine_facts(before: MachineState, other_cores: Sequence[float], ranks: int
         }
     if sentence:
         # measured over all launches, it says more than the moment before them
-        facts["warnings"] = [*(line for line in facts["warnings"] if not line.startswith("busy")), sentence]
+        facts["warnings"] = [*(line for line in before.warnings() if not line.startswith("busy")), sentence]
     return facts
 
 

@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from omb_py.errors import EnvironmentProblem, Interrupted, LaunchFailed, NoVerdict, OmbError, UsageError
 from omb_py.orchestrate.compare.interleaving import CompareDesign, conduct, sides_of
@@ -73,7 +72,7 @@ class ProgramsDesign:
     budget_s: float | None = None
     """Seconds that all launches together may take, told from the first ones; None: any."""
 
-    def declared(self) -> dict[str, Any]:
+    def declared(self) -> dict[str, object]:
         """What a resumed comparison must share with its beginning, as plain data."""
         return {
             "kind": "programs",
@@ -198,7 +197,7 @@ class ProgramMeasurer:
     def __init__(self, design: ProgramsDesign, run_id: str, seed: int) -> None:
         self.design, self.run_id, self.seed = design, run_id, seed
         self.rows: dict[Side, list[Row]] = {side: [] for side in SIDES}
-        self.provenances: dict[Side, list[dict[str, Any]]] = {side: [] for side in SIDES}
+        self.provenances: dict[Side, list[dict[str, object]]] = {side: [] for side in SIDES}
         self.stored = StoredPairs()
         self.tried_s = 0.0
         """Seconds that the first launch of each side took together."""
@@ -325,7 +324,7 @@ class ProgramMeasurer:
             raise EnvironmentProblem(f"cannot write {path}: {error.strerror}") from error
         return path
 
-    def _provenance(self, side: Side, ended: Execution) -> dict[str, Any]:
+    def _provenance(self, side: Side, ended: Execution) -> dict[str, object]:
         program = self.design.programs[side]
         facts = dict(program.where.facts.get("config", {}))
         return {

@@ -6,7 +6,6 @@ import os
 import pickle
 import sys
 from dataclasses import replace
-from typing import Any
 
 from omb_py.engine.rank.launcher_variables import on_one_host
 from omb_py.errors import ENVIRONMENT, LaunchFailed, OmbError
@@ -56,7 +55,7 @@ def _collect(job: Job, descriptor: int) -> int:
             raise LaunchFailed("rank 0 ended before it had the address of its collector") from None
 
     collector = Collector(run, launch, {"launcher": job.launcher, "command": []})
-    spec: dict[str, Any] = spec_of(run, launch)
+    spec = spec_of(run, launch)
     try:
         supervise(collector, spec, words=None, local=on_one_host(os.environ), launcher=job.launcher, announce=announce)
     except OmbError:

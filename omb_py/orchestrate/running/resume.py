@@ -143,7 +143,7 @@ def stored_run(store: Path, part: SuitePosition, which: str, *, accepting: bool)
             return None
         raise UsageError(f"no run {which!r}: there is no store at {str(store)!r}")
     alive = [journal.launch_id for journal in recover(store) if journal.state == "running"]
-    wanted: dict[str, Any] = {} if which == NEWEST else {"run_id": find_run(store, which, on_skip=pass_over)}
+    wanted: dict[str, str] = {} if which == NEWEST else {"run_id": find_run(store, which, on_skip=pass_over)}
     of_suite = to_rows(load_table(store, columns=_COLUMNS, on_skip=pass_over, tags=suite_tags(part), **wanted))
     if not of_suite and which != NEWEST:
         rows = to_rows(load_table(store, columns=_COLUMNS, on_skip=pass_over, **wanted))

@@ -11,13 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
 
 from omb_py.backends.registry import capabilities, find, in_process
 from omb_py.engine.devices.registry import HOST, is_gpu
 from omb_py.engine.rank.launcher_variables import Joined, joined_environment
 from omb_py.engine.rank.lifetime import let_rank_0_speak
-from omb_py.engine.rank.link import LocalLink, Message
+from omb_py.engine.rank.link import LaunchSpec, LocalLink, Message
 from omb_py.errors import NEGATIVE, OK, EnvironmentProblem, LaunchFailed, NotBegun, OmbError
 from omb_py.grammar.json_values import JsonValue
 from omb_py.launchers.registry import job_around
@@ -170,7 +169,7 @@ def finish(run: Run) -> None:
             run.note(f"stored in {path}")
 
 
-def connection_of(request: Request, launch: LaunchPlan) -> dict[str, Any]:
+def connection_of(request: Request, launch: LaunchPlan) -> dict[str, object]:
     """The part of a launch's description with which a backend joins its ranks, whoever has started them."""
     return {
         "backend": launch.backend,
@@ -182,7 +181,7 @@ def connection_of(request: Request, launch: LaunchPlan) -> dict[str, Any]:
     }
 
 
-def spec_of(run: Run, launch: LaunchPlan) -> dict[str, Any]:
+def spec_of(run: Run, launch: LaunchPlan) -> dict[str, object]:
     """The description of a launch that every rank gets."""
     request, benchmarks = run.request, dict.fromkeys(cell.benchmark for cell in launch.cells)
     return {
@@ -284,7 +283,7 @@ def _attempts(failed: Sequence[str]) -> dict[str, JsonValue]:
 
 def supervise(
     collector: Collector,
-    spec: Mapping[str, Any],
+    spec: LaunchSpec,
     *,
     words: tuple[str, ...] | None,
     environ: Mapping[str, str] | None = None,

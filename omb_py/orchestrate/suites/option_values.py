@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.errors import UsageError
 from omb_py.options.request import Request
 from omb_py.orchestrate.suites.toml_values import TomlSetting, kind
 
-Values = Mapping[str, Any]
+Values = Mapping[str, object]
 """Key -> value as the command line's parser returns it; None means not given."""
 
 _WANTED = "expected a text, a number or a list of them"
@@ -27,13 +27,13 @@ class OptionKey:
 
     name: str
     """The long name of the option without the dashes."""
-    parse: Callable[[str], Any]
+    parse: Callable[[str], object]
     """The reader of one value's text; it raises UsageError."""
     scope: Literal["cell", "run", "line"] = "cell"
     """``cell``: may differ from entry to entry; ``run``: holds for a whole run; ``line``: not for suites."""
     fits: bool = True
     """True if the benchmark takes the option."""
-    bare: Any = None
+    bare: object = None
     """The value that ``true`` stands for; None if the option needs a text or a number."""
     text: bool = True
     """False if the option takes only true and false."""
@@ -56,7 +56,7 @@ class Chosen:
     """One value of a key."""
 
     key: str
-    value: Any
+    value: object
     text: str
     at: TomlSetting | None = None
     """The place in the file; None if the value was given on the command line."""
@@ -87,7 +87,7 @@ def choose(setting: TomlSetting, key: OptionKey) -> list[Chosen]:
     return chosen
 
 
-def _read(setting: TomlSetting, key: OptionKey, value: object) -> Any:
+def _read(setting: TomlSetting, key: OptionKey, value: object) -> object:
     if isinstance(value, bool):
         if key.bare is None:
             raise setting.error(f"{_WANTED}, got {kind(value)}")

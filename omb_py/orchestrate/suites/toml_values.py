@@ -288,7 +288,7 @@ def unknown_key(key: str, keys: Iterable[str], what: str = "key") -> str:
     return f"there is no such {what}: {nearest(key, keys)}"
 
 
-_KINDS: tuple[tuple[type, Callable[[Any], str]], ...] = (
+_KINDS: tuple[tuple[type, Callable[[object], str]], ...] = (
     (bool, lambda value: str(value).lower()),  # before int, of which bool is a subclass
     (int, str),
     (float, str),

@@ -9,7 +9,7 @@ import json
 import socket
 import struct
 from collections.abc import Iterator, Sequence
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from omb_py.engine.rank import handshake
 from omb_py.engine.rank.link import Message
@@ -166,7 +166,7 @@ def encode(message: Message) -> bytes:
 def decode(line: bytes) -> Message:
     """Decode a line of JSON. Raises Garbage when it is no message."""
     try:
-        message: Any = json.loads(line)
+        message: object = json.loads(line)
     except (ValueError, RecursionError):
         raise Garbage("not JSON") from None
     if not isinstance(message, dict) or not isinstance(message.get("type"), str):

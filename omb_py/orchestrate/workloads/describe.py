@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from textwrap import fill
-from typing import Any
 
 from omb_py.engine.program.step_text import among
 from omb_py.suites.workloads.calls import SERVE, Call
@@ -103,10 +102,10 @@ def described(workload: Workload, ranks: int, rank: int) -> str:
     return "\n".join(lines)
 
 
-def as_json(workload: Workload, ranks: int, rank: int) -> dict[str, Any]:
+def as_json(workload: Workload, ranks: int, rank: int) -> dict[str, object]:
     """Return the calls of a rank as plain data. Raises UsageError where the ranks do not fit."""
 
-    def plain(call: Call) -> dict[str, Any]:
+    def plain(call: Call) -> dict[str, object]:
         data = {name: getattr(call, name) for name in ("op", "label", "dtype", "work", "until")}
         data |= {"flop": call.flop, "bytes": call.sent, "group": list(call.group), "root": call.root}
         for name in ("sends", "receives"):

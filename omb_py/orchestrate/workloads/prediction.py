@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from omb_py.backends.registry import capabilities_of
 from omb_py.errors import UsageError
@@ -36,7 +35,7 @@ class Forecast:
     """Predicted times of a step on one side, with the measured ones if there are any."""
 
     workload: str
-    side: Mapping[str, Any]
+    side: Mapping[str, object]
     """Column -> value, for the columns :data:`WHERE`."""
     prediction: Predicted
     metrics: Mapping[str, float]
@@ -95,7 +94,7 @@ def forecasts(
     Raises:
         UsageError: the workload does not fit the ranks.
     """
-    own: dict[tuple[Any, ...], list[Row]] = {}
+    own: dict[tuple[object, ...], list[Row]] = {}
     for row in steps:
         if row["ranks"] == ranks and workload_of(row) == workload.text:
             own.setdefault(tuple(value_of(row, name) for name in WHERE), []).append(row)

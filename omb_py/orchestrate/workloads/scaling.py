@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from omb_py.errors import UsageError
 from omb_py.orchestrate.workloads.prediction import workload_of
@@ -23,7 +22,7 @@ class Scaled:
 
     workload: str
     kind: Kind
-    side: Mapping[str, Any]
+    side: Mapping[str, object]
     steps: tuple[Scaling, ...]
 
 
@@ -79,7 +78,7 @@ def scalings(workload: Workload, steps: Iterable[Row]) -> list[Scaled]:
     Raises:
         UsageError: there are too few steps; the message says what to measure.
     """
-    kind, sides = kind_of(workload), dict[tuple[Any, ...], dict[int, list[Row]]]()
+    kind, sides = kind_of(workload), dict[tuple[object, ...], dict[int, list[Row]]]()
     for row in steps:
         if workload_of(row) == workload.text:
             side = tuple(row[name] for name in SIDE)
@@ -100,7 +99,7 @@ def scalings(workload: Workload, steps: Iterable[Row]) -> list[Scaled]:
     return scaled
 
 
-def as_json(scaled: Scaled) -> dict[str, Any]:
+def as_json(scaled: Scaled) -> dict[str, object]:
     """Return an efficiency as plain data for JSON."""
     steps = [{**asdict(step), "speedup": step.speedup} for step in scaled.steps]
     return {"workload": scaled.workload, "kind": scaled.kind, "side": dict(scaled.side), "steps": steps}
