@@ -28,7 +28,7 @@ from omb_py.errors import EnvironmentProblem
 from omb_py.launchers.torchrun import TORCHRUN
 
 
-class Place(TypedDict, total=False):
+class MeetingPoint(TypedDict, total=False):
     """Where the store is: a folder, or a socket."""
 
     folder: str
@@ -39,7 +39,7 @@ class Place(TypedDict, total=False):
     secret: str
 
 
-Meet = Callable[[Place | None], Place]
+Meet = Callable[[MeetingPoint | None], MeetingPoint]
 """Rank 0 gives the place of its store; all get it (:meth:`omb_py.engine.rank.link.Link.meet`)."""
 LOOPBACK: Final = "lo"
 """Linux's name of the interface that no other machine reaches."""
@@ -124,7 +124,7 @@ def _over_network(rank: int, host: str, meet: Meet) -> Any:
     return SecretStore.reached(_address(place, socket.gethostname()), place["port"], place["secret"])
 
 
-def _address(place: Place, own_name: str) -> str:
+def _address(place: MeetingPoint, own_name: str) -> str:
     """The address of rank 0 for this machine: loopback, where that is all it gave, serves on its own machine alone.
 
     There its name need not resolve.
