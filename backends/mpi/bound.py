@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import mpi4py
 import numpy as np
@@ -12,7 +12,7 @@ from mpi4py import MPI
 from omb_py.backends.mpi.calls import CALLS, CommOf, address_of, function_of
 from omb_py.backends.mpi.rma import RMA_METHODS, OpenWindow, lock_type, targets
 from omb_py.backends.mpi.types import OPS, datatype
-from omb_py.engine.measuring.host_memory import load_torch
+from omb_py.engine.measuring.host_memory import ProgramMemory, load_torch
 from omb_py.engine.native.matmul import Products
 from omb_py.engine.program.datatype_layouts import derived, itemsize
 from omb_py.engine.program.dtypes import DTYPES
@@ -71,7 +71,9 @@ def method_of(op: str) -> str:
 class Mpi4pyRenderer:
     """Renders the steps of one cell as Python statements."""
 
-    def __init__(self, comm_of: CommOf, memory: Any, program: Program, window: OpenWindow | None = None) -> None:
+    def __init__(
+        self, comm_of: CommOf, memory: ProgramMemory, program: Program, window: OpenWindow | None = None
+    ) -> None:
         self.comm_of, self.memory, self.window = comm_of, memory, window
         self.nbytes = {buffer.name: buffer.nbytes for buffer in program.buffers}
         self.copies = max(stage.copies for stage in program.stages)
@@ -226,7 +228,7 @@ class Mpi4pyRenderer:
 
     def blocks(self, blocks: Blocks, dtype: str, types: bool) -> object:
         """The specification of a vector collective's buffer."""
-        owner: Any = self.memory.owner(blocks.buffer)
+        owner = self.memory.owner(blocks.buffer)
         content = memoryview(owner)[: self.nbytes[blocks.buffer]] if self.memory.kind != "torch" else owner
         return self.specified(content, blocks, dtype, types)
 
@@ -252,7 +254,7 @@ class Mpi4pyRenderer:
         if derived(dtype):
             view = self.memory.view(region.buffer, stop)[start:]
             return [view, datatype(dtype)]  # how many follows from the type's extent
-        owner: Any = self.memory.owner(region.buffer)
+        owner = self.memory.owner(region.buffer)
         kind = DTYPES[dtype]
         if self.memory.kind in ("numpy", "torch"):
             part = owner[start:stop]

@@ -14,7 +14,7 @@ from mpi4py import MPI
 from omb_py.backends.mpi.rma import RMA_CALLS, OpenWindow, WindowOperands, handle
 from omb_py.backends.mpi.start import missing_in
 from omb_py.backends.mpi.types import OPS, datatype
-from omb_py.engine.measuring.host_memory import HostMemory
+from omb_py.engine.measuring.host_memory import ProgramMemory
 from omb_py.engine.native.translate import Arg, NativeCall
 from omb_py.engine.program.datatype_layouts import itemsize
 from omb_py.engine.program.language import Blocks, Region, Step
@@ -133,7 +133,7 @@ class MpiResolver(WindowOperands):
         requests: how many request slots there are.
     """
 
-    def __init__(self, comm_of: CommOf, memory: HostMemory, requests: int, window: OpenWindow | None = None) -> None:
+    def __init__(self, comm_of: CommOf, memory: ProgramMemory, requests: int, window: OpenWindow | None = None) -> None:
         self.comm_of, self.memory, self.window = comm_of, memory, window
         null = handle(MPI.REQUEST_NULL)
         self.request_size = MPI._sizeof(MPI.Request)

@@ -21,7 +21,7 @@ from omb_py.engine.python_loop.loop import Names
 
 if TYPE_CHECKING:
     from omb_py.backends.mpi.session import MpiSession
-    from omb_py.engine.measuring.host_memory import HostMemory
+    from omb_py.engine.measuring.host_memory import HostMemory, ProgramMemory
 
 _ARGUMENTS: Final[dict[str, str]] = {
     "send": "{out}, {peer}, {tag}",
@@ -62,7 +62,7 @@ class Slots:
 class ObjectRenderer(Mpi4pyRenderer):
     """Renders the steps of one cell as calls that send and return objects."""
 
-    def __init__(self, session: MpiSession, memory: HostMemory, program: Program, out_of_band: bool) -> None:
+    def __init__(self, session: MpiSession, memory: ProgramMemory, program: Program, out_of_band: bool) -> None:
         super().__init__(session.comm_of, memory, program)
         self.session, self.slots = session, Slots()
         self._wrapped = pkl5.Intracomm(session.world) if out_of_band else None

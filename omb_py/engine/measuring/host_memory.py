@@ -9,7 +9,7 @@ from array import array
 from contextlib import suppress
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from omb_py.engine.program.buffers import MEMORY, TORCH_PIP
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
@@ -30,6 +30,21 @@ def load_torch() -> ModuleType:
         return import_module("torch")
     except ImportError as error:
         raise EnvironmentProblem(f"--buffer torch needs PyTorch ({error}): {TORCH_PIP}") from None
+
+
+class ProgramMemory(Protocol):
+    """Named buffers of a program, wherever they lie."""
+
+    kind: str
+
+    def view(self, name: str, nbytes: int) -> NDArray[np.uint8]:
+        """The first `nbytes` bytes of a buffer, on the host and writable."""
+
+    def owner(self, name: str) -> Any:
+        """The object that the user's program would hold."""
+
+    def address(self, name: str) -> int:
+        """Address at which a buffer starts."""
 
 
 class HostMemory:

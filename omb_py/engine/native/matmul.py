@@ -10,12 +10,12 @@ import ctypes
 import sys
 from collections.abc import Callable, Mapping
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from omb_py.engine.measuring.host_memory import load_torch
+from omb_py.engine.measuring.host_memory import ProgramMemory, load_torch
 from omb_py.engine.program.language import Program, Region, Step, walk
 from omb_py.engine.program.steps import MATMUL, MATRICES
 from omb_py.errors import EnvironmentProblem
@@ -47,7 +47,7 @@ def flop_of(program: Program) -> int:
     return sum(flop(node) for node in nodes if isinstance(node, Step))
 
 
-def fill(memory: Any, step: Step) -> None:
+def fill(memory: ProgramMemory, step: Step) -> None:
     """Put 1/1024, 2/1024, … 1021/1024 again and again into the matrices that a step multiplies, unless they hold it."""
     for name in OPERANDS[:2]:
         region: Region = step[name]
@@ -80,7 +80,7 @@ class Products:
         torch: the product is PyTorch's wherever they lie.
     """
 
-    def __init__(self, memory: Any, torch: bool = False) -> None:
+    def __init__(self, memory: ProgramMemory, torch: bool = False) -> None:
         self._memory, self._torch = memory, torch or memory.kind == "torch"
         self._calls: dict[tuple[int, int], Callable[[], object]] = {}
 
@@ -115,7 +115,7 @@ def sgemm() -> int:
     )
 
 
-def call(step: Step, memory: Any) -> NativeCall:
+def call(step: Step, memory: ProgramMemory) -> NativeCall:
     """The call of BLAS for generated code: its operands are rows, side and the addresses of the three matrices."""
     from omb_py.engine.native.opcodes import MATMUL as BY_BLAS  # only the native binding needs these two
     from omb_py.engine.native.translate import Arg, NativeCall

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from omb_py.engine.measuring.host_memory import ProgramMemory
     from omb_py.engine.python_loop.loop import CompiledLoop, Render
 
 
@@ -28,7 +29,7 @@ class CellRunner(Runner, ABC):
         memory: its buffers (:class:`~omb_py.engine.measuring.host_memory.HostMemory`, or what stands in for it).
     """
 
-    def __init__(self, session: Any, program: Program, memory: Any) -> None:
+    def __init__(self, session: Any, program: Program, memory: ProgramMemory) -> None:
         self.session, self.program, self.memory_ = session, program, memory
         self._nbytes = {b.name: b.nbytes for b in program.buffers}
         self.crew: Crew | None = None
@@ -47,8 +48,7 @@ class CellRunner(Runner, ABC):
         """Make the code that runs the body."""
 
     def memory(self, rank: int, buffer: str) -> NDArray[np.uint8]:
-        content: NDArray[np.uint8] = self.memory_.view(buffer, self._nbytes[buffer])
-        return content
+        return self.memory_.view(buffer, self._nbytes[buffer])
 
     def enter(self, stage: int, results: Mapping[tuple[str, str], float]) -> None:
         """Run the setup, then translate the body."""
