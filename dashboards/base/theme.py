@@ -57,8 +57,6 @@ VERDICT_MARKERS: Mapping[str, str] = {
 }
 DIVERGING = ((0.0, "#B35806"), (0.25, "#F1A340"), (0.5, "#F7F7F7"), (0.75, "#998EC3"), (1.0, "#542788"))
 """Orange to purple, ColorBrewer's PuOr: read alike by people who do not see red and green apart."""
-UNCHANGED = "rgba(127,135,144,0.16)"
-"""A cell that was measured and did not change; seen on either background."""
 THEMES = ("light", "dark")
 FONT = "system-ui, -apple-system, 'Segoe UI', 'Liberation Sans', 'DejaVu Sans', sans-serif"
 _INK = {

@@ -173,12 +173,6 @@ def _correlation(batches: Sequence[float]) -> float:
     return max(0.0, together / power + 1 / BATCHES)
 
 
-def effective_size(x: ArrayLike) -> float:
-    """Number of independent samples that would tell as much about the median: n / tau."""
-    values = _plain(x)
-    return len(values) / autocorrelation_time(values)
-
-
 @lru_cache(maxsize=4096)
 def _lower_rank(n: int, level: float) -> int:
     """Largest k with P(Binomial(n, 1/2) < k) <= (1 - level) / 2; 0 when there is none.
@@ -331,10 +325,3 @@ def quantile_or_null(x: ArrayLike | SignSeries, q: float) -> float | None:
     low, high, share = ordered[below], ordered[min(below + 1, len(ordered) - 1)], place - below
     # from the nearer end, so that quantile 1 is the largest sample itself
     return float(low + (high - low) * share if share < 0.5 else high - (high - low) * (1 - share))
-
-
-def median_absolute_deviation(x: ArrayLike) -> float:
-    """Median of abs(x - median), not scaled to a standard deviation. NaN on no values."""
-    values = _plain(x)
-    median = median_of(values)
-    return median_of([abs(value - median) for value in values])

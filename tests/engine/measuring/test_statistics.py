@@ -212,12 +212,3 @@ class TestQuantileOrNull:
     def test_needs_samples_on_both_sides(self, q: float, needed: int) -> None:
         assert s.quantile_or_null(np.arange(needed - 1), q) is None
         assert s.quantile_or_null(np.arange(needed), q) is not None
-
-
-@given(series)
-def test_median_absolute_deviation_is_scipys(x: list[float]) -> None:
-    assert s.median_absolute_deviation(x) == pytest.approx(stats.median_abs_deviation(x))
-
-
-def test_median_absolute_deviation_of_nothing_is_nan() -> None:
-    assert math.isnan(s.median_absolute_deviation([]))

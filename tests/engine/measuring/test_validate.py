@@ -32,10 +32,6 @@ CHECKABLE = [
 ]
 """Several nodes: tests/suites/pt2pt/test_congestion.py; workloads: tests/suites/workloads."""
 
-AT_ROOT = ("reduce", "gather", "gatherv", "get_latency", "get_bw", "rget_latency", "one_get_all", "get_all_local")
-"""Where data arrives at rank 0 alone."""
-
-
 VARIED_PEERS = tuple(each.name for each in random_pairs.BENCHMARKS)
 """Each variant receives in other places, or several times in one: tests/suites/imb/test_random_pairs.py."""
 
