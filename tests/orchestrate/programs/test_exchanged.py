@@ -131,4 +131,4 @@ def test_a_real_process_that_did_not_load_the_library_gets_no_verdict(
         compare_programs(design(command, command, {"NEW": {"LD_LIBRARY_PATH": str(empty)}}))
     expected = parse_expected([f"NEW:libc.so={empty}"])
     with pytest.raises(NoVerdict, match=r"NEW was to load libc.so from .*empty and ran with"):
-        compare_programs(design(command, osu(1.1), expected=expected))
+        compare_programs(design(command, f"sh -c '{osu(1.1)}; sleep 0.5'", expected=expected))
