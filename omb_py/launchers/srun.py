@@ -251,7 +251,7 @@ LAUNCHER: Final = Srun(
             "the job has no room for this step: give -n and --hosts as sbatch got them, or ask sbatch for more",
         ),
         (
-            "unable to create step|step creation (?:temporarily )?disabled|job/step already complet",
+            "unable to create step|step creation (?:temporarily )?disabled|job/step already completing",
             "the job takes no step now: see squeue --steps, and what else runs in it",
         ),
         ("mpi type|mpi/|pmi|plugin", "--launcher mpiexec starts ranks in this allocation without Slurm's MPI plugin"),
