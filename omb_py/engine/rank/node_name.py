@@ -6,6 +6,8 @@ import os
 import socket
 from collections.abc import Callable, Sequence
 
+from omb_py.launchers import BATCH_SIGNS
+
 
 def is_own_address(name: str) -> bool:
     """Whether `name` stands for an address of this machine which is not its loopback address.
@@ -36,10 +38,13 @@ def node_name(names: Sequence[str], is_own: Callable[[str], bool] = is_own_addre
         names: entries of ``--hosts``, each with or without ``:SLOTS``.
         is_own: whether a name stands for an address of this machine; may raise OSError.
     """
+    own = socket.gethostname()
+    if not names and not any(os.environ.get(sign) for sign in BATCH_SIGNS):
+        return own
+    # these know all launchers, and cost a rank its time
     from omb_py.engine.rank.launcher_variables import same_host, scheduled_name
     from omb_py.launchers.launcher import host_and_slots
 
-    own = socket.gethostname()
     if not names:
         return scheduled_name(os.environ, own)
     hosts = list(dict.fromkeys(host_and_slots(name)[0] for name in names))
