@@ -119,9 +119,9 @@ class Shown(NamedTuple):
 
 Views = Callable[..., Iterable[Shown]]
 """Called with the cells (:class:`omb_py.dashboards.views.cells.Cells`), and by keyword with the inputs of its entry."""
-Input = Literal["quantity", "count", "size", "second"]
+Input = Literal["quantity", "count", "size"]
 """A control of the explorer whose value a view takes: what curves show, over what it is counted, the message size in
-bytes, a second selection of cells."""
+bytes."""
 Rows = Literal["rows", "guidelines", "links", "trials"]
 """A field of :class:`omb_py.dashboards.views.cells.Cells` with cells."""
 Tab = Literal["Compare", "Health", "Time", "Cell", "Workloads"]

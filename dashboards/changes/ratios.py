@@ -13,6 +13,7 @@ from omb_py.dashboards.base.theme import Record
 from omb_py.dashboards.base.view import listed, plural
 from omb_py.dashboards.changes.regions import changed_cells
 from omb_py.dashboards.changes.sides import KEY, Pair, rows_of
+from omb_py.dashboards.figures.curves import RATES, UNITS
 from omb_py.results.analysis.crossover import stretches
 from omb_py.results.statistics.change_points import DELTA
 from omb_py.results.statistics.sequential import holm
@@ -197,7 +198,7 @@ def fastest_at(known: Points, panel: int) -> dict[int, str | None]:
     Who has the least median is held against each other side by Welch's t over launches, with Holm's method over all
     places of the panel, as the first screen judges. A side with one launch has no known spread and is never faster.
     """
-    rate = known.grid.quantity == "busbw"
+    rate = known.grid.quantity in RATES
     middles = known.middles(panel)
     logs = {
         side: {x: [math.log(v) for v in values if v > 0] for x, values in _values_at(table)}
@@ -233,11 +234,16 @@ def title(name: str, known: Points, fastest: Mapping[int, Mapping[int, str | Non
     panel = max((at for at, places in fastest.items() if crossovers(places, grid)), default=max(fastest))
     subject = f"{name}, {grid.text(grid.panel, panel)}"
     middles = known.middles(panel)
+    if grid.quantity == "kept":
+        kept = {side: (max(values), values[max(values)]) for side, values in middles.items()}
+        return f"{subject}, bus bandwidth that is kept: " + ", ".join(
+            f"{value:.0f} % at {grid.text(grid.across, x)} by {side}" for side, (x, value) in kept.items()
+        )
     if len(middles) == 1:
         (values,) = middles.values()
-        ends = {x: values[x] for x in (min(values), max(values))}
+        last_of = {x: values[x] for x in (min(values), max(values))}
         return f"{subject}: " + ", ".join(
-            f"{_amount(value, grid.quantity)} at {grid.text(grid.across, x)}" for x, value in ends.items()
+            f"{_amount(value, grid.quantity)} at {grid.text(grid.across, x)}" for x, value in last_of.items()
         )
     places = fastest[panel]
     every = "at every size" if grid.across == "size_bytes" else "at every number"
@@ -256,5 +262,4 @@ def title(name: str, known: Points, fastest: Mapping[int, Mapping[int, str | Non
 
 
 def _amount(value: float, quantity: str) -> str:
-    units = {"busbw": " GB/s", "ratio": " ×"}
-    return theme.duration(value) if quantity == "time" else f"{theme.amount(value)}{units[quantity]}"
+    return theme.duration(value) if quantity == "time" else f"{theme.amount(value)} {UNITS[quantity]}"

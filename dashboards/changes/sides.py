@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -98,19 +97,6 @@ def sides(frame: pd.DataFrame) -> list[StoredSide]:
     return sorted((StoredSide(values, frozenset(keys), name) for values, keys, name in parts), key=_order)
 
 
-def times_of(every: Sequence[StoredSide], rows: pd.DataFrame) -> list[dict[str, float]]:
-    """For each of all sides of the rows, map comparability key to µs; there is one ``median_us`` a side and key."""
-    if not every:
-        return []
-    apart = [name for name in every[0].values if len({side.values[name] for side in every}) > 1]
-    by_who: dict[tuple[Any, ...], dict[str, float]] = {tuple(side.values[name] for name in apart): {} for side in every}
-    for *values, key, time in zip(*(rows[name] for name in (*apart, KEY, "median_us")), strict=True):
-        who = tuple(None if theme.absent(value) else value for value in values)
-        if not theme.absent(key) and not theme.absent(time) and 0 < time < math.inf:
-            by_who[who][str(key)] = float(time)
-    return list(by_who.values())
-
-
 def pairs(every: Iterable[StoredSide]) -> list[Pair]:
     """All pairs of sides that are worth a look: versions of one library first, the newest of them first.
 
@@ -140,68 +126,6 @@ def pairs(every: Iterable[StoredSide]) -> list[Pair]:
 
 WHAT = tuple(name for name in series.IDENTITY if name not in (*COLUMNS, "parameters"))
 """Columns that say what was measured, beside :data:`omb_py.dashboards.base.series.PANEL` and the message size."""
-
-
-def subjects(frame: pd.DataFrame, ignore: Sequence[str] = ()) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Cells of the same thing over message sizes, whoever measured it, with their name: ``allreduce, 4 ranks``.
-
-    Columns in `ignore` may differ within one.
-    """
-    for (benchmark, *_), rows in frame.groupby(list(series.PANEL), sort=True, dropna=False, observed=True):
-        names = [name for name in series.varying(rows, WHAT) if name not in ignore]
-        if not names:
-            yield str(benchmark), rows
-            continue
-        shown = series.distinguishing_columns(rows, names)
-        for values, part in rows.groupby(names, sort=True, dropna=False, observed=True):
-            own = dict(zip(names, values, strict=True))
-            words = [series.word(name, own[name]) for name in shown]
-            yield ", ".join([str(benchmark), *filter(None, words)]), part
-
-
-@dataclass(frozen=True)
-class Unlike:
-    """Two sides that measured the same benchmark, ranks and sizes in other ways: no verdict is possible."""
-
-    subject: str
-    names: tuple[str, str]
-    differing: str
-    """What differs, as ``buffer: numpy / torch; process_sync: barrier / none``."""
-    base: pd.DataFrame
-    """Its rows; :data:`KEY` is replaced by the size, so that the sides can be put side by side."""
-    new: pd.DataFrame
-
-
-def unlike(frame: pd.DataFrame) -> Iterator[Unlike]:
-    """Backends or devices that share no cell, but a benchmark, a number of ranks and sizes: host against device.
-
-    Of each backend and device the newest version and the way with most cells stands for it.
-    """
-    by = ["benchmark", "metric", "unit", "ranks"]
-    ways = [name for name in WHAT if name not in (*by, "size_bytes") and name in frame]
-    for (benchmark, _, _, ranks), rows in frame.groupby(by, sort=True, dropna=False, observed=True):
-        newest = {(*side.library, side.values.get("device")): side for side in sides(rows)}
-        for a, b in itertools.combinations(newest.values(), 2):
-            if a.keys & b.keys or (a.library != b.library and a.values["device"] != b.values["device"]):
-                continue
-            base, new = (_keep_largest_way(side.rows(rows), ways) for side in (a, b))
-            values = {name: (_word(base, name), _word(new, name)) for name in ways}
-            differing = "; ".join(f"{name}: {one} / {other}" for name, (one, other) in values.items() if one != other)
-            if set(base[KEY]) & set(new[KEY]):
-                names = _names([{**side.values} for side in (a, b)])
-                yield Unlike(f"{benchmark}, {series.word('ranks', ranks)}", (names[0], names[1]), differing, base, new)
-
-
-def _word(rows: pd.DataFrame, name: str) -> str:
-    value = rows[name].iloc[0]
-    return "none" if theme.absent(value) else str(value)
-
-
-def _keep_largest_way(rows: pd.DataFrame, ways: Sequence[str]) -> pd.DataFrame:
-    """The rows of the way of measuring with most cells, their keys replaced by their sizes."""
-    groups = [part for _, part in rows.groupby(list(ways), dropna=False, observed=True, sort=True)]
-    largest = max(groups, key=len)
-    return largest.assign(**{KEY: [f"{size} B" for size in largest["size_bytes"]]})
 
 
 def rows_of(pair: Pair, frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:

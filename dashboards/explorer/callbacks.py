@@ -14,9 +14,9 @@ from omb_py.dashboards.base import theme as style
 from omb_py.dashboards.base.theme import Facts, Values
 from omb_py.dashboards.base.view import View, plural
 from omb_py.dashboards.explorer import grid, layout
-from omb_py.dashboards.explorer.data import Data
-from omb_py.dashboards.explorer.layout import Component, control, drawn_again, figure
-from omb_py.dashboards.explorer.state import CONTROLS, FILTER_CONTROLS, State, drawer, parse, query, state_of, views
+from omb_py.dashboards.explorer.data import FILTERS, Data
+from omb_py.dashboards.explorer.layout import Component, drawn_again, figure
+from omb_py.dashboards.explorer.state import CONTROLS, State, drawer, parse, query, state_of, views
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,7 +25,7 @@ Window = Facts
 """What the browser is like: ``narrow``, ``theme``."""
 Answer = Any
 """Values of the properties of components, in the order of the outputs."""
-_NAMES = [*CONTROLS, *map(control, FILTER_CONTROLS)]
+_NAMES = [*CONTROLS, *FILTERS]
 
 
 class ExplorerCallbacks:
@@ -51,12 +51,11 @@ class ExplorerCallbacks:
             Output("note", "children"),
             Output("about", "children"),
             Output("shown", "data"),
-            Output("second", "hidden"),
             Output("chosen", "children"),
             Output("tabs", "children"),
             Output("view", "options"),
             Output("size", "options"),
-            *(Output(control(name), "options") for name in FILTER_CONTROLS),
+            *(Output(name, "options") for name in FILTERS),
             version,
             window,
             Input("link", "search"),
@@ -82,13 +81,13 @@ class ExplorerCallbacks:
         *chosen, shown = values
         state = _stated(chosen)
         kept: list[Answer] = [query(state), *[no_update] * len(_NAMES)]
-        nothing: list[Answer] = [no_update] * (9 + len(FILTER_CONTROLS))
+        nothing: list[Answer] = [no_update] * (8 + len(FILTERS))
         if ctx.triggered_id == "link":
             state = parse(link)
             if shown and shown[:2] == [query(state), version]:
                 return [no_update, *kept[1:], *nothing]
             kept = [no_update, *(getattr(state, name) or None for name in CONTROLS)]
-            kept += [state.chosen(name) for name in FILTER_CONTROLS]
+            kept += [state.filters.get(name, []) for name in FILTERS]
         if ctx.triggered_id == "cell":  # the drawer opens or closes, and all else stays
             nothing[3] = [query(state), version, *shown[2:]] if shown else no_update
             return [*kept, *nothing]
@@ -102,7 +101,6 @@ class ExplorerCallbacks:
             note,
             _about(self.data, self.data.select(state.filters)),
             [query(state), version, theme, *page_has],
-            layout.one_selection(state),
             layout.summary(state),
             layout.tabs(state),
             layout.views_of(state),
@@ -153,7 +151,7 @@ def _register_scripts(app: Dash) -> None:
 
 def _stated(values: Values) -> State:
     single, several = values[: len(CONTROLS)], values[len(CONTROLS) :]
-    filters = {name: [str(v) for v in chosen or []] for name, chosen in zip(FILTER_CONTROLS, several, strict=True)}
+    filters = {name: [str(v) for v in chosen or []] for name, chosen in zip(FILTERS, several, strict=True)}
     return state_of(dict(zip(CONTROLS, single, strict=True)), filters)
 
 

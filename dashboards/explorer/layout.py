@@ -12,7 +12,7 @@ from omb_py.dashboards.base.theme import Facts, Layout, Trace, sparkline
 from omb_py.dashboards.base.view import MOST_ITEMS, TABS, Item, View, listed, plural
 from omb_py.dashboards.explorer import grid
 from omb_py.dashboards.explorer.data import FILTERS, Data
-from omb_py.dashboards.explorer.state import FILTER_CONTROLS, SECOND, State, choices, query
+from omb_py.dashboards.explorer.state import State, choices, query
 from omb_py.dashboards.views import registry
 from omb_py.results.units import size_text
 
@@ -157,11 +157,6 @@ def _cell(value: object) -> Component:
     return html.Td(str(value))
 
 
-def control(name: str) -> str:
-    """The name of a filter's control: Dash's names hold no dots."""
-    return name.replace(".", "-")
-
-
 def tabs(state: State) -> list[Component]:
     """A link to the first view of each tab, with the filters as they are."""
     chosen = registry.offered()[state.view].tab
@@ -180,13 +175,12 @@ def views_of(state: State) -> list[dict[str, str]]:
 
 
 def filters(data: Data, state: State) -> list[list[str]]:
-    """The choices of each of :data:`FILTER_CONTROLS`: what the other filters of its selection leave.
+    """The choices of each filter: what the other filters leave.
 
     What a link has chosen although there is none stays among them: a dropdown would leave it out, and show everything.
     """
-    first, second = data.choices(state.filters), data.choices(state.second())
-    known = {**first, **{SECOND + name: values for name, values in second.items()}}
-    return [[*dict.fromkeys([*known[name], *state.chosen(name)])] for name in FILTER_CONTROLS]
+    known = data.choices(state.filters)
+    return [[*dict.fromkeys([*known[name], *state.filters.get(name, ())])] for name in FILTERS]
 
 
 def size_choices(data: Data, state: State) -> list[dict[str, str]]:
@@ -206,13 +200,8 @@ def summary(state: State) -> str:
     words += [SPOKEN[state.quantity]] if state.quantity != default.quantity else []
     words += [f"over {SPOKEN.get(state.count, state.count)}"] if state.count != default.count else []
     words += [size_text(int(state.size))] if state.size else []
-    words += _chosen(state.filters)
-    against = _chosen(state.other)
-    return " · ".join(words + ([f"against {', '.join(against)}"] if against else []))
-
-
-def _chosen(values: Mapping[str, Sequence[str]]) -> list[str]:
-    return [f"{SPOKEN.get(name, name)} {listed(values[name])}" for name in FILTERS if values.get(name)]
+    chosen = [name for name in FILTERS if state.filters.get(name)]
+    return " · ".join([*words, *(f"{SPOKEN.get(name, name)} {listed(state.filters[name])}" for name in chosen)])
 
 
 def page(data: Data, state: State, refresh_ms: int) -> Component:
@@ -246,29 +235,19 @@ def page(data: Data, state: State, refresh_ms: int) -> Component:
 
 
 def _controls(data: Data, state: State) -> list[Component]:
-    known = dict(zip(FILTER_CONTROLS, filters(data, state), strict=True))
-
-    def choosers(prefix: str, values: Mapping[str, list[str]], placeholder: str) -> Component:
-        parts = []
-        for name in FILTERS:
-            label = html.Label(SPOKEN.get(name, name), htmlFor=control(prefix + name))
-            own = {"options": known[prefix + name], "value": values.get(name, [])}
-            chooser = dcc.Dropdown(id=control(prefix + name), **own, multi=True, placeholder=placeholder)
-            parts.append(html.Div([label, chooser], className="chooser"))
-        return html.Div(parts, className="row")
-
+    choosers = []
+    for name, options in zip(FILTERS, filters(data, state), strict=True):
+        label = html.Label(SPOKEN.get(name, name), htmlFor=name)
+        own = {"options": options, "value": state.filters.get(name, [])}
+        chooser = dcc.Dropdown(id=name, **own, multi=True, placeholder="all")
+        choosers.append(html.Div([label, chooser], className="chooser"))
     sizes = {"options": size_choices(data, state), "value": state.size or None}
     size = dcc.Dropdown(id="size", **sizes, placeholder="the smallest")
-    second = [
-        html.Legend("second selection: what it leaves open is as in the first"),
-        choosers(SECOND, state.other, "same"),
-    ]
     radios = {name: values for name, values in choices().items() if name != "view"}
     return [
-        choosers("", state.filters, "all"),
+        html.Div(choosers, className="row"),
         html.Div([html.Label("message size (views of one cell)", htmlFor="size"), size], className="chooser"),
         *(radio(name, values, getattr(state, name)) for name, values in radios.items()),
-        html.Fieldset(second, id="second", hidden=one_selection(state)),
     ]
 
 
@@ -303,8 +282,3 @@ def radio(name: str, values: Sequence[str], chosen: str) -> Component:
     words = {**SPOKEN, **({"auto": "as the browser"} if name == "theme" else {})}
     options = [{"label": words.get(value, value), "value": value} for value in values]
     return html.Fieldset([html.Legend(name), dcc.RadioItems(id=name, options=options, value=chosen, inline=True)])
-
-
-def one_selection(state: State) -> bool:
-    """True where the view takes no second selection, so that its filters are hidden."""
-    return "second" not in registry.offered()[state.view].inputs

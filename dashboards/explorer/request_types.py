@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from omb_py.dashboards.explorer.layout import control
-from omb_py.dashboards.explorer.state import CONTROLS, FILTER_CONTROLS
+from omb_py.dashboards.explorer.data import FILTERS
+from omb_py.dashboards.explorer.state import CONTROLS
 
 _MOST = 1 << 53
 """Whole numbers of a browser are exact below it."""
@@ -66,7 +66,7 @@ _OF_PROPERTY: Mapping[str, Check] = {
     "n_intervals": _is_count,
     "getRowsRequest": _maybe(_is_rows_request),
     **{f"{name}.value": _maybe(_is_text) for name in CONTROLS},
-    **{f"{control(name)}.value": _maybe(_list_of(_is_plain)) for name in FILTER_CONTROLS},
+    **{f"{name}.value": _maybe(_list_of(_is_plain)) for name in FILTERS},
     "version.data": _maybe(_is_text),
     "window.data": _maybe(_is_condition),
     "shown.data": _maybe(lambda value: _list_of(_is_plain)(value) and all(map(_is_text, value[:1]))),

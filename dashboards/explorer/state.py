@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 from urllib.parse import parse_qs, urlencode
 
 from omb_py.dashboards.base import series, theme
-from omb_py.dashboards.base.view import Input, View, ViewEntry, listed
+from omb_py.dashboards.base.view import Input, View, ViewEntry
 from omb_py.dashboards.explorer.data import FILTERS, Data, used
 from omb_py.dashboards.figures.curves import COUNTED
 from omb_py.dashboards.figures.launches import cell_name
 from omb_py.dashboards.views import registry
-from omb_py.dashboards.views.cells import Cells, SecondSelection
+from omb_py.dashboards.views.cells import Cells
 from omb_py.dashboards.views.over_size import QUANTITIES
 from omb_py.dashboards.views.repro_commands import Commands
 
@@ -24,10 +24,6 @@ THEMES = ("auto", "light", "dark")
 """``auto``: as the browser has it."""
 CONTROLS = ("view", "quantity", "count", "size", "theme", "cell")
 """Controls of one value, in the order in which the URL has them."""
-SECOND = "b."
-"""Prefix of the second selection's filters."""
-FILTER_CONTROLS = (*FILTERS, *(SECOND + name for name in FILTERS))
-"""Controls of several values: the filters of both selections."""
 
 
 def choices() -> dict[str, tuple[str, ...]]:
@@ -46,24 +42,12 @@ class State:
     """Message size in bytes of the views of one cell; empty for the smallest."""
     theme: str = THEMES[0]
     filters: dict[str, list[str]] = field(default_factory=dict)
-    other: dict[str, list[str]] = field(default_factory=dict)
-    """The second selection of the side by side view; a column that it leaves open is as in the first."""
     cell: str = ""
     """The cell in the drawer (:func:`omb_py.dashboards.base.series.cell_ids`); empty while it is closed."""
 
-    def second(self) -> dict[str, list[str]]:
-        """Filters of the second selection."""
-        return {**self.filters, **self.other}
-
-    def chosen(self, name: str) -> list[str]:
-        """The values of one of :data:`FILTER_CONTROLS`."""
-        if name.startswith(SECOND):
-            return self.other.get(name.removeprefix(SECOND), [])
-        return self.filters.get(name, [])
-
 
 def state_of(values: Mapping[str, str | None], filters: Mapping[str, Sequence[str]]) -> State:
-    """The state of the controls, by the names of :data:`CONTROLS` and :data:`FILTER_CONTROLS`; a value that is not
+    """The state of the controls, by the names of :data:`CONTROLS` and ``FILTERS``; a value that is not
     known is left at its default, and a filter without values lets everything through."""
     known = {name: values.get(name) for name in CONTROLS}
     fixed = {name: value for name, allowed in choices().items() if (value := known[name]) in allowed}
@@ -73,7 +57,6 @@ def state_of(values: Mapping[str, str | None], filters: Mapping[str, Sequence[st
         size=size if size.isdecimal() else "",
         cell=known["cell"] or "",
         filters={name: [*filters[name]] for name in FILTERS if filters.get(name)},
-        other={name: [*filters[SECOND + name]] for name in FILTERS if filters.get(SECOND + name)},
     )
 
 
@@ -82,7 +65,7 @@ def query(state: State) -> str:
     default = State()
     values = [(name, getattr(state, name)) for name in CONTROLS]
     parts = [(name, value) for name, value in values if value != getattr(default, name)]
-    parts += [(name, value) for name in FILTER_CONTROLS for value in state.chosen(name)]
+    parts += [(name, value) for name in FILTERS for value in state.filters.get(name, ())]
     return f"?{urlencode(parts)}" if parts else ""
 
 
@@ -107,7 +90,7 @@ def views(data: Data, state: State) -> tuple[list[View], str]:
         return [], "No cell fits these filters. Clear one of them; what there is: omb-py results list."
     entry = registry.offered()[state.view]
     cells = data.cells(chosen)
-    shown = _drawn(data, state, entry, cells)
+    shown = _drawn(state, entry, cells)
     drawn = [*islice(shown, MOST_FIGURES)]
     if not drawn:
         return [], registry.lacks(entry, cells) or entry.empty
@@ -129,32 +112,22 @@ def drawer(data: Data, name: str) -> tuple[str, list[View]]:
     size = own["size_bytes"].iloc[0]
     state = State(size="" if theme.absent(size) else str(size))
     entries = registry.offered_in("Cell").values()
-    drawn = [view for entry in entries for view in islice(_drawn(data, state, entry, cells), 2)]
+    drawn = [view for entry in entries for view in islice(_drawn(state, entry, cells), 2)]
     return f"{cell_name(own)}, {series.common(own)}", drawn
 
 
-def _drawn(data: Data, state: State, entry: ViewEntry, cells: Cells) -> Iterator[View]:
+def _drawn(state: State, entry: ViewEntry, cells: Cells) -> Iterator[View]:
     if entry.views is not None and not registry.lacks(entry, cells):
         commands = Commands(cells.provenance)
-        for shown in entry.views(cells, **_inputs(data, state, entry)):
+        for shown in entry.views(cells, **_inputs(state, entry)):
             if shown.view is not None:
                 yield commands.on(shown.view, shown.rows)
 
 
-def _inputs(data: Data, state: State, entry: ViewEntry) -> dict[str, Any]:
-    values: Mapping[Input, Callable[[], Any]] = {
-        "quantity": lambda: state.quantity,
-        "count": lambda: state.count,
-        "size": lambda: int(state.size) if state.size else None,
-        "second": lambda: _second(data, state),
+def _inputs(state: State, entry: ViewEntry) -> dict[str, Any]:
+    values: Mapping[Input, str | int | None] = {
+        "quantity": state.quantity,
+        "count": state.count,
+        "size": int(state.size) if state.size else None,
     }
-    return {name: values[name]() for name in entry.inputs}
-
-
-def _second(data: Data, state: State) -> SecondSelection | None:
-    """The cells of the second selection; None where nothing is chosen in it."""
-    if not state.other:
-        return None
-    first = listed(value for name in state.other for value in state.filters.get(name, ["the rest"]))
-    names = (first, listed(value for values in state.other.values() for value in values))
-    return SecondSelection(data.cells(used(data.select(state.second()))).rows, names)
+    return {name: values[name] for name in entry.inputs}

@@ -1,4 +1,4 @@
-"""Two sides against each other: the board of verdicts, the ratio over message size, and what two selections show.
+"""Verdicts on two sides: the board, and the ratio over message size.
 
 A *verdict table* has a row a cell: ``cell`` (its name), ``verdict`` (one of
 :data:`omb_py.dashboards.base.theme.VERDICT_COLOURS`), ``ratio``, ``low``, ``high`` (new over base, in time, with its
@@ -10,14 +10,12 @@ These views draw verdicts; they make none.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from omb_py.dashboards.base import series, theme
+from omb_py.dashboards.base import theme
 from omb_py.dashboards.base.theme import Layout, Trace, Values
-from omb_py.dashboards.base.view import TableFields, View, plural, records, table
-from omb_py.dashboards.figures import curves
-from omb_py.results.units import size_text
+from omb_py.dashboards.base.view import TableFields, View, plural, table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -113,109 +111,6 @@ def _farthest(known: pd.DataFrame) -> str:
     among = f", the farthest of {plural(len(part), 'cell')}{' that changed' if len(decided) else ''}"
     sentence = f"{row['cell']} took {theme.amount(float(row['ratio']))}× the time ({str(row['verdict']).lower()})"
     return sentence + (among if len(part) > 1 else "")
-
-
-def _base_is_slower(ratios: Sequence[float]) -> bool:
-    """Whether the ratio farthest from 1 lies below it. Of two as far from 1 but for rounding, the one above counts."""
-    return -math.log(min(ratios)) > math.log(max(ratios)) + 1e-9
-
-
-def beside(base: pd.DataFrame, new: pd.DataFrame, names: tuple[str, str], what: str) -> View | None:
-    """Two selections side by side: the ratio of their medians over launches at each size. No verdict.
-
-    The bars are the range from (lowest new / highest base) to (highest new / lowest base) of the launches. The slower
-    side stands over the faster one, as the title says. None where no cell of the one has the comparability key of a
-    cell of the other: they measured other things.
-    """
-    both = _matched(base, new)
-    if not len(both):
-        return None
-    ratios = [float(v) for v in both["ratio"]]
-    if _base_is_slower(ratios):
-        return beside(new, base, (names[1], names[0]), what)
-    sizes = [int(s) for s in both["size_bytes"].fillna(0)]
-    places, texts = theme.sizes_on_axis(sizes), [size_text(s) for s in sizes]
-    apart = (both["low"] > 1) | (both["high"] < 1)
-    marker = {"size": 9, "color": theme.colour(0), "symbol": ["circle" if a else "circle-open" for a in apart]}
-    look = {"line": {**theme.line(0), "width": 1}, "marker": marker, "showlegend": False, "text": texts}
-    bars = theme.error_bars(ratios, both["low"], both["high"], 1.2)
-    hover = "%{text}: %{y:.3f}<extra></extra>"
-    x = [places[s] for s in sizes]
-    line = theme.scatter("lines+markers", x, ratios, "ratio", **look, error_y=bars, hovertemplate=hover)
-    worst = ratios.index(max(ratios))
-    of_base, of_new = int(both["count_base"].max()), int(both["count_new"].max())
-    heads = ("size", f"{names[0]} µs", f"{names[1]} µs", "ratio", "lowest", "highest", "launches")
-    numbers = both[["median_base", "median_new", "ratio", "low", "high"]].astype("float64").to_numpy().tolist()
-    counts = [f"{r.count_base} and {r.count_new}" for r in records(both)]
-    return View(
-        "beside",
-        f"{what}: {names[1]} took up to {theme.amount(ratios[worst])}× the time of {names[0]}, at {texts[worst]}",
-        f"{names[1]} over {names[0]}; {of_new} and {of_base} launches; medians of launches, bars are their range. "
-        "No verdict: omb-py compare gives one.",
-        {"data": [line], "layout": _beside_layout(both, theme.size_axis(sizes))},
-        notes=(f"Filled: the ranges of the launches do not overlap. Above 1, {names[1]} is slower.",),
-        cells={0: [*map(series.cell_ids(new).__getitem__, sizes)]},
-        **table(heads, [(text, *row, count) for text, row, count in zip(texts, numbers, counts, strict=True)]),
-    )
-
-
-def _beside_layout(both: pd.DataFrame, x: Layout, **more: Any) -> Layout:
-    y = {**_ratio_axis(both), "title": {"text": "ratio of times"}}  # whose over whose is in the figure's title
-    return theme.layout(shapes=_shaded(DELTA, "y"), xaxis=x, yaxis=y, **more)
-
-
-def factor(base: Mapping[Any, float], new: Mapping[Any, float]) -> float | None:
-    """How far apart two sides, cell -> time, are at the cell where they are farthest, at least 1; None where they have
-    no cell in common. What :func:`beside` draws, without drawing it."""
-    return max((max(new[cell] / time, time / new[cell]) for cell, time in base.items() if cell in new), default=None)
-
-
-def _matched(base: pd.DataFrame, new: pd.DataFrame, also: Sequence[str] = ()) -> pd.DataFrame:
-    """Cells of both sides: median, lowest, highest and number of the launch medians of either."""
-    keys = ["comparability_key", "size_bytes", *also]
-    sides = [
-        side.groupby(keys, dropna=False, observed=True)["median_us"].agg(["median", "min", "max", "count"])
-        for side in (base, new)
-    ]
-    both = sides[0].add_suffix("_base").join(sides[1].add_suffix("_new"), how="inner").reset_index()
-    both = both[(both["median_base"] > 0) & (both["median_new"] > 0)]
-    return both.assign(
-        ratio=both["median_new"] / both["median_base"],
-        low=both["min_new"] / both["max_base"],
-        high=both["max_new"] / both["min_base"],
-    ).sort_values(["size_bytes", *also])
-
-
-def beside_counts(
-    base: pd.DataFrame, new: pd.DataFrame, names: tuple[str, str], what: str, over: str = "ranks"
-) -> View | None:
-    """The same over the number of ranks or GPUs, a line a message size, with `over` one of
-    :data:`omb_py.dashboards.figures.curves.COUNTED`; None with fewer than two such numbers among the cells of both."""
-    both = _matched(base, new, (over,))
-    both = both[both[over].notna()]
-    counts = sorted({int(n) for n in both[over]})
-    if len(counts) < 2:
-        return None
-    counted = curves.COUNTED[over]
-    if _base_is_slower([float(v) for v in both["ratio"]]):
-        return beside_counts(new, base, (names[1], names[0]), what, over)
-    worst = both.iloc[int(both["ratio"].to_numpy().argmax())]
-    sizes = curves.spread(series.sizes(both) or [0], series.MOST_LINES)
-    medians = both.assign(size_bytes=both["size_bytes"].fillna(0)).groupby(["size_bytes", over])["ratio"].median()
-    data = curves.lines_over_count(medians.reset_index(), sizes, over, "ratio", "%{y:.3f}", "no size")
-    at = f"{size_text(worst['size_bytes'])}, " if not theme.absent(worst["size_bytes"]) else ""
-    slower = f"{names[1]} took up to {theme.amount(float(worst['ratio']))}× the time of {names[0]}"
-    lines = [
-        (size_text(r.size_bytes), int(getattr(r, over)), r.median_base, r.median_new, r.ratio) for r in records(both)
-    ]
-    return View(
-        "beside_counts",
-        f"{what}: {slower}, at {at}{int(worst[over])} {counted}",
-        f"{names[1]} over {names[0]}, medians of launches. No verdict: omb-py compare gives one.",
-        {"data": data, "layout": _beside_layout(both, theme.count_axis(counts, counted), showlegend=True)},
-        notes=(f"Above 1, {names[1]} is slower.",),
-        **table(("size", counted, f"{names[0]} µs", f"{names[1]} µs", "ratio"), lines),
-    )
 
 
 def _ranked(verdicts: pd.DataFrame) -> pd.DataFrame:

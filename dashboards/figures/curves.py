@@ -1,4 +1,4 @@
-"""Lines over message size or over ranks: curves, panels beside each other, and times over their lower bound."""
+"""Lines over message size or over ranks: curves, and panels beside each other."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.series import Panel, SeriesLine, word
 from omb_py.dashboards.base.theme import Layout, Trace
 from omb_py.dashboards.base.view import TableFields, View, listed, plural, records, table
-from omb_py.results.analysis.cost_model import OFFLOAD
 from omb_py.results.units import size_text
 
 if TYPE_CHECKING:
@@ -259,144 +258,11 @@ def spread(values: Sequence[int], most: int) -> list[int]:
     return [values[round(i * (len(values) - 1) / (most - 1))] for i in range(most)]
 
 
-def lines_over_count(
-    rows: pd.DataFrame, sizes: Sequence[int], over: str, column: str, hover: str, without_size: str
-) -> list[Trace]:
-    """A line a message size (in bytes; 0 for none, called `without_size`) over the number of ranks or GPUs.
-
-    `rows` has one row a size and count with the `column` that is drawn; `hover` is the template of a value.
-    """
-    data = []
-    for index, size in enumerate(sizes):
-        part = rows[rows[SIZE].fillna(0) == size].sort_values(over)
-        label = size_text(size) if size else without_size
-        x, y = [int(n) for n in part[over]], theme.numbers(part[column])
-        data.append(theme.series(index, label, x, y, f"%{{x}} {COUNTED[over]}: {hover}"))
-    return data
-
-
-def _scaled(median: pd.DataFrame, over: str, column: str) -> pd.DataFrame:
-    """Each value as a percentage of that of its size at the fewest ranks or GPUs that it has."""
-    least = median.sort_values(over).groupby(SIZE)[column].transform("first")
-    return median.assign(**{column: 100 * median[column] / least})
-
-
-def scaling(rows: pd.DataFrame, name: str = "", over: str = "ranks", quantity: str = "time") -> View | None:
-    """Medians over the number of ranks or GPUs (`over`, of :data:`COUNTED`), a line a message size, from cells of
-    one benchmark and library; None with fewer than two such numbers, or without the quantity.
-
-    `quantity` is ``time``, ``algbw``, ``busbw``, or ``kept``: the bus bandwidth as a percentage of that of the fewest
-    ranks or GPUs (time at the fewest over time, where there is none).
-    """
-    what = COUNTED[over]
-    column, title, unit = _OVER_COUNT[quantity]
-    rows = rows[rows[over].notna() & (rows[column] > 0).fillna(False)]
-    counts = sorted({int(n) for n in rows[over].unique()})
-    median = rows.groupby([SIZE, over], dropna=False)[column].median().reset_index()
-    median = _scaled(median, over, column) if quantity == "kept" else median
-    full = median.groupby(SIZE)[over].nunique()
-    known = sorted(int(s) for s in full[full > 1].index)
-    if len(counts) < 2 or not known:
-        return None
-    name = name or str(rows["benchmark"].iloc[0])
-    chosen = spread(known, series.MOST_LINES)
-    data = lines_over_count(median, chosen, over, column, f"%{{y:.4g}} {unit}", "no data")
-    cells = {}
-    for index, size in enumerate(chosen):
-        ids = series.cell_ids(rows[rows[SIZE] == size], over)
-        cells[index] = [ids[count] for count in data[index]["x"]]
-    low, high = counts[0], counts[-1]
-    growth: dict[int, float] = {}
-    for size in chosen:
-        times = median[median[SIZE] == size].set_index(over)[column]
-        if low in times.index and high in times.index and times[low]:
-            growth[size] = float(times[high] / times[low])
-    ends = [*growth.items()][:1] + [*growth.items()][1:][-1:]
-    growths = ", ".join(f"{theme.amount(factor)}× at {size_text(size)}" for size, factor in ends)
-    said = title.partition(" (")[0]
-    grows = "becomes" if quantity == "busbw" or quantity == "algbw" else "grows"
-    finding = f"{name}: from {low} to {high} {what} the {said} {grows} {growths}" if growths else ""
-    if quantity == "kept":
-        kept = ", ".join(f"{100 * factor:.0f} % at {size_text(size)}" for size, factor in ends)
-        finding = f"{name}: at {high} {what} is kept of the bus bandwidth at {low}: {kept}"
-    y = theme.value_axis(
-        f"{title} {low} {what}" if quantity == "kept" else title, quantity == "time", theme.drawn(data)
-    )
-    layout = theme.layout(xaxis=theme.count_axis(counts, what), yaxis=y, showlegend=True)
-    shown = records(median[median[SIZE].isin(chosen)])
-    lines = [(size_text(r.size_bytes), int(getattr(r, over)), theme.finite(getattr(r, column))) for r in shown]
-    spec = {"data": data, "layout": layout}
-    heads = ("size", what, f"median {unit}")
-    finding = finding or f"{name}: {said} over {what}"
-    return View("scaling", finding, series.caption(rows), spec, cells=cells, **table(heads, lines))
-
-
-_OVER_COUNT = {
-    "time": ("median_us", "time (µs)", "µs"),
-    "algbw": ("algbw_gbps", "algorithm bandwidth (GB/s)", "GB/s"),
-    "busbw": ("busbw_gbps", "bus bandwidth (GB/s)", "GB/s"),
-    "kept": ("busbw_gbps", "% of the bus bandwidth at", "%"),
-}
-"""Quantity over ranks or GPUs -> its column, the title of its axis, and its unit."""
-
-
-def over_count(rows: pd.DataFrame, over: str, quantity: str = "time") -> Iterator[tuple[View, pd.DataFrame]]:
-    """:func:`scaling` of each series of each benchmark that was measured on several numbers of ranks or GPUs, with the
-    cells of the series; `rows` are times."""
-    counts = rows.groupby("benchmark", sort=True, observed=True)[over].nunique()
-    for benchmark in counts.index[counts > 1]:
-        for line in series.lines(rows[rows["benchmark"] == benchmark], ignore=series.COUNTS):
-            name = f"{benchmark}, {line.label}" if line.label else str(benchmark)
-            view = scaling(line.cells, name, over, quantity)
-            if view is not None:
-                yield view, line.cells
-
-
-def roofline(panel: Panel, bound: pd.DataFrame) -> View | None:
-    """Measured time over its lower bound (``size_bytes``, ``lower_us``), a line a series of a panel with one number of
-    ranks; None where no size has a bound."""
-    lower = {int(size): float(us) for size, us in zip(bound[SIZE], bound["lower_us"], strict=True) if us > 0}
-    drawn: list[tuple[str, list[tuple[int, float, float]]]] = []
-    for line in panel.lines:
-        over = line.over[line.over[SIZE].fillna(0) > 0]
-        pairs = [(int(s), float(t)) for s, t in zip(over[SIZE], over["median_us"], strict=True) if t and t > 0]
-        places = [(size, time, time / lower[size]) for size, time in pairs if size in lower]
-        if places:
-            drawn.append((line.label or "measured", places))
-    if not drawn:
-        return None
-    data = []
-    for index, (label, places) in enumerate(drawn):
-        sizes, _, ratios = map(list, zip(*places, strict=True))
-        text = [size_text(size) for size in sizes]
-        hover = "%{text}: %{y:.3g}× the lower bound"
-        data.append(theme.series(index, theme.label(label), [*map(float, sizes)], ratios, hover, text=text))
-    every = [(ratio, size, f" with {label}" if len(drawn) > 1 else "") for label, ps in drawn for size, _, ratio in ps]
-    near, far = min(every), max(every)
-    title = f"{panel.name}: nearest to its lower bound at {size_text(near[1])}{near[2]}, {_times(near[0])}×"
-    title += f"; farthest at {size_text(far[1])}{far[2]}, {_times(far[0])}×" if far[1:] != near[1:] else ""
-    notes = ["At 1 nothing could be faster that sends messages between ranks as fast as latency in this store does."]
-    if any(ratio < 1 / OFFLOAD for ratio, _, _ in every):
-        notes.append("Below 1: the network or shared memory did the work (offload).")
-    layout = theme.layout(
-        xaxis=theme.size_axis({size for _, size, _ in every}),
-        yaxis=theme.value_axis("measured / lower bound (ratio)", values=[*theme.drawn(data), 1.0]),
-        shapes=[{**theme.line_at(1, "y"), "layer": "below"}],
-        showlegend=len(drawn) > 1,
-    )
-    lines = [(label, size_text(size), time, lower[size], ratio) for label, ps in drawn for size, time, ratio in ps]
-    heads = ("series", "size", "measured µs", "lower bound µs", "ratio")
-    spec = {"data": data, "layout": layout}
-    return View("roofline", title, panel.caption, spec, notes=tuple(notes), **table(heads, lines))
-
-
-def _times(ratio: float) -> str:
-    return f"{ratio:.2g}" if ratio < 100 else theme.amount(ratio)
-
-
 MOST_PANELS = 6
-UNITS = {"time": "µs", "busbw": "GB/s", "ratio": "×"}
+UNITS = {"time": "µs", "algbw": "GB/s", "busbw": "GB/s", "ratio": "×", "kept": "%"}
 """What panels can show, with its unit."""
+RATES = ("algbw", "busbw", "kept")
+"""Quantities of which more is better; they are drawn on linear axes."""
 _SIDE, _RATE = "side", "busbw_gbps"
 Sides = Sequence[tuple[str, "pd.DataFrame"]]
 """Name and cells of each side, in the order of their colours."""
@@ -411,7 +277,8 @@ class PanelGrid:
     across: str = SIZE
     """The column on the x axes: :data:`SIZE`, or `over`; each panel is one value of the other."""
     quantity: str = "time"
-    """``time``; ``busbw``; ``ratio``: the time over that of the first side."""
+    """``time``, ``algbw``, ``busbw``; ``ratio``: the time over that of the first side; ``kept``: the bus bandwidth as a
+    percentage of the side's own at the fewest ranks or GPUs, over which it is drawn."""
 
     @property
     def panel(self) -> str:
@@ -426,9 +293,22 @@ class PanelGrid:
 
     def axis_title(self, first: str) -> str:
         """The title of the y axes; `first` is the side that ratios are of."""
-        if self.quantity == "busbw":
-            return "bus bandwidth (GB/s)"
+        if self.quantity in _BANDWIDTH:
+            return f"{_BANDWIDTH[self.quantity][1]} (GB/s)"
+        if self.quantity == "kept":
+            return f"% of the fewest {COUNTED[self.over]}"
         return "time (µs)" if self.quantity == "time" else f"time over {theme.label(first, 24)}'s"
+
+    @property
+    def column(self) -> str:
+        """The column of the store that it shows."""
+        own = "busbw" if self.quantity == "kept" else self.quantity
+        return _BANDWIDTH[own][0] if own in _BANDWIDTH else "median_us"
+
+    def value_axis(self, first: str, values: Sequence[object]) -> Layout:
+        """The y axis of some values: logarithmic for times, linear for rates."""
+        more = [1.0] if self.quantity == "ratio" else []
+        return theme.value_axis(self.axis_title(first), self.quantity not in RATES, [*values, *more])
 
 
 @dataclass(frozen=True)
@@ -462,7 +342,7 @@ class Points:
 def points(sides: Sides, grid: PanelGrid) -> Points:
     """Medians over launches of each side in each panel, with the range of the launches."""
     known: dict[tuple[str, int], pd.DataFrame] = {}
-    column = _RATE if grid.quantity == "busbw" else "median_us"
+    column = grid.column
     by = [_SIDE, grid.panel, grid.across]
     # one grouping of all sides: pandas takes as long for a few rows as for thousands
     rows = series.concat(
@@ -484,7 +364,15 @@ def points(sides: Sides, grid: PanelGrid) -> Points:
         part = whole.iloc[start : start + count]
         known[sides[number][0], int(panel)] = part.set_axis(part.index.get_level_values(2))
         start += count
+    if grid.quantity == "kept":
+        known = {at: _kept(rows) for at, rows in known.items()}
     return Points(grid, _over_first(known, sides[0][0]) if grid.quantity == "ratio" else known)
+
+
+def _kept(rows: pd.DataFrame) -> pd.DataFrame:
+    """Each value as a percentage of the first, which is that of the fewest ranks or GPUs."""
+    names = ["middle", "low", "high"]
+    return rows.assign(**{name: 100 * rows[name] / rows["middle"].iloc[0] for name in names})
 
 
 def _over_first(known: Mapping[tuple[str, int], pd.DataFrame], first: str) -> dict[tuple[str, int], pd.DataFrame]:
@@ -535,8 +423,7 @@ def multiples(
         return None
     xs = sorted({int(x) for panel in panels for rows in known.of(panel).values() for x in rows.index})
     x = theme.size_axis(xs) if grid.across == SIZE else theme.count_axis(xs, COUNTED[grid.across])
-    values = [*theme.drawn(data), *([1.0] * (grid.quantity == "ratio"))]
-    y = theme.value_axis(grid.axis_title(sides[0][0]), values=values)
+    y = grid.value_axis(sides[0][0], theme.drawn(data))
     beside = columns or len(panels)
     layout = theme.layout(height=262, margin={"l": 64, "r": 16, "t": 26, "b": 46}, hovermode="x")
     layout["legend"] = {**layout["legend"], "y": -0.26}
@@ -569,11 +456,10 @@ def _switch(sides: Sides, known: Points, panels: Sequence[int]) -> list[Layout]:
                 rates.append(theme.numbers(rows["rate"]))
                 ratios.append([y / first[x] if first.get(x) else None for x, y in middles[side].items()])
     shown: list[Layout] = []
-    for quantity, name, lines, more in (("busbw", "bus bandwidth", rates, []), ("ratio", "ratio", ratios, [1.0])):
+    for quantity, name, lines in (("busbw", "bus bandwidth", rates), ("ratio", "ratio", ratios)):
         values = [y for line in lines for y in line if y is not None]
         if values and (quantity == "busbw" or len(sides) > 1):
-            title = PanelGrid(known.grid.over, quantity=quantity).axis_title(base)
-            axis = theme.value_axis(title, values=[*values, *more])
+            axis = PanelGrid(known.grid.over, quantity=quantity).value_axis(base, values)
             shown.append({"name": name, "unit": UNITS[quantity], "axis": axis, "y": lines})
     return shown
 

@@ -13,6 +13,7 @@ from omb_py.dashboards.base.view import TableFields, View, plural, table
 from omb_py.dashboards.figures import curves, stragglers
 from omb_py.dashboards.figures.comparison import cell_axis, verdict_marker
 from omb_py.dashboards.report.html_page import Section, document
+from omb_py.dashboards.views.over_size import panels_over_count
 from omb_py.dashboards.views.overview import environment
 from omb_py.printing.writers.html import label_text
 from omb_py.results.accept.judge import CaseVerdict
@@ -73,7 +74,8 @@ def sections(acceptance: AcceptReport, frame: pd.DataFrame, store: Path) -> list
     scope = [*facts, f"{plural(len(acceptance.verdicts), 'verdict')}, {plural(len(acceptance.checked), 'check')}"]
     incidents = [_incidents(acceptance), _launches(acceptance)]
     measured = [curves.curves(panel) for panel in series.panels(frame)] if len(frame) else []
-    scaling = [view for view, _ in curves.over_count(frame[frame["unit"] == "us"], "ranks")]
+    over_ranks = panels_over_count(frame[frame["unit"] == "us"], curves.PanelGrid(across="ranks"))
+    scaling = [shown.view for shown in over_ranks if shown.view is not None]
     files = table(("file", "SHA-256"), acceptance.files)
     return [
         Section("cover", "Acceptance", [suite], tables=[_signatures(acceptance)], label=label_text(report)),

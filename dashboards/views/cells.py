@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.series import Panel
@@ -35,14 +35,6 @@ MOST_RANKED = 64
 """Launches in which late ranks are looked for: their lists are in no index, so each is a file that is opened."""
 _TRIED = [series.key_in_text(TUNE_SETTING)]
 _SWEEP_MARKS = [series.key_in_text(mark) for mark in MARKS]
-
-
-class SecondSelection(NamedTuple):
-    """Cells to put beside the others."""
-
-    rows: pd.DataFrame
-    names: tuple[str, str]
-    """Names of the first and the second selection."""
 
 
 @dataclass

@@ -1,18 +1,16 @@
-"""Two sides against each other: the comparisons that the store keeps, and measurements that nobody has compared."""
+"""The comparisons that the store keeps."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.theme import Facts
 from omb_py.dashboards.base.view import Shown, View, listed, plural, table
-from omb_py.dashboards.changes import sides
 from omb_py.dashboards.figures import comparison
-from omb_py.dashboards.views.cells import Cells, SecondSelection
+from omb_py.dashboards.views.cells import Cells
 from omb_py.results.compare.cell_names import namer
 from omb_py.results.compare.false_alarm_rate import kept, site_rate
 from omb_py.results.compare.match import SIDES
@@ -24,8 +22,8 @@ if TYPE_CHECKING:
 
 MOST_NAMED = 3
 """Differences named in a title."""
-MOST_COMPARISONS, MOST_PAIRS = 3, 6
-"""Comparisons, and pairs without a comparison, in a report: what is left out is counted in it."""
+MOST_COMPARISONS = 3
+"""Comparisons in a report: what is left out is counted in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +152,8 @@ def stored(cells: Cells, on_skip: OnSkip | None = None) -> list[StoredComparison
     return comparisons(cells.store, keys, on_skip or cells.on_skip)
 
 
-def verdicts_and_pairs(cells: Cells) -> Iterator[Shown]:
-    """For the report: the first comparisons; then, without a verdict, the pairs that none of them judged."""
+def verdicts_in_report(cells: Cells) -> Iterator[Shown]:
+    """The first comparisons, with their headlines as a sentence."""
     every = stored(cells)
     shown = every[:MOST_COMPARISONS]
     if every:
@@ -165,88 +163,3 @@ def verdicts_and_pairs(cells: Cells) -> Iterator[Shown]:
         yield Shown(None, text=f"{headlines}{more}.")
     for compared in shown:
         yield from map(Shown, views(compared, cells.store))
-    pairs = _unjudged(cells, {key for compared in every for key in compared.verdicts["comparability_key"]})
-    if pairs:
-        left = len(pairs) - MOST_PAIRS
-        more = f"; the {plural(left, 'pair')} that differ less are left out" if left > 0 else ""
-        first = f"{'What no comparison has judged stands side' if every else 'Side'} by side, the widest apart first"
-        last = "These are measurements, not verdicts: omb-py compare BASE NEW gives those."
-        yield Shown(None, text=f"{first}{more}. {last}")
-    for _, panel, pair in pairs[:MOST_PAIRS]:
-        base, new = sides.rows_of(pair, cells.timed)
-        counts = [f"{int(count)} ranks" for count in base["ranks"].dropna().unique()]
-        name = ", ".join(dict.fromkeys([*panel.split(", "), *(counts if len(counts) == 1 else [])]))
-        view = comparison.beside(base, new, (pair.base.name, pair.new.name), name)
-        if view is not None:
-            yield Shown(view, series.concat([base, new]))
-    if not every and not pairs:
-        nothing = "Nothing here can be compared: no two series measured the same thing."
-        yield Shown(None, text=f"{nothing} A verdict: omb-py compare BASE NEW.")
-
-
-def _unjudged(cells: Cells, judged: set[str]) -> list[tuple[float, str, sides.Pair]]:
-    apart = []
-    # hundreds of pairs are looked at and a handful is drawn: the medians over launches are computed once
-    rows = cells.timed
-    names = [name for name in (*series.PANEL, *series.IDENTITY, "size_bytes") if name in rows]
-    by = [sides.KEY, *series.varying(rows, names)]  # a column of one value would take time and memory for nothing
-    medians = rows.groupby(by, dropna=False, observed=True, sort=False)["median_us"].median().reset_index()
-    medians = medians.join(rows[[name for name in names if name not in by]].head(1), how="cross")
-    for name, part in sides.subjects(medians):
-        every = sides.sides(part)
-        times = dict(zip((side.name for side in every), sides.times_of(every, part), strict=True))
-        for pair in sides.pairs(every):
-            if pair.base.keys & pair.new.keys <= judged:
-                continue
-            if factor := comparison.factor(times[pair.base.name], times[pair.new.name]):
-                apart.append((factor, name, pair))
-    return sorted(apart, key=lambda several: -several[0])
-
-
-Sides = Iterator[tuple[str, tuple[str, str], "pd.DataFrame", "pd.DataFrame"]]
-"""Sides to be drawn together: what is compared, the names of the sides, and the cells of each."""
-
-
-def beside(cells: Cells, second: SecondSelection | None = None) -> Iterator[Shown]:
-    """Side by side over message size, a figure for each number of ranks: two selections, or all pairs of series."""
-    both = _pairs(sides.subjects(cells.timed)) if second is None else _selections(cells, second)
-    for name, names, base, new in both:
-        several = base["ranks"].nunique() > 1
-        for count, part in base.groupby("ranks", dropna=False, observed=True):
-            what = f"{name}, {series.word('ranks', count)}" if several else name
-            other = new if theme.absent(count) else new[new["ranks"] == count]
-            view = comparison.beside(part, other, names, what)
-            if view is not None:
-                yield Shown(view, part)
-    if second is None:
-        yield from _unlike(cells)
-
-
-def _unlike(cells: Cells) -> Iterator[Shown]:
-    """Host against device, and libraries that measured in other ways: what differs is named, and nothing is judged."""
-    for pair in sides.unlike(cells.timed):
-        view = comparison.beside(pair.base, pair.new, pair.names, pair.subject)
-        if view is not None:
-            note = f"They did not measure the same thing ({pair.differing}), so no verdict on them is possible."
-            yield Shown(replace(view, title=f"{view.title}; measured in other ways").noted([note]), pair.base)
-
-
-def beside_counts(cells: Cells, count: str = "ranks", second: SecondSelection | None = None) -> Iterator[Shown]:
-    """Side by side over the number of ranks or GPUs: two selections, or all pairs of series."""
-    both = _pairs(sides.subjects(cells.timed, ignore=series.COUNTS)) if second is None else _selections(cells, second)
-    for name, names, base, new in both:
-        view = comparison.beside_counts(base, new, names, name, count)
-        if view is not None:
-            yield Shown(view, base)
-
-
-def _pairs(subjects: Iterable[tuple[str, pd.DataFrame]]) -> Sides:
-    """All pairs of all subjects, versions of one library before libraries and those before settings."""
-    every = [(name, rows, pair) for name, rows in subjects for pair in sides.pairs(sides.sides(rows))]
-    for name, rows, pair in sorted(every, key=lambda several: sides.KINDS.index(several[2].kind)):
-        yield name, (pair.base.name, pair.new.name), *sides.rows_of(pair, rows)
-
-
-def _selections(cells: Cells, second: SecondSelection) -> Sides:
-    for benchmark, part in cells.timed.groupby("benchmark", observed=True):
-        yield str(benchmark), second.names, part, second.rows[second.rows["benchmark"] == benchmark]

@@ -18,7 +18,7 @@ from omb_py.dashboards.changes.ratios import fastest_at
 from omb_py.dashboards.changes.ratios import title as finding
 from omb_py.dashboards.changes.scaling import odd_counts
 from omb_py.dashboards.changes.sides import KEY, VERSION, Pair, StoredSide, keep_common_method, pairs, rows_of, sides
-from omb_py.dashboards.figures import comparison, curves, maps, stragglers
+from omb_py.dashboards.figures import curves, maps, stragglers
 from omb_py.dashboards.figures.launches import cell_name, history
 from omb_py.dashboards.figures.size_by_count import SizeByCount, size_by_count
 from omb_py.dashboards.views import anomalies, checks, comparisons
@@ -362,10 +362,10 @@ def _upgraded(screen: FirstScreen) -> Iterator[Item]:
             benchmark = screen.timed[screen.timed["benchmark"] == region.benchmark]
             ranks = region.worst["ranks"]
             base, new = rows_of(pair, benchmark[benchmark["ranks"] == ranks])
-            what = f"{region.benchmark}, {series.word('ranks', ranks)}"
-            view = comparison.beside(base, new, (pair.base.name, pair.new.name), what)
+            both = [(pair.base.name, base), (pair.new.name, new)]
+            view = panels_of(both, region.benchmark, curves.PanelGrid(_over(benchmark), quantity="ratio"), banded=True)
             benchmarks = [each.benchmark for each in several]
-            link = _link("beside", benchmark=benchmarks, ranks=ranks, **_versions(pair))
+            link = _link("curves", quantity="ratio", benchmark=benchmarks, ranks=ranks, **_versions(pair))
             evidence = screen.repeated(view, new)
             on_map = screen.maps.get((pair.base.name, pair.new.name))
             if len(several) > 1 and on_map is not None:  # it shows all of them

@@ -203,10 +203,11 @@ def _history(levels: History) -> View:
     return view.noted(environment_lines(levels))
 
 
-def fits(frame: pd.DataFrame, most: int = MOST_FITS) -> list[Shown]:
-    """The curve alpha + beta · size of the times with most cells, one a benchmark first; at most `most` are fitted."""
+def fits(cells: Cells) -> list[Shown]:
+    """The curve alpha + beta · size of the times with most cells, one a benchmark first."""
     import numpy as np
 
+    frame = cells.timed
     keys = [*WHO, *(name for name in COMPARED if name not in ("size_bytes", "metric", "unit"))]
     fits = (frame["metric"] == "latency") & (frame["median_us"] > 0) & (frame["size_bytes"].fillna(0) > 0)
     places = np.flatnonzero(fits.fillna(False))
@@ -221,7 +222,7 @@ def fits(frame: pd.DataFrame, most: int = MOST_FITS) -> list[Shown]:
     turns = parts.groupby("benchmark", observed=True, sort=False).cumcount().sort_values(kind="stable")
     messages = rows_of(frame[frame["benchmark"] == MESSAGES])
     fitted = []
-    for number in turns.index[:most]:
+    for number in turns.index[:MOST_FITS]:
         part = frame.iloc[places[(numbered["part"] == number).to_numpy()]]
         try:
             (curve,) = models(rows_of(part), messages)[:1]

@@ -12,7 +12,6 @@ from omb_py.dashboards.base.theme import Facts
 from omb_py.dashboards.base.view import Shown, View, listed
 from omb_py.dashboards.figures import curves, models
 from omb_py.dashboards.figures.maps import winners as winners_view
-from omb_py.dashboards.views import fits
 from omb_py.dashboards.views.cells import Cells
 from omb_py.dashboards.views.first_screen import panels_of, several_counts
 from omb_py.results.compare.tags import TUNE_DEFAULT, TUNE_PROOF, TUNE_SETTING
@@ -78,47 +77,24 @@ def _curves_and_bandwidth(panel: Panel, bound: pd.DataFrame | None) -> Iterator[
         yield curves.curves(Panel(large, f"{panel.name}, bus bandwidth", parts), "busbw"), large
 
 
-def fits_and_bounds(cells: Cells) -> Iterator[Shown]:
-    """Fitted curves, then for each panel with a lower bound its times over that bound."""
-    yield from fits.fits(cells.timed)
-    for panel in cells.panels:
-        yield from _over_bound(panel, cells.bound_of(panel))
-
-
-def fits_and_bounds_in_report(cells: Cells) -> Iterator[Shown]:
-    """The same of each benchmark on its largest number of ranks."""
-    yield from fits.fits(cells.timed)
-    rows = cells.timed
-    largest = rows[rows["ranks"] == rows.groupby("benchmark", observed=True)["ranks"].transform("max")]
-    bounded = largest[largest["benchmark"].isin(set(cells.bounds["benchmark"]))]
-    for panel in replace(cells, rows=bounded).panels:
-        yield from _over_bound(panel, cells.bound_of(panel))
-
-
-def _over_bound(panel: Panel, bound: pd.DataFrame | None) -> Iterator[Shown]:
-    if bound is not None and (view := curves.roofline(panel, bound)):
-        yield Shown(view, panel.rows)
-
-
 def over_count(cells: Cells, quantity: str = curves.QUANTITIES[0], count: str = "ranks") -> Iterator[Shown]:
-    """A quantity (one of :data:`QUANTITIES`) over the number of ranks or GPUs, a figure a series."""
+    """A quantity (one of :data:`QUANTITIES`) over the number of ranks or GPUs."""
     timed = cells.timed
     times = timed if (timed["unit"] == "us").all() else timed[timed["unit"] == "us"]
-    if quantity == RATIO:
-        return (Shown(view, rows) for view, rows in _over_first_by_count(times, count))
-    return (Shown(view, rows) for view, rows in curves.over_count(times, count, _COUNTED.get(quantity, quantity)))
+    return panels_over_count(times, curves.PanelGrid(count, count, "time" if quantity == "auto" else quantity))
 
 
-_COUNTED = {curves.QUANTITIES[0]: "time"}
-
-
-def _over_first_by_count(times: pd.DataFrame, count: str) -> Iterator[tuple[View, pd.DataFrame]]:
-    """Each series of a benchmark over its first, a panel a message size."""
+def panels_over_count(times: pd.DataFrame, grid: curves.PanelGrid) -> Iterator[Shown]:
+    """Each benchmark with a series on several numbers of ranks or GPUs: a panel a message size, a line a series."""
     for benchmark, rows in times.groupby("benchmark", sort=True, observed=True):
-        several = [(line.label, line.cells) for line in series.lines(rows, ignore=series.COUNTS)]
-        grid = curves.PanelGrid(count, across=count, quantity=RATIO)
-        if len(several) > 1 and (view := panels_of(several, str(benchmark), grid, banded=True)):
-            yield view, rows
+        lines = series.lines(rows, ignore=series.COUNTS)
+        several = [(line.label or "measured", line.cells) for line in lines if line.cells[grid.over].nunique() > 1]
+        for at in range(0, len(several), series.MOST_LINES):
+            drawn = several[at : at + series.MOST_LINES]
+            if grid.quantity == RATIO and len(drawn) < 2:
+                continue
+            if view := panels_of(drawn, str(benchmark), grid, banded=True):
+                yield Shown(replace(view, kind="scaling"), series.concat(cells for _, cells in drawn))
 
 
 def step_times(cells: Cells) -> Iterator[Shown]:

@@ -31,8 +31,6 @@ _NO_ROWS = "What fits these filters was measured by omb-py guidelines, links or 
 _NO_CELL = "No cell of that size is among what is chosen."
 _NO_QUANTITY = "Nothing that is chosen has that quantity, and a ratio needs two series: choose another one."
 _NO_GPU = "No launch of these cells stored its GPUs: they are stored with -d cuda, by nvidia-ml-py."
-_NOT_TWICE = "Nothing here measured the same thing twice"
-_ONE_COUNT = "on more than one such number."
 _NOT_TUNED = "Nothing among what is chosen was tuned: omb-py tune."
 ENTRIES: list[ViewEntry] = [
     ViewEntry(
@@ -55,29 +53,13 @@ ENTRIES: list[ViewEntry] = [
         report=InReport(5, views=over_size.over_size_in_report, most=12),
     ),
     ViewEntry(
-        "beside",
-        "Compare",
-        "side by side over size",
-        comparisons.beside,
-        f"{_NOT_TWICE}: choose more than one library or binding, or a second selection.",
-        inputs=("second",),
-    ),
-    ViewEntry(
         "scaling",
         "Compare",
         "over ranks or GPUs",
         over_size.over_count,
-        f"Nothing here was measured {_ONE_COUNT[:-1]}, or it has not that quantity.",
+        "Nothing here was measured on more than one such number, or it has not that quantity.",
         inputs=("quantity", "count"),
         report=InReport(90, most=3),
-    ),
-    ViewEntry(
-        "beside_counts",
-        "Compare",
-        "side by side over ranks or GPUs",
-        comparisons.beside_counts,
-        f"{_NOT_TWICE} {_ONE_COUNT}",
-        inputs=("count", "second"),
     ),
     ViewEntry("distribution", "Cell", "spread of a cell", anomalies.distribution, _NO_CELL, inputs=("size",)),
     ViewEntry("trace", "Cell", "calls of a launch", anomalies.trace, _NO_CELL, inputs=("size",)),
@@ -96,9 +78,9 @@ ENTRIES: list[ViewEntry] = [
         "model",
         "Cell",
         "fit and lower bound",
-        over_size.fits_and_bounds,
-        "A fit needs four message sizes, a lower bound latency in the same store.",
-        report=InReport(100, views=over_size.fits_and_bounds_in_report, most=4),
+        fits.fits,
+        "A fit needs four message sizes.",
+        report=InReport(100),
     ),
     ViewEntry(
         "history",
@@ -115,7 +97,7 @@ ENTRIES: list[ViewEntry] = [
         "stored verdicts",
         comparisons.verdicts,
         "No comparison of these cells is stored: omb-py compare.",
-        report=InReport(10, views=comparisons.verdicts_and_pairs),
+        report=InReport(10, views=comparisons.verdicts_in_report),
     ),
     ViewEntry(
         "guidelines",

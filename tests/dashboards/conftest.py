@@ -143,12 +143,12 @@ def every_view(frame: pd.DataFrame, verdict_table: pd.DataFrame, step_cells: pd.
     """One view of each kind, from cells whose names are markup."""
     from omb_py.dashboards.base import series
     from omb_py.dashboards.base.series import Panel
-    from omb_py.dashboards.changes import sides
     from omb_py.dashboards.figures import comparison, curves, launches, models
     from omb_py.dashboards.figures.launches import history
     from omb_py.dashboards.figures.maps import guidelines, pairs
     from omb_py.dashboards.figures.models import model
     from omb_py.dashboards.figures.stragglers import stragglers
+    from omb_py.dashboards.views.over_size import panels_over_count
     from omb_py.dashboards.views.overview import environment
 
     rows = series.prepared(
@@ -171,26 +171,15 @@ def every_view(frame: pd.DataFrame, verdict_table: pd.DataFrame, step_cells: pd.
             "violated": [True, False],
         }
     )
-    (pair,) = sides.pairs(sides.sides(rows))
-    base, new = sides.rows_of(pair, rows)
-    names = (pair.base.name, pair.new.name)
     made = [
         curves.curves(Panel(rows)),
         curves.curves(Panel(rows), quantity="busbw"),
-        curves.scaling(both),
+        *(shown.view for shown in panels_over_count(both, curves.PanelGrid(across="ranks"))),
         comparison.board(verdict_table),
         comparison.ratio(verdict_table, "new against old"),
-        comparison.beside(base, new, names, "allreduce"),
         launches.distribution(eight),
         launches.trace(eight.iloc[:1]),
         stragglers(one),
-        comparison.beside_counts(
-            pd.concat([base, base.assign(ranks=8, comparability_key="p8")]),
-            pd.concat([new, new.assign(ranks=8, comparability_key="p8")]),
-            names,
-            "allreduce",
-        ),
-        curves.roofline(Panel(one, "x"), pd.DataFrame({"size_bytes": [8, 1024], "lower_us": [0.5, 0.4]})),
         history(eight.assign(level_us=1.0), "allreduce 8 B"),
         model(eight.assign(size_bytes=8, lower_us=0.4), segments, "allreduce"),
         pairs(links),

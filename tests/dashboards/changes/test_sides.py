@@ -10,8 +10,7 @@ import pytest
 
 from omb_py.dashboards.base import series
 from omb_py.dashboards.changes.ratios import LOG, with_logs
-from omb_py.dashboards.changes.sides import Pair, pairs, rows_of, sides, subjects, unlike
-from omb_py.dashboards.figures.comparison import beside
+from omb_py.dashboards.changes.sides import Pair, pairs, rows_of, sides
 
 
 def frame(cell, *who: tuple[str, str, str]) -> pd.DataFrame:
@@ -76,52 +75,6 @@ def test_sides_of_one_library_that_differ_in_two_settings_meet_where_none_is_bet
     rows.append(cell(1.0, 2, thread_level="multiple", binding="native"))
     found = pairs(sides(series.prepared(pd.DataFrame(rows))))
     assert len(found) == 2 and all(len(pair.base.differing(pair.new)) == 1 for pair in found)
-
-
-def test_subjects_are_what_was_measured_not_who_measured(cell) -> None:
-    rows = pd.DataFrame(
-        [cell(1.0, n, ranks=ranks, library=lib) for n, (ranks, lib) in enumerate(itertools.product((2, 4), "ab"))]
-    )
-    found = dict(subjects(series.prepared(rows)))
-    assert list(found) == ["allreduce, 2 ranks", "allreduce, 4 ranks"]
-    assert [len(part) for part in found.values()] == [2, 2]
-    assert [name for name, _ in subjects(series.prepared(rows), ignore=("ranks",))] == ["allreduce"]
-
-
-def test_host_against_device_stand_side_by_side_with_what_differs(cell) -> None:
-    """Their keys differ, so that nothing compares them; a reader still asks."""
-    rows = [
-        cell(
-            at * size,
-            10 * n + launch,
-            device=device,
-            buffer=buffer,
-            size_bytes=size,
-            comparability_key=f"{device}{size}",
-        )
-        for n, (device, buffer, at) in enumerate((("cpu", "numpy", 1.0), ("cuda", "cupy", 2.0)))
-        for size, launch in itertools.product((8, 1024), range(2))
-    ]
-    frame = series.prepared(pd.DataFrame(rows))
-    assert pairs(sides(frame)) == []
-    (pair,) = unlike(frame)
-    assert pair.subject == "allreduce, 4 ranks" and pair.names == ("MPICH 5.0.2 · cpu", "MPICH 5.0.2 · cuda")
-    assert pair.differing == "buffer: numpy / cupy"
-    view = beside(pair.base, pair.new, pair.names, pair.subject)
-    assert view is not None and view.spec["data"][0]["y"] == pytest.approx([2.0, 2.0], rel=1e-2)
-    assert list(unlike(frame[frame["device"] == "cpu"])) == []
-
-
-@pytest.mark.parametrize("first", [0, 1])
-def test_of_two_ways_of_measuring_as_much_the_same_is_shown_whatever_was_stored_first(cell, first: int) -> None:
-    ways = [("cpu", "bytearray"), ("cpu", "numpy"), ("cuda", "cupy")]
-    rows = [
-        cell(1.0, n, device=device, buffer=buffer, size_bytes=size, comparability_key=f"{device}{buffer}{size}")
-        for n, (device, buffer) in enumerate(ways[first::-1] + ways[first + 1 :])
-        for size in (8, 1024)
-    ]
-    (pair,) = unlike(series.prepared(pd.DataFrame(rows)))
-    assert pair.differing == "buffer: bytearray / cupy"
 
 
 def test_a_rate_is_a_time_a_message_and_no_rate_is_none() -> None:

@@ -96,7 +96,7 @@ def points(view: Any) -> Iterator[tuple[Any, str]]:
         yield from zip(trace["x"], cells, strict=True)
 
 
-@pytest.mark.parametrize("view", ["curves", "beside", "history"])
+@pytest.mark.parametrize("view", ["curves", "history"])
 def test_every_point_of_a_series_leads_to_its_cell(data: Data, view: str) -> None:
     drawn, _ = views(data, State(view, filters={"benchmark": ["allreduce"]}))
     names = [(x, name) for one in drawn for x, name in points(one)]

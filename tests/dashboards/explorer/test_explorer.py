@@ -50,7 +50,6 @@ def data(tmp_path: Path, frame) -> Data:
         st.sampled_from(["", "8"]),
         st.sampled_from(THEMES),
         CHOSEN,
-        CHOSEN,
     )
 )
 def test_a_link_holds_everything(state: State) -> None:
@@ -70,7 +69,7 @@ def test_a_filter_selects(data: Data) -> None:
     assert data.choices()["library"] == ["MPICH", "Open MPI"] and data.choices()["ranks"] == ["4"]
 
 
-LACKING = "scaling beside_counts steps model guidelines pairs tuned winners verdicts environment gpus".split()
+LACKING = "scaling steps model guidelines pairs tuned winners verdicts environment gpus".split()
 """Views that this store has nothing for."""
 
 
@@ -96,7 +95,7 @@ def test_stored_verdicts(data: Data) -> None:
     assert made[0].commands[0].startswith("omb-py compare r1")
 
 
-def test_two_selections_over_ranks_and_gpus(tmp_path: Path, frame) -> None:
+def test_each_quantity_over_ranks_and_gpus(tmp_path: Path, frame) -> None:
     parts = [frame.assign(devices=None)]
     for ranks, factor in ((8, 2.0), (16, 4.0)):
         more = frame.assign(ranks=ranks, devices=ranks, run_id=f"r{ranks}", median_us=frame["median_us"] * factor)
@@ -106,28 +105,29 @@ def test_two_selections_over_ranks_and_gpus(tmp_path: Path, frame) -> None:
             )
         )
     data = Data(write(tmp_path / "s", pd.concat(parts)))
-    for state, x, version in (
-        (State("beside_counts"), [4, 8, 16], " 5.0.2"),
-        (
-            State("beside_counts", count="devices", filters={"library": ["MPICH"]}, other={"library": ["Open MPI"]}),
-            [8, 16],
-            "",
-        ),
-    ):
-        ((view, *_), note) = views(data, state)
-        assert (
-            note == ""
-            and view.title
-            == f"allreduce: Open MPI{version} took up to 2× the time of MPICH{version}, at 64 KiB, "
-            f"{x[0]} {'ranks' if version else 'GPUs'}"
-        )
-        by_size = {t["name"]: t for t in view.spec["data"]}
-        assert by_size["64 KiB"]["x"] == x and by_size["64 KiB"]["y"] == pytest.approx([2.0] * len(x), rel=0.01)
-        assert by_size["8 B"]["y"] == pytest.approx([1.0] * len(x), rel=0.01)
-    scaled, _ = views(data, State("scaling", count="devices", filters={"library": ["MPICH"]}))
-    assert scaled[0].title.startswith("allreduce: from 8 to 16 GPUs the time grows 2×")
-    sides, _ = views(data, State("beside"))
-    assert len(sides) == 3, "one for each number of ranks"
+
+    def drawn(quantity: str, count: str = "ranks") -> tuple[str, dict[str, list[Any]]]:
+        """The title, and what stands at 64 KiB over the counts by the name of its line."""
+        ((view,), note) = views(data, State("scaling", quantity, count))
+        assert note == "" and view.kind == "scaling"
+        heads = [head["text"] for head in view.spec["layout"]["annotations"]]
+        axis = f"x{heads.index('64 KiB') + 1}"
+        lines = [t for t in view.spec["data"] if t["mode"] == "lines+markers" and t.get("xaxis", "x1") == axis]
+        return view.title, {line["name"]: list(zip(line["x"], line["y"], strict=True)) for line in lines}
+
+    title, times = drawn("time")
+    assert title.startswith("allreduce, 64 KiB: MPICH 5.0.2 is fastest at every number; up to 2× apart")
+    assert [x for x, _ in times["MPICH 5.0.2"]] == [4, 8, 16]
+    first = times["MPICH 5.0.2"][0][1]
+    assert [y / first for _, y in times["MPICH 5.0.2"]] == pytest.approx([1, 2, 4], rel=0.01)
+    _, ratios = drawn("ratio", "devices")
+    assert [x for x, _ in ratios["Open MPI 5.0.2"]] == [8, 16]
+    assert [y for _, y in ratios["Open MPI 5.0.2"]] == pytest.approx([2, 2], rel=0.01)
+    title, kept = drawn("kept")
+    assert title.startswith("allreduce, 64 KiB, bus bandwidth that is kept: 25 % at 16 ranks by MPICH 5.0.2, 25 %")
+    assert [y for _, y in kept["Open MPI 5.0.2"]] == pytest.approx([100, 50, 25], rel=0.01)
+    for quantity in ("algbw", "busbw"):
+        assert drawn(quantity)[1].keys() == {"MPICH 5.0.2", "Open MPI 5.0.2"}
 
 
 def asked(data: Data, **request) -> list[dict]:
@@ -251,12 +251,10 @@ def test_more_ranks_on_one_node_are_a_series(tmp_path: Path, frame) -> None:
     more = frame.assign(ranks=8, ranks_per_node=8, run_id="r8", median_us=frame["median_us"] * 3)
     more["launch_id"] += "-8"
     data = Data(write(tmp_path / "s", pd.concat([frame.assign(ranks_per_node=4), more])))
-    made, note = views(data, State("scaling"))
-    assert note == "" and [view.title for view in made] == [
-        f"allreduce, {name}: from 4 to 8 ranks the time grows 3× at 8 B, 3× at 64 KiB"
-        for name in ("MPICH 5.0.2", "Open MPI 5.0.2")
-    ]
-    assert [view.kind for view in report(data.store, StoreSelection()).views].count("scaling") == 2
+    ((view,), note) = views(data, State("scaling"))
+    names = {trace["name"] for trace in view.spec["data"]}
+    assert note == "" and names == {"MPICH 5.0.2", "Open MPI 5.0.2"}
+    assert [view.kind for view in report(data.store, StoreSelection()).views].count("scaling") == 1
 
 
 def test_the_spread_of_a_cell_without_samples_is_that_of_its_quartiles(tmp_path: Path, frame) -> None:

@@ -142,7 +142,7 @@ def test_each_view_is_drawn_without_a_word_on_the_console(browser, address: str,
     """At both widths and in both themes; no text lies on another, every axis has its unit."""
     # the others show enough of one benchmark
     tuning = ("tuned", "winners")
-    wide = view in ("scaling", "beside_counts", "environment", "model", "guidelines", "pairs", "steps", *tuning)
+    wide = view in ("scaling", "environment", "model", "guidelines", "pairs", "steps", *tuning)
     link = f"{address}?view={view}{'' if wide else '&benchmark=allreduce'}"
     visit(browser, link)
     assert browser.execute_script("return document.querySelector('#note').textContent") == ""
@@ -195,30 +195,29 @@ def test_back_and_forth_restore_controls_and_figures(browser, address: str) -> N
     visit(browser, address + "?view=curves&benchmark=allreduce")
     until(lambda: browser.execute_script(TRACES), BOTH)
     chosen = "return document.querySelector('#view input:checked').value"
-    kinds = "return [...document.querySelectorAll('#figures section')].map(s => s.dataset.kind)"
-    browser.execute_script("document.querySelector('#view input[value=beside]').click()")
-    until(lambda: browser.execute_script(kinds), ["beside"])
-    until(lambda: browser.execute_script(SEARCH), "?view=beside&benchmark=allreduce")
+    kind = "return document.querySelector('#figures section').dataset.kind"
+    browser.execute_script("document.querySelector('#view input[value=first]').click()")
+    until(lambda: browser.execute_script(kind), "status")
+    until(lambda: browser.execute_script(SEARCH), "?benchmark=allreduce")
     until(lambda: browser.execute_script(DRAWN), True)
     browser.back()
-    until(lambda: browser.execute_script(kinds), ["curves"])
+    until(lambda: browser.execute_script(kind), "curves")
     until(lambda: browser.execute_script(chosen), "curves")
     until(lambda: browser.execute_script(DRAWN), True)
     assert browser.execute_script(SEARCH) == "?view=curves&benchmark=allreduce"
     browser.forward()
-    until(lambda: browser.execute_script(kinds), ["beside"])
-    until(lambda: browser.execute_script(chosen), "beside")
+    until(lambda: browser.execute_script(kind), "status")
+    until(lambda: browser.execute_script(chosen), "first")
 
 
 def test_every_control_is_reached_by_the_keyboard(browser, address: str) -> None:
     from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.keys import Keys
 
-    # which has a second selection
-    visit(browser, address + "?view=beside&benchmark=latency&library=MPICH&b.library=MPICH")
+    visit(browser, address + "?view=curves&benchmark=latency&library=MPICH")
     until(lambda: browser.execute_script(ROWS), 4)
     controls = ["view", "quantity", "count", "theme", "size", "fold", "csv", "parquet", "cells"]
-    wanted = {*controls, *(prefix + name for name in FILTERS for prefix in ("", "b-"))}
+    wanted = {*controls, *FILTERS}
     reached: set[str] = set()
     where = (
         "const found = []; for (let e = document.activeElement; e; e = e.parentElement) if (e.id) found.push(e.id); "
@@ -269,7 +268,7 @@ WILD = "<b>x</b><img src=x onerror='window.bad=1'><script>window.bad=1</script>"
 
 
 def test_markup_is_text_and_a_broken_file_is_named(browser, wild_store) -> None:
-    for view in ("curves", "distribution", "beside"):
+    for view in ("curves", "distribution", "history"):
         visit(browser, f"{wild_store}?view={view}")
         assert browser.execute_script("return document.querySelectorAll('.main-svg').length") > 0
         assert browser.execute_script("return document.querySelectorAll('main b, main img, main script').length") == 0

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import math
-
 import pandas as pd
 import pytest
 
@@ -92,16 +90,6 @@ def test_a_barrier_has_no_size(frame) -> None:
     view = curves.curves(panel(rows))
     assert [t["y"] for t in view.spec["data"]] == [["MPICH 5.0.2"], ["Open MPI 5.0.2"]]
     assert view.spec["data"][0]["x"] == pytest.approx([rows["median_us"].iloc[0]], rel=0.01)
-
-
-def test_scaling(frame) -> None:
-    rows = series.prepared(frame[frame["library"] == "MPICH"])
-    assert curves.scaling(rows) is None
-    twice = rows.assign(ranks=8, median_us=rows["median_us"] * 3)
-    view = curves.scaling(pd.concat([rows, twice]))
-    assert view is not None and view.title == "allreduce: from 4 to 8 ranks the time grows 3× at 8 B, 3× at 64 KiB"
-    first = view.spec["data"][0]
-    assert first["x"] == [4, 8] and math.isclose(first["y"][1], 3 * first["y"][0])
 
 
 def test_many_series_become_several_panels(frame, cell) -> None:

@@ -91,7 +91,7 @@ def test_a_new_entry_is_in_the_explorer(store: Path, entry: ViewEntry) -> None:
     shown = called(data, "figures.children", values, "view.value")
     assert shown["link"]["search"] == "?view=counted&count=devices"
     assert "allreduce by devices: 18 cells" in set(texts(shown["figures"]["children"]))
-    assert shown["chosen"]["children"] == "cells of each · over GPUs" and shown["second"]["hidden"] is True
+    assert shown["chosen"]["children"] == "cells of each · over GPUs"
 
 
 def test_without_its_entry_it_is_nowhere(store: Path) -> None:
