@@ -72,14 +72,20 @@ def translated(words: Sequence[str], environ: Mapping[str, str] = os.environ) ->
     """
     given, own = _read(words[1:])
     took = _number(given, "n", _BATCH)
-    line = [program_of(words[0]), "--format", "nccl-tests", *(() if "--backend" in own else ("--backend", "nccl"))]
+    backend = " ".join(own).replace("--backend=", "--backend ").partition("--backend ")[2].split(" ")[0]
+    enqueued = backend in ("", "nccl")  # other libraries have no stream: each call of theirs is a sample
+    line = [program_of(words[0]), "--format", "nccl-tests", *(() if backend else ("--backend", "nccl"))]
     ranks = _number(given, "t", 1) * _number(given, "g", 1)
     if joined_environment(environ) is None:
         line += ["-n", str(ranks)]
     elif ranks > 1:
         raise UsageError("a rank has one GPU here: start as many ranks as GPUs, with -g 1 and -t 1")
-    line += ["-m", _sizes(given), "--batch", str(took)]
-    line += ["-x", str(-(-_number(given, "w", 1) // took))]  # a warm-up is a sample, as many calls
+    warm_up = _number(given, "w", 1)
+    line += ["-m", _sizes(given), "--batch" if enqueued else "-i", str(took)]
+    line += [
+        "-x",
+        str(-(-warm_up // took) if enqueued else warm_up),
+    ]  # a warm-up is a sample: of a batch, so many calls
     line += ["-c"] if _number(given, "c", 1) else []
     for letter, write in _WRITERS.items():
         if letter in given:

@@ -69,6 +69,11 @@ def parse_metric(text: str) -> NamedMetric:
             raise UsageError(f"--metric {name}: {where!r} is no regular expression: {error}") from None
         if pattern.groups == 0:
             raise UsageError(f"--metric {name}: put parentheses around the number in {where!r}, as 'took ([0-9.]+) s'")
+        if pattern.groups > 1 and "value" not in pattern.groupindex:
+            raise UsageError(
+                f"--metric {name}: {where!r} has {pattern.groups} pairs of parentheses: name that of the number, as "
+                "(?P<value>[0-9.]+), and that of a message size (?P<size>[0-9]+); the others are (?:...)"
+            )
     return NamedMetric(name, unit, better, where)
 
 

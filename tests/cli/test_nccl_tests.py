@@ -48,6 +48,13 @@ def test_each_option_is_the_one_that_does_the_same(line: str, ours: str) -> None
     assert " ".join(translated(words, {})) == f"{benchmark} --format nccl-tests --backend nccl {rest}"
 
 
+def test_calls_of_a_library_without_streams_are_samples() -> None:
+    line = "all_reduce_perf -b 8 -e 64 -f 2 -w 7 --backend gloo"
+    assert " ".join(translated(line.split(), {})) == (
+        "allreduce --format nccl-tests -n 1 -m 8:64:2 -i 20 -x 7 -c --backend gloo"
+    )
+
+
 def test_a_launcher_says_how_many_ranks_there_are() -> None:
     assert "-n" not in translated(["all_reduce_perf", "-g", "1"], IN_A_JOB)
     with pytest.raises(UsageError, match="a rank has one GPU here: start as many ranks as GPUs"):

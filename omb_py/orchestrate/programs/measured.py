@@ -52,12 +52,18 @@ class Repetitions:
         numbers = tuple(sorted((key, float(row["value"])) for key, row in rows.items() if row.get("value")))
         sides = self._launches[numbers]
         sides.append(side)
-        digits = sum(max(0, significant_digits(value) - _BY_CHANCE) for _, value in numbers)
+        digits = sum(max(0, _printed_digits(rows[key]) - _BY_CHANCE) for key, _ in numbers)
         if len(sides) > 1 and digits * (len(sides) - 1) >= _CERTAIN:
             raise NoVerdict(
                 f"{len(sides)} launches ({', '.join(dict.fromkeys(sides))}) printed the same "
                 f"{counted(len(numbers), 'number')} to the last digit: the program repeats a stored result"
             )
+
+
+def _printed_digits(row: Row) -> int:
+    """Digits of the number of a row. The mean of few coarse numbers has many; their sum has as few as they."""
+    value = float(row["value"])
+    return min(significant_digits(value), significant_digits(value * (row.get("iterations") or 1)))
 
 
 def significant_digits(value: float) -> int:

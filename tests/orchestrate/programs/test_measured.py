@@ -36,3 +36,9 @@ def test_a_few_digits_come_again_by_chance() -> None:
         repetitions = Repetitions()
         for _ in range(20):
             repetitions.check("NEW", rows(round(noise.gauss(0.26, 0.005), 2), round(noise.gauss(123.45, 1), 2)))
+
+
+def test_means_of_coarse_numbers_come_again_by_chance() -> None:
+    repetitions = Repetitions()
+    for _ in range(2):
+        repetitions.check("NEW", {"time": {"value": (0.1 + 0.1 + 0.2) / 3, "iterations": 3}})

@@ -74,6 +74,7 @@ def test_what_cannot_be_read_is_a_problem(metric: str, text: str, reason: str) -
         ("step ms best x([0-9])", "'best' does not say which numbers are better"),
         ("step ms lower took [0-9]+", "put parentheses around the number"),
         ("step ms lower took ([0-9]+", "is no regular expression"),
+        (r"step ms lower ^(\d+) ([0-9]+)", "name that of the number"),
         ("9step ms lower ([0-9]+)", "a name begins with a letter"),
     ],
 )
