@@ -72,6 +72,7 @@ OURS: Mapping[str, Command] = {
         _ours("replay", "train:replay_command", "measure the communication of a recorded step again"),
         _ours("compare", "compare:command", "is NEW slower than BASE? a verdict for each message size"),
         _ours("gate", "gate:command", "is a build slower? programs of a file, for a build server"),
+        _ours("bisect", "bisect:command", "which commit made a program slower? git bisect by verdicts"),
         _ours("aa", "compare:aa_command", "a library against itself: how often compare errs here"),
         _ours("tune", "tune:command", "which setting of the library is fastest, by size, with proof"),
         _ours("accept", "accept:command", "acceptance test: run a suite and judge its criteria"),

@@ -22,6 +22,7 @@ _CODES = (
     EXIT_CODES[-1],
 )
 _LAUNCHES, _ROUNDS = 10, 3
+PROGRAMS = "Programs of your own"
 _SPREAD = {"ignore_unknown_options": True, **CONTEXT}
 """The options of the benchmark stand among those of compare, which leaves them to the benchmark's own command."""
 _EXAMPLES = (
@@ -116,10 +117,9 @@ def _several(heading: str, flag: str, metavar: str, text: str, default: str) -> 
 
 
 def _programs() -> list[click.Parameter]:
-    heading = "Programs of your own"
     return [
         _several(
-            heading,
+            PROGRAMS,
             "--run",
             "COMMAND",
             "A command to start, as 'NEW: mpirun -n 2 ./osu_latency'; without a side it is that of both. It prints "
@@ -128,14 +128,29 @@ def _programs() -> list[click.Parameter]:
             "a benchmark or stored launches",
         ),
         tool_option(
-            heading,
+            PROGRAMS,
+            "--expect-library expected SIDE:LIB=PATH",
+            "A library that a side must load from there, as NEW:libmpi.so=/opt/new/lib, else NO VERDICT. Repeat it. "
+            "(default: none)",
+            ParsedType("library", str),
+            multiple=True,
+        ),
+        *reading_options(),
+    ]
+
+
+def reading_options() -> list[click.Parameter]:
+    """How the output of a program is read, and how long it may take."""
+    return [
+        tool_option(
+            PROGRAMS,
             "--read tool TOOL",
             "Whose output it is, as nccl-tests. (default: told from the output)",
             ParsedType("tool", str),
             default="",
         ),
         _several(
-            heading,
+            PROGRAMS,
             "--metric",
             "TEXT",
             "A number in the output of any program: 'NAME UNIT lower|higher REGEX' says which is better, with the "
@@ -143,15 +158,7 @@ def _programs() -> list[click.Parameter]:
             "none",
         ),
         tool_option(
-            heading,
-            "--expect-library expected SIDE:LIB=PATH",
-            "A library that a side must load from there, as NEW:libmpi.so=/opt/new/lib, else NO VERDICT. Repeat it. "
-            "(default: none)",
-            ParsedType("library", str),
-            multiple=True,
-        ),
-        tool_option(
-            heading,
+            PROGRAMS,
             "--run-timeout timeout_s TIME",
             "After this time a launch is killed with all its processes, as 90s or 5m. (default: 10m)",
             ParsedType("time", parse_duration),

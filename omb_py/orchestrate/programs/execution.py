@@ -69,7 +69,11 @@ class Execution:
 
 
 def run_program(
-    argv: Sequence[str], environ: Mapping[str, str], timeout_s: float, out: Path | None = None
+    argv: Sequence[str],
+    environ: Mapping[str, str],
+    timeout_s: float,
+    out: Path | None = None,
+    folder: Path | None = None,
 ) -> Execution:
     """Start a program, wait for its end and end whatever it leaves.
 
@@ -78,6 +82,7 @@ def run_program(
         environ: its whole environment.
         timeout_s: seconds after which all its processes are killed.
         out: the file that it writes, to be read in place of its output.
+        folder: where it is started; None: here.
 
     Raises:
         EnvironmentProblem: it cannot be started.
@@ -99,6 +104,7 @@ def run_program(
                 stdout=output,
                 stderr=errors,
                 start_new_session=True,
+                cwd=folder,
                 preexec_fn=follow,
             )
         except OSError as error:

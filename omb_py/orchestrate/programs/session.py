@@ -7,7 +7,7 @@ import secrets
 import socket
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -71,6 +71,10 @@ class ProgramsDesign:
     quiet: bool = False
     budget_s: float | None = None
     """Seconds that all launches together may take, told from the first ones; None: any."""
+    may_be_equal: bool = False
+    """An equal program on both sides is an answer, and no fault."""
+    only: Collection[str] = ()
+    """Comparability keys of the cells that are judged; empty: all."""
 
     def declared(self) -> dict[str, object]:
         """What a resumed comparison must share with its beginning, as plain data."""
@@ -227,12 +231,16 @@ class ProgramMeasurer:
             self.tried_s += ended.seconds
             if not self.provenances[side]:
                 self.provenances[side].append(self._provenance(side, ended))
-        if why := why_not_exchanged(self.design.programs, files):
+        if not self.design.may_be_equal and (why := why_not_exchanged(self.design.programs, files)):
             raise NoVerdict(why)
-        self._keys = list(dict.fromkeys((*self._usual["BASE"], *self._usual["NEW"])))
+        only = self.design.only
+        keys = dict.fromkeys((*self._usual["BASE"], *self._usual["NEW"]))
+        self._keys = [key for key in keys if not only or key in only]
         if not set(self._usual["BASE"]) & set(self._usual["NEW"]):
             base, new = (next(iter(self._usual[side].values())) for side in SIDES)
             raise NoVerdict(f"BASE and NEW have no cell in common: {fields_text(base, new, differing(base, new))}")
+        if not set(self._keys) & set(self._usual["BASE"]) & set(self._usual["NEW"]):
+            raise NoVerdict("one of both sides lacks the cell that is judged")
         return len(self._keys)
 
     def announce(self, launches: int, number: int, cells: Sequence[int]) -> None:

@@ -1,0 +1,1 @@
+"""Which commit made a program slower? A bisection of a git history that decides by verdicts."""
