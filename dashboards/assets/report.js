@@ -23,7 +23,6 @@
         axis.tickvals = axis.tickvals.filter(keep);
         axis.ticktext = axis.ticktext.filter(keep);
       }
-      stack(made);
       merge(made, made.meta?.narrow ?? {});
     }
     return made;
@@ -32,17 +31,6 @@
   const merge = (into, from) => {
     for (const [name, value] of Object.entries(from))
       into[name] = value && typeof value === "object" && !Array.isArray(value) ? { ...into[name], ...value } : value;
-  };
-
-  // two panels side by side become two panels one above the other
-  const stack = (layout) => {
-    const [left, right] = [layout.xaxis, layout.xaxis2];
-    if (!left || !right || !left.domain || !right.domain || left.domain[1] > right.domain[0]) return;
-    left.domain = right.domain = [0, 1];
-    layout.yaxis = { ...layout.yaxis, domain: [0.58, 1] };
-    layout.yaxis2 = { ...layout.yaxis2, domain: [0, 0.4] };
-    left.anchor = "y";
-    layout.height = Math.round(layout.height * 1.5);
   };
 
   // the quantity that curves of several ranks show: those that cannot show it show time

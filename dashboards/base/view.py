@@ -27,10 +27,6 @@ class Item:
     kind: str
     """``slower``, ``odd`` or ``changed``."""
     text: str
-    values: tuple[float, ...] = ()
-    """What its sparkline shows, in order of time."""
-    mark: int | None = None
-    """Place of the first value after the change."""
     evidence: View | None = None
     """The view that shows it in the report."""
     link: str = ""

@@ -15,8 +15,8 @@ from omb_py.errors import EnvironmentProblem
 if TYPE_CHECKING:
     from dash import Dash
 
-SCRIPTS = ("legend.js", "linked_hover.js", "explorer.js")
-"""Scripts of the page; the report has the first two as well."""
+SCRIPTS = ("legend.js", "explorer.js")
+"""Scripts of the page; the report has the first as well."""
 REFRESH_MS = 5000
 """Milliseconds between two looks for new launches in the store."""
 GZIP_LEVEL = 3

@@ -1,9 +1,7 @@
-"""The rows that AG Grid asks for, sorted and filtered here: a browser holds a page of them, not a million."""
+"""The rows that AG Grid asks for, sorted here: a browser holds a page of them, not a million."""
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import series, theme
@@ -25,25 +23,6 @@ KEY = "comparability_key"
 """Not shown: with the launch it names the cell of a row."""
 BLOCK = 100
 """Rows that are asked for at once."""
-_NUMERIC = tuple(name for name in SHOWN if BY_NAME[name].kind in ("int32", "int64", "float64"))
-_COMPARED: Mapping[str, Callable[[Any, Any], Any]] = {
-    "equals": operator.eq,
-    "notEqual": operator.ne,
-    "lessThan": operator.lt,
-    "lessThanOrEqual": operator.le,
-    "greaterThan": operator.gt,
-    "greaterThanOrEqual": operator.ge,
-}
-_FOUND: Mapping[str, Callable[[str, str], bool]] = {
-    "contains": lambda text, word: word in text,
-    "notContains": lambda text, word: word not in text,
-    "equals": operator.eq,
-    "notEqual": operator.ne,
-    "startsWith": str.startswith,
-    "endsWith": str.endswith,
-}
-
-
 _HEADS = {
     "library_version": "version",
     "devices": "GPUs",
@@ -63,13 +42,12 @@ _DIGITS = {"valueFormatter": {"function": "params.value == null ? '' : d3.format
 
 def columns() -> list[dict[str, Any]]:
     """AG Grid's definitions of the columns: units in their heads, six digits."""
-    numeric = {"type": "numericColumn", "filter": "agNumberColumnFilter"}
     return [
         {
             "field": name,
             "headerName": _HEADS.get(name, name),
             "width": _WIDTHS.get(name, _WIDTH),
-            **(numeric if name in _NUMERIC else {"filter": "agTextColumnFilter"}),
+            **({"type": "numericColumn"} if BY_NAME[name].kind in ("int32", "int64", "float64") else {}),
             **(_DIGITS if BY_NAME[name].kind == "float64" else {}),
         }
         for name in SHOWN
@@ -87,53 +65,20 @@ def _neutral(value: Any) -> Any:
 
 
 def answer(rows: pd.DataFrame, request: Facts) -> dict[str, Any]:
-    """Answer a request of AG Grid's infinite row model (``startRow``, ``endRow``, ``sortModel``, ``filterModel``) with
-    ``rowData`` and ``rowCount``; what it asks of unknown columns is left out."""
+    """Answer a request of AG Grid's infinite row model (``startRow``, ``endRow``, ``sortModel``) with ``rowData`` and
+    ``rowCount``; what it asks of unknown columns is left out. The sidebar filters."""
     start, end = max(0, int(request.get("startRow") or 0)), int(request.get("endRow") or BLOCK)
-    if not request.get("filterModel") and not request.get("sortModel"):  # a million rows need no copy for a hundred
-        part = series.as_stored(rows.iloc[start:end])[[*SHOWN, KEY]]
-        return {"rowData": _plain(part), "rowCount": len(rows)}
-    rows = _filtered(series.as_stored(rows)[[*SHOWN, KEY]], request.get("filterModel") or {})
     order = [column for column in request.get("sortModel") or () if column.get("colId") in SHOWN]
     if order:
-        rows = rows.sort_values(
+        rows = series.as_stored(rows).sort_values(
             [column["colId"] for column in order],
             ascending=[column.get("sort") != "desc" for column in order],
             kind="stable",
         )
-    return {"rowData": _plain(rows.iloc[start:end]), "rowCount": len(rows)}
+    part = series.as_stored(rows.iloc[start:end])[[*SHOWN, KEY]]  # a million rows need no copy for a hundred
+    return {"rowData": _plain(part), "rowCount": len(rows)}
 
 
 def _plain(part: pd.DataFrame) -> list[dict[str, Any]]:
     part = part.assign(started_at=part["started_at"].astype(str)).astype(object)
     return [{str(k): None if theme.absent(v) else v for k, v in row.items()} for row in part.to_dict("records")]
-
-
-def _filtered(rows: pd.DataFrame, model: Facts) -> pd.DataFrame:
-    for name, wanted in model.items():
-        if name in SHOWN and isinstance(wanted, Mapping):
-            parts = [_fits(rows[name], condition) for condition in wanted.get("conditions") or [wanted]]
-            kept = parts[0]
-            for part in parts[1:]:
-                kept = kept | part if wanted.get("operator") == "OR" else kept & part
-            rows = rows[kept]
-    return rows
-
-
-def _fits(column: pd.Series[Any], condition: Facts) -> pd.Series[bool]:
-    kind, value = str(condition.get("type")), condition.get("filter")
-    empty = column.isna() if column.name in _NUMERIC else column.isna() | (column.astype(str) == "")
-    if kind in ("blank", "notBlank"):
-        return empty if kind == "blank" else ~empty
-    if column.name in _NUMERIC:
-        number = theme.finite(value)
-        if kind == "inRange":
-            low, high = number, theme.finite(condition.get("filterTo"))
-            return (column.between(low, high) if low is not None and high is not None else ~empty).fillna(False)
-        compare = _COMPARED.get(kind)
-        return (~empty if compare is None or number is None else compare(column, number)).fillna(False).astype(bool)
-    test, word = _FOUND.get(kind), str(value or "").lower()
-    if test is None:
-        return ~empty
-    known = {text: test(str(text).lower(), word) for text in column.unique()}
-    return column.astype(object).map(known).fillna(False).astype(bool)

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from omb_py.dashboards.base import theme as style
-from omb_py.dashboards.base.theme import Facts, Layout, Trace, sparkline
+from omb_py.dashboards.base.theme import Facts, Layout, Trace
 from omb_py.dashboards.base.view import MOST_ITEMS, TABS, Item, View, listed, plural
 from omb_py.dashboards.explorer import grid
 from omb_py.dashboards.explorer.data import FILTERS, Data
@@ -69,7 +69,7 @@ def figure(view: View, theme: str, narrow: bool, revision: tuple[str, str], numb
 
 def _layout(spec: Facts, theme: str, narrow: bool, revision: tuple[str, str]) -> Layout:
     layout = {**spec["layout"], "template": style.template(theme), "autosize": True, "uirevision": revision[0]}
-    layout = _merged(_stacked(layout), layout.get("meta", {}).get("narrow", {})) if narrow else layout
+    layout = _merged(layout, layout.get("meta", {}).get("narrow", {})) if narrow else layout
     for name in [name for name in layout if name.startswith("yaxis")]:
         layout[name] = {**layout[name], "uirevision": "".join(revision)}
     entries = sum(bool(trace.get("name")) and trace.get("showlegend", True) for trace in spec["data"])
@@ -116,9 +116,7 @@ def _clickable(view: View) -> list[Trace]:
 
 def _item(item: Item) -> Component:
     text = html.A(item.text, href=item.link) if item.link else html.Span(item.text)
-    picture = sparkline(item.values, item.mark)
-    spark = [html.Img(src=picture, alt="", width=120, height=22)] if picture else []
-    return html.Li([html.B(item.kind, className=f"kind {item.kind}"), html.Span(text), *spark])
+    return html.Li([html.B(item.kind, className=f"kind {item.kind}"), html.Span(text)])
 
 
 def _merged(layout: Layout, more: Layout) -> Layout:
@@ -127,18 +125,6 @@ def _merged(layout: Layout, more: Layout) -> Layout:
     for name, value in more.items():
         known[name] = {**known.get(name, {}), **value} if isinstance(value, Mapping) else value
     return known
-
-
-def _stacked(layout: Layout) -> Layout:
-    """Panels side by side become panels one above the other, as the report's script does it on a phone."""
-    stacked = dict(layout)
-    left, right = stacked.get("xaxis", {}), stacked.get("xaxis2", {})
-    if "domain" not in left or "domain" not in right or left["domain"][1] > right["domain"][0]:
-        return stacked
-    for number, upright in (("", [0.6, 1]), ("2", [0, 0.4])):
-        stacked[f"xaxis{number}"] = {**stacked[f"xaxis{number}"], "domain": [0, 1], "anchor": f"y{number}"}
-        stacked[f"yaxis{number}"] = {**stacked[f"yaxis{number}"], "domain": upright}
-    return {**stacked, "height": round(1.5 * stacked["height"]), "legend": {**stacked["legend"], "y": -0.14}}
 
 
 def _table(view: View) -> Component:

@@ -41,22 +41,11 @@ def _is_condition(value: Any) -> bool:
     return isinstance(value, dict) and all(map(_is_plain, value.values()))
 
 
-def _is_filter(value: Any) -> bool:
-    if not isinstance(value, dict):
-        return False
-    own = {name: part for name, part in value.items() if name not in ("conditions", "condition1", "condition2")}
-    return _is_condition(own) and _maybe(_list_of(_is_condition))(value.get("conditions"))
-
-
 def _is_rows_request(value: Any) -> bool:
     if not isinstance(value, dict):
         return False
-    model = value.get("filterModel")
-    return (
-        all(_is_count(value.get(name)) for name in ("startRow", "endRow"))
-        and _maybe(_list_of(_is_condition))(value.get("sortModel"))
-        and (model is None or (isinstance(model, dict) and all(map(_is_filter, model.values()))))
-    )
+    ends = all(_is_count(value.get(name)) for name in ("startRow", "endRow"))
+    return ends and _maybe(_list_of(_is_condition))(value.get("sortModel"))
 
 
 _OF_PROPERTY: Mapping[str, Check] = {

@@ -56,7 +56,7 @@ def board(verdicts: pd.DataFrame, delta: float = DELTA, site_rate: str = "", nam
     layout = theme.layout(
         height=130 + 24 * len(drawn),
         shapes=_shaded(delta, "x"),
-        xaxis={**_ratio_axis(drawn, 1), "title": {"text": "time, new over base (ratio)"}},
+        xaxis=_ratio_axis(drawn),
         yaxis=cell_axis([*map(theme.escape, drawn["cell"])]),
         legend={**theme.layout()["legend"], "y": -70 / max(24 * len(drawn), 60)},
     )
@@ -67,50 +67,6 @@ def board(verdicts: pd.DataFrame, delta: float = DELTA, site_rate: str = "", nam
     caption = site_rate or "No false-alarm rate is known for this site: omb-py aa."
     spec = {"data": data, "layout": layout}
     return View("board", title, caption, spec, notes=tuple(notes), **_verdict_table(ranked))
-
-
-def ratio(verdicts: pd.DataFrame, name: str, delta: float = DELTA) -> View:
-    """New over base across message sizes, a line for each ``series`` of a verdict table: filled where it is decided,
-    hollow where it is not; `delta` is the smallest change that counts."""
-    known = verdicts[verdicts["ratio"].notna() & verdicts["size_bytes"].notna()].sort_values("size_bytes")
-    sizes = [int(s) for s in known["size_bytes"]] or [1]
-    places = theme.sizes_on_axis(sizes)
-    groups = list(known.groupby("series", sort=True)) if "series" in known else [("", known)]
-    data: list[Trace] = []
-    for index, (label, part) in enumerate(groups):
-        x = [places[int(s)] for s in part["size_bytes"]]
-        # a line from medians to a p99 would show a jump that no statistic made
-        y = theme.numbers(part["median_ratio"] if "median_ratio" in part else part["ratio"])
-        look = {"hoverinfo": "skip", "line": {**theme.line(index), "width": 1}, "showlegend": len(groups) > 1}
-        group = {"legendgroup": f"s{index}"}
-        data.append(theme.scatter("lines", x, y, theme.label(str(label)) or "ratio", **look, **group))
-        for word in ORDER:
-            cells = part[part["verdict"] == word]
-            if len(cells):
-                at = [places[int(s)] for s in cells["size_bytes"]]
-                data.append({**_points(cells, at, word, "y"), **group, "showlegend": index == 0})
-    y_axis = {**_ratio_axis(known), "title": {"text": "time, new over base (ratio)"}}
-    layout = theme.layout(shapes=_shaded(delta, "y"), xaxis=theme.size_axis(sizes), yaxis=y_axis)
-    return View(
-        "ratio",
-        f"{name}: {_farthest(known)}",
-        f"{plural(len(known), 'cell')}; bars are intervals of the ratio",
-        {"data": data, "layout": layout},
-        notes=("Filled: decided; hollow: not. The line joins the ratios of medians.",),
-        **_verdict_table(_ranked(verdicts)),
-    )
-
-
-def _farthest(known: pd.DataFrame) -> str:
-    """The cell that a reader looks for: of what is decided, else of all, the one farthest from 1."""
-    decided = known[known["verdict"].isin(["SLOWER", "FASTER"])]
-    part = decided if len(decided) else known
-    if not len(part):
-        return "no ratio is known"
-    row = part.iloc[int(part["ratio"].map(lambda v: abs(math.log(v)) if v > 0 else math.inf).to_numpy().argmax())]
-    among = f", the farthest of {plural(len(part), 'cell')}{' that changed' if len(decided) else ''}"
-    sentence = f"{row['cell']} took {theme.amount(float(row['ratio']))}× the time ({str(row['verdict']).lower()})"
-    return sentence + (among if len(part) > 1 else "")
 
 
 def _ranked(verdicts: pd.DataFrame) -> pd.DataFrame:
@@ -139,24 +95,14 @@ def _shaded(delta: float, axis: str) -> list[Layout]:
     return [{**line, "type": "rect", **ends, "fillcolor": theme.faint(theme.GREY), "line": {"width": 0}}, line]
 
 
-def _ratio_axis(rows: pd.DataFrame, steps_each_way: int = 3) -> Layout:
-    """Logarithmic and symmetric about 1, with ticks that say what they are."""
+def _ratio_axis(rows: pd.DataFrame) -> Layout:
+    """Logarithmic and symmetric about 1, with few ticks: a phone has room for them."""
     values = [v for name in ("ratio", "low", "high") for v in theme.numbers(rows[name]) if v is not None and v > 0]
-    reach = min(1.12 * max([math.log10(1.1), *(abs(math.log10(v)) for v in values)]), 6.0)
-    # the smallest reach has room for the first of them
-    up = [steps for steps in _RATIO_STEPS if steps[-1] <= 10**reach][-1][-steps_each_way:]
-    places = sorted([1 / s for s in up] + [1.0] + [float(s) for s in up])
-    texts = ["1" if t == 1 else f"{t:g}×" if t > 1 else f"1/{1 / t:g}" for t in places]
-    return {"type": "log", "range": [-reach, reach], **theme.ticks(places, texts)}
+    reach = math.exp(min(1.12 * max([math.log(1.1), *(abs(math.log(v)) for v in values)]), 14.0))
+    axis = theme.value_axis("time, new over base (ratio)", values=[reach, 1.0, 1 / reach])
+    return {**axis, **theme.thinned(axis, 5)}
 
 
-_RATIO_STEPS: tuple[tuple[float, ...], ...] = (
-    *((1.02, 1.05, 1.1), (1.05, 1.1, 1.15), (1.1, 1.2, 1.3), (1.1, 1.2, 1.4), (1.2, 1.4, 1.6), (1.2, 1.5, 1.8)),
-    *((1.25, 1.5, 2.0), (1.5, 2.0, 2.5), (1.5, 2.0, 3.0), (1.5, 2.5, 4.0), (2.0, 3.0, 6.0), (2.0, 5.0, 10.0)),
-    *((3.0, 6.0, 20.0), (3.0, 10.0, 40.0), (5.0, 20.0, 100.0), (10.0, 50.0, 300.0), (10.0, 100.0, 1000.0)),
-    *((10.0, 100.0, 3000.0), (20.0, 500.0, 10000.0), (30.0, 1000.0, 40000.0), (100.0, 3000.0, 200000.0)),
-)
-"""Ratios that are written at an axis, to each side of 1: about even on a logarithmic scale."""
 _HEADS = {
     "cell": "cell",
     "base_us": "base µs",

@@ -96,6 +96,7 @@ def _add_share_axes(layout: theme.Layout, shares: Sequence[Trace]) -> None:
     places = [float(ndtri(p / 100)) for p in _PERCENTS]
     x = theme.value_axis("time (µs)", values=theme.drawn(shares, "x"))
     layout["xaxis"]["domain"] = [0, 0.45]
+    layout["meta"] = theme.stacked()
     layout["xaxis2"] = {**x, **theme.thinned(x, 4), "domain": [0.6, 1], "anchor": "y2"}
     y = {"anchor": "x2", "title": {"text": "share of samples"}, "range": [places[0] - 0.3, places[-1] + 0.3]}
     layout["yaxis2"] = {**y, **theme.ticks(places, [f"{p:g} %" for p in _PERCENTS])}
@@ -125,6 +126,7 @@ def trace(launch: pd.DataFrame) -> View | None:
     ]
     layout = theme.layout(
         showlegend=False,
+        meta=theme.stacked(),
         xaxis={"domain": [0, 0.68], "title": {"text": "call"}, "nticks": 6},
         yaxis=theme.value_axis("time (µs)", values=y),
         xaxis2={"domain": [0.82, 1], "anchor": "y2", "title": {"text": "lag (calls)"}, "nticks": 4},

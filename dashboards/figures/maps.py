@@ -13,7 +13,7 @@ from omb_py.dashboards.base import theme
 from omb_py.dashboards.base.theme import Layout, Record, Trace
 from omb_py.dashboards.base.view import View, plural, records, table
 from omb_py.dashboards.figures.curves import COUNTED
-from omb_py.dashboards.figures.size_by_count import heading, short_size
+from omb_py.dashboards.figures.size_by_count import PanelPlaces, heading, short_size
 from omb_py.results.compare.tags import TUNE_DEFAULT
 from omb_py.results.units import size_text
 
@@ -124,7 +124,8 @@ def _ratio_figure(panels: Sequence[_RatioPanel], unit: str) -> Layout:
     heads: list[Layout] = []
     tall = max([_LEAST_PANEL, *(_ROW * len(panel.counts) for panel in panels)])
     columns = max(1, min(COLUMNS, len(panels)))
-    wide_height, narrow_height = (_pixels(len(panels), many, tall) for many in (columns, COLUMNS_NARROW))
+    beside, below = (PanelPlaces(len(panels), many, tall, _GAP, 0.05) for many in (columns, COLUMNS_NARROW))
+    margins = _RATIO_MARGIN["t"] + _RATIO_MARGIN["b"]
     for number, panel in enumerate(panels):
         x, y = (f"{letter}{number + 1 if number else ''}" for letter in "xy")
         grid = panel.grid
@@ -137,7 +138,7 @@ def _ratio_figure(panels: Sequence[_RatioPanel], unit: str) -> Layout:
         x_axis = _place_axis([short_size(size) if size else "no size" for size in panel.sizes], 4)
         y_axis = _place_axis([str(count or "") for count in panel.counts], max(1, len(panel.counts)))
         y_axis |= {"title": {"text": unit, "font": {"size": 12}, "standoff": 4}} if number % columns == 0 else {}
-        wide, slim = (_domains(number, len(panels), many, tall) for many in (columns, COLUMNS_NARROW))
+        wide, slim = beside.domains(number), below.domains(number)
         axes |= {f"xaxis{x[1:]}": {**x_axis, "anchor": y, "domain": wide[0]}}
         axes |= {f"yaxis{y[1:]}": {**y_axis, "anchor": x, "domain": wide[1]}}
         narrow |= {f"xaxis{x[1:]}": {"domain": slim[0]}, f"yaxis{y[1:]}": {"domain": slim[1]}}
@@ -145,35 +146,18 @@ def _ratio_figure(panels: Sequence[_RatioPanel], unit: str) -> Layout:
         heads.append(heading(panel.heading, x, y))
     reach = _reach(cell for panel in panels for cell in panel.cells)
     layout = theme.layout(
-        height=wide_height,
+        height=beside.pixels + margins,
         margin=_RATIO_MARGIN,
         annotations=heads,
         shapes=frames,
         coloraxis=_colour_axis(reach),
-        meta={"narrow": {**narrow, "height": narrow_height}},
+        meta={"narrow": {**narrow, "height": below.pixels + margins}},
         **axes,
     )
     return {"data": data, "layout": layout}
 
 
 _RATIO_MARGIN = {"l": 64, "r": 24, "t": 52, "b": 84}
-
-
-def _pixels(panels: int, columns: int, tall: int) -> int:
-    """Height of the figure."""
-    rows = max(1, math.ceil(panels / columns))
-    return rows * tall + (rows - 1) * _GAP + _RATIO_MARGIN["t"] + _RATIO_MARGIN["b"]
-
-
-def _domains(number: int, panels: int, columns: int, tall: int) -> tuple[list[float], list[float]]:
-    """The part of the figure that a panel takes, from left to right and from below."""
-    row, column = divmod(number, columns)
-    gap = 0.05 if columns > 1 else 0.0
-    width = (1 - gap * (columns - 1)) / columns
-    left = column * (width + gap)
-    whole = _pixels(panels, columns, tall) - _RATIO_MARGIN["t"] - _RATIO_MARGIN["b"]
-    top = 1 - row * (tall + _GAP) / whole
-    return [left, min(1.0, left + width)], [max(0.0, top - tall / whole), top]
 
 
 def _place_axis(texts: Sequence[str], most: int) -> Layout:

@@ -86,6 +86,7 @@ def size_by_count(data: SizeByCount, title: str, caption: str) -> View | None:
     panels: list[tuple[str, Draw]] = [*([("fastest", _who_is_fastest)] if several else []), *of_lines]
     if _reference(data) is not None:
         panels.append(("kept", _kept))
+    beside, below = (PanelPlaces(len(panels), columns, _HEIGHT, _GAP, 0.09) for columns in (2, 1))
     traces: list[Trace] = []
     layout: Layout = {}
     notes: list[Layout] = []
@@ -94,43 +95,54 @@ def size_by_count(data: SizeByCount, title: str, caption: str) -> View | None:
         x, y = (f"{letter}{number + 1 if number else ''}" for letter in "xy")
         drawn, x_axis, y_axis, written = draw(data, x, y)
         traces += [{**trace, "xaxis": x, "yaxis": y} for trace in drawn]
-        wide, tall = _domains(number, len(panels), 2), _domains(number, len(panels), 1)
+        wide, tall = beside.domains(number), below.domains(number)
         x_name, y_name = f"xaxis{x[1:]}", f"yaxis{y[1:]}"
         layout[x_name] = {**x_axis, "anchor": y, "domain": wide[0]}
         layout[y_name] = {**y_axis, "anchor": x, "domain": wide[1]}
         narrow[x_name], narrow[y_name] = {"domain": tall[0]}, {"domain": tall[1]}
         notes += [*written, heading(_HEADINGS[name](data), x, y)]
-    rows = math.ceil(len(panels) / 2)
     margin = {**_MARGIN, "t": _MARGIN["t"] + _LINE * _fastest_heading(data).count("<br>") * several}
     spec = {
         "data": traces,
         "layout": theme.layout(
-            height=_tall(rows) + margin["t"] + margin["b"],
+            height=beside.pixels + margin["t"] + margin["b"],
             showlegend=False,
             margin=margin,
             annotations=notes,
             shapes=_crossovers(data) if several else [],
-            meta={"narrow": {**narrow, "height": _tall(len(panels)) + margin["t"] + margin["b"]}},
+            meta={"narrow": {**narrow, "height": below.pixels + margin["t"] + margin["b"]}},
             **layout,
         ),
     }
     return View(KIND, title, caption, spec, **table(*_table(data)), choice=data.name)
 
 
-def _tall(rows: int) -> int:
-    """Pixels of the panels, without the margins of the figure."""
-    return rows * _HEIGHT + (rows - 1) * _GAP
+@dataclass(frozen=True)
+class PanelPlaces:
+    """Where the panels of a figure stand."""
 
+    panels: int
+    columns: int
+    tall: int
+    """Pixels of a panel."""
+    between: int
+    """Pixels between two rows of panels."""
+    gap: float
+    """Share of the width between two columns."""
 
-def _domains(number: int, panels: int, columns: int) -> tuple[list[float], list[float]]:
-    """The part of the figure that a panel takes, from left to right and from below."""
-    row, column = divmod(number, columns)
-    gap = 0.09 if columns > 1 else 0.0
-    width = (1 - gap * (columns - 1)) / columns
-    left = column * (width + gap)
-    tall = _tall(math.ceil(panels / columns))
-    top = 1 - row * (_HEIGHT + _GAP) / tall
-    return [left, min(1.0, left + width)], [max(0.0, top - _HEIGHT / tall), top]
+    @property
+    def pixels(self) -> int:
+        """Pixels of all rows of panels, without the margins of the figure."""
+        rows = max(1, math.ceil(self.panels / self.columns))
+        return rows * self.tall + (rows - 1) * self.between
+
+    def domains(self, number: int) -> tuple[list[float], list[float]]:
+        """The part of the figure that a panel takes, from left to right and from below."""
+        row, column = divmod(number, self.columns)
+        width = (1 - self.gap * (self.columns - 1)) / self.columns
+        left = column * (width + self.gap)
+        top = 1 - row * (self.tall + self.between) / self.pixels
+        return [left, min(1.0, left + width)], [max(0.0, top - self.tall / self.pixels), top]
 
 
 def heading(text: str, x: str, y: str) -> Layout:

@@ -167,7 +167,7 @@ def _html(title: str, body: Sequence[str], views: Sequence[View], last: str = ""
     # the tables are never compressed, so that every browser shows them
     tables = [{"columns": view.columns, "rows": view.rows, "commands": view.commands} for view in views]
     drawing = _drawing(views, plain=bool(last)) if any(view.spec is not None for view in views) else ""
-    script = "".join(map(asset, ("unpack.js", "legend.js", "linked_hover.js", "report.js")))
+    script = "".join(map(asset, ("unpack.js", "legend.js", "report.js")))
     parts = [*body, _json_script("views", tables), drawing, f"<script>{script}{last}</script>"]
     return frame(title, "\n".join(filter(None, parts)), asset("report.css"), _POLICY, "light")
 
@@ -312,9 +312,7 @@ def _items(view: View, places: Places) -> Iterator[str]:
             yield f'</ol><details><summary>{more} more</summary><ol class="changes">'
         place = None if item.evidence is None else places.get(item.evidence.key)
         text = escape(item.text) if place is None else f'<a href="#view-{place}">{escape(item.text)}</a>'
-        picture = theme.sparkline(item.values, item.mark)
-        spark = f'<img src="{picture}" width="120" height="22" alt="">' if picture else ""
-        yield f'<li><b class="kind {escape(item.kind)}">{escape(item.kind)}</b><span>{text}</span>{spark}</li>'
+        yield f'<li><b class="kind {escape(item.kind)}">{escape(item.kind)}</b><span>{text}</span></li>'
     yield "</ol>" + "</details>" * (len(view.items) > MOST_ITEMS)
 
 

@@ -115,15 +115,12 @@ def _deciding(cell: Facts) -> tuple[Facts, str]:
 
 
 def views(compared: StoredComparison, store: Path) -> list[View]:
-    """The board, the ratio over message size where there are sizes, and what differed between the sides."""
+    """The board, and what differed between the sides."""
     delta = float((compared.record.get("rules") or {}).get("delta", comparison.DELTA))
     board = comparison.board(compared.verdicts, delta, site_rate(store).sentence(), compared.name)
     if compared.verdicts["cell"].str.endswith("*").any():
         board = board.noted(("* mostly the skew of the synchronisation was measured.",))
-    drawn = [board]
-    if compared.verdicts["size_bytes"].nunique() > 1 and compared.verdicts["ratio"].notna().any():
-        drawn.append(comparison.ratio(compared.verdicts, compared.name, delta))
-    return [view.with_commands(compared.commands) for view in (*drawn, difference(compared))]
+    return [view.with_commands(compared.commands) for view in (board, difference(compared))]
 
 
 def difference(compared: StoredComparison) -> View:

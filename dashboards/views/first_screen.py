@@ -358,7 +358,6 @@ def _upgraded(screen: FirstScreen) -> Iterator[Item]:
             region = several[0]
             rows = screen.timed[screen.timed[KEY].isin({key for each in several for key in each.cells[KEY]})]
             kind = "slower" if pair.new.name in screen.newest and region.verdict == "slower" else "changed"
-            values, mark = _course(pair, rows)
             benchmark = screen.timed[screen.timed["benchmark"] == region.benchmark]
             ranks = region.worst["ranks"]
             base, new = rows_of(pair, benchmark[benchmark["ranks"] == ranks])
@@ -372,7 +371,7 @@ def _upgraded(screen: FirstScreen) -> Iterator[Item]:
                 evidence = screen.repeated(on_map.view, rows)
             about = (region.verdict, pair.new.name, pair.base.name)
             text = region.sentence(pair) if len(several) == 1 else _together(pair, several)
-            yield Item(kind, text, values, mark, evidence, link, about)
+            yield Item(kind, text, evidence, link, about)
 
 
 def _scaled(screen: FirstScreen) -> Iterator[Item]:
@@ -388,13 +387,6 @@ def _versions(pair: Pair) -> dict[str, Any]:
     return {**known, VERSION: [side.values[VERSION] for side in (pair.base, pair.new)]}
 
 
-def _course(pair: Pair, rows: pd.DataFrame) -> tuple[tuple[float, ...], int | None]:
-    """The mean log of some cells in each launch of all versions, by time, and the place of the first launch of NEW."""
-    own = _any_version(rows, pair.new.values)
-    each = _off_mean(own)
-    return tuple(map(float, each["off"])), int((each["at"] < pair.new.rows(own)["started_at"].min()).sum())
-
-
 def _any_version(rows: pd.DataFrame, values: Facts) -> pd.DataFrame:
     for name, value in values.items():
         if name != VERSION:
@@ -402,36 +394,27 @@ def _any_version(rows: pd.DataFrame, values: Facts) -> pd.DataFrame:
     return rows
 
 
-def _off_mean(rows: pd.DataFrame) -> pd.DataFrame:
-    """A row a launch in order of time: ``at``, and ``off``, how far the logs of its cells lie from their means."""
-    off = rows[ratios.LOG] - rows.groupby(KEY, observed=True)[ratios.LOG].transform("mean")
-    each = rows.assign(off=off).groupby("launch_id", observed=True).agg(at=("started_at", "min"), off=("off", "mean"))
-    return each.sort_values("at", kind="stable")
-
-
 def _moved(screen: FirstScreen) -> Iterator[Item]:
     for drift in sorted(screen.drifts, key=lambda drift: -abs(math.log(drift.ratio))):
         more = f"{100 * (drift.ratio - 1):+.0f} %"
         change = f"drifts: {more} from the first launch to the last, without a step at a version"
-        yield _timed_item(screen, drift.subject, change, change, None, drift.ratio)
+        yield _timed_item(screen, drift.subject, change, change, drift.ratio)
     for step in over_time.steps(screen.launches, screen.drifts):
         at = step.rows["started_at"].iloc[step.at]
         word = "slower" if step.ratio > 1 else "faster"
         factor = theme.amount(max(step.ratio, 1 / step.ratio))
         change = f"{factor}× {word} from {at:%Y-%m-%d %H:%M} UTC on, without a new version"
-        yield _timed_item(screen, step.subject, f"is {change}", change, at, step.ratio)
+        yield _timed_item(screen, step.subject, f"is {change}", change, step.ratio)
 
 
-def _timed_item(screen: FirstScreen, subject: int, text: str, change: str, at: Any, ratio: float) -> Item:
+def _timed_item(screen: FirstScreen, subject: int, text: str, change: str, ratio: float) -> Item:
     rows = _any_version(screen.timed, screen.launches.subjects[subject])
-    each = _off_mean(rows)
     longest = rows.groupby(KEY, observed=True)["launch_id"].nunique().idxmax()
     cell = rows[rows[KEY] == longest]
     view = screen.repeated(history(cell, f"{cell_name(cell)}, {series.short(cell)}", change), cell)
-    mark = 1 if at is None else int((each["at"] < at).sum())
     link = _link("history", benchmark=str(rows["benchmark"].iloc[0]))
     kind = "slower" if ratio > 1 else "changed"
-    return Item(kind, f"{screen.launches.name(subject)} {text}", tuple(map(float, each["off"])), mark, view, link)
+    return Item(kind, f"{screen.launches.name(subject)} {text}", view, link)
 
 
 def _covered(screen: FirstScreen) -> set[tuple[str, str]]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from omb_py.dashboards.base import series, theme
@@ -43,8 +42,6 @@ MESSAGES = "latency"
 MOST_HISTORIES, MOST_FITS = 4, 2
 """Series that are judged, which takes time with the square of their launches; and curves that are fitted, which takes
 the better part of a second each."""
-MOST_CELLS = 9
-"""Cells whose histories are drawn: one more than the explorer shows, so that it knows of more."""
 
 
 def rows_of(frame: pd.DataFrame) -> list[TimedRow]:
@@ -116,65 +113,21 @@ def _most_restless(frame: pd.DataFrame, part_of: Any) -> list[int]:
     return [int(part) for part in largest.sort_values(ascending=False, kind="stable").index]
 
 
-def _through_versions(cells: Cells, size: int | None) -> Iterator[pd.DataFrame]:
-    """The rows of each series at one size over all versions of its library, so that a step at an upgrade is seen."""
-    for _, rows in cells.timed.groupby(list(series.PANEL), sort=True, dropna=False, observed=True):
-        for line in series.lines(rows, ignore=("library_version", "size_bytes")):
-            part = line.cells
-            if part["size_bytes"].notna().any():
-                part = part[part["size_bytes"] == (part["size_bytes"].min() if size is None else size)]
-            if len(part):
-                yield part
-
-
 def over_time(cells: Cells, size: int | None = None) -> list[Shown]:
-    """Each series at one size: those with levels where there are launches enough, else the launches of all."""
-    parts = list(_through_versions(cells, size))
-    if not parts:
+    """The series that moved most, of all sizes or of one: those with levels where there are launches enough, else, as
+    points, those with launches on several days."""
+    rows = cells.timed if size is None else cells.timed[cells.timed["size_bytes"] == size]
+    if not len(rows):
         return []
-    part_of = [number for number, part in enumerate(parts) for _ in range(len(part))]
-    chosen = [parts[number] for number in _most_restless(series.concat(parts), part_of)[:MOST_CELLS]]
-    judged = [shown for cell in chosen for shown in histories(cell, cells.provenance, 1)]
-    return judged or [Shown(history_view(cell, f"{cell_name(cell)}, {series.short(cell)}"), cell) for cell in chosen]
-
-
-def over_time_in_report(cells: Cells) -> list[Shown]:
-    """Series with launches enough for change points; else, as points, cells with most launches on several days."""
-    judged = histories(cells.timed, cells.provenance)
+    judged = histories(rows, cells.provenance)
     if judged:
         return judged
-    longest: list[tuple[int, pd.DataFrame, int, float]] = []
-    for _, rows in cells.timed.groupby("benchmark", sort=True, observed=True):
-        if rows["date"].nunique() > 1:
-            longest += [(count, rows, number, size) for count, number, size in _longest(rows)]
-    points = []
-    for _, rows, number, size in sorted(longest, key=lambda several: -several[0])[:MOST_HISTORIES]:
-        line = series.lines(rows, ignore=_OVER_TIME)[number]
-        cell = line.cells if math.isinf(size) else line.cells[line.cells["size_bytes"] == size]
-        points.append(Shown(history_view(cell, ", ".join(filter(None, (cell_name(cell), line.label)))), cell))
-    return points
-
-
-_OVER_TIME = ("library_version", "tags")
-"""Columns that may differ within a line of points over time."""
-
-
-def _longest(rows: pd.DataFrame) -> Iterator[tuple[int, int, float]]:
-    """Per line with three rows or more on several days, the size with most launches: its number of rows, the number of
-    the line among :func:`omb_py.dashboards.base.series.lines`, and the size in bytes (infinite where it has none)."""
-    names = [name for name in series.varying(rows) if name not in _OVER_TIME]
-    # one grouping of all lines: nearly all of them are drawn nowhere
-    numbered = rows[["launch_id", "date"]].assign(
-        line=rows.groupby(names, sort=True, dropna=False, observed=True).ngroup() if names else 0,
-        size=rows["size_bytes"].astype("float64").fillna(math.inf),
-    )
-    each = numbered.groupby(["line", "size"], sort=True).agg(
-        launches=("launch_id", "nunique"), rows=("launch_id", "size"), days=("date", "nunique")
-    )
-    best = each.reset_index().sort_values(["line", "launches"], ascending=[True, False], kind="stable")
-    best = best.drop_duplicates("line")
-    best = best[(best["rows"] > 2) & (best["days"] > 1)]
-    yield from zip(map(int, best["rows"]), map(int, best["line"]), map(float, best["size"]), strict=True)
+    keys = series.varying(rows, ("benchmark", *WHO, "comparability_key")) or ["benchmark"]
+    days = rows.groupby(keys, observed=True, dropna=False, sort=False)["date"].transform("nunique")
+    several = rows[days > 1]
+    part_of = several.groupby(keys, observed=True, dropna=False, sort=False).ngroup().to_numpy()
+    parts = [several[part_of == number] for number in _most_restless(several, part_of)[:MOST_HISTORIES]]
+    return [Shown(history_view(part, f"{cell_name(part)}, {series.short(part)}"), part) for part in parts]
 
 
 def _factor(step: LevelStep) -> float:

@@ -87,9 +87,9 @@ ENTRIES: list[ViewEntry] = [
         "Time",
         "over time",
         fits.over_time,
-        _NO_CELL,
+        NOTHING["Time"],
         inputs=("size",),
-        report=InReport(30, views=fits.over_time_in_report),
+        report=InReport(30),
     ),
     ViewEntry(
         "verdicts",

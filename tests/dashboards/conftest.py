@@ -176,7 +176,6 @@ def every_view(frame: pd.DataFrame, verdict_table: pd.DataFrame, step_cells: pd.
         curves.curves(Panel(rows), quantity="busbw"),
         *(shown.view for shown in panels_over_count(both, curves.PanelGrid(across="ranks"))),
         comparison.board(verdict_table),
-        comparison.ratio(verdict_table, "new against old"),
         launches.distribution(eight),
         launches.trace(eight.iloc[:1]),
         stragglers(one),

@@ -1,4 +1,4 @@
-"""Colours, dashes, axes and sparklines; contrasts of WCAG 2.2: 4.5:1 for text (1.4.3), 3:1 for graphics (1.4.11)."""
+"""Colours, dashes and axes; contrasts of WCAG 2.2: 4.5:1 for text (1.4.3), 3:1 for graphics (1.4.11)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import math
 import re
 from itertools import pairwise
 from pathlib import Path
-from urllib.parse import unquote
-from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given
@@ -17,7 +15,6 @@ from hypothesis import strategies as st
 import omb_py.dashboards
 import omb_py.printing.writers
 from omb_py.dashboards.base import theme
-from omb_py.dashboards.base.theme import HEIGHT, MOST, sparkline
 
 """Of graphical objects: WCAG 2.2, success criterion 1.4.11."""
 
@@ -110,23 +107,3 @@ def test_texts_of_pages(page: Path) -> None:
         names = [name for name in ("text", "soft", "accent", "bad", "good", "odd") if name in colours]
         for name, behind in itertools.product(names, ("paper", "code")):
             assert contrast(colours[name], colours[behind]) >= TEXT, f"{name} on {behind}"
-
-
-def lines(values: list[float], mark: int | None = None) -> list[tuple[str, list[list[float]]]]:
-    head, _, text = sparkline(values, mark).partition(",")
-    assert head == "data:image/svg+xml"
-    drawn = ElementTree.fromstring(unquote(text))
-    return [(line.get("stroke"), [[*map(float, p.split(","))] for p in line.get("points").split()]) for line in drawn]
-
-
-def test_the_part_after_the_change_has_its_colour() -> None:
-    (before, old), (after, new) = lines([1.0, 1.0, 2.0, 2.0], 2)
-    assert (before, after) == (theme.GREY, theme.VERDICT_COLOURS["SLOWER"])
-    assert old[0][1] > HEIGHT / 2 > new[-1][1], "more is higher"
-    assert len(lines([1.0, 2.0])) == 1
-
-
-def test_many_values_become_few_points_and_one_none() -> None:
-    ((_, points),) = lines([float(n) for n in range(1000)])
-    assert len(points) <= MOST and points[0][0] < points[-1][0]
-    assert sparkline([1.0]) == "" and lines([3.0, 3.0])

@@ -13,20 +13,10 @@ from omb_py.dashboards.explorer.data import Data
 from tests.dashboards.stores import write
 
 HOST = {"Host": "127.0.0.1:8050"}
-FILTER_MODELS: list[Any] = [
-    {"library": 3},
-    {"library": {"conditions": [1]}},
-    {"library": {"conditions": []}},
-    {"size_bytes": {"type": "equals", "filter": 10**400}},
-    {"size_bytes": {"filter": "x"}},
-    {"library": {"type": "contains", "filter": {"a": 1}}},
-    ["library"],
-]
 ODD: list[Any] = [
     *(None, True, -1, 7, 1 << 70, 1.5, "", "x", "\ud800", "=1", [], [None], [[1]], ["a"], [{"a": 1}], {}),
     *({"a": {}}, {"id": 1}, {"startRow": "a"}, {"startRow": -5, "endRow": 3}, {"startRow": 0, "endRow": 1 << 60}),
     *({"sortModel": 3}, {"sortModel": [{"colId": ["a"]}]}),
-    *({"filterModel": model} for model in FILTER_MODELS),
 ]
 
 

@@ -11,7 +11,7 @@ import pytest
 from omb_py.dashboards.figures.curves import PanelGrid, multiples, points
 from omb_py.dashboards.report.build import StoreReport, TabContent
 from omb_py.dashboards.report.html_page import page
-from tests.support.browser import NEEDS_BROWSER, OVERLAPS, chromium, draw_all, errors, mouse, press, resize, until
+from tests.support.browser import NEEDS_BROWSER, OVERLAPS, chromium, draw_all, errors, press, resize, until
 
 pytestmark = NEEDS_BROWSER
 
@@ -169,35 +169,6 @@ def test_a_browser_that_cannot_unpack_says_so_and_opens_the_tables(browser, ever
     rows = "return document.querySelectorAll('tbody tr').length"
     until(lambda: browser.execute_script(rows), sum(len(view.rows) for view in every_view[:2]))
     browser.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", added)
-
-
-@pytest.mark.slow
-def test_what_is_hovered_in_one_panel_shows_its_values_in_all(browser, frame, tmp_path) -> None:
-    rows = pd.concat([frame.assign(ranks=count, median_us=frame["median_us"] * count) for count in (2, 4, 8)])
-    made = StoreReport("s", "", [], "54 cells")
-    made.tabs["Compare"] = TabContent(views=[multiples([("A", rows)], "allreduce", points([("A", rows)], PanelGrid()))])
-    file = tmp_path / "report.html"
-    file.write_text(page(made), encoding="utf-8")
-    resize(browser, 1280)
-    browser.get(file.as_uri())
-    draw_all(browser)
-    until(lambda: browser.execute_script("return document.querySelector('.plot').dataset.linked"), "yes")
-
-    def hovered() -> tuple[list[str], int]:
-        """Move over the second panel as a hand does: the axes that show a value, and how many values they show."""
-        x, y = browser.execute_script(
-            "const panel = document.querySelectorAll('.nsewdrag')[1].getBoundingClientRect();"
-            "return [panel.x + panel.width / 2, panel.y + panel.height / 2]"
-        )
-        for shift in (3, 0):  # a pointer that does not move says nothing
-            mouse(browser, "mouseMoved", x + shift, y)
-        shown = browser.execute_script(
-            "return (document.querySelector('.plot')._hoverdata ?? []).map(p => [p.xaxis._id, p.x])"
-        )
-        return sorted(axis for axis, _ in shown), len({at for _, at in shown})
-
-    until(hovered, (["x", "x2", "x3"], 1))
-    assert errors(browser) == []
 
 
 @pytest.mark.slow

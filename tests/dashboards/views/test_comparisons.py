@@ -56,15 +56,15 @@ def test_a_report_opens_on_the_verdicts(store: Path) -> None:
     compared(store, AA, "r0")
     made = report(store, StoreSelection())
     compare = made.tabs["Compare"]
-    verdicts = [view for view in compare.views if view.kind in ("board", "ratio", "environment")]
-    assert [view.kind for view in verdicts] == ["board", "ratio", "environment"]
+    verdicts = [view for view in compare.views if view.kind in ("board", "environment")]
+    assert [view.kind for view in verdicts] == ["board", "environment"]
     (text,) = compare.texts
     assert text.startswith("Open MPI 5.0.2 against MPICH 5.0.2: 1 slower")
     assert verdicts[0].title == text.rstrip(".")
     assert "A/A on this site: 1 of 3 cells and 1 of 1 reports" in verdicts[0].caption
     assert verdicts[0].commands == ("omb-py compare r1  # the same launches, judged again",)
-    assert verdicts[2].columns == ("fact", "MPICH 5.0.2", "Open MPI 5.0.2")
-    assert ("library", "MPICH 5.0.2", "Open MPI 5.0.2") in verdicts[2].rows
+    assert verdicts[1].columns == ("fact", "MPICH 5.0.2", "Open MPI 5.0.2")
+    assert ("library", "MPICH 5.0.2", "Open MPI 5.0.2") in verdicts[1].rows
     assert "Open MPI 5.0.2 against MPICH 5.0.2" in page(made)
 
 
