@@ -476,7 +476,11 @@ def links(
 
 
 def report(
-    store: str | Path = DEFAULT_STORE, filters: Sequence[str] = (), *, output: str | Path = "report.html"
+    store: str | Path = DEFAULT_STORE,
+    filters: Sequence[str] = (),
+    *,
+    output: str | Path = "report.html",
+    against: str | Path | None = None,
 ) -> ReportPage:
     """Write one self-contained HTML file that shows a store, or the rows that match the filters.
 
@@ -484,6 +488,7 @@ def report(
         store: folder of the Parquet files.
         filters: ``COLUMN=VALUE``; the same column twice means any of the values.
         output: the file, which is written whole or not at all.
+        against: a second store, which is compared with the first.
 
     Raises:
         UsageError: there is no such store, or a filter's column or value is wrong.
@@ -494,6 +499,6 @@ def report(
     from omb_py.dashboards.report.build import report as build
     from omb_py.dashboards.report.html_page import page
 
-    content = build(Path(store), parse(filters))
+    content = build(Path(store), parse(filters), None if against is None else Path(against))
     write_file(Path(output), page(content))
     return ReportPage(Path(output), content.summary, content.problem, dict(content.skipped))

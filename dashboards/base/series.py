@@ -199,6 +199,12 @@ def statistic(rows: pd.DataFrame) -> str:
     return ", ".join(sorted(names))
 
 
+def of_store(rows: pd.DataFrame, name: str) -> pd.DataFrame:
+    """Prepared rows with the name of their store among their tags."""
+    texts = {text: ", ".join(filter(None, [str(text), f"{OF_STORE}={name}"])) for text in rows["tags"].unique()}
+    return rows.assign(tags=rows["tags"].astype(object).map(texts))
+
+
 def told_by_tag(frame: pd.DataFrame) -> set[str]:
     """Runs of comparisons whose sides differ in nothing but their tag; the frame has tags as maps."""
     names = ("run_id", "library", "library_version", "binding")
@@ -297,7 +303,9 @@ def value_in_text(name: str) -> re.Pattern[str]:
     return re.compile(rf"{key_in_text(name).pattern}(.*?)(?=, [^ =,]+=|$)")
 
 
-_SIDED = key_in_text(tag_names.COMPARE_SIDE)
+OF_STORE = "of_store"
+"""Tag of a row in a report on two stores: which of them has it."""
+_SIDED = re.compile(f"{key_in_text(tag_names.COMPARE_SIDE).pattern}|{key_in_text(OF_STORE).pattern}")
 _PROVED = value_in_text(tag_names.TUNE_PROOF)
 
 

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from omb_py.dashboards.base import series
 from omb_py.dashboards.base.reading import StoreSelection, read_prepared
+from omb_py.dashboards.base.theme import Facts
 from omb_py.dashboards.base.view import TABS, Item, Shown, Tab, View, plural
 from omb_py.dashboards.figures.size_by_count import KIND
 from omb_py.dashboards.views import registry
-from omb_py.dashboards.views.cells import COLUMNS, Cells, split
+from omb_py.dashboards.views.cells import COLUMNS, Cells, names_of, split
 from omb_py.dashboards.views.overview import summary
 from omb_py.dashboards.views.repro_commands import Commands
+from omb_py.errors import UsageError
 from omb_py.results.statistics.launch_time import OURS
+from omb_py.results.store.paths import OnSkip
 from omb_py.results.store.provenance import provenance_of
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MOST_FIGURES = 30
 """Figures of a report; the table of all measurements leads to what would be the others."""
@@ -75,20 +82,22 @@ class StoreReport:
         return [line for tab in self.tabs.values() for line in tab.odd]
 
 
-def report(store: Path, selection: StoreSelection) -> StoreReport:
+def report(store: Path, selection: StoreSelection, against: Path | None = None) -> StoreReport:
     """Read a store and choose what to show.
 
     Args:
         store: folder of the store.
         selection: part of the store to show.
+        against: a second store, which is compared with the first.
 
     Raises:
-        UsageError: there is no such folder, or a filter has an impossible value.
+        UsageError: there is no such folder, a filter has an impossible value, or there is nothing to compare.
     """
     skipped: list[tuple[str, str]] = []
-    cells = read_cells(store, selection, skipped)
+    cells = read_cells(store, selection, skipped, against)
     others = [cells.links.assign(benchmark="links"), cells.guidelines.assign(benchmark="guidelines")]
-    page = StoreReport(str(store), selection.text(), skipped, summary([cells.rows, cells.trials, *others]))
+    of = " against ".join(map(str, reversed(cells.stores)))
+    page = StoreReport(of, selection.text(), skipped, summary([cells.rows, cells.trials, *others]))
     evidence = _add_views(page, cells)
     health = page.tabs["Health"]
     if len(cells.rows) and not (cells.rows["source"] == OURS).any() and not health.views and not health.odd:
@@ -132,13 +141,18 @@ def _add_views(page: StoreReport, cells: Cells) -> Evidence:
     return evidence
 
 
-def read_cells(store: Path, selection: StoreSelection, skipped: list[tuple[str, str]]) -> Cells:
-    """Read the cells of a store; files that cannot be read are added to `skipped`, with the reason."""
+def read_cells(
+    store: Path, selection: StoreSelection, skipped: list[tuple[str, str]], against: Path | None = None
+) -> Cells:
+    """Read the cells of a store, or of two; files that cannot be read are added to `skipped`, with the reason."""
 
     def skip(path: Path, why: str) -> None:
         skipped.append((str(path), why))
 
     frame = read_prepared(store, COLUMNS, skip, selection)
+    look = provenance_of(store)
+    if against is not None:
+        frame, look = _with_second(frame, store, against, selection, skip)
     count = len(frame)
     rows, guidelines, links, trials = split(frame)
     del frame
@@ -148,10 +162,27 @@ def read_cells(store: Path, selection: StoreSelection, skipped: list[tuple[str, 
         guidelines,
         links,
         trials,
-        provenance_of(store),
+        look,
         whole=not selection,
         on_skip=skip,
+        against=against,
     )
+
+
+def _with_second(
+    frame: pd.DataFrame, store: Path, against: Path, selection: StoreSelection, skip: OnSkip
+) -> tuple[pd.DataFrame, Callable[[str], Facts]]:
+    """The cells of both stores, told apart, and the provenance of their launches."""
+    if store.resolve() == against.resolve():
+        raise UsageError(f"{store} and {against} are the same store: give two, or one")
+    second = read_prepared(against, COLUMNS, skip, selection)
+    for place, rows in ((store, frame), (against, second)):
+        if not len(rows):
+            fits = f" fits {selection.text()}" if selection else ""
+            raise UsageError(f"no cell of {place}{fits}: nothing to compare; omb-py results list --store {place}")
+    both = (series.of_store(rows, name) for rows, name in zip((frame, second), names_of((store, against)), strict=True))
+    first_of, second_of = provenance_of(store), provenance_of(against)
+    return series.compact(series.concat(both)), lambda launch: first_of(launch) or second_of(launch)
 
 
 def _nothing(store: Path, selection: StoreSelection, skipped: Sequence[tuple[str, str]]) -> str:

@@ -56,6 +56,24 @@ class Cells:
     """True where nothing of the store is left out."""
     on_skip: OnSkip | None = None
     """Called with the path and the reason for each file that cannot be read."""
+    against: Path | None = None
+    """A second store, which is compared with the first: the rows of both are told apart by
+    :data:`omb_py.dashboards.base.series.OF_STORE` among their tags."""
+
+    @property
+    def stores(self) -> tuple[Path, ...]:
+        """The store, or both."""
+        return (self.store,) if self.against is None else (self.store, self.against)
+
+    @property
+    def store_names(self) -> tuple[str, ...]:
+        """What tells the stores apart."""
+        return names_of(self.stores)
+
+    def load(self, columns: Sequence[str], **filters: object) -> pd.DataFrame:
+        """Rows as the stores have them, with other columns."""
+        every = [load(store, columns=columns, on_skip=pass_over, **filters) for store in self.stores]
+        return every[0] if len(every) == 1 else series.concat(every)
 
     @cached_property
     def timed(self) -> pd.DataFrame:
@@ -82,7 +100,7 @@ class Cells:
     def with_ranks(self, launches: list[str]) -> pd.DataFrame:
         """The cells of some launches with the lists of their ranks; prepared."""
         columns = [*series.NEEDED, *RANK_LISTS]
-        return series.prepared(load(self.store, columns=columns, on_skip=pass_over, launch_id=launches))
+        return series.prepared(self.load(columns, launch_id=launches))
 
     @cached_property
     def panels(self) -> Iterable[Panel]:
@@ -113,13 +131,18 @@ class Cells:
     def guideline_rows(self) -> pd.DataFrame:
         """The cells of guidelines as the store has them, with maps as dicts."""
         launches = list(dict.fromkeys(self.guidelines["launch_id"]))
-        rows = load(self.store, columns=COLUMNS, on_skip=pass_over, family=GUIDELINES, launch_id=launches)
+        rows = self.load(COLUMNS, family=GUIDELINES, launch_id=launches)
         return rows[rows["comparability_key"].isin(set(self.guidelines["comparability_key"]))]
 
     def read_again(self, cell: pd.DataFrame, *columns: str) -> pd.DataFrame:
         """The same rows, prepared, with more columns of the store: lists are not kept in memory."""
-        rows = load(self.store, columns=[*series.NEEDED, *columns], on_skip=pass_over, **filters_of(cell))
-        return series.prepared(rows)
+        return series.prepared(self.load([*series.NEEDED, *columns], **filters_of(cell)))
+
+
+def names_of(stores: Sequence[Path]) -> tuple[str, ...]:
+    """The names of some stores: their folders, or their whole paths where those are alike."""
+    names = tuple(store.resolve().name for store in stores)
+    return names if len({*names}) == len(names) else tuple(map(str, stores))
 
 
 Parts = tuple["pd.DataFrame", "pd.DataFrame", "pd.DataFrame", "pd.DataFrame"]

@@ -17,8 +17,6 @@ from omb_py.results.checks.guideline_report import headline, measured_text, repo
 from omb_py.results.checks.guideline_report import records as cells_of
 from omb_py.results.checks.guidelines import GuidelineRules
 from omb_py.results.checks.pair_sweeps import COLUMNS, PairSweep, document_of, matrix, subjects, sweep_of
-from omb_py.results.store.paths import pass_over
-from omb_py.results.store.read import load
 from omb_py.results.store.row import Row
 
 MOST_ROWS = 60_000
@@ -46,7 +44,7 @@ def sweeps(cells: Cells) -> Iterator[Shown]:
             yield Shown(View("pairs", title, hint, None, (), ()), part)
             continue
         columns = list(dict.fromkeys((*COLUMNS, *series.NEEDED)))
-        stored = load(cells.store, columns=columns, on_skip=pass_over, run_id=str(run))
+        stored = cells.load(columns, run_id=str(run))
         rows, _ = split_links(series.prepared(stored))
         # the judge takes maps as dicts; a prepared frame has them as text
         records = stored.loc[rows.index, list(COLUMNS)].to_dict("records")

@@ -146,7 +146,7 @@ def verdicts(cells: Cells) -> Iterator[Shown]:
 def stored(cells: Cells, on_skip: OnSkip | None = None) -> list[StoredComparison]:
     """The comparisons that the store keeps of the cells; files that are no report go to `on_skip`, if it is given."""
     keys = None if cells.whole else set(cells.rows["comparability_key"].dropna().unique())
-    return comparisons(cells.store, keys, on_skip or cells.on_skip)
+    return [one for store in cells.stores for one in comparisons(store, keys, on_skip or cells.on_skip)]
 
 
 def verdicts_in_report(cells: Cells) -> Iterator[Shown]:

@@ -64,6 +64,8 @@ class FirstScreen:
     def pairs(self) -> list[Pair]:
         """The pairs of sides, the one that is looked at first at the front."""
         every = pairs(self.sides)
+        if self.cells.against is not None:
+            return _of_stores(every, self.cells.store_names[0])
         started = self.timed.groupby(VERSION, observed=True, dropna=False)["started_at"].max()
 
         def newest(pair: Pair) -> float:
@@ -90,7 +92,10 @@ class FirstScreen:
 
     @cached_property
     def upgrades(self) -> list[tuple[Pair, pd.DataFrame]]:
-        """Each version against the one before it: the pair and its ratios, the newest first."""
+        """Each version against the one before it, or of two stores the second against the first: the pair and its
+        ratios, the newest first."""
+        if self.cells.against is not None:
+            return [(pair, ratios.ratios(pair, self.level)) for pair in self.pairs]
         following: dict[tuple[Any, ...], Pair] = {}
         for pair in self.pairs:
             if pair.kind == "versions":
@@ -103,6 +108,8 @@ class FirstScreen:
         """The pair of the map and its ratios; None where no two sides measured the same thing."""
         if not self.pairs:
             return None
+        if self.cells.against is not None:
+            return max(self.upgrades, key=lambda each: int((each[1]["verdict"] != "").sum()))
         pair = self.pairs[0]
         table = next((table for other, table in self.upgrades if other is pair), None)
         table = ratios.ratios(pair, self.timed) if table is None else table
@@ -132,12 +139,28 @@ class FirstScreen:
     @property
     def drawn(self) -> list[StoredSide]:
         """BASE and NEW, then the newest version of every other library; without a pair only those."""
-        front = [self.pairs[0].base, self.pairs[0].new] if self.pairs else []
+        first = self.front[0] if self.front else next(iter(self.pairs), None)
+        front = [] if first is None else [first.base, first.new]
         own = front[1].library if front else None
         return [
             *front,
             *(side for side in self.newest_of_each().values() if side not in front and side.library != own),
         ][:MOST_SIDES]
+
+
+def _of_stores(every: Iterable[Pair], first: str) -> list[Pair]:
+    """The pairs of a side of the first store and the like side of the second, in this order."""
+    several: list[Pair] = []
+    for pair in every:
+        base, new = (_store_of(side) for side in (pair.base, pair.new))
+        if base != new and pair.base.library == pair.new.library:
+            several.append(pair if base == first else Pair(pair.new, pair.base, pair.kind))
+    return several
+
+
+def _store_of(side: StoredSide) -> str:
+    named = series.value_in_text(series.OF_STORE).search(str(side.values.get("tags") or ""))
+    return named[1] if named else ""
 
 
 def first_screen(cells: Cells, quantity: str = "auto") -> Iterator[Shown]:
@@ -252,6 +275,8 @@ def _status(screen: FirstScreen, items: list[Item]) -> View:
     versions = [pair.new.library for pair in screen.pairs if pair.kind == "versions"]
     bases = [side.name for side in screen.sides if side.library in versions[:1]]
     title = ", ".join(counts) + (f" since {bases[0]}" if bases else "")
+    if screen.cells.against is not None:
+        title = f"{', '.join(counts)} in {' against '.join(reversed(screen.cells.store_names))}"
     if not compared and not items:
         title = _NO_SIDES
     lacking = "No two sides measured the same thing" if len(screen.cells.rows) else ""
@@ -320,7 +345,8 @@ def _together(pair: Pair, several: list[ratios.ChangedRegion]) -> str:
     factor = low if low == high else f"{low} to {high}"
     where = {region.where for region in several}
     at = f" {several[0].where}" if len(where) == 1 and several[0].where else ""
-    sides = f"{pair.new.name} than with {pair.base.values.get(VERSION)}{at}"
+    base = pair.base.values.get(VERSION) if pair.kind == "versions" else pair.base.name
+    sides = f"{pair.new.name} than with {base}{at}"
     cells = f"{sum(len(region.cells) for region in several)} of {sum(region.among for region in several)} cells"
     return f"{plural(len(several), 'benchmark')} {factor}× {several[0].verdict} with {sides}: {names} ({cells})"
 
@@ -376,7 +402,8 @@ def _upgraded(screen: FirstScreen) -> Iterator[Item]:
 
 def _scaled(screen: FirstScreen) -> Iterator[Item]:
     """Sides that are slower at one number of ranks or GPUs than their own scaling suggests."""
-    for odd in odd_counts(screen.timed, list(screen.newest_of_each().values())):
+    one_store = screen.cells.against is None
+    for odd in odd_counts(screen.timed, list(screen.newest_of_each().values())) if one_store else ():
         counted = curves.COUNTED[_over(odd.side.rows(screen.timed))]
         filters = {name: odd.side.values.get(name) for name in ("library", VERSION)}
         yield Item("slower", odd.sentence(counted), link=_link("scaling", count="ranks", **filters))

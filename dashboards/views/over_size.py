@@ -15,8 +15,6 @@ from omb_py.dashboards.figures.maps import winners as winners_view
 from omb_py.dashboards.views.cells import Cells
 from omb_py.dashboards.views.first_screen import panels_of, several_counts
 from omb_py.results.compare.tags import TUNE_DEFAULT, TUNE_PROOF, TUNE_SETTING
-from omb_py.results.store.paths import pass_over
-from omb_py.results.store.read import load
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,7 +99,7 @@ def step_times(cells: Cells) -> Iterator[Shown]:
     """Step times of workloads; their parts are in no column that is kept in memory."""
     own = cells.rows[cells.rows["family"] == models.FAMILY]
     if len(own):
-        rows = load(cells.store, columns=[*series.NEEDED, "metrics"], on_skip=pass_over, **models.rows_of(own))
+        rows = cells.load([*series.NEEDED, "metrics"], **models.rows_of(own))
         yield from (Shown(view, part) for view, part in models.layouts(rows))
 
 

@@ -21,6 +21,7 @@ from omb_py.options.request import DEFAULT_STORE
 from omb_py.results.store.paths import no_store
 
 DEFAULT_OUTPUT = Path("report.html")
+MOST_STORES = 2
 _YOUNG = 50_000
 """New objects after which Python looks for unreachable cycles. Tables make many objects and few cycles: looking after
 every 700, as by default, takes a twelfth of the processor time."""
@@ -30,7 +31,7 @@ def command() -> click.Command:
     return Page(
         "report",
         params=[
-            click.Argument(["words"], nargs=-1, metavar="[STORE] [COLUMN=VALUE]..."),
+            click.Argument(["words"], nargs=-1, metavar="[STORE [STORE]] [COLUMN=VALUE]..."),
             tool_option(
                 "Output",
                 "-o --output FILE",
@@ -44,7 +45,8 @@ def command() -> click.Command:
         callback=run_report,
         help="One HTML file that shows a store, or what fits the filters: what is slower, what is odd, what was "
         "measured. It holds "
-        "all that it needs: open it without a network, mail it, print it.\n\n"
+        "all that it needs: open it without a network, mail it, print it. Of two stores it shows what is slower or "
+        "faster in the second.\n\n"
         "COLUMN is a column of the store (docs/store.md); the same column twice means any of the values. "
         "tags.K=V filters by a tag, "
         "date=FROM..TO by day.\n\n"
@@ -53,23 +55,28 @@ def command() -> click.Command:
             "omb-py report",
             "omb-py report results -o today.html date=2026-11-21",
             "omb-py report benchmark=allreduce ranks=4 ranks=8",
+            "omb-py report old-cluster new-cluster -o both.html",
         ),
     )
 
 
-def split(words: tuple[str, ...], store: Path | None) -> tuple[Path, list[str]]:
-    """Tell the store from the filters in a command line. Raises UsageError on two stores, and on a part of one."""
+def split(words: tuple[str, ...], store: Path | None) -> tuple[list[Path], list[str]]:
+    """Tell stores, one or two, from the filters in a command line. Raises UsageError on more, and on a part of one."""
     for word in words:
         path = Path(word)
         if path.is_file():
             raise UsageError(no_store(path))
         if "=" in word and path.is_dir():
             raise UsageError(f"{word} is a part of a store: omb-py report {path.parent} {path.name}")
-    places = [word for word in words if "=" not in word]
-    if len(places) + (store is not None and bool(places)) > 1:
-        named = [*places, *([str(store)] if store is not None else [])]
-        raise UsageError(f"one store, not {len(named)}: {', '.join(named)}; filters are COLUMN=VALUE")
-    return (Path(places[0]) if places else store or DEFAULT_STORE), [word for word in words if "=" in word]
+    places = [Path(word) for word in words if "=" not in word]
+    if store is not None and places:
+        raise UsageError(
+            f"--store {store} and {places[0]}: name stores in one way; two of them: omb-py report BASE NEW"
+        )
+    if len(places) > MOST_STORES:
+        named = ", ".join(map(str, places))
+        raise UsageError(f"one store, or two to be compared, not {len(places)}: {named}; filters are COLUMN=VALUE")
+    return places or [store or DEFAULT_STORE], [word for word in words if "=" in word]
 
 
 @contextmanager
@@ -87,9 +94,9 @@ def run_report(words: tuple[str, ...], output: Path, store: Path | None) -> int:
     """Write the page; the exit code is 2 where nothing fits, 3 where a file cannot be read."""
     if output.suffix not in ("", ".html", ".htm"):
         raise UsageError(f"--output {output}: the report is a page of HTML: name it {output.with_suffix('.html')}")
-    place, filters = split(words, store if store_is_given() or not any("=" not in w for w in words) else None)
+    places, filters = split(words, store if store_is_given() or not any("=" not in w for w in words) else None)
     with _few_collections():
-        document = report(place, parse(filters))
+        document = report(places[0], parse(filters), *places[1:])
         write_file(output, page(document))
     what = (
         f"{document.problem}\nomb-py: {output} says the same"

@@ -105,18 +105,46 @@ def test_a_store_of_a_newer_schema(tmp_path: Path, cell, monkeypatch: pytest.Mon
     [
         (["nowhere"], "no store at 'nowhere'"),
         (["benchmrk=bw"], "the store has no column 'benchmrk' to filter by: did you mean benchmark?"),
-        (["a", "b"], "one store, not 2: a, b"),
-        (["a", "--store", "b"], "one store, not 2: a, b"),
+        (["a", "b", "c"], "one store, or two to be compared, not 3: a, b, c"),
+        (["a", "--store", "b"], "--store b and a: name stores in one way; two of them: omb-py report BASE NEW"),
+        (["here", "here/."], "here and here are the same store"),
+        (["here", "nowhere"], "no store at 'nowhere'"),
+        (["here", "empty"], "no cell of empty: nothing to compare"),
+        (["here", "there", "benchmark=bw"], "no cell of here fits benchmark=bw: nothing to compare"),
     ],
 )
 def test_bad_input_is_one_line(
-    words: list[str], said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    words: list[str],
+    said: str,
+    frame,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    write(tmp_path / "here", frame)
+    write(tmp_path / "there", frame)
+    (tmp_path / "empty").mkdir()
     assert main(["report", *words]) == 2
     err = capsys.readouterr().err
     assert err.startswith("omb-py: error: ") and said in err and err.count("\n") == 1
     assert not (tmp_path / "report.html").exists()
+
+
+def test_two_stores_are_compared(frame, tmp_path: Path) -> None:
+    """The second is slower at one size, whatever its name; the libraries are held against themselves."""
+    slow = frame.assign(median_us=frame["median_us"].where(frame["size_bytes"] != 1024, 1.5 * frame["median_us"]))
+    base, new = write(tmp_path / "z", frame), write(tmp_path / "a", slow)
+    assert main(["report", str(base), str(new), "-o", str(tmp_path / "both.html")]) == 0
+    made = report(base, StoreSelection(), new)
+    assert made.first[0].title == "2 slower, 2 odd, 0 changed in a against z"
+    assert sorted(item.text for item in made.changes if item.kind == "slower") == [
+        f"allreduce is 1.5× slower with {name} · a than with {name} · z, at 1 KiB, 4 ranks (1 of 3 cells)"
+        for name in ("MPICH 5.0.2", "Open MPI 5.0.2")
+    ]
+    maps = [view.title for view in made.views if view.kind == "map"]
+    assert len(maps) == 2 and all("1 of 3 cells slower, 0 faster" in title for title in maps)
+    assert made.store == f"{new} against {base}" and "a against " in (tmp_path / "both.html").read_text()
 
 
 def test_filters() -> None:
