@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import series, theme
-from omb_py.dashboards.base.theme import Record, Trace
+from omb_py.dashboards.base.theme import Layout, Record, Trace
 from omb_py.dashboards.base.view import SEPARATOR, TableFields, View, plural, records, table
 from omb_py.engine.measuring.statistics import supports
 from omb_py.results.units import size_text
@@ -20,6 +20,8 @@ MOST_POINTS = 200
 """Points of a distribution in a page: quantiles, not samples."""
 MOST_CALLS = 1500
 """Calls drawn one by one; a longer trace is drawn as lowest and highest of each bin."""
+MOST_WORDS = 6
+"""Changes of the environment that are named in a figure; the table has all."""
 _PERCENTS = (1.0, 10.0, 50.0, 90.0, 99.0, 99.9)
 
 
@@ -208,6 +210,7 @@ def history(points: pd.DataFrame, name: str, change: str = "") -> View:
     parts = [series.common(points), f"{launches}, {plural(len(moved), 'change')} of the environment"]
     layout = theme.layout(
         shapes=[theme.line_at(time, dash="dot") for time in moved],
+        annotations=_change_words(points),
         showlegend=bool(levels),
         xaxis={"title": {"text": "start (UTC)"}, "nticks": 4, "tickangle": 0},
         yaxis=theme.value_axis("median time (µs)", values=theme.drawn(data)),
@@ -228,6 +231,19 @@ def _changes(points: pd.DataFrame) -> list[int]:
     keys = list(points["environment_key"]) if "environment_key" in points else []
     known = [at for at in range(1, len(keys)) if not (theme.absent(keys[at]) or theme.absent(keys[at - 1]))]
     return [at for at in known if keys[at] != keys[at - 1]]
+
+
+def _change_words(points: pd.DataFrame) -> list[Layout]:
+    """What changed and when, at the lines of the first changes: ``5.0.8, 2026-11-02``."""
+    look = {"xref": "x", "yref": "paper", "showarrow": False, "xanchor": "left", "yanchor": "top", "font": {"size": 11}}
+    words: list[Layout] = []
+    for number, at in enumerate(_changes(points)[:MOST_WORDS]):
+        before, after = (points.iloc[place] for place in (at - 1, at))
+        version = after.get("library_version")
+        what = "environment" if theme.absent(version) or version == before.get("library_version") else str(version)
+        text = theme.escape(f"{what}, {str(after['started_at'])[:10]}")
+        words.append({**look, "text": text, "x": str(after["started_at"]), "y": 1 - 0.07 * (number % 3)})
+    return words
 
 
 _HEADS = {

@@ -24,11 +24,11 @@ _LEAST_LEAD = 1.08
 """Leads below it are not written into the map: the colour says who it is."""
 _FULL_LEAD = 2.0
 """The lead from which on a colour is full."""
-_HEIGHT, _GAP = 240, 92
+_HEIGHT, _GAP = 240, 106
 """Pixels of a panel, and between two."""
-_MARGIN = {"l": 64, "r": 24, "t": 52, "b": 48}
-_LEGEND_LETTERS, _LINE = 44, 18
-"""Letters of names in a line above the map, and its pixels."""
+_MARGIN = {"l": 64, "r": 24, "t": 40, "b": 48}
+_LEGEND_LETTERS, _SQUARE, _LINE = 42, 4, 18
+"""Letters of a line of names above the map, those that a coloured square takes, and the pixels of the line."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,8 @@ def size_by_count(data: SizeByCount, title: str, caption: str) -> View | None:
         layout[y_name] = {**y_axis, "anchor": x, "domain": wide[1]}
         narrow[x_name], narrow[y_name] = {"domain": tall[0]}, {"domain": tall[1]}
         notes += [*written, heading(_HEADINGS[name](data), x, y)]
-    margin = {**_MARGIN, "t": _MARGIN["t"] + _LINE * _fastest_heading(data).count("<br>") * several}
+    lines = max(_HEADINGS[name](data).count("<br>") for name, _ in panels[:2])
+    margin = {**_MARGIN, "t": _MARGIN["t"] + _LINE * lines}
     spec = {
         "data": traces,
         "layout": theme.layout(
@@ -167,27 +168,27 @@ def _fastest_heading(data: SizeByCount) -> str:
     lines, length = [""], 0
     for number, side in enumerate(data.sides):
         name = theme.label(side, 24)
-        if length and length + len(name) > _LEGEND_LETTERS:
+        if length and length + len(name) + _SQUARE > _LEGEND_LETTERS:
             lines.append("")
             length = 0
         lines[-1] += f'<span style="color:{theme.colour(number)}">■</span> {name} '
-        length += len(name)
+        length += len(name) + _SQUARE
     return "<br>".join(["<b>Who is fastest?</b>", *(line.rstrip() for line in lines)])
 
 
 def _size_heading(data: SizeByCount) -> str:
     what = "Bus bandwidth" if data.shown is data.rates else "Time"
-    return f"<b>{what} by size</b>, {theme.label(data.newest, 28)}{_other(data)}"
+    return f"<b>{what} by size</b>{_name_lines(data)}"
 
 
 def _count_heading(data: SizeByCount) -> str:
     what = "Bus bandwidth" if data.shown is data.rates else "Time"
-    return f"<b>{what} over {_unit(data)}</b>{_other(data)}"
+    return f"<b>{what} over {_unit(data)}</b>{_name_lines(data)}"
 
 
 def _kept_heading(data: SizeByCount) -> str:
     reference = _reference(data)
-    return f"<b>What is kept beyond {_counted(data, reference or 0)}?</b>"
+    return f"<b>What is kept beyond {_counted(data, reference or 0)}?</b>{_name_lines(data)}"
 
 
 _HEADINGS: Mapping[str, Callable[[SizeByCount], str]] = {
@@ -198,8 +199,10 @@ _HEADINGS: Mapping[str, Callable[[SizeByCount], str]] = {
 }
 
 
-def _other(data: SizeByCount) -> str:
-    return f"; dotted: {theme.label(data.sides[0], 28)}" if len(data.sides) > 1 else ""
+def _name_lines(data: SizeByCount) -> str:
+    """A line that says whose lines there are, short enough for a phone."""
+    names = [theme.label(name, 18) for name in _drawn_sides(data)]
+    return f"<br>dotted: {names[0]}; solid: {names[-1]}" if len(names) > 1 else f", {names[0]}"
 
 
 def _unit(data: SizeByCount) -> str:

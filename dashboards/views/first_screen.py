@@ -164,7 +164,7 @@ def _store_of(side: StoredSide) -> str:
 
 
 def first_screen(cells: Cells, quantity: str = "auto") -> Iterator[Shown]:
-    """The status line, the list of changes, one benchmark over size and count, the map of ratios, and the curves of
+    """The status line, the list of changes, the maps of ratios, one benchmark over size and count, and the curves of
     the benchmark that changed most: of its bus bandwidth or of the ratio to BASE where that is the quantity, else of
     its time."""
     screen = FirstScreen(cells)
@@ -178,7 +178,7 @@ def first_screen_in_report(cells: Cells) -> Iterator[Shown]:
     """The same with the curves of every benchmark that was measured on several numbers of ranks or GPUs."""
     screen = FirstScreen(cells)
     yield from _overall(screen)
-    for benchmark in dict.fromkeys([*_by_change(screen), *sorted(screen.timed["benchmark"].unique())]):
+    for benchmark in dict.fromkeys([*_by_change(screen), *sorted(screen.timed["benchmark"].unique(), key=maps.usual)]):
         if benchmark in several_counts(cells.timed):
             yield from filter(None, [curves_of(screen, benchmark)])
 
@@ -200,15 +200,15 @@ def _overall(screen: FirstScreen) -> Iterator[Shown]:
         command, *_ = screen.commands.of(screen.cells.timed)
         names = [side.name for side in screen.sides] or [series.common(screen.cells.timed)]
         yield headline(screen.cells, names, command.partition("  # ")[0])
-    yield from filter(None, [answer(screen)])
     yield from screen.maps.values()
+    yield from filter(None, [answer(screen)])
 
 
 def answer(screen: FirstScreen) -> Shown | None:
     """One benchmark over message size and number of ranks or GPUs: that which changed most, else an allreduce."""
     several = several_counts(screen.timed)
-    wanted = [*_by_change(screen), *(["allreduce"] * ("allreduce" in several)), *several]
-    return next((over_size_and_count(screen, name) for name in wanted if name in several), None)
+    wanted = [name for name in _by_change(screen) if name in several] or sorted(several, key=maps.usual)
+    return next((over_size_and_count(screen, name) for name in wanted), None)
 
 
 def over_size_and_count(screen: FirstScreen, benchmark: str) -> Shown | None:
@@ -265,7 +265,7 @@ def _by_change(screen: FirstScreen) -> list[str]:
         return []
     table = screen.front[1]
     beyond = table.assign(beyond=table["verdict"] != "").groupby("benchmark", observed=True)["beyond"].sum()
-    return sorted(map(str, beyond.index), key=lambda name: (-int(beyond[name]), name))
+    return sorted(map(str, beyond.index), key=lambda name: (-int(beyond[name]), maps.usual(name)))
 
 
 def _status(screen: FirstScreen, items: list[Item]) -> View:
@@ -384,20 +384,20 @@ def _upgraded(screen: FirstScreen) -> Iterator[Item]:
             region = several[0]
             rows = screen.timed[screen.timed[KEY].isin({key for each in several for key in each.cells[KEY]})]
             kind = "slower" if pair.new.name in screen.newest and region.verdict == "slower" else "changed"
-            benchmark = screen.timed[screen.timed["benchmark"] == region.benchmark]
-            ranks = region.worst["ranks"]
-            base, new = rows_of(pair, benchmark[benchmark["ranks"] == ranks])
-            both = [(pair.base.name, base), (pair.new.name, new)]
-            view = panels_of(both, region.benchmark, curves.PanelGrid(_over(benchmark), quantity="ratio"), banded=True)
-            benchmarks = [each.benchmark for each in several]
-            link = _link("curves", quantity="ratio", benchmark=benchmarks, ranks=ranks, **_versions(pair))
-            evidence = screen.repeated(view, new)
+            link = _link("first", benchmark=[each.benchmark for each in several], **_versions(pair))
             on_map = screen.maps.get((pair.base.name, pair.new.name))
-            if len(several) > 1 and on_map is not None:  # it shows all of them
-                evidence = screen.repeated(on_map.view, rows)
+            view = _ratio_panels(screen, pair, region.benchmark) if on_map is None else on_map.view
+            evidence = screen.repeated(view, rows)
             about = (region.verdict, pair.new.name, pair.base.name)
             text = region.sentence(pair) if len(several) == 1 else _together(pair, several)
             yield Item(kind, text, evidence, link, about)
+
+
+def _ratio_panels(screen: FirstScreen, pair: Pair, benchmark: str) -> View | None:
+    """Of a pair without a map: one of older versions."""
+    base, new = rows_of(pair, screen.timed[screen.timed["benchmark"] == benchmark])
+    grid = curves.PanelGrid(_over(base), quantity="ratio")
+    return panels_of([(pair.base.name, base), (pair.new.name, new)], benchmark, grid, banded=True)
 
 
 def _scaled(screen: FirstScreen) -> Iterator[Item]:

@@ -81,6 +81,12 @@ def test_history_has_a_line_where_the_environment_changed() -> None:
     assert view.spec["data"][0]["y"] == [1.0, 2.0, 3.0] and view.spec["data"][1]["y"] == [1.5, 1.5, 3.0]
     (line,) = view.spec["layout"]["shapes"]
     assert line["x0"].startswith("2026-01-03")
+    versions = points.assign(library_version=["5.0.1", "5.0.1", "5.0.2"])
+    said = [history(each, "bw 8 B").spec["layout"]["annotations"] for each in (points, versions)]
+    assert [[word["text"] for word in words] for words in said] == [
+        ["environment, 2026-01-03"],
+        ["5.0.2, 2026-01-03"],
+    ], "a line has a word and a day"
 
 
 def test_imported_launches_have_no_environment_that_could_change() -> None:
