@@ -244,9 +244,9 @@ def value_axis(title: str, log: bool = True, values: Iterable[object] = ()) -> L
     With `values` a logarithmic axis gets ticks that are written out, at 1, 2, 5 or at powers of ten.
     """
     axis: Layout = {"title": {"text": title}, "exponentformat": "none", "separatethousands": True}
-    if not log:
-        return {**axis, "rangemode": "tozero"}
     positive = [v for v in numbers(values) if v is not None and v > 0]
+    if not log:
+        return {**axis, "rangemode": "tozero", **({"range": [0, 1.06 * max(positive)]} if positive else {})}
     if not positive:
         return {**axis, "type": "log", "dtick": 1}
     low, high = math.log10(min(positive)), math.log10(max(positive))
@@ -257,15 +257,12 @@ def value_axis(title: str, log: bool = True, values: Iterable[object] = ()) -> L
     places = [d * 10.0**p for p in powers for d in digits if low - pad <= math.log10(d * 10.0**p) <= high + pad]
     if len(places) < 3 or high - low + 2 * pad < math.log10(NARROW):
         places = _even(10 ** (low - pad), 10 ** (high + pad))
-    long = title.endswith(MICROSECONDS) and max(positive) >= LONG_US
-    axis |= {"title": {"text": title.removesuffix(MICROSECONDS)}} if long else {}
-    texts = [duration(t) if long else _digits(t, places) for t in places]
+    texts = [_digits(t, places) for t in places]
     return {**axis, "type": "log", "range": [low - pad, high + pad], **ticks(places, texts)}
 
 
-MICROSECONDS = " (µs)"
-"""End of an axis' title; an axis up to :data:`LONG_US` or more has units at its ticks instead."""
 LONG_US = 1e4
+"""From here on a time is said in ms."""
 NARROW = 2.0
 """Highest over lowest place of an axis up to which its ticks stand at even distances."""
 MOST_EVEN = 6

@@ -262,7 +262,7 @@ MOST_PANELS = 6
 UNITS = {"time": "µs", "algbw": "GB/s", "busbw": "GB/s", "ratio": "×", "kept": "%"}
 """What panels can show, with its unit."""
 RATES = ("algbw", "busbw", "kept")
-"""Quantities of which more is better; they are drawn on linear axes."""
+"""Quantities of which more is better."""
 _SIDE, _RATE = "side", "busbw_gbps"
 Sides = Sequence[tuple[str, "pd.DataFrame"]]
 """Name and cells of each side, in the order of their colours."""
@@ -306,9 +306,11 @@ class PanelGrid:
         return _BANDWIDTH[own][0] if own in _BANDWIDTH else "median_us"
 
     def value_axis(self, first: str, values: Sequence[object]) -> Layout:
-        """The y axis of some values: logarithmic for times, linear for rates."""
+        """The y axis of some values, the same in all panels: linear for rates, but where each panel is a size, and
+        sizes lie decades apart."""
         more = [1.0] if self.quantity == "ratio" else []
-        return theme.value_axis(self.axis_title(first), self.quantity not in RATES, [*values, *more])
+        linear = self.quantity == "kept" or (self.quantity in RATES and self.across == SIZE)
+        return theme.value_axis(self.axis_title(first), not linear, [*values, *more])
 
 
 @dataclass(frozen=True)
@@ -428,7 +430,10 @@ def multiples(
     layout = theme.layout(height=262, margin={"l": 64, "r": 16, "t": 26, "b": 46}, hovermode="x")
     layout["legend"] = {**layout["legend"], "y": -0.26}
     layout |= _axes(len(panels), beside, x | theme.thinned(x, 3 if beside > 3 else 5), y, room)
-    layout["annotations"] = [*(_heads(panels, grid) if len(panels) > 1 else []), *_mark_texts(panels, marks)]
+    layout["annotations"] = [
+        *(_heads(panels, grid) if len(panels) > 1 else []),
+        *_mark_texts(panels, marks, math.sqrt(xs[0] * xs[-1])),
+    ]
     layout["shapes"] = _mark_lines(panels, marks)
     narrow_columns = 2 if len(panels) > 1 else 1
     deep = -(-len(panels) // narrow_columns)
@@ -532,11 +537,19 @@ def _numbered(panels: Sequence[int], marks: Marks) -> Iterator[tuple[dict[str, s
             yield _inside(at), number, x, text
 
 
-def _mark_texts(panels: Sequence[int], marks: Marks) -> list[Layout]:
-    """On a logarithmic axis a shape has the value, an annotation its logarithm."""
-    look = {"showarrow": False, "font": {"size": 11}, "xanchor": "left", "yanchor": "bottom"}
+def _mark_texts(panels: Sequence[int], marks: Marks, middle: float) -> list[Layout]:
+    """Towards the middle of the panel, where there is room. On a logarithmic axis a shape has the value, an annotation
+    its logarithm."""
+    look = {"showarrow": False, "font": {"size": 11}, "yanchor": "top"}
     return [
-        {"text": theme.escape(text), **look, **place, "x": math.log10(x), "y": 0.02 + 0.1 * (number % 3)}
+        {
+            "text": theme.escape(text),
+            **look,
+            **place,
+            "x": math.log10(x),
+            "y": 0.99 - 0.1 * (number % 3),
+            "xanchor": "right" if x > middle else "left",
+        }
         for place, number, x, text in _numbered(panels, marks)
     ]
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import math
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -9,14 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from omb_py import __version__
 from omb_py.dashboards.base import series, theme
-from omb_py.dashboards.base.theme import Layout
-from omb_py.dashboards.base.view import View, listed, plural
+from omb_py.dashboards.base.theme import Layout, Trace
+from omb_py.dashboards.base.view import TableFields, View, listed, plural, records, table
 from omb_py.dashboards.changes.ratios import crossovers, fastest_at, title
 from omb_py.dashboards.changes.sides import keep_common_method, named
-from omb_py.dashboards.figures.curves import COUNTED, PanelGrid, Points, multiples, points
+from omb_py.dashboards.figures.curves import COUNTED, UNITS, PanelGrid, Points, multiples, points
 from omb_py.dashboards.views.cells import Cells
 from omb_py.dashboards.views.first_screen import MOST_SIDES, FirstScreen, labels
 from omb_py.errors import UsageError
+from omb_py.printing.export import without_formula
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,12 +69,40 @@ def _hardware(cells: Cells) -> str:
     return listed(" ".join(name.split()) for name in names if name)
 
 
-WIDTH = 1200
-"""Of a picture, in pixels."""
-_PANEL, _MARGIN, _LEFT = 270, 34, 92
-"""Height of a row of panels, free margin, and room for the y axis, in pixels."""
-_SIZES = {"label": (17, 70), "title": (24, 78), "caption": (15, 150), "legend": (14, 150), "note": (13, 170)}
-"""Of each kind of text: its size in pixels, and the letters of a line."""
+@dataclass(frozen=True)
+class PictureSize:
+    """Where a picture is meant to stand. All in pixels, 96 an inch."""
+
+    width: int
+    panel: int
+    """Height of a row of panels."""
+    margin: int
+    left: int
+    """Room for the y axis."""
+    text: int
+    """Size of ticks, titles of axes and the legend."""
+    beside: int
+    """Most panels beside each other."""
+    ticks: int
+    """Most ticks of an x axis."""
+
+    def look(self, kind: str) -> tuple[int, int]:
+        """Size of a kind of text, and the letters of a line of it."""
+        size = round(_SIZES[kind] * self.text)
+        wide = 0.62 if kind in ("title", "label") else 0.53
+        return size, int((self.width - 2 * self.margin) / (wide * size))
+
+
+SIZES = {
+    "slide": PictureSize(1200, 270, 34, 92, 13, 3, 5),
+    "paper": PictureSize(672, 150, 8, 62, 9, 3, 3),
+    "column": PictureSize(336, 118, 4, 52, 8, 2, 3),
+}
+"""By name: a slide; the text of a page of two columns, 7 inches; one of its columns, 3.5 inches."""
+_SIZES = {"label": 1.3, "title": 1.6, "caption": 1.15, "note": 1.0}
+"""Of each kind of text: how many times as large as the ticks."""
+_SLIDE_TEXT, _ENTRY = 13, 46
+"""Size of text that the distances between parts are made for, and pixels of a legend's line and gap there."""
 
 
 @dataclass(frozen=True)
@@ -80,55 +112,98 @@ class Picture:
     view: View
     labels: tuple[str, ...]
     """SIMULATED, STAGED, SHARED, and of what."""
+    size: PictureSize
+    numbers: TableFields
+    """What is drawn, a row a point."""
 
     def spec(self, look: str) -> Layout:
         """Plotly's data and layout with all texts inside, in a theme; the layout has width and height."""
+        size, scale = self.size, self.size.text / _SLIDE_TEXT
         if self.view.spec is None:
             raise ValueError("a picture has a figure")
         drawn: Layout = self.view.spec["layout"]
         beside = len({tuple(axis["domain"]) for name, axis in drawn.items() if name.startswith("xaxis")})
         rows = max(-(-int(name[5:] or 1) // beside) for name in drawn if name.startswith("yaxis"))
         heads = [*(("label", text) for text in self.labels), ("title", self.view.title), ("caption", self.view.caption)]
-        above, legend_top = _stacked(heads, 14.0)
-        foot, bottom = _stacked([("note", note) for note in self.view.notes], 58.0 if rows == 1 else 34.0)
-        legend_top += 4
-        top, inner = legend_top + 32 + (24 if rows == 1 else 0), rows * _PANEL
+        above, legend_top = _stacked(heads, 14.0 * scale, size)
+        foot, bottom = _stacked(
+            [("note", note) for note in self.view.notes], (58.0 if rows == 1 else 34.0) * scale, size
+        )
+        legend_top += 4 * scale
+        names = [trace["name"] for trace in self.view.spec["data"] if trace.get("showlegend")]
+        entries = sum(0.55 * size.text * len(name) + _ENTRY * scale for name in names)
+        lines = math.ceil(entries / (size.width - 2 * size.margin))
+        top = legend_top + (10 + 22 * lines + (24 if rows == 1 else 0)) * scale
+        inner = rows * size.panel
         texts = [{**text, "y": 1, "yshift": top - at, "yanchor": "top"} for text, at in above]
         texts += [{**text, "y": 0, "yshift": -at, "yanchor": "top"} for text, at in foot]
-        left = (_MARGIN - _LEFT) / (WIDTH - _LEFT - _MARGIN)
+        left = (size.margin - size.left) / (size.width - size.left - size.margin)
         place = {"y": 1 + (top - legend_top) / inner, "yanchor": "top", "x": left}
         layout = {
-            **{name: value for name, value in drawn.items() if name != "meta"},
-            "width": WIDTH,
-            "height": round(top + inner + bottom + 10),
+            **{name: _fitted(name, value, size) for name, value in drawn.items() if name != "meta"},
+            "width": size.width,
+            "height": round(top + inner + bottom + 10 * scale),
             "template": theme.template(look),
-            "margin": {"l": _LEFT, "r": _MARGIN, "t": round(top), "b": round(bottom + 10), "autoexpand": False},
-            "annotations": [*drawn["annotations"], *texts],
-            "legend": {**drawn["legend"], "font": {"size": _SIZES["legend"][0]}, **place},
+            "font": {"size": size.text},
+            "margin": {"l": size.left, "r": size.margin, "t": round(top), "b": round(bottom + 10), "autoexpand": False},
+            "annotations": [*(_scaled(note, scale) for note in drawn["annotations"]), *texts],
+            "legend": {**drawn["legend"], "font": {"size": size.text + 1}, **place},
             "showlegend": True,
             "hovermode": False,
         }
-        return {"data": list(self.view.spec["data"]), "layout": layout}
+        return {"data": [_thin(trace, scale) for trace in self.view.spec["data"]], "layout": layout}
+
+    def csv(self) -> str:
+        """What is drawn, as the text of a CSV file."""
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(self.numbers["columns"])
+        rows = self.numbers["rows"]
+        writer.writerows([without_formula(v) if isinstance(v, str) else v for v in row] for row in rows)
+        return out.getvalue()
 
 
-def _stacked(texts: Iterable[tuple[str, str]], at: float) -> tuple[list[tuple[Layout, float]], float]:
+def _fitted(name: str, value: Any, size: PictureSize) -> Any:
+    """A part of the layout: axes with letters and ticks that there is room for."""
+    if not name.startswith(("xaxis", "yaxis")):
+        return value
+    ticks = theme.thinned(value, size.ticks) if name.startswith("xaxis") else {}
+    return {**value, **ticks, "title": {**value["title"], "font": {"size": size.text + 1}, "standoff": 4}}
+
+
+def _scaled(annotation: Layout, scale: float) -> Layout:
+    return {**annotation, "font": {"size": round(annotation.get("font", {}).get("size", _SLIDE_TEXT) * scale)}}
+
+
+def _thin(trace: Trace, scale: float) -> Trace:
+    """A trace with lines and markers as thin as the picture is small."""
+    parts = {"line": "width", "marker": "size"}
+    small = {part: {**trace[part], what: trace[part][what] * scale} for part, what in parts.items() if part in trace}
+    return {**trace, **small}
+
+
+def _stacked(
+    texts: Iterable[tuple[str, str]], at: float, size: PictureSize
+) -> tuple[list[tuple[Layout, float]], float]:
     """Texts of some kinds below each other as annotations, each with its distance from the edge in pixels, and where
     the next one would begin."""
     annotations = []
     for kind, text in texts:
-        size, letters = _SIZES[kind]
+        points, letters = size.look(kind)
         lines = textwrap.wrap(text, letters) or [""]
         joined = "<br>".join(theme.escape(line) for line in lines)
         red = {"color": theme.VERDICT_COLOURS["SLOWER"]} if kind == "label" else {}
-        left = {"showarrow": False, "align": "left", "x": 0, "xanchor": "left", "xshift": -(_LEFT - _MARGIN)}
+        left = {"showarrow": False, "align": "left", "x": 0, "xanchor": "left", "xshift": -(size.left - size.margin)}
         strong = f"<b>{joined}</b>" if kind in ("title", "label") else joined
-        look = {"text": strong, "font": {"size": size, **red}, "xref": "paper", "yref": "paper"}
+        look = {"text": strong, "font": {"size": points, **red}, "xref": "paper", "yref": "paper"}
         annotations.append(({**look, **left}, at))
-        at += 1.32 * size * len(lines) + 6
+        at += 1.32 * points * len(lines) + 6 * size.text / _SLIDE_TEXT
     return annotations, at
 
 
-def picture(cells: Cells, name: str, words: Sequence[str], over: str, grid: PanelGrid) -> Picture:
+def picture(
+    cells: Cells, name: str, words: Sequence[str], over: str, grid: PanelGrid, size: PictureSize = SIZES["slide"]
+) -> Picture:
     """Compare sides of a benchmark.
 
     Args:
@@ -138,6 +213,7 @@ def picture(cells: Cells, name: str, words: Sequence[str], over: str, grid: Pane
             first screen would compare.
         over: ``size``, ``ranks`` or ``gpus``, as the user says it.
         grid: what stands on the axes.
+        size: where it is meant to stand.
 
     Raises:
         UsageError: nothing fits, or a word names no side; the text says what there is.
@@ -160,13 +236,36 @@ def picture(cells: Cells, name: str, words: Sequence[str], over: str, grid: Pane
     fastest = {panel: fastest_at(known, panel) for panel in known.panels}
     marks = {panel: crossovers(each, grid) for panel, each in fastest.items()}
     count = len(known.panels)
-    beside = count if count <= 3 else 2 if count == 4 else 3
+    beside = min(size.beside, count if count <= 3 else 2 if count == 4 else 3)
     view = multiples(sides, name, known, banded=True, columns=beside, room=0.13, marks=marks)
     assert view is not None
     shown = replace(cells, rows=series.concat(rows for _, rows in sides))
     notes = [legend(known, any(marks.values())), *notes]
     view = replace(view, kind="picture", title=title(name, known, fastest), caption=caption(shown), notes=tuple(notes))
-    return Picture(view, labels(shown))
+    return Picture(view, labels(shown), size, _numbers(name, known))
+
+
+def _numbers(name: str, known: Points) -> TableFields:
+    """A row a side, panel and place on the x axis: median, lowest and highest of its launches."""
+    grid = known.grid
+    heads = [_HEADS.get(column, "size_bytes") for column in (grid.panel, grid.across)]
+    rows = [
+        (
+            name,
+            side,
+            panel,
+            int(x),
+            *map(float, (row.middle, row.low, row.high)),
+            UNITS[grid.quantity],
+            int(row.launches),
+        )
+        for (side, panel), table_of in known.known.items()
+        for x, row in zip(table_of.index, records(table_of), strict=True)
+    ]
+    return table(("benchmark", "side", *heads, "median", "low", "high", "unit", "launches"), rows)
+
+
+_HEADS = {"ranks": "ranks", "devices": "gpus"}
 
 
 def _counted(rows: pd.DataFrame, name: str, grid: PanelGrid, over: str) -> pd.DataFrame:

@@ -75,12 +75,15 @@ def write_report(
     return document.exit_code
 
 
-def check_files(paths: Sequence[Path], endings: Collection[str] = ENDINGS, figures: bool = False) -> None:
-    """Check ``--output`` before hours of measuring.
+def check_files(
+    paths: Sequence[Path], endings: Collection[str] = ENDINGS, figures: bool = False, option: str = "--output"
+) -> None:
+    """Check files that an option names before hours of measuring.
 
     Args:
         endings: those that say a form, as ``.json``.
         figures: a page of HTML has figures, which need plotly.
+        option: the option, for the error.
 
     Raises:
         UsageError: a file's ending says no form.
@@ -88,11 +91,11 @@ def check_files(paths: Sequence[Path], endings: Collection[str] = ENDINGS, figur
     """
     for path in paths:
         if path.suffix not in endings:
-            raise UsageError(f"--output {path}: the ending says the form: {nearest(path.suffix, endings)}")
+            raise UsageError(f"{option} {path}: the ending says the form: {nearest(path.suffix, endings)}")
         folder = path.parent
         why = "it is a folder" if path.is_dir() else _unwritable(folder)
         if why:
-            raise EnvironmentProblem(f"--output {path} cannot be written: {why}")
+            raise EnvironmentProblem(f"{option} {path} cannot be written: {why}")
         if figures and path.suffix == HTML:
             from omb_py.dashboards.report.html_page import plotly_script  # nothing else needs it
 

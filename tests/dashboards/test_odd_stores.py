@@ -15,6 +15,7 @@ from omb_py.dashboards.base.reading import StoreSelection, parse
 from omb_py.dashboards.explorer.data import Data
 from omb_py.dashboards.explorer.state import State, views
 from omb_py.dashboards.figures.curves import PanelGrid
+from omb_py.dashboards.report import image_export
 from omb_py.dashboards.report.build import read_cells, report
 from omb_py.dashboards.report.html_page import page
 from omb_py.dashboards.report.picture import picture
@@ -54,6 +55,26 @@ def test_a_printed_zero_is_no_number(tmp_path: Path, cell: Cell) -> None:
     for grid in (PanelGrid("devices", "devices", "busbw"), PanelGrid("devices", quantity="busbw")):
         drawn = picture(cells, "allreduce", [], "gpus", grid).view
         assert 0 not in [y for trace in drawn.spec["data"] for y in trace["y"]]
+
+
+@pytest.mark.parametrize("quantity", ["time", "busbw", "ratio"])
+@pytest.mark.parametrize("over", ["size", "gpus", "ranks"])
+def test_a_picture_of_what_other_tools_printed_is_drawn_or_refused_in_a_line(
+    over: str, quantity: str, tmp_path: Path, cell: Cell, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    """Zeros, no samples, and rows that do not say how many ranks there were."""
+    rows = [
+        imported(cell, "allreduce", size, 1.0, ranks=ranks, devices=ranks, nodes=None, busbw_gbps=0.0, launch=launch)
+        | {"value": time}
+        for launch, (size, time, ranks) in enumerate(((8, 0.0, 8), (1024, 30.0, 8), (1024, 40.0, None), (0, 1.0, None)))
+    ]
+    monkeypatch.setattr(image_export, "browser", lambda otherwise="": "never started")
+    monkeypatch.setattr(image_export, "save_figure", lambda spec, path: None)
+    words = ["--over", over, "--quantity", quantity, "-o", str(tmp_path / "x.png"), "--data", str(tmp_path / "x.csv")]
+    code = main(["plot", "allreduce", "--store", str(stored(tmp_path, rows)), *words])
+    said = capsys.readouterr().err
+    assert code in (0, 2) and said.count("\n") == 1 and "this is a bug" not in said, said
+    assert (tmp_path / "x.csv").exists() == (code == 0)
 
 
 def test_bandwidth_is_of_the_statistic_that_times_are_of(cell: Cell) -> None:

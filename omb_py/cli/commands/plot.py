@@ -8,7 +8,7 @@ import click
 
 from omb_py.cli.help import Page, debug_option, tool_option
 from omb_py.cli.option_params import ParsedType, comma_list, table_option, word
-from omb_py.cli.output import check_files, output_path
+from omb_py.cli.output import check_files, output_path, write_file
 from omb_py.cli.stored_cells import benchmark_name, filters, skipped, where_option
 from omb_py.dashboards.base.reading import parse
 from omb_py.errors import ENVIRONMENT, OK, UsageError
@@ -19,6 +19,7 @@ OVER = {"size": "ranks", "ranks": "ranks", "gpus": "devices"}
 ENDINGS = (".png", ".svg", ".pdf")
 QUANTITIES = ("time", "busbw", "ratio")
 THEMES = ("light", "dark")
+WIDTHS = ("slide", "paper", "column")
 
 
 def command() -> click.Command:
@@ -57,6 +58,20 @@ def command() -> click.Command:
                 "Write here: .png, .svg or .pdf. (default: BENCHMARK.png)",
                 ParsedType("file", output_path),
             ),
+            tool_option(
+                output,
+                "--width WHERE",
+                "slide (1200 pixels), paper (7 inches, both columns of a page) or column (3.5 inches, one of them); "
+                "letters and lines fit it.",
+                word("width", WIDTHS),
+                default="slide",
+            ),
+            tool_option(
+                output,
+                "--data FILE",
+                "Write what is drawn here too, as CSV: a row a point, with the range of its launches.",
+                ParsedType("file", output_path),
+            ),
             tool_option(output, "--theme THEME", "light or dark.", word("theme", THEMES), default="light"),
             table_option("store", "Store"),
             debug_option(),
@@ -67,7 +82,7 @@ def command() -> click.Command:
         examples=(
             "omb-py plot allreduce",
             "omb-py plot allreduce --compare mpi,nccl --over gpus -o fig.svg",
-            "omb-py plot bcast --where ranks=8 --quantity ratio -o bcast.pdf",
+            "omb-py plot bcast --where ranks=8 --quantity ratio --width column -o bcast.pdf --data bcast.csv",
         ),
     )
 
@@ -79,18 +94,22 @@ def run_plot(
     quantity: str,
     where: tuple[str, ...],
     output: Path | None,
+    width: str,
+    data: Path | None,
     theme: str,
     store: Path | None,
 ) -> int:
     from omb_py.dashboards.figures.curves import SIZE, PanelGrid
     from omb_py.dashboards.report.build import read_cells
     from omb_py.dashboards.report.image_export import browser, save_figure
-    from omb_py.dashboards.report.picture import picture
+    from omb_py.dashboards.report.picture import SIZES, picture
     from omb_py.results.analysis.series import check_measured
 
     place, name = store or DEFAULT_STORE, benchmark_name("plot", name)
     path = output or Path(f"{name}.png")
     check_files([path], ENDINGS)
+    if data is not None:
+        check_files([data], (".csv",), option="--data")
     browser("omb-py report needs none")
     filters(where)
     unread: list[tuple[str, str]] = []
@@ -104,7 +123,9 @@ def run_plot(
     if over == "size" and bool((cells.timed["devices"].fillna(0) > 0).all()):
         column = "devices"
     grid = PanelGrid(column, SIZE if over == "size" else column, quantity)
-    drawn = picture(cells, name, compare, over, grid)
+    drawn = picture(cells, name, compare, over, grid, SIZES[width])
+    if data is not None:
+        write_file(data, drawn.csv())
     save_figure(drawn.spec(theme), path)
     click.echo(f"omb-py: {drawn.view.title}: written to {path}", err=True)
     return ENVIRONMENT if unread else OK

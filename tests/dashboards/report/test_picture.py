@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from omb_py.cli import main
@@ -12,7 +13,7 @@ from omb_py.dashboards.base.reading import parse
 from omb_py.dashboards.figures.curves import PanelGrid
 from omb_py.dashboards.report import image_export
 from omb_py.dashboards.report.build import read_cells
-from omb_py.dashboards.report.picture import WIDTH, Picture, picture
+from omb_py.dashboards.report.picture import SIZES, Picture, picture
 from tests.support import gpu_store
 from tests.support.browser import PATIENCE_S, TEST_S, missing
 
@@ -81,11 +82,44 @@ def test_over_gpus_has_a_panel_for_each_size_and_a_ratio_is_one_for_the_first_si
 def test_all_texts_are_in_the_figure_and_below_each_other(store: Path) -> None:
     layout = drawn(store, "mpi,nccl").spec("light")["layout"]
     texts = [a for a in layout["annotations"] if a["xref"] == "paper"]
-    assert layout["width"] == WIDTH and len(texts) == 4
+    assert layout["width"] == 1200 and len(texts) == 4
     above = [a["yshift"] for a in texts if a["y"] == 1]
     below = [a["yshift"] for a in texts if a["y"] == 0]
     assert above == sorted(above, reverse=True) and all(0 < y <= layout["margin"]["t"] for y in above)
     assert below == sorted(below, reverse=True) and all(-layout["margin"]["b"] <= y < 0 for y in below)
+
+
+@pytest.mark.parametrize("width", SIZES)
+def test_each_width_has_room_for_its_letters(store: Path, width: str) -> None:
+    size = SIZES[width]
+    cells = read_cells(store, parse(["benchmark=allreduce"]), [])
+    layout = picture(cells, "allreduce", ["mpi", "nccl"], "size", PanelGrid("devices"), size).spec("light")["layout"]
+    assert layout["width"] == size.width and layout["font"]["size"] == size.text >= 8
+    lines = [
+        (line, note["font"]["size"])
+        for note in layout["annotations"]
+        if note["xref"] == "paper"
+        for line in note["text"].split("<br>")
+    ]
+    assert lines and all(0.5 * points * len(line) < size.width for line, points in lines)
+    axes = [axis for name, axis in layout.items() if name.startswith("xaxis")]
+    assert all(len(axis["tickvals"]) <= size.ticks for axis in axes)
+    beside = {tuple(axis["domain"]) for axis in axes}
+    assert len(beside) == min(size.beside, len(axes))
+
+
+def test_the_numbers_of_a_picture_are_those_that_are_drawn(store: Path, monkeypatch: Any, tmp_path: Path) -> None:
+    monkeypatch.setattr(image_export, "browser", lambda otherwise="": "never started")
+    saved: list[Any] = []
+    monkeypatch.setattr(image_export, "save_figure", lambda spec, path: saved.append(spec))
+    words = ["plot", "allreduce", "--compare", "mpi,2.27.3", "-o", str(tmp_path / "x.png"), "--store", str(store)]
+    assert main([*words, "--width", "column", "--data", str(tmp_path / "x.csv")]) == 0
+    numbers = pd.read_csv(tmp_path / "x.csv")
+    assert [*numbers] == ["benchmark", "side", "gpus", "size_bytes", "median", "low", "high", "unit", "launches"]
+    lines = [trace for trace in saved[0]["data"] if trace["mode"] == "lines+markers"]
+    drawn_values = sorted(y for line in lines for y in line["y"])
+    assert sorted(numbers["median"]) == pytest.approx(drawn_values) and set(numbers["launches"]) == {3}
+    assert (numbers["low"] <= numbers["median"]).all() and (numbers["median"] <= numbers["high"]).all()
 
 
 def test_what_was_simulated_says_so(tmp_path: Path) -> None:
@@ -104,6 +138,8 @@ def test_what_was_simulated_says_so(tmp_path: Path) -> None:
         ("allreduce --compare mpi,ncl", 2, "the store has no side 'ncl': did you mean nccl"),
         ("allreduce --over gpus --where ranks=8", 2, "allreduce was measured on 8 GPUs only: --over size"),
         ("allreduce -o fig.jpg", 2, "--output fig.jpg: the ending says the form: did you mean .png?"),
+        ("allreduce --data fig.txt", 2, "--data fig.txt: the ending says the form: valid: .csv"),
+        ("allreduce --width wide", 2, "unknown width 'wide': did you mean slide?"),
         ("allreduce -o no/fig.svg", 3, "there is no folder no: make it first"),
         ("alreduce", 2, "no cell of alreduce in 's': did you mean allreduce?"),
         ("allreduce --where ranks=7", 2, "no cell of allreduce fits ranks=7: omb-py results show --store s"),

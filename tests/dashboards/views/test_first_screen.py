@@ -74,7 +74,7 @@ def test_each_line_leads_to_its_evidence_in_report_and_explorer(planted) -> None
         assert f'<a href="#view-{number}">' in html and f'<figure id="view-{number}"' in html
         assert made.views[number].commands
         state = parse(item.link)
-        assert state.filters and query(state) == query(parse(query(state)))
+        assert {*query(state)[1:].split("&")} == {*item.link[1:].split("&")} - {"view=first"}
         rows = data.select(state.filters)
         assert len(rows) and set(rows["benchmark"]) == set(state.filters["benchmark"])
 
