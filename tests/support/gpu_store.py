@@ -30,10 +30,12 @@ def time_us(library: str, version: str, gpus: int, size: int) -> float:
     return float(time)
 
 
-def write(store: Path, gpus: tuple[int, ...] = GPUS, benchmarks: tuple[str, ...] = ("allreduce",)) -> None:
-    """Write the store, a file a launch."""
+def write(
+    store: Path, gpus: tuple[int, ...] = GPUS, benchmarks: tuple[str, ...] = ("allreduce",), launches: int = LAUNCHES
+) -> None:
+    """Write the store, a file a launch; `launches` of each side and number of GPUs."""
     rng = np.random.default_rng(18)
-    turns = itertools.product(SIDES, gpus, range(LAUNCHES))
+    turns = itertools.product(SIDES, gpus, range(launches))
     for turn, ((backend, library, version), count, launch) in enumerate(turns):
         started = FIRST + timedelta(minutes=7 * turn)
         name = f"made-up-{library}-{version}-{count}-{launch}".replace(" ", "-")
