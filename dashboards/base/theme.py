@@ -309,13 +309,6 @@ def layout(**more: object) -> Layout:
     return {**base, **more}
 
 
-def stacked(height: int = 380) -> Layout:
-    """``meta`` of a layout with two panels side by side: on a phone they stand one above the other."""
-    narrow: Layout = {"xaxis": {"domain": [0, 1], "anchor": "y"}, "xaxis2": {"domain": [0, 1], "anchor": "y2"}}
-    narrow |= {"yaxis": {"domain": [0.6, 1]}, "yaxis2": {"domain": [0, 0.4]}, "legend": {"y": -0.14}}
-    return {"narrow": {**narrow, "height": round(1.5 * height)}}
-
-
 def template(theme: str) -> Layout:
     """Plotly template ``light`` or ``dark``. Raises KeyError on another name."""
     ink = _INK[theme]

@@ -74,16 +74,18 @@ def grids(base: pd.DataFrame, new: pd.DataFrame, over: str) -> Iterator[tuple[st
         sizes, counts = sorted(rows["size"].unique()), sorted(rows["count"].unique())
         sides = []
         for count in counts:
-            own = [
-                rows[(rows["count"] == count) & (rows["side"] == side)]
-                .pivot_table(index="launch_id", columns="size", values=LOG, observed=True)
-                .reindex(columns=sizes)
-                .to_numpy(dtype=np.float64)
-                for side in (0, 1)
-            ]
+            own = [_by_launch(rows[(rows["count"] == count) & (rows["side"] == side)], sizes) for side in (0, 1)]
             middle = _means(own[0])
             sides.append((own[0] - middle, own[1] - middle))
         yield str(benchmark), LaunchGrid([int(s) for s in sizes], [int(c) for c in counts], sides)
+
+
+def _by_launch(rows: pd.DataFrame, sizes: Sequence[int]) -> Floats:
+    """A line a launch, a column a size; nan where not measured. There is one row of each."""
+    launches, number = np.unique(rows["launch_id"].to_numpy(dtype=object), return_inverse=True)
+    values = np.full((len(launches), len(sizes)), np.nan)
+    values[number, np.searchsorted(sizes, rows["size"])] = rows[LOG]
+    return values
 
 
 def _widths(count: int) -> list[int]:

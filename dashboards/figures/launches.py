@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.theme import Layout, Record, Trace
 from omb_py.dashboards.base.view import SEPARATOR, TableFields, View, plural, records, table
-from omb_py.engine.measuring.statistics import supports
 from omb_py.results.units import size_text
 
 if TYPE_CHECKING:
@@ -16,38 +14,28 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import ArrayLike, NDArray
 
-MOST_POINTS = 200
-"""Points of a distribution in a page: quantiles, not samples."""
 MOST_CALLS = 1500
 """Calls drawn one by one; a longer trace is drawn as lowest and highest of each bin."""
 MOST_WORDS = 6
 """Changes of the environment that are named in a figure; the table has all."""
-_PERCENTS = (1.0, 10.0, 50.0, 90.0, 99.0, 99.9)
 
 
 def distribution(cell: pd.DataFrame) -> View:
-    """A cell launch by launch in order of time, and beside it the share of samples (``samples_us``) below a time.
-
-    The axis of shares is that of the normal distribution, so that tails can be read; a share is drawn only where a
-    launch has samples enough to support it.
-    """
+    """A cell launch by launch in order of time: boxes of its samples (``samples_us``)."""
     cell = cell.sort_values("started_at")
     data: list[Trace] = []
     rows = []
     for index, row in enumerate(records(cell), start=1):
         samples = _samples(row.samples_us)
         box = _box(index, row, samples)
-        data += [box, *([_shares(index, samples)] if samples.size else [])]
+        data.append(box)
         middle = (box["median"][0], box["q1"][0], box["q3"][0], theme.finite(row.p99_us), theme.finite(row.iterations))
         rows.append((index, str(row.launch_id), str(row.started_at)[:19], *middle, row.stop_reason))
-    boxes, shares = ([t for t in data if t["type"] == kind] for kind in ("box", "scatter"))
     layout = theme.layout(
-        showlegend=len(cell) > 1 and bool(shares),
+        showlegend=False,
         xaxis={"title": {"text": "launch, in order of time"}, "dtick": max(1, len(cell) // 8)},
-        yaxis=theme.value_axis("time (µs)", values=theme.drawn(boxes)),
+        yaxis=theme.value_axis("time (µs)", values=theme.drawn(data)),
     )
-    if shares:
-        _add_share_axes(layout, shares)
     return View(
         "distribution",
         f"{cell_name(cell)}: {_spread_text([float(m) for m in cell['median_us'].dropna()])}",
@@ -76,32 +64,7 @@ def _box(index: int, row: Record, samples: NDArray[np.float64]) -> Trace:
     name = f"launch {index}"
     box = {"q1": [quarter], "median": [median], "q3": [three], "lowerfence": [low], "upperfence": [high]}
     look = {"marker": {"color": theme.colour(index - 1)}, "line": {"width": 1.5}, "hoverinfo": "y+name"}
-    group = {"name": name, "legendgroup": name, "showlegend": False, "xaxis": "x", "yaxis": "y"}
-    return {"type": "box", "x": [index], **box, **look, **group}
-
-
-def _shares(index: int, samples: NDArray[np.float64]) -> Trace:
-    import numpy as np
-    from scipy.special import ndtri
-
-    shares = [q for q in np.linspace(0.001, 0.999, MOST_POINTS) if supports(samples.size, float(q))]
-    x, y = theme.numbers(np.quantile(samples, shares) if shares else []), theme.numbers(ndtri(shares))
-    name = f"launch {index}"
-    place = {"legendgroup": name, "xaxis": "x2", "yaxis": "y2", "line": theme.line(index - 1)}
-    hover = "%{text} below %{x:.4g} µs<extra>%{fullData.name}</extra>"
-    return theme.scatter("lines", x, y, name, **place, text=[f"{100 * q:.3g} %" for q in shares], hovertemplate=hover)
-
-
-def _add_share_axes(layout: theme.Layout, shares: Sequence[Trace]) -> None:
-    from scipy.special import ndtri
-
-    places = [float(ndtri(p / 100)) for p in _PERCENTS]
-    x = theme.value_axis("time (µs)", values=theme.drawn(shares, "x"))
-    layout["xaxis"]["domain"] = [0, 0.45]
-    layout["meta"] = theme.stacked()
-    layout["xaxis2"] = {**x, **theme.thinned(x, 4), "domain": [0.6, 1], "anchor": "y2"}
-    y = {"anchor": "x2", "title": {"text": "share of samples"}, "range": [places[0] - 0.3, places[-1] + 0.3]}
-    layout["yaxis2"] = {**y, **theme.ticks(places, [f"{p:g} %" for p in _PERCENTS])}
+    return {"type": "box", "x": [index], "name": name, **box, **look}
 
 
 def trace(launch: pd.DataFrame) -> View | None:
@@ -116,23 +79,16 @@ def trace(launch: pd.DataFrame) -> View | None:
     x, y = thinned(samples, MOST_CALLS)
     median = float(np.median(samples))
     slow = int((samples > 2 * median).sum())
-    lags = autocorrelation(samples, 20)
     call = {"showlegend": False, "marker": {"size": 4, "color": theme.colour(0), "opacity": 0.7}}
     dashed = {"line": {"color": theme.colour(1), "dash": "dash", "width": 1.5}, "hoverinfo": "skip"}
-    bars = {"name": "autocorrelation", "showlegend": False, "marker": {"color": theme.GREY}}
-    lag = {"x": list(range(1, len(lags) + 1)), "y": theme.numbers(lags), "xaxis": "x2", "yaxis": "y2"}
     data: list[Trace] = [
         theme.scatter("markers", x, y, "call", **call, hovertemplate="call %{x}: %{y:.4g} µs<extra></extra>"),
         theme.scatter("lines", [0, len(samples) - 1], [median, median], "median", **dashed),
-        {"type": "bar", **lag, **bars, "hovertemplate": "lag %{x}: %{y:.2f}<extra></extra>"},
     ]
     layout = theme.layout(
         showlegend=False,
-        meta=theme.stacked(),
-        xaxis={"domain": [0, 0.68], "title": {"text": "call"}, "nticks": 6},
+        xaxis={"title": {"text": "call"}, "nticks": 6},
         yaxis=theme.value_axis("time (µs)", values=y),
-        xaxis2={"domain": [0.82, 1], "anchor": "y2", "title": {"text": "lag (calls)"}, "nticks": 4},
-        yaxis2={"anchor": "x2", "range": [-1, 1], "title": {"text": "autocorrelation"}, "nticks": 5},
     )
     ess, stop = theme.finite(row["ess"]), row["stop_reason"]
     known = f"; {ess:.0f} of them count as independent" if ess is not None else ""
@@ -160,17 +116,6 @@ def thinned(samples: ArrayLike, most: int) -> tuple[list[int], list[float]]:
         keep |= {int(part[values[part].argmin()]), int(part[values[part].argmax()])}
     chosen = sorted(keep)
     return chosen, [float(values[i]) for i in chosen]
-
-
-def autocorrelation(samples: ArrayLike, lags: int) -> list[float]:
-    """Autocorrelation of sign(x - median) at lag 1 … `lags`, as the effective number of samples uses it."""
-    import numpy as np
-
-    signs = np.sign(np.asarray(samples, dtype=np.float64) - np.median(np.asarray(samples)))
-    total = float((signs * signs).sum())
-    if not total:
-        return []
-    return [float((signs[k:] * signs[:-k]).sum()) / total for k in range(1, min(lags, signs.size - 1) + 1)]
 
 
 def cell_name(cell: pd.DataFrame) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import theme
-from omb_py.dashboards.base.theme import Record, Trace
+from omb_py.dashboards.base.theme import Record
 from omb_py.dashboards.base.view import View, listed, plural, records, table
 from omb_py.results.units import size_text
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def model(measured: pd.DataFrame, segments: pd.DataFrame, name: str) -> View:
-    """Measured times and the fit alpha + beta·size of each segment, and below how far they lie apart.
+    """Measured times and the fit alpha + beta·size of each segment; the table says how far they lie apart.
 
     Args:
         measured: ``size_bytes``, ``median_us``, and where known ``lower_us``, the lower bound.
@@ -37,14 +37,8 @@ def model(measured: pd.DataFrame, segments: pd.DataFrame, name: str) -> View:
         data.append(theme.scatter("lines", [sizes[i] for i in inside], fit, _segment(part), line=theme.line(index)))
     lower = theme.numbers(measured["lower_us"]) if "lower_us" in measured else [None] * len(sizes)
     data += [theme.lower_bound(sizes, lower)] if any(v is not None for v in lower) else []
-    axis = theme.size_axis(sizes or [1])
-    layout = theme.layout(
-        height=480,
-        xaxis={**axis, "anchor": "y", "showticklabels": False, "title": {"text": ""}},
-        yaxis={**theme.value_axis("time (µs)", values=theme.drawn(data)), "domain": [0.4, 1]},
-        xaxis2={**axis, "anchor": "y2"},
-        yaxis2={"domain": [0, 0.28], "title": {"text": "off the fit (%)"}},
-    )
+    axis = theme.value_axis("time (µs)", values=theme.drawn(data))
+    layout = theme.layout(xaxis=theme.size_axis(sizes or [1]), yaxis=axis)
     efficiency = [None if v is None or not m else 100 * v / m for v, m in zip(lower, values, strict=True)]
     known = [e for e in efficiency if e is not None]
     off = [abs(r) for r in residual if r is not None]
@@ -53,19 +47,8 @@ def model(measured: pd.DataFrame, segments: pd.DataFrame, name: str) -> View:
     heads = ["size", "measured µs", "off the fit, %", *(["lower bound µs", "efficiency, %"] if known else [])]
     lines = zip(text, values, residual, *([lower, efficiency] if known else []), strict=True)
     caption = f"{plural(len(sizes), 'size')}; {listed(_segment(p) for p in records(segments))}"
-    spec = {"data": [*data, _stems(sizes, residual)], "layout": layout}
+    spec = {"data": data, "layout": layout}
     return View("model", title, caption, spec, **table(heads, lines))
-
-
-def _stems(sizes: Sequence[int], residual: Sequence[float | None]) -> Trace:
-    """The residuals; stems, since a bar on a logarithmic axis has another width at each size."""
-    x = [place for size in sizes for place in (size, size, None)]
-    y = [value for off in residual for value in (None if off is None else 0, off, None)]
-    # markers with sizes in a list have an opacity of 0.7 by default
-    marker = {"color": theme.GREY, "size": [0, 7, 0] * len(sizes), "opacity": 1}
-    place = {"xaxis": "x2", "yaxis": "y2", "showlegend": False, "hovertemplate": "%{y:.1f} %<extra></extra>"}
-    look = {"line": {"color": theme.GREY, "width": 3}, "marker": marker}
-    return theme.scatter("lines+markers", x, y, "residual", **look, **place)
 
 
 def _segment(part: Record) -> str:

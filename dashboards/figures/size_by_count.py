@@ -335,31 +335,15 @@ def _drawn_sides(data: SizeByCount) -> list[str]:
 def _by_size(data: SizeByCount, x: str, y: str) -> tuple[list[Trace], Layout, Layout, list[Layout]]:
     """A line for each count, over message size."""
     counts = spread(data.counts, MOST_LINES)
-    traces, ends = [], []
-    for number, count in enumerate(counts):
-        middles = data.shown.middles(count)
-        for side in _drawn_sides(data):
-            values = [middles.get(side, {}).get(size) for size in data.sizes]
-            text = [_value(data, value) for value in values]
-            traces.append(_line(range(len(values)), values, text, f"{_counted(data, count)}, {side}"))
-            traces[-1]["line"] = _styled(side, data, _shade(number, len(counts)))
-            if side == data.newest:
-                ends += _end(values, _counted(data, count))
+    lines = {_counted(data, count): [(count, size) for size in data.sizes] for count in counts}
+    traces, ends = _draw_lines(data, lines, lambda value, _: (value, _value(data, value)))
     return traces, _make_axis(data.sizes, short_size, "message size (B)"), _value_axis(data), _labels(ends, data, x, y)
 
 
 def _by_count(data: SizeByCount, x: str, y: str) -> tuple[list[Trace], Layout, Layout, list[Layout]]:
     """A line for some sizes, over the counts."""
-    sizes = _some_sizes(data)
-    traces, ends = [], []
-    for number, size in enumerate(sizes):
-        for side in _drawn_sides(data):
-            values = [data.shown.middles(count).get(side, {}).get(size) for count in data.counts]
-            text = [_value(data, value) for value in values]
-            traces.append(_line(range(len(values)), values, text, f"{size_text(size)}, {side}"))
-            traces[-1]["line"] = _styled(side, data, _shade(number, len(sizes)))
-            if side == data.newest:
-                ends += _end(values, size_text(size))
+    lines = {size_text(size): [(count, size) for count in data.counts] for size in _some_sizes(data)}
+    traces, ends = _draw_lines(data, lines, lambda value, _: (value, _value(data, value)))
     return traces, _make_axis(data.counts, str, _unit(data)), _value_axis(data), _labels(ends, data, x, y)
 
 
@@ -367,20 +351,35 @@ def _kept(data: SizeByCount, x: str, y: str) -> tuple[list[Trace], Layout, Layou
     """Bus bandwidth over that of the reference count, in per cent, from there on."""
     reference = _reference(data) or 0
     counts = [count for count in data.counts if count >= reference]
-    sizes = _some_sizes(data)
-    traces, ends = [], []
-    for number, size in enumerate(sizes):
-        for side in _drawn_sides(data):
-            rates = [data.rates.middles(count).get(side, {}).get(size) for count in counts]
-            first = rates[0]
-            values = [100 * rate / first if rate is not None and first else None for rate in rates]
-            text = ["" if value is None else f"{value:.0f} %" for value in values]
-            traces.append(_line(range(len(values)), values, text, f"{size_text(size)}, {side}"))
-            traces[-1]["line"] = _styled(side, data, _shade(number, len(sizes)))
-            if side == data.newest:
-                ends += _end(values, size_text(size))
+    lines = {size_text(size): [(count, size) for count in counts] for size in _some_sizes(data)}
+    traces, ends = _draw_lines(data, lines, _share_of_first)
     axis = {"title": _axis_title(f"% of {_counted(data, reference)}"), "rangemode": "tozero"}
     return traces, _make_axis(counts, str, _unit(data)), axis, _labels(ends, data, x, y, 100.0)
+
+
+def _share_of_first(value: float | None, first: float | None) -> tuple[float | None, str]:
+    share = 100 * value / first if value is not None and first else None
+    return share, "" if share is None else f"{share:.0f} %"
+
+
+ValueText = Callable[[float | None, float | None], tuple[float | None, str]]
+"""What is drawn and said of a value, from it and the first one of its line."""
+Places = Mapping[str, Sequence[tuple[int, int]]]
+"""Name of a line -> the counts and sizes that it goes through."""
+
+
+def _draw_lines(data: SizeByCount, lines: Places, show: ValueText) -> tuple[list[Trace], list[tuple[int, float, str]]]:
+    """Lines from pale to full, dotted for BASE and solid for the newest side, and the ends of the solid ones."""
+    traces, ends = [], []
+    for number, (name, places) in enumerate(lines.items()):
+        for side in _drawn_sides(data):
+            known = [data.shown.middles(count).get(side, {}).get(size) for count, size in places]
+            values, texts = zip(*(show(value, known[0]) for value in known), strict=True)
+            traces.append(_line(range(len(values)), values, texts, f"{name}, {side}"))
+            traces[-1]["line"] = _styled(side, data, _shade(number, len(lines)))
+            if side == data.newest:
+                ends += _end(values, name)
+    return traces, ends
 
 
 def _reference(data: SizeByCount) -> int | None:

@@ -46,6 +46,8 @@ def write(
         for row in rows:
             row |= {"run_id": name, "launch_id": f"{name}-0", "started_at": started.isoformat()}
         facts = {"library": library, "library_version": version, "launch": {"launch_id": f"{name}-0"}}
+        words = ["omb-py", *benchmarks, "-n", str(count), "--backend", backend, "-d", "cuda"]
+        facts["run"] = {"tool": {"command_line": words}}
         write_launch(store, rows, facts)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
@@ -14,23 +13,12 @@ from omb_py.dashboards.figures.launches import history
 from omb_py.dashboards.figures.stragglers import LateNode, late_nodes, stragglers
 
 
-def test_a_box_a_launch_and_the_share_of_samples(frame) -> None:
+def test_a_box_a_launch(frame) -> None:
     cell = series.prepared(frame[(frame["library"] == "MPICH") & (frame["size_bytes"] == 8)])
     view = launches.distribution(cell)
     boxes = [t for t in view.spec["data"] if t["type"] == "box"]
     assert [b["median"][0] for b in boxes] == pytest.approx(list(cell["median_us"]), rel=1e-5)
-    curve = next(t for t in view.spec["data"] if t["type"] == "scatter")
-    middle = min(range(len(curve["y"])), key=lambda i: abs(curve["y"][i]))
-    assert curve["x"][middle] == pytest.approx(cell["median_us"].iloc[0], rel=0.01)
-    assert curve["x"] == sorted(curve["x"])
     assert "3 launches lie" in view.title
-
-
-def test_a_tail_that_few_samples_cannot_support_is_not_drawn(frame) -> None:
-    cell = frame.iloc[:1].copy()
-    cell["samples_us"] = [np.linspace(1, 2, 20, dtype=np.float32)]
-    curve = next(t for t in launches.distribution(series.prepared(cell)).spec["data"] if t["type"] == "scatter")
-    assert max(curve["y"]) < 1.7  # not 99 %, which is 2.3 on this axis
 
 
 def test_every_call_is_in_the_trace(frame) -> None:
