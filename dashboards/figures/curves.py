@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -11,7 +10,8 @@ from typing import TYPE_CHECKING
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.series import Panel, SeriesLine, word
 from omb_py.dashboards.base.theme import Layout, Trace
-from omb_py.dashboards.base.view import TableFields, View, listed, plural, records, table
+from omb_py.dashboards.base.view import TableFields, View, listed, records, table
+from omb_py.dashboards.figures.fastest import RATES, UNITS, finding
 from omb_py.results.units import size_text
 
 if TYPE_CHECKING:
@@ -161,52 +161,23 @@ def _finding(panel: Panel, shown: _Quantity) -> str:
             )
         top = over.iloc[int(over[column].to_numpy(dtype=float).argmax())]
         return f"{name}: up to {theme.amount(top[column])} {shown.unit}, at {size_text(top[SIZE])}"
-    known = _ranges(lines, column)
-    if not known:
-        return f"{name}: {len(lines)} series without a size in common"
-    if shown.timed:
-        return f"{name}: {_leader(known, max(int(line.over['launches'].max()) for line in lines))}"
-    labels = {label for at in known.values() for label in at}
-    peaks = {label: max((at[label][1], size) for size, at in known.items() if label in at) for label in labels}
-    leader, *others = sorted(peaks, key=lambda label: (-peaks[label][0], label))
-    most, size = peaks[leader]
-    text = f"{name}: up to {theme.amount(most)} {shown.unit} with {leader}, at {size_text(size)}"
-    return text + (f"; {theme.amount(peaks[others[0]][0])} {shown.unit} with {others[0]}" if others else "")
-
-
-Ranges = dict[int, dict[str, tuple[float, float, float]]]
-"""Size in bytes -> label of a series -> lowest, median and highest of its launches."""
-
-
-def _ranges(lines: Sequence[SeriesLine], column: str) -> Ranges:
-    """What each series has at the sizes that most of them have."""
-    known: Ranges = {}
+    if shown.timed and panel.sized:
+        ranks = [word("ranks", count) for count in panel.rows["ranks"].unique()]
+        subject = ", ".join(part for part in name.split(", ") if part not in ranks)
+        known = points([(line.label, line.cells) for line in lines], PanelGrid())
+        return finding(subject, known) if known.known else f"{name}: {len(lines)} series"
+    peaks: dict[str, tuple[float, object]] = {}
     for line in lines:
-        low, high = (f"{column}_low", f"{column}_high") if f"{column}_low" in lines[0].over else (column, column)
-        columns = (theme.numbers(line.over[name]) for name in (low, column, high))
-        for size, least, middle, most in zip(line.over[SIZE], *columns, strict=True):
-            if least is not None and middle is not None and most is not None and least > 0:
-                known.setdefault(0 if theme.absent(size) else int(size), {})[line.label] = (least, middle, most)
-    series_count = max((len(at) for at in known.values()), default=0)
-    return {size: at for size, at in sorted(known.items()) if len(at) == series_count > 1}
-
-
-def _leader(known: Ranges, launches: int) -> str:
-    """``shortest times with A, at 3 of 7 sizes beyond the range of the launches; up to 2× apart at 64 KiB``."""
-    wins: Counter[str] = Counter()
-    for at in known.values():
-        first, second, *_ = sorted(at, key=lambda label: at[label][1])
-        if all(at[first][2] < low for label, (low, *_) in at.items() if label != first) and at[first] != at[second]:
-            wins[first] += 1
-    wide, size = max((max(v[1] for v in at.values()) / min(v[1] for v in at.values()), s) for s, at in known.items())
-    far = f"; up to {theme.amount(wide)}× apart at {size_text(size)}" if wide > 1.005 and size else ""
-    if launches < 2:
-        return f"one launch each, whose spread is unknown, so none is called the fastest{far}"
-    if not wins:
-        return f"no series is faster beyond the range of the launches{far}"
-    leader, count = wins.most_common(1)[0]
-    where = "at every size" if count == len(known) else f"at {count} of {plural(len(known), 'size')}"
-    return f"shortest times with {leader}, {where} beyond the range of the launches{far}"
+        over = line.over[line.over[column].notna()]
+        if len(over):
+            top = over.iloc[int(over[column].to_numpy(dtype=float).argmax())]
+            peaks[line.label] = (float(top[column]), top[SIZE])
+    if shown.timed:
+        return f"{name}: " + ", ".join(f"{theme.duration(most)} with {label}" for label, (most, _) in peaks.items())
+    best, *others = sorted(peaks, key=lambda label: (-peaks[label][0], label))
+    most, size = peaks[best]
+    text = f"{name}: up to {theme.amount(most)} {shown.unit} with {best}, at {size_text(size)}"
+    return text + (f"; {theme.amount(peaks[others[0]][0])} {shown.unit} with {others[0]}" if others else "")
 
 
 _TIMED_NOTES = {
@@ -259,10 +230,6 @@ def spread(values: Sequence[int], most: int) -> list[int]:
 
 
 MOST_PANELS = 6
-UNITS = {"time": "µs", "algbw": "GB/s", "busbw": "GB/s", "ratio": "×", "kept": "%"}
-"""What panels can show, with its unit."""
-RATES = ("algbw", "busbw", "kept")
-"""Quantities of which more is better."""
 _SIDE, _RATE = "side", "busbw_gbps"
 Sides = Sequence[tuple[str, "pd.DataFrame"]]
 """Name and cells of each side, in the order of their colours."""

@@ -14,9 +14,9 @@ from omb_py import __version__
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.theme import Layout, Trace
 from omb_py.dashboards.base.view import TableFields, View, listed, plural, records, table
-from omb_py.dashboards.changes.ratios import crossovers, fastest_at, title
 from omb_py.dashboards.changes.sides import keep_common_method, named
-from omb_py.dashboards.figures.curves import COUNTED, UNITS, PanelGrid, Points, multiples, points
+from omb_py.dashboards.figures.curves import COUNTED, PanelGrid, Points, multiples, points
+from omb_py.dashboards.figures.fastest import UNITS, crossovers, fastest_at, title
 from omb_py.dashboards.views.cells import Cells
 from omb_py.dashboards.views.first_screen import MOST_SIDES, FirstScreen, labels
 from omb_py.errors import UsageError

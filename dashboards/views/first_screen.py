@@ -14,11 +14,10 @@ from omb_py.dashboards.base.theme import Facts
 from omb_py.dashboards.base.view import Item, Shown, View, listed, plural
 from omb_py.dashboards.changes import over_time, ratios
 from omb_py.dashboards.changes.over_time import Launches
-from omb_py.dashboards.changes.ratios import fastest_at
-from omb_py.dashboards.changes.ratios import title as finding
 from omb_py.dashboards.changes.scaling import odd_counts
 from omb_py.dashboards.changes.sides import KEY, VERSION, Pair, StoredSide, keep_common_method, pairs, rows_of, sides
 from omb_py.dashboards.figures import curves, maps, stragglers
+from omb_py.dashboards.figures.fastest import UNITS, fastest_at, finding, title
 from omb_py.dashboards.figures.launches import cell_name, history
 from omb_py.dashboards.figures.size_by_count import SizeByCount, size_by_count
 from omb_py.dashboards.views import anomalies, checks, comparisons
@@ -170,7 +169,7 @@ def first_screen(cells: Cells, quantity: str = "auto") -> Iterator[Shown]:
     screen = FirstScreen(cells)
     yield from _overall(screen)
     for benchmark in _by_change(screen)[:1]:
-        wanted = curves_of(screen, benchmark, quantity) if quantity in curves.UNITS else None
+        wanted = curves_of(screen, benchmark, quantity) if quantity in UNITS else None
         yield from filter(None, [wanted or curves_of(screen, benchmark)])
 
 
@@ -230,7 +229,7 @@ def over_size_and_count(screen: FirstScreen, benchmark: str) -> Shown | None:
         {count: int(nodes[count]) for count in counts if not theme.absent(nodes.get(count))},
     )
     shown = series.concat(part for _, part in parts)
-    sentence = finding(benchmark, times, {count: data.fastest[count] for count in counts})
+    sentence = title(benchmark, times, {count: data.fastest[count] for count in counts})
     view = size_by_count(data, sentence, series.caption(shown))
     return None if view is None else Shown(view.noted(notes), shown)
 
@@ -251,8 +250,7 @@ def panels_of(sides: curves.Sides, name: str, grid: curves.PanelGrid, banded: bo
     view = curves.multiples(sides, name, known, banded=banded)
     if view is None:
         return None
-    title = finding(name, known, {panel: fastest_at(known, panel) for panel in known.panels})
-    return replace(view, title=title, caption=series.caption(series.concat(part for _, part in sides)))
+    return replace(view, title=finding(name, known), caption=series.caption(series.concat(part for _, part in sides)))
 
 
 def _over(rows: pd.DataFrame) -> str:

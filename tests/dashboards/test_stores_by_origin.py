@@ -11,11 +11,11 @@ import pytest
 from omb_py.cli import main
 from omb_py.dashboards.base import series
 from omb_py.dashboards.base.reading import parse
-from omb_py.dashboards.changes.ratios import fastest_at
 from omb_py.dashboards.explorer import grid
 from omb_py.dashboards.explorer.data import Data
 from omb_py.dashboards.explorer.state import State, views
 from omb_py.dashboards.figures.curves import PanelGrid, Points, points
+from omb_py.dashboards.figures.fastest import fastest_at
 from omb_py.dashboards.report.build import read_cells, report
 from omb_py.dashboards.report.html_page import page
 from tests.dashboards.stores import OSU

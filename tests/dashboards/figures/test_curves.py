@@ -34,10 +34,7 @@ def test_what_is_drawn_is_what_is_stored(frame) -> None:
 
 def test_the_title_is_the_finding(frame) -> None:
     view = curves.curves(panel(frame))
-    assert view.title == (
-        "allreduce: shortest times with MPICH 5.0.2, at 1 of 3 sizes beyond the range of the launches; "
-        "up to 2× apart at 64 KiB"
-    )
+    assert view.title == "allreduce, 4 ranks: MPICH 5.0.2 is fastest at 64 KiB; up to 2× apart, at 64 KiB"
     one = curves.curves(panel(frame[frame["library"] == "MPICH"]))
     assert one.title == "allreduce: 1.01 µs at 8 B, 66.5 µs at 64 KiB"
     assert one.caption.endswith("4 ranks · 3 launches · 10 800 samples · sync barrier · timing local_max · 2026-11-20")
@@ -48,10 +45,11 @@ def test_a_side_leads_where_its_launches_lie_apart_and_one_launch_has_no_spread(
         rows = [cell(at, n, library=name) for n, (name, at) in enumerate(launches)]
         return curves.curves(panel(pd.DataFrame(rows))).title
 
-    late = [("A", 1.0), ("A", 1.2), ("B", 1.1), ("B", 1.3)]
-    assert title(*late).startswith("allreduce: no series is faster beyond the range of the launches; up to 1.09×")
-    assert title(*late[:2], ("B", 1.3), ("B", 1.4)).startswith("allreduce: shortest times with A 5.0.2, at every size")
-    assert "one launch each, whose spread is unknown, so none is called the fastest" in title(("A", 1.0), ("B", 1.1))
+    near = [("A", 1.0), ("A", 1.2), ("B", 1.1), ("B", 1.3)]
+    assert "no side is faster beyond the noise of the launches; up to 1.09× apart" in title(*near)
+    far = [("A", 1.0), ("A", 1.01), ("A", 1.02), ("B", 1.3), ("B", 1.31), ("B", 1.32)]
+    assert title(*far).startswith("allreduce, 4 ranks: A 5.0.2 is fastest at every size")
+    assert "one launch of a side has no known spread, so none is called the fastest" in title(("A", 1.0), ("B", 1.1))
 
 
 def test_bandwidth_is_told_by_its_peaks(frame) -> None:

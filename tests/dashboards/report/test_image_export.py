@@ -66,8 +66,5 @@ def test_a_browser_that_draws_nothing(frame, tmp_path: Path, monkeypatch: pytest
 def test_the_rows_of_a_printer_are_drawn_as_those_of_a_store(frame) -> None:
     rows = json.loads(frame.drop(columns="date").to_json(orient="records", date_format="iso", date_unit="us"))
     (view,) = image_export.views_of(rows)
-    assert view.title == (
-        "allreduce: shortest times with MPICH 5.0.2, at 1 of 3 sizes beyond the range of the launches; "
-        "up to 2× apart at 64 KiB"
-    )
+    assert view.title == "allreduce, 4 ranks: MPICH 5.0.2 is fastest at 64 KiB; up to 2× apart, at 64 KiB"
     assert view.caption.endswith("2026-11-20 to 2026-11-21") or view.caption.endswith("2026-11-20")
