@@ -42,6 +42,8 @@ NEEDED = (
 LISTS = (*(name for name in schema.FLOAT_LISTS if name != "samples_avg_us"), "hosts")
 MOST_LINES = 6
 """In one figure: colour, dash and marker are told apart."""
+MOST_GREY = 40
+"""In a figure of libraries alone: the best and the worst are coloured, the others grey."""
 _SPLIT_BY = tuple(
     (
         "ranks device buffer dtype op window nodes parameters process_sync binding library library_version backend tags"
@@ -264,7 +266,8 @@ def panels(frame: pd.DataFrame) -> Iterator[Panel]:
 def _split(name: str, rows: pd.DataFrame, by: Sequence[str], names: Sequence[str], apart: int = 0) -> Iterator[Panel]:
     """Panels by the first of the columns that differ, which are `names`; by the first `apart` of them in any case."""
     count = len(rows[list(names)].drop_duplicates()) if names and apart < 1 else 1
-    if (apart < 1 and count <= MOST_LINES) or not by:
+    many = count <= MOST_GREY and {*names} <= {"backend", "library", "library_version"}
+    if (apart < 1 and (count <= MOST_LINES or many)) or not by:
         yield Panel(rows, name)
         return
     column, rest = by[0], by[1:]

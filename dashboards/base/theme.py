@@ -304,7 +304,7 @@ def layout(**more: object) -> Layout:
     toggles it."""
     legend = {"orientation": "h", "x": 0, "xanchor": "left", "y": -0.22, "yanchor": "top", "groupclick": "togglegroup"}
     legend |= {"itemclick": "toggleothers", "itemdoubleclick": "toggle"}
-    margin = {"l": 64, "r": 16, "t": 16, "b": 52}
+    margin = {"l": 64, "r": 16, "t": 36, "b": 52}  # the bar of buttons lies above the figure
     base = {"margin": margin, "height": 380, "hovermode": "closest", "separators": ". ", "legend": legend}
     return {**base, **more}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import TYPE_CHECKING
 
 from omb_py.dashboards.base import series, theme
@@ -90,6 +91,8 @@ Drawn = tuple[list[Trace], Layout, dict[int, list[str]]]
 
 def _over_size(panel: Panel, shown: _Quantity, bound: pd.DataFrame | None) -> Drawn:
     places = theme.sizes_on_axis(panel.sizes)
+    if len(panel.lines) > series.MOST_LINES:
+        return _many_over_size(panel, shown, places)
     data: list[Trace] = []
     cells = {}
     for index, line in enumerate(panel.lines):
@@ -102,6 +105,34 @@ def _over_size(panel: Panel, shown: _Quantity, bound: pd.DataFrame | None) -> Dr
         data.append({**lower, "showlegend": True})
     axis = theme.value_axis(shown.title, shown.timed, theme.drawn(data))
     return data, theme.layout(xaxis=theme.size_axis(panel.sizes), yaxis=axis, showlegend=len(data) > 1), cells
+
+
+def _many_over_size(panel: Panel, shown: _Quantity, places: Mapping[int, float]) -> Drawn:
+    """Many series: the fastest and the slowest over all sizes have a colour and their name, the others are grey."""
+    every = {
+        line.label: {int(s): v for s, v in zip(over[SIZE], theme.numbers(over[shown.column]), strict=True) if v}
+        for line in panel.lines
+        for over in [line.over[line.over[SIZE].notna()]]
+    }
+    middle = {size: median([at[size] for at in every.values() if size in at]) for at in every.values() for size in at}
+    rank = {label: sum(math.log(v / middle[s]) for s, v in at.items()) / max(1, len(at)) for label, at in every.items()}
+    ordered = sorted(rank, key=lambda label: rank[label] if shown.timed else -rank[label])
+    colours = {ordered[0]: theme.colour(0), ordered[-1]: theme.colour(1)}
+    data, words = [], []
+    for label in sorted(every, key=lambda label: label in colours):
+        values, colour = sorted(every[label].items()), colours.get(label)
+        x, y = [places[size] for size, _ in values], [value for _, value in values]
+        look = {"line": {"color": colour or theme.GREY, "width": 2.5 if colour else 1}, "opacity": 1 if colour else 0.5}
+        hover = f"%{{text}}: %{{y:.4g}} {shown.unit}<extra>%{{fullData.name}}</extra>"
+        text = [size_text(size) for size, _ in values]
+        data.append(theme.scatter("lines", x, y, theme.label(label), **look, text=text, hovertemplate=hover))
+        if colour and values:
+            where = {"x": math.log10(x[-1]), "y": math.log10(y[-1]) if shown.timed else y[-1], "xanchor": "right"}
+            above = {"yanchor": "bottom" if (label == ordered[-1]) == shown.timed else "top", "showarrow": False}
+            words.append({"text": theme.label(label), "font": {"color": colour}, **where, **above})
+    axis = theme.value_axis(shown.title, shown.timed, theme.drawn(data))
+    layout = theme.layout(xaxis=theme.size_axis(panel.sizes), yaxis=axis, showlegend=False, annotations=words)
+    return data, layout, {}
 
 
 def _without_size(panel: Panel, shown: _Quantity, bound: pd.DataFrame | None) -> Drawn:
@@ -195,6 +226,8 @@ def _statistics(lines: Sequence[SeriesLine]) -> str:
 def _notes(lines: Sequence[SeriesLine], shown: _Quantity) -> tuple[str, ...]:
     notes = ["Line: median over launches" + ("; band: range over launches." if shown.ends else ".")]
     notes = [_TIMED_NOTES[_statistics(lines)]] if shown.timed else notes
+    if len(lines) > series.MOST_LINES:
+        notes = ["Lines: medians over launches. Coloured: the fastest and the slowest over all sizes."]
     limited = [line.label for line in lines if line.over["limited"].fillna(False).astype(bool).any()]
     if limited:
         who = f" ({listed(limited)})" if all(limited) else ""
@@ -394,7 +427,7 @@ def multiples(
     x = theme.size_axis(xs) if grid.across == SIZE else theme.count_axis(xs, COUNTED[grid.across])
     y = grid.value_axis(sides[0][0], theme.drawn(data))
     beside = columns or len(panels)
-    layout = theme.layout(height=262, margin={"l": 64, "r": 16, "t": 26, "b": 46}, hovermode="x")
+    layout = theme.layout(height=280, margin={"l": 64, "r": 16, "t": 44, "b": 46}, hovermode="x")
     layout["legend"] = {**layout["legend"], "y": -0.26}
     layout |= _axes(len(panels), beside, x | theme.thinned(x, 3 if beside > 3 else 5), y, room)
     layout["annotations"] = [

@@ -128,7 +128,7 @@ def _ratio_figure(panels: Sequence[_RatioPanel], unit: str) -> Layout:
     frames: list[Layout] = []
     heads: list[Layout] = []
     tall = max([_LEAST_PANEL, *(_ROW * len(panel.counts) for panel in panels)])
-    columns = max(1, min(COLUMNS, len(panels)))
+    columns = max(2, min(COLUMNS, len(panels)))
     beside, below = (PanelPlaces(len(panels), many, tall, _GAP, 0.05) for many in (columns, COLUMNS_NARROW))
     margins = _RATIO_MARGIN["t"] + _RATIO_MARGIN["b"]
     for number, panel in enumerate(panels):

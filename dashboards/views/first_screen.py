@@ -119,7 +119,9 @@ class FirstScreen:
         """Names of BASE and NEW -> the map of their ratios: of the front pair, and of each other newest version."""
         upgraded = [each for each in self.upgrades if each[0].new.name in self.newest and len(each[1])]
         shown: dict[tuple[str, str], Shown] = {}
-        for pair, table in [*([self.front] if self.front else []), *upgraded][:MOST_SIDES]:
+        # of many libraries one pair is no answer: a figure has all of them
+        few = self.front and (self.front[0].kind == "versions" or len(self.newest_of_each()) <= MOST_SIDES)
+        for pair, table in [*([self.front] if self.front and few else []), *upgraded][:MOST_SIDES]:
             names = (pair.base.name, pair.new.name)
             if names not in shown:
                 both = self.cells.timed[self.cells.timed[KEY].isin(set(table[KEY]))]
@@ -281,7 +283,7 @@ def _status(screen: FirstScreen, items: list[Item]) -> View:
     if screen.front is not None:
         pair = screen.front[0]
         nothing = f"nothing of {pair.base.name} is missing in {pair.new.name}"
-        lacking = ratios.missing(pair, screen.timed) or nothing
+        lacking = ratios.missing(pair, screen.timed) or (nothing if pair.kind == "versions" else "")
     return View("status", title, lacking, None, (), (), notes=labels(screen.cells))
 
 

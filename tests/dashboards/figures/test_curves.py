@@ -3,7 +3,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from omb_py.dashboards.base import series
+from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.series import Panel
 from omb_py.dashboards.figures import curves
 
@@ -95,6 +95,22 @@ def test_many_series_become_several_panels(frame, cell) -> None:
     found = list(series.panels(series.prepared(rows)))
     assert [panel.name for panel in found] == ["allreduce, 2 ranks", "allreduce, 4 ranks", "allreduce, 8 ranks"]
     assert sum(len(panel.rows) for panel in found) == len(rows)
+
+
+def test_many_libraries_are_one_figure_with_the_best_and_the_worst_coloured(cell) -> None:
+    rows = pd.DataFrame(
+        [
+            cell(size * (1 + number / 10), library=f"lib{number:02}", size_bytes=size, comparability_key=f"k{size}")
+            for number in range(20)
+            for size in (8, 1024)
+        ]
+    )
+    (found,) = series.panels(series.prepared(rows))
+    view = curves.curves(found)
+    assert len(view.spec["data"]) == 20 and not view.spec["layout"]["showlegend"]
+    coloured = [trace["name"] for trace in view.spec["data"] if trace["line"]["color"] != theme.GREY]
+    assert sorted(coloured) == ["lib00 5.0.2", "lib19 5.0.2"]
+    assert sorted(word["text"] for word in view.spec["layout"]["annotations"]) == sorted(coloured)
 
 
 def test_the_tags_of_a_comparison_make_no_lines_unless_nothing_else_does(cell) -> None:
