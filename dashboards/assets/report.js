@@ -157,24 +157,17 @@
   let before = "light";
   const all = () => {
     root.classList.add("all");
-    return Promise.all(places.map((place) => draw(place)));
+    return Promise.all(places.filter((place) => place.clientWidth).map((place) => draw(place)));
   };
-  const folded = [];
   window.addEventListener("beforeprint", () => {
     before = theme();
     root.dataset.theme = "light";
     paper = 690;
-    // nobody can unfold paper: the commands are shown, the tables stay where they are
-    for (const details of document.querySelectorAll("details:not([data-table]):not([open])")) {
-      folded.push(details);
-      details.open = true;
-    }
     all();
   });
   window.addEventListener("afterprint", () => {
     paper = 0;
     root.classList.remove("all");
-    for (const details of folded.splice(0)) details.open = false;
     choose(before);
   });
   window.drawAll = all;

@@ -27,6 +27,8 @@ SPOKEN: Mapping[str, str] = {
     "algbw": "algorithm bandwidth",
     "busbw": "bus bandwidth",
     "ratio": "ratio to the first",
+    "kept": "% of the fewest ranks or GPUs",
+    "count": "counted over",
     "library_version": "version",
 }
 LEGEND_LINE = 24
@@ -267,4 +269,6 @@ def radio(name: str, values: Sequence[str], chosen: str) -> Component:
     """A control of one value among a few."""
     words = {**SPOKEN, **({"auto": "as the browser"} if name == "theme" else {})}
     options = [{"label": words.get(value, value), "value": value} for value in values]
-    return html.Fieldset([html.Legend(name), dcc.RadioItems(id=name, options=options, value=chosen, inline=True)])
+    return html.Fieldset(
+        [html.Legend(SPOKEN.get(name, name)), dcc.RadioItems(id=name, options=options, value=chosen, inline=True)]
+    )

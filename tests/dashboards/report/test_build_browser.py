@@ -138,7 +138,7 @@ def test_enter_on_the_legend_isolates(opened) -> None:
 
 
 @pytest.mark.slow
-def test_on_paper_it_is_light_fits_and_shows_the_commands(opened, every_view) -> None:
+def test_on_paper_it_is_light_and_fits_and_what_is_folded_stays_so(opened) -> None:
     state = (
         "return [getComputedStyle(document.body).backgroundColor, document.querySelector('.plot')._fullLayout.width,"
         "[...document.querySelectorAll('details[open] pre')].length,"
@@ -149,7 +149,7 @@ def test_on_paper_it_is_light_fits_and_shows_the_commands(opened, every_view) ->
     before = opened.execute_script(state)
     opened.execute_script("window.dispatchEvent(new Event('beforeprint'))")
     draw_all(opened)
-    until(lambda: opened.execute_script(state), ["rgb(255, 255, 255)", 690, len(every_view), "#ffffff"])
+    until(lambda: opened.execute_script(state), ["rgb(255, 255, 255)", 690, before[2], "#ffffff"])
     until(lambda: opened.execute_script(OVERLAPS), [])
     opened.execute_script("window.dispatchEvent(new Event('afterprint'))")
     until(lambda: opened.execute_script(state), before)
