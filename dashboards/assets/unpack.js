@@ -3,7 +3,6 @@
 window.unpacked = (async () => {
   const figures = document.getElementById("figures");
   if (!figures) return null;
-  if (figures.type === "application/json") return JSON.parse(figures.textContent);
   if (!("DecompressionStream" in window)) {
     for (const place of document.querySelectorAll(".plot"))
       place.textContent = "This browser is too old to draw figures from a compressed page (it has no DecompressionStream). The table below has all numbers.";

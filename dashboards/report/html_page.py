@@ -146,12 +146,6 @@ def with_figures(report: Document, name: str, title: str, below: str, views: Seq
     return document(report.headline, below, [section], kind=name)
 
 
-def alone(view: View) -> str:
-    """Write a page of one view that is drawn at once and has nothing to click, for printing."""
-    body = [f'<main><figure class="alone">{"".join(_drawn(view, 0))}</figure></main>']
-    return _html(view.title, body, [view], "drawAll();")
-
-
 def figure_page(spec: theme.Layout) -> str:
     """Write a page of nothing but a figure, as large as its layout says; an element ``svg`` holds it in base64."""
     width, height = spec["layout"]["width"], spec["layout"]["height"]
@@ -163,21 +157,19 @@ def figure_page(spec: theme.Layout) -> str:
     return frame("omb-py", body, style, _POLICY, "light")
 
 
-def _html(title: str, body: Sequence[str], views: Sequence[View], last: str = "") -> str:
+def _html(title: str, body: Sequence[str], views: Sequence[View]) -> str:
     # the tables are never compressed, so that every browser shows them
     tables = [{"columns": view.columns, "rows": view.rows, "commands": view.commands} for view in views]
-    drawing = _drawing(views, plain=bool(last)) if any(view.spec is not None for view in views) else ""
+    drawing = _drawing(views) if any(view.spec is not None for view in views) else ""
     script = "".join(map(asset, ("unpack.js", "legend.js", "report.js")))
-    parts = [*body, _json_script("views", tables), drawing, f"<script>{script}{last}</script>"]
+    parts = [*body, _json_script("views", tables), drawing, f"<script>{script}</script>"]
     return frame(title, "\n".join(filter(None, parts)), asset("report.css"), _POLICY, "light")
 
 
-def _drawing(views: Sequence[View], plain: bool) -> str:
-    """The figures and the script that draws them; plain where a browser prints the page as soon as it is loaded."""
+def _drawing(views: Sequence[View]) -> str:
+    """The figures and the script that draws them."""
     templates = {name: theme.template(name) for name in theme.THEMES}
     figures = {"templates": templates, "specs": [view.spec for view in views]}
-    if plain:
-        return f"{_json_script('figures', figures)}<script>{plotly_script()}</script>"
     return (
         f'<script type="text/plain" id="figures">{_packed(_json_text(figures))}</script>'
         f'<script type="text/plain" id="packed">{_packed_plotly(plotly_script())}</script>'

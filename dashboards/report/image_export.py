@@ -13,9 +13,9 @@ from pathlib import Path
 
 from omb_py.dashboards.base import series
 from omb_py.dashboards.base.theme import Facts, Layout
-from omb_py.dashboards.base.view import View
+from omb_py.dashboards.base.view import View, table
 from omb_py.dashboards.figures import curves
-from omb_py.dashboards.report.html_page import alone, figure_page, plotly_script
+from omb_py.dashboards.report.html_page import figure_page, plotly_script
 from omb_py.errors import EnvironmentProblem
 from omb_py.printing.whole_file import write_whole
 from omb_py.results.store.schema import COLUMNS
@@ -29,8 +29,6 @@ VARIABLE = "BROWSER_PATH"
 """Environment variable that names another browser."""
 PATIENCE_S = 60
 """Seconds that a browser may take."""
-_WIDTH, _MARGIN, _LINE, _LETTERS = 1000, 60, 22, 100
-"""Width of a picture, its free margin and the height of a line of text in pixels; letters of a line."""
 _FLAGS = tuple(
     (
         "--headless --disable-gpu --no-first-run --disable-background-networking --disable-component-update "
@@ -75,10 +73,9 @@ def save(view: View, path: Path) -> None:
     Raises:
         EnvironmentProblem: there is no browser, it draws nothing, or the file cannot be written.
     """
-    texts = (view.title, view.caption, *view.notes)
-    lines = sum(-(-len(text) // _LETTERS) for text in texts)
-    height = int((view.spec or {"layout": {}})["layout"].get("height", 380)) + _MARGIN + _LINE * lines
-    write_whole(path, _printed(alone(view), path.suffix, _WIDTH, height))
+    from omb_py.dashboards.report.picture import SIZES, Picture  # only a picture needs the parts of a report
+
+    save_figure(Picture(view, (), SIZES["slide"], table((), ())).spec("light"), path)
 
 
 def save_figure(spec: Layout, path: Path) -> None:

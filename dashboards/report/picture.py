@@ -122,7 +122,7 @@ class Picture:
         if self.view.spec is None:
             raise ValueError("a picture has a figure")
         drawn: Layout = self.view.spec["layout"]
-        beside = len({tuple(axis["domain"]) for name, axis in drawn.items() if name.startswith("xaxis")})
+        beside = len({tuple(axis.get("domain", (0, 1))) for name, axis in drawn.items() if name.startswith("xaxis")})
         rows = max(-(-int(name[5:] or 1) // beside) for name in drawn if name.startswith("yaxis"))
         heads = [*(("label", text) for text in self.labels), ("title", self.view.title), ("caption", self.view.caption)]
         above, legend_top = _stacked(heads, 14.0 * scale, size)
@@ -138,6 +138,7 @@ class Picture:
         texts = [{**text, "y": 1, "yshift": top - at, "yanchor": "top"} for text, at in above]
         texts += [{**text, "y": 0, "yshift": -at, "yanchor": "top"} for text, at in foot]
         left = (size.margin - size.left) / (size.width - size.left - size.margin)
+        named = drawn["yaxis"].get("type") == "category"  # names need more room than numbers
         place = {"y": 1 + (top - legend_top) / inner, "yanchor": "top", "x": left}
         layout = {
             **{name: _fitted(name, value, size) for name, value in drawn.items() if name != "meta"},
@@ -145,10 +146,10 @@ class Picture:
             "height": round(top + inner + bottom + 10 * scale),
             "template": theme.template(look),
             "font": {"size": size.text},
-            "margin": {"l": size.left, "r": size.margin, "t": round(top), "b": round(bottom + 10), "autoexpand": False},
-            "annotations": [*(_scaled(note, scale) for note in drawn["annotations"]), *texts],
+            "margin": {"l": size.left, "r": size.margin, "t": round(top), "b": round(bottom + 10), "autoexpand": named},
+            "annotations": [*(_scaled(note, scale) for note in drawn.get("annotations", ())), *texts],
             "legend": {**drawn["legend"], "font": {"size": size.text + 1}, **place},
-            "showlegend": True,
+            "showlegend": drawn.get("showlegend", True),
             "hovermode": False,
         }
         return {"data": [_thin(trace, scale) for trace in self.view.spec["data"]], "layout": layout}
@@ -168,7 +169,7 @@ def _fitted(name: str, value: Any, size: PictureSize) -> Any:
     if not name.startswith(("xaxis", "yaxis")):
         return value
     ticks = theme.thinned(value, size.ticks) if name.startswith("xaxis") else {}
-    return {**value, **ticks, "title": {**value["title"], "font": {"size": size.text + 1}, "standoff": 4}}
+    return {**value, **ticks, "title": {**value.get("title", {}), "font": {"size": size.text + 1}, "standoff": 4}}
 
 
 def _scaled(annotation: Layout, scale: float) -> Layout:
@@ -178,7 +179,8 @@ def _scaled(annotation: Layout, scale: float) -> Layout:
 def _thin(trace: Trace, scale: float) -> Trace:
     """A trace with lines and markers as thin as the picture is small."""
     parts = {"line": "width", "marker": "size"}
-    small = {part: {**trace[part], what: trace[part][what] * scale} for part, what in parts.items() if part in trace}
+    own = {part: what for part, what in parts.items() if what in trace.get(part, {})}
+    small = {part: {**trace[part], what: trace[part][what] * scale} for part, what in own.items()}
     return {**trace, **small}
 
 

@@ -144,9 +144,10 @@ def draw_timeline(trace: Path, out: Path) -> None:
         out.write_text(chrome_trace(timeline))
     else:
         from omb_py.dashboards.figures.step_timeline import step_timeline
-        from omb_py.dashboards.report.html_page import alone
+        from omb_py.dashboards.report.html_page import Section, document
 
-        out.write_text(alone(step_timeline(timeline.lanes, busy, timeline.end)))
+        view = step_timeline(timeline.lanes, busy, timeline.end)
+        out.write_text(document(view.title, trace.name, [Section("timeline", None, views=[view])], kind="timeline"))
     shares = ", ".join(f"{lane} {us / 1000:.2f} ms" for lane, us in busy.items())
     click.echo(f"omb-py: a step of {timeline.end / 1000:.2f} ms, {shares}: {out}", err=True)
 
