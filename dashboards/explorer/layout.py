@@ -33,6 +33,8 @@ SPOKEN: Mapping[str, str] = {
 }
 LEGEND_LINE = 24
 """Pixels."""
+LOADING_MS = 400
+"""Milliseconds after which the page says that figures are being made; what stands there stays to be read."""
 MOST_TABLE_ROWS = 200
 """Rows of the table under a figure; the report has all."""
 ABOVE, FIGURE, BELOW = "above", "figure", "below"
@@ -201,7 +203,12 @@ def page(data: Data, state: State, refresh_ms: int) -> Component:
     content = [
         html.Fieldset([html.Legend("view"), radio]),
         html.P(id="note", role="status"),
-        html.Div(id="figures"),
+        dcc.Loading(
+            html.Div(id="figures"),
+            delay_show=LOADING_MS,
+            target_components={"figures": "children"},
+            overlay_style={"visibility": "visible", "opacity": 0.4},
+        ),
         *_table_of_cells(),
     ]
     drawer = [html.Button("close", id="close", title="Escape closes it too"), html.Div(id="drawn", tabIndex=0)]
