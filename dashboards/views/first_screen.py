@@ -17,7 +17,7 @@ from omb_py.dashboards.changes.over_time import Launches
 from omb_py.dashboards.changes.scaling import odd_counts
 from omb_py.dashboards.changes.sides import KEY, VERSION, Pair, StoredSide, keep_common_method, pairs, rows_of, sides
 from omb_py.dashboards.figures import curves, maps, stragglers
-from omb_py.dashboards.figures.fastest import UNITS, fastest_at, finding, title
+from omb_py.dashboards.figures.fastest import ALPHA, UNITS, fastest_at, finding, title
 from omb_py.dashboards.figures.launches import cell_name, history
 from omb_py.dashboards.figures.size_by_count import SizeByCount, size_by_count
 from omb_py.dashboards.views import anomalies, checks, comparisons
@@ -196,7 +196,7 @@ def _overall(screen: FirstScreen) -> Iterator[Shown]:
     status = _status(screen, items)
     yield Shown(status)
     if items or status.title != _NO_SIDES:
-        yield Shown(_list(items))
+        yield Shown(_list(screen, items))
     if screen.front is None and len(screen.cells.timed):
         command, *_ = screen.commands.of(screen.cells.timed)
         names = [side.name for side in screen.sides] or [series.common(screen.cells.timed)]
@@ -310,10 +310,23 @@ def _shared(text: str) -> bool:
     return value.isdecimal() and int(value) > 1
 
 
-def _list(items: list[Item]) -> View:
+def _list(screen: FirstScreen, items: list[Item]) -> View:
     title = "Nothing changed over time beyond the noise, and nothing is odd"
     title = "What changed, and what is odd" if items else title
-    return View("changes", title, "", None, (), (), items=tuple(items))
+    return View("changes", title, _certainty(screen), None, (), (), items=tuple(items))
+
+
+def _certainty(screen: FirstScreen) -> str:
+    """How sure the lines on pairs of versions or stores are; empty where there is no pair."""
+    tables = [table for _, table in screen.upgrades if len(table)]
+    counts = [int(n) for table in tables for name in ("launches_base", "launches_new") for n in table[name]]
+    if not counts or max(counts) < 2:
+        return ""
+    span = f"{min(counts)} to {max(counts)}" if min(counts) < max(counts) else f"{counts[0]}"
+    return (
+        f"Slower and faster lie beyond the noise of {span} launches a side: in a pair of sides that are alike, "
+        f"any of them is named with a chance of at most {100 * ALPHA:g} %"
+    )
 
 
 def changes(screen: FirstScreen) -> list[Item]:

@@ -119,7 +119,10 @@ def test_what_new_lacks_is_said(tmp_path: Path, frame: pd.DataFrame) -> None:
 
 def test_one_slowdown_of_several_benchmarks_is_one_line(tmp_path: Path) -> None:
     gpu_store.write(tmp_path, benchmarks=("allreduce", "allgather", "bcast"))
-    (slower,) = (item for item in report(tmp_path, StoreSelection()).changes if item.kind == "slower")
+    made = report(tmp_path, StoreSelection())
+    (slower,) = (item for item in made.changes if item.kind == "slower")
+    assert made.first[1].caption.startswith("Slower and faster lie beyond the noise of 3 launches a side: ")
+    assert made.first[1].caption.endswith("a chance of at most 1 %")
     head, _, rest = slower.text.partition(": ")
     assert (
         head == "3 benchmarks 1.29 to 1.3× slower with NCCL 2.27.3 than with 2.21.5 at 64 KiB to 1 MiB, 32 to 64 GPUs"
