@@ -10,11 +10,11 @@ These views draw verdicts; they make none.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from omb_py.dashboards.base import theme
-from omb_py.dashboards.base.theme import Layout, Trace, Values
+from omb_py.dashboards.base.theme import Layout, Trace
 from omb_py.dashboards.base.view import TableFields, View, plural, table
 
 if TYPE_CHECKING:
@@ -52,10 +52,14 @@ def board(verdicts: pd.DataFrame, delta: float = DELTA, site_rate: str = "", nam
     ranked = _ranked(verdicts)
     drawn = ranked[ranked["ratio"].notna()].head(MOST_BARS)
     parts = {word: drawn[drawn["verdict"] == word] for word in ORDER}
-    data = [_points(part, [*map(theme.escape, part["cell"])], word, "x") for word, part in parts.items() if len(part)]
+    data = [
+        verdict_points(word, part["cell"], theme.numbers(part["ratio"]), part["low"], part["high"])
+        for word, part in parts.items()
+        if len(part)
+    ]
     layout = theme.layout(
         height=130 + 24 * len(drawn),
-        shapes=_shaded(delta, "x"),
+        shapes=_shaded(delta),
         xaxis=_ratio_axis(drawn),
         yaxis=cell_axis([*map(theme.escape, drawn["cell"])]),
         legend={**theme.layout()["legend"], "y": -70 / max(24 * len(drawn), 60)},
@@ -78,20 +82,26 @@ def _ranked(verdicts: pd.DataFrame) -> pd.DataFrame:
     return keyed.sort_values(["_place", "_far"], kind="stable").drop(columns=["_place", "_far"])
 
 
-def _points(part: pd.DataFrame, at: Values, word: str, axis: str) -> Trace:
-    values = theme.numbers(part["ratio"])
+def verdict_points(
+    word: str,
+    cells: Iterable[str],
+    values: Sequence[float | None],
+    low: Iterable[object],
+    high: Iterable[object],
+    texts: Sequence[str] = (),
+) -> Trace:
+    """Verdicts of one word on a board: a marker each with its interval; `texts` say more than the value."""
     marker = {**verdict_marker(word), "line": {"width": 1.5, "color": theme.VERDICT_COLOURS[word]}}
-    bars = {f"error_{axis}": theme.error_bars(values, part["low"], part["high"], 1.5)}
-    hover = f"%{{text}}: %{{{axis}:.3f}}<extra>{word.lower()}</extra>"
-    x, y = (values, list(at)) if axis == "x" else (list(at), values)
-    text = [theme.escape(c) for c in part["cell"]]
-    return theme.scatter("markers", x, y, word.lower(), **bars, marker=marker, text=text, hovertemplate=hover)
+    said = {"text": list(texts)} if texts else {}
+    hover = f"%{{y}}: %{{{'text' if texts else 'x:.3f'}}}<extra>{word.lower()}</extra>"
+    more = {"error_x": theme.error_bars(values, low, high, 1.5), "marker": marker, "hovertemplate": hover, **said}
+    return theme.scatter("markers", list(values), [theme.escape(cell) for cell in cells], word.lower(), **more)
 
 
-def _shaded(delta: float, axis: str) -> list[Layout]:
+def _shaded(delta: float) -> list[Layout]:
     """Shapes: the band from 1 / (1 + delta) to 1 + delta, and the line at 1."""
-    line = {**theme.line_at(1, axis), "layer": "below"}
-    ends = {f"{axis}0": 1 / (1 + delta), f"{axis}1": 1 + delta}
+    line = {**theme.line_at(1), "layer": "below"}
+    ends = {"x0": 1 / (1 + delta), "x1": 1 + delta}
     return [{**line, "type": "rect", **ends, "fillcolor": theme.faint(theme.GREY), "line": {"width": 0}}, line]
 
 

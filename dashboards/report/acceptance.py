@@ -11,7 +11,7 @@ from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.theme import Trace
 from omb_py.dashboards.base.view import TableFields, View, plural, table
 from omb_py.dashboards.figures import curves, stragglers
-from omb_py.dashboards.figures.comparison import cell_axis, verdict_marker
+from omb_py.dashboards.figures.comparison import cell_axis, verdict_points
 from omb_py.dashboards.report.html_page import Section, document
 from omb_py.dashboards.views.over_size import panels_over_count
 from omb_py.dashboards.views.overview import environment
@@ -117,7 +117,8 @@ def board(acceptance: AcceptReport) -> View:
     names = [theme.escape(verdict.case.name) for verdict in drawn]
     parts = {word: [verdict for verdict in drawn if verdict.word == word] for word in WORDS}
     data = [_points(verdicts, word) for word, verdicts in parts.items() if verdicts]
-    reach = [v for trace in data for v in (*trace["x"], *(x for x in trace["customdata"] if x)) if v and v > 0]
+    ends = [_over(verdict, end) for verdict in drawn for end in ("low", "high")]
+    reach = [v for v in (*theme.drawn(data, "x"), *ends) if v and v > 0]
     texts = [theme.escape(shortened(verdict.case.name)) for verdict in drawn]
     layout = theme.layout(
         height=130 + 24 * len(drawn),
@@ -151,14 +152,8 @@ def _points(verdicts: Sequence[CaseVerdict], word: str) -> Trace:
     # an interval holds its value, but for rounding
     least = [None if end is None else min(end, value) for end, value in zip(low, values, strict=True)]
     most = [None if end is None else max(end, value) for end, value in zip(high, values, strict=True)]
-    more = {
-        "error_x": theme.error_bars(values, least, most, 1.5),
-        "customdata": [end for pair in zip(low, high, strict=True) for end in pair],
-        "marker": verdict_marker(word),
-        "text": [theme.escape(f"{number(verdict, verdict.measured)}, {verdict.case.bound}") for verdict in verdicts],
-        "hovertemplate": f"%{{y}}: %{{text}}<extra>{word.lower()}</extra>",
-    }
-    return theme.scatter("markers", values, [theme.escape(v.case.name) for v in verdicts], word.lower(), **more)
+    texts = [theme.escape(f"{number(verdict, verdict.measured)}, {verdict.case.bound}") for verdict in verdicts]
+    return verdict_points(word, (verdict.case.name for verdict in verdicts), values, least, most, texts)
 
 
 def _over(verdict: CaseVerdict, end: str) -> float | None:

@@ -59,6 +59,7 @@ def test_the_board_is_a_valid_figure(found: AcceptReport) -> None:
     assert shortened("a" * 30 + ", 1 KiB, 4 ranks") == "aaaaaaaaa…, 1 KiB, 4 ranks" and shortened("short") == "short"
     assert view.rows[0][6] == "FAIL", "worst first"
     undecided = next(trace for trace in view.figure.data if trace.name == "marginal")
-    low, high = undecided.customdata[:2]
+    low = undecided.x[0] - undecided.error_x.arrayminus[0]
+    high = undecided.x[0] + undecided.error_x.array[0]
     assert low < 1 < high, "the ends of the interval, as shares of the limit"
     assert any("right of 1 for what has a lower one" in note for note in view.notes), "which side of 1 is good"
