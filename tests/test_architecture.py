@@ -82,3 +82,19 @@ def test_every_folder_is_a_backend_that_the_package_announces() -> None:
     assert set(registry.ours()) == BACKENDS
     (contract,) = (c for c in data["tool"]["importlinter"]["contracts"] if c["name"].startswith("nothing outside"))
     assert set(contract["forbidden_modules"]) == {f"omb_py.backends.{name}" for name in BACKENDS}
+
+
+def test_no_test_stands_within_a_function_where_pytest_does_not_look() -> None:
+    functions = [
+        (path, node)
+        for path in (ROOT / "tests").rglob("test_*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef)
+    ]
+    lost = {
+        f"{path.relative_to(ROOT)}:{inner.lineno}"
+        for path, outer in functions
+        for inner in ast.walk(outer)
+        if inner is not outer and isinstance(inner, ast.FunctionDef) and inner.name.startswith("test_")
+    }
+    assert lost == set()

@@ -16,6 +16,7 @@ from omb_py.options.readers import human
 from omb_py.options.request import DEFAULT_RANKS, Request
 from omb_py.options.table import options_of, takes
 from omb_py.suites import BENCHMARKS, find
+from tests.golden.pages import COMMANDS
 from tests.support.kinds import one_of_each
 from tests.support.planning import plan
 
@@ -184,30 +185,7 @@ def test_every_option_has_a_help_text() -> None:
                 assert param.help, param.name
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "list",
-        "explain",
-        "doctor",
-        "completion",
-        "history",
-        "model",
-        "results",
-        "results list",
-        "results show",
-        "results export",
-        "results recover",
-        "results compact",
-        "results prune",
-        "results verify",
-        "run",
-        "suite",
-        "suite list",
-        "suite show",
-        "suite check",
-    ],
-)
+@pytest.mark.parametrize("line", sorted({*COMMANDS} - {"train"}))  # its --tag has no default: it is repeated
 def test_tools(line: str, capsys: pytest.CaptureFixture[str]) -> None:
     text = page(f"{line} --help", capsys)
     assert text.startswith(f"Usage: omb-py {line} ")

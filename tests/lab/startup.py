@@ -2,7 +2,7 @@
 
 Whole commands, two ranks of ``latency -m 8:8 -i 1 -x 0``, in a random order: a C program (startup.c, or ``osu_latency`` of
 the folder OMB_BIN) under mpiexec, and omb-py without and with a store. Wall time, processor time of all processes, calls
-that look for files and the files of a rank, memory of a rank, and default sweeps. Prints medians and ratios.
+that look for files and the files of a rank, and memory of a rank. Prints medians and ratios.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.lab.fidelity.reference import BUILD, NoCompiler, beside_python
-from tests.lab.fidelity.sweep_time import compile_sweep, sides
 from tests.support.machines.mpi import ROOT, environment, mpiexec
 
 START = ("latency", "-m", "8:8", "-i", "1", "-x", "0")
@@ -171,22 +170,10 @@ def rank_table(program: Path) -> None:
         print(f"{name:<18} {rss:6.0f} MB RSS {pss:6.0f} MB PSS of a rank", flush=True)
 
 
-def sweep_table(rounds: int) -> None:
-    """Wall time of default sweeps, launch included, with OMB's counts of calls and with ``-i auto``."""
-    program = compile_sweep()
-    for benchmark in ("latency", "bw", "allreduce"):
-        commands = sides(benchmark, 2, program, ())
-        commands |= {"omb-py -i omb": [*commands["omb-py"], "-i", "omb"]}
-        took = interleaved(commands, rounds)
-        line = "  ".join(f"{name} {wall:.2f} s ({wall / took['C'][0]:.2f})" for name, (wall, _) in took.items())
-        print(f"sweep of {benchmark:<10} {line}", flush=True)
-
-
 def main() -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=9, help="starts of each command (default: %(default)s)")
-    parser.add_argument("--sweeps", type=int, default=3, help="sweeps of each command (default: %(default)s)")
     chosen = parser.parse_args()
     try:
         program = c_program()
@@ -195,8 +182,6 @@ def main() -> int:
         return 3
     start_table(program, chosen.rounds)
     rank_table(program)
-    if chosen.sweeps:
-        sweep_table(chosen.sweeps)
     return 0
 
 

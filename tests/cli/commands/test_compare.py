@@ -193,6 +193,8 @@ def test_a_against_a(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-de
 def test_without_a_against_a_the_rate_is_unknown(run) -> None:  # type: ignore[no-untyped-def]
     assert "A/A on this site: never measured" in run(f"{sides(new=OTHER)} {ONE} --quiet")[1]
 
+
+class TestRefusals:
     def test_mock_has_no_environments(self, run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
         python = tmp_path / "v1" / "bin" / "python"
         python.parent.mkdir(parents=True)

@@ -14,28 +14,6 @@ from omb_py.orchestrate.info.explain import explain
 from omb_py.suites import BENCHMARKS, find
 from tests.support.kinds import one_of_each
 
-LATENCY = """\
-latency: one-way time of a blocking ping-pong (OMB's osu_latency)
-
-What each of the 2 ranks does in one iteration, messages of 8 B (8 × char); lines with | are timed:
-
-  rank 0              rank 1
-    lap start           recv 8 B from 0
-  | send 8 B to 1       send 8 B to 0
-  | recv 8 B from 1
-    lap time
-
-printed       mean over iterations of lap time / 2, on rank 0; in µs
-timed on      rank 0, one sample an iteration: the lap divided by 2
-ranks         exactly 2 ranks
-sizes         1 to 4194304 bytes, doubling, of char
-iterations    at most 10000 after 100 warm-ups; above 8192 bytes at most 1000 after 10
-"""
-
-
-def test_latency() -> None:
-    assert explain(find("latency"), 2).startswith(LATENCY)
-
 
 def test_identical_ranks_are_grouped() -> None:
     text = explain(find("allreduce"), 4, 1024)
@@ -43,13 +21,6 @@ def test_identical_ranks_are_grouped() -> None:
     assert "(256 × int32)" in text
     assert "algbw, busbw  formula all_reduce\n" in text
     assert "algbw, busbw  formula all_reduce, of call and wait alone (pure)\n" in explain(find("iallreduce"), 4, 1024)
-
-
-def test_a_window() -> None:
-    text = explain(find("bw"), 2, 64, window=7)
-    assert "| isend 64 B to 1, request 0+k   × 7" in text
-    assert "7 messages in flight\n" in text
-    assert "64 messages in flight (default)" in explain(find("bw"), 2)
 
 
 @pytest.mark.parametrize("name", one_of_each(BENCHMARKS))

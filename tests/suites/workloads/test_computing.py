@@ -22,6 +22,8 @@ LAYERS = 12 * 12 * 768**2
 def flop(text: str, ranks: int, rank: int = 0) -> int:
     return sum(call.flop for call in parse_workload(text).calls(rank, ranks))
 
+
+class TestProducts:
     @given(st.floats(100, 1e12), st.integers(1, 1 << 24), st.integers(1, 4))
     def test_no_matrix_is_too_large_and_nothing_is_lost(self, parameters: float, rows: int, times: int) -> None:
         product = Product(parameters, rows, times)
