@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from omb_py.engine.program.benchmark import World
-from omb_py.engine.program.language import Lap, Region, Repeat, Requests, RequestSlot
-from omb_py.engine.program.steps import barrier, irecv, isend, recv, send, waitall
+from omb_py.engine.program.language import Lap, Region
+from omb_py.engine.program.steps import barrier, recv, send
 from omb_py.options.measured import VARIED_WINDOWS
 from omb_py.options.request import Request
 from omb_py.results.dialects.omb.transcript import WINDOWS
@@ -14,7 +14,7 @@ from omb_py.suites.registry import BENCHMARKS
 from tests.support.machines.simulated import cell, measured
 from tests.support.planning import plan
 
-OUT, IN, ACK = Region("send", 0, 16), Region("recv", 0, 16), Region("ack", 0, 1)
+OUT, IN = Region("send", 0, 16), Region("recv", 0, 16)
 
 
 @pytest.mark.parametrize(("rank", "peer"), [(0, 3), (1, 4), (2, 5), (3, 0), (4, 1), (5, 2)])
@@ -24,17 +24,6 @@ class TestOnSixRanks:
         ping, pong = send(OUT, peer, "char"), recv(IN, peer, "char")
         first = (barrier(), Lap(), ping, pong, Lap("time"))
         assert stage.variants == (first if rank < 3 else (barrier(), pong, ping),)
-
-    def test_mbw_mr_is_two_barriers_and_a_window_of_each_pair(self, rank: int, peer: int) -> None:
-        (stage,) = BENCHMARKS["mbw_mr"].program(World(rank, 6), cell("mbw_mr", 16, window=8)).stages
-        sends = Repeat(8, (isend(OUT, peer, "char", RequestSlot(0, 1), 100),))
-        receives = Repeat(8, (irecv(IN, peer, "char", RequestSlot(0, 1), 100),))
-        wait = waitall(Requests(0, 8))
-        if rank < 3:
-            wanted = (barrier(), barrier(), Lap(), sends, wait, recv(ACK, peer, "char", 101), Lap("time"))
-        else:
-            wanted = (barrier(), barrier(), receives, wait, send(ACK, peer, "char", 101))
-        assert stage.variants == (wanted,)
 
 
 class TestNumbers:

@@ -6,7 +6,6 @@ import pytest
 
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import World
-from omb_py.engine.program.language import Lap, Region, RequestSlot, Result
 from omb_py.errors import UsageError
 from omb_py.options.request import Request
 from omb_py.suites.registry import BENCHMARKS
@@ -14,34 +13,6 @@ from tests.support.machines.simulated import cell, measured
 from tests.support.planning import plan
 
 B = BENCHMARKS["partitioned_latency"]
-OUT, BACK = RequestSlot(0), RequestSlot(1)
-
-
-def readies(count: int) -> tuple[steps.Step, ...]:
-    return tuple(steps.pready(OUT, part) for part in range(count))
-
-
-@pytest.mark.parametrize("rank", [0, 1])
-def test_every_partition_is_declared_ready_on_its_own(rank: int) -> None:
-    pure, overlap = B.program(World(rank, 2), cell(B.name, 64, partitions=4)).stages
-    setup = (
-        steps.persistent(steps.psend(Region("send", 0, 64), 1 - rank, "char", 4), OUT),
-        steps.persistent(steps.precv(Region("recv", 0, 64), 1 - rank, "char", 4), BACK),
-    )
-    assert pure.setup == overlap.setup == setup
-    assert pure.teardown == overlap.teardown == (steps.free(OUT), steps.free(BACK))
-    there, back = (steps.start(OUT), *readies(4)), (steps.start(BACK),)
-    order = ((there, OUT), (back, BACK)) if rank == 0 else ((back, BACK), (there, OUT))
-    assert pure.variants == (
-        (Lap(), *[node for begin, request in order for node in (*begin, steps.wait(request))], Lap("time")),
-    )
-    compute = steps.compute(Result("pure", "time", 2))
-    halves = [
-        node
-        for begin, request in order
-        for node in (*begin, Lap("init"), compute, Lap("compute"), steps.wait(request), Lap("wait"))
-    ]
-    assert overlap.variants == ((Lap(), *halves, steps.barrier()),)
 
 
 def test_test_calls_stand_between_pieces_of_computing_and_ask_for_partitions_on_a_receive() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.language import Lap, Program, Region, Repeat, Requests, RequestSlot
-from omb_py.engine.program.steps import free, persistent, recv, send, start, startall, wait, waitall
+from omb_py.engine.program.steps import free, persistent, recv, send, startall, waitall
 from omb_py.suites.registry import BENCHMARKS
 from tests.support.machines.simulated import cell
 
@@ -15,16 +15,6 @@ OUT, IN, ACK = Region("send", 0, 16), Region("recv", 0, 16), Region("ack", 0, 1)
 
 def program(name: str, rank: int, **more: object) -> Program:
     return BENCHMARKS[name].program(World(rank, 2), cell(name, 16, window=8, **more))
-
-
-@pytest.mark.parametrize("rank", [0, 1])
-def test_latency_starts_and_waits_for_each_direction(rank: int) -> None:
-    (stage,) = program("latency_persistent", rank).stages
-    out, back = RequestSlot(0), RequestSlot(1)
-    assert stage.setup == (persistent(send(OUT, 1 - rank, "char"), out), persistent(recv(IN, 1 - rank, "char"), back))
-    assert stage.teardown == (free(out), free(back))
-    ping, pong = (start(out), wait(out)), (start(back), wait(back))
-    assert stage.variants == ((Lap(), *ping, *pong, Lap("time")) if rank == 0 else (*pong, *ping),)
 
 
 @pytest.mark.parametrize("rank", [0, 1])

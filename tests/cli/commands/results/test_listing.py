@@ -97,32 +97,6 @@ def test_a_broken_file_is_named_and_the_rest_read(run: Run, store: Path) -> None
     assert err.startswith(f"omb-py: skipped {broken}: ") and err.count("\n") == 1
 
 
-def test_show_is_ombs_text(run: Run) -> None:
-    code, out, err = run("show run-1")
-    assert (code, err) == (0, "")
-    table = "\n# OSU MPI Broadcast Latency Test v7.5\n# Datatype: MPI_CHAR.\n# Size       Avg Latency(us)\n"
-    first = f"{8:<10}{1.25:18.2f}\n{16:<10}{2.5:18.2f}\n"
-    second = f"{8:<10}{1.75:18.2f}\n"
-    assert out == f"\n# launch 1 of 2{table}{first}\n# launch 2 of 2{table}{second}"
-
-
-def test_show_the_last_with_columns(run: Run) -> None:
-    code, out, _ = run("show -f -z50")
-    assert code == 0
-    head, line = out.splitlines()[3:5]
-    assert head.endswith("Validation  P50 Tail Lat(us)")
-    assert line.split() == ["8", "3.00", "2.50", "3.50", "2", "Fail", "3.00"]
-
-
-def test_show_in_other_forms(run: Run) -> None:
-    code, out, _ = run("show run-1 --format json")
-    assert code == 0 and [r["value"] for r in json.loads(out)] == [1.25, 2.5, 1.75]
-    code, out, _ = run("show run-1 --format csv")
-    assert code == 0 and [float(r["value"]) for r in csv.DictReader(io.StringIO(out))] == [1.25, 2.5, 1.75]
-    code, out, _ = run("show run-1 --format table")
-    assert code == 0 and "2.5" in out
-
-
 def test_export_all(run: Run) -> None:
     for line in ("export", "export all"):
         code, out, err = run(line)
