@@ -102,7 +102,7 @@ def test_the_bytes_of_the_whole_operation_are_nccl_tests_(name: str, total: int,
 
 
 @pytest.mark.parametrize(
-    "name", [name for name, b in BENCHMARKS.items() if b.sizes and "type" in b.options and b.runs is None]
+    "name", one_of_each(name for name, b in BENCHMARKS.items() if b.sizes and "type" in b.options and b.runs is None)
 )
 def test_only_whole_elements_move_and_count(name: str) -> None:
     """What is stored and divided is what the calls move: at 99 B of float64 that of 96 B."""

@@ -30,6 +30,7 @@ from omb_py.engine.python_loop.loop import compile_stage
 from omb_py.errors import UsageError
 from omb_py.options.table import make_cell
 from omb_py.suites.registry import BENCHMARKS, find
+from tests.support.kinds import one_of_each
 from tests.support.machine import Recorder, call, table
 
 MB = 1 << 20
@@ -120,7 +121,7 @@ def bound(stage: Stage) -> list[Step]:
     return [node for node, _ in walk(stage.setup) if isinstance(node, Step)]
 
 
-ROTATABLE = [b.name for b in BENCHMARKS.values() if b.sizes and b.ranks.admits(2) and rotatable(b.name)]
+ROTATABLE = one_of_each(b.name for b in BENCHMARKS.values() if b.sizes and b.ranks.admits(2) and rotatable(b.name))
 
 
 class TestPrograms:
