@@ -83,45 +83,6 @@ def test_doctor(here: None, capsys: pytest.CaptureFixture[str], tmp_path: Path) 
     assert str(tmp_path / "new") in lines["store"]["text"]
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_scripts(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["completion", shell]) == 0
-    out = capsys.readouterr().out
-    assert "_OMB_PY_COMPLETE" in out and f"{shell}_complete" in out and "omb-py" in out
-
-
-@pytest.mark.parametrize(
-    ("typed", "offered", "not_offered"),
-    [
-        ("omb-py all", {"allreduce", "allgather", "alltoall"}, {"latency"}),
-        ("omb-py do", {"doctor"}, {"list"}),
-        ("omb-py explain la", {"latency"}, {"bw"}),
-        ("omb-py allreduce --op m", {"min", "max"}, {"sum"}),
-        ("omb-py allreduce -z --format j", {"json"}, {"osu"}),
-        ("omb-py allreduce --binding native,m", {"native,mpi4py"}, set()),
-        ("omb-py latency --w", {"--warmup"}, {"--window-size", "--inject"}),
-        ("omb-py results r", {"recover"}, {"list"}),
-        ("omb-py run q", {"quick"}, {"osu"}),
-        ("omb-py run quick --re", {"--resume"}, {"--ranks"}),
-        ("omb-py suite s", {"show"}, {"check"}),
-        ("omb-py suite show o", {"osu"}, {"quick"}),
-    ],
-)
-def test_completions(
-    typed: str,
-    offered: set[str],
-    not_offered: set[str],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setenv("_OMB_PY_COMPLETE", "bash_complete")
-    monkeypatch.setenv("COMP_WORDS", typed)
-    monkeypatch.setenv("COMP_CWORD", str(len(typed.split()) - 1))
-    main([])
-    words = {line.partition(",")[2] for line in capsys.readouterr().out.splitlines()}
-    assert offered <= words and not words & not_offered
-
-
 def test_bash_accepts_the_script() -> None:
     """The script defines its function in a real bash."""
     script = subprocess.run(
