@@ -7,10 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from omb_py.cli import main
-from omb_py.errors import UsageError
 from omb_py.options.request import Request
 from omb_py.suites.registry import BENCHMARKS
-from tests.support.planning import check, plan
+from tests.support.planning import plan
 
 Parse = Callable[[str], Request]
 
@@ -47,23 +46,6 @@ def test_are_read(request_of: Parse, line: str, request_: Request) -> None:
 def test_bad_values_are_refused(refusal: Callable[[str], tuple[int, str]], line: str, text: str) -> None:
     code, said = refusal(line)
     assert code == 2 and said.startswith(text)
-
-
-@pytest.mark.parametrize(
-    ("request_", "text"),
-    [
-        (Request("bw", vary_window=True), "bw has no sweep over windows, so it takes no -V/--vary-window: for mbw_mr"),
-        (Request("bw", print_rate=0), "bw has no message rate, so it takes no -R/--print-rate: for mbw_mr"),
-        (Request("latency", partitions=4), "latency has no partitions, so .* -q/--partitions: for partitioned_latency"),
-        (Request("latency", thread_counts="1:2"), "latency has no threads, so .* -t/--num-threads: for latency_mt"),
-        (Request("allreduce", buffer_num="multiple"), "-b/--buffer-num: for latency, "),
-        (Request("mbw_mr", vary_window=True, window=8), "takes the windows 1, 2, 4, .* 128 in turn: leave out -W"),
-        (Request("latency_mt", thread_level="serialized"), "needs --thread-level multiple, not serialized"),
-    ],
-)
-def test_what_does_not_fit_is_refused(request_: Request, text: str) -> None:
-    with pytest.raises(UsageError, match=text):
-        check(request_)
 
 
 @pytest.mark.parametrize("name", ["latency", "mbw_mr", "partitioned_latency", "latency_mt", "latency_mp"])

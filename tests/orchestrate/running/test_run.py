@@ -57,16 +57,6 @@ def test_text_of_an_allreduce_from_known_times(tmp_path: Path, capsys: pytest.Ca
     assert frame["stop_reason"][0] == "fixed"
 
 
-def test_each_type_gets_a_table_under_one_title(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    execute(mock("bcast", tmp_path, sizes="8:8", dtypes=("char", "int32"), iterations="3"))
-    out = capsys.readouterr().out
-    assert out.count("# OSU MPI Broadcast Latency Test v7.5") == 1
-    assert [line for line in out.splitlines() if "Datatype" in line] == [
-        "# Datatype: MPI_CHAR.",
-        "# Datatype: MPI_INT.",
-    ]
-
-
 def test_several_launches_are_several_files(tmp_path: Path) -> None:
     # of any seed two medians may be equal
     three = {"launches": 3, "seed": 1, "settings": {"mock": "launch=0.1,noise=0.01"}}
@@ -242,13 +232,3 @@ def test_a_launcher_that_stumbles_is_started_again(
     err = capsys.readouterr().err
     assert err.count("launching again") == tried - 1
     assert err.count("4 ranks on 2 cores") == 1, "what holds for every launch is said once"
-
-
-def test_several_launches_have_a_table_of_them_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    settings = {"mock": "launch=0.1,noise=0.01"}
-    execute(mock("allreduce", tmp_path, sizes="8:8", launches=3, seed=1, settings=settings))
-    out = capsys.readouterr().out
-    values = sorted(float(row[1]) for row in rows_of(out))
-    assert out.splitlines()[-1].split() == ["#", "8", *(f"{value:.2f}" for value in values)]
-    execute(mock("allreduce", tmp_path, sizes="8:8", launches=3, seed=1, settings=settings, format="csv"))
-    assert "over 3 launches" not in capsys.readouterr().out

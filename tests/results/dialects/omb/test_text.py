@@ -58,11 +58,6 @@ IALLREDUCE = """
 4                      46.60             22.02             20.32              0.00
 """
 
-IBARRIER = """\
-# Overall(us)       Compute(us)    Pure Comm.(us)        Overlap(%)
-       155.01             33.56             31.71              0.00
-"""
-
 FCZ_ROW = {
     "size_bytes": 4,
     "value": 24.34,
