@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import textwrap
 from collections.abc import Iterable, Sequence
@@ -20,7 +18,7 @@ from omb_py.dashboards.figures.fastest import UNITS, crossovers, fastest_at, tit
 from omb_py.dashboards.views.cells import Cells
 from omb_py.dashboards.views.first_screen import MOST_SIDES, FirstScreen, labels
 from omb_py.errors import UsageError
-from omb_py.printing.export import without_formula
+from omb_py.printing.export import csv_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -156,12 +154,7 @@ class Picture:
 
     def csv(self) -> str:
         """What is drawn, as the text of a CSV file."""
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(self.numbers["columns"])
-        rows = self.numbers["rows"]
-        writer.writerows([without_formula(v) if isinstance(v, str) else v for v in row] for row in rows)
-        return out.getvalue()
+        return csv_text(self.numbers["columns"], self.numbers["rows"])
 
 
 def _fitted(name: str, value: Any, size: PictureSize) -> Any:

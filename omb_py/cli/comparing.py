@@ -11,7 +11,7 @@ import click
 
 from omb_py.cli.commands.benchmark import request_of_line
 from omb_py.cli.commands.suites import expanded_suite, run_command
-from omb_py.cli.output import check_files, write_report
+from omb_py.cli.output import check_files, notes, write_report
 from omb_py.cli.stored_cells import skipped
 from omb_py.errors import OK, EnvironmentProblem, UsageError, nearest
 from omb_py.options.request import DEFAULT_STORE
@@ -85,10 +85,7 @@ def _compare_measured(words: Sequence[str], specs: Mapping[Side, SideSpec], opti
             f"omb-py aa {words[0]}"
         )
 
-    def note(text: str) -> None:
-        if not options.quiet:
-            click.echo(f"omb-py: {text}", err=True)
-
+    note = notes(options.quiet)
     sides: dict[Side, SideRun] = {}
     for side, spec in specs.items():
         try:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import click
-
 from omb_py.cli.comparing import CompareOptions, show_report
-from omb_py.cli.output import check_files
+from omb_py.cli.output import check_files, notes
 from omb_py.errors import UsageError
 from omb_py.orchestrate.programs.request import ProgramTexts
 from omb_py.orchestrate.programs.session import compare_programs
@@ -22,10 +20,6 @@ def run_programs(words: Sequence[str], texts: ProgramTexts, options: CompareOpti
     if words:
         raise UsageError(f"unexpected word {words[0]!r} beside --run: a command with blanks needs quotes")
 
-    def note(text: str) -> None:
-        if not options.quiet:
-            click.echo(f"omb-py: {text}", err=True)
-
-    design = texts.design(options.rules, options.launches, options.folder, note)
+    design = texts.design(options.rules, options.launches, options.folder, notes(options.quiet))
     design = replace(design, seed=options.seed, quiet=options.quiet)
     return show_report(compare_programs(design, options.resume), options)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Final
 
 from omb_py.engine.rank.launcher_variables import joined_environment
@@ -72,7 +73,7 @@ def translated(words: Sequence[str], environ: Mapping[str, str] = os.environ) ->
     """
     given, own = _read(words[1:])
     took = _number(given, "n", _BATCH)
-    backend = " ".join(own).replace("--backend=", "--backend ").partition("--backend ")[2].split(" ")[0]
+    backend = _backend(own)
     enqueued = backend in ("", "nccl")  # other libraries have no stream: each call of theirs is a sample
     line = [program_of(words[0]), "--format", "nccl-tests", *(() if backend else ("--backend", "nccl"))]
     ranks = _number(given, "t", 1) * _number(given, "g", 1)
@@ -82,10 +83,8 @@ def translated(words: Sequence[str], environ: Mapping[str, str] = os.environ) ->
         raise UsageError("a rank has one GPU here: start as many ranks as GPUs, with -g 1 and -t 1")
     warm_up = _number(given, "w", 1)
     line += ["-m", _sizes(given), "--batch" if enqueued else "-i", str(took)]
-    line += [
-        "-x",
-        str(-(-warm_up // took) if enqueued else warm_up),
-    ]  # a warm-up is a sample: of a batch, so many calls
+    # a warm-up is a sample: of a batch, so many calls
+    line += ["-x", str(-(-warm_up // took) if enqueued else warm_up)]
     line += ["-c"] if _number(given, "c", 1) else []
     for letter, write in _WRITERS.items():
         if letter in given:
@@ -115,6 +114,15 @@ def _read(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
             raise UsageError(f"{word} has no value")
         given[letter] = glued or rest.pop(0)
     return given, own
+
+
+def _backend(own: Sequence[str]) -> str:
+    """The value of ``--backend``; empty where it is not given."""
+    for word, following in pairwise((*own, "")):
+        name, equals, value = word.partition("=")
+        if name == "--backend":
+            return value if equals else following
+    return ""
 
 
 def _number(given: Mapping[str, str], letter: str, usual: int) -> int:

@@ -51,6 +51,21 @@ def report_options(
     ]
 
 
+def measuring_report_options() -> list[click.Parameter]:
+    """:func:`report_options` and ``--quiet`` of a command that measures."""
+    return [*report_options(), tool_option("Output", "--quiet", "No progress and no notes on stderr.")]
+
+
+def notes(quiet: bool) -> Callable[[str], None]:
+    """What says a sentence on stderr; with `quiet` it says nothing."""
+
+    def note(text: str) -> None:
+        if not quiet:
+            click.echo(f"omb-py: {text}", err=True)
+
+    return note
+
+
 def write_report(
     document: Document, form: str = FORMS[0], files: Sequence[Path] = (), html: Callable[[], str] | None = None
 ) -> int:

@@ -38,12 +38,16 @@ def to_csv(rows: Iterable[Row]) -> str:
     """
     from omb_py.engine.observers.energy import throttled_text  # loads NumPy
 
+    every = ({**row, THROTTLED: throttled_text(row), CAVEATS: caveat_text(row)} for row in rows)
+    return csv_text(CSV_COLUMNS, ([plain(cells.get(name)) for name in CSV_COLUMNS] for cells in every))
+
+
+def csv_text(heads: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
+    """A table as comma-separated values, in the words of :func:`to_csv`."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(CSV_COLUMNS)
-    for row in rows:
-        cells = {**row, THROTTLED: throttled_text(row), CAVEATS: caveat_text(row)}
-        writer.writerow([_csv_cell(plain(cells.get(name))) for name in CSV_COLUMNS])
+    writer.writerow(heads)
+    writer.writerows([_csv_cell(value) for value in line] for line in lines)
     return out.getvalue()
 
 

@@ -9,7 +9,7 @@ import click
 
 from omb_py.cli.help import CONTEXT, EXIT_CODES, Page, debug_option, tool_option
 from omb_py.cli.option_params import ParsedType, resume_option, table_option, whole
-from omb_py.cli.output import report_options
+from omb_py.cli.output import measuring_report_options
 from omb_py.errors import INCONCLUSIVE, NO_VERDICT
 from omb_py.grammar.values import parse_duration, parse_fraction
 
@@ -21,7 +21,7 @@ _CODES = (
     (str(NO_VERDICT), "NO VERDICT: a program of --run did not measure what was asked"),
     EXIT_CODES[-1],
 )
-_LAUNCHES, _ROUNDS = 10, 3
+LAUNCHES, ROUNDS = 10, 3
 PROGRAMS = "Programs of your own"
 _SPREAD = {"ignore_unknown_options": True, **CONTEXT}
 """The options of the benchmark stand among those of compare, which leaves them to the benchmark's own command."""
@@ -63,7 +63,7 @@ def command() -> click.Command:
             ),
             *_programs(),
             *_design(),
-            *_output(),
+            *measuring_report_options(),
             table_option("store"),
             resume_option(
                 "Resume a comparison that was interrupted, with the same options: its id, the beginning of "
@@ -96,7 +96,7 @@ def aa_command() -> click.Command:
                 default=1,
             ),
             *_design(),
-            *_output(),
+            *measuring_report_options(),
             table_option("store"),
             debug_option(),
         ],
@@ -171,15 +171,15 @@ def _design() -> list[click.Parameter]:
     heading = "How verdicts are made"
     return [
         tool_option(
-            heading, "--launches N", "Launches of each side in each round.", whole("launches", 1), default=_LAUNCHES
+            heading, "--launches N", "Launches of each side in each round.", whole("launches", 1), default=LAUNCHES
         ),
         tool_option(
             heading,
             "--rounds N",
             "Rounds, 1 to 3: cells that are UNCLEAR are measured again, and the launches of "
-            f"all rounds decide. (default: {_ROUNDS}; of stored sides 1)",
+            f"all rounds decide. (default: {ROUNDS}; of stored sides 1)",
             whole("rounds", 1),
-            default=_ROUNDS,
+            default=ROUNDS,
         ),
         tool_option(
             heading,
@@ -203,11 +203,6 @@ def _design() -> list[click.Parameter]:
         ),
         tool_option(heading, "--strict", "Exit code 4 where something is UNCLEAR or NOT COMPARABLE."),
     ]
-
-
-def _output() -> list[click.Parameter]:
-    quiet = tool_option("Output", "--quiet", "No progress and no notes on stderr.")
-    return [*report_options(), quiet]
 
 
 def _compare(

@@ -9,7 +9,7 @@ import click
 
 from omb_py.cli.help import CONTEXT, EXIT_CODES, Page, debug_option, tool_option
 from omb_py.cli.option_params import ParsedType, table_option, whole
-from omb_py.cli.output import check_files, report_options, write_report
+from omb_py.cli.output import check_files, measuring_report_options, notes, write_report
 from omb_py.errors import INCONCLUSIVE, NO_VERDICT, OK
 from omb_py.options.request import DEFAULT_STORE
 
@@ -33,8 +33,7 @@ def command() -> click.Command:
             tool_option(
                 "How the answer counts", "--seed N", "Of the order of BASE and NEW. (default: drawn)", whole("seed", 0)
             ),
-            *report_options(),
-            tool_option("Output", "--quiet", "No progress and no notes on stderr."),
+            *measuring_report_options(),
             table_option("store"),
             debug_option(),
         ],
@@ -68,10 +67,6 @@ def _gate(
         remember(gate)
     ask_trust(gate, gate.demands, "omb-py gate --trust")
 
-    def note(text: str) -> None:
-        if not quiet:
-            click.echo(f"omb-py: {text}", err=True)
-
-    report = run_gate(gate, store or DEFAULT_STORE, seed, quiet, note)
+    report = run_gate(gate, store or DEFAULT_STORE, seed, quiet, notes(quiet))
     code = write_report(gate_document(report, advisory), form, output)
     return OK if advisory else code

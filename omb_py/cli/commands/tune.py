@@ -15,7 +15,7 @@ from omb_py.backends.capabilities import LibraryKnobs
 from omb_py.cli.commands.benchmark import request_of_line
 from omb_py.cli.help import CONTEXT, EXIT_CODES, GluedOption, Page, debug_option, tool_option
 from omb_py.cli.option_params import ParsedType, resume_option, table_option, whole
-from omb_py.cli.output import check_files, report_options, write_report
+from omb_py.cli.output import check_files, measuring_report_options, write_report
 from omb_py.engine.program.dtypes import OPS
 from omb_py.errors import INCONCLUSIVE, EnvironmentProblem, UsageError, nearest
 from omb_py.grammar.values import parse_duration, parse_fraction, parse_whole
@@ -139,8 +139,7 @@ def command() -> click.Command:
                 ParsedType("folder", Path),
                 default="tuned",
             ),
-            *report_options(),
-            tool_option("Output", "--quiet", "No progress and no notes on stderr."),
+            *measuring_report_options(),
             table_option("store"),
             resume_option(
                 "Resume a tuning that was interrupted or ran out of budget, with the same options: its id, the "
