@@ -11,7 +11,7 @@ from tests.golden.running import Place
 
 COMMANDS = (
     "list", "explain", "doctor", "expect", "run", "workloads", "train", "replay", "suite", "suite list", "suite show",
-    "suite check", "tune", "gate",
+    "suite check", "tune", "gate", "bisect",
     "accept", "compare", "aa", "links", "guidelines", "results", "results list", "results show", "results export",
     "results import", "results recover", "results compact", "results prune", "results verify", "history", "model",
     "report", "plot", "dashboard", "completion",

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
-from omb_py.cli.commands.compare import PROGRAMS, reading_options
+from omb_py.cli.commands.compare import LAUNCHES, PROGRAMS, ROUNDS, reading_options
 from omb_py.cli.help import CONTEXT, EXIT_CODES, Page, debug_option, tool_option
 from omb_py.cli.option_params import ParsedType, table_option, whole
-from omb_py.cli.output import check_files, report_options, write_report
+from omb_py.cli.output import check_files, measuring_report_options, notes, write_report
 from omb_py.errors import INCONCLUSIVE, NO_VERDICT
 from omb_py.options.request import DEFAULT_STORE
 
@@ -22,7 +22,6 @@ _CODES = (
     (str(NO_VERDICT), "NO VERDICT: --bad is not slower than --good, or one of them did not measure"),
     EXIT_CODES[-1],
 )
-_LAUNCHES, _ROUNDS = 10, 3
 
 
 def command() -> click.Command:
@@ -58,14 +57,13 @@ def command() -> click.Command:
             *reading_options(),
             tool_option(
                 "How verdicts are made", "--launches N", "Launches of each side in each of up to 3 rounds.",
-                whole("launches", 1), default=_LAUNCHES,
+                whole("launches", 1), default=LAUNCHES,
             ),
             tool_option(
                 "How verdicts are made", "--seed N", "Of the order of sides. (default: drawn, and stored)",
                 whole("seed", 0),
             ),
-            *report_options(),
-            tool_option("Output", "--quiet", "No notes on stderr."),
+            *measuring_report_options(),
             table_option("store"),
             debug_option(),
         ],
@@ -99,15 +97,21 @@ def _bisect(
     quiet: bool,
     store: Path | None,
 ) -> int:
-    from omb_py.orchestrate.bisect.report import bisect_document  # loads scipy, which --help does not need
-    from omb_py.orchestrate.bisect.request import BisectTexts
-    from omb_py.orchestrate.bisect.search import bisect
-
-    def note(text: str) -> None:
-        if not quiet:
-            click.echo(f"omb-py: {text}", err=True)
+    from omb_py.orchestrate.bisect.builds import Builds  # these load scipy, which --help does not need
+    from omb_py.orchestrate.bisect.commits import find_range
+    from omb_py.orchestrate.bisect.report import bisect_document
+    from omb_py.orchestrate.bisect.search import BisectDesign, BuiltProgram, bisect
+    from omb_py.results.compare.judge import CompareRules
 
     check_files(output)
-    texts = BisectTexts(good, bad, build, run, sets, tool, metrics, timeout_s)
-    design = texts.design(Path(repository), Path(builds), launches, _ROUNDS, store or DEFAULT_STORE, seed, note)
+    place = Path(repository)
+    design = BisectDesign(
+        find_range(place, good, bad),
+        Builds(place, build, Path(builds), notes(quiet)),
+        BuiltProgram(run, sets, tool, metrics, timeout_s),
+        launches,
+        store or DEFAULT_STORE,
+        CompareRules(rounds=ROUNDS),
+        seed,
+    )
     return write_report(bisect_document(bisect(design)), form, output)

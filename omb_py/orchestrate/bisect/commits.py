@@ -34,7 +34,7 @@ class CommitRange:
     bad: Commit
 
     def halving(self, fast: Collection[Commit], slow: Commit) -> list[str]:
-        """The names of the commits that are still possible, the one first that halves them best; `slow` is the last.
+        """The names of the commits that are still possible, the one first that halves them best.
 
         Args:
             fast: commits that are as fast as `good`, `good` among them.

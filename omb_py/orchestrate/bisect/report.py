@@ -29,7 +29,7 @@ def bisect_document(found: Bisection) -> Document:
     notes = [
         f"{counted(len(found.tried) + 1, 'comparison')} with {commits.good}, {launches} launches a side",
         f"the builds are kept in {found.design.builds.folder}; when they are removed: git worktree prune",
-        f"--good and --bad in full: omb-py compare {found.ends.run_id} --store {found.design.programs.store}",
+        f"--good and --bad in full: omb-py compare {found.ends.run_id} --store {found.design.store}",
     ]
     return Document(
         "omb-py bisect",

@@ -8,16 +8,17 @@ again with more launches, and passed over where that does not help.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import NormalDist
 
-from omb_py.errors import Interrupted, NoVerdict, OmbError
+from omb_py.errors import Interrupted, NoVerdict, OmbError, UsageError
 from omb_py.orchestrate.bisect.builds import BUILD, Builds, filled
 from omb_py.orchestrate.bisect.commits import Commit, CommitRange, find_commit
-from omb_py.orchestrate.programs.command import SideProgram
-from omb_py.orchestrate.programs.session import ProgramsDesign, compare_programs
+from omb_py.orchestrate.compare.side_environments import parse_sides
+from omb_py.orchestrate.programs.request import ProgramTexts
+from omb_py.orchestrate.programs.session import DEFAULT_TIMEOUT_S, ProgramsDesign, compare_programs
 from omb_py.results.compare.judge import SAME_LEVEL, Answer, CompareRules, Question
 from omb_py.results.compare.match import Side
 from omb_py.results.compare.report import CompareReport
@@ -30,24 +31,50 @@ _TIMES_LAUNCHES = (1, 2, 4)
 
 
 @dataclass(frozen=True, slots=True)
+class BuiltProgram:
+    """A program of which each build has one, as texts; ``{build}`` in them is the folder of a build."""
+
+    run: str
+    """Its command."""
+    sets: Sequence[str] = ()
+    """Variables, each as ``K=V``."""
+    tool: str = ""
+    metrics: Sequence[str] = ()
+    timeout_s: float = DEFAULT_TIMEOUT_S
+
+    def of_builds(self, base: Path, new: Path) -> ProgramTexts:
+        """What a comparison of two builds starts. Raises UsageError where a text is wrong."""
+        if not any(BUILD in text for text in (self.run, *self.sets)):
+            raise UsageError(
+                f"nothing in --run {self.run!r} depends on the commit: write {BUILD} for the folder of its build, as "
+                f"'mpirun -n 2 {BUILD}/osu_latency'"
+            )
+        wrong = next((text for text in self.sets if not text.partition("=")[0].strip() or "=" not in text), None)
+        if wrong is not None:
+            raise UsageError(f"--set takes NAME=VALUE, as LD_LIBRARY_PATH={BUILD}/lib, not {wrong!r}")
+        trees: Mapping[Side, Path] = {"BASE": base, "NEW": new}
+        runs = [f"{side}: {filled(self.run, tree)}" for side, tree in trees.items()]
+        sets = [f"{side}:{text.replace(BUILD, str(tree))}" for side, tree in trees.items() for text in self.sets]
+        return ProgramTexts(runs, self.tool, self.metrics, (), self.timeout_s, parse_sides(sets=sets))
+
+
+@dataclass(frozen=True, slots=True)
 class BisectDesign:
-    """What is bisected: a range of commits, their builds, and a comparison of which both commands hold ``{build}``."""
+    """What is bisected: a range of commits, their builds, the program, and how it is compared."""
 
     commits: CommitRange
     builds: Builds
-    programs: ProgramsDesign
+    program: BuiltProgram
+    launches: int
+    store: Path
+    rules: CompareRules
+    seed: int | None = None
 
-    def compared(self, tree: Mapping[Side, Path], commit: Commit) -> ProgramsDesign:
-        """The comparison of two builds."""
-
-        def built(program: SideProgram) -> SideProgram:
-            place, where = tree[program.side], program.where
-            variables = {name: value and value.replace(BUILD, str(place)) for name, value in where.variables.items()}
-            where = replace(where, variables=variables)
-            return replace(program, command=filled(program.command, place), where=where)
-
-        programs = {side: built(program) for side, program in self.programs.programs.items()}
-        return replace(self.programs, programs=programs, quiet=True, tags={_TAG: commit.name})
+    def compared(self, commit: str, base: Path, new: Path) -> ProgramsDesign:
+        """The comparison of two builds, of which `new` is that of `commit`. Raises UsageError where a text is wrong."""
+        texts = self.program.of_builds(base, new)
+        design = texts.design(self.rules, self.launches, self.store, self.builds.note)
+        return replace(design, seed=self.seed, quiet=True, tags={_TAG: commit}, may_be_equal=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,58 +101,58 @@ class Bisection:
     design: BisectDesign
     ends: CompareReport
     """The comparison of the good commit with the bad one."""
-    row: Row
-    """A row of the cell that is judged."""
+    number: int
+    """Of the cell that is judged, among those of `ends`."""
     question: Question
     tried: list[TriedCommit] = field(default_factory=list)
     possible: list[Commit] = field(default_factory=list)
     """One of these made it slower; a single one where all that matters could be decided."""
 
     @property
+    def row(self) -> Row:
+        """A row of the cell that is judged."""
+        return self.ends.matched.cells[self.number].base
+
+    @property
     def between(self) -> Answer:
         """How much slower the bad commit is."""
-        judged = zip(self.ends.matched.cells, self.ends.judged, strict=True)
-        return next(j.answers[self.question] for cell, j in judged if cell.base is self.row)
+        return self.ends.judged[self.number].answers[self.question]
 
     @property
     def certainty(self) -> float:
         """The chance that no verdict on the way was wrong."""
-        return max(0.0, 1 - self.design.programs.rules.alpha - sum(tried.error for tried in self.tried))
+        return max(0.0, 1 - self.design.rules.alpha - sum(tried.error for tried in self.tried))
 
 
 def bisect(design: BisectDesign) -> Bisection:
     """Name the commit that made a program slower.
 
     Raises:
+        UsageError: a text of the program is wrong; nothing was built.
         NoVerdict: the bad commit is not slower than the good one, or one of them did not measure.
         LaunchFailed: one of both cannot be built, or its program fails.
         EnvironmentProblem: git fails, or a folder cannot be written.
         Interrupted: the user pressed Ctrl-C.
     """
     commits, note = design.commits, design.builds.note
-    good = design.builds.of(commits.good)
-    trees: Mapping[Side, Path] = {"BASE": good, "NEW": design.builds.of(commits.bad)}
+    design.compared("", Path("good"), Path("bad"))  # reads all texts
+    good, bad = design.builds.of(commits.good), design.builds.of(commits.bad)
     note(f"comparing --good {commits.good} with --bad {commits.bad}")
-    ends = compare_programs(design.compared(trees, commits.bad))
-    found = _clearest(design, ends)
-    left = commits.halving([commits.good], commits.bad)
-    note(_forecast(found, len(left)))
+    found = _clearest(design, compare_programs(design.compared(commits.bad.name, good, bad)))
     fast, slow, passed = [commits.good], commits.bad, set[str]()
-    while True:
-        left = commits.halving(fast, slow)
-        following = next((name for name in left if name not in passed and name != slow.name), None)
-        if following is None:
-            break
-        commit = find_commit(commits.repository, following)
-        tried = _try(design, found, good, commit)
+    left = commits.halving(fast, slow)
+    note(_forecast(found, len(left)))
+    while following := next((name for name in left if name not in passed and name != slow.name), None):
+        tried = _try(design, found, good, find_commit(commits.repository, following))
         found.tried.append(tried)
         note(_outcome_text(tried))
         if tried.verdict == "SLOWER":
-            slow = commit
+            slow = tried.commit
         elif tried.verdict in ("SAME", "FASTER"):
-            fast.append(commit)
+            fast.append(tried.commit)
         else:
             passed.add(following)
+        left = commits.halving(fast, slow)
     found.possible = [slow, *(find_commit(commits.repository, name) for name in left if name != slow.name)]
     return found
 
@@ -144,44 +171,40 @@ def _clearest(design: BisectDesign, ends: CompareReport) -> Bisection:
             f"for: omb-py compare {ends.run_id} shows the verdicts; more --launches find smaller changes"
         )
     _, number, question = max(slower)
-    return Bisection(design, ends, ends.matched.cells[number].base, question)
+    return Bisection(design, ends, number, question)
 
 
 def _try(design: BisectDesign, found: Bisection, good: Path, commit: Commit) -> TriedCommit:
     """Compare a commit with the good one, with more launches while it is UNCLEAR."""
-    rules = design.programs.rules
     half = math.sqrt(found.between.ratio) - 1
-    rules = replace(rules, delta=half) if found.question == "median" else replace(rules, tail_delta=half)
-    launches, answer = 0, None
+    own = design.rules
+    rules = replace(own, delta=half) if found.question == "median" else replace(own, tail_delta=half)
+    tried = TriedCommit(commit)
     try:
-        compared = design.compared({"BASE": good, "NEW": design.builds.of(commit)}, commit)
+        compared = design.compared(commit.name, good, design.builds.of(commit))
+        compared = replace(compared, rules=rules, only={str(found.row["comparability_key"])})
         for times in _TIMES_LAUNCHES:
-            more = replace(
-                compared,
-                rules=rules,
-                launches=times * design.programs.launches,
-                only={str(found.row["comparability_key"])},
-                seed=None if times > 1 else compared.seed,
-            )
-            report = compare_programs(more)
+            seed = None if times > 1 else design.seed
+            report = compare_programs(replace(compared, launches=times * design.launches, seed=seed))
             (judged,) = report.judged
             answer = judged.answers[found.question]
-            launches += max(answer.launches)
+            error = _error(answer, found.between, own.alpha)
+            tried = TriedCommit(commit, answer, tried.launches + max(answer.launches), error)
             if answer.verdict != "UNCLEAR":
                 break
     except Interrupted:
         raise
-    except OmbError as error:
-        return TriedCommit(commit, problem=str(error))
-    return TriedCommit(commit, answer, launches, _error(answer, found.between, rules))
+    except OmbError as error_of_commit:
+        return TriedCommit(commit, problem=str(error_of_commit))
+    return tried
 
 
-def _error(answer: Answer | None, between: Answer, rules: CompareRules) -> float:
+def _error(answer: Answer, between: Answer, alpha: float) -> float:
     """The chance that a verdict of a commit is wrong; of SAME, that it is as slow as the bad one and looks so fast."""
-    if answer is None or answer.verdict == "UNCLEAR":
+    if answer.verdict == "UNCLEAR":
         return 0.0
     if answer.verdict == "SLOWER":
-        return rules.alpha
+        return alpha
     deviation = math.hypot(_deviation(answer), _deviation(between))
     return NormalDist().cdf(-math.log(between.ratio / answer.ratio) / max(deviation, 1e-9))
 
@@ -193,7 +216,7 @@ def _deviation(answer: Answer) -> float:
 
 def _forecast(found: Bisection, left: int) -> str:
     steps = math.ceil(math.log2(left)) if left > 1 else 0
-    design = found.design.programs
+    design = found.design
     each = 2 * (design.launches + 1)
     return (
         f"--bad is {100 * (found.between.ratio - 1):.1f} % slower in {found.ends.named(found.row)}; {left} commits are "

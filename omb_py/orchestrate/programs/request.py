@@ -29,8 +29,6 @@ class ProgramTexts:
     timeout_s: float = DEFAULT_TIMEOUT_S
     sides: Mapping[Side, SideSpec] = field(default_factory=lambda: {side: SideSpec() for side in SIDES})
     """What else is set for a side."""
-    may_be_equal: bool = False
-    """Both sides may be one command: something else makes them differ."""
 
     def design(self, rules: CompareRules, launches: int, store: Path, note: Note = lambda text: None) -> ProgramsDesign:
         """The comparison.
@@ -51,8 +49,7 @@ class ProgramTexts:
                     f"--option {side}: …: options of a program stand in its command: --run '{side}: COMMAND'"
                 )
         commands = parse_commands(self.runs)
-        equal = commands["BASE"] == commands["NEW"] and self.sides["BASE"] == self.sides["NEW"]
-        if equal and not self.may_be_equal:
+        if commands["BASE"] == commands["NEW"] and self.sides["BASE"] == self.sides["NEW"]:
             raise UsageError(
                 "nothing differs between the sides: give each its own --run, or --set, --env, --module or --pip for one"
             )
@@ -64,6 +61,4 @@ class ProgramTexts:
             )
             for side, spec in self.sides.items()
         }
-        return ProgramsDesign(
-            programs, reading, rules, launches, store, self.timeout_s, expected=expected, may_be_equal=self.may_be_equal
-        )
+        return ProgramsDesign(programs, reading, rules, launches, store, self.timeout_s, expected=expected)

@@ -13,8 +13,10 @@ import tempfile
 from pathlib import Path
 
 from omb_py.errors import OmbError
-from omb_py.orchestrate.bisect.request import BisectTexts
-from omb_py.orchestrate.bisect.search import bisect
+from omb_py.orchestrate.bisect.builds import Builds
+from omb_py.orchestrate.bisect.commits import find_range
+from omb_py.orchestrate.bisect.search import BisectDesign, BuiltProgram, bisect
+from omb_py.results.compare.judge import CompareRules
 
 COMMITS, SLOWER = 16, 1.08
 PROGRAM = """
@@ -50,8 +52,9 @@ def search(folder: Path, culprit: int, spread: float) -> tuple[str, int, float]:
     program = folder / "latency.py"
     program.write_text(PROGRAM)
     run = f"{sys.executable} -I -S {program} {{build}}/cost {spread}"
-    texts = BisectTexts("c0", f"c{COMMITS}", "true", run)
-    design = texts.design(repository, folder / "builds", 10, 3, folder / "store", None, lambda text: None)
+    commits = find_range(repository, "c0", f"c{COMMITS}")
+    builds = Builds(repository, "true", folder / "builds", lambda text: None)
+    design = BisectDesign(commits, builds, BuiltProgram(run), 10, folder / "store", CompareRules(rounds=3))
     try:
         found = bisect(design)
     except OmbError as error:

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from omb_py.orchestrate.bisect.builds import Builds
-from omb_py.orchestrate.bisect.request import BisectTexts
-from omb_py.orchestrate.bisect.search import BisectDesign
+from omb_py.orchestrate.bisect.commits import find_range
+from omb_py.orchestrate.bisect.search import BisectDesign, BuiltProgram
+from omb_py.results.compare.judge import CompareRules
 from tests.orchestrate.programs.conftest import calm
 
 __all__ = ["calm"]
@@ -55,15 +56,18 @@ def repository(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def design(tmp_path: Path) -> Make:
-    """A bisection from the first tag to the last one; notes go to a list."""
+    """A bisection of two revisions; notes go to a list."""
 
-    def make(folder: Path, good: str, bad: str, notes: list[str] | None = None) -> BisectDesign:
+    def make(folder: Path, good: str, bad: str, notes: list[str] | None = None, run: str = "") -> BisectDesign:
         program = tmp_path / "latency.sh"
         program.write_text(PROGRAM)
-        run = f"sh {program} $(cat {{build}}/cost) {tmp_path}/launches"
-        texts = BisectTexts(good, bad, "grep -q yes ready", run)
+        usual = f"sh {program} $(cat {{build}}/cost) {tmp_path}/launches"
         told = [] if notes is None else notes
-        return texts.design(folder, tmp_path / "builds", 8, 3, tmp_path / "store", 1, told.append)
+        builds = Builds(folder, "grep -q yes ready", tmp_path / "builds", told.append)
+        commits = find_range(folder, good, bad)
+        return BisectDesign(
+            commits, builds, BuiltProgram(run or usual), 8, tmp_path / "store", CompareRules(rounds=3), 1
+        )
 
     return make
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from omb_py.errors import INCONCLUSIVE, OK, LaunchFailed, NoVerdict, UsageError
 from omb_py.orchestrate.bisect.report import bisect_document
-from omb_py.orchestrate.bisect.request import BisectTexts
 from omb_py.orchestrate.bisect.search import BisectDesign, bisect
 from omb_py.printing.writers.markdown import to_markdown
 from omb_py.results.store.read import load
@@ -65,13 +65,20 @@ def test_an_end_that_cannot_be_built_ends_the_search(repository: Repository, des
     ],
 )
 def test_what_is_no_bisection_is_refused(
-    repository: Repository, tmp_path: Path, good: str, bad: str, run: str, says: str
+    repository: Repository, design: Make, tmp_path: Path, good: str, bad: str, run: str, says: str
 ) -> None:
     folder = repository(4, {0: 1.0})
     with pytest.raises(UsageError, match=says):
-        BisectTexts(good, bad, "make", run).design(folder, tmp_path, 8, 3, tmp_path / "store", 1, print)
+        bisect(design(folder, good, bad, run=run))
+    assert not (tmp_path / "builds").exists()
 
 
-def test_a_folder_without_a_repository_is_named(tmp_path: Path) -> None:
+def test_a_variable_without_a_value_is_refused_in_the_words_of_bisect(repository: Repository, design: Make) -> None:
+    usual = design(repository(2, {0: 1.0}), "c0", "c1")
+    with pytest.raises(UsageError, match=r"--set takes NAME=VALUE, as LD_LIBRARY_PATH=\{build\}/lib, not 'LIB'"):
+        bisect(replace(usual, program=replace(usual.program, sets=("LIB",))))
+
+
+def test_a_folder_without_a_repository_is_named(design: Make, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="it is no git repository"):
-        BisectTexts("a", "b", "make", "{build}/a").design(tmp_path, tmp_path, 8, 3, tmp_path / "store", 1, print)
+        design(tmp_path, "a", "b")
