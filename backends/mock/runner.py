@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from omb_py.backends.mock.faults import Flipper
 from omb_py.backends.mock.simulator.data import RankMemory, moves_data
 from omb_py.backends.mock.simulator.lower import Op, Site, lower
-from omb_py.backends.mock.simulator.network import Network
+from omb_py.backends.mock.simulator.pair_round import PairSimulation, PairsUnlike
 from omb_py.backends.mock.simulator.simulate import Events, Loop
 from omb_py.backends.mock.simulator.timing import Noise, Ports, Timing
 from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.program.language import Program, edges_of, templates
+from omb_py.engine.program.pair_programs import PairPrograms
 from omb_py.engine.program.rma import check_hosts
 from omb_py.engine.program.step_text import count_steps, describe, describe_cell, parts, steps_of
 from omb_py.engine.session import Runner
@@ -46,7 +47,7 @@ class MockRunner(Runner):
         if self._window:
             check_hosts(self._window, session.hosts)
         self._memory = RankMemory(programs, cell.buffer, self.moves)
-        self._network = Network(config, ranks, session.algorithms)
+        self._network = session.network
         self._noise = noise
         self._flipper = Flipper(config.flip, cell.size)
         timing = Timing(config, session.scale, noise)
@@ -125,3 +126,24 @@ class MockRunner(Runner):
                 number += count_steps(nodes)
             stages.append(bodies)
         return stages
+
+
+class MockPairRunner(Runner):
+    """Implements :class:`omb_py.engine.session.Runner` for a round of pairs that are simulated at once."""
+
+    def __init__(self, session: MockSession, cell: Cell, programs: PairPrograms, pairs: PairSimulation) -> None:
+        self._session, self._cell, self._programs, self._pairs = session, cell, programs, pairs
+
+    def run(self, stage: int, first: int, iterations: int) -> dict[int, NDArray[np.int64]]:
+        """Simulate iterations for the ranks of the pairs. Raises as :meth:`MockRunner.run`."""
+        try:
+            return self._pairs.run(first, iterations, self._session.clocks)
+        except PairsUnlike:
+            return self._session.load(self._cell, self._programs.of_ranks(self._session.local)).run(
+                stage, first, iterations
+            )
+
+    def doing(self, step: int) -> str:
+        """A step of the pairs' first rank in words."""
+        steps = steps_of(self._programs.ends[0].stages[0])
+        return describe(steps[step]) if step < len(steps) else ""

@@ -14,11 +14,13 @@ from omb_py import __version__
 from omb_py.backends.mock.algorithms import selection
 from omb_py.backends.mock.config import Config, parse
 from omb_py.backends.mock.faults import Fault
-from omb_py.backends.mock.runner import MockRunner
+from omb_py.backends.mock.runner import MockPairRunner, MockRunner
 from omb_py.backends.mock.simulator.network import Network
+from omb_py.backends.mock.simulator.pair_round import PairSimulation
 from omb_py.backends.mock.simulator.timing import Noise, launch_factor
 from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.program.language import Program
+from omb_py.engine.program.pair_programs import PairPrograms
 from omb_py.engine.rank.link import LaunchSpec
 from omb_py.engine.session import Session
 from omb_py.errors import UsageError
@@ -33,7 +35,7 @@ class MockSession(Session):
     backend = "mock"
     library = "mock"
     binding_version = __version__
-    _runner: MockRunner | None = None
+    _runner: MockRunner | MockPairRunner | None = None
 
     def __init__(self, spec: LaunchSpec) -> None:
         self.size = int(spec["ranks"])
@@ -45,6 +47,7 @@ class MockSession(Session):
             planted: dict[str, Any] = {fault: (*getattr(self.config, fault), Fault(self.size - 1))}
             self.config = replace(self.config, **planted)
         self._check()
+        self.network = Network(self.config, self.size, self.algorithms)
         self.local = tuple(range(self.size))
         nodes = self.config.nodes
         self.hosts = tuple(f"node{rank * nodes // self.size}" for rank in self.local)
@@ -67,10 +70,22 @@ class MockSession(Session):
         Raises:
             StepFailed, UsageError, EnvironmentProblem: a program is wrong (``lower``).
         """
-        noise = Noise(self.config, (self._seed, self._launch_index, self._loads), self.size)
+        runner = self._runner = MockRunner(self, cell, programs, self._noise(self._loads))
         self._loads += 1
-        runner = self._runner = MockRunner(self, cell, programs, noise)
         return runner
+
+    def load_pairs(self, cell: Cell, programs: PairPrograms) -> MockRunner | MockPairRunner:
+        """Prepare a round of pairs, all at once where that gives the same numbers. Raises as :meth:`load`."""
+        pairs = PairSimulation(self.config, self.network, self.scale, self._noise(self._loads), programs)
+        if not pairs.is_simple():
+            return self.load(cell, programs.of_ranks(self.local))
+        runner = self._runner = MockPairRunner(self, cell, programs, pairs)
+        self._loads += 1
+        return runner
+
+    def _noise(self, number: int) -> Noise:
+        """The noise of a load; that of -1 is no load's."""
+        return Noise(self.config, (self._seed, self._launch_index, number), self.size)
 
     def barrier(self) -> None:
         """Set all clocks to the latest."""
@@ -85,7 +100,7 @@ class MockSession(Session):
 
         Every kind of synchronisation counts as a barrier.
         """
-        noise = Noise(self.config, (self._seed, self._launch_index, -1), self.size)
+        noise = self._noise(-1)
         if not noise.active:
             return 0.0
         barrier_ns = Network(self.config, self.size).collective("barrier", (), 0).time * self.scale

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -30,6 +31,8 @@ LEAST_REACH, MOST_REACH = math.log2(1.25), 1.0
 """Log2 of the ratio with the full colour: between these, as far as the cells reach."""
 COLUMNS, COLUMNS_NARROW = 4, 1
 """Panels beside each other, and on a phone."""
+MOST_DRAWN, MOST_LISTED = 256, 2000
+"""Nodes of a map of pairs that are drawn each by itself, and links that are listed."""
 FRAME = "#7F3B08"
 """Colour of the frame around what is slower."""
 _ROW, _GAP, _LEAST_PANEL = 17, 62, 40
@@ -336,20 +339,24 @@ def pairs(links: pd.DataFrame, confirmed: Mapping[str, str] | None = None) -> Vi
     nodes = sorted({*links["source"], *links["target"]}, key=_natural)
     place = {node: i for i, node in enumerate(nodes)}
     grid = np.full((len(nodes), len(nodes)), np.nan)
-    for row in records(links):
-        grid[place[row.source], place[row.target]] = row.value
+    grid[links["source"].map(place), links["target"].map(place)] = links["value"]
     middle = float(np.nanmedian(grid))
     percent = 100 * grid / middle
-    every = [[v for v in (*percent[i], *percent[:, i]) if not math.isnan(v)] for i in range(len(nodes))]
-    each = [median(values) if values else None for values in every]
-    names = [theme.escape(n) for n in nodes]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # all NaN: nothing was measured there
+        each = np.nanmedian(np.hstack((percent, percent.T)), axis=1)
+        step = math.ceil(len(nodes) / MOST_DRAWN)
+        starts = range(0, len(nodes), step)
+        drawn = np.array([[np.nanmin(percent[i : i + step, j : j + step]) for j in starts] for i in starts])
+        lowest = [float(np.nanmin(each[i : i + step])) for i in starts]
+    names = [theme.escape(_span(nodes[i : i + step])) for i in starts]
     reach = max(5.0, float(np.nanmax(np.abs(percent - 100))))
     bar = {"title": {"text": "% of median"}, "thickness": 12}
     heat = theme.diverging(100, reach, bar, "%{y} → %{x}: %{z:.1f} %<extra></extra>")
-    off = {"type": "bar", "x": names, "y": [value if value is None else value - 100 for value in theme.numbers(each)]}
+    off = {"type": "bar", "x": names, "y": [value if value is None else value - 100 for value in theme.numbers(lowest)]}
     look = {"yaxis": "y2", "marker": {"color": theme.colour(0)}, "name": "node"}
     data = [
-        {**heat, "x": names, "y": names, "z": [theme.numbers(r) for r in percent]},
+        {**heat, "x": names, "y": names, "z": [theme.numbers(r) for r in drawn]},
         {**off, **look, "hovertemplate": "%{x}: %{y:+.1f} %<extra></extra>"},
     ]
     layout = theme.layout(
@@ -361,17 +368,25 @@ def pairs(links: pd.DataFrame, confirmed: Mapping[str, str] | None = None) -> Vi
     )
     slow, unit = int(np.nanargmin(percent)), str(links["unit"].iloc[0])
     worst = f"{nodes[slow // len(nodes)]} → {nodes[slow % len(nodes)]}"
-    by_value = records(links.sort_values("value"))
+    by_value = records(links.nsmallest(MOST_LISTED, "value", keep="first"))
     lines = [(str(r.source), str(r.target), 100 * float(r.value) / middle, float(r.value)) for r in by_value]
-    above = "Above: the median of a node's links, off the median of all."
+    notes = ["Above: the median of a node's links, off the median of all."]
+    if step > 1:
+        notes.append(f"Each cell and bar: the slowest of {step} neighbouring nodes.")
+    if len(lines) < len(links):
+        notes.append(f"Listed: the slowest {plural(len(lines), 'link')} of {len(links)}.")
     return View(
         "pairs",
         f"{worst} is the slowest of {plural(len(links), 'link')}, at {float(np.nanmin(percent)):.0f} % of the median",
         f"{plural(len(nodes), 'node')}; the median is {middle:.4g} {unit}",
         {"data": data, "layout": layout},
-        notes=(above, *(f"{what}: {state}" for what, state in (confirmed or {}).items())),
+        notes=(*notes, *(f"{what}: {state}" for what, state in (confirmed or {}).items())),
         **table(("from", "to", "% of median", unit), lines),
     )
+
+
+def _span(nodes: Sequence[str]) -> str:
+    return nodes[0] if len(nodes) == 1 else f"{nodes[0]} to {nodes[-1]}"
 
 
 def _natural(name: object) -> list[tuple[int, str]]:

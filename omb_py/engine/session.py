@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from omb_py.engine.program.pair_programs import PairPrograms
+
 
 T = TypeVar("T")
 
@@ -149,6 +151,10 @@ class Session:
     def load(self, cell: Cell, programs: Mapping[int, Program]) -> Runner:
         """Allocate and translate the programs of the local ranks."""
         raise NotImplementedError
+
+    def load_pairs(self, cell: Cell, programs: PairPrograms) -> Runner:
+        """:meth:`load` for a round of pairs."""
+        return self.load(cell, programs.of_ranks(self.local))
 
     def barrier(self) -> None:
         """Wait for all ranks."""

@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, overload
 
 import numpy as np
 import scipy
@@ -87,10 +87,19 @@ def pair_ends(n: int) -> tuple[Ints, Ints]:
     return first.astype(np.intp), second.astype(np.intp)
 
 
-def column_of(n: int, a: int, b: int) -> int:
-    """Compute the column of the pair of nodes a and b among n nodes."""
-    i, j = min(a, b), max(a, b)
-    return i * n - i * (i + 1) // 2 + j - i - 1
+@overload
+def column_of(n: int, a: int, b: int) -> int: ...
+
+
+@overload
+def column_of(n: int, a: Ints, b: Ints) -> Ints: ...
+
+
+def column_of(n: int, a: int | Ints, b: int | Ints) -> int | Ints:
+    """Compute the column of the pair of nodes a and b among n nodes, or the columns of many pairs."""
+    i, j = np.minimum(a, b), np.maximum(a, b)
+    column: int | Ints = i * n - i * (i + 1) // 2 + j - i - 1
+    return column
 
 
 def square(values: Floats, n: int, own: float = math.nan) -> Floats:

@@ -43,6 +43,7 @@ class PairTable:
     """The measurements of a sweep or its repeat: a few numbers for each pair and pass."""
 
     members: tuple[int, ...]
+    """The ranks, in order."""
     shares: Sequence[int]
     """Passes over all pairs of each launch, one launch after the other."""
     values: dict[str, Floats] = field(default_factory=dict)
@@ -72,7 +73,6 @@ class PairTable:
         shape = sum(self.shares), len(self.members) * (len(self.members) - 1) // 2
         self.values = {metric: np.full(shape, np.nan) for metric in METRICS}
         self.directions = {direction: np.full(shape, np.nan) for direction in DIRECTIONS}
-        self._place = {rank: k for k, rank in enumerate(self.members)}
 
     def latency(self, turn: int, pairs: Sequence[tuple[int, int]], samples: Floats) -> None:
         """Add the ping-pongs of a pass.
@@ -94,9 +94,9 @@ class PairTable:
         self.values["bandwidth"][turn, columns] = np.fmax(self.values["bandwidth"][turn, columns], means)
         self.window_bytes = window_bytes
 
-    def _columns(self, pairs: Sequence[tuple[int, int]]) -> list[int]:
-        place, n = self._place, len(self.members)
-        return [links.column_of(n, place[a], place[b]) for a, b in pairs]
+    def _columns(self, pairs: Sequence[tuple[int, int]]) -> links.Ints:
+        places = np.searchsorted(self.members, np.sort(np.array(pairs, np.intp), axis=1))
+        return links.column_of(len(self.members), places[:, 0], places[:, 1])
 
     def typical(self, metric: str) -> Floats:
         """Compute the median over the passes of each pair: µs, or MB/s of the slower direction for bandwidth."""

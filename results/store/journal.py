@@ -1,8 +1,9 @@
 """The journal of a running launch. Each finished cell is on disk before it is shown, so a killed run loses none.
 
 ``STORE/.journal/<launch_id>.jsonl`` has a header line, then one line for each finished cell, written with one call and
-synced. The writer holds a lock on the file as long as it lives, so that ``results recover`` takes only journals whose
-writer has ended. Lists of samples are base64 of little-endian float32 under ``{"f4": …}``.
+synced; cells that were finished together are one line. The writer holds a lock on the file as long as it lives, so that
+``results recover`` takes only journals whose writer has ended. Lists of samples are base64 of little-endian float32
+under ``{"f4": …}``.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.grammar.json_values import JsonObject
 from omb_py.results.store import schema
 from omb_py.results.store.row import Row
-from omb_py.results.store.write import reason, sync_folder, write_launch
+from omb_py.results.store.write import pack, reason, sync_folder, unpack, write_launch
 
 if TYPE_CHECKING:
     import numpy as np
@@ -64,8 +65,10 @@ class Journal:
         self.store = Path(store)
         self.path = journal_path(store, launch_id)
         self.launch_id = launch_id
-        self.rows: list[Row] = []
-        """All appended rows, in order."""
+        self.cells = 0
+        """Finished cells."""
+        self._rows: list[Row] = []
+        self._blocks: list[bytes] = []
         self._provenance: Mapping[str, object] = dict(header.get("provenance") or {})
         if self.path.exists():
             raise ValueError(f"there is a journal {self.path} already")
@@ -105,16 +108,24 @@ class Journal:
             EnvironmentProblem: the cell could not be written; earlier ones are still there.
             ValueError: the row does not fit the schema.
         """
-        self.extend([row])
+        (complete,) = self._checked([row])
+        self._line({"row": encode_row(complete)})
+        self._rows.append(complete)
+        self.cells += 1
 
     def extend(self, rows: Sequence[Row]) -> None:
-        """Write cells that were finished together, with one call. Raises like :meth:`append`."""
+        """Write cells that were finished together, as one line. Raises like :meth:`append`."""
+        block = pack(self._checked(rows))
+        self._line({"rows": base64.b64encode(block).decode("ascii")})
+        self._blocks.append(block)
+        self.cells += len(rows)
+
+    def _checked(self, rows: Sequence[Row]) -> list[Row]:
         complete = [schema.checked(row) for row in rows]
         other = next((row["launch_id"] for row in complete if row["launch_id"] != self.launch_id), None)
         if other is not None:
             raise ValueError(f"a row of launch {other} in the journal of {self.launch_id}")
-        self._lines([{"row": encode_row(row)} for row in complete])
-        self.rows += complete
+        return complete
 
     def provenance(self, facts: Mapping[str, object]) -> None:
         """Replace the provenance of the header. Raises EnvironmentProblem when it cannot be written."""
@@ -131,9 +142,9 @@ class Journal:
             EnvironmentProblem: the file could not be written. The journal stays, and the message says how to recover.
         """
         path: Path | None = None
-        if self.rows:
+        if self.cells:
             try:
-                path = write_launch(self.store, self.rows, self._provenance)
+                path = write_launch(self.store, self._rows, self._provenance, self._blocks)
             except EnvironmentProblem as error:
                 self.close()
                 raise EnvironmentProblem(f"{error}; {self._kept()}") from error
@@ -158,16 +169,13 @@ class Journal:
         self.close()
 
     def _kept(self) -> str:
-        cells = "1 finished cell is" if len(self.rows) == 1 else f"{len(self.rows)} finished cells are"
+        cells = "1 finished cell is" if self.cells == 1 else f"{self.cells} finished cells are"
         return f"{cells} kept in {self.path}: make room, then run: {recover_command(self.store)}"
 
     def _line(self, value: Mapping[str, object]) -> None:
-        self._lines([value])
-
-    def _lines(self, values: Sequence[Mapping[str, object]]) -> None:
         if self._broken or self._handle < 0:
             raise EnvironmentProblem(f"the journal is closed; {self._kept()}")
-        data = b"".join(json.dumps(v, separators=(",", ":"), default=_plain).encode() + b"\n" for v in values)
+        data = json.dumps(value, separators=(",", ":"), default=_plain).encode() + b"\n"
         try:
             written = os.write(self._handle, data)
             if written < len(data):
@@ -281,6 +289,14 @@ def decode_row(data: JsonObject) -> Row:
     """Invert :func:`encode_row`; lists of floats become float32 arrays. Raises ValueError on anything else."""
     values = {n: _decode_floats(value) if n in schema.FLOAT_LISTS else value for n, value in data.items()}
     return schema.checked(cast(Row, values))
+
+
+def decode_block(value: object) -> tuple[bytes, int]:
+    """The block of cells that were finished together, and their number. Raises ValueError on anything else."""
+    if not isinstance(value, str):
+        raise ValueError("a block of rows is not base64")
+    block = base64.b64decode(value, validate=True)
+    return block, unpack(block).num_rows
 
 
 def _encode_floats(values: object) -> dict[str, str]:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.results.store import schema
 from omb_py.results.store.footer import read_schema, unreadable
-from omb_py.results.store.journal import FOLDER, SUFFIX, decode_row, lock
+from omb_py.results.store.journal import FOLDER, SUFFIX, decode_block, decode_row, lock
 from omb_py.results.store.provenance import MERGED, launches
 from omb_py.results.store.row import Row
 from omb_py.results.store.write import first_line, write_launch
@@ -44,6 +44,10 @@ class Contents:
     header: dict[str, Any]
     provenance: dict[str, object]
     rows: list[Row]
+    blocks: list[bytes]
+    """Rows that were finished together (:func:`omb_py.results.store.write.pack`)."""
+    cells: int
+    """Number of rows, those of the blocks with them."""
     damaged: int
     """Number of unreadable lines, not counting the last, which a crash may have cut off."""
 
@@ -77,7 +81,8 @@ def read(path: Path) -> Contents:
         raise ValueError("written by a newer omb-py: recover with that one")
     provenance = dict(head.get("provenance") or {})
     rows: list[Row] = []
-    damaged = 0
+    blocks: list[bytes] = []
+    cells = damaged = 0
     last = len(lines) - 1
     for number, line in enumerate(lines):
         if not line:
@@ -86,13 +91,18 @@ def read(path: Path) -> Contents:
             entry = _object(line) or {}
             if "row" in entry:
                 rows.append(decode_row(entry["row"]))
+                cells += 1
+            elif "rows" in entry:
+                block, more = decode_block(entry["rows"])
+                blocks.append(block)
+                cells += more
             elif "provenance" in entry:
                 provenance = dict(entry["provenance"])
             else:
                 raise ValueError("neither a row nor provenance")
         except (ValueError, TypeError, AttributeError):
             damaged += number < last
-    return Contents(head, provenance, rows, damaged)
+    return Contents(head, provenance, rows, blocks, cells, damaged)
 
 
 def _object(line: bytes) -> dict[str, Any] | None:
@@ -131,20 +141,21 @@ def _store(store: Path, path: Path, locks: bool) -> Recovered:
     launch_id = str(contents.header["launch_id"])
     alive = _maybe_alive(contents.header, locks)
     if alive:
-        return Recovered(path, launch_id, len(contents.rows), "running", alive)
-    if not contents.rows:
+        return Recovered(path, launch_id, contents.cells, "running", alive)
+    if not contents.cells:
         _put_away(path, contents.damaged)
         return Recovered(path, launch_id, 0, "empty", _loss(path, contents.damaged))
     stored = _stored(store, launch_id)
-    if stored is not None and stored[1] >= len(contents.rows):
+    if stored is not None and stored[1] >= contents.cells:
         _put_away(path, contents.damaged)
         return Recovered(stored[0], launch_id, stored[1], "stored already", _loss(path, contents.damaged))
     try:
-        target = write_launch(store, contents.rows, {**contents.provenance, "recovered": True})
+        provenance = {**contents.provenance, "recovered": True}
+        target = write_launch(store, contents.rows, provenance, contents.blocks)
     except (EnvironmentProblem, ValueError) as error:
         return Recovered(path, launch_id, 0, "failed", first_line(error))
     _put_away(path, contents.damaged)
-    return Recovered(target, launch_id, len(contents.rows), "recovered", _loss(path, contents.damaged))
+    return Recovered(target, launch_id, contents.cells, "recovered", _loss(path, contents.damaged))
 
 
 def _put_away(path: Path, damaged: int) -> None:
@@ -181,7 +192,7 @@ def _maybe_alive(header: dict[str, Any], locks: bool) -> str:
 
 def _count(path: Path) -> int:
     try:
-        return len(read(path).rows)
+        return read(path).cells
     except (ValueError, OSError):
         return 0
 

@@ -12,7 +12,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +30,7 @@ LAUNCHES_KEY = b"omb_py.launches"
 PROVENANCES_KEY = b"omb_py.provenances"
 ROW_GROUP = 4096
 """Maximum rows of a row group, so that one launch of a merged file can be read without the others."""
+_PACKED = "zstd"
 _LAUNCH_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _ELSEWHERE = "choose another folder with --store DIR, or measure with --no-store"
 
@@ -58,13 +59,16 @@ def check_writable(store: str | Path) -> None:
         raise EnvironmentProblem(f"cannot write results to {str(root)!r}: {reason(error)}; {_ELSEWHERE}") from error
 
 
-def write_launch(store: str | Path, rows: Sequence[Row], provenance: Mapping[str, object]) -> Path:
+def write_launch(
+    store: str | Path, rows: Sequence[Row], provenance: Mapping[str, object], blocks: Sequence[bytes] = ()
+) -> Path:
     """Write the rows of one launch, all or none.
 
     Args:
         store: the folder; it is created if needed.
-        rows: at least one row, all of one launch; missing columns become null.
+        rows: rows, all of one launch; missing columns become null.
         provenance: JSON-serialisable facts, already redacted (:mod:`omb_py.results.store.redact`).
+        blocks: further rows (:func:`pack`); there is at least one row or block.
 
     Returns:
         The file. A file of the same launch is replaced.
@@ -73,14 +77,15 @@ def write_launch(store: str | Path, rows: Sequence[Row], provenance: Mapping[str
         EnvironmentProblem: the disk is full, or the folder cannot be written.
         ValueError: the rows are not of one launch, or a column is unknown, missing or of the wrong type.
     """
-    table = to_table(rows, provenance)
-    launch_id = rows[0]["launch_id"]
-    if not _LAUNCH_ID.fullmatch(launch_id) or any(row["launch_id"] != launch_id for row in rows):
+    tables = _pieces(rows, blocks)
+    table = next(tables).replace_schema_metadata(_metadata(provenance))
+    launch_id, started_at = (table[name][0].as_py() for name in ("launch_id", "started_at"))
+    if not _LAUNCH_ID.fullmatch(launch_id) or table["launch_id"].unique().to_pylist() != [launch_id]:
         raise ValueError(f"not the rows of one launch with a usable id: {launch_id!r}")
-    date = _time(rows[0]["started_at"]).date().isoformat()
+    date = started_at.date().isoformat()
     target = Path(store) / f"date={date}" / f"{launch_id}.parquet"
     try:
-        write_atomically(target, parquet(table))
+        write_atomically(target, parquet(table, more=tables))
     except OSError as error:
         raise EnvironmentProblem(f"cannot write {str(target)!r}: {reason(error)}") from error
     return target
@@ -95,14 +100,60 @@ def to_table(rows: Sequence[Row], provenance: Mapping[str, object]) -> pa.Table:
     complete = [schema.checked(row) for row in rows]
     arrays = []
     for column in schema.COLUMNS:
-        values = [_arrow_value(column.kind, schema.value_of(row, column.name)) for row in complete]
+        values: list[object] = [row[column.name] for row in complete]  # type: ignore[literal-required]
+        if convert := _ARROW_VALUES.get(column.kind):
+            values = [None if value is None else convert(value) for value in values]
         try:
             arrays.append(pa.array(values, type=schema.arrow_type(column.kind)))
         except (pa.ArrowException, TypeError, ValueError) as error:
             raise ValueError(f"column {column.name}: {error}") from error
+    return pa.table(arrays, schema=schema.arrow_schema().with_metadata(_metadata(provenance)))
+
+
+def _metadata(provenance: Mapping[str, object]) -> dict[bytes, bytes]:
     text = json.dumps(provenance, sort_keys=True, default=str)
-    metadata = {VERSION_KEY: str(schema.SCHEMA_VERSION).encode(), PROVENANCE_KEY: text.encode()}
-    return pa.table(arrays, schema=schema.arrow_schema().with_metadata(metadata))
+    return {VERSION_KEY: str(schema.SCHEMA_VERSION).encode(), PROVENANCE_KEY: text.encode()}
+
+
+def pack(rows: Sequence[Row]) -> bytes:
+    """Rows as one compressed piece, a tenth as large: a sweep over all pairs has a million. Raises as :func:`to_table`.
+
+    It is an Arrow stream, which names its columns.
+    """
+    import pyarrow as pa
+
+    table, sink = to_table(rows, {}), pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, _PACKED) as packed, pa.ipc.new_stream(packed, schema.arrow_schema()) as stream:
+        stream.write_table(table.replace_schema_metadata(None))
+    return bytes(sink.getvalue())
+
+
+def unpack(block: bytes) -> pa.Table:
+    """The rows of :func:`pack`, with the store's schema. Raises ValueError on anything else."""
+    import pyarrow as pa
+
+    try:
+        with pa.CompressedInputStream(pa.BufferReader(block), _PACKED) as packed:
+            return schema.fitted(pa.ipc.open_stream(packed).read_all(), schema.arrow_schema())
+    except (OSError, pa.ArrowException) as error:
+        raise ValueError(first_line(error)) from error
+
+
+def _pieces(rows: Sequence[Row], blocks: Sequence[bytes]) -> Iterator[pa.Table]:
+    """The rows as one table, then those of the blocks as tables of :data:`ROW_GROUP`."""
+    import pyarrow as pa
+
+    if rows or not blocks:
+        yield to_table(rows, {})
+    waiting: list[pa.Table] = []
+    for block in blocks:
+        waiting.append(unpack(block))
+        while sum(table.num_rows for table in waiting) >= ROW_GROUP:
+            together = pa.concat_tables(waiting)
+            yield together.slice(0, ROW_GROUP)
+            waiting = [together.slice(ROW_GROUP)]
+    if any(table.num_rows for table in waiting):
+        yield pa.concat_tables(waiting)
 
 
 def reason(error: OSError) -> str:
@@ -129,16 +180,6 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def _arrow_value(kind: schema.Kind, value: object) -> object:
-    if value is None:
-        return None
-    if kind == "time":
-        return _time(value)
-    if kind in ("numbers", "texts"):
-        return list(value.items()) if isinstance(value, Mapping) else value
-    return value
-
-
 def _time(value: object) -> datetime:
     """A time in UTC, from ISO text or a datetime; without a zone it counts as UTC."""
     moment = datetime.fromisoformat(value) if isinstance(value, str) else value
@@ -147,8 +188,16 @@ def _time(value: object) -> datetime:
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
-def parquet(table: pa.Table, merged: bool = False) -> memoryview:
-    """The bytes of a Parquet file with the rows of a table and a hash in its footer.
+def _items(value: object) -> object:
+    return list(value.items()) if isinstance(value, Mapping) else value
+
+
+_ARROW_VALUES: Mapping[schema.Kind, Callable[[object], object]] = {"time": _time, "numbers": _items, "texts": _items}
+"""Kind of a column -> how its values become Arrow's; the others do by themselves."""
+
+
+def parquet(table: pa.Table, merged: bool = False, more: Iterable[pa.Table] = ()) -> memoryview:
+    """The bytes of a Parquet file with the rows of tables and a hash in its footer.
 
     Args:
         table: rows with the store's schema and the metadata of :func:`to_table`.
@@ -159,7 +208,7 @@ def parquet(table: pa.Table, merged: bool = False) -> memoryview:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    sink = pa.BufferOutputStream()
+    sink, alone = pa.BufferOutputStream(), True
     packed = [c for c in schema.COLUMNS if merged or c.name not in schema.SCALARS]
     with pq.ParquetWriter(
         sink,
@@ -171,7 +220,10 @@ def parquet(table: pa.Table, merged: bool = False) -> memoryview:
         write_page_checksum=True,
     ) as writer:
         writer.write_table(table, row_group_size=ROW_GROUP)
-        excerpt = {} if merged else {footer.EXCERPT_KEY: footer.excerpt_of(table, sink.tell())}
+        for further in more:
+            writer.write_table(further, row_group_size=ROW_GROUP)
+            alone = False
+        excerpt = {} if merged or not alone else {footer.EXCERPT_KEY: footer.excerpt_of(table, sink.tell())}
         writer.add_key_value_metadata({**(table.schema.metadata or {}), **excerpt, **footer.BLANKS})
     data = bytearray(sink.getvalue())
     footer.seal(data)

@@ -45,7 +45,7 @@ class Topology:
     def __init__(self, config: Config, ranks: int) -> None:
         self.node_of = tuple(rank * config.nodes // ranks for rank in range(ranks))
         sizes = Counter(self.node_of)
-        first = {node: self.node_of.index(node) for node in sizes}
+        first = {node: rank for rank, node in reversed(list(enumerate(self.node_of)))}
         local = [rank - first[node] for rank, node in enumerate(self.node_of)]
         self.shared = bool(config.nics or config.channels)
         """Whether ranks share anything."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 import base64
 import sys
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 from omb_py.engine.program.benchmark import Benchmark, Cell, cell_from
@@ -114,37 +113,33 @@ class PairRound:
     """Number of the round."""
     last: bool
     """Whether the cell is complete with this round."""
-    samples: Mapping[Pair, Samples]
-    """Microseconds by iteration for each pair (who sends first, who answers), as its first rank timed them."""
+    pairs: Sequence[Pair]
+    """(who sends first, who answers), in order."""
+    samples: NDArray[np.floating[Any]]
+    """Microseconds, shape (pairs, iterations), as the first rank of each pair timed them."""
     program_hash: str
     bytes_moved: int | None
     index: int = -1
     """Index of the cell in its launch."""
     skew_us: float | None = None
 
-    @property
-    def pairs(self) -> list[Pair]:
-        """The pairs in order."""
-        return sorted(self.samples)
-
     def to_message(self) -> Message:
-        """The round as JSON; ``round_samples`` has a row of iterations for each pair."""
+        """The round as JSON; ``round_samples`` has the iterations of one pair after the other."""
         return {
             **{each.name: getattr(self, each.name) for each in fields(self) if each.name != "samples"},
             "cell": asdict(self.cell),
-            "pairs": self.pairs,
-            "round_samples": encode(array("d", chain.from_iterable(self.samples[pair] for pair in self.pairs))),
+            "round_samples": encode(self.samples.ravel()),
         }
 
     @classmethod
     def from_message(cls, message: Message) -> PairRound:
         """The round that :meth:`to_message` has described; other fields of the message are ignored."""
+        import numpy as np  # ranks of the native binding load none
+
         pairs: list[Pair] = [(first, second) for first, second in message["pairs"]]
-        samples = decode(message["round_samples"])
-        each = len(samples) // max(1, len(pairs))
+        samples = np.frombuffer(decode(message["round_samples"])).reshape(len(pairs), -1)
         values = {of.name: message[of.name] for of in fields(cls) if of.name in message}
-        by_pair = {pair: samples[each * k : each * (k + 1)] for k, pair in enumerate(pairs)}
-        return cls(**{**values, "cell": cell_from(message["cell"]), "samples": by_pair})
+        return cls(**{**values, "cell": cell_from(message["cell"]), "pairs": pairs, "samples": samples})
 
 
 def encode(values: Samples) -> dict[str, str]:

@@ -7,8 +7,8 @@ without using a core where the session knows how (``sleeping_barrier``): on a fu
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,38 +16,18 @@ from numpy.typing import NDArray
 from omb_py.engine.measuring.cell_result import PairRound
 from omb_py.engine.measuring.measure import Phase
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
-from omb_py.engine.program.language import Body, Node, Program, Repeat, Stage, Step, program_hash
+from omb_py.engine.program.language import program_hash
+from omb_py.engine.program.pair_programs import PairPrograms
 from omb_py.engine.program.pair_schedule import Pair, parse_schedule
-from omb_py.engine.samples import lap_of
+from omb_py.engine.samples import LapTimes
 from omb_py.engine.session import Session
 
-IDLE = Program((), (Stage(((),)),))
-"""The program of a rank without a partner."""
 
+class _PairTimes(NamedTuple):
+    """Microseconds by iteration of each pair, shape (pairs, iterations)."""
 
-def between(program: Program, pair: Pair) -> Program:
-    """A program of ranks 0 and 1 with other numbers for the two."""
-
-    def renamed(nodes: Body) -> Body:
-        return tuple(_renamed(node) for node in nodes)
-
-    def _renamed(node: Node) -> Node:
-        if isinstance(node, Repeat):
-            return replace(node, body=renamed(node.body))
-        if isinstance(node, Step) and "peer" in node.operands:
-            return replace(node, operands={**node.operands, "peer": pair[node["peer"]]})
-        return node
-
-    stages = tuple(
-        replace(
-            stage,
-            variants=tuple(map(renamed, stage.variants)),
-            setup=renamed(stage.setup),
-            teardown=renamed(stage.teardown),
-        )
-        for stage in program.stages
-    )
-    return replace(program, stages=stages)
+    pairs: list[Pair]
+    samples: NDArray[np.float32]
 
 
 def measure_pairs(
@@ -58,46 +38,48 @@ def measure_pairs(
     Raises:
         StepFailed: a library call returned an error.
     """
-    ends = [benchmark.program(World(rank, 2), cell) for rank in (0, 1)]
-    version = program_hash(*ends)
+    first, second = (benchmark.program(World(rank, 2), cell) for rank in (0, 1))
+    version = program_hash(first, second)
     moved = benchmark.metric.bytes_of(cell, 2) if benchmark.metric.bytes_of else None
     # a round is handed on when the next one is known to exist, since only the last is marked
-    waiting: tuple[int, list[Pair], Mapping[Pair, NDArray[np.float32]]] | None = None
+    waiting: tuple[int, _PairTimes] | None = None
     for number, pairs in parse_schedule(cell.pairs).rounds(session.size):
         if waiting is not None:
-            yield PairRound(cell, waiting[0], False, waiting[2], version, moved)
-        waiting = number, pairs, _measure(session, benchmark, cell, pairs, ends, phase)
+            yield PairRound(cell, waiting[0], False, *waiting[1], version, moved)
+        waiting = number, _measure(session, benchmark, cell, PairPrograms((first, second), pairs), phase)
     if waiting is not None:
-        yield PairRound(cell, waiting[0], True, waiting[2], version, moved)
+        yield PairRound(cell, waiting[0], True, *waiting[1], version, moved)
 
 
-def _measure(
-    session: Session, benchmark: Benchmark, cell: Cell, pairs: list[Pair], ends: list[Program], phase: Phase
-) -> Mapping[Pair, NDArray[np.float32]]:
-    place = {rank: (pair, end) for pair in pairs for end, rank in enumerate(pair)}
-    ends_here = {rank: place[rank] for rank in session.local if rank in place}
-    programs = {rank: IDLE for rank in session.local}
-    programs |= {rank: between(ends[end], pair) for rank, (pair, end) in ends_here.items()}
-    runner = session.load(cell, programs) if ends_here else None
+def _measure(session: Session, benchmark: Benchmark, cell: Cell, programs: PairPrograms, phase: Phase) -> _PairTimes:
+    local = set(session.local)
+    runner = (
+        None
+        if local.isdisjoint(rank for pair in programs.pairs for rank in pair)
+        else session.load_pairs(cell, programs)
+    )
     if runner is not None:
         runner.enter(0, {})
     phase("loop")
     session.barrier()
-    samples_here: dict[Pair, NDArray[np.float32]] = {}
+    warmup, own = cell.sampling.warmup, []
     if runner is not None:
         gc.disable()
         try:
-            laps = runner.run(0, -cell.sampling.warmup, cell.sampling.warmup + cell.sampling.iterations)
+            laps = runner.run(0, -warmup, warmup + cell.sampling.iterations)
         finally:
             gc.enable()
-        for rank, (pair, end) in ends_here.items():
-            if end == 0:
-                own = np.array(lap_of(laps[rank], 0, cell.sampling.warmup))
-                times = own / (1000.0 * benchmark.metric.parts_of(cell))
-                samples_here[pair] = times.astype(np.float32)
+        own = [pair for pair in programs.pairs if pair[0] in local]
+        tables = ((of.table() if isinstance(of, LapTimes) else of) for of in (laps[first] for first, _ in own))
+        times = np.array([table[warmup:, 0] for table in tables])
     phase("write")
     if runner is not None:
         runner.leave(0)
         runner.close()
     session.sleeping_barrier()
-    return {pair: samples for part in session.gather(samples_here) for pair, samples in part.items()}
+    here = (own, (times / (1000.0 * benchmark.metric.parts_of(cell))).astype(np.float32)) if own else None
+    gathered = [part for part in session.gather(here) if part is not None]
+    pairs = [pair for ours, _ in gathered for pair in ours]
+    order = sorted(range(len(pairs)), key=pairs.__getitem__)
+    together = np.concatenate([samples for _, samples in gathered])[order] if gathered else np.empty((0, 0), np.float32)
+    return _PairTimes([pairs[place] for place in order], together)

@@ -233,8 +233,7 @@ def _launch(run: Run, request: Request, cells: tuple[Cell, ...], number: int) ->
 
 
 def _take(table: PairTable, finished: PairRound, hosts: Sequence[str]) -> None:
-    table.hosts, cell, pairs = hosts, finished.cell, finished.pairs
-    samples = np.array([finished.samples[pair] for pair in pairs])
+    table.hosts, cell, pairs, samples = hosts, finished.cell, finished.pairs, finished.samples.astype(np.float64)
     if cell.benchmark == "latency":
         table.latency(cell.sweep, pairs, samples)
     else:

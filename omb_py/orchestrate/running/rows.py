@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -238,17 +239,21 @@ def _metric_columns(source: RowSource) -> Row:
     return {"metrics": metrics}
 
 
-COLUMNS: tuple[Callable[[RowSource], Row], ...] = (
-    _launch_columns,
-    _version_columns,
-    _option_columns,
-    _size_columns,
+OF_SAMPLES: tuple[Callable[[RowSource], Row], ...] = (
     _value_columns,
     _bandwidth_columns,
     _sample_columns,
     _skew_columns,
     _metric_columns,
     lambda source: source.statistics,
+)
+"""Makers of the columns that follow from the samples."""
+COLUMNS: tuple[Callable[[RowSource], Row], ...] = (
+    _launch_columns,
+    _version_columns,
+    _option_columns,
+    _size_columns,
+    *OF_SAMPLES,
 )
 """Makers of the columns. Together they know all columns but the comparability key, which covers the others."""
 
@@ -263,12 +268,25 @@ def make_row(launch: LaunchIdentity, result: CellResult) -> Row:
     row = blank_row()
     for columns in COLUMNS:
         row.update(columns(source))
-    if not capabilities(result.cell.backend).simulated:
-        row["metrics"] |= peak_metric(row, launch.facts.get("node_facts") or ())
+    _add_peaks(row, source)
     # the hash of its program has the types of a workload, so the key takes the type of its elements
     compared: Row = {**row, "dtype": source.dtype}
     row["comparability_key"] = comparability_key(compared, _program_version(row, result.program_hash))
     return row
+
+
+def _like(row: Row, source: RowSource) -> Row:
+    """The row of a pair that differs from another's in its ranks, its samples, and what follows from those."""
+    other: Row = {**row, "parameters": row["parameters"] | source.result.marks}
+    for columns in (_launch_columns, *OF_SAMPLES):
+        other.update(columns(source))
+    _add_peaks(other, source)
+    return other
+
+
+def _add_peaks(row: Row, source: RowSource) -> None:
+    if not capabilities(source.cell.backend).simulated:
+        row["metrics"] |= peak_metric(row, source.launch.facts.get("node_facts") or ())
 
 
 def _timing(cell: Cell) -> str:
@@ -329,8 +347,17 @@ def pair_rows(launch: LaunchIdentity, finished: PairRound) -> Iterator[Row]:
     """
     cell, facts = finished.cell, launch.facts
     schedule, hosts = parse_schedule(cell.pairs), facts["hosts"]
-    for first, second in finished.pairs:
-        samples = finished.samples[first, second]
+    marks = {
+        "pass": str(cell.sweep),
+        "round": str(finished.number),
+        "rounds": schedule.kind,
+        "direction": schedule.direction,
+        "of_ranks": str(len(schedule.ranks) or len(hosts)),
+    }
+    first_of: dict[int, Row] = {}
+    """The first row with so many nodes: others like it have its comparability key."""
+    for (first, second), times in zip(finished.pairs, finished.samples, strict=True):
+        samples = array("d", times)
         of_pair: LaunchFacts = {**facts, "ranks": 2, "hosts": [hosts[first], hosts[second]]}
         if places := facts.get("devices"):
             of_pair["devices"] = [places[first], places[second]]
@@ -344,14 +371,12 @@ def pair_rows(launch: LaunchIdentity, finished: PairRound) -> Iterator[Row]:
             laps={"time": [_mean(samples)]},
             slowest_rank_share=[1.0],
             bytes_moved=finished.bytes_moved,
-            marks={
-                "pair": f"{first}-{second}",
-                "pass": str(cell.sweep),
-                "round": str(finished.number),
-                "rounds": schedule.kind,
-                "direction": schedule.direction,
-                "of_ranks": str(len(schedule.ranks) or len(hosts)),
-            },
+            marks={"pair": f"{first}-{second}", **marks},
             skew_us=finished.skew_us,
         )
-        yield make_row(replace(launch, facts=of_pair), result)
+        own = replace(launch, facts=of_pair)
+        nodes = len(set(of_pair["hosts"]))
+        if nodes in first_of:
+            yield _like(first_of[nodes], RowSource(own, result))
+        else:
+            yield first_of.setdefault(nodes, make_row(own, result))

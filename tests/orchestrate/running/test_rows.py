@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from omb_py.engine.measuring.cell_result import CellResult, LapSeries
+from omb_py.engine.measuring.cell_result import CellResult, LapSeries, PairRound
 from omb_py.engine.program.benchmark import Cell
+from omb_py.engine.program.pair_schedule import Pair, Schedule
 from omb_py.engine.rank.launch_facts import LaunchFacts
 from omb_py.options.table import make_cell
-from omb_py.orchestrate.running.rows import LaunchIdentity, make_row
+from omb_py.orchestrate.running.rows import LaunchIdentity, make_row, pair_rows
 from omb_py.results.store.row import Row
 from omb_py.results.store.schema import COLUMNS
 
@@ -155,3 +156,20 @@ def test_a_rotating_root_has_no_number() -> None:
     made = row(told)
     assert (made["root"], made["parameters"], made["in_place"]) == (None, {"root": "rotate"}, True)
     assert row(message(cell("gather", root=2), [3.0], [2.0], [2.0]))["root"] == 2
+
+
+@pytest.mark.parametrize("name", ["latency", "bw"])
+def test_each_pair_of_a_round_has_the_row_that_it_has_when_it_is_measured_alone(name: str) -> None:
+    what = cell(name, pairs=Schedule(1).text(), iterations=3, auto=False)
+    pairs: list[Pair] = [(0, 1), (2, 0), (1, 2), (2, 3)]
+    samples = np.array([[1, 2, 3], [4, 4, 4], [9, 2, 1], [5, 6, 9]], np.float32)
+    launch = LaunchIdentity("run", "run-0", 0, "2026-11-21T00:00:00+00:00", FACTS, "env")
+
+    def rows(pairs: list[Pair], samples: np.ndarray) -> list[Row]:
+        return list(pair_rows(launch, PairRound(what, 2, True, pairs, samples, "abc", 1000, skew_us=0.5)))
+
+    together = rows(pairs, samples)
+    assert together == [rows([pair], samples[[k]])[0] for k, pair in enumerate(pairs)]
+    assert [made["hosts"] for made in together] == [["a", "a"], ["b", "a"], ["a", "b"], ["b", "b"]]
+    assert len({made["comparability_key"] for made in together}) == 2
+    assert [made["median_us"] for made in together] == [2.0, 4.0, 2.0, 6.0]

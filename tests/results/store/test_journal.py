@@ -84,6 +84,21 @@ class TestWriting:
         assert read_provenance(path) == {"b": 2}
         assert journals(tmp_path) == []
 
+    def test_cells_that_were_finished_together_are_one_line(self, tmp_path, make_row) -> None:
+        journal = Journal(tmp_path, "r1-0", HEADER)
+        journal.append(make_row(size_bytes=0))
+        journal.extend([make_row(size_bytes=size, parameters={"pair": str(size)}) for size in range(1, 5000)])
+        journal.extend([make_row(size_bytes=5000, samples_us=[1.5])])
+        assert journal.cells == 5001 and len(journal.path.read_bytes().splitlines()) == 4
+        assert journal.path.stat().st_size < 5000 * 100
+        with pytest.raises(ValueError, match="a row of launch r2-0 in the journal of r1-0"):
+            journal.extend([make_row(), make_row(launch_id="r2-0")])
+        path = journal.finish()
+        stored = load(tmp_path)
+        assert path is not None and stored["size_bytes"].tolist() == list(range(5001))
+        assert dict(stored["parameters"].iloc[4321]) == {"pair": "4321"}
+        assert stored["samples_us"].iloc[5000].tolist() == [1.5]
+
     def test_finish_without_cells_leaves_nothing(self, tmp_path) -> None:
         journal = Journal(tmp_path, "r1-0", HEADER)
         assert journal.finish() is None
@@ -97,7 +112,7 @@ class TestWriting:
             with pytest.raises(ValueError, match="a row of launch r2-0 in the journal of r1-0"):
                 journal.append(make_row(launch_id="r2-0"))
             assert len(journal.path.read_bytes().splitlines()) == 1
-            assert journal.rows == []
+            assert journal.cells == 0
 
     def test_a_closed_journal_takes_nothing(self, tmp_path, make_row) -> None:
         journal = Journal(tmp_path, "r1-0", HEADER)
@@ -132,7 +147,7 @@ class TestFailures:
             f"{journal.path}: make room, then run: omb-py results recover --store {quote(str(tmp_path))}"
         )
         assert journal.path.read_bytes() == before
-        assert len(journal.rows) == 1
+        assert journal.cells == 1
         monkeypatch.undo()
         journal.append(make_row(size_bytes=4))
         journal.close()

@@ -96,6 +96,18 @@ def test_a_poorer_or_broken_file_of_the_launch_is_replaced(tmp_path, make_row, s
     assert len(load(tmp_path)) == 2
 
 
+def test_cells_that_were_finished_together_are_recovered_and_lost_together(tmp_path, make_row) -> None:
+    with Journal(tmp_path, "r1-0", {"run_id": "r1"}) as journal:
+        for start in (0, 10, 20):
+            journal.extend([make_row(size_bytes=start + k) for k in range(10)])
+        journal.append(make_row(size_bytes=30))
+    lines = journal.path.read_bytes().splitlines(keepends=True)
+    journal.path.write_bytes(b"".join([*lines[:2], lines[2][:200] + lines[2][210:], *lines[3:]]))
+    [result] = recover(tmp_path)
+    assert (result.cells, result.state) == (21, "recovered") and "1 line could not be read" in result.note
+    assert sorted(load(tmp_path)["size_bytes"]) == [*range(10), *range(20, 31)]
+
+
 def test_a_damaged_line_in_the_middle_costs_that_cell_and_the_journal_is_kept(tmp_path, make_row) -> None:
     path = dead_journal(tmp_path, [make_row(size_bytes=n) for n in (1, 2, 4)])
     lines = path.read_bytes().splitlines(keepends=True)
