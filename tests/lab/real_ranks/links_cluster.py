@@ -18,7 +18,7 @@ from tests.support.machines.nodes import why_not
 
 def count(nodes: int, fault: str, times: int) -> int:
     """How many of so many sweeps name what is wrong and nothing else; the hosts are made once."""
-    wanted, right = FAULTS[fault][1], 0
+    wanted, right = FAULTS[fault].names, 0
     with broken(nodes, fault) as sweep:
         for number in range(times):
             began = time.monotonic()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import subprocess
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -53,19 +54,20 @@ def _possible() -> None:
 
 
 @pytest.mark.parametrize(
-    ("nodes", "fault"), [*((4, fault) for fault in FAULTS if fault != UPLINK), (8, "a link of 1 Gbit/s"), (8, UPLINK)]
+    ("nodes", "fault"), [*((4, fault) for fault in FAULTS if fault != UPLINK), (8, "a slow link"), (8, UPLINK)]
 )
 def test_what_is_wrong_is_named(nodes: int, fault: str) -> None:
-    """In one sweep; where another user of the machine spoiled that one, in both of the next two."""
-    wanted = FAULTS[fault][1]
-    with broken(nodes, fault) as sweep:
+    """By one sweep; where another user of the machine spoiled that one, by most of three."""
+    wanted = FAULTS[fault].names
+    with broken(nodes, fault, gross=True) as sweep:
         sweeps = [sweep()]
         if named(sweeps[0][1]) != wanted:
-            sweeps = [sweep(), sweep()]
+            sweeps += [sweep(), sweep()]
     for code, found, err in sweeps:
-        assert named(found) == wanted, (found.get("found"), err)
-        assert code == bool(wanted)
-        assert found["nodes"] == [f"node{k}" for k in range(nodes)]
+        assert found["nodes"] == [f"node{k}" for k in range(nodes)], err
+        assert code == bool(named(found))
+    told = Counter(name for _, found, _ in sweeps for name in named(found))
+    assert {name for name, times in told.items() if 2 * times > len(sweeps)} == wanted, told
 
 
 def test_hosts_that_do_not_answer_are_named(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,28 +27,52 @@ YIELD = {**mpi.YIELD, **OVER_TCP}
 UPLINK = "three of eight behind an uplink"
 
 
-def _behind_an_uplink(cluster: Hosts) -> None:
-    """The last three hosts reach the others at 1 Gbit/s, and each other as before."""
+def _behind_an_uplink(cluster: Hosts, rate: str) -> None:
+    """The last three hosts reach the others at this rate, and each other as before."""
     own = range(len(cluster.names) - 3, len(cluster.names))
     for inside in own:
         for outside in range(own.start):
-            cluster.limit(outside, inside, "1gbit")
+            cluster.limit(outside, inside, rate)
 
 
-FAULTS: Mapping[str, tuple[Callable[[Hosts], None], set[str]]] = {
-    "nothing": (lambda cluster: None, set()),
-    "a link of 1 Gbit/s": (lambda cluster: cluster.limit(0, 2, "1gbit"), {"node0 - node2"}),
-    "a node 200 us late": (lambda cluster: cluster.delay(1, 200), {"node1"}),
-    "a link that loses 5 %": (lambda cluster: cluster.lose(1, 3, 0.05), {"node1 - node3"}),
-    UPLINK: (_behind_an_uplink, {"node5, node6, node7"}),
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong, and what must be named."""
+
+    slight: Callable[[Hosts], None]
+    """As machines have it, to count how often it is named."""
+    gross: Callable[[Hosts], None]
+    """So bad that other work on the machine hides it from nobody."""
+    names: frozenset[str] = frozenset()
+
+
+FAULTS: Mapping[str, Fault] = {
+    "nothing": Fault(lambda cluster: None, lambda cluster: None),
+    "a slow link": Fault(
+        lambda cluster: cluster.limit(0, 2, "1gbit"),
+        lambda cluster: cluster.limit(0, 2, "50mbit"),
+        frozenset({"node0 - node2"}),
+    ),
+    "a late node": Fault(
+        lambda cluster: cluster.delay(1, 200), lambda cluster: cluster.delay(1, 5000), frozenset({"node1"})
+    ),
+    "a link that loses packets": Fault(
+        lambda cluster: cluster.lose(1, 3, 0.05),
+        lambda cluster: cluster.lose(1, 3, 0.1),
+        frozenset({"node1 - node3"}),
+    ),
+    UPLINK: Fault(
+        lambda cluster: _behind_an_uplink(cluster, "1gbit"),
+        lambda cluster: _behind_an_uplink(cluster, "400mbit"),
+        frozenset({"node5, node6, node7"}),
+    ),
 }
-"""What is wrong, and what must be named."""
 
 SETTINGS = {
     "nothing": (FEW, MANY),
-    "a link of 1 Gbit/s": (FEW, MANY),
-    "a node 200 us late": (SOME, MANY),
-    "a link that loses 5 %": (LOSSY, LOSSY),
+    "a slow link": (FEW, MANY),
+    "a late node": (SOME, MANY),
+    "a link that loses packets": (LOSSY, LOSSY),
     UPLINK: (FEW, SOME),
 }
 """How often a link is looked at between four hosts, and between more: few pairs say little about how much healthy links
@@ -66,13 +91,13 @@ Swept = tuple[int, dict[str, Any], str]
 
 
 @contextlib.contextmanager
-def broken(nodes: int, fault: str) -> Iterator[Callable[..., Swept]]:
+def broken(nodes: int, fault: str, *, gross: bool = False) -> Iterator[Callable[..., Swept]]:
     """So many hosts with something wrong between them; makes one sweep over them at each call."""
     with tempfile.TemporaryDirectory() as folder, hosts(nodes) as cluster:
-        FAULTS[fault][0](cluster)
+        (FAULTS[fault].gross if gross else FAULTS[fault].slight)(cluster)
 
         def sweep(*more: str, timeout_s: float = 300) -> Swept:
-            size = SETTINGS[fault][nodes > 4]
+            size = SOME if gross else SETTINGS[fault][nodes > 4]
             words = command(cluster, Path(folder), "links", *QUICK, *size, "--format", "json", "--no-store", *more)
             done = subprocess.run(
                 words,
