@@ -12,7 +12,9 @@ from omb_py.results.dialects.horovod import Horovod
 from omb_py.results.dialects.imb import Imb, ImbMulti
 from omb_py.results.dialects.nccl import NcclTests, RcclTests
 from omb_py.results.dialects.omb import Omb, OmbPy
+from omb_py.results.dialects.perftest import Perftest
 from omb_py.results.dialects.timers import Timers
+from omb_py.results.dialects.ucx import Ucx
 
 if TYPE_CHECKING:
     from omb_py.results.dialects.reading import TextReader, WholeReader
@@ -29,6 +31,8 @@ OURS: tuple[Dialect, ...] = (
     ImbMulti(),
     Horovod(),
     Timers(),
+    Ucx(),
+    Perftest(),
 )
 
 

@@ -123,7 +123,7 @@ def _programs() -> list[click.Parameter]:
             "--run",
             "COMMAND",
             "A command to start, as 'NEW: mpirun -n 2 ./osu_latency'; without a side it is that of both. It prints "
-            "text of OMB, OMB-Py, IMB, nccl-tests or rccl-tests, JSON of pytest-benchmark, pyperf or hyperfine, or "
+            "text of OMB, IMB, nccl-tests, UCX, perftest or Horovod, JSON of pytest-benchmark, pyperf or hyperfine, or "
             "what --metric names; {out} in it is a file that it writes.",
             "a benchmark or stored launches",
         ),

@@ -36,9 +36,20 @@ def check_rows(program: SideProgram, rows: Mapping[str, Row], usual: Mapping[str
                 f"{program.side} ran on {counted(ranks, 'rank')}, and {program.asked_ranks} were asked for: the "
                 "launcher and the library do not belong together"
             )
+    if why := why_elsewhere(usual, rows):
+        raise NoVerdict(f"{program.side}: {why}, from one launch to the next")
     lost = [row for key, row in usual.items() if key not in rows]
     if lost:
         raise NoVerdict(f"{program.side} lacks {name(lost[0])} in this launch, and had it before: its output is cut")
+
+
+def why_elsewhere(first: Mapping[str, Row], second: Mapping[str, Row]) -> str:
+    """Why two launches measured on other devices, as far as their outputs say it; empty where they did not."""
+    for key in first.keys() & second.keys():
+        before, after = first[key].get("device_name"), second[key].get("device_name")
+        if before and after and before != after:
+            return f"{name(first[key])} was measured on {before}, then on {after}"
+    return ""
 
 
 @dataclass(slots=True)

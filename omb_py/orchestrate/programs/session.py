@@ -22,7 +22,7 @@ from omb_py.orchestrate.programs.command import OUT, SideProgram
 from omb_py.orchestrate.programs.exchanged import ExpectedLibrary, why_not_exchanged
 from omb_py.orchestrate.programs.execution import Execution, run_program
 from omb_py.orchestrate.programs.mapped_files import MappedFile
-from omb_py.orchestrate.programs.measured import Repetitions, check_rows
+from omb_py.orchestrate.programs.measured import Repetitions, check_rows, why_elsewhere
 from omb_py.orchestrate.programs.reading import OutputReading, rows_of
 from omb_py.orchestrate.running.progress import progress_for
 from omb_py.orchestrate.running.resume import check_same_design, declare_design, find_unfinished, forget_design
@@ -239,6 +239,8 @@ class ProgramMeasurer:
         if not set(self._usual["BASE"]) & set(self._usual["NEW"]):
             base, new = (next(iter(self._usual[side].values())) for side in SIDES)
             raise NoVerdict(f"BASE and NEW have no cell in common: {fields_text(base, new, differing(base, new))}")
+        if why := why_elsewhere(self._usual["BASE"], self._usual["NEW"]):
+            raise NoVerdict(f"the sides ran on other devices: {why}")
         if not set(self._keys) & set(self._usual["BASE"]) & set(self._usual["NEW"]):
             raise NoVerdict("one of both sides lacks the cell that is judged")
         return len(self._keys)

@@ -421,7 +421,7 @@ def lines_before(row: Row) -> list[str]:
         lines += [f"#Using {row.get('library')}"] * int(row.get("ranks") or 0)
     for key, texts in _SIDES.items():
         if key in parameters:
-            lines += [text.format(n) for text, n in zip(texts, parameters[key].split(":"), strict=True)]
+            lines += [text.format(n) for text, n in zip(texts, parameters[key].split(":"), strict=False)]
     kind, _, rest = parameters.get("neighborhood", "").partition(":")
     if kind == "cart":
         dims = dims_create(int(row["ranks"]), int(rest.partition(":")[0]))

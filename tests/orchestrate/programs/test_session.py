@@ -24,6 +24,7 @@ from omb_py.results.dialects.named_metrics import parse_metric
 from omb_py.results.store.provenance import provenance_of
 from omb_py.results.store.read import files
 from tests.orchestrate.programs.conftest import Make
+from tests.results.dialects.nccl_texts import FOURTH
 
 Osu = Callable[..., str]
 
@@ -165,6 +166,21 @@ def test_fewer_ranks_than_asked_are_never_green(design: Make, tmp_path: Path) ->
     mpirun.chmod(0o755)
     with pytest.raises(NoVerdict, match="NEW ran on 2 ranks, and 4 were asked for"):
         compare_programs(design(f"{mpirun} -n 2 imb", f"{mpirun} -n 4 imb", launches=8))
+
+
+@pytest.mark.parametrize("side", ["BASE", "NEW"])
+def test_another_device_is_never_green(design: Make, tmp_path: Path, side: str) -> None:
+    """Between the sides, or from one launch to the next."""
+    (tmp_path / "log").write_text(FOURTH)
+    script = tmp_path / "rccl.sh"
+    script.write_text(
+        f"echo x >> {tmp_path}/count\n"
+        f"[ $1 = other ] || [ $1 = later -a $(wc -l < {tmp_path}/count) -gt 4 ] && gpu='AMD Instinct MI300X'\n"
+        f'sed "s/NVIDIA GH200 120GB/${{gpu-AMD Instinct MI250X}}/; s/195.40/195.$(($$ % 90 + 10))/" {tmp_path}/log\n'
+    )
+    words = ["other", "usual"] if side == "BASE" else ["usual", "later"]
+    with pytest.raises(NoVerdict, match=r"AMD Instinct MI(300X|250X), then on AMD Instinct MI(300X|250X)"):
+        compare_programs(design(*(f"sh {script} {word}" for word in words)))
 
 
 def test_a_launch_that_lacks_what_it_had_before_is_never_green(design: Make, tmp_path: Path) -> None:

@@ -10,12 +10,13 @@ import pytest
 from omb_py.errors import UsageError
 from omb_py.results.dialects.parse import parse
 from omb_py.results.dialects.reading import INT64, Context, Parsed
-from tests.results.dialects import imb_texts, nccl_texts
+from tests.results.dialects import imb_texts, nccl_texts, test_perftest, test_ucx
 from tests.results.dialects.test_ombpy import BW, LATENCY
 from tests.results.dialects.texts import OMB
 
 NCCL = [text for name, text in vars(nccl_texts).items() if name.isupper()]
-SEEDS = [text.encode() for text in (*OMB.values(), *NCCL, imb_texts.MPI1, imb_texts.NBC, LATENCY + BW)]
+RDMA = [test_ucx.LATENCY, test_ucx.BATCH, test_ucx.CSV, test_ucx.UCC, test_perftest.BANDWIDTH, test_perftest.LATENCY]
+SEEDS = [text.encode() for text in (*OMB.values(), *NCCL, imb_texts.MPI1, imb_texts.NBC, LATENCY + BW, *RDMA)]
 MUTATIONS = 10_000
 WORDS = (
     b"nan",

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from omb_py.results.dialects.horovod import horovod_text, rates
+from omb_py.results.dialects.parse import parse
+from omb_py.results.dialects.reading import Context, Parsed
 
 
 def row(**more: Any) -> dict[str, Any]:
@@ -65,3 +67,25 @@ def test_rates_are_of_whole_iterations() -> None:
     with pytest.raises(ValueError, match="reshape"):
         rates([1.0] * 5, 2, 1)
     assert np.mean(rates([1e6], 1, 7)) == 7
+
+
+def read(text: str) -> Parsed:
+    return parse(text.encode(), Context("train.log"))
+
+
+def test_what_is_printed_is_read() -> None:
+    (table,) = read(horovod_text(row())).tables
+    (found,) = table.rows
+    assert (found["value"], found["unit"], found["ranks"], found["iterations"]) == (60.0, "img/sec", 2, 2)
+    assert found["parameters"] == {"better": "higher", "model": "resnet50", "batch": "8", "device": "CPU"}
+
+
+def test_each_training_of_a_log_is_a_launch() -> None:
+    text = horovod_text(row())
+    assert [table.launch for table in read(text + "Epoch done\n" + text).tables] == [0, 1]
+
+
+def test_a_training_that_ended_early_is_named() -> None:
+    text = horovod_text(row())
+    (problem,) = read(text[: text.index("Total")]).problems
+    assert problem.text.startswith("training left out: it ended before its last line")

@@ -93,6 +93,14 @@ def test_a_step_of_ten_percent_is_found() -> None:
     assert found >= 28
 
 
+def test_a_creep_of_one_percent_a_month_is_found_within_a_year() -> None:
+    """None of its steps is as large as what is told, and a year of them is."""
+    year = [(4, 1.01**month) for month in range(12)]
+    for seed in range(10):
+        changes = change_points(series(year, 0.01, seed))
+        assert changes and all(change.ratio > 1 for change in changes)
+
+
 def test_too_few_too_many_and_not_finite() -> None:
     assert change_points([0.0] * (LEAST // 2 - 1) + [1.0] * (LEAST // 2)) == []
     assert [c.at for c in change_points([0.0] * 5 + [1.0] * 5)] == [5]

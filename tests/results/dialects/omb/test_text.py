@@ -269,3 +269,10 @@ def test_the_text_of_gloo_names_gloo_shows_the_bus_and_comes_back(make_row) -> N
     )
     ((again,),) = (table.rows for table in parse(text.encode(), Context()).tables)
     assert {name: again[name] for name in values} == values
+
+
+def test_a_log_without_the_line_of_its_receivers_comes_back_without_it() -> None:
+    sender = "# Number of forked processes in sender: 2\n"
+    head = "# OSU MPI Multi-process Latency Test v5.8\n# Size          Latency (us)\n"
+    (table,) = parse(f"{sender}{head}{8:<10}{1.5:18.2f}\n".encode(), Context()).tables
+    assert osu.lines_before(table.rows[0])[0] == sender.strip()
