@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 
@@ -15,40 +15,11 @@ from omb_py.orchestrate.programs.reading import reading_of
 from omb_py.orchestrate.programs.session import compare_programs
 from omb_py.results.dialects.named_metrics import parse_metric
 from tests.orchestrate.programs.conftest import Make
-from tests.support.c_library import COMPILER, shared_library
+from tests.support.c_library import shared_library
 from tests.support.machines.mpi import AS_ROOT, environment, mpiexec
 from tests.support.optional import needs_torch
+from tests.support.ping_pong import compile_ping_pong, why_no_ping_pong
 
-PING_PONG = r"""
-#include <mpi.h>
-#include <stdio.h>
-#include <string.h>
-static char buffer[1 << 20];
-int main(int argc, char **argv) {
-  int rank, size, k, other;
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  other = 1 - rank;
-  if (rank == 0)
-    printf("# OSU MPI Latency Test v7.5\n# Datatype: MPI_CHAR.\n# Size          Avg Latency(us)\n");
-  for (size = 1024; size <= 65536; size *= 64) {
-    double began = 0;
-    for (k = 0; k < 40; k++) {
-      if (k == 10) began = MPI_Wtime();
-      if (rank == 0) {
-        MPI_Send(buffer, size, MPI_CHAR, other, 1, MPI_COMM_WORLD);
-        MPI_Recv(buffer, size, MPI_CHAR, other, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-      } else {
-        MPI_Recv(buffer, size, MPI_CHAR, other, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        MPI_Send(buffer, size, MPI_CHAR, other, 1, MPI_COMM_WORLD);
-      }
-    }
-    if (rank == 0) printf("%-*d%*.2f\n", 10, size, 18, (MPI_Wtime() - began) * 1e6 / 60);
-  }
-  MPI_Finalize();
-  return 0;
-}
-"""
 SPIN = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -70,14 +41,9 @@ def ping_pong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """The command of a C program on two ranks, compiled against the MPI library beside this Python."""
     for name, value in AS_ROOT.items():
         monkeypatch.setenv(name, value)
-    beside = Path(sys.executable).parent.parent
-    if COMPILER is None or not (beside / "include" / "mpi.h").is_file():
-        pytest.skip("no C compiler, or no mpi.h beside this Python")
-    source, program, folder = tmp_path / "ping_pong.c", tmp_path / "ping_pong", beside / "lib"
-    source.write_text(PING_PONG)
-    words = [COMPILER, "-O1", str(source), "-o", str(program), f"-I{beside}/include", f"-L{folder}", "-lmpi"]
-    subprocess.run([*words, f"-Wl,-rpath,{folder}"], check=True, capture_output=True)
-    return shlex.join([*mpiexec(), "-n", "2", str(program)])
+    if why := why_no_ping_pong():
+        pytest.skip(why)
+    return compile_ping_pong(tmp_path)
 
 
 @pytest.mark.mpi
@@ -135,3 +101,28 @@ def test_a_script_on_gloo_is_judged_by_the_number_that_it_prints(design: Make, t
     report = compare_programs(design(f"{start} 16", f"{start} 20", reading=reading, launches=2, timeout_s=120.0))
     assert report.judged[0].answers["median"].ratio > 1.5
     assert "2 launches a side, and a change needs 6" in report.unmeasured[0]
+
+
+@pytest.mark.slow
+def test_times_of_pytest_benchmark_are_samples(design: Make, tmp_path: Path) -> None:
+    """Of a real run of it, which writes its JSON into a file."""
+    (tmp_path / "test_loop.py").write_text(
+        "import os\n\ndef test_loop(benchmark):\n"
+        "    benchmark.pedantic(lambda: sum(range(int(os.environ['STEPS']))), rounds=20)\n"
+    )
+    command = f"{sys.executable} -m pytest -q -p no:cacheprovider {tmp_path}/test_loop.py --benchmark-json={{out}}"
+    settings = {"BASE": {"STEPS": "20000"}, "NEW": {"STEPS": "80000"}}
+    report = compare_programs(design(command, command, settings, launches=2))
+    (judged,) = report.judged
+    assert judged.answers["median"].ratio > 1.5 and set(judged.answers) == {"median", "tail"}
+
+
+@pytest.mark.mpi
+@pytest.mark.slow
+@pytest.mark.skipif("OMB_BIN" not in os.environ, reason="OMB_BIN names no folder of OMB's programs")
+def test_programs_of_omb_in_c_are_read_as_they_are(design: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in AS_ROOT.items():
+        monkeypatch.setenv(name, value)
+    words = shlex.join([*mpiexec(), "-n", "2", str(Path(os.environ["OMB_BIN"], "osu_latency")), "-m", "8:1024"])
+    report = compare_programs(design(words, words, {"NEW": {"MPIR_CVAR_POLLS_BEFORE_YIELD": "1"}}, launches=2))
+    assert report.base.count == report.new.count == 2 and len(report.judged) == 8

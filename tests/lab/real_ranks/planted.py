@@ -1,0 +1,109 @@
+"""How often ``compare --run`` finds a C ping-pong over MPI slower, whose library was made slower by a preload.
+
+    python -m tests.lab.real_ranks.planted [--share 0.1] [--comparisons 20] [--launches 10] [--rounds 1]
+
+Each comparison starts the program in turn as it is and with a library before MPI's: rank 0, which waits for a message nearly all the time, spins for a share of that.
+Prints every comparison, the share of those that said SLOWER of a cell, and how launches spread. ``--share 0`` counts
+false alarms: the preload then spins for nothing. Needs a C compiler and mpi.h beside this Python.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+
+from omb_py.orchestrate.launching.launch_command import RankEnvironment
+from omb_py.orchestrate.programs.command import SideProgram
+from omb_py.orchestrate.programs.reading import OutputReading
+from omb_py.orchestrate.programs.session import ProgramsDesign, compare_programs
+from omb_py.results.compare.judge import CompareRules
+from omb_py.results.compare.match import SIDES
+from omb_py.results.compare.report import CompareReport
+from tests.lab.error_rates.accept import rate
+from tests.lab.quiet import Others
+from tests.support.c_library import shared_library
+from tests.support.machines.mpi import AS_ROOT
+from tests.support.ping_pong import compile_ping_pong
+
+ITERATIONS = 8000
+"""A launch of some tenths of a second."""
+SPIN = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <time.h>
+typedef int (*Recv)(void *, int, int, int, int, int, void *);
+static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + t.tv_nsec * 1e-9; }
+int MPI_Recv(void *data, int count, int type, int peer, int tag, int comm, void *status) {
+  static Recv real;
+  static double share = -1;
+  double began, until;
+  int code;
+  if (!real) {
+    const char *rank = getenv("PMI_RANK") ? getenv("PMI_RANK") : getenv("OMPI_COMM_WORLD_RANK");
+    real = (Recv) dlsym(RTLD_NEXT, "MPI_Recv");
+    share = rank && atoi(rank) == 0 ? atof(getenv("PLANTED_SHARE")) : 0;
+  }
+  if (share == 0) return real(data, count, type, peer, tag, comm, status);
+  began = now();
+  code = real(data, count, type, peer, tag, comm, status);
+  until = now();
+  until += share * (until - began);
+  while (now() < until) {}
+  return code;
+}
+"""
+
+
+def compare_once(
+    command: str, spin: Path, share: float, launches: int, rounds: int, store: Path, seed: int
+) -> CompareReport:
+    """One comparison of the program with itself behind the preload."""
+    variables = {"BASE": {}, "NEW": {"LD_PRELOAD": str(spin), "PLANTED_SHARE": str(share)}}
+    programs = {side: SideProgram(side, command, RankEnvironment(variables=variables[side])) for side in SIDES}
+    rules = CompareRules(rounds=rounds)
+    return compare_programs(ProgramsDesign(programs, OutputReading(), rules, launches, store, 60.0, seed, quiet=True))
+
+
+def spread(report: CompareReport) -> float:
+    """Relative standard deviation of BASE's launches, the mean over cells."""
+    cells: dict[str, list[float]] = {}
+    for row in report.base.rows:
+        cells.setdefault(str(row["comparability_key"]), []).append(float(row["value"]))
+    return statistics.fmean(statistics.stdev(values) / statistics.fmean(values) for values in cells.values())
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--share", type=float, default=0.1)
+    parser.add_argument("--comparisons", type=int, default=20)
+    parser.add_argument("--launches", type=int, default=10)
+    parser.add_argument("--rounds", type=int, default=1)
+    given = parser.parse_args()
+    os.environ.update(AS_ROOT)
+    found = cells = 0
+    others = Others.start()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        command = compile_ping_pong(folder, ITERATIONS)
+        (folder / "spin.c").write_text(SPIN)
+        spin = shared_library(folder / "spin.c", folder / "libspin.so")
+        for seed in range(given.comparisons):
+            report = compare_once(
+                command, spin, given.share, given.launches, given.rounds, folder / f"store{seed}", seed
+            )
+            verdicts = [judged.answers["median"] for judged in report.judged]
+            slower = sum(answer.verdict == "SLOWER" for answer in verdicts)
+            found, cells = found + slower, cells + len(verdicts)
+            told = ", ".join(f"{answer.ratio:.3f} {answer.verdict}" for answer in verdicts)
+            print(f"  {seed}: {told}; launches spread {spread(report):.1%}", flush=True)
+    print(f"SLOWER in {rate(found, cells)} of {cells} cells; others used {others.cores():.1f} cores")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
