@@ -89,7 +89,7 @@ def main() -> int:
     others = Others.start()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        command = compile_ping_pong(folder, ITERATIONS)
+        command = compile_ping_pong(folder, ITERATIONS).replace(" -n 2 ", " --bind-to core -n 2 ")
         (folder / "spin.c").write_text(SPIN)
         spin = shared_library(folder / "spin.c", folder / "libspin.so")
         for seed in range(given.comparisons):
