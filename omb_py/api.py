@@ -110,6 +110,7 @@ def compare(
     store: str | Path = DEFAULT_STORE,
     launches: int = 10,
     rounds: int = 3,
+    budget: float | None = None,
     delta: float = 0.03,
     tail_delta: float = 0.10,
     seed: int | None = None,
@@ -124,6 +125,7 @@ def compare(
         store: folder of the stored launches, and of the measured ones.
         launches: launches of each measured side in each round.
         rounds: 1 to 3; cells that are UNCLEAR are measured again. Stored sides have the rounds that were made.
+        budget: seconds for all launches of measured sides, which then choose them; None: `launches` a round.
         delta: smallest change of a median that matters, as a share.
         tail_delta: smallest change of a tail that matters, as a share.
         seed: seed of the order of cells; None: it is drawn, and stored.
@@ -140,14 +142,14 @@ def compare(
         names = [base] if new is None else [base, new]
         report = compare_stored(names, Path(store), declared_rules(delta, tail_delta, 1))
     elif isinstance(base, Side) and isinstance(new, Side):
-        report = _measured(base, new, declared_rules(delta, tail_delta, rounds), launches, Path(store), seed)
+        report = _measured(base, new, declared_rules(delta, tail_delta, rounds), launches, Path(store), seed, budget)
     else:
         raise UsageError("compare takes two stored sides, or two Sides to measure: one of each cannot be compared")
     return Comparison(_cells(report), headline(report), exit_code(report, strict), report.run_id)
 
 
 def _measured(
-    base: Side, new: Side, rules: CompareRules, launches: int, store: Path, seed: int | None
+    base: Side, new: Side, rules: CompareRules, launches: int, store: Path, seed: int | None, budget_s: float | None
 ) -> CompareReport:
     from omb_py.orchestrate.compare.session import SideRun, compare
     from omb_py.orchestrate.compare.side_environments import spec_of, where_of
@@ -163,7 +165,7 @@ def _measured(
         spec = spec_of(name, side.venv, side.modules, side.variables, side.pip)
         request = side.request.changed(store=store, seed=seed)
         sides[name] = SideRun(name, (resolve(parse(request)),), where_of(name, spec), spec.describe())
-    report = compare(sides, rules, launches)
+    report = compare(sides, rules, launches, budget_s=budget_s)
     keep(report, store)
     return report
 
@@ -180,6 +182,7 @@ def compare_commands(
     store: str | Path = DEFAULT_STORE,
     launches: int = 10,
     rounds: int = 3,
+    budget: float | None = None,
     delta: float = 0.03,
     tail_delta: float = 0.10,
     timeout: float = 600.0,
@@ -198,7 +201,8 @@ def compare_commands(
         expect_libraries: libraries that a side must load, each as ``NEW:libmpi.so=/opt/new/lib``.
         store: folder of the launches.
         launches: launches of each side in each round.
-        rounds: 1 to 3; cells that look changed are measured again.
+        rounds: 1 to 3; cells that are UNCLEAR are measured again.
+        budget: seconds for all launches, which then choose them; None: `launches` a round.
         delta: smallest change of a median that matters, as a share.
         tail_delta: smallest change of a tail that matters, as a share.
         timeout: seconds after which a launch is killed.
@@ -226,7 +230,7 @@ def compare_commands(
     }
     texts = ProgramTexts((f"BASE: {base}", f"NEW: {new}"), read, metrics, expect_libraries, timeout, sides)
     design = texts.design(declared_rules(delta, tail_delta, rounds), launches, Path(store))
-    report = compare_programs(replace(design, seed=seed, quiet=True))
+    report = compare_programs(replace(design, seed=seed, quiet=True, budget_s=budget))
     keep(report, Path(store))
     return Comparison(_cells(report), headline(report), exit_code(report, strict), report.run_id)
 

@@ -46,6 +46,7 @@ class CompareOptions:
     output: Sequence[Path]
     quiet: bool
     store: Path | None
+    budget_s: float | None = None
     resume: str | None = None
 
     @property
@@ -93,12 +94,14 @@ def _compare_measured(words: Sequence[str], specs: Mapping[Side, SideSpec], opti
         except UsageError as error:
             raise UsageError(f"{side}: {error}" if spec.options else str(error)) from None
         sides[side] = SideRun(side, requests, where_of(side, spec, note=note), spec.describe())
-    return compare(sides, options.rules, options.launches, resume=options.resume)
+    return compare(sides, options.rules, options.launches, resume=options.resume, budget_s=options.budget_s)
 
 
 def _compare_stored(words: Sequence[str], options: CompareOptions) -> CompareReport:
     if options.resume:
         raise UsageError("--resume needs sides that are measured, and these are stored: leave it out")
+    if options.budget_s is not None:
+        raise UsageError("--budget is for sides that are measured, and these are stored: leave it out")
     unknown = next((word for word in words if word.startswith("-")), None)
     if unknown is not None:
         flag = unknown.partition("=")[0]
@@ -118,7 +121,7 @@ def run_aa(words: Sequence[str], reports: int, options: CompareOptions) -> int:
     code = OK
     for number in range(reports):
         own = replace(options, seed=None if options.seed is None else options.seed + number)
-        report = against_itself(_requests(words, own), own.rules, own.launches)
+        report = against_itself(_requests(words, own), own.rules, own.launches, own.budget_s)
         report_code = exit_code(report, own.strict)
         if reports > 1 and own.form == "table" and report_code == OK and number < reports - 1:
             keep(report, own.folder)  # the last and those with an alarm are shown whole

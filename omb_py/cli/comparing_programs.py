@@ -21,5 +21,5 @@ def run_programs(words: Sequence[str], texts: ProgramTexts, options: CompareOpti
         raise UsageError(f"unexpected word {words[0]!r} beside --run: a command with blanks needs quotes")
 
     design = texts.design(options.rules, options.launches, options.folder, notes(options.quiet))
-    design = replace(design, seed=options.seed, quiet=options.quiet)
+    design = replace(design, seed=options.seed, quiet=options.quiet, budget_s=options.budget_s)
     return show_report(compare_programs(design, options.resume), options)

@@ -241,7 +241,7 @@ def _hashable(value: Any) -> Any:
 def _cell(base: Sequence[Row], new: Sequence[Row], nights: Mapping[str, float]) -> MatchedCell:
     statistic = next((known for row in (*base, *new) if (known := statistic_of(row))), "median")
     rounds = []
-    for number in sorted({round_of(row) for row in base} & {round_of(row) for row in new}):
+    for number in sorted({round_of(row) for row in base} & {round_of(row) for row in new} - {PILOT_ROUND}):
         launches = {
             side: _launches([row for row in rows if round_of(row) == number])
             for side, rows in zip(SIDES, (base, new), strict=True)
@@ -258,9 +258,13 @@ def _all_ours(rows: Sequence[Row]) -> bool:
     return all(row.get(SOURCE) == OURS for row in rows)
 
 
+PILOT_ROUND = 0
+"""Number of the round of pairs by which a comparison was planned; they are not judged."""
+
+
 def round_of(row: Row) -> int:
-    """Number of the round of a comparison in which a row was measured, from 1."""
-    return _counted(row, ROUND_TAG)
+    """Number of the round of a comparison in which a row was measured, from 1, or :data:`PILOT_ROUND`."""
+    return PILOT_ROUND if dict(row.get("tags") or {}).get(ROUND_TAG) == str(PILOT_ROUND) else _counted(row, ROUND_TAG)
 
 
 def rounds_of(rows: Iterable[Row]) -> int:

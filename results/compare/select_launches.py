@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from omb_py.errors import UsageError, nearest
-from omb_py.results.compare.match import COLUMNS, SIDE_TAG, SIDES, Side
+from omb_py.results.compare.match import COLUMNS, PILOT_ROUND, SIDE_TAG, SIDES, Side, round_of
 from omb_py.results.store.paths import OnSkip, is_store, pass_over
 from omb_py.results.store.provenance import provenance_of
 from omb_py.results.store.read import DATE, TAGS, distinct_tags, load_table, to_rows
@@ -60,6 +60,7 @@ def read_comparison(word: str, store: Path, on_skip: OnSkip | None = None) -> tu
         UsageError: the run was no comparison, or `word` is a folder.
     """
     place, rows = _rows(word, store, on_skip)
+    rows = [row for row in rows if round_of(row) != PILOT_ROUND]
     sides = [[row for row in rows if dict(row["tags"] or {}).get(SIDE_TAG) == side] for side in SIDES]
     if not all(sides) and is_store(word):
         raise UsageError(

@@ -2,8 +2,7 @@
 
 ``guidelines`` and ``accept`` measure in rounds: a question that is open after one round is measured again in the next.
 They differ in the statistic of a launch. How they spend the chance of an error, and which launches count, stands here.
-Rounds of ``compare`` are combined instead
-(:mod:`omb_py.results.compare.interleaved`).
+``compare`` judges the pairs of all rounds together (:mod:`omb_py.results.compare.interleaved`).
 
 A criterion of ``accept`` is judged by its *log cost*: the log of a time, or minus the log of a rate, so that more is
 worse and a bound is a limit from above.

@@ -22,6 +22,7 @@ SECONDS = (
     (re.compile(r'("(?:seconds|elapsed_s)": )[\d.e-]+'), r"\g<1>0"),
     (re.compile(r'(\btime=")[\d.e-]+"'), r'\g<1>0"'),
     (re.compile(r"(launch(?:es)?, )[\d.]+ s\b"), r"\g<1>0 s"),
+    (re.compile(r"(\ba side|\brounds|going on with \d+) \(\d[^()]*?( at most)?\)"), r"\g<1> (0 s\g<2>)"),
 )
 WRITTEN = re.compile(r"(<version> · )[\d-]+ [\d:]+ UTC")
 """When a page was written."""

@@ -183,6 +183,13 @@ def _design() -> list[click.Parameter]:
         ),
         tool_option(
             heading,
+            "--budget budget_s TIME",
+            "Time for all launches, as 10m, in place of --launches: three pairs that are not judged show how launches "
+            "differ here, and how many a change takes. (default: none)",
+            ParsedType("time", parse_duration),
+        ),
+        tool_option(
+            heading,
             "--delta P",
             "Smallest change of a median that matters, as 3%. (default: 3%)",
             ParsedType("fraction", parse_fraction),

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -14,8 +13,16 @@ from typing import Any
 from omb_py.backends.registry import in_process
 from omb_py.errors import EnvironmentProblem, Interrupted, OmbError, UsageError
 from omb_py.options.request import SILENT, Request
-from omb_py.orchestrate.compare.interleaving import CompareDesign, conduct
-from omb_py.orchestrate.compare.stored_pairs import StoredPairs, stored_pairs
+from omb_py.orchestrate.compare.interleaving import CompareDesign, CompareListener, conduct
+from omb_py.orchestrate.compare.pilot import USUAL, BudgetTooShort, Pilot
+from omb_py.orchestrate.compare.stored_pairs import (
+    StoredPairs,
+    declared_design,
+    keep_plan,
+    planned_before,
+    stored_pairs,
+    without_plan,
+)
 from omb_py.orchestrate.launching.launch_command import RankEnvironment
 from omb_py.orchestrate.launching.machine_state import machine_facts, observe
 from omb_py.orchestrate.planning.plan import LaunchPlan, plan_launches
@@ -31,6 +38,7 @@ from omb_py.results.compare.judge import CompareRules, Launched
 from omb_py.results.compare.match import (
     ALPHA_TAG,
     PAIR_TAG,
+    PILOT_ROUND,
     ROUND_TAG,
     ROUNDS_TAG,
     SIDE_TAG,
@@ -42,8 +50,9 @@ from omb_py.results.compare.report import AA, COMPARE, CompareReport, report_of
 from omb_py.results.compare.select_launches import SideLaunches
 from omb_py.results.store.keys import digest
 from omb_py.results.store.row import Row
+from omb_py.results.units import counted
 
-DEFAULT_LAUNCHES = 10
+DEFAULT_LAUNCHES = USUAL
 """Launches of each side in each round. Where launches spread by 2 %, ten show a change of about 5 %."""
 FEWEST = 2
 
@@ -75,7 +84,7 @@ class SideRun:
         return f"{self.side} ({self.words})" if self.words else self.side
 
 
-class Measurer:
+class Measurer(CompareListener):
     """Makes the launches of :func:`omb_py.orchestrate.compare.interleaving.conduct` with real or simulated ranks."""
 
     def __init__(
@@ -99,10 +108,13 @@ class Measurer:
             self._at.update({first + k: (number, k) for k in range(len(plan.cells))})
         self._plans = plans
         self.stored = StoredPairs()
+        self.resumed = False
+        self.keep_plan: Callable[[CompareDesign], None] = lambda design: None
+        """Keeps what the pairs of a pilot chose."""
 
     def resume(self, stored: StoredPairs) -> None:
         """Take the results of these launches instead of making them again."""
-        self.stored, self.index = stored, stored.next_index
+        self.stored, self.index, self.resumed = stored, stored.next_index, True
         self.provenances = stored.provenances
 
     @property
@@ -110,15 +122,20 @@ class Measurer:
         """The launches of BASE; those of NEW have as many ranks."""
         return self._plans["BASE"]
 
-    def announce(self, launches: int, number: int, cells: Sequence[int]) -> None:
+    def planned(self, pilot: Pilot, design: CompareDesign) -> None:
+        """Say what the first pairs show; where they chose the launches, a resumed comparison keeps these."""
+        if design.first_pair:
+            self.rules = design.rules
+            self.keep_plan(design)
+        if not self.resumed:  # what was taken from the store took no time
+            self.main.note(pilot.sentence(design.rules, design.launches, chosen=design.first_pair > 0))
+
+    def begins(self, design: CompareDesign, number: int, cells: Sequence[int]) -> None:
         """Say how many cells a round measures, and tell the progress its launches."""
-        what = "1 cell" if len(cells) == 1 else f"{len(cells)} cells"
-        subject = what if number == 1 else f"{what} still UNCLEAR, measured again"
-        rounds = f"round {number} of up to {self.rules.rounds}"
-        self.main.note(f"{rounds}: {subject}, {launches} launches a side, interleaved")
+        self.main.note(round_text(design, number, len(cells)))
         wanted = set(cells)
         counts = [len(wanted.intersection(group)) for group in self.groups]
-        self.main.command.progress.plan([count for count in counts if count] * 2 * launches)
+        self.main.command.progress.plan([count for count in counts if count] * 2 * design.launches)
 
     def __call__(self, side: Side, cells: Sequence[int], number: int, pair: int) -> dict[int, Launched]:
         """Make one launch of one side; if a sweep of a suite fails, launch the others again without it."""
@@ -146,7 +163,7 @@ class Measurer:
                 waiting += self._without(side, error, whole, left, run.finished.get(plan.index))
             finally:
                 self.main.files += run.files
-                self._keep(side, run, kept)
+                self._keep(side, number, run, kept)
             # rows come in the order of the plan; a cell whose bytes were wrong ends its sweep, so some may be missing
             done = sorted(run.finished.get(plan.index, ()))
             launched = {left[place]: from_row(row) for place, row in zip(done, kept.rows, strict=True)}
@@ -187,15 +204,25 @@ class Measurer:
         self.lost[sweeps[0]] = Skip(f"{benchmark} on {side}", str(error), failed=True)
         return [left]
 
-    def _keep(self, side: Side, run: Run, kept: Kept) -> None:
+    def _keep(self, side: Side, number: int, run: Run, kept: Kept) -> None:
         from omb_py.results.store.read import read_provenance
 
-        self.rows[side] += kept.rows
+        if number != PILOT_ROUND:
+            self.rows[side] += kept.rows
         if kept.rows and run.files and not self.provenances[side]:
             self.provenances[side].append(read_provenance(run.files[-1]))
 
     def launches(self, side: Side) -> SideLaunches:
         return SideLaunches(str(self.sides[side].words or self.main.run_id), self.rows[side], self.provenances[side])
+
+
+def round_text(design: CompareDesign, number: int, cells: int) -> str:
+    """Say what a round measures."""
+    what = counted(cells, "cell")
+    if number == PILOT_ROUND:
+        return f"{what}, {design.launches} launches a side to plan by, which are not judged"
+    subject = what if number == 1 else f"{what} still UNCLEAR, measured again"
+    return f"round {number} of up to {design.rules.rounds}: {subject}, {design.launches} launches a side, interleaved"
 
 
 @contextlib.contextmanager
@@ -224,6 +251,7 @@ def compare(
     kind: str = COMPARE,
     resume: str | None = None,
     run_id: str | None = None,
+    budget_s: float | None = None,
 ) -> CompareReport:
     """Measure both sides in turn and judge them; every launch is stored, under one run.
 
@@ -232,10 +260,11 @@ def compare(
         resume: id of the interrupted comparison to resume, the beginning of one, or ``last`` for the newest, if
             there is one; None: a new comparison.
         run_id: id of a new comparison that is part of something larger; None: one is made.
+        budget_s: time for all launches, which then chooses them; None: `launches` of each side in each round.
 
     Raises:
-        UsageError: the two sides do not measure the same list of cells, there are too few launches, or the comparison
-            to resume had another design.
+        UsageError: the two sides do not measure the same list of cells, there are too few launches, the time is too
+            short for a change to be shown, or the comparison to resume had another design.
         EnvironmentProblem: a side is broken. What was measured is kept; the message names the side and the run.
         Interrupted: the same.
     """
@@ -244,13 +273,13 @@ def compare(
             f"--launches {launches}: compare needs {FEWEST} or more launches of "
             f"each side: --launches {DEFAULT_LAUNCHES}"
         )
-    measurer, store = _begin(sides, rules, launches, kind, resume, run_id)
+    measurer, design, store = _begin(sides, CompareDesign(rules, launches, 0, budget_s), kind, resume, run_id)
     run = measurer.main
     simulated = all(in_process([plan.backend]) for plan in measurer.base_plans)
     machine = None if simulated else observe()
     for line in machine.warnings() if machine else ():
         run.note(f"warning: {line}")
-    if not can_show(launches, rules.alpha, rules.rounds):
+    if budget_s is None and not can_show(launches, rules.alpha, rules.rounds):
         fewest = next(n for n in range(launches, 100) if can_show(n, rules.alpha, rules.rounds))
         plural = "round" if rules.rounds == 1 else "rounds"
         run.note(
@@ -258,14 +287,15 @@ def compare(
             f"changed: --launches {fewest} can"
         )
     try:
-        conduct(
-            measurer.groups, CompareDesign(rules, launches, run.seed), measurer, partial(measurer.announce, launches)
-        )
+        conduct(measurer.groups, design, measurer, measurer)
     except Interrupted as error:
         raise ComparisonInterrupted(str(error), _kept_text(measurer)) from None
+    except BudgetTooShort:
+        forget_design(store, run.run_id)
+        raise
     except OmbError as error:
         raise EnvironmentProblem(f"side {measurer.current} is broken: {error}. {_kept_text(measurer)}") from None
-    report = report_of(measurer.launches("BASE"), measurer.launches("NEW"), rules, kind)
+    report = report_of(measurer.launches("BASE"), measurer.launches("NEW"), measurer.rules, kind)
     report.run_id, report.seed = run.run_id, run.seed
     report.failed = [f"{skip.what}: {skip.reason}" for skip in measurer.lost.values()]
     report.repeated = list(run.command.repeated)
@@ -278,40 +308,37 @@ def compare(
 
 
 def _begin(
-    sides: Mapping[Side, SideRun],
-    rules: CompareRules,
-    launches: int,
-    kind: str,
-    resume: str | None,
-    run_id: str | None,
-) -> tuple[Measurer, Path]:
-    """Declare a new comparison, or find the one to resume; what makes its launches, and its store."""
+    sides: Mapping[Side, SideRun], design: CompareDesign, kind: str, resume: str | None, run_id: str | None
+) -> tuple[Measurer, CompareDesign, Path]:
+    """Declare a new comparison, or find the one to resume; what makes its launches, its design and its store."""
     ready = {side: _checked(spec) for side, spec in sides.items()}
     plans = {side: plan_launches(spec.checked) for side, spec in ready.items()}
     _same_cells(plans)
     request = ready["BASE"].requests[0]
     assert request.store is not None  # _comparable has refused others
     store = request.store
-    declared = _declared(ready, plans, rules, launches, kind)
+    declared = _declared(ready, plans, design, kind)
     earlier = find_unfinished(store, resume) if resume else None
     if earlier is not None:
-        check_same_design(earlier[0], {k: v for k, v in earlier[1].items() if k != "seed"}, declared)
+        check_same_design(earlier[0], without_plan(earlier[1]), declared)
         request = request.changed(seed=int(earlier[1]["seed"]))
+        design = planned_before(design, earlier[1])
     run = new_run(request, plans["BASE"], earlier[0] if earlier else run_id)
-    measurer = Measurer(ready, plans, run, rules)
+    design = replace(design, seed=run.seed)
+    measurer = Measurer(ready, plans, run, design.rules)
+    measurer.keep_plan = partial(keep_plan, store, run.run_id, declared)
     if earlier is None:
         declare_design(store, run.run_id, {**declared, "seed": run.seed})
     else:
         measurer.resume(stored_pairs(store, run.run_id))
         run.note(f"run {run.run_id} is resumed: {len(measurer.stored.waiting)} launches are in the store")
-    return measurer, store
+    return measurer, design, store
 
 
 def _declared(
     sides: Mapping[Side, SideRun],
     plans: Mapping[Side, Sequence[LaunchPlan]],
-    rules: CompareRules,
-    launches: int,
+    design: CompareDesign,
     kind: str,
 ) -> dict[str, Any]:
     """Return what a resumed comparison must share with its beginning, as plain data."""
@@ -319,17 +346,20 @@ def _declared(
     ranks = {side: [plan.ranks for plan in plans[side]] for side in SIDES}
     return {
         "kind": kind,
-        "launches": launches,
+        **declared_design(design),
         "sides": {side: spec.words for side, spec in sides.items()},
-        "rules": json.loads(json.dumps(asdict(rules))),
         "cells": digest([cells, ranks]),
     }
 
 
-def against_itself(checked: Sequence[CheckedRequest], rules: CompareRules, launches: int) -> CompareReport:
+def against_itself(
+    checked: Sequence[CheckedRequest], rules: CompareRules, launches: int, budget_s: float | None = None
+) -> CompareReport:
     """Compare a library with itself (A against A) to measure the false alarms. Raises as :func:`compare`."""
     where = RankEnvironment()
-    return compare({side: SideRun(side, tuple(checked), where, "") for side in SIDES}, rules, launches, AA)
+    return compare(
+        {side: SideRun(side, tuple(checked), where, "") for side in SIDES}, rules, launches, AA, budget_s=budget_s
+    )
 
 
 def _checked(spec: SideRun) -> SideRun:

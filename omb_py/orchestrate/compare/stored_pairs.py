@@ -6,15 +6,18 @@ same order and takes each launch from the store, as long as there is one.
 
 from __future__ import annotations
 
+import json
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from omb_py.engine.program.benchmark import Cell
-from omb_py.orchestrate.running.resume import read_run
-from omb_py.results.compare.match import PAIR_TAG, SIDE_TAG, SIDES, Side, round_of
+from omb_py.orchestrate.compare.interleaving import CompareDesign
+from omb_py.orchestrate.compare.pilot import PAIRS
+from omb_py.orchestrate.running.resume import declare_design, read_run
+from omb_py.results.compare.match import PAIR_TAG, PILOT_ROUND, SIDE_TAG, SIDES, Side, round_of
 from omb_py.results.store.row import Row
 from omb_py.results.store.schema import value_of
 
@@ -76,12 +79,46 @@ def _text(value: Any) -> str:
     return str(value or "")
 
 
+_SEED, _PLAN = "seed", "planned"
+"""What the file of a design has beside what was declared: what was drawn, and what the pairs of a pilot chose."""
+
+
+def declared_design(design: CompareDesign) -> dict[str, object]:
+    """The part of a design that a resumed comparison must share with its beginning, as plain data."""
+    return {
+        "launches": design.launches,
+        "budget": design.budget_s,
+        "rules": json.loads(json.dumps(asdict(design.rules))),
+    }
+
+
+def without_plan(declared: Mapping[str, object]) -> dict[str, object]:
+    """What was declared before the first launch."""
+    return {name: value for name, value in declared.items() if name not in (_SEED, _PLAN)}
+
+
+def keep_plan(store: Path, run_id: str, declared: Mapping[str, object], design: CompareDesign) -> None:
+    """Keep what the pairs of a pilot chose. Raises EnvironmentProblem."""
+    plan = {"rounds": design.rules.rounds, "launches": design.launches}
+    declare_design(store, run_id, {**declared, _SEED: design.seed, _PLAN: plan})
+
+
+def planned_before(design: CompareDesign, declared: Mapping[str, Any]) -> CompareDesign:
+    """The design with what the pairs of a pilot chose before the interruption; as it is where they chose nothing."""
+    if (plan := declared.get(_PLAN)) is None:
+        return design
+    rules = replace(design.rules, rounds=int(plan["rounds"]))
+    return CompareDesign(rules, int(plan["launches"]), int(declared[_SEED]), first_pair=PAIRS)
+
+
 def stored_pairs(store: Path, run_id: str) -> StoredPairs:
-    """Read the launches of an interrupted comparison. Raises UsageError where it is still running."""
+    """Read the launches of an interrupted comparison that are judged. Raises UsageError where it is still running."""
     from omb_py.results.store.provenance import provenance_of
 
     run = read_run(store, run_id, "comparison")
-    stored = StoredPairs(deque(run.by_launch()), next_index=run.next_launch)
+    stored = StoredPairs(
+        deque(rows for rows in run.by_launch() if round_of(rows[0]) != PILOT_ROUND), next_index=run.next_launch
+    )
     look = provenance_of(store)
     for side in SIDES:
         first = next((str(row["launch_id"]) for row in run.rows if dict(row["tags"]).get(SIDE_TAG) == side), None)

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 import socket
 import sys
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 
 from omb_py.errors import EnvironmentProblem, Interrupted, LaunchFailed, NoVerdict, OmbError, UsageError
-from omb_py.orchestrate.compare.interleaving import CompareDesign, conduct, sides_of
-from omb_py.orchestrate.compare.session import DEFAULT_LAUNCHES, FEWEST
-from omb_py.orchestrate.compare.stored_pairs import StoredPairs, stored_pairs
+from omb_py.orchestrate.compare.interleaving import CompareDesign, CompareListener, conduct, sides_of
+from omb_py.orchestrate.compare.pilot import BudgetTooShort, Pilot
+from omb_py.orchestrate.compare.session import DEFAULT_LAUNCHES, FEWEST, round_text
+from omb_py.orchestrate.compare.stored_pairs import (
+    StoredPairs,
+    declared_design,
+    keep_plan,
+    planned_before,
+    stored_pairs,
+    without_plan,
+)
 from omb_py.orchestrate.launching.machine_state import observe
 from omb_py.orchestrate.programs.command import OUT, SideProgram
 from omb_py.orchestrate.programs.exchanged import ExpectedLibrary, why_not_exchanged
@@ -32,6 +38,7 @@ from omb_py.results.compare.judge import CompareRules, Launched
 from omb_py.results.compare.match import (
     ALPHA_TAG,
     PAIR_TAG,
+    PILOT_ROUND,
     ROUND_TAG,
     ROUNDS_TAG,
     SIDE_TAG,
@@ -70,19 +77,23 @@ class ProgramsDesign:
     tags: Mapping[str, str] = field(default_factory=dict)
     quiet: bool = False
     budget_s: float | None = None
-    """Seconds that all launches together may take, told from the first ones; None: any."""
+    """Seconds that all launches together may take; they choose the launches. None: any."""
     may_be_equal: bool = False
     """An equal program on both sides is an answer, and no fault."""
     only: Collection[str] = ()
     """Comparability keys of the cells that are judged; empty: all."""
 
+    @property
+    def plan(self) -> CompareDesign:
+        """The design of the launches."""
+        return CompareDesign(self.rules, self.launches, self.seed or 0, self.budget_s)
+
     def declared(self) -> dict[str, object]:
         """What a resumed comparison must share with its beginning, as plain data."""
         return {
             "kind": "programs",
-            "launches": self.launches,
+            **declared_design(self.plan),
             "sides": {side: f"{p.command} {p.setting}".strip() for side, p in self.programs.items()},
-            "rules": json.loads(json.dumps(asdict(self.rules))),
         }
 
     def note(self, text: str) -> None:
@@ -114,19 +125,24 @@ def compare_programs(design: ProgramsDesign, resume: str | None = None) -> Compa
     check_writable(design.store)
     earlier = find_unfinished(design.store, resume) if resume else None
     if earlier is not None:
-        check_same_design(earlier[0], {k: v for k, v in earlier[1].items() if k != "seed"}, design.declared())
+        check_same_design(earlier[0], without_plan(earlier[1]), design.declared())
         run_id, seed = earlier[0], int(earlier[1]["seed"])
+        plan = replace(planned_before(design.plan, earlier[1]), seed=seed)
     else:
         run_id = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(3)}"
         seed = design.seed if design.seed is not None else drawn_seed()
+        plan = replace(design.plan, seed=seed)
     held = RunLock(design.store, run_id)
-    measurer = ProgramMeasurer(design, run_id, seed)
+    measurer = ProgramMeasurer(design, run_id, plan)
     if earlier is None:
         declare_design(design.store, run_id, {**design.declared(), "seed": seed})
     else:
         measurer.resume(stored_pairs(design.store, run_id))
     try:
-        report = _measured(measurer)
+        report = _measured(measurer, plan)
+    except BudgetTooShort:
+        forget_design(design.store, run_id)
+        raise
     except (OmbError, KeyboardInterrupt) as error:
         raise _with_kept(error, measurer) from None
     finally:
@@ -136,47 +152,20 @@ def compare_programs(design: ProgramsDesign, resume: str | None = None) -> Compa
     return report
 
 
-def _measured(measurer: ProgramMeasurer) -> CompareReport:
+def _measured(measurer: ProgramMeasurer, plan: CompareDesign) -> CompareReport:
     design = measurer.design
     machine = observe()
     for line in machine.warnings():
         design.note(f"warning: {line}")
     cells = measurer.try_out()
-    design = measurer.design = within_budget(design, measurer.tried_s)
-    rules = design.rules
-    if not can_show(design.launches, rules.alpha, rules.rounds):
-        design.note(f"{design.launches} launches of each side cannot show a change: --launches {DEFAULT_LAUNCHES}")
-    announce = partial(measurer.announce, design.launches)
-    conduct([range(cells)], CompareDesign(rules, design.launches, measurer.seed), measurer, announce)
-    report = report_of(measurer.launches("BASE"), measurer.launches("NEW"), rules)
+    rules = plan.rules
+    if plan.budget_s is None and not can_show(plan.launches, rules.alpha, rules.rounds):
+        design.note(f"{plan.launches} launches of each side cannot show a change: --launches {DEFAULT_LAUNCHES}")
+    conduct([range(cells)], plan, measurer, measurer)
+    report = report_of(measurer.launches("BASE"), measurer.launches("NEW"), measurer.rules)
     report.run_id, report.seed = measurer.run_id, measurer.seed
     report.machine = machine.as_dict()
     return report
-
-
-def within_budget(design: ProgramsDesign, pair_s: float) -> ProgramsDesign:
-    """The design with as many rounds and launches as its budget allows; one round of fewer launches at least.
-
-    Args:
-        design: what is declared.
-        pair_s: seconds that a launch of each side took.
-
-    Raises:
-        NoVerdict: the budget allows fewer launches than a change needs.
-    """
-    if design.budget_s is None:
-        return design
-    pairs = int(design.budget_s / max(pair_s, 1e-9))
-    rounds = min(design.rules.rounds, pairs // design.launches)
-    if rounds:
-        return replace(design, rules=replace(design.rules, rounds=rounds))
-    fewest = next(n for n in range(FEWEST, 100) if can_show(n, design.rules.alpha, 1))
-    if pairs < fewest:
-        raise NoVerdict(
-            f"{design.budget_s:.3g} s are enough for {pairs} launches a side, of {pair_s:.3g} s a pair, and a change "
-            f"needs {fewest}: give it {fewest * pair_s:.3g} s"
-        )
-    return replace(design, rules=replace(design.rules, rounds=1), launches=min(pairs, design.launches))
 
 
 def _with_kept(error: OmbError | KeyboardInterrupt, measurer: ProgramMeasurer) -> OmbError:
@@ -195,16 +184,17 @@ def _with_kept(error: OmbError | KeyboardInterrupt, measurer: ProgramMeasurer) -
     )
 
 
-class ProgramMeasurer:
+class ProgramMeasurer(CompareListener):
     """Makes the launches of :func:`omb_py.orchestrate.compare.interleaving.conduct` with the programs of both sides."""
 
-    def __init__(self, design: ProgramsDesign, run_id: str, seed: int) -> None:
-        self.design, self.run_id, self.seed = design, run_id, seed
+    def __init__(self, design: ProgramsDesign, run_id: str, plan: CompareDesign) -> None:
+        self.design, self.run_id, self.seed = design, run_id, plan.seed
+        self.rules = plan.rules
+        """Those of the launches: a pilot may have chosen fewer rounds."""
         self.rows: dict[Side, list[Row]] = {side: [] for side in SIDES}
         self.provenances: dict[Side, list[dict[str, object]]] = {side: [] for side in SIDES}
         self.stored = StoredPairs()
-        self.tried_s = 0.0
-        """Seconds that the first launch of each side took together."""
+        self.resumed = False
         self._index = 0
         self._keys: list[str] = []
         """Comparability key of each cell."""
@@ -214,7 +204,7 @@ class ProgramMeasurer:
 
     def resume(self, stored: StoredPairs) -> None:
         """Take the results of these launches instead of making them again."""
-        self.stored, self._index = stored, stored.next_index
+        self.stored, self._index, self.resumed = stored, stored.next_index, True
         self.provenances = stored.provenances
         self.design.note(f"run {self.run_id} is resumed: {len(stored.waiting)} launches are in the store")
 
@@ -228,7 +218,6 @@ class ProgramMeasurer:
         for side in sides_of(self.seed, -1):
             rows, ended = self._launch(side, {})
             self._usual[side], files[side] = rows, ended.files
-            self.tried_s += ended.seconds
             if not self.provenances[side]:
                 self.provenances[side].append(self._provenance(side, ended))
         if not self.design.may_be_equal and (why := why_not_exchanged(self.design.programs, files)):
@@ -245,17 +234,22 @@ class ProgramMeasurer:
             raise NoVerdict("one of both sides lacks the cell that is judged")
         return len(self._keys)
 
-    def announce(self, launches: int, number: int, cells: Sequence[int]) -> None:
+    def planned(self, pilot: Pilot, design: CompareDesign) -> None:
+        """Say what the first pairs show; where they chose the launches, a resumed comparison keeps these."""
+        if design.first_pair:
+            self.rules = design.rules
+            keep_plan(self.design.store, self.run_id, self.design.declared(), design)
+        if not self.resumed:  # what was taken from the store took no time
+            self.design.note(pilot.sentence(design.rules, design.launches, chosen=design.first_pair > 0))
+
+    def begins(self, design: CompareDesign, number: int, cells: Sequence[int]) -> None:
         """Say how many cells a round measures, and tell the progress its launches."""
-        what = "1 cell" if len(cells) == 1 else f"{len(cells)} cells"
-        subject = what if number == 1 else f"{what} still UNCLEAR, measured again"
-        rounds = f"round {number} of up to {self.design.rules.rounds}"
-        self.design.note(f"{rounds}: {subject}, {launches} launches a side, interleaved")
-        self._progress.plan([1] * 2 * launches)
+        self.design.note(round_text(design, number, len(cells)))
+        self._progress.plan([1] * 2 * design.launches)
 
     def __call__(self, side: Side, cells: Sequence[int], number: int, pair: int) -> dict[int, Launched]:
         """Make one launch of one side, or take it from the store."""
-        tags = {SIDE_TAG: side, ROUND_TAG: str(number), ROUNDS_TAG: str(self.design.rules.rounds), PAIR_TAG: str(pair)}
+        tags = {SIDE_TAG: side, ROUND_TAG: str(number), ROUNDS_TAG: str(self.rules.rounds), PAIR_TAG: str(pair)}
         if self.design.rules.alpha != CompareRules().alpha:
             tags[ALPHA_TAG] = f"{self.design.rules.alpha:.20f}"
         rows = self._taken(side, number, pair)
@@ -265,7 +259,8 @@ class ProgramMeasurer:
             rows = {key: row for key, row in printed.items() if key in wanted}
             if rows:
                 self._store(side, list(rows.values()), ended)
-        self.rows[side] += rows.values()
+        if number != PILOT_ROUND:
+            self.rows[side] += rows.values()
         launched = {cell: from_row(rows[self._keys[cell]]) for cell in cells if self._keys[cell] in rows}
         return {cell: result for cell, result in launched.items() if result is not None}
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from omb_py.orchestrate.compare.interleaving import CompareDesign, conduct, shuffled, sides_of
+from omb_py.orchestrate.compare.interleaving import CompareDesign, CompareListener, conduct, shuffled, sides_of
+from omb_py.orchestrate.compare.pilot import BudgetTooShort, Pilot
 from omb_py.results.compare.judge import CompareRules, Launched
 from omb_py.results.compare.match import Side
 from tests.support.synthetic import KINDS, simulate, upper
@@ -27,6 +28,31 @@ class Script:
         wobble = 1 + 0.001 * (len(self.asked) % 5)
         values = {cell: wobble * (self.slower.get(cell, 1.0) if side == "NEW" else 1.0) for cell in cells}
         return {c: Launched(v, v, v) for c, v in values.items() if c not in self.missing}
+
+
+class Told(CompareListener):
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.rounds: list[tuple[int, list[int]]] = []
+        self.plans: list[tuple[Pilot, CompareDesign]] = []
+
+    def planned(self, pilot: Pilot, design: CompareDesign) -> None:
+        self.plans.append((pilot, design))
+
+    def begins(self, design: CompareDesign, number: int, cells: Sequence[int]) -> None:
+        self.rounds.append((number, list(cells)))
+
+
+class Clock:
+    """Gives a time that rises by this much at each look."""
+
+    def __init__(self, step_s: float) -> None:
+        self.step_s, self.now_s = step_s, 0.0
+
+    def __call__(self) -> float:
+        self.now_s += self.step_s
+        return self.now_s
 
 
 def test_the_order_within_each_pair_is_drawn_by_the_seed() -> None:
@@ -63,11 +89,9 @@ def test_cells_of_other_needs_have_launches_of_their_own_side_next_to_side() -> 
 
 
 def test_unclear_cells_alone_are_measured_again_and_a_change_is_then_said() -> None:
-    script, told = Script({1: 1.2}), []
-    found = conduct(
-        [range(3)], CompareDesign(CompareRules(rounds=3), 4, 1), script, lambda n, cells: told.append((n, list(cells)))
-    )
-    assert told == [(1, [0, 1, 2]), (2, [1])], "four pairs are too few to show a change"
+    script, listener = Script({1: 1.2}), Told()
+    found = conduct([range(3)], CompareDesign(CompareRules(rounds=3), 4, 1), script, listener)
+    assert listener.rounds == [(1, [0, 1, 2]), (2, [1])], "four pairs are too few to show a change"
     assert [one.verdict for one in found.judged] == ["SAME", "SLOWER", "SAME"]
     assert found.judged[1].answers["median"].launches == (8, 8), "both rounds count"
     assert [len(rounds) for rounds in found.cells] == [1, 2, 1]
@@ -86,6 +110,39 @@ def test_a_cell_that_no_launch_has_is_no_look() -> None:
     found = conduct([range(2)], CompareDesign(CompareRules(), 2, 1), Script(missing={0}))
     assert found.cells[0] == [] and found.judged[0].answers == {}
     assert found.judged[1].verdict == "SAME"
+
+
+def test_the_first_pairs_are_told_and_change_nothing() -> None:
+    script, listener, design = Script(), Told(), CompareDesign(CompareRules(rounds=3), 8, 1)
+    found = conduct([range(2)], design, script, listener)
+    ((pilot, told),) = listener.plans
+    assert told is design and pilot.cells == 2
+    assert len(found.cells[0][0].base) == 8 and listener.rounds == [(1, [0, 1])]
+
+
+def test_the_pairs_of_a_pilot_choose_the_launches_and_are_not_judged() -> None:
+    script, listener = Script(), Told()
+    design = CompareDesign(CompareRules(rounds=3), 10, 1, budget_s=100.0)
+    found = conduct([[0]], design, script, listener, Clock(3.0))  # 3 s for three pairs
+    ((pilot, chosen),) = listener.plans
+    assert pilot.pair_s == pytest.approx(1.0)
+    assert (chosen.launches, chosen.first_pair, chosen.budget_s) == (10, 3, None)
+    assert [number for number, _ in listener.rounds] == [0, 1]
+    assert {number for _, _, number in script.asked[:6]} == {0}
+    assert found.cells[0][0].pairs == tuple(map(str, range(3, 13))), "the order goes on as it would have"
+
+
+def test_a_planned_comparison_that_is_resumed_makes_no_pilot() -> None:
+    script = Script()
+    found = conduct([[0]], CompareDesign(CompareRules(), 4, 1, first_pair=3), script)
+    assert found.cells[0][0].pairs == tuple("3456")
+    assert script.pairs == [3, 3, 4, 4, 5, 5, 6, 6]
+
+
+def test_a_budget_in_which_no_change_can_be_shown_is_refused() -> None:
+    design = CompareDesign(CompareRules(rounds=3), 10, 1, budget_s=8.0)
+    with pytest.raises(BudgetTooShort, match=r"enough for 5 more launches a side.*needs 6: give it 10 s"):
+        conduct([[0]], design, Script(), clock=Clock(3.0))
 
 
 def test_half_a_pair_is_left_out() -> None:

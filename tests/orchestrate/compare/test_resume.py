@@ -83,6 +83,37 @@ def test_ends_with_the_same_report(run, interrupt, monkeypatch, number, tmp_path
     )
 
 
+PLANNED = LINE.replace("--launches 8", "--budget 1h")
+
+
+def test_what_a_pilot_chose_holds_after_an_interruption(run, interrupt, monkeypatch, tmp_path) -> None:
+    code, whole, err = run(PLANNED, "whole")
+    assert "3 launches a side to plan by, which are not judged" in err and "--budget TIME chooses" not in err
+    interrupt(2 * 3 + 5)
+    run(PLANNED)
+    monkeypatch.undo()
+    again, report, err = run(f"{PLANNED} --resume")
+    assert again == code == 1 and numbers(report) == numbers(whole)
+    assert "is resumed: 4 launches are in the store" in err and "to plan by" not in err
+
+
+def test_an_interrupted_pilot_is_made_again(run, interrupt, monkeypatch, tmp_path) -> None:
+    interrupt(4)
+    run(PLANNED)
+    monkeypatch.undo()
+    code, report, err = run(f"{PLANNED} --resume")
+    assert code == 1 and report["verdicts"]["SLOWER"] >= 1
+    assert "is resumed: 0 launches" in err and "to plan by" in err
+
+
+def test_another_budget_does_not_resume(run, interrupt, monkeypatch, tmp_path) -> None:
+    interrupt(4)
+    run(PLANNED)
+    monkeypatch.undo()
+    code, _, err = run(f"{PLANNED.replace('1h', '2h')} --resume=last")
+    assert code == 2 and "was begun with budget 3600.0, and is resumed with 7200.0" in err
+
+
 def test_cells_of_a_cut_launch_are_not_measured_again(run, interrupt, monkeypatch, tmp_path) -> None:
     interrupt(3, cells=2)
     run(LINE)

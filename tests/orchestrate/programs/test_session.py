@@ -13,16 +13,17 @@ import pytest
 from omb_py.errors import NO_VERDICT, OK, Interrupted, LaunchFailed, NoVerdict, UsageError
 from omb_py.orchestrate.compare.stored import compare_stored
 from omb_py.orchestrate.programs import session
-from omb_py.orchestrate.programs.execution import run_program
+from omb_py.orchestrate.programs.execution import Execution, run_program
 from omb_py.orchestrate.programs.reading import reading_of
-from omb_py.orchestrate.programs.session import compare_programs, within_budget
+from omb_py.orchestrate.programs.session import compare_programs
+from omb_py.orchestrate.running.resume import find_unfinished
 from omb_py.orchestrate.supervision.processes import identify
 from omb_py.results.compare.judge import CompareRules
 from omb_py.results.compare.match import SIDES
-from omb_py.results.compare.report import document_of, exit_code, overall
+from omb_py.results.compare.report import document_of, exit_code, headline, overall
 from omb_py.results.dialects.named_metrics import parse_metric
 from omb_py.results.store.provenance import provenance_of
-from omb_py.results.store.read import files
+from omb_py.results.store.read import files, load
 from tests.orchestrate.programs.conftest import Make
 from tests.results.dialects.nccl_texts import FOURTH
 
@@ -274,20 +275,42 @@ def test_no_launch_is_made_for_a_single_launch(osu: Osu, design: Make) -> None:
         compare_programs(replace(design(osu(1), osu(1.1)), launches=1))
 
 
-@pytest.mark.parametrize(
-    ("budget_s", "rounds", "launches"), [(None, 3, 10), (30.0, 3, 10), (25.0, 2, 10), (10.0, 1, 10), (9.5, 1, 9)]
-)
-def test_a_budget_takes_rounds_first_and_launches_last(
-    osu: Osu, design: Make, budget_s: float | None, rounds: int, launches: int
+def test_a_budget_chooses_the_launches_and_keeps_the_choice(osu: Osu, design: Make, tmp_path: Path) -> None:
+    rules = CompareRules(rounds=3)
+    asked = design(osu(1, "8", "a"), osu(1, "8", "b"), rules=rules, launches=4, budget_s=3600.0)
+    report = compare_programs(asked)
+    assert report.base.count == report.new.count >= 10, "the three pairs of the pilot are none of them"
+    again = compare_stored([report.run_id], tmp_path / "store", rules)
+    assert headline(again) == headline(report) and again.base.count == report.base.count
+    assert len(load(tmp_path / "store")) == 2 * (report.base.count + 3)
+
+
+def test_a_budget_too_small_for_a_change_is_refused(osu: Osu, design: Make, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"the time is enough for 0 more launches a side.*a change needs 6: give it"):
+        compare_programs(design(osu(1), osu(1.1), budget_s=0.001))
+    assert find_unfinished(tmp_path / "store", "last") is None
+
+
+def test_an_interruption_after_the_pilot_keeps_its_choice(
+    osu: Osu, design: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = design(osu(1), osu(1.1), rules=CompareRules(rounds=3), launches=10, budget_s=budget_s)
-    given = within_budget(asked, 1.0)
-    assert (given.rules.rounds, given.launches) == (rounds, launches)
+    asked = design(osu(1, "8", "a"), osu(1, "8", "b"), rules=CompareRules(rounds=3), launches=4, budget_s=3600.0)
+    real, started = session.run_program, []
 
+    def run(*words: object, **more: object) -> Execution:
+        started.append(words)
+        if len(started) == 2 + 6 + 9:  # tried once each, three pairs of the pilot, and some that are judged
+            raise KeyboardInterrupt
+        return real(*words, **more)  # type: ignore[arg-type]
 
-def test_a_budget_too_small_for_a_change_is_no_verdict(osu: Osu, design: Make) -> None:
-    with pytest.raises(NoVerdict, match=r"enough for 5 launches a side.*needs 6: give it 6 s"):
-        within_budget(design(osu(1), osu(1.1), budget_s=5.9), 1.0)
+    monkeypatch.setattr(session, "run_program", run)
+    with pytest.raises(Interrupted, match="4 launches of"):
+        compare_programs(asked)
+    report = compare_programs(asked, "last")
+    assert len(started) == 2 + 6 + 9 + 2 + 2 * report.base.count - 8, (
+        "neither the pilot nor what is stored is made again"
+    )
+    assert report.base.count == report.new.count >= 10
 
 
 def test_an_interrupted_comparison_keeps_its_launches(
