@@ -57,7 +57,7 @@ class _OnePort(Events):
     """The simulation in which a message takes its time at each of its ends, one after the other at each."""
 
     def __init__(self, ranks: int) -> None:
-        timing = Timing(_RENDEZVOUS, 1.0, Noise(_RENDEZVOUS, (0,), ranks))
+        timing = Timing(_RENDEZVOUS, ranks, 1.0, Noise(_RENDEZVOUS, (0,), ranks))
         super().__init__(_RENDEZVOUS, timing, Flipper((), 0), ("",) * ranks, "", 0, None)
         self._inbound = [0] * ranks
 

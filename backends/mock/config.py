@@ -34,9 +34,11 @@ class Config:
     straggler: tuple[tuple[int, float], ...] = ()
     """(rank, ns): added to each timed collective call of the rank."""
     slow: tuple[tuple[int, float], ...] = ()
-    """(rank, factor): messages from and to the rank take so many times as long."""
+    """(rank, factor): messages from and to the rank, and collectives with it, take so many times as long."""
     link: tuple[tuple[int, int, float], ...] = ()
-    """(rank, rank, factor): messages between the two take so many times as long."""
+    """(rank, rank, factor): messages between the two, and collectives with both, take so many times as long."""
+    uplink: tuple[tuple[int, int, float], ...] = ()
+    """(first rank, last rank, factor): what goes between these ranks and the others takes so many times as long."""
     series: tuple[tuple[float, ...], ...] = ()
     """Times in ns of timed operations by iteration: one list for all ranks, or one a rank."""
     nodes: int = 1
@@ -60,7 +62,7 @@ class Config:
     def ranks_named(self) -> tuple[int, ...]:
         """All ranks that appear in the settings."""
         faults = tuple(f.rank for f in (*self.flip, *self.hang, *self.die))
-        ends = tuple(rank for a, b, _ in self.link for rank in (a, b))
+        ends = tuple(rank for a, b, _ in (*self.link, *self.uplink) for rank in (a, b))
         return faults + tuple(rank for rank, _ in (*self.straggler, *self.slow)) + ends
 
 
@@ -69,7 +71,7 @@ def parse(text: str) -> Config:
 
     Args:
         text: ``KEY=VALUE`` separated by commas; "" for the default machine. `algorithm`, `flip`, `hang`, `die`,
-            `straggler`, `slow` and `link` may come several times.
+            `straggler`, `slow`, `link` and `uplink` may come several times.
 
     Raises:
         UsageError: an unknown key (with the nearest one), a key given twice, or a bad value (with the rule).
@@ -107,6 +109,14 @@ def _link(text: str) -> tuple[int, int, float]:
     return *ranks, _above(factor, 0)
 
 
+def _uplink(text: str) -> tuple[int, int, float]:
+    ranks, _, factor = text.partition(":")
+    ends = pair_of(ranks, "-")
+    if ends is None or ends[0] > ends[1]:
+        raise UsageError(f"{ranks!r} are not the first and the last of some ranks")
+    return *ends, _above(factor, 0)
+
+
 def _series(text: str) -> tuple[tuple[float, ...], ...]:
     return tuple(tuple(map(parse_nanoseconds, row.split("/"))) for row in text.split(":"))
 
@@ -137,6 +147,7 @@ _GRAMMAR: Final = KeyValues(
         "straggler": Key(_straggler, form="RANK:TIME, as 3:2us", repeats=True),
         "slow": Key(_slow, form="RANK:FACTOR above 0, as 3:1.06", repeats=True),
         "link": Key(_link, form="RANK-RANK:FACTOR above 0, as 2-5:3", repeats=True),
+        "uplink": Key(_uplink, form="RANK-RANK:FACTOR above 0, from low to high, as 0-3:2", repeats=True),
         "series": Key(_series, form="TIME/TIME/…, one list or one a rank with ':' between, as 10us/12us:20us/22us"),
         "nodes": Key(partial(parse_whole, least=1), form="COUNT of 1 or more"),
         "between": Key(_between, form="ALPHA:BETA, as 5us:0.4ns"),

@@ -50,7 +50,7 @@ class MockRunner(Runner):
         self._network = session.network
         self._noise = noise
         self._flipper = Flipper(config.flip, cell.size)
-        timing = Timing(config, session.scale, noise)
+        timing = Timing(config, ranks, session.scale, noise)
         self.events = Events(config, timing, self._flipper, session.hosts, describe_cell(cell), cell.size, session)
         self.events.ports = Ports(self._network.topology)
         self._stage = 0

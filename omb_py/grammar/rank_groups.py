@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 Groups = tuple[tuple[int, ...], ...]
 NODE, GPU, COLOR = "node", "gpu", "color:"
+_UNEVEN = "uneven:"
+"""As :data:`COLOR`, of groups that may differ in size: what is one group's may not be given for all."""
 _BLOCKS = re.compile(r"(\d{1,6})x(\d{1,6})")
 _OPERATION = re.compile(r"(and|or|mod|div|[&|%/])[ :]?(0x[\da-f]{1,8}|0b[01]{1,32}|0|[1-9]\d{0,8})")
 _OPERATIONS = {"and": operator.and_, "or": operator.or_, "mod": operator.mod, "div": operator.floordiv}
@@ -64,13 +66,21 @@ def _color_of_each(text: str, ranks: int, hosts: Sequence[str]) -> Sequence[obje
     return [_OPERATIONS[name](rank, int(number)) for rank in range(ranks)]
 
 
+def uneven(groups: Groups, ranks: int) -> str:
+    """The text of groups that may differ in size; every rank is in one of them."""
+    color_of = {rank: str(color) for color, group in enumerate(groups) for rank in group}
+    return _UNEVEN + ",".join(color_of[rank] for rank in range(ranks))
+
+
 def by_group(values: Sequence[float], groups: Groups) -> list[list[float]]:
-    """The values of each group's timed ranks: the first ones of each group, equally many.
+    """The values of each group's timed ranks: all of them, or the first ones of each group, equally many.
 
     Args:
         values: one for each timed rank, in the order of their numbers.
         groups: the ranks of each group.
     """
+    if len(values) == sum(map(len, groups)):
+        return [[values[rank] for rank in group] for group in groups]
     share = len(values) // len(groups)
     timed = sorted(rank for group in groups for rank in group[:share])
     of_rank = dict(zip(timed, values, strict=True))
@@ -78,10 +88,12 @@ def by_group(values: Sequence[float], groups: Groups) -> list[list[float]]:
 
 
 def groups_of_ranks(text: str, ranks: int, hosts: Sequence[str] = ()) -> Groups:
-    """The ranks of each group, all of one size; one group of all ranks where `text` is empty.
+    """The ranks of each group, in the order of their first ranks, of one size unless they are :func:`uneven`.
+
+    They are one group of all ranks where `text` is empty.
 
     Args:
-        text: from :func:`parse_groups`.
+        text: from :func:`parse_groups` or :func:`uneven`.
         ranks: their number.
         hosts: the host of each rank, for ``node`` (those of one host) and ``gpu`` (the first of each host, the second,
             …: where each rank has a GPU of its own, those with the same number).
@@ -97,10 +109,12 @@ def groups_of_ranks(text: str, ranks: int, hosts: Sequence[str] = ()) -> Groups:
             raise UsageError(f"--groups {text} has {count * size} ranks, not {ranks}: use -n {count * size}")
         return tuple(tuple(range(k * size, (k + 1) * size)) for k in range(count))
     colors: dict[object, list[int]] = {}
-    for rank, color in enumerate(_color_of_each(text, ranks, hosts)):
+    may_differ = text.startswith(_UNEVEN)
+    colored = COLOR + text.removeprefix(_UNEVEN) if may_differ else text
+    for rank, color in enumerate(_color_of_each(colored, ranks, hosts)):
         colors.setdefault(color, []).append(rank)
     sizes = {len(group) for group in colors.values()}
-    if len(sizes) > 1:
+    if len(sizes) > 1 and not may_differ:
         raise UsageError(
             f"--groups {text} makes groups of {min(sizes)} and {max(sizes)} of {ranks} ranks: all must have as many"
         )

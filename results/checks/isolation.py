@@ -29,8 +29,8 @@ LEAST = 4
 """Fewest nodes, and fewest switches, of which two groups can be compared."""
 _LEAST_FOR_LINKS = 8
 """With fewer nodes, and no switches, a sweep over all pairs costs less than a search for a slow link."""
-MOST_LAUNCHES = 35
-"""Most launches of a search. With five of a confirmation they are 40."""
+MOST_LAUNCHES = 34
+"""Most launches of a search. With the first, which says where the ranks are, and five of a confirmation they are 40."""
 SLOWER = 0.2
 """Part by which a group must be slower than the usual one of its launch to count as slow."""
 MISSED, SLOW_BY_CHANCE = 0.1, 0.15
@@ -105,13 +105,13 @@ class Isolation:
         self.switches = [tuple(own) for own in switches]
         self.launches = 0
         self._random = np.random.default_rng(seed)
-        self._blocks = [np.array(own, np.intp) for own in self.switches] or [np.arange(nodes)]
-        typical = int(np.median([len(block) for block in self._blocks]))
-        fewest = max(2, min(len(block) for block in self._blocks))
-        self._size = min(fewest, max(2, 1 << int(math.log2(math.sqrt(typical)))))
-        """Nodes in a group within a switch."""
-        groups = sum(len(block) // self._size for block in self._blocks)
-        if groups - (nodes - groups * self._size == 1) < 2:  # a single node joins a group, which rests with it
+        self._blocks = _blocks_of(self.switches, nodes)
+        self._size = _size_of(self._blocks)
+        """Nodes in a group within a block."""
+        if not _are_comparable(self._blocks, self._size):
+            self._blocks = [np.arange(nodes)]
+            self._size = _size_of(self._blocks)
+        if not _are_comparable(self._blocks, self._size):
             raise ValueError(f"{nodes} nodes make no two groups of two")
         self._within, self._across = _Outcomes(), _Outcomes()
         self._named: list[int] = []
@@ -260,6 +260,21 @@ class Isolation:
     # -- verdict ---------------------------------------------------------------------------------------------------
 
     @property
+    def slow_nodes(self) -> list[int]:
+        """The nodes that are slow themselves."""
+        return sorted(self._named)
+
+    @property
+    def judges_links(self) -> bool:
+        """Whether there is enough to compare what lies between switches, or nodes."""
+        return self._items > 0
+
+    @property
+    def fewest_items(self) -> int:
+        """So many switches, or nodes, are enough for that."""
+        return LEAST if self.switches else _LEAST_FOR_LINKS
+
+    @property
     def named(self) -> list[Culprit]:
         """What is slow."""
         culprits = [Culprit("node", (node,)) for node in sorted(self._named)]
@@ -279,6 +294,34 @@ class Isolation:
             return []
         count = int(np.searchsorted(np.cumsum(self._posterior[order]), 0.99)) + 1
         return [self._cause(int(number)) for number in order[:count] if number]
+
+
+def _blocks_of(switches: Sequence[Sequence[int]], nodes: int) -> list[Ints]:
+    """The nodes among which groups are drawn first: those of each switch, and those of small switches together.
+
+    Fewer than :data:`LEAST` nodes are in a group with the same others too often to be told apart.
+    """
+    blocks = [list(own) for own in switches if len(own) >= LEAST]
+    small = [node for own in switches if len(own) < LEAST for node in own]
+    if len(small) < LEAST and blocks:
+        min(blocks, key=len).extend(small)
+    elif small:
+        blocks.append(small)
+    return [np.array(own, np.intp) for own in blocks] or [np.arange(nodes)]
+
+
+def _size_of(blocks: Sequence[Ints]) -> int:
+    """Nodes of a group: about the root of those of a block."""
+    typical = float(np.median([len(block) for block in blocks]))
+    fewest = max(2, min(len(block) for block in blocks))
+    return min(fewest, max(2, 1 << int(math.log2(math.sqrt(typical)))))
+
+
+def _are_comparable(blocks: Sequence[Ints], size: int) -> bool:
+    """Whether the blocks make two groups or more; a node that is left alone takes a group along to rest."""
+    groups = sum(len(block) // size for block in blocks)
+    left = sum(map(len, blocks)) - groups * size
+    return groups - (left == 1) >= 2
 
 
 def _round_robin(of_items: Sequence[NDArray[np.intp]], size: int) -> list[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from omb_py.errors import UsageError
-from omb_py.grammar.rank_groups import groups_of_ranks, parse_groups
+from omb_py.grammar.rank_groups import by_group, groups_of_ranks, parse_groups, uneven
 
 
 @pytest.mark.parametrize(
@@ -67,3 +67,11 @@ def test_groups_are_of_one_size_and_hold_all_ranks(text: str, ranks: int, error:
     with pytest.raises(UsageError) as caught:
         groups_of_ranks(text, ranks)
     assert str(caught.value) == error
+
+
+def test_groups_of_several_sizes_are_of_launches_that_nobody_words() -> None:
+    text = uneven(((4, 1), (0,), (3, 2)), 5)
+    assert groups_of_ranks(text, 5) == ((0,), (1, 4), (2, 3))
+    assert by_group([0.0, 10.0, 20.0, 30.0, 40.0], groups_of_ranks(text, 5)) == [[0.0], [10.0, 40.0], [20.0, 30.0]]
+    with pytest.raises(UsageError, match="write 4x2"):
+        parse_groups(text)

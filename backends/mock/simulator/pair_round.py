@@ -18,7 +18,7 @@ from omb_py.backends.mock.config import Config
 from omb_py.backends.mock.simulator.data import RankMemory
 from omb_py.backends.mock.simulator.lower import Code, Op, Site, lower
 from omb_py.backends.mock.simulator.network import Network
-from omb_py.backends.mock.simulator.timing import Noise
+from omb_py.backends.mock.simulator.timing import Noise, Slowness
 from omb_py.engine.program.language import templates
 from omb_py.engine.program.pair_programs import PairPrograms
 from omb_py.engine.program.step_text import count_steps, parts
@@ -95,7 +95,7 @@ class PairSimulation:
         )
         node_of = np.array(network.topology.node_of)
         crosses = node_of[self._ranks[0]] != node_of[self._ranks[1]]
-        self._slower = _slower(config, self._ranks, network.ranks)
+        self._slower = Slowness(config, network.ranks).of_messages(self._ranks)
         self._variants: list[list[list[Op]]] = []
         """By end: the operations of each variant of the first kind of pairs (below)."""
         self._costs: list[dict[int, tuple[Costs, Costs]]] = [{}, {}]
@@ -221,17 +221,6 @@ class PairSimulation:
             _pair(me, call, queue.popleft())
         else:
             me.sent[op.tag].append(call)
-
-
-def _slower(config: Config, ranks: NDArray[np.intp], size: int) -> Costs:
-    """Factor of the messages of each pair."""
-    of_rank = np.ones(size)
-    for rank, factor in dict(config.slow).items():
-        of_rank[rank] = factor
-    slower: Costs = of_rank[ranks[0]] * of_rank[ranks[1]]
-    for ends, factor in {frozenset((a, b)): factor for a, b, factor in config.link}.items():
-        slower[np.isin(ranks, list(ends)).all(axis=0)] *= factor
-    return slower
 
 
 def _started(me: PairEnd, op: Op) -> PairCall:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from omb_py.backends.mock.config import Config
 from omb_py.backends.mock.simulator.lower import Op
 from omb_py.backends.mock.simulator.network import Port, Topology
+from omb_py.engine.program.groups import Group
 
 _BLOCK, _BLOCK_WITH_SPIKES = 1 << 12, 1 << 16
 """Number of factors that are drawn at a time, over all ranks.
@@ -85,27 +87,63 @@ def _entropy(*seeds: int) -> list[int]:
     return [2 * s if s >= 0 else -2 * s - 1 for s in seeds]
 
 
+class Slowness:
+    """What is slower than usual: nodes, links and uplinks."""
+
+    def __init__(self, config: Config, ranks: int) -> None:
+        self.any = bool(config.slow or config.link or config.uplink)
+        self._of_rank = np.ones(ranks)
+        for rank, factor in config.slow:
+            self._of_rank[rank] = factor
+        self._links = {frozenset((a, b)): factor for a, b, factor in config.link}
+        self._uplinks = [(range(first, last + 1), factor) for first, last, factor in config.uplink]
+        self.of_group = lru_cache(maxsize=4096)(self._of_group)
+        """:meth:`_of_group`, which every call of a collective asks."""
+
+    def of_message(self, rank: int, peer: int) -> float:
+        """How many times as long a message takes."""
+        return float(self.of_messages(np.array([[rank], [peer]]))[0])
+
+    def of_messages(self, ends: NDArray[np.intp]) -> NDArray[np.float64]:
+        """How many times as long messages between pairs take, shape (2, pairs)."""
+        slower: NDArray[np.float64] = self._of_rank[ends[0]] * self._of_rank[ends[1]]
+        for pair, factor in self._links.items():
+            slower[np.isin(ends, list(pair)).all(axis=0)] *= factor
+        for inside, factor in self._uplinks:
+            is_inside = (ends >= inside.start) & (ends < inside.stop)
+            slower[is_inside[0] != is_inside[1]] *= factor
+        return slower
+
+    def _of_group(self, group: Group) -> float:
+        """How many times as long a collective takes, which waits for its slowest; an empty group is all ranks."""
+        members = frozenset(group or range(len(self._of_rank)))
+        links = [factor for pair, factor in self._links.items() if pair <= members]
+        uplinks = [
+            factor for inside, factor in self._uplinks if 0 < sum(rank in inside for rank in members) < len(members)
+        ]
+        return max([1.0, *links, *uplinks, float(self._of_rank[list(members)].max())])
+
+
 class Timing:
     """Durations of messages and collectives, rank by rank."""
 
-    def __init__(self, config: Config, scale: float, noise: Noise) -> None:
+    def __init__(self, config: Config, ranks: int, scale: float, noise: Noise) -> None:
         self._series = config.series
         self._scale = scale
         self.noise = noise
         self._delays: dict[int, int] = {}
         for rank, delay in config.straggler:
             self._delays[rank] = self._delays.get(rank, 0) + round(delay)
-        self._slow = dict(config.slow)
-        self._links = {frozenset((a, b)): factor for a, b, factor in config.link}
+        self._slowness = Slowness(config, ranks)
+        self._of_message = lru_cache(maxsize=4096)(self._slowness.of_message)
 
     def message(self, rank: int, op: Op, iteration: int) -> tuple[int, int]:
         """(time from start to arrival, time on the sender's link) of a message that `rank` sends, ns."""
         cost, wire = op.cost, op.wire
         if self._series and op.timed:
             cost, wire = self._from_series(rank, iteration), 0.0
-        if self._slow or self._links:
-            slower = self._slow.get(rank, 1.0) * self._slow.get(op.peer, 1.0)
-            slower *= self._links.get(frozenset((rank, op.peer)), 1.0)
+        if self._slowness.any:
+            slower = self._of_message(rank, op.peer)
             cost, wire = cost * slower, wire * slower
         if self.noise.active:
             factor = self.noise.draw(rank)
@@ -115,6 +153,8 @@ class Timing:
     def collective(self, rank: int, op: Op, iteration: int) -> int:
         """Time from the opening of a collective until `rank` leaves it, ns."""
         cost = self._from_series(rank, iteration) if self._series and op.timed else op.cost
+        if self._slowness.any:
+            cost = cost * self._slowness.of_group(op.group)
         if self.noise.active:
             cost = cost * self.noise.draw(rank)
         return round(cost) + (self._delays.get(rank, 0) if op.timed else 0)

@@ -17,11 +17,14 @@ from omb_py.cli.help import EXIT_CODES, Page, debug_option, tool_option
 from omb_py.cli.option_params import ParsedType, measuring_options, ranks_option, whole, word
 from omb_py.cli.output import HTML, check_files, report_options, write_report
 from omb_py.engine.program.pair_schedule import KINDS
+from omb_py.errors import UsageError
 from omb_py.grammar.values import parse_size
 from omb_py.launchers.registry import batch_around
 from omb_py.options.request import Request
+from omb_py.orchestrate.checks.isolate import GroupSearch
 from omb_py.orchestrate.checks.links import SweepDesign, placed, sweep
 from omb_py.printing.drawings import heat_map
+from omb_py.results.checks.isolation_report import IsolationResult, isolation_document
 from omb_py.results.checks.pair_sweeps import PairSweep, document_of, matrix
 from omb_py.results.document import Document
 from omb_py.suites import find
@@ -38,6 +41,7 @@ _SHARED = tuple(
 _EXAMPLES = (
     "omb-py links --hosts a,b,c,d",
     "omb-py links --hosts a,b,c,d --rounds serial -G tty --output links.html",
+    "omb-py links --isolate --topology topology.conf --hosts a,b,c,d",
     "omb-py links --backend mock -n 16 --mock 'noise=0.05,slow=3:1.5'",
 )
 
@@ -45,7 +49,7 @@ _EXAMPLES = (
 def command() -> click.Command:
     return Page(
         "links",
-        params=[*_own(), *_as_benchmarks(), *_output(), debug_option()],
+        params=[*_own(), *_searching(), *_as_benchmarks(), *_output(), debug_option()],
         callback=run_links,
         help="Every pair of nodes: which node, which link is slow?\n\n"
         "Latency, its tail and bandwidth of all pairs, in rounds of disjoint pairs, one rank a node. What is slower "
@@ -127,6 +131,27 @@ def _own() -> list[click.Parameter]:
     ]
 
 
+def _searching() -> list[click.Parameter]:
+    heading = "Many nodes"
+    return [
+        tool_option(
+            heading,
+            "--isolate [BENCHMARK]",
+            "Search with this collective on groups of nodes, in 40 launches or fewer, and measure only "
+            "pairs of what it names. (default: all pairs; bare: allreduce)",
+            word("isolate", (), strict=False),
+            is_flag=False,
+            flag_value="allreduce",
+        ),
+        tool_option(
+            heading,
+            "--topology FILE",
+            "For --isolate: Slurm's topology.conf, or a line 'SWITCH: NODES' for each switch. (default: not known)",
+            click.Path(path_type=Path),
+        ),
+    ]
+
+
 def _as_benchmarks() -> list[click.Parameter]:
     return [param for param in measuring_options(find("latency")) if param.name in _SHARED]
 
@@ -142,18 +167,40 @@ def _output() -> list[click.Parameter]:
     return [form, graph, output]
 
 
-def run_links(form: str, graph: str | None, output: Sequence[Path], **given: Any) -> int:
+def run_links(
+    form: str, graph: str | None, output: Sequence[Path], isolate: str | None, topology: Path | None, **given: Any
+) -> int:
     check_files(output, _FILES, figures=True)
     names = ("small", "large", "iterations", "windows", "window", "passes", "launches", "rounds")
     design = SweepDesign(**{name: given.pop(name) for name in names})
     request = _request(given)
+    if isolate:
+        if graph:
+            raise UsageError("--graph draws all pairs, which --isolate does not measure: leave one out")
+        search = GroupSearch(request, find(isolate), design, topology)
+        return _isolated(search.run(), request, form, output)
+    if topology:
+        raise UsageError("--topology is for --isolate: give both")
     result = sweep(request, design)
-    simulated = in_process(request.backends)
-    document = replace(document_of(result), simulated=simulated)
-    document = document if simulated else with_advice(document, result.slow_nodes, os.environ)
+    document = _advised(document_of(result), request, result.slow_nodes)
     if graph:
         document = replace(document, picture=heat_map(matrix(result)))
     return write_report(document, form, output, partial(_html, result, document))
+
+
+def _isolated(result: IsolationResult, request: Request, form: str, output: Sequence[Path]) -> int:
+    def page() -> str:
+        from omb_py.dashboards.report.html_page import with_figures
+
+        return with_figures(document, "links", "What is slow, by groups", f"omb-py links · run {result.run_id}", [])
+
+    document = _advised(isolation_document(result), request, result.slow_nodes)
+    return write_report(document, form, output, page)
+
+
+def _advised(document: Document, request: Request, slow: Sequence[str]) -> Document:
+    document = replace(document, simulated=in_process(request.backends))
+    return document if document.simulated else with_advice(document, slow, os.environ)
 
 
 def with_advice(document: Document, slow: Sequence[str], environ: Mapping[str, str]) -> Document:

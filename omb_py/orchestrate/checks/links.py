@@ -14,7 +14,7 @@ import numpy as np
 
 from omb_py.backends.registry import capabilities, capabilities_of, in_process
 from omb_py.engine.measuring.cell_result import PairRound
-from omb_py.engine.program.benchmark import Cell
+from omb_py.engine.program.benchmark import Benchmark, Cell, Needs
 from omb_py.engine.program.pair_schedule import DIRECTIONS, Schedule, parse_schedule
 from omb_py.errors import EnvironmentProblem, LaunchFailed, UsageError
 from omb_py.launchers.launcher import host_and_slots
@@ -78,7 +78,7 @@ def sweep(request: Request, design: SweepDesign) -> PairSweep:
     run = new_run(request, [])
     members = tuple(range(ranks))
     try:
-        first = _measured(run, request, design, members, PARTS[0])
+        first = measured_pairs(run, request, design, members, PARTS[0])
         suspects = tuple(links.suspects(first.units, ranks, fresh=first.fresh, hosts=first.hosts))
         repeat, outcomes = None, {}
         if suspects:
@@ -86,7 +86,7 @@ def sweep(request: Request, design: SweepDesign) -> PairSweep:
             members = links.again(suspects, effects)
             nodes = f"{len(members)} of {ranks} nodes" if len(members) < ranks else f"all {ranks} nodes"
             run.note(f"{_counted(suspects)} measured again, in launches of their own, among {nodes}")
-            repeat = _measured(run, request, design, members, PARTS[1])
+            repeat = measured_pairs(run, request, design, members, PARTS[1])
             outcomes = links.confirm(suspects, repeat.units, members, fresh=repeat.fresh)
     finally:
         finish(run)
@@ -200,7 +200,7 @@ def cells_of(
     return tuple(cells)
 
 
-def _measured(run: Run, request: Request, design: SweepDesign, members: tuple[int, ...], part: str) -> PairTable:
+def measured_pairs(run: Run, request: Request, design: SweepDesign, members: tuple[int, ...], part: str) -> PairTable:
     """Make the launches of a sweep, or of its repeat. Raises LaunchFailed, with the hosts that do not answer."""
     of_launches = design.turns
     table = PairTable(members, [len(turns) for turns in of_launches])
@@ -214,10 +214,16 @@ def _measured(run: Run, request: Request, design: SweepDesign, members: tuple[in
     return table
 
 
-def _launch(run: Run, request: Request, cells: tuple[Cell, ...], number: int) -> None:
-    needs = replace(find("latency").needs, device=request.device, share_device=request.launching.share_device)
+def needs_of(benchmark: Benchmark, request: Request) -> Needs:
+    """Return what the processes of a launch need."""
+    needs = replace(benchmark.needs, device=request.device, share_device=request.launching.share_device)
     if request.launching.thread_level:
         needs = replace(needs, thread_level=request.launching.thread_level)  # type: ignore[arg-type]
+    return needs
+
+
+def _launch(run: Run, request: Request, cells: tuple[Cell, ...], number: int) -> None:
+    needs = needs_of(find("latency"), request)
     plan = LaunchPlan(request.backends[0], needs, request.ranks or 0, number, cells)
     run.command.progress.plan([len(cells)])
     try:

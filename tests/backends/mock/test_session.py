@@ -119,3 +119,22 @@ def test_a_wrong_byte_in_every_iteration() -> None:
 def test_a_wrong_program_fails_as_a_library_call_would() -> None:
     with pytest.raises(StepFailed, match="bcast: there is no rank 5 among 2"):
         measured("bcast", 2, 8, "", root=5)
+
+
+@pytest.mark.parametrize(
+    ("text", "factors"),
+    [
+        ("slow=1:3,slow=2:2", [3, 2]),
+        ("slow=1:0.5", [1, 1]),
+        ("link=2-3:4,link=0-3:9", [1, 4]),
+        ("uplink=0-1:5", [1, 1]),
+        ("uplink=1-2:5", [5, 5]),
+        ("uplink=3-3:5,slow=3:2", [1, 5]),
+    ],
+)
+def test_a_collective_is_as_slow_as_the_slowest_in_its_group(text: str, factors: list[int]) -> None:
+    """Two groups of two ranks: of each the time over that of a machine where nothing is slow."""
+    usual = measured("allreduce", 4, 1024, "", groups="2x2").laps["time"]
+    times = measured("allreduce", 4, 1024, text, groups="2x2").laps["time"]
+    ratios = [time / base for time, base in zip(times, usual, strict=True)]
+    assert ratios == pytest.approx([f for f in factors for _ in (0, 1)], rel=1e-3)

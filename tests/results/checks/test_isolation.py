@@ -13,11 +13,11 @@ from tests.support.machines.slow_groups import FAULTS, KINDS, Machine, broken, s
 
 @given(
     st.integers(4, 150).filter(lambda nodes: nodes != 5),
-    st.sampled_from([0, 3, 4, 7, 16]),
+    st.sampled_from([0, 1, 2, 3, 4, 7, 16]),
     st.integers(0, 2**32),
     st.floats(0, 1),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_every_split_has_all_nodes_once_and_groups_of_one_size(
     nodes: int, per_switch: int, seed: int, slow: float
 ) -> None:
@@ -37,6 +37,13 @@ def test_slow_nodes_are_named_and_no_others(nodes: int, tree: bool, seed: int, c
     machine = Machine(nodes, "quiet", slow=dict.fromkeys(slow, factor))
     search = searched(machine, switches_of(nodes, 8) if tree and nodes % 8 == 0 else [], seed)
     assert set(search.named) == {Culprit("node", (node,)) for node in slow} and not search.possible
+
+
+@pytest.mark.parametrize("per_switch", [1, 2, 3, 4, 5, 31])
+def test_nodes_of_small_switches_are_judged_too(per_switch: int) -> None:
+    for slow in (0, 30, 31):
+        machine = Machine(32, "quiet", slow={slow: 1.5})
+        assert Culprit("node", (slow,)) in searched(machine, switches_of(32, per_switch), 3).named
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -52,7 +52,7 @@ def swept(
         "",
         "alpha=1us,beta=0ns,slow=2:3,link=0-4:10",
         "noise=0.1,launch=0.2,drift=0.01",
-        "noise=0.05,spike=0.1:20,eager=0,slow=1:2,slow=3:1.5,link=1-3:4,link=2-6:3",
+        "noise=0.05,spike=0.1:20,eager=0,slow=1:2,slow=3:1.5,link=1-3:4,link=2-6:3,uplink=2-4:2.5",
         "nodes=3,between=5us:0.3ns,noise=0.1,eager=1M",
     ],
 )
