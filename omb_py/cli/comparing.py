@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from omb_py.cli.commands.benchmark import request_of_line
+from omb_py.cli.commands.benchmark import measuring_tool, request_of_line
 from omb_py.cli.commands.suites import expanded_suite, run_command
 from omb_py.cli.output import check_files, notes, write_report
 from omb_py.cli.stored_cells import skipped
@@ -133,7 +133,7 @@ def run_aa(words: Sequence[str], reports: int, options: CompareOptions) -> int:
 
 
 def _is_benchmark(name: str) -> bool:
-    return name.lower().removeprefix("osu_") in names()
+    return name.lower().removeprefix("osu_") in names() or measuring_tool(name) is not None
 
 
 def _is_suite(word: str) -> bool:

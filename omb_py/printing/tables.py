@@ -180,6 +180,18 @@ def _validation(row: Row) -> str:
     return {True: "Pass", False: "Fail"}.get(validated, "-")
 
 
+def _workload(row: Row) -> str:
+    """What a step is of: a workload, or a model and how it was trained."""
+    return dict(row.get("parameters") or {}).get("workload", "")
+
+
+def _share(row: Row) -> str:
+    """The share of a step that is communication which computing does not hide."""
+    metrics, value = dict(row.get("metrics") or {}), number_of(row.get("value"))
+    share = metrics.get("share_pct", 100 * metrics.get("exposed_us", math.nan) / value if value else math.nan)
+    return "-" if math.isnan(share) else f"{share:.1f} %"
+
+
 def _of_peak(row: Row) -> str:
     """The share of what its link carries at most: ``82% of PCIe 4 x16``."""
     share = share_of(row)
@@ -209,6 +221,7 @@ _IDENTITY: tuple[tuple[str, Callable[[Row], str]], ...] = (
     ("launch", _launch),
     ("side", _side),
     ("benchmark", _text("benchmark")),
+    ("workload", _workload),
     ("backend", _text("backend")),
     ("library", _text("library")),
     ("version", _text("library_version")),
@@ -229,6 +242,7 @@ _MEASURED: tuple[tuple[str, Callable[[Row], str]], ...] = (
     ("size", _size),
     ("value", _value),
     ("median µs", _numeric("median_us")),
+    ("exposed", _share),
     ("p99 µs", _numeric("p99_us")),
     ("min µs", _numeric("min_us")),
     ("max µs", _numeric("max_us")),

@@ -29,6 +29,8 @@ PAIR_TAG = tags.COMPARE_PAIR
 """Tag of a row of a comparison: the number of its pair of launches, whose order was drawn at random."""
 ALPHA_TAG = tags.COMPARE_ALPHA
 """Tag of a row of a comparison whose chance of a false verdict is not the usual one."""
+WORK_TAG = tags.COMPARE_WORK
+"""Tag of a row of a comparison that is about workloads: they have other programs, and do the same work."""
 SOURCE = "source"
 _KEY = "comparability_key"
 PROGRAM = "program or placement"
@@ -64,6 +66,8 @@ COLUMNS = tuple(
             "comparability_key",
             "environment_key",
             "tags",
+            "metrics",
+            "bytes_per_rank",
             "hosts",
             "source",
             *_WHO,
@@ -118,6 +122,7 @@ def match(base: Sequence[Row], new: Sequence[Row]) -> Matched:
     Args:
         base: rows of BASE with :data:`COLUMNS`, of any number of launches.
     """
+    base, new = ([_by_work(row) for row in rows] for rows in (base, new))
     sides = _grouped(base, new)
     nights = _nights((*base, *new))
     matched = Matched()
@@ -150,6 +155,17 @@ def match(base: Sequence[Row], new: Sequence[Row]) -> Matched:
     matched.incomparable.sort(key=lambda pair: _sort_key(pair.base))
     matched.only["NEW"] = left["NEW"]
     return matched
+
+
+def work_of(row: Row) -> str:
+    """The work that both sides of its comparison did with other workloads; empty where it was no such comparison."""
+    return dict(row.get("tags") or {}).get(WORK_TAG, "")
+
+
+def _by_work(row: Row) -> Row:
+    """The row with a key that other workloads share which did its work in the same comparison, on the same ranks."""
+    work = work_of(row)
+    return {**row, "comparability_key": f"{row['run_id']}: {work} on {row['ranks']} ranks"} if work else row
 
 
 def differing(row: Row, other: Row) -> tuple[str, ...]:

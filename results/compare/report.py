@@ -11,6 +11,7 @@ from typing import Any
 
 from omb_py.errors import ENVIRONMENT, INCONCLUSIVE, NEGATIVE, NO_VERDICT, OK
 from omb_py.results.compare.cell_names import namer
+from omb_py.results.compare.communication import communication, communication_text
 from omb_py.results.compare.environment_diff import EnvironmentDifference, differences, say
 from omb_py.results.compare.judge import SAME_LEVEL, WORDS, Answer, CompareRules, JudgedCell, judge
 from omb_py.results.compare.match import SIDES, Matched, MatchedCell, match
@@ -167,6 +168,7 @@ def _facts(report: CompareReport) -> list[str]:
     lines = [f"{name:<5}{side_text(side)}" for name, side in zip(SIDES, (report.base, report.new), strict=True)]
     first, *others = say(report.differences)
     lines += [f"differs: {first}", *others]
+    lines += communication_text(communication(report.base.rows, report.new.rows))
     if not of_programs(report.base.rows) and any(
         row.get("source") != OURS for side in (report.base, report.new) for row in side.rows
     ):
@@ -426,6 +428,7 @@ def as_dict(report: CompareReport) -> dict[str, object]:
         "only": {side: [_identity(row) for row in rows] for side, rows in report.matched.only.items()},
         "failed": report.failed,
         **({"unmeasured": report.unmeasured} if report.unmeasured else {}),
+        **({"communication": told} if (told := communication(report.base.rows, report.new.rows)) else {}),
         "repeated": report.repeated,
         "machine": report.machine or None,
         "site": report.site or None,

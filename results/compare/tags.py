@@ -17,6 +17,8 @@ COMPARE_SIDE: Final = "compare_side"
 COMPARE_PAIR: Final = "compare_pair"
 COMPARE_ALPHA: Final = "compare_alpha"
 """The chance of a false verdict that one of several comparisons was given, as each setting's in a tuning's proof."""
+COMPARE_WORK: Final = "compare_work"
+"""What both sides of a comparison do, where it is about the workloads that do it."""
 LINKS_PART: Final = "links_part"
 TUNE_SETTING: Final = "tune_setting"
 """Name of the setting of a launch with which ``omb-py tune`` searches."""
@@ -43,6 +45,7 @@ BOOKKEEPING: Final = frozenset(
         COMPARE_ROUNDS,
         COMPARE_PAIR,
         COMPARE_ALPHA,
+        COMPARE_WORK,
         LINKS_PART,
         TUNE_BLOCK,
     }

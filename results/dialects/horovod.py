@@ -76,7 +76,7 @@ class HorovodTranscript(Transcript):
 
 SPREAD = 1.96
 """Horovod prints this many standard deviations of the iterations' rates."""
-SAMPLES = {"gpt2": "seq"}
+SAMPLES = {"gpt2-124m": "seq"}
 """Name of a sample, by model; other models have images."""
 
 

@@ -27,7 +27,7 @@ from omb_py.engine.rank.launcher_variables import local_rank
 from omb_py.engine.session import Session
 from omb_py.errors import EnvironmentProblem
 from omb_py.suites.training.frameworks import find_framework
-from omb_py.suites.training.settings import Training, parse_training
+from omb_py.suites.training.settings import GPT2, Training, parse_training
 from omb_py.suites.workloads.families import parse_workload
 from omb_py.suites.workloads.models import MLP, Shape, transformer
 from omb_py.suites.workloads.traces.replay import Entry, element_type, entries_of, op_of
@@ -120,8 +120,8 @@ class Gpt2(nn.Module):
 
 def build(training: Training) -> nn.Module:
     """The model, with parameters drawn from torch's generator."""
-    if training.model == "gpt2":
-        return Gpt2(transformer("gpt2-124m"), training["layers"])
+    if training.model == GPT2:
+        return Gpt2(transformer(GPT2), training["layers"])
     return resnet50() if training.model == "resnet50" else mlp()
 
 
@@ -134,8 +134,8 @@ def units(net: nn.Module) -> list[nn.Module]:
 def batch_of(training: Training, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """Synthetic input and the classes wanted, the same in every step."""
     n = training["batch"]
-    if training.model == "gpt2":
-        vocabulary = transformer("gpt2-124m").vocabulary
+    if training.model == GPT2:
+        vocabulary = transformer(GPT2).vocabulary
         tokens = torch.randint(vocabulary, (n, training["seq"] + 1), generator=generator)
         return tokens[:, :-1].contiguous(), tokens[:, 1:].flatten()
     side = training.values.get("image")

@@ -16,6 +16,8 @@ from omb_py.suites.workloads.settings import grammar, whole, word
 
 BACKENDS: Final = ("gloo", "nccl", "mpi")
 """Process groups of PyTorch."""
+GPT2: Final = "gpt2-124m"
+"""Its name in :mod:`omb_py.suites.workloads.models`, as those of the other models."""
 GPT2_TOKENS: Final = 1024
 RESNET_PIXELS: Final = 32
 """Side of the image of which the last stage of ResNet-50 leaves one pixel."""
@@ -31,7 +33,7 @@ MODELS: Final[Mapping[str, Mapping[str, Key]]] = MappingProxyType(
     {
         "mlp": _OF_ALL,
         "resnet50": {**_OF_ALL, "image": whole(224, "pixels of an image's side", RESNET_PIXELS)},
-        "gpt2": {
+        GPT2: {
             **_OF_ALL,
             "batch": whole(1, "samples of a rank and step"),
             "seq": whole(1024, "tokens of a sequence"),
@@ -40,8 +42,6 @@ MODELS: Final[Mapping[str, Mapping[str, Key]]] = MappingProxyType(
     }
 )
 """Model -> its settings."""
-SHAPES: Final = {"mlp": "mlp", "resnet50": "resnet50", "gpt2": "gpt2-124m"}
-"""Model -> its name in :mod:`omb_py.suites.workloads.models`."""
 _GPT2_OF: Final = "custom:layers={},hidden=768,heads=12,vocabulary=50257,seq=1024"
 _NOT_SHOWN: Final = ("trace", "steps", "backend")
 """Settings that do not change a step, or that have a column of their own in a row."""
@@ -66,8 +66,8 @@ class Training:
     @property
     def workload(self) -> str:
         """The workload that should make the calls of a step."""
-        model = SHAPES[self.model]
-        if self.model == "gpt2" and self["layers"] != transformer(model).layers:
+        model = self.model
+        if model == GPT2 and self["layers"] != transformer(model).layers:
             model = _GPT2_OF.format(self["layers"])
         return find_framework(self["framework"]).workload(self["parallel"], model)
 
@@ -94,30 +94,38 @@ def _check_framework(framework: Framework, values: Mapping[str, Any]) -> None:
         )
 
 
-def training_model(name: str) -> str:
-    """The name of a model as a training has it: ``gpt2`` also for ``gpt2-124m``."""
-    return next((short for short, full in SHAPES.items() if full == name), name)
-
-
 def parse_training(text: str) -> Training:
     """The training in a text of :func:`text_of`.
 
     Raises:
         UsageError: an unknown model or setting, with the nearest name; a bad value.
     """
-    given, _, rest = text.partition(":")
-    model = training_model(given)
+    model, _, rest = text.partition(":")
     if model not in MODELS:
         raise UsageError(f"unknown model {model!r}: {nearest(model, MODELS)}")
     values = {**grammar(model, MODELS[model]).read(rest)}
     framework = find_framework(values["framework"])
     values["parallel"] = values["parallel"] or framework.layouts[0]
     _check_framework(framework, values)
-    if model == "gpt2" and values["seq"] > GPT2_TOKENS:
-        raise UsageError(f"gpt2 has positions for {GPT2_TOKENS} tokens, not {values['seq']}: --seq {GPT2_TOKENS}")
+    if model == GPT2 and values["seq"] > GPT2_TOKENS:
+        raise UsageError(f"{GPT2} has positions for {GPT2_TOKENS} tokens, not {values['seq']}: --seq {GPT2_TOKENS}")
     if model == "resnet50" and values["batch"] == 1 and values["image"] <= RESNET_PIXELS:
         raise UsageError(
             f"resnet50 makes one pixel of an image of {RESNET_PIXELS}, and a batch norm needs two values: "
             f"use --batch 2 or --image {RESNET_PIXELS + 1}"
         )
     return Training(model, values)
+
+
+def same_training(base: str, new: str) -> str:
+    """What two trainings train, if only who spreads it and how differ. Raises UsageError where it is other work."""
+    first, second = map(parse_training, (base, new))
+    keys = [key for key in MODELS[first.model] if key not in ("framework", "parallel", *_NOT_SHOWN)]
+    if first.model != second.model:
+        raise UsageError(f"trainings of {first.model} and {second.model} can never be compared: give both one model")
+    wrong = next((key for key in keys if first[key] != second[key]), None)
+    if (first["backend"] == "nccl") != (second["backend"] == "nccl"):
+        wrong = "backend"  # a GPU and a processor
+    if wrong:
+        raise UsageError(f"trainings of another {wrong} can never be compared: give both the same --{wrong}")
+    return text_of(first.model, {key: first[key] for key in keys})

@@ -24,7 +24,6 @@ from omb_py.suites.workloads import (
 from omb_py.suites.workloads import settings as s
 from omb_py.suites.workloads.buckets import DDP_CAP_BYTES, HOROVOD_BYTES
 from omb_py.suites.workloads.calls import Call, Item, joined, scaled, slowed
-from omb_py.suites.workloads.models import SHORT_NAMES
 from omb_py.suites.workloads.settings import Values
 from omb_py.suites.workloads.traces import replay
 
@@ -574,6 +573,32 @@ def _calls(workload: Workload, rank: int, ranks: int) -> tuple[Call, ...]:
     return tuple(slowed(scaled(call, values["scale"], ranks), factor) for call in calls)
 
 
+_OF_WORK: Final = ("model", "dtype", "batch", "seq", "layers", "tokens", *s.COMMON)
+"""Settings that say what is to be done. The others say how it is spread over ranks and calls."""
+
+
+def same_work(base: str, new: str) -> str:
+    """What two workloads do, if they do the same in other ways.
+
+    Raises:
+        UsageError: they do other work, or each computes as long as its own calls take.
+    """
+    workloads = [parse_workload(text) for text in (base, new)]
+    first, second = (workload.values for workload in workloads)
+    sides = " and ".join(workload.text for workload in workloads)
+    wrong = next((key for key in _OF_WORK if key in first and key in second and first[key] != second[key]), None)
+    wrong = wrong or ("" if "model" in first and "model" in second else "model")
+    if wrong:
+        raise UsageError(f"{sides} are other work and can never be compared: give both the same {wrong}=…")
+    if first["compute"] is None:
+        raise UsageError(
+            f"each of {sides} would compute as long as its own calls take (compute=auto), and such steps can never be "
+            "compared: give both the same computing, as compute=5ms"
+        )
+    given = [dict.fromkeys(workload.text.partition(":")[2].split(",")) for workload in workloads]
+    return ",".join(text for text in given[0] if text in given[1])
+
+
 @lru_cache(maxsize=256)
 def parse_workload(text: str) -> Workload:
     """A workload from ``NAME`` or ``NAME:KEY=VALUE,…``.
@@ -590,8 +615,5 @@ def parse_workload(text: str) -> Workload:
     values = grammar.values(texts)
     if values["compute"] and values["compute"].products and not family.flop:
         raise UsageError(f"workload {name}: nothing says how much is multiplied between its calls: use compute=5ms")
-    given = {key: texts[key][0] for key in family.keys if key in texts}
-    if "model" in given:
-        given["model"] = SHORT_NAMES.get(given["model"], given["model"])  # rows of both are of one workload
-    settings = ",".join(f"{key}={value}" for key, value in given.items())
+    settings = ",".join(f"{key}={texts[key][0]}" for key in family.keys if key in texts)
     return Workload(family, f"{name}:{settings}" if settings else name, values)

@@ -316,8 +316,6 @@ _OTHERS: Final[Mapping[str, _Listed]] = {
     "deepseek-v3": _Listed(deepseek_v3, "DeepSeek-V3 (arXiv 2412.19437), without multi-token prediction", False),
 }
 NAMES: Final = (*_OTHERS, *SHAPES)
-SHORT_NAMES: Final = {"gpt2": "gpt2-124m"}
-"""Short name -> the name of the same model. Both are accepted wherever a model is named."""
 
 
 def _count(default: str | None = None, least: int = 1) -> Key:
@@ -367,7 +365,6 @@ def model(name: str) -> Model:
     """
     if name.partition(":")[0] == CUSTOM:
         return _custom(name)
-    name = SHORT_NAMES.get(name, name)
     if name in _OTHERS:
         listed = _OTHERS[name]
         return Model(name, tuple(listed.tensors()), listed.source, normalised=listed.normalised)

@@ -99,7 +99,7 @@ GRAMMARS = {
     "": GRAMMAR.read,
     "mock": parse,
     "nccl": settings_of,
-    "training": lambda text: parse_training(f"gpt2:{text}"),
+    "training": lambda text: parse_training(f"gpt2-124m:{text}"),
     **{name: lambda text, name=name: parse_workload(f"{name}:{text}") for name in FAMILIES},
 }
 WORDS = st.sampled_from(

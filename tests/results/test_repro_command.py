@@ -80,10 +80,10 @@ def test_workloads_and_trainings_say_what_they_are_of() -> None:
         "family": "training",
         "backend": "gloo",
         "binding": "torch",
-        "parameters": [("workload", "gpt2:parallel=fsdp,batch=2,seq=8")],
+        "parameters": [("workload", "gpt2-124m:parallel=fsdp,batch=2,seq=8")],
     }
     assert measuring([train], 2) == (
-        "omb-py train gpt2 --parallel fsdp --batch 2 --seq 8 --backend gloo -n 4 --launches 2"
+        "omb-py train gpt2-124m --parallel fsdp --batch 2 --seq 8 --backend gloo -n 4 --launches 2"
     )
 
 

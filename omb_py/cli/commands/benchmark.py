@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import click
@@ -12,6 +12,7 @@ from omb_py.backends.registry import default
 from omb_py.cli import called_as_omb
 from omb_py.cli.help import RAW, GluedOption, Page, help_all_option, tool_option
 from omb_py.cli.option_params import measuring_options, store_is_given
+from omb_py.cli.registry import commands
 from omb_py.distribution import version_line
 from omb_py.engine.devices.placement import PLACES, is_managed
 from omb_py.engine.devices.registry import GPU_KINDS
@@ -32,7 +33,16 @@ _BETWEEN_TWO = ("pt2pt", "one-sided")
 """Families whose two sides may have buffers of two kinds, as OMB's words SOURCE DESTINATION say."""
 
 
-def command(benchmark: Benchmark) -> click.Command:
+class MeasuringPage(Page):
+    """A command that makes one request and measures it; other commands measure the same request in their own way."""
+
+    def __init__(self, name: str, asks: Callable[..., tuple[Benchmark, dict[str, Any]]], **more: Any) -> None:
+        """`asks` turns click's parsed values into the benchmark and the values of its options."""
+        super().__init__(name, **more)
+        self.asks = asks
+
+
+def command(benchmark: Benchmark) -> MeasuringPage:
     """The click command of a benchmark."""
     params = [*measuring_options(benchmark), _version_option(benchmark), help_all_option()]
     as_omb = called_as_omb()
@@ -40,8 +50,9 @@ def command(benchmark: Benchmark) -> click.Command:
         params.append(click.Argument(["places"], nargs=-1, required=False, metavar="[SRC DST]"))
     of_steps = benchmark.family == "workload"
     where = "the step is a workload; omb-py workloads lists them" if of_steps else origin(benchmark.name)
-    return Page(
+    return MeasuringPage(
         benchmark.name,
+        lambda **values: (benchmark, values),
         params=params,
         callback=lambda **values: run_measuring(benchmark, values, as_omb),
         help=f"{benchmark.summary[:1].upper()}{benchmark.summary[1:]} ({where}).\n\nPrints {_metric(benchmark)}.",
@@ -122,8 +133,15 @@ def request_of(benchmark: Benchmark, values: Mapping[str, Any]) -> Request:
     return request_from(benchmark, {**values, "device": device}, placement=placement)
 
 
+def measuring_tool(name: str) -> MeasuringPage | None:
+    """The page of a command of this name that measures and is no benchmark, as train; None where there is none."""
+    tool = commands().get(name.lower())
+    page = tool.make() if tool else None
+    return page if isinstance(page, MeasuringPage) else None
+
+
 def request_of_line(words: Sequence[str], unstored: str = "") -> Request:
-    """The request of a benchmark's command line that stands in another's, as ``allreduce -n 2``.
+    """The request of a command line that measures and stands in another's, as ``allreduce -n 2`` or ``train mlp``.
 
     Args:
         unstored: error text where they have ``--no-store``; empty: they may have it.
@@ -132,12 +150,14 @@ def request_of_line(words: Sequence[str], unstored: str = "") -> Request:
         UsageError: the words are wrong, or have ``--no-store`` where they must not.
         click.UsageError: an option is unknown or lacks its value.
     """
-    benchmark = find(words[0])
+    page = measuring_tool(words[0]) or command(find(words[0]))
     parent = click.get_current_context(silent=True)  # none where Python calls, and no command line
-    with command(benchmark).make_context(benchmark.name, list(words[1:]), parent=parent) as ctx:
+    with page.make_context(str(page.name), list(words[1:]), parent=parent) as ctx:
         if unstored and ctx.params["no_store"]:
             raise UsageError(unstored)
-        return request_of(benchmark, ctx.params)
+        if ctx.params.get("timeline"):
+            raise UsageError("--timeline draws one step, and here many are measured: leave it out")
+        return request_of(*page.asks(**ctx.params))
 
 
 def _where(device: str | None, places: tuple[str, ...]) -> tuple[str | None, str]:

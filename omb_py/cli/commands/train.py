@@ -9,15 +9,16 @@ from typing import Any
 import click
 
 from omb_py.backends.registry import capabilities_of
-from omb_py.cli.commands.benchmark import run_measuring
-from omb_py.cli.help import Page, tool_option
+from omb_py.cli.commands.benchmark import MeasuringPage, run_measuring
+from omb_py.cli.help import tool_option
 from omb_py.cli.option_params import ParsedType, measuring_options, whole, word
+from omb_py.engine.program.benchmark import Benchmark
 from omb_py.errors import OK, UsageError, nearest
 from omb_py.results.dialects.registry import OF_TRAININGS
 from omb_py.suites import find
 from omb_py.suites.training.benchmark import ITERATIONS, TRAIN, WARMUP
 from omb_py.suites.training.frameworks import Torch, find_framework, frameworks, layouts
-from omb_py.suites.training.settings import BACKENDS, MODELS, parse_training, text_of, training_model
+from omb_py.suites.training.settings import BACKENDS, MODELS, parse_training, text_of
 from omb_py.suites.workloads.families import parse_workload
 from omb_py.suites.workloads.traces.replay import inline_file
 from omb_py.suites.workloads.traces.timeline import chrome_trace, read_timeline
@@ -28,13 +29,13 @@ _SHARED = tuple(
 )
 _OF_MODELS = {
     "image": "Of resnet50: pixels of an image's side. (default: 224)",
-    "seq": "Of gpt2: tokens of a sequence. (default: 1024)",
-    "layers": "Of gpt2: layers. (default: 12)",
+    "seq": "Of gpt2-124m: tokens of a sequence. (default: 1024)",
+    "layers": "Of gpt2-124m: layers. (default: 12)",
 }
 _EXAMPLES = (
     "omb-py train mlp -n 2",
     "omb-py train resnet50 -n 4 --batch 8",
-    "mpirun -n 4 omb-py train gpt2 --parallel fsdp",
+    "mpirun -n 4 omb-py train gpt2-124m --parallel fsdp",
     "omb-py train mlp -n 2 --trace step.json",
     "omb-py replay step.json --backend gloo -n 2",
 )
@@ -63,7 +64,7 @@ def train_command() -> click.Command:
             f"PyTorch's process group: {', '.join(BACKENDS)} (a PyTorch built with MPI). (default: {BACKENDS[0]})",
             word("backend", BACKENDS),
         ),
-        tool_option(what, "--batch N", "Samples of a rank and step. (default: 32; gpt2 1)", whole("batch", 1)),
+        tool_option(what, "--batch N", "Samples of a rank and step. (default: 32; gpt2-124m 1)", whole("batch", 1)),
         *(tool_option(what, f"--{name} N", text, whole(name, 1)) for name, text in _OF_MODELS.items()),
         tool_option(
             what,
@@ -89,8 +90,9 @@ def train_command() -> click.Command:
     for param in shared:
         if param.name == "time_limit" and isinstance(param, click.Option):
             param.help = "Begin no iteration after so long: 30, 500ms, 2m. (default: none)"
-    return Page(
+    return MeasuringPage(
         "train",
+        train_request,
         params=[*own, *shared],
         callback=run_train,
         help="Train a model on synthetic data: images or sequences a second, as Horovod's synthetic benchmark prints "
@@ -102,7 +104,7 @@ def train_command() -> click.Command:
 
 
 def _model(text: str) -> str:
-    name = training_model(text.strip().lower())
+    name = text.strip().lower()
     if name not in MODELS:
         raise UsageError(f"unknown model {text!r}: {nearest(name, MODELS)}")
     return name
@@ -152,7 +154,10 @@ def draw_timeline(trace: Path, out: Path) -> None:
     click.echo(f"omb-py: a step of {timeline.end / 1000:.2f} ms, {shares}: {out}", err=True)
 
 
-def run_train(model: str, iterations: int, timeline: Path | None, **given: Any) -> int:
+def train_request(
+    model: str, iterations: int, timeline: Path | None = None, **given: Any
+) -> tuple[Benchmark, dict[str, Any]]:
+    """The benchmark and its values. Raises UsageError where options and model, or a timeline and no trace, disagree."""
     keys = ("framework", "parallel", "backend", "batch", "image", "seq", "layers", "steps", "trace")
     asked = {key: value for key in keys if (value := given.pop(key)) is not None}
     for key in asked:
@@ -165,10 +170,13 @@ def run_train(model: str, iterations: int, timeline: Path | None, **given: Any) 
     what = parse_training(text)
     launched_over = next(name for name, known in capabilities_of().items() if known.process_group)
     workload = text_of(model, what.values)
-    values = {**given, "iterations": str(iterations), "backends": (launched_over,), "workload": workload}
-    code = run_measuring(TRAIN, values)
-    if timeline is not None and code == OK:
-        draw_timeline(asked["trace"], timeline)
+    return TRAIN, {**given, "iterations": str(iterations), "backends": (launched_over,), "workload": workload}
+
+
+def run_train(**given: Any) -> int:
+    code = run_measuring(*train_request(**given))
+    if given["timeline"] is not None and code == OK:
+        draw_timeline(given["trace"], given["timeline"])
     return code
 
 
@@ -194,8 +202,9 @@ def replay_command() -> click.Command:
         tool_option(what, "--scale F", "All sizes times this, as 1/64.", ParsedType("scale", str), default="1"),
         _timeline_option("Draw the recorded step, if it is a Kineto trace"),
     ]
-    return Page(
+    return MeasuringPage(
         "replay",
+        replay_request,
         params=[*own, *(param for param in measuring_options(step) if param.name != "workload")],
         callback=run_replay,
         help="The communication of a recorded step as a workload: a Kineto or execution trace of PyTorch, a Chakra "
@@ -205,14 +214,19 @@ def replay_command() -> click.Command:
     )
 
 
-def run_replay(
-    trace: str, skip_unknown: bool, wait: str, compute: str, scale: str, timeline: Path | None, **given: Any
-) -> int:
-    if timeline is not None:
-        draw_timeline(Path(trace), timeline)
+def replay_request(
+    trace: str, skip_unknown: bool, wait: str, compute: str, scale: str, timeline: Path | None = None, **given: Any
+) -> tuple[Benchmark, dict[str, Any]]:
+    """The benchmark and its values. Raises UsageError where the trace cannot be read."""
     words = {"trace": inline_file(f"@{trace}"), "wait": wait, "compute": compute, "scale": scale}
     if skip_unknown:
         words["unknown"] = "skip"
     defaults = {"wait": "end", "compute": "auto", "scale": "1"}
     text = ",".join(f"{key}={value}" for key, value in words.items() if defaults.get(key) != value)
-    return run_measuring(find("step"), {**given, "workload": parse_workload(f"replay:{text}").text})
+    return find("step"), {**given, "workload": parse_workload(f"replay:{text}").text}
+
+
+def run_replay(**given: Any) -> int:
+    if given["timeline"] is not None:
+        draw_timeline(Path(given["trace"]), given["timeline"])
+    return run_measuring(*replay_request(**given))

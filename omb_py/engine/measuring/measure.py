@@ -54,12 +54,12 @@ def worlds_of(session: Session) -> dict[int, World]:
     return {rank: World(rank, session.size, session.hosts) for rank in session.local}
 
 
-def version_of(benchmark: Benchmark, cell: Cell, session: Session) -> str:
+def version_of(benchmark: Benchmark, cell: Cell, size: int, hosts: tuple[str, ...] = ()) -> str:
     """The version of the benchmark: a hash of the programs of the first two ranks and the last one."""
     cell = cell.with_options(cache="hot")  # how many copies there are depends on the machine; the row says `rotate`
     cell = replace(cell, sampling=Sampling(warmup=0))  # warm-ups say with which root the timed iterations begin
-    ranks = sorted({0, 1 % session.size, session.size - 1})
-    return program_hash(*(benchmark.program(World(r, session.size, session.hosts), cell) for r in ranks))
+    ranks = sorted({0, 1 % size, size - 1})
+    return program_hash(*(benchmark.program(World(r, size, hosts), cell) for r in ranks))
 
 
 class Sampler:
@@ -234,7 +234,7 @@ class Measurement:
         self.check = _check_of(session, benchmark, cell, worlds, log, phase)
         self.programs = {rank: benchmark.program(world, cell) for rank, world in worlds.items()}
         self.runner = session.load(cell, self.programs)
-        self.result = CellResult(cell, 0, "", version_of(benchmark, cell, session))
+        self.result = CellResult(cell, 0, "", version_of(benchmark, cell, session.size, session.hosts))
         self.stages = self._stages()
         self._earlier: dict[tuple[str, str], float] = {}
         """(stage, lap) -> mean ns on this rank, of the stages before the current one."""
@@ -342,7 +342,7 @@ def _take_start(session: Session, benchmark: Benchmark, cell: Cell) -> CellResul
     if name not in session.started:
         raise EnvironmentProblem(f"{benchmark.name}: backend {session.backend} does not know how long its start took")
     startups = list(session.started[name].items())
-    result = CellResult(cell, 1, "fixed", version_of(benchmark, cell, session))
+    result = CellResult(cell, 1, "fixed", version_of(benchmark, cell, session.size, session.hosts))
     times = [us for _, us in startups]
     slowest = session.maximum(array("d", [max(times)]))
     average = session.total(array("d", [sum(times)]))[0] / session.size

@@ -15,6 +15,7 @@ from omb_py.errors import EnvironmentProblem, Interrupted, OmbError, UsageError
 from omb_py.options.request import SILENT, Request
 from omb_py.orchestrate.compare.interleaving import CompareDesign, CompareListener, conduct
 from omb_py.orchestrate.compare.pilot import USUAL, BudgetTooShort, Pilot
+from omb_py.orchestrate.compare.same_work import shared_work
 from omb_py.orchestrate.compare.stored_pairs import (
     StoredPairs,
     declared_design,
@@ -43,6 +44,7 @@ from omb_py.results.compare.match import (
     ROUNDS_TAG,
     SIDE_TAG,
     SIDES,
+    WORK_TAG,
     Side,
     from_row,
 )
@@ -88,9 +90,15 @@ class Measurer(CompareListener):
     """Makes the launches of :func:`omb_py.orchestrate.compare.interleaving.conduct` with real or simulated ranks."""
 
     def __init__(
-        self, sides: Mapping[Side, SideRun], plans: Mapping[Side, Sequence[LaunchPlan]], main: Run, rules: CompareRules
+        self,
+        sides: Mapping[Side, SideRun],
+        plans: Mapping[Side, Sequence[LaunchPlan]],
+        main: Run,
+        rules: CompareRules,
+        work: str = "",
     ) -> None:
-        self.sides, self.main, self.rules = sides, main, rules
+        """`work` is what both sides do, where the comparison is about their workloads."""
+        self.sides, self.main, self.rules, self.work = sides, main, rules, work
         self.rows: dict[Side, list[Row]] = {side: [] for side in SIDES}
         self.provenances: dict[Side, list[dict[str, Any]]] = {side: [] for side in SIDES}
         self.index = 0
@@ -178,6 +186,7 @@ class Measurer(CompareListener):
         request = spec.requests[0]
         of_round = {ROUND_TAG: str(number), ROUNDS_TAG: str(self.rules.rounds), PAIR_TAG: str(pair)}
         of_round |= {ALPHA_TAG: f"{self.rules.alpha:.20f}"} if self.rules.alpha != CompareRules().alpha else {}
+        of_round |= {WORK_TAG: self.work} if self.work else {}
         tags = {**request.tags, SIDE_TAG: side, **of_round}
         run, kept = run_apart(self.main, request.changed(tags=tags), spec.where)
         run.later = self.main.later
@@ -263,8 +272,8 @@ def compare(
         budget_s: time for all launches, which then chooses them; None: `launches` of each side in each round.
 
     Raises:
-        UsageError: the two sides do not measure the same list of cells, there are too few launches, the time is too
-            short for a change to be shown, or the comparison to resume had another design.
+        UsageError: the two sides do not measure the same list of cells or can never be compared, there are too few
+            launches, the time is too short for a change to be shown, or the comparison to resume had another design.
         EnvironmentProblem: a side is broken. What was measured is kept; the message names the side and the run.
         Interrupted: the same.
     """
@@ -314,6 +323,7 @@ def _begin(
     ready = {side: _checked(spec) for side, spec in sides.items()}
     plans = {side: plan_launches(spec.checked) for side, spec in ready.items()}
     _same_cells(plans)
+    work = shared_work(plans)
     request = ready["BASE"].requests[0]
     assert request.store is not None  # _comparable has refused others
     store = request.store
@@ -325,7 +335,7 @@ def _begin(
         design = planned_before(design, earlier[1])
     run = new_run(request, plans["BASE"], earlier[0] if earlier else run_id)
     design = replace(design, seed=run.seed)
-    measurer = Measurer(ready, plans, run, design.rules)
+    measurer = Measurer(ready, plans, run, design.rules, work)
     measurer.keep_plan = partial(keep_plan, store, run.run_id, declared)
     if earlier is None:
         declare_design(store, run.run_id, {**declared, "seed": run.seed})

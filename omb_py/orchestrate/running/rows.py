@@ -11,6 +11,7 @@ from typing import cast
 
 from omb_py.backends.registry import capabilities
 from omb_py.engine.measuring.cell_result import CellResult, LapSeries, PairRound, Samples
+from omb_py.engine.measuring.measure import version_of
 from omb_py.engine.measuring.statistics import median_of
 from omb_py.engine.program.benchmark import Benchmark, Cell, Volume
 from omb_py.engine.program.buffers import OBJECT
@@ -158,6 +159,8 @@ def _option_columns(source: RowSource) -> Row:
         "threads": max(map(int, cell.options.thread_counts.split(":"))) if "thread_counts" in options else 1,
         "datatype_layout": cell.options.ddt or "contiguous",
         "batch": cell.options.batch,
+        "metric": "bandwidth" if benchmark.metric.unit == "MB/s" else "latency",
+        "unit": benchmark.metric.unit,
         "parameters": _parameters(source),
     }
 
@@ -179,11 +182,7 @@ def _value_columns(source: RowSource) -> Row:
     if metric.beside in result.laps and source.cell.options.mean == "loop":
         mean += _mean(result.laps[metric.beside])
     rate = metric.unit == "MB/s"
-    return {
-        "metric": "bandwidth" if rate else "latency",
-        "unit": metric.unit,
-        "value": (result.bytes_moved or 0) / mean if rate else mean,  # bytes per µs are MB/s, MB = 10^6 B
-    }
+    return {"value": (result.bytes_moved or 0) / mean if rate else mean}  # bytes per µs are MB/s, MB = 10^6 B
 
 
 def _bandwidth_columns(source: RowSource) -> Row:
@@ -262,6 +261,17 @@ def _mean(values: Sequence[float] | Samples) -> float:
     return math.fsum(values) / len(values)
 
 
+def expected_row(cell: Cell, ranks: int) -> Row:
+    """The row of a cell as far as it is known before it is measured: the columns that say what is measured."""
+    launch = LaunchIdentity("", "", 0, "", {"ranks": ranks, "hosts": [""] * ranks, "thread_level": ""}, "")
+    version = version_of(find(cell.benchmark), cell, ranks)
+    source = RowSource(launch, CellResult(cell, 0, "", version))
+    row = blank_row()
+    for columns in (_launch_columns, _option_columns, _size_columns):
+        row.update(columns(source))
+    return _with_key(row, source)
+
+
 def make_row(launch: LaunchIdentity, result: CellResult) -> Row:
     """Make the row of one cell of one launch. Its columns are in docs/store.md; times are in µs."""
     source = RowSource(launch, result)
@@ -269,10 +279,14 @@ def make_row(launch: LaunchIdentity, result: CellResult) -> Row:
     for columns in COLUMNS:
         row.update(columns(source))
     _add_peaks(row, source)
+    return _with_key(row, source)
+
+
+def _with_key(row: Row, source: RowSource) -> Row:
     # the hash of its program has the types of a workload, so the key takes the type of its elements
     compared: Row = {**row, "dtype": source.dtype}
-    row["comparability_key"] = comparability_key(compared, _program_version(row, result.program_hash))
-    return row
+    version = _program_version(row, source.result.program_hash)
+    return {**row, "comparability_key": comparability_key(compared, version)}
 
 
 def _like(row: Row, source: RowSource) -> Row:

@@ -161,11 +161,87 @@ def test_every_form_and_every_file(run, tmp_path: Path) -> None:  # type: ignore
     assert code == 1 and all(again[part] == first[part] for part in ("cells", "rules", "differences"))
 
 
-def test_cells_that_differ_in_what_was_measured_are_not_comparable(run) -> None:  # type: ignore[no-untyped-def]
-    line = f"{sides()} --option NEW:in-place allreduce --backend mock -n 2 -m 8:8"
-    code, out, _ = run(f"{line} --strict")
-    assert code == 4
-    assert "not comparable: allreduce 8 B: in_place False against True" in out
+@pytest.mark.parametrize(
+    ("option", "benchmark", "why"),
+    [
+        ("in-place", "allreduce", "allreduce 8 B is measured with in_place False against True"),
+        ("ranks=4", "allreduce", "allreduce 8 B is measured with ranks 2 against 4, ranks_per_node 2 against 4"),
+        ("type=double", "allreduce", "allreduce 8 B is measured with dtype int32 against float64"),
+        ("window=2", "bw", "bw 8 B is measured with window 64 against 2"),
+        ("root=fixed:1", "bcast", "bcast 8 B is measured with root 0 against 1"),
+    ],
+)
+def test_what_can_never_be_compared_is_refused_before_a_launch(  # type: ignore[no-untyped-def]
+    run, tmp_path: Path, option: str, benchmark: str, why: str
+) -> None:
+    said = refused(run, f"compare --option NEW:{option} {benchmark} --backend mock -n 2 -m 8:8")
+    assert said.startswith(f"BASE and NEW can never be compared: {why}: ")
+    assert not list(tmp_path.rglob("*.parquet"))
+
+
+class TestWorkloads:
+    """Sides whose workloads do the same work in other ways."""
+
+    LINE = "compare --seed 1 --launches 6 --rounds 1 --option BASE:workload={} --option NEW:workload={} step -n 2"
+
+    def test_ddp_against_fsdp(self, run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+        line = self.LINE.format("ddp:compute=100us", "fsdp:compute=100us")
+        code, out, _ = run(f"{line} --backend mock --mock {NOISE} --format json --quiet")
+        told = json.loads(out)
+        (cell,) = told["cells"]
+        assert code == 1 and cell["verdict"] == "SLOWER"
+        base, new = (told["communication"][side] for side in ("BASE", "NEW"))
+        assert (base["bytes"], new["bytes"]) == (2_678_824, 2 * 2_678_824)  # FSDP gathers twice and scatters once
+        assert new["exposed_us"] > base["exposed_us"] > 0
+        # a stored comparison gives the same report again, in words too
+        _, out, _ = run(f"compare {run_of(tmp_path)}")
+        assert "SLOWER" in out and "bytes a step of a rank: 2678824 → 5357648 (× 2.00)" in out
+
+    @pytest.mark.parametrize(
+        ("base", "new", "why"),
+        [
+            ("ddp", "fsdp", "compute as long as its own calls take (compute=auto)"),
+            (
+                "ddp:compute=1ms",
+                "fsdp:compute=2ms",
+                "are other work and can never be compared: give both the same compute",
+            ),
+            ("ddp:model=mlp,compute=1ms", "fsdp:model=resnet50,compute=1ms", "give both the same model=…"),
+            ("kmeans:compute=1ms", "pca:compute=1ms", "give both the same model=…"),
+        ],
+    )
+    def test_other_work(self, run, base: str, new: str, why: str) -> None:  # type: ignore[no-untyped-def]
+        assert why in refused(run, f"{self.LINE.format(base, new)} --backend mock")
+
+    def test_two_runs_of_other_workloads_are_still_not_comparable(self, run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+        """Nothing says that their ranks were placed alike."""
+        for workload in ("ddp", "fsdp"):
+            run(f"step --workload {workload}:compute=1ms -n 2 --backend mock --launches 2 --tag w={workload}")
+        assert "another program of steps or placement" in refused(run, "compare tag=w=ddp tag=w=fsdp")
+
+
+@pytest.mark.mpi
+def test_two_trainings_over_gloo(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    pytest.importorskip("torch")
+    line = "compare --launches 2 --rounds 1 --option NEW:parallel=fsdp train mlp -n 2 -i 1 --steps 2 -x 1 --batch 2"
+    code, out, err = run(f"{line} --format json --quiet")
+    assert code in (0, 1), err
+    told = json.loads(out)
+    (cell,) = told["cells"]
+    assert cell["benchmark"] == "train" and cell["verdict"] != "NOT COMPARABLE"
+    assert told["communication"]["NEW"]["bytes"] > told["communication"]["BASE"]["bytes"] > 0
+    (side,) = {row for row in load(tmp_path)["benchmark"]}
+    assert side == "train"
+
+
+def test_trainings_of_other_work(run) -> None:  # type: ignore[no-untyped-def]
+    pytest.importorskip("torch")
+    assert refused(run, "compare --option NEW:batch=2 train mlp -n 2") == (
+        "trainings of another batch can never be compared: give both the same --batch"
+    )
+    assert "--timeline draws one step" in refused(
+        run, "compare --set NEW:A=1 train mlp --trace /tmp/t.json --timeline /tmp/t.html"
+    )
 
 
 def test_one_broken_side_is_named_and_what_was_measured_is_kept(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]

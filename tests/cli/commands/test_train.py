@@ -56,9 +56,9 @@ def test_what_is_asked_for(request_of: Parse, tmp_path: Path) -> None:
     launches = plan(request, 4)
     (cell,) = launches[0].cells
     assert len(launches) == 2 and (cell.sampling.iterations, cell.sampling.warmup, cell.sampling.auto) == (3, 1, False)
-    request = request_of(f"train gpt2 --parallel FSDP --trace {tmp_path}/a,b.json --backend nccl --format json")
+    request = request_of(f"train gpt2-124m --parallel FSDP --trace {tmp_path}/a,b.json --backend nccl --format json")
     assert request.options.workload is not None and request.options.workload.startswith(
-        "gpt2:framework=torch,parallel=fsdp,backend=nccl,batch=1,"
+        "gpt2-124m:framework=torch,parallel=fsdp,backend=nccl,batch=1,"
     )
     assert request.options.workload.endswith(f",trace={tmp_path}/a%2Cb.json,seq=1024,layers=12")
 
@@ -72,7 +72,7 @@ def test_what_is_asked_for(request_of: Parse, tmp_path: Path) -> None:
         ("train mlp --image 64", "mlp takes no --image: for resnet50"),
         ("train resnet50 --image 8", "'8' is not a whole number from 32 on"),
         ("train resnet50 --image 32 --batch 1", "a batch norm needs two values: use --batch 2 or --image 33"),
-        ("train gpt2 --seq 4096", "gpt2 has positions for 1024 tokens, not 4096: --seq 1024"),
+        ("train gpt2-124m --seq 4096", "gpt2-124m has positions for 1024 tokens, not 4096: --seq 1024"),
         ("train mlp --parallel dpd", "unknown kind 'dpd': did you mean ddp?"),
         ("train mlp --parallel zero2", "framework torch has no --parallel zero2: use --framework deepspeed"),
         ("train mlp --framework deepspeed --parallel ddp", "has no --parallel ddp: use --framework torch"),

@@ -42,7 +42,7 @@ def test_the_lines() -> None:
 
 
 def test_a_language_model_on_gpus_and_ranks_that_differ() -> None:
-    text = horovod_text(row(parameters=[("workload", "gpt2:batch=4,seq=8")], device="cuda", validated=False))
+    text = horovod_text(row(parameters=[("workload", "gpt2-124m:batch=4,seq=8")], device="cuda", validated=False))
     assert "Iter #1: 20.0 seq/sec per GPU\n" in text and "Total seq/sec on 2 GPU(s):" in text
     assert text.endswith("Fail\n")
 

@@ -8,37 +8,37 @@ from typing import Any
 
 import pytest
 
-from omb_py.suites.training.settings import SHAPES, parse_training
+from omb_py.suites.training.settings import MODELS, parse_training
 from omb_py.suites.workloads import buckets
 from omb_py.suites.workloads.data_parallel import ddp_buckets, gradient_bytes
 from omb_py.suites.workloads.models import model
 from tests.support.tiers import few_quick
 
 torch = pytest.importorskip("torch", reason="PyTorch is an extra")
-SMALL = {"mlp": "mlp:batch=2", "resnet50": "resnet50:batch=2,image=64", "gpt2": "gpt2:layers=1,seq=8"}
+SMALL = {"mlp": "mlp:batch=2", "resnet50": "resnet50:batch=2,image=64", "gpt2-124m": "gpt2-124m:layers=1,seq=8"}
 FIRST, CAP = buckets.DDP_FIRST_BYTES, buckets.DDP_CAP_BYTES
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("name", MODELS)
 def test_parameters_are_the_published_ones_in_their_order(name: str) -> None:
     from omb_py.suites.training.loop import build
 
     with torch.device("meta"):
         net = build(parse_training(name))
-    assert [p.numel() for p in net.parameters()] == [tensor.elements for tensor in model(SHAPES[name]).tensors]
-    published = {"mlp": 669_706, "resnet50": 25_557_032, "gpt2": 124_439_808}
+    assert [p.numel() for p in net.parameters()] == [tensor.elements for tensor in model(name).tensors]
+    published = {"mlp": 669_706, "resnet50": 25_557_032, "gpt2-124m": 124_439_808}
     assert sum(p.numel() for p in net.parameters()) == published[name]
 
 
-@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("name", MODELS)
 def test_units_are_those_that_the_workload_gathers(name: str) -> None:
     """Those of FSDP; of GPT-2 embedding and last norm are what is left, one unit more."""
     from omb_py.suites.training.loop import build, units
 
     with torch.device("meta"):
         found = [sum(p.numel() for p in part.parameters()) for part in units(build(parse_training(name)))]
-    wanted = [n for unit, n in model(SHAPES[name]).units if name != "gpt2" or unit.startswith("layer")]
+    wanted = [n for unit, n in model(name).units if name != "gpt2-124m" or unit.startswith("layer")]
     assert found == wanted
 
 
@@ -95,7 +95,7 @@ def reduced(net: Any, batch: tuple[Any, Any], iterations: int, unused: bool) -> 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", few_quick(sorted(SHAPES, reverse=True)))
+@pytest.mark.parametrize("name", few_quick(sorted(MODELS, reverse=True)))
 def test_a_hook_in_torchs_ddp_sees_the_buckets_of_the_workload(name: str, group: Any) -> None:
     from omb_py.suites.training.loop import batch_of, build
 
@@ -103,9 +103,9 @@ def test_a_hook_in_torchs_ddp_sees_the_buckets_of_the_workload(name: str, group:
     batch = batch_of(what, torch.Generator().manual_seed(0))
     net = build(what)
     sizes = [p.nbytes for p in net.parameters()]
-    if name != "gpt2":  # of which there are fewer layers here
-        assert sizes == list(gradient_bytes(SHAPES[name], "float32"))
-        assert buckets.ddp(sizes, "rebuilt") == list(ddp_buckets(SHAPES[name], "float32", "rebuilt", FIRST, CAP))
+    if name != "gpt2-124m":  # of which there are fewer layers here
+        assert sizes == list(gradient_bytes(name, "float32"))
+        assert buckets.ddp(sizes, "rebuilt") == list(ddp_buckets(name, "float32", "rebuilt", FIRST, CAP))
     rebuilt = buckets.ddp(sizes, "rebuilt")
     rest = 2 if name == "mlp" else 1
     assert reduced(net, batch, 1 + rest, False) == [buckets.ddp(sizes, "first"), *[rebuilt] * rest]
