@@ -28,6 +28,7 @@ from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.rank_process import measure_on
 from omb_py.orchestrate.running.run import RunOutcome, connection_of, new_run, unjoined
 from omb_py.orchestrate.supervision.agent_start import agent_of_this_node
+from omb_py.orchestrate.supervision.leftovers import LeftoverRecord, segments
 
 _AFTER_COLLECTOR_S, _AFTER_RANK_0_S = 5.0, 10.0
 """Seconds beyond --timeout within which rank 0 and the other ranks must have joined."""
@@ -184,9 +185,11 @@ def _join(joined: Joined, job: Job) -> RunOutcome:
     # who speaks first knows most: the collector, rank 0, the other ranks
     limit_s = job.launch.requests[0].launching.timeout + (_AFTER_COLLECTOR_S if joined.rank == 0 else _AFTER_RANK_0_S)
     launcher = os.getppid()
+    first_here = (joined.rank if joined.local_rank is None else joined.local_rank) == 0
+    record = LeftoverRecord.of_foreign_job() if first_here else None
     watcher = Watcher(joined.rank, limit_s, collector.pid if collector else None)
     try:
-        return _measure(joined, job, collector, problem, watcher)
+        return _measure(joined, job, collector, problem, watcher, record)
     finally:
         watcher.end()
         if not die_with_parent(launcher):
@@ -194,7 +197,12 @@ def _join(joined: Joined, job: Job) -> RunOutcome:
 
 
 def _measure(
-    joined: Joined, job: Job, collector: CollectorProcess | None, problem: OmbError | None, watcher: Watcher
+    joined: Joined,
+    job: Job,
+    collector: CollectorProcess | None,
+    problem: OmbError | None,
+    watcher: Watcher,
+    record: LeftoverRecord | None,
 ) -> RunOutcome:
     """Join the ranks and measure. `problem` is why rank 0 has no collector."""
     launch = job.launch
@@ -228,6 +236,8 @@ def _measure(
         raise
     link.when_lost = collector.say_that_it_was_killed if collector else let_rank_0_speak
     watcher.joined()
+    if record is not None:
+        record.add(segments(os.getpid()))
     code = measure_on(link, session)
     if collector is None:
         return RunOutcome(code, "", root=False)

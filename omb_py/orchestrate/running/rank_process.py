@@ -6,6 +6,7 @@ It loads no analysis package. Imports stand in functions, so that a rank connect
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from array import array
@@ -424,6 +425,7 @@ def _measure(link: Channel, connect: Callable[[LaunchSpec], Session]) -> int:
             return int(link.done())  # the parent reports the failure
         run_cells(session, spec, link, position)
         code = int(link.done())
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is told, and nobody would say why this rank failed
         session.close()
         return code
     except OmbError as error:

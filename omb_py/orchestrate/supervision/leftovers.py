@@ -1,11 +1,13 @@
 """What killed processes of a launch leave behind: shared memory in /dev/shm, and temporary files of mpiexec.
 
 A launch that fails removes its own. Where the parent itself was killed, nobody is left to do so: a record in a folder
-of its own (:mod:`omb_py.engine.rank.scratch`) tells the next launch what to remove.
+of its own (:mod:`omb_py.engine.rank.scratch`) tells the next launch what to remove. Inside a foreign launcher the first
+rank of each node writes the record, before its library starts.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import json
 import os
@@ -117,22 +119,28 @@ def remove(paths: Iterable[str]) -> None:
 
 
 class LeftoverRecord:
-    """What a launch will leave behind if its parent is killed. The file is there from the first entry to the end.
+    """What a launch will leave behind if its parent is killed. The file is there from the first entry to the end."""
 
-    Args:
-        running: the ranks run already: a segment that is in use may be theirs.
-    """
-
-    def __init__(self, running: bool = False) -> None:
+    def __init__(self) -> None:
         self.segments: set[str] = set()
         self._before = present()
         self._launcher: processes.Process | None = None
         self._folder: Path | None = None
-        if running:
-            used = set(_in_use())
-            self._before = frozenset((inode, path) for inode, path in self._before if path not in used)
-            self._launcher = _foreign_launcher()
-            self._write()
+
+    @classmethod
+    def of_foreign_job(cls) -> LeftoverRecord:
+        """The record of this node's ranks, made before their library starts.
+
+        It is closed where this process ends by itself and its library has removed its segments.
+        """
+        record = cls()
+        if any(path.startswith(_FOLDER) for _, path in record._before):
+            used = set(_in_use())  # perhaps by a rank that is ahead of this one
+            record._before = frozenset((inode, path) for inode, path in record._before if path not in used)
+        record._launcher = _foreign_launcher()
+        record._write()
+        atexit.register(lambda: None if segments(os.getpid()) else record.close())
+        return record
 
     def launcher(self, pid: int) -> None:
         """Note the launcher's process."""
@@ -164,23 +172,30 @@ class LeftoverRecord:
 
 
 def _foreign_launcher() -> processes.Process | None:
-    """Open MPI's mpirun around this process: its folder for the job has its number."""
+    """What started this rank. Open MPI's mpirun may be further up, but the job's folder has its number."""
     match = re.fullmatch(r"ompi\.(\d+)", Path(os.environ.get("PMIX_SERVER_TMPDIR", "")).name)
-    return processes.identify(int(match[1])) if match else None
+    return processes.identify(int(match[1]) if match else os.getppid())
 
 
 def clean() -> None:
     """Remove what launches of this user left here whose processes were killed."""
     for folder in scratch.abandoned():
-        with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
-            record = json.loads((folder / _RECORD).read_text())
-            before = frozenset((int(inode), str(path)) for inode, path in record["before"])
-            launcher = record["launcher"]
-            if launcher is not None and processes.alive((int(launcher[0]), int(launcher[1]))):
-                continue  # it still ends its ranks; the launch after the next removes what stays
-            remove(orphaned(before))
-            _remove_recorded(record["segments"], launcher, before)
-        scratch.remove(folder)
+        if not _in_waiting(folder):
+            scratch.remove(folder)
+
+
+def _in_waiting(folder: Path) -> bool:
+    """Remove what a record names; whether some of it is in use, so that a later launch must look again."""
+    with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
+        record = json.loads((folder / _RECORD).read_text())
+        before = frozenset((int(inode), str(path)) for inode, path in record["before"])
+        launcher = record["launcher"]
+        if launcher is not None and processes.alive((int(launcher[0]), int(launcher[1]))):
+            return True  # it still ends its ranks
+        remove(orphaned(before))
+        _remove_recorded(record["segments"], launcher, before)
+        return any(_is_a_librarys(path) and os.path.exists(path) for path in record["segments"])
+    return False
 
 
 def _remove_recorded(paths: list[str], launcher: Sequence[int] | None, before: Files) -> None:

@@ -159,7 +159,7 @@ class Supervisor:
         self._trouble: Trouble | None = None
         self._finish_by: float | None = None
         self._notes: list[str] = []
-        self._record = leftovers.LeftoverRecord(running=command is None)
+        self._record = leftovers.LeftoverRecord()
         self._killed = False
         self._cells: Sequence[Message] = spec.get("cells") or ()
         self._next: Message | None = None

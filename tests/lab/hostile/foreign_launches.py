@@ -1,8 +1,9 @@
 """Who dies when, inside a foreign launcher: does the job end, does a line say it, does nothing stay?
 
-``python -m tests.lab.hostile.foreign_launches [TIMES]`` tries every cell with the mpirun beside this Python and prints a
-table. A cell fails where the job outlives its limit, a process or a file stays, a traceback is printed, or nobody says
-what happened.
+``python -m tests.lab.hostile.foreign_launches [TIMES] [LAUNCHER] [PART OF A CELL'S NAME]`` tries every cell and prints
+a table: with the mpirun beside this Python, with ``srun`` of a Slurm that it starts, or with ``torchrun`` over Gloo.
+A cell fails where the job outlives its limit, a process or a file stays, a traceback is printed, or nobody says what
+happened.
 """
 
 from __future__ import annotations
@@ -15,53 +16,67 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from omb_py.engine.rank import scratch
 from omb_py.orchestrate.supervision import leftovers
-from tests.support.machines.mpi import AS_ROOT, ONE_THREAD, ROOT, YIELD
+from tests.support.machines.mpi import AS_ROOT, ONE_THREAD, ROOT, YIELD, torchrun
+from tests.support.machines.slurm import cluster
 
 TIMEOUT_S = 6
 LIMIT_S = 60
 """A job that has not ended so long after the blow hangs; the machine may be loaded."""
+NEXT_LAUNCH_S = 10
 SIZES = "8:32K"
 MARK = "OMB_PY_LAB_JOB"
+RANK = f"{sys.executable} -m omb_py allreduce"
 OVERSUBSCRIBE = {
     "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
     "PRTE_MCA_hwloc_default_binding_policy": "none",
 }
 
 
+LAUNCHERS = {
+    "mpirun": (str(Path(sys.executable).parent / "mpirun"), "-n", "2"),
+    "srun": ("srun", "--mpi=pmi2", "-n", "2", "--input=none"),
+    "torchrun": torchrun(2),
+}
+RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "RANK")
+"""Variables in which launchers tell a rank its number."""
+IN_INIT = {"mpirun": "libmpi", "srun": "libmpi", "torchrun": "libtorch"}
+"""The library that is in memory once a rank is about to initialise it."""
+
+
 @dataclass
 class ForeignJob:
-    """A job under mpirun, whose processes carry a mark in their environment."""
+    """A job whose processes carry a mark in their environment."""
 
     folder: Path
-    words: tuple[str, ...] = ()
+    by: str = "mpirun"
+    environ: Mapping[str, str] = field(default_factory=dict)
     out: Path = field(init=False)
     launcher: subprocess.Popen[bytes] = field(init=False)
 
     def __post_init__(self) -> None:
         self.mark = f"{os.getpid()}-{time.monotonic_ns()}"
         self.out, self.err = self.folder / "out", self.folder / "err"
-        mpirun = str(Path(sys.executable).parent / "mpirun")
         line = f"allreduce -m {SIZES} -i 3000 --timeout {TIMEOUT_S} --store {self.folder / 'store'}"
-        command = [mpirun, "-n", "2", sys.executable, "-m", "omb_py", *line.split()]
+        words = [*line.split(), *(("--backend", "gloo") if self.by == "torchrun" else ())]
         environ = {
             **os.environ,
             **AS_ROOT,
             **OVERSUBSCRIBE,
             **ONE_THREAD,
             **YIELD,
+            **self.environ,
             MARK: self.mark,
             "PYTHONPATH": str(ROOT),
         }
         with open(self.out, "wb") as out, open(self.err, "wb") as err:
-            self.launcher = subprocess.Popen(
-                [*command, *self.words], stdout=out, stderr=err, env=environ, start_new_session=True
-            )
+            command = [*LAUNCHERS[self.by], sys.executable, "-m", "omb_py", *words]
+            self.launcher = subprocess.Popen(command, stdout=out, stderr=err, env=environ, start_new_session=True)
 
     def processes(self) -> dict[int, str]:
         """Process id -> command line of all that live."""
@@ -76,19 +91,18 @@ class ForeignJob:
         """The process id of ``rank 0``, ``rank 1``, ``collector`` or ``launcher``."""
         if who == "launcher":
             return self.launcher.pid
-        for pid, line in self.processes().items():
+        living = self.processes()
+        for pid, line in living.items():
             if who == "collector" and "joined_collector" in line:
                 return pid
-            if who.startswith("rank") and re.search(r"-m omb_py allreduce", line) and "mpirun" not in line:
+            if who.startswith("rank") and line.startswith(RANK):
                 with contextlib.suppress(OSError):
-                    # a watcher is a child of its rank, with the same line
+                    # what a rank forks beside it has the same line
                     parent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]
-                    if re.search(
-                        r"-m omb_py allreduce", self.processes().get(int(parent), "")
-                    ) and "mpirun" not in self.processes().get(int(parent), "mpirun"):
+                    if living.get(int(parent), "").startswith(RANK):
                         continue
                     variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-                    if any(f"{name}={who[-1]}".encode() in variables for name in ("PMI_RANK", "OMPI_COMM_WORLD_RANK")):
+                    if any(f"{name}={who[-1]}".encode() in variables for name in RANKS):
                         return pid
         return None
 
@@ -113,7 +127,7 @@ def _maps(job: ForeignJob, who: str) -> str:
 
 WHEN: dict[str, Callable[[ForeignJob, str], bool]] = {
     "before init": lambda job, who: job.find(who) is not None,
-    "in init": lambda job, who: "libmpi" in _maps(job, who),
+    "in init": lambda job, who: IN_INIT[job.by] in _maps(job, who),
     "joining": lambda job, who: "# OSU" in job.out.read_text(errors="replace"),
     "first cell": lambda job, who: job.rows() >= 1,
     "last cell": lambda job, who: job.rows() >= 12,
@@ -129,10 +143,10 @@ WHO = {
 }
 
 
-def try_cell(who: str, when: str, folder: Path) -> str:
+def try_cell(who: str, when: str, folder: Path, by: str = "mpirun", environ: Mapping[str, str] | None = None) -> str:
     """Let one die; what was wrong, empty for nothing."""
     before = _files()
-    job = ForeignJob(folder)
+    job = ForeignJob(folder, by, environ or {})
     victim = who.removesuffix(" stopped").removesuffix(" interrupted")
     try:
         begun = time.monotonic()
@@ -152,7 +166,8 @@ def try_cell(who: str, when: str, folder: Path) -> str:
                 return f"HANG: {sorted(job.processes().values())}"
             time.sleep(0.1)
         err = job.err.read_text(errors="replace") + job.out.read_text(errors="replace")
-        if "Traceback" in err:
+        # torchrun prints one of its own, and Python itself where it is interrupted before omb-py's first line
+        if re.search(r'File "[^"]*/omb_py/', err):
             return f"TRACEBACK: {err.strip().splitlines()[-1]}"
         if (
             job.launcher.returncode != 0
@@ -162,48 +177,46 @@ def try_cell(who: str, when: str, folder: Path) -> str:
             return "nobody said it"
         if victim == "collector" and job.launcher.returncode != 0 and "collector" not in err:
             return f"not named: {_last(job)}"
-        leftovers.clean()
-        left = _files() - before
+        # Open MPI's folder is named by its mpirun
+        session = Path(tempfile.gettempdir()) / f"ompi.{job.launcher.pid}"
+        ended = time.monotonic()
+        while left := {*_files() - before, *filter(os.path.exists, [str(session)])}:
+            if time.monotonic() - ended > NEXT_LAUNCH_S:
+                break
+            time.sleep(0.5)
+            leftovers.clean()  # what the next launch does; Slurm's step may live a little longer than its processes
         return f"LEFT: {sorted(left)}" if left else ""
     finally:
         job.end()
 
 
 def _files() -> set[str]:
-    """What launches of anybody left: segments that no process uses, folders whose process has ended."""
-    sessions = (
-        path for path in Path(tempfile.gettempdir()).glob("ompi.*") if path.name.removeprefix("ompi.").isdigit()
-    )
-    return {
-        *leftovers.orphaned(frozenset()),
-        *(str(path) for path in sessions if not Path(f"/proc/{path.suffix[1:]}").exists()),
-        *map(str, scratch.abandoned()),
-    }
+    """What launches of anybody left: segments that no process uses, records whose process has ended."""
+    return {*leftovers.orphaned(frozenset()), *map(str, scratch.abandoned())}
 
 
 def _last(job: ForeignJob) -> str:
     return " | ".join(job.err.read_text(errors="replace").strip().splitlines()[-3:])[:300]
 
 
-def main(times: int = 3, only: str = "") -> int:
+def main(times: int = 3, by: str = "mpirun", only: str = "") -> int:
     """Print the table; 1 where a cell failed."""
-    failed = 0
-    for who in WHO:
-        for when in WHEN:
-            if only and only not in f"{who} {when}":
-                continue
-            wrong, took = [], []
-            for _ in range(times):
-                with tempfile.TemporaryDirectory() as folder:
-                    begun = time.monotonic()
-                    wrong += filter(None, [try_cell(who, when, Path(folder))])
-                    took.append(time.monotonic() - begun)
-            failed += len(wrong)
-            print(
-                f"{who:<20} {when:<12} {times - len(wrong)}/{times} max {max(took):5.1f} s {'; '.join(wrong)}",
-                flush=True,
-            )
-    return int(failed > 0)
+    with cluster(nodes=1) if by == "srun" else contextlib.nullcontext() as slurm:
+        environ = slurm.environ() if slurm else {}
+        chosen = [(who, when) for who in WHO for when in WHEN if only in f"{who} {when}"]
+        return int(sum([_try_often(times, who, when, by, environ) for who, when in chosen]) > 0)
+
+
+def _try_often(times: int, who: str, when: str, by: str, environ: Mapping[str, str]) -> int:
+    wrong, took = [], []
+    for _ in range(times):
+        with tempfile.TemporaryDirectory() as folder:
+            begun = time.monotonic()
+            wrong += filter(None, [try_cell(who, when, Path(folder), by, environ)])
+            took.append(time.monotonic() - begun)
+    line = f"{by:<8} {who:<20} {when:<12} {times - len(wrong)}/{times} max {max(took):5.1f} s {'; '.join(wrong)}"
+    print(line, flush=True)
+    return len(wrong)
 
 
 if __name__ == "__main__":

@@ -108,6 +108,30 @@ def test_the_next_launch_removes_what_a_killed_parent_left(own_folder: Path, seg
     assert [path.name for path in own_folder.iterdir()] == ["precious"]
 
 
+FOREIGN = """
+import os, pathlib, sys
+from omb_py.orchestrate.supervision.leftovers import LeftoverRecord
+LeftoverRecord.of_foreign_job()
+for path in sys.argv[2:]:
+    pathlib.Path(path).touch()
+sys.argv[1] == "killed" and os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("end", ["killed", "ends"])
+def test_a_rank_inside_a_foreign_launcher_says_it_before_its_library_starts(own_folder: Path, end: str) -> None:
+    """Its launcher, a shell here, is gone as well; a rank that ends by itself leaves no record."""
+    made = SHM / f"mpich_shm_{secrets.token_hex(8)}"
+    line = [sys.executable, "-c", FOREIGN, end, str(made)]
+    try:
+        subprocess.run(["sh", "-c", '"$@"; exit 0', "sh", *line], check=True)
+        assert len(list(own_folder.iterdir())) == (end == "killed")
+        leftovers.clean()
+        assert made.exists() == (end == "ends") and not list(own_folder.iterdir())
+    finally:
+        made.unlink(missing_ok=True)
+
+
 def test_the_folder_of_a_process_that_lives_stays(own_folder: Path) -> None:
     """Another mpiexec may have got the number of the one that was killed."""
     session = own_folder / f"ompi.{os.getpid()}"
