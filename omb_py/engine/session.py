@@ -6,7 +6,7 @@ is called between timed loops, never inside one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -131,8 +131,15 @@ class Session:
     """The last cache of the device that has the buffers; 0: they are on the host, or it is not known."""
     device_note = ""
     """A note for the user on how the bytes reach the device."""
+    listener: Callable[[str], None] | None = None
+    """Takes what :meth:`say` tells the user, on rank 0 of a launch."""
     _runner: Watched | None = None
     """The runner that the watchdog asks for the position."""
+
+    def say(self, text: str) -> None:
+        """Tell the user something while a cell is measured; rank 0 speaks for all."""
+        if text and self.listener is not None:
+            self.listener(text)
 
     def check_cells(self, cells: Sequence[Cell], benchmarks: Mapping[str, Benchmark]) -> None:
         """Raises EnvironmentProblem, on every rank alike, for what the library lacks; before anything is allocated."""

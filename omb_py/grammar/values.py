@@ -431,6 +431,21 @@ def parse_duration(text: str) -> float:
     return seconds
 
 
+def duration_text(seconds: float) -> str:
+    """Write a duration as ``40 s``, ``3 min 20 s`` or ``2 h 5 min``.
+
+    >>> duration_text(39.6), duration_text(200), duration_text(7500)
+    ('40 s', '3 min 20 s', '2 h 5 min')
+    """
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s" if whole < 600 and whole % 60 else f"{round(whole / 60)} min"
+    minutes = round(whole / 60)
+    return f"{minutes // 60} h {minutes % 60} min" if minutes % 60 else f"{minutes // 60} h"
+
+
 def parse_nanoseconds(text: str) -> float:
     """Nanoseconds of a time of 0 or more, with its unit: ``1.5us``, ``0.1ns``.
 

@@ -21,12 +21,13 @@ from torch.nn import functional
 
 from omb_py.engine.measuring.cell_result import CellResult, LapSeries
 from omb_py.engine.measuring.measure import Phase
-from omb_py.engine.program.benchmark import Cell
+from omb_py.engine.program.benchmark import Cell, Sampling
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.engine.rank.launcher_variables import local_rank
 from omb_py.engine.session import Session
 from omb_py.errors import EnvironmentProblem
 from omb_py.suites.training.frameworks import find_framework
+from omb_py.suites.training.schedule import TrainingSchedule
 from omb_py.suites.training.settings import GPT2, Training, parse_training
 from omb_py.suites.workloads.families import parse_workload
 from omb_py.suites.workloads.models import MLP, Shape, transformer
@@ -237,8 +238,9 @@ class Trainer:
 
     labels = ("a step of training", "a step without communication", "a step that is traced")
 
-    def __init__(self, session: Session, training: Training) -> None:
+    def __init__(self, session: Session, training: Training, sampling: Sampling) -> None:
         self.session, self.training = session, training
+        self.schedule = TrainingSchedule(training, sampling)
         self.device = device_of(training)
         generator = torch.Generator().manual_seed(session.local[0])  # other data on each rank, as in training
         batch: Any = tuple(part.to(self.device) for part in batch_of(training, generator))
@@ -254,6 +256,7 @@ class Trainer:
         self.models = {STEP: together, ALONE: TrainedModel(nets[1], batch)}
         self.losses: list[float] = []
         self._at = (0, 0)
+        session.say(self.schedule.begin_text(self.parameters))
 
     def position(self) -> tuple[int, int]:
         """(step, which of `labels`)."""
@@ -280,7 +283,9 @@ class Trainer:
     def pair(self, number: int) -> dict[str, int]:
         """Train a step together and a step alone, in an order that alternates; the time of each lap in ns."""
         laps = (STEP, ALONE) if number % 2 == 0 else (ALONE, STEP)
-        return {lap: self.timed(lap, number) for lap in laps}
+        took = {lap: self.timed(lap, number) for lap in laps}
+        self.session.say(self.schedule.count(sum(took.values()) / 1e9))
+        return took
 
     def traced(self, file: Path) -> list[Entry]:
         """Record a Kineto trace of one step on rank 0, and return its calls; on other ranks none.
@@ -353,7 +358,7 @@ def train(session: Session, cell: Cell, phase: Phase) -> CellResult:
         EnvironmentProblem: no GPU, no such process group, or a trace that cannot be written.
     """
     training = parse_training(cell.options.workload)
-    trainer = Trainer(session, training)
+    trainer = Trainer(session, training, cell.sampling)
     session.watch(trainer)
     phase("loop")
     for number in range(-cell.sampling.warmup, 0):

@@ -399,3 +399,19 @@ def test_shares() -> None:
     for text, says in (("5 us", "is no share"), ("101%", "50% to 100%"), ("-1 %", "0 or more")):
         with pytest.raises(UsageError, match=says):
             grammar.parse_share(text, 0.5, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.2, "0 s"),
+        (59.4, "59 s"),
+        (60, "1 min"),
+        (61, "1 min 1 s"),
+        (1210, "20 min"),
+        (3600, "1 h"),
+        (9000, "2 h 30 min"),
+    ],
+)
+def test_durations_in_words(seconds: float, text: str) -> None:
+    assert grammar.duration_text(seconds) == text

@@ -27,6 +27,12 @@ FORMS = (OF_TRAININGS.name, "table", "csv", "json")
 _SHARED = tuple(
     "ranks hosts launcher launcher_args time_limit launches timeout quiet store no_store tags debug".split()
 )
+_STEP_S = 600.0
+"""A rank makes no progress that can be seen within a step, and one of a large model may take minutes."""
+_SAID_OF_STEPS = {
+    "time_limit": "Begin no iteration after so long: 30, 500ms, 2m. (default: none)",
+    "timeout": f"End the run when a rank ends no step for so long. (default: {_STEP_S:g}s)",
+}
 _OF_MODELS = {
     "image": "Of resnet50: pixels of an image's side. (default: 224)",
     "seq": "Of gpt2-124m: tokens of a sequence. (default: 1024)",
@@ -88,8 +94,8 @@ def train_command() -> click.Command:
     ]
     shared = [param for param in measuring_options(TRAIN) if param.name in _SHARED]
     for param in shared:
-        if param.name == "time_limit" and isinstance(param, click.Option):
-            param.help = "Begin no iteration after so long: 30, 500ms, 2m. (default: none)"
+        if isinstance(param, click.Option) and param.name in _SAID_OF_STEPS:
+            param.help = _SAID_OF_STEPS[param.name]
     return MeasuringPage(
         "train",
         train_request,
@@ -170,7 +176,8 @@ def train_request(
     what = parse_training(text)
     launched_over = next(name for name, known in capabilities_of().items() if known.process_group)
     workload = text_of(model, what.values)
-    return TRAIN, {**given, "iterations": str(iterations), "backends": (launched_over,), "workload": workload}
+    conduct = {"iterations": str(iterations), "timeout": given.pop("timeout", None) or _STEP_S}
+    return TRAIN, {**given, **conduct, "backends": (launched_over,), "workload": workload}
 
 
 def run_train(**given: Any) -> int:

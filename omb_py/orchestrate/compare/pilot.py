@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from omb_py.errors import UsageError
-from omb_py.orchestrate.running.progress import duration_text
+from omb_py.grammar.values import duration_text
 from omb_py.results.compare.interleaved import SPENDING, can_show, fewest_pairs
 from omb_py.results.compare.judge import CompareRules, Launched
 from omb_py.results.statistics.t_test import Estimate, launches_needed

@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TextIO
 
+from omb_py.grammar.values import duration_text
+
 VARIABLE = "OMB_PY_PROGRESS"
 MODES = ("auto", "plain", "never")
 PLAIN_S = 20.0
@@ -111,21 +113,6 @@ class Tally:
         else:
             parts.append(f"about {duration_text(left)} left")
         return ", ".join(parts)
-
-
-def duration_text(seconds: float) -> str:
-    """Write a duration as ``40 s``, ``3 min 20 s`` or ``2 h 5 min``.
-
-    >>> duration_text(39.6), duration_text(200), duration_text(7500)
-    ('40 s', '3 min 20 s', '2 h 5 min')
-    """
-    whole = max(0, round(seconds))
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s" if whole < 600 and whole % 60 else f"{round(whole / 60)} min"
-    minutes = round(whole / 60)
-    return f"{minutes // 60} h {minutes % 60} min" if minutes % 60 else f"{minutes // 60} h"
 
 
 class Progress:

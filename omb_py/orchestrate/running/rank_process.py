@@ -71,7 +71,10 @@ def run_cells(session: Session, spec: LaunchSpec, channel: Channel, position: Po
     Raises:
         OmbError: the ranks cannot measure these cells.
     """
-    LaunchOfCells(session, spec, channel, position).run()
+    try:
+        LaunchOfCells(session, spec, channel, position).run()
+    finally:
+        session.listener = None  # else a simulation would keep its run, and the run's lock, as long as its session
 
 
 class LaunchOfCells:
@@ -85,6 +88,7 @@ class LaunchOfCells:
         self.session, self.spec, self.channel, self.position = session, spec, channel, position
         self.sends = 0 in session.local
         """Whether this process holds rank 0, which sends the results."""
+        session.listener = self._tell if self.sends else None
         self.cells = [cell_from(cell) for cell in spec["cells"]]
         self.modes = bool(spec.get("modes", True))
         learn_homes(spec.get("homes") or {})
@@ -96,6 +100,9 @@ class LaunchOfCells:
         self.unsettled = False
         """Whether the parent may still be working on the last cell."""
         self.log = _log_in(spec.get("validation_log"))
+
+    def _tell(self, text: str) -> None:
+        self.channel.send("note", text=text)
 
     def _check(self) -> None:
         from omb_py.engine.measuring.host_memory import settle_heap
@@ -143,8 +150,7 @@ class LaunchOfCells:
         self.channel.send("launch", facts={**facts, "skew_us": self.skews["barrier"]})
         devices = device_map(facts["devices"]) if facts["devices"] else ""
         for note in (devices, self.session.device_note, *missing):
-            if note:
-                self.channel.send("note", text=note)
+            self.session.say(note)
 
     def _send_late_facts(self, facts: LaunchFacts) -> None:
         """Send the facts with the list of loaded libraries: reading it takes a while, so it waits for the last cell."""
@@ -204,7 +210,7 @@ class LaunchOfCells:
         if position.start and name in ("validate", "loop"):
             position.start.end("first cell's code")
             if self.sends and self.spec.get("debug"):
-                self.channel.send("note", text=f"start of rank 0: {position.start.text()}")
+                self._tell(f"start of rank 0: {position.start.text()}")
             position.start = None
 
 

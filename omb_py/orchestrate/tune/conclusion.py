@@ -13,8 +13,8 @@ from pathlib import Path
 from omb_py import __version__
 from omb_py.backends.capabilities import LibraryKnobs
 from omb_py.errors import EnvironmentProblem
+from omb_py.grammar.values import duration_text
 from omb_py.orchestrate.launching.launch_command import RankEnvironment
-from omb_py.orchestrate.running.progress import duration_text
 from omb_py.orchestrate.tune.launches import TuneLauncher, where_of
 from omb_py.orchestrate.tune.proof import Proof, pairs_of
 from omb_py.orchestrate.tune.searching import Group, Searching

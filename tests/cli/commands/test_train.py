@@ -53,6 +53,8 @@ def test_what_is_asked_for(request_of: Parse, tmp_path: Path) -> None:
         2,
     )
     assert (request.backends, request.printing.format, request.store) == (("gloo",), "horovod", None)
+    assert request.launching.timeout == 600, "a step of a large model takes minutes, and shows no progress meanwhile"
+    assert request_of("train mlp --timeout 5").launching.timeout == 5
     launches = plan(request, 4)
     (cell,) = launches[0].cells
     assert len(launches) == 2 and (cell.sampling.iterations, cell.sampling.warmup, cell.sampling.auto) == (3, 1, False)
@@ -140,3 +142,11 @@ def test_ranks_are_those_of_gloo_whatever_carries_the_gradients() -> None:
         plan(Request("train", backends=("mock",), workload="mlp"), 2)
     with pytest.raises(UsageError, match="which model"):
         plan(Request("train", backends=("gloo",)), 2)
+
+
+@pytest.mark.mpi
+def test_it_says_at_once_what_it_does(capfd: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("torch")
+    assert main("train mlp -n 2 --batch 2 -x 1 -i 1 --steps 1 --no-store".split()) == 0
+    said = "omb-py: train: mlp, 669,706 parameters, batches of 2: 1 steps to warm up, then 1 × 1 timed"
+    assert said in capfd.readouterr().err

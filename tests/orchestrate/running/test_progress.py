@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from omb_py.orchestrate.running.progress import PLAIN_S, Progress, Tally, duration_text, progress_for, silent
+from omb_py.orchestrate.running.progress import PLAIN_S, Progress, Tally, progress_for, silent
 
 
 class Clock:
@@ -71,22 +71,6 @@ class TestTimeLeft:
         launch(tally, clock, 1)
         tally.begin(1)
         assert tally.text().startswith("launch 2 of 2, ")
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0.2, "0 s"),
-        (59.4, "59 s"),
-        (60, "1 min"),
-        (61, "1 min 1 s"),
-        (1210, "20 min"),
-        (3600, "1 h"),
-        (9000, "2 h 30 min"),
-    ],
-)
-def test_durations(seconds, text) -> None:
-    assert duration_text(seconds) == text
 
 
 class TestDisplay:
