@@ -80,9 +80,13 @@ class _Outcomes:
     def slow(self) -> list[tuple[Ints, NDArray[np.bool_]]]:
         """For each launch that says anything the group of each item, and which groups were slow."""
         over = [times - np.sort(times)[int(_USUAL * (len(times) - 1))] for times in self.times]
+        off = [own - np.median(own) for own in over if len(own) >= _MANY]
+        if not off:  # few groups show their noise together only
+            few = np.concatenate([own for own in over if len(own) > 2] or [np.zeros(1)])
+            off = [few - np.median(few)]
         # of many launches the usual one: in some of them another job may slow most groups
-        spreads = [_SIGMA * float(np.median(np.abs(own - np.median(own)))) for own in over if len(own) >= _MANY]
-        limit = max(math.log1p(SLOWER), 3 * float(np.median(spreads)) if spreads else 0.0)
+        spread = _SIGMA * float(np.median([np.median(np.abs(own)) for own in off]))
+        limit = max(math.log1p(SLOWER), 3 * spread)
         # a launch in which most are slow has no usual group: another job beside, or a bad draw for most
         slow = [(of_item, own > limit) for of_item, own in zip(self.of_item, over, strict=True)]
         return [(of_item, own) for of_item, own in slow if np.mean(own) <= 0.5]

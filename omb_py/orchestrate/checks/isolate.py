@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import median
 
 from omb_py.backends.registry import capabilities_of
 from omb_py.engine.program.benchmark import Benchmark
@@ -34,6 +35,8 @@ _BESIDE = 8
 """Other nodes in a confirmation."""
 _OF_SWITCH = 8
 """Nodes of a switch in a confirmation."""
+_PIECES = 5
+"""Parts of the iterations of a launch, of which the median counts: a mean over all would follow a single hiccup."""
 _METRICS = ("latency", "bandwidth")
 
 
@@ -119,36 +122,37 @@ class GroupSearch:
         backend = request.backends[0]
         offer = capabilities_of(request.backends)[backend]
         (binding, *_) = bindings_of(request, offer)
+        iterations = max(1, self.design.iterations // _PIECES)
         cell = make_cell(
             self.benchmark,
             backend,
             binding,
             self.benchmark.sizes_for(self.benchmark.dtype, (self.design.large,))[0],
-            iterations=self.design.iterations,
-            warmup=max(1, self.design.iterations // 10),
+            iterations=iterations,
+            warmup=max(1, iterations // 5),
             auto=False,
             device=request.device,
             buffer=request.buffer,
             groups=uneven(groups, request.ranks or 0),
         )
-        cells = (offer.fitted(self.benchmark, cell, usual_cell(self.benchmark)),)
+        fitted = offer.fitted(self.benchmark, cell, usual_cell(self.benchmark))
+        cells = tuple(replace(fitted, sweep=piece) for piece in range(_PIECES))
         # after the launches of pairs, whose numbers are their parts'
         index = len(PARTS) * len(self.design.turns) + number
         plan = LaunchPlan(backend, needs_of(self.benchmark, request), request.ranks or 0, index, cells)
-        run.command.progress.plan([1])
+        run.command.progress.plan([len(cells)])
         try:
             start(apart, plan)
         finally:
             run.files += apart.files
             run.cells += apart.cells
             run.finished |= apart.finished
-        if not kept.rows:
+        if len(kept.rows) < _PIECES:
             raise LaunchFailed("a launch of groups ended without a result: run it again, and report this")
-        (row,) = kept.rows
-        metrics = row["metrics"] or {}
         order = sorted(range(len(groups)), key=lambda k: min(groups[k]))
-        by_group = {k: float(metrics.get(f"group_{place}_us", row["value"])) for place, k in enumerate(order)}
-        return [by_group[k] for k in range(len(groups))], list(map(str, row["hosts"]))
+        column = {k: f"group_{number}_us" for number, k in enumerate(order)}
+        times = [median(row["metrics"][column[k]] for row in kept.rows) for k in range(len(groups))]
+        return times, list(kept.rows[0]["hosts"])
 
     def _confirmed(
         self, run: Run, search: Isolation, named: Sequence[Culprit]
