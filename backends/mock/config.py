@@ -164,4 +164,5 @@ _GRAMMAR: Final = KeyValues(
     prefix="mock: ",
     missing="{key} needs a value, {key}={form}",
     malformed="{key}={value!r} is not of the form {key}={form}",
+    meant={"latency": "alpha", "bandwidth": "beta"},
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from omb_py.errors import UsageError, nearest
@@ -44,6 +44,8 @@ class KeyValues:
     missing: str = "{key} needs a value, as {key}={form}"
     repeated: str = "{key} is given twice"
     malformed: str = "{key}: {error}"
+    meant: Mapping[str, str] = field(default_factory=dict)
+    """Other words for a key -> the key."""
 
     def texts(self, text: str) -> dict[str, tuple[str, ...]]:
         """Split a text into its values by key, in the order of the text. Empty places between commas are ignored.
@@ -55,7 +57,7 @@ class KeyValues:
         for part in self._parts(text):
             name, equals, value = (word.strip() for word in part.partition("="))
             if name not in self.keys:
-                raise self._error(self.unknown, key=name, nearest=nearest(name, self.keys))
+                raise self._error(self.unknown, key=name, nearest=nearest(self.meant.get(name, name), self.keys))
             key = self.keys[name]
             if not equals or not value:
                 raise self._error(self.missing, key=name, form=_form(key))

@@ -59,6 +59,8 @@ def comma_list(what: str, choices: Sequence[str] = (), keep_case: bool = False) 
         words = tuple(part.strip() for part in text.split(","))
         if not all(words):
             raise UsageError(f"{what} list {text!r} has an empty place")
+        if blank := next((word for word in words if len(word.split()) > 1), ""):
+            raise UsageError(f"{what} {blank!r}: commas stand between names: {','.join(blank.split())}")
         return words if keep_case else tuple(part.lower() for part in words)
 
     return Reader(what, parse, choices)

@@ -64,6 +64,11 @@ def test_bad_input(refusal: Refuse, line: str, says: str) -> None:
     assert says in text
 
 
+def test_a_blank_between_hosts(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["latency", "--hosts", "a b"]) == 2
+    assert "host 'a b': commas stand between names: a,b" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("line", "says"),
     [

@@ -57,6 +57,7 @@ def test_settings(text: str, name: str, value: object) -> None:
     ("text", "words"),
     [
         ("alfa=1us", "unknown setting 'alfa': did you mean alpha?"),
+        ("latency=1us", "unknown setting 'latency': did you mean alpha?"),
         ("Noise=1", "did you mean noise?"),
         ("alpha", "alpha needs a value, alpha=TIME, as 1us"),
         ("alpha=", "alpha needs a value"),
