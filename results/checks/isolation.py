@@ -77,16 +77,25 @@ class _Outcomes:
     times: list[Floats] = field(default_factory=list)
     """For each launch logs of the times of its groups."""
 
-    def slow(self) -> list[tuple[Ints, NDArray[np.bool_]]]:
-        """For each launch that says anything the group of each item, and which groups were slow."""
-        over = [times - np.sort(times)[int(_USUAL * (len(times) - 1))] for times in self.times]
+    def _over(self) -> list[Floats]:
+        """Logs of the time of each group over the usual one of its launch."""
+        return [times - np.sort(times)[int(_USUAL * (len(times) - 1))] for times in self.times]
+
+    @property
+    def limit(self) -> float:
+        """Log of the ratio from which a group counts as slow."""
+        over = self._over()
         off = [own - np.median(own) for own in over if len(own) >= _MANY]
         if not off:  # few groups show their noise together only
             few = np.concatenate([own for own in over if len(own) > 2] or [np.zeros(1)])
             off = [few - np.median(few)]
         # of many launches the usual one: in some of them another job may slow most groups
         spread = _SIGMA * float(np.median([np.median(np.abs(own)) for own in off]))
-        limit = max(math.log1p(SLOWER), 3 * spread)
+        return max(math.log1p(SLOWER), 3 * spread)
+
+    def slow(self) -> list[tuple[Ints, NDArray[np.bool_]]]:
+        """For each launch that says anything the group of each item, and which groups were slow."""
+        over, limit = self._over(), self.limit
         # a launch in which most are slow has no usual group: another job beside, or a bad draw for most
         slow = [(of_item, own > limit) for of_item, own in zip(self.of_item, over, strict=True)]
         return [(of_item, own) for of_item, own in slow if np.mean(own) <= 0.5]
@@ -262,6 +271,11 @@ class Isolation:
         return Culprit("link", (int(self._pairs[0][pair]), int(self._pairs[1][pair])))
 
     # -- verdict ---------------------------------------------------------------------------------------------------
+
+    @property
+    def counted_from(self) -> float:
+        """So many times the usual time made a group slow: less is noise in these launches."""
+        return math.exp(max(self._within.limit, self._across.limit))
 
     @property
     def slow_nodes(self) -> list[int]:

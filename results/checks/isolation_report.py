@@ -35,6 +35,8 @@ class IsolationResult:
     """What was named -> the metrics in which pairs confirmed it; none: cleared."""
     possible: tuple[Culprit, ...]
     """Of these one is probably slow, and the launches did not say which."""
+    counted_from: float
+    """So many times the usual time made a group slow."""
     unjudged: str = ""
     """What the groups cannot say."""
 
@@ -64,6 +66,7 @@ def isolation_document(result: IsolationResult) -> Document:
             state = "confirmed" if suspect else "not confirmed"
             rows.append((culprit.kind, result.name(culprit), state, *values))
     notes = [f"{result.launches} launches of {result.benchmark} on groups, {result.pair_launches} of pairs"]
+    notes.append(f"a group counted as slow from {result.counted_from:.3g} times the usual on: less is noise here")
     if result.unjudged:
         notes.append(result.unjudged)
     return Document(
@@ -97,6 +100,7 @@ def as_dict(result: IsolationResult) -> dict[str, object]:
         "switches": list(result.switches),
         "benchmark": result.benchmark,
         "launches": result.launches,
+        "counted_from": result.counted_from,
         "pair_launches": result.pair_launches,
         "found": [
             {

@@ -111,6 +111,7 @@ class GroupSearch:
             len(self.design.turns) if named else 0,
             outcomes,
             tuple(search.possible),
+            search.counted_from,
             "" if search.judges_links else few,
         )
 

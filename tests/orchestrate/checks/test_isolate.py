@@ -105,16 +105,17 @@ def test_what_cannot_be_searched_is_one_line(
 def test_what_pairs_did_not_confirm_is_said_and_is_no_failure(culprit: Culprit) -> None:
     names = ("n1", "n2", "n3", "n4")
     possible = tuple(Culprit("node", (node,)) for node in (2, 3))
-    result = IsolationResult("r", names, names, ("a", "b"), "allreduce", 9, 5, {culprit: []}, possible)
+    result = IsolationResult("r", names, names, ("a", "b"), "allreduce", 9, 5, {culprit: []}, possible, 1.2)
     document = isolation_document(result)
     assert document.exit_code == 0
+    assert "a group counted as slow from 1.2 times the usual on: less is noise here" in document.notes
     assert (
         document.headline == f"4 nodes: {result.name(culprit)}: slow in groups, not in pairs; one of n3, n4 may be slow"
     )
     slow = Suspect("node", (1,), "latency", 1.5, 1.1)
     assert (
         isolation_document(
-            IsolationResult("r", names, names, (), "allreduce", 9, 5, {Culprit("node", (1,)): [slow]}, ())
+            IsolationResult("r", names, names, (), "allreduce", 9, 5, {Culprit("node", (1,)): [slow]}, (), 1.2)
         ).exit_code
         == 1
     )

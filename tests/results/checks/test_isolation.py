@@ -68,6 +68,14 @@ def test_two_nodes_that_no_launch_told_apart_are_a_set() -> None:
     assert search.named == [] and Culprit("node", (3,)) in search.possible
 
 
+@pytest.mark.parametrize(("noise", "least", "most"), [(0.0, 1.2, 1.2), (0.05, 1.2, 1.3), (0.7, 3.0, 30.0)])
+def test_it_says_how_slow_a_group_must_be_to_count(noise: float, least: float, most: float) -> None:
+    search, random = Isolation(8), np.random.default_rng(1)
+    while (split := search.next_split()) is not None:
+        search.add(split, np.exp(noise * random.standard_normal(len(split.groups))).tolist())
+    assert least - 1e-9 <= search.counted_from <= most + 1e-9
+
+
 @pytest.mark.parametrize("nodes", [2, 3, 5])
 def test_too_few_nodes_are_refused(nodes: int) -> None:
     with pytest.raises(ValueError, match=f"{nodes} nodes make no two groups"):
