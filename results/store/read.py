@@ -165,7 +165,10 @@ def _column(name: str) -> schema.Column:
         return schema.Column(DATE, "string", "day of the launch, UTC")
     column = schema.BY_NAME.get(name)
     if column is None:
-        raise UsageError(f"the store has no column {name!r}: {nearest(name, [*schema.NAMES, DATE])}")
+        near = nearest(name, [*schema.NAMES, DATE])
+        if not near.startswith("did"):  # rather than a list of all columns
+            near = f"if it is a tag, write tag={name}=VALUE; docs/store.md lists the columns"
+        raise UsageError(f"the store has no column {name!r}: {near}")
     return column
 
 

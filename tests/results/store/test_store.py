@@ -220,6 +220,7 @@ class TestLoad:
             ({"ranks": 2**40}, "ranks holds whole numbers of 32 bits, which 1099511627776 is not"),
             ({"tags": "x"}, "cannot filter by tags, which holds texts with names"),
             ({"columns": ["nope"]}, "the store has no column 'nope'"),
+            ({"nccl": "2.18"}, "the store has no column 'nccl': if it is a tag, write tag=nccl=VALUE"),
         ],
     )
     def test_bad_input_is_named(self, store, filters, message: str) -> None:

@@ -24,11 +24,13 @@ from omb_py.printing.printers import AtEnd
 from omb_py.results.compare.tags import COMPARE_SIDE, distinguishing_tags
 from omb_py.results.dialects.dialect import TextOptions
 from omb_py.results.dialects.registry import USUAL
+from omb_py.results.store.journal import recover_command
 from omb_py.results.store.provenance import provenance_of
 from omb_py.results.store.read import load_table, to_rows
-from omb_py.results.store.recovery import recover
+from omb_py.results.store.recovery import journals, recover
 from omb_py.results.store.row import Row
 from omb_py.results.store.runs import find_run, runs, show
+from omb_py.results.units import counted
 
 ALL = "all"
 """In place of a run's id, this word means every run of the store."""
@@ -132,6 +134,13 @@ def _verb(
     return Page(name, params=[*params, *more], callback=callback, help=text, sections=sections)
 
 
+def _say_unfinished(store: Path) -> None:
+    """Say on stderr how many launches have no rows yet, and what gives them to those that have ended."""
+    if unfinished := journals(store):
+        what = f"{counted(len(unfinished), 'launch')} not finished, or ended early"
+        click.echo(f"omb-py: {what}: {recover_command(store)} stores what they had measured", err=True)
+
+
 def run_list(form: str, store: Path | None) -> int:
     stored = runs(_store(store), on_skip=skipped)
     if form == "json":
@@ -139,6 +148,7 @@ def run_list(form: str, store: Path | None) -> int:
         return OK
     if not stored:
         click.echo(f"omb-py: no runs in {_store(store)} yet", err=True)
+        _say_unfinished(_store(store))
         return OK
     from omb_py.printing.tables import (
         RUNS_SPARE,
@@ -148,6 +158,7 @@ def run_list(form: str, store: Path | None) -> int:
 
     console = stdout_console()
     console.print(fitted(lambda without: runs_table(stored, without), RUNS_SPARE, console, "json"))
+    _say_unfinished(_store(store))
     return OK
 
 
@@ -215,16 +226,16 @@ def _rows(store: Path, which: Sequence[str], filters: Mapping[str, str]) -> list
 def run_recover(store: Path | None) -> int:
     """Recover every journal and print what became of it. Raises EnvironmentProblem where one cannot be recovered."""
     place = _store(store)
-    journals = recover(place)
-    for journal in journals:
+    recovered = recover(place)
+    for journal in recovered:
         cells = f"{journal.cells} cell{'' if journal.cells == 1 else 's'}"
         note = f": {journal.note}" if journal.note else ""
         click.echo(f"{journal.state}: {journal.launch_id}, {cells}, {journal.path}{note}")
-    if not journals:
+    if not recovered:
         click.echo(f"nothing to recover in {place}")
-    bad = [journal for journal in journals if journal.state in ("unreadable", "failed")]
+    bad = [journal for journal in recovered if journal.state in ("unreadable", "failed")]
     if bad:
-        raise EnvironmentProblem(f"{len(bad)} of {len(journals)} journals could not be recovered: {bad[0].path}")
+        raise EnvironmentProblem(f"{len(bad)} of {len(recovered)} journals could not be recovered: {bad[0].path}")
     return OK
 
 

@@ -136,10 +136,12 @@ def test_recover(run: Run, store: Path) -> None:
     journal = Journal(store, "run-3-0", {})
     journal.append(row("run-3", 0, 8, 9.0))
     journal.close()
+    assert "omb-py: 1 launch not finished, or ended early: omb-py results recover --store" in run("list")[2]
     code, out, err = run("recover")
     assert (code, err) == (0, "")
     assert out.startswith("recovered: run-3-0, 1 cell, ")
-    assert "run-3" in run("list")[1]
+    code, out, err = run("list")
+    assert "run-3" in out and err == ""
 
 
 def test_recover_says_what_it_cannot_read(run: Run, store: Path) -> None:
