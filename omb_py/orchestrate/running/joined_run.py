@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 
 from omb_py.backends.registry import find
 from omb_py.engine.program.benchmark import Needs
@@ -189,11 +190,16 @@ def _join(joined: Joined, job: Job) -> RunOutcome:
     record = LeftoverRecord.of_foreign_job() if first_here else None
     watcher = Watcher(joined.rank, limit_s, collector.pid if collector else None)
     try:
-        return _measure(joined, job, collector, problem, watcher, record)
+        return _measure(joined, job, collector, problem, watcher, record, launcher)
     finally:
         watcher.end()
-        if not die_with_parent(launcher):
-            os._exit(LOST)  # the library would wait for its launcher in MPI_Finalize
+        _end_with(launcher)
+
+
+def _end_with(launcher: int) -> None:
+    """End with the launcher from now on: without it the library would wait for ever in MPI_Finalize."""
+    if not die_with_parent(launcher):
+        os._exit(LOST)
 
 
 def _measure(
@@ -203,6 +209,7 @@ def _measure(
     problem: OmbError | None,
     watcher: Watcher,
     record: LeftoverRecord | None,
+    launcher: int,
 ) -> RunOutcome:
     """Join the ranks and measure. `problem` is why rank 0 has no collector."""
     launch = job.launch
@@ -238,7 +245,7 @@ def _measure(
     watcher.joined()
     if record is not None:
         record.add(segments(os.getpid()))
-    code = measure_on(link, session)
+    code = measure_on(link, session, partial(_end_with, launcher))
     if collector is None:
         return RunOutcome(code, "", root=False)
     code = collector.wait()

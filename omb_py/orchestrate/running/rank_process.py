@@ -409,12 +409,17 @@ def serve(link: Link) -> int:
     return _measure(link, join)
 
 
-def measure_on(link: Channel, session: Session) -> int:
-    """Measure in a process that a foreign launcher started, and that has joined its world. Returns the exit code."""
-    return _measure(link, lambda spec: session)
+def measure_on(link: Channel, session: Session, before_end: Callable[[], None]) -> int:
+    """Measure in a process that a foreign launcher started, and that has joined its world. Returns the exit code.
+
+    `before_end` is called when all is told, before the library ends.
+    """
+    return _measure(link, lambda spec: session, before_end)
 
 
-def _measure(link: Channel, connect: Callable[[LaunchSpec], Session]) -> int:
+def _measure(
+    link: Channel, connect: Callable[[LaunchSpec], Session], before_end: Callable[[], None] = lambda: None
+) -> int:
     times = StartTimes(process_start_ns())
     times.end("Python and report")
     spec = link.spec()
@@ -432,6 +437,7 @@ def _measure(link: Channel, connect: Callable[[LaunchSpec], Session]) -> int:
         run_cells(session, spec, link, position)
         code = int(link.done())
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is told, and nobody would say why this rank failed
+        before_end()
         session.close()
         return code
     except OmbError as error:

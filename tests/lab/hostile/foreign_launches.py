@@ -172,7 +172,7 @@ def try_cell(who: str, when: str, folder: Path, by: str = "mpirun", environ: Map
         if (
             job.launcher.returncode != 0
             and who != "launcher"
-            and not re.search("omb-py: error: |KILLED BY|EXIT|signal", err)
+            and not re.search("omb-py: error: |KILLED BY|EXIT|signal|non-zero", err)
         ):
             return "nobody said it"
         if victim == "collector" and job.launcher.returncode != 0 and "collector" not in err:

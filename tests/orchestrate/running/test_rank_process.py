@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -136,7 +137,7 @@ def test_debug_tells_what_the_start_was_made_of(debug: bool) -> None:
             notes.append(message["text"])
         return spec if message["type"] == "hello" else None
 
-    assert measure_on(LocalLink(handle), find("mock").connect(spec)) == 0
+    assert measure_on(LocalLink(handle), find("mock").connect(spec), lambda: None) == 0
     stages = ["Python and report", "parent's answer", "imports and library", "facts and buffers", "first cell's code"]
     assert len(notes) == debug, "once, however many cells follow"
     for note in notes:
@@ -160,7 +161,7 @@ def test_no_cell_begins_before_the_parent_is_done_with_the_last_one() -> None:
     plans = plan_launches([narrow(request)])
     spec = spec_of(new_run(request, plans), plans[0])
     link = Watched(lambda message: spec if message["type"] == "hello" else None)
-    assert measure_on(link, find("mock").connect(spec)) == 0
+    assert measure_on(link, find("mock").connect(spec), lambda: None) == 0
     assert [event for event in events if event in ("cell", "settled")] == ["cell", "settled", "cell"]
 
 
@@ -169,3 +170,30 @@ def test_a_failure_that_is_no_step_is_told_in_its_own_words() -> None:
     position.session = cast(Any, SimpleNamespace(doing=lambda step: "bcast"))
     failure = rank_process._explain(RuntimeError("no more"), position)
     assert failure == "a rank failed: RuntimeError: no more"
+
+
+def test_a_joined_rank_is_bound_to_its_launcher_before_the_library_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A library waits for a killed launcher for ever in MPI_Finalize."""
+    told: list[str] = []
+
+    class Line:
+        def __getattr__(self, name: str) -> object:
+            return lambda *words: told.append(name) or {"ranks": 2}
+
+        def done(self) -> int:
+            told.append("done")
+            return 0
+
+    class Joined:
+        local, size = (0,), 2
+
+        def close(self) -> None:
+            told.append("close")
+
+    monkeypatch.setattr(rank_process, "run_cells", lambda *words: None)
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        assert rank_process.measure_on(Line(), Joined(), lambda: told.append("bound")) == 0  # type: ignore[arg-type]
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert told[-3:] == ["done", "bound", "close"]
