@@ -32,12 +32,10 @@ class SiteRate:
     def sentence(self) -> str:
         """Write the rate as one line for the end of a report."""
         if not self.reports:
-            return (
-                "A/A on this site: never measured, so the rate of false alarms here is not known: omb-py aa BENCHMARK"
-            )
+            return "false alarms on this machine: not counted yet; omb-py aa BENCHMARK compares a library with itself"
         return (
-            f"A/A on this site: {self.alarms} of {self.cells} cells and {self.alarmed} of {self.reports} reports were "
-            f"false alarms (at most {bound(self.alarmed, self.reports):.0%} of reports, with 95 % confidence)"
+            f"false alarms on this machine: {self.alarms} of {self.cells} cells, in {self.alarmed} of {self.reports} "
+            f"reports of a library against itself (95 % sure: in at most {bound(self.alarmed, self.reports):.0%})"
         )
 
 

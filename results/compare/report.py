@@ -22,11 +22,12 @@ from omb_py.results.statistics.launch_time import OURS, printed_text
 from omb_py.results.statistics.nights import FEWEST_NIGHTS
 from omb_py.results.store.provenance import is_simulated
 from omb_py.results.store.row import Row
-from omb_py.results.units import share_text
+from omb_py.results.units import counted, share_text
 
 COMPARE, AA = "compare", "aa"
-_MOST_SAID, _MOST_TOLD = 10.0, 3
-"""The ratio beyond which a bound says nothing, and the cells whose kinds of launches are named."""
+_MOST_SAID, _MOST_TOLD, _MOST_LAUNCHES = 10.0, 3, 1000
+"""The ratio beyond which a bound says nothing, the cells whose kinds of launches are named, and the launches of a side
+that somebody may make."""
 _JSON_NAMES = {"round": "look", "rounds": "looks"}
 HEADS = (
     "cell",
@@ -40,11 +41,11 @@ HEADS = (
     "tail ratio",
     "tail verdict",
     "launches",
-    "detectable",
+    "missed under",
 )
 """Heads of the table. ``of`` names the statistic where it is not the median."""
 _LEFT = ("cell", "of", "verdict", "tail", "tail verdict")
-_SPARE = ("detectable", "tail ratio", "tail", "launches", "tail verdict")
+_SPARE = ("missed under", "tail ratio", "tail", "launches", "tail verdict")
 """What a narrow terminal does without; never the cell, its times, the ratio or the verdict."""
 
 
@@ -164,7 +165,7 @@ def side_text(side: SideLaunches) -> str:
 
 
 def _facts(report: CompareReport) -> list[str]:
-    """Lines before the table: the sides, their differences, and the smallest change that could be detected."""
+    """The sides and their differences."""
     lines = [f"{name:<5}{side_text(side)}" for name, side in zip(SIDES, (report.base, report.new), strict=True)]
     first, *others = say(report.differences)
     lines += [f"differs: {first}", *others]
@@ -173,30 +174,102 @@ def _facts(report: CompareReport) -> list[str]:
         row.get("source") != OURS for side in (report.base, report.new) for row in side.rows
     ):
         lines.append("imported launches say little of their environment: what else differs is not known")
+    return lines
+
+
+def _answer_lines(report: CompareReport) -> list[str]:
+    """The answer, how sure it is and under which conditions, and what to do next."""
+    sure = [f"the chance of any false SLOWER or FASTER is {share_text(report.rules.alpha)}"]
     seen = [
         a.detectable for judged in report.judged if (a := judged.answers.get("median")) and math.isfinite(a.detectable)
     ]
     if seen:
         low, high = percent(min(seen)), percent(max(seen))
         smallest = low if low == high else f"{low} to {high} (it depends on the cell)"
-        lines.append(f"changes under {smallest} would probably be missed ({share_text(report.rules.power)} power)")
-    return lines
+        sure.append(f"changes under {smallest} would probably be missed")
+    following = _next(report)
+    return [
+        f"answer: {_answer_text(report)}",
+        *report.machine.get("warnings", ()),
+        f"sure: {'; '.join(sure)}",
+        *([f"next: {following}"] if following else []),
+    ]
+
+
+def _answer_text(report: CompareReport) -> str:
+    """What the report says, in one sentence."""
+    counts, total = report.counts, sum(report.counts.values())
+    if report.kind == AA:
+        alarms = counts["SLOWER"] + counts["FASTER"]
+        return f"{alarms} false SLOWER or FASTER among {counted(total, 'cell')} of a library against itself"
+    told = [f"{word.lower()} in {counts[word]}{_worst(report, word)}" for word in ("SLOWER", "FASTER") if counts[word]]
+    if counts["SAME"]:
+        told.append(f"the same in {counts['SAME']}")
+    if counts["UNCLEAR"]:
+        told.append(f"undecided in {counts['UNCLEAR']}{_bound(report)}")
+    if counts["NOT COMPARABLE"]:
+        told.append(f"not comparable in {counts['NOT COMPARABLE']}")
+    measured = f"{NO_VERDICT_WORD}, since not all was measured; " if exit_code(report) == NO_VERDICT else ""
+    return f"{measured}of {counted(total, 'cell')} NEW is {', '.join(told)}"
+
+
+def _worst(report: CompareReport, word: str) -> str:
+    """The largest change of this kind, and its cell."""
+    changes = [
+        (max(answer.ratio, 1 / answer.ratio), report.named(cell.base), question)
+        for cell, judged in zip(report.matched.cells, report.judged, strict=True)
+        for question, answer in judged.answers.items()
+        if answer.verdict == word
+    ]
+    ratio, name, question = max(changes)
+    of = "" if question == "median" else " in its tail"
+    return f" (most: {name}{of}, {percent(ratio)})"
+
+
+def _bound(report: CompareReport) -> str:
+    """What UNCLEAR may hide at most."""
+    highs = [
+        answer.high
+        for judged in report.judged
+        for answer in judged.answers.values()
+        if answer.verdict == "UNCLEAR" and answer.paired and answer.high < _MOST_SAID
+    ]
+    return f" (at most {percent(max(1.0, *highs))} slower, as the upper ends of the intervals say)" if highs else ""
+
+
+def _next(report: CompareReport) -> str:
+    """What to do next; empty where there is nothing to do."""
+    if report.unmeasured or report.failed:
+        return "mend what was not measured, below"
+    if report.counts["SLOWER"]:
+        return "find the reason in what differs, below" if report.kind == COMPARE else ""
+    answers = [answer for judged in report.judged for answer in judged.answers.values()]
+    undecided = [answer for answer in answers if answer.verdict == "UNCLEAR" and not answer.reason]
+    if not undecided or report.kind == AA:
+        return ""
+    wanted = [_wanted(answer) for answer in undecided]
+    enough = [count for count in wanted if count is not None]
+    if not enough:
+        return "this cannot be decided here, since launches differ too much: use a quieter machine"
+    rest = "" if len(enough) == len(undecided) else ", but for what cannot be decided here"
+    return f"--launches {max(enough)} would probably decide what is UNCLEAR{rest}"
 
 
 def _notes(report: CompareReport) -> list[str]:
     rules, matched = report.rules, report.matched
-    rounds = f" over up to {rules.rounds} rounds" if rules.rounds > 1 else ""
     answers = [answer for judged in report.judged for answer in judged.answers.values()]
     lines = [
         *(f"  {line}" for line in by_benchmark(report)),
-        f"NEW over BASE in time; a change is one of {share_text(rules.delta)} or more (tail "
-        f"{share_text(rules.tail_delta)}). The chance of any false SLOWER or FASTER among all {report.questions} "
-        f"questions{rounds} is {share_text(rules.alpha)}; an interval is of its cell alone, at "
-        f"{share_text(SAME_LEVEL)}; a launch far from the others counts up to a bound, on both sides alike",
+        f"ratio is NEW over BASE in time; a change is one of {share_text(rules.delta)} or more; its interval is of the "
+        f"cell alone, at {share_text(SAME_LEVEL)}; a launch far from the others counts up to a bound",
     ]
+    if any(len(judged.answers) > 1 for judged in report.judged):
+        lines.append(
+            f"tail: the 99th percentile (p99) of each launch, or its mean; a change is one of "
+            f"{share_text(rules.tail_delta)} or more"
+        )
     if any(_wanted(answer) for answer in answers):
         lines.append("UNCLEAR (about N): about N launches a side would decide")
-    lines += _most_slower(answers)
     lines += _kinds_of_launches(report)
     if any(answer.reason for answer in answers):
         lines.append(
@@ -225,7 +298,7 @@ def _notes(report: CompareReport) -> list[str]:
     if wrong := wrong_rows(report):
         lines.append(f"{wrong} rows did not validate: their times are those of wrong results")
     lines += [f"not measured: {reason}" for reason in (*report.failed, *report.unmeasured)]
-    lines += [*report.repeated, *report.machine.get("warnings", ())]
+    lines += report.repeated
     return [*lines, report.site] if report.site else lines
 
 
@@ -248,16 +321,6 @@ def wrong_rows(report: CompareReport) -> int:
 def fields_text(base: Mapping[str, Any], new: Mapping[str, Any], fields: Sequence[str]) -> str:
     """Write differing columns: ``ranks 4 against 8, dtype char against int32``."""
     return ", ".join(f"{f} {base.get(f)} against {new.get(f)}" if f in base else f"another {f}" for f in fields)
-
-
-def _most_slower(answers: Sequence[Answer]) -> list[str]:
-    """Bound what UNCLEAR may hide."""
-    highs = [
-        answer.high for answer in answers if answer.verdict == "UNCLEAR" and answer.paired and answer.high < _MOST_SAID
-    ]
-    if not highs:
-        return []
-    return [f"what is UNCLEAR is at most {percent(max(1.0, *highs))} slower, as the upper ends of the intervals say"]
 
 
 def _kinds_of_launches(report: CompareReport) -> list[str]:
@@ -287,7 +350,7 @@ def percent(ratio: float) -> str:
 
 def document_of(report: CompareReport, strict: bool = False) -> Document:
     """Make the document of a comparison. With `strict`, UNCLEAR and NOT COMPARABLE are not good enough."""
-    facts = _facts(report)
+    facts = [*_answer_lines(report), *_facts(report)]
     return Document(
         "omb-py compare",
         headline(report),
@@ -349,8 +412,9 @@ def _verdict(answer: Answer) -> str:
 
 
 def _wanted(answer: Answer) -> int | None:
-    """Launches a side that would probably decide an UNCLEAR question; None where they are not known."""
-    return answer.needed if answer.verdict == "UNCLEAR" else None
+    """Launches a side that would probably decide an UNCLEAR question; None where nobody would make so many."""
+    needed = answer.needed if answer.verdict == "UNCLEAR" else None
+    return None if needed is None or needed > _MOST_LAUNCHES else needed
 
 
 def _launches(answer: Answer) -> str:
@@ -389,7 +453,7 @@ def _sentence(row: Row, answer: Answer) -> str:
     return (
         f"{answer.statistic} {printed_text(row, answer.base_us)} -> {printed_text(row, answer.new_us, ' us')}, "
         f"ratio {answer.ratio:.3f} ({_interval(answer)}), {verdict}, "
-        f"launches {_launches(answer)}, detectable {percent(answer.detectable)}"
+        f"launches {_launches(answer)}, changes under {percent(answer.detectable)} would probably be missed"
     )
 
 

@@ -53,8 +53,9 @@ def test_a_planted_change_is_found(run, tmp_path: Path) -> None:  # type: ignore
         ["allreduce", "64", "B"],
     ]
     assert out.count("SLOWER") >= 2 and "2 slower" in out
-    assert out.splitlines()[2] == f"differs: option mock: {NOISE} → alpha=1.1us,{NOISE}, and nothing else"
-    assert "would probably be missed (80% power)" in out
+    assert f"differs: option mock: {NOISE} → alpha=1.1us,{NOISE}, and nothing else\n" in out
+    assert out.startswith("answer: of 2 cells NEW is slower in 2 (most: allreduce ")
+    assert "would probably be missed" in out
     assert "round 2 of up to 3: 1 cell still UNCLEAR, measured again, " in err
     frame = load(tmp_path)
     rounds = {t[ROUND_TAG] for t in frame["tags"]}
@@ -261,13 +262,13 @@ def test_a_against_a(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-de
     assert code == 0 and out.count("0 slower, 2 same") == 2
     assert out.startswith("report 1 of 2: 0 slower, 2 same")
     assert "differs: nothing that is recorded" in out
-    assert out.splitlines()[-1].startswith("A/A on this site: 0 of 4 cells and 0 of 2 reports were false alarms")
+    assert out.splitlines()[-1].startswith("false alarms on this machine: 0 of 4 cells, in 0 of 2 reports")
     _, out, _ = run(f"{sides(new=OTHER)} {ONE} --quiet")
-    assert "A/A on this site: 0 of 4 cells and 0 of 2 reports" in out
+    assert "false alarms on this machine: 0 of 4 cells, in 0 of 2 reports" in out
 
 
 def test_without_a_against_a_the_rate_is_unknown(run) -> None:  # type: ignore[no-untyped-def]
-    assert "A/A on this site: never measured" in run(f"{sides(new=OTHER)} {ONE} --quiet")[1]
+    assert "false alarms on this machine: not counted yet" in run(f"{sides(new=OTHER)} {ONE} --quiet")[1]
 
 
 class TestRefusals:
@@ -341,7 +342,7 @@ class TestSuites:
         assert code == 1 and "round 1 of up to 1: 6 cells" in err
         cells = [line.split("  ")[1].strip() for line in out.splitlines() if " ranks " in line or line[:6] == "  bcas"]
         assert cells[:4] == [f"allreduce {size} B, {n} ranks" for n in (2, 4) for size in (8, 64)]
-        assert "among all 12 questions" in out, "one family over all benchmarks"
+        assert "answer: of 6 cells NEW is slower in 6" in out, "one report over all benchmarks"
         assert "  allreduce: 4 slower" in out and "  latency: 1 slower" in out
         report = json.loads((tmp_path / "a.json").read_text())
         assert [cell["benchmark"] for cell in report["cells"]] == ["allreduce"] * 4 + ["bcast", "latency"]

@@ -61,7 +61,7 @@ def test_a_report_opens_on_the_verdicts(store: Path) -> None:
     (text,) = compare.texts
     assert text.startswith("Open MPI 5.0.2 against MPICH 5.0.2: 1 slower")
     assert verdicts[0].title == text.rstrip(".")
-    assert "A/A on this site: 1 of 3 cells and 1 of 1 reports" in verdicts[0].caption
+    assert "false alarms on this machine: 1 of 3 cells, in 1 of 1 reports" in verdicts[0].caption
     assert verdicts[0].commands == ("omb-py compare r1  # the same launches, judged again",)
     assert verdicts[1].columns == ("fact", "MPICH 5.0.2", "Open MPI 5.0.2")
     assert ("library", "MPICH 5.0.2", "Open MPI 5.0.2") in verdicts[1].rows

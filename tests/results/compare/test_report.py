@@ -139,7 +139,7 @@ def test_junit_under_strict(side: Callable[..., SideLaunches]) -> None:
 class TestSite:
     def test_never_measured(self, tmp_path: Path) -> None:
         assert site_rate(tmp_path) == SiteRate()
-        assert "never measured" in SiteRate().sentence()
+        assert "not counted yet" in SiteRate().sentence()
 
     def test_counts_reports_of_a_against_a_only(self, side: Callable[..., SideLaunches], tmp_path: Path) -> None:
         for number, (kind, factor) in enumerate(((r.AA, 1.0), (r.AA, 1.1), (r.COMPARE, 1.1))):
@@ -148,9 +148,7 @@ class TestSite:
             keep(report, tmp_path)
         assert site_rate(tmp_path) == SiteRate(reports=2, alarmed=1, cells=4, alarms=2)
         assert (
-            site_rate(tmp_path)
-            .sentence()
-            .startswith("A/A on this site: 2 of 4 cells and 1 of 2 reports were false alarms")
+            site_rate(tmp_path).sentence().startswith("false alarms on this machine: 2 of 4 cells, in 1 of 2 reports")
         )
 
     @pytest.mark.parametrize("text", ["", "[]", '{"kind": "aa"}', '{"kind": "aa", "verdicts": {"SAME": "x"}}', "\x00"])
@@ -178,7 +176,27 @@ def test_what_is_unclear_has_a_bound(side: Callable[..., SideLaunches]) -> None:
     report = r.report_of(side("BASE"), side("NEW"), CompareRules())
     (judged,) = report.judged
     judged.answers["median"] = replace(judged.answers["median"], verdict="UNCLEAR", high=1.042)
-    line = "what is UNCLEAR is at most 4.2 % slower, as the upper ends of the intervals say"
-    assert line in r.document_of(report).notes
+    (answer, *_) = r.document_of(report).facts
+    assert answer.startswith("answer: of 1 cell NEW is undecided in 1 (at most 4.2 % slower, as the upper ends of the")
     judged.answers["median"] = replace(judged.answers["median"], high=math.inf)
-    assert not any(note.startswith("what is UNCLEAR") for note in r.document_of(report).notes)
+    assert r.document_of(report).facts[0].startswith("answer: of 1 cell NEW is undecided in 1")
+    assert "slower" not in r.document_of(report).facts[0]
+
+
+def test_what_nobody_would_measure_cannot_be_decided_here(side: Callable[..., SideLaunches]) -> None:
+    report = r.report_of(side("BASE"), side("NEW"), CompareRules())
+    (judged,) = report.judged
+    for needed, following in ((7192, "next: this cannot be decided here"), (40, "next: --launches 40 would probably")):
+        for question, answer in judged.answers.items():
+            judged.answers[question] = replace(answer, verdict="UNCLEAR", needed=needed, reason="")
+        document = r.document_of(report)
+        assert any(fact.startswith(following) for fact in document.facts)
+        (row,) = document.tables[0].rows
+        assert (f"UNCLEAR (about {needed})" in row) == (needed == 40)
+
+
+def test_the_state_of_the_machine_stands_before_how_sure_it_is(side: Callable[..., SideLaunches]) -> None:
+    report = r.report_of(side("BASE"), side("NEW"), CompareRules())
+    report.machine = {"warnings": ["busy machine: end the others"]}
+    answer, busy, sure, *_ = r.document_of(report).facts
+    assert (answer[:8], busy, sure[:6]) == ("answer: ", "busy machine: end the others", "sure: ")
