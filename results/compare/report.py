@@ -245,8 +245,10 @@ def _next(report: CompareReport) -> str:
         return "find the reason in what differs, below" if report.kind == COMPARE else ""
     answers = [answer for judged in report.judged for answer in judged.answers.values()]
     undecided = [answer for answer in answers if answer.verdict == "UNCLEAR" and not answer.reason]
-    if not undecided or report.kind == AA:
+    if report.kind == AA or not any(answer.verdict == "UNCLEAR" for answer in answers):
         return ""
+    if not undecided:
+        return "measure both sides in turn, as said below"
     wanted = [_wanted(answer) for answer in undecided]
     enough = [count for count in wanted if count is not None]
     if not enough:
