@@ -11,7 +11,7 @@ from omb_py.dashboards.base import series
 from omb_py.dashboards.base.theme import Facts
 from omb_py.dashboards.changes.ratios import LOG
 from omb_py.dashboards.changes.sides import COLUMNS, KEY, VERSION
-from omb_py.dashboards.figures.fastest import ALPHA
+from omb_py.results.analysis.crossover import ALPHA
 from omb_py.results.statistics.change_points import DELTA, LEAST, SHORTEST
 from omb_py.results.statistics.sequential import holm
 from omb_py.results.statistics.t_test import paired, welch_of_rounded

@@ -2,62 +2,29 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from omb_py.dashboards.base import theme
-from omb_py.results.analysis.crossover import stretches
-from omb_py.results.statistics.change_points import DELTA
-from omb_py.results.statistics.sequential import holm
-from omb_py.results.statistics.t_test import welch_of_rounded
+from omb_py.results.analysis.crossover import fastest_of, stretches
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from omb_py.dashboards.figures.curves import PanelGrid, Points
 
-ALPHA = 0.01
-"""Chance that any of several things without a difference is called slower or faster."""
 UNITS = {"time": "µs", "algbw": "GB/s", "busbw": "GB/s", "ratio": "×", "kept": "%"}
 """What panels can show, with its unit."""
 RATES = ("algbw", "busbw", "kept")
 """Quantities of which more is better."""
 
 
-def _values_at(table: pd.DataFrame) -> Iterator[tuple[int, list[float]]]:
-    yield from zip(map(int, table.index), table["values"], strict=True)
-
-
 def fastest_at(known: Points, panel: int) -> dict[int, str | None]:
-    """Value on the x axis -> who is fastest, where two sides or more have it; None where the launches do not tell.
-
-    Who has the least median is held against each other side by Welch's t over launches, with Holm's method over all
-    places of the panel, as the first screen judges. A side with one launch has no known spread and is never faster.
-    """
-    rate = known.grid.quantity in RATES
-    middles = known.middles(panel)
-    logs = {
-        side: {x: [math.log(v) for v in values if v > 0] for x, values in _values_at(table)}
-        for side, table in known.of(panel).items()
-    }
-    best: dict[int, str | None] = {}
-    tested: list[tuple[int, float]] = []
-    for x in sorted({x for values in middles.values() for x in values}):
-        # nccl-tests prints 0.00 GB/s for small messages, of which no ratio can be made
-        there = {side: values[x] for side, values in middles.items() if values.get(x, 0) > 0}
-        if len(there) < 2:
-            continue
-        first = (max if rate else min)(there, key=lambda side: there[side])
-        best[x] = first
-        for side in there.keys() - {first}:
-            small = abs(math.log(there[side] / there[first])) < math.log1p(DELTA)
-            tested.append((x, 1.0 if small else welch_of_rounded(logs[first][x], logs[side][x]).p))
-    for (x, _), p in zip(tested, holm([p for _, p in tested]), strict=True):
-        if not p <= ALPHA:
-            best[x] = None
-    return best
+    """Value on the x axis -> who is fastest, where two sides or more have it; None where the launches do not tell."""
+    launches: dict[int, dict[str, list[float]]] = {}
+    for side, table in known.of(panel).items():
+        for x, values in zip(map(int, table.index), table["values"], strict=True):
+            launches.setdefault(x, {})[side] = values
+    return fastest_of(dict(sorted(launches.items())), rate=known.grid.quantity in RATES)
 
 
 def crossovers(fastest: Mapping[int, str | None], grid: PanelGrid) -> list[tuple[float, str]]:

@@ -17,13 +17,14 @@ from omb_py.dashboards.changes.over_time import Launches
 from omb_py.dashboards.changes.scaling import odd_counts
 from omb_py.dashboards.changes.sides import KEY, VERSION, Pair, StoredSide, keep_common_method, pairs, rows_of, sides
 from omb_py.dashboards.figures import curves, maps, stragglers
-from omb_py.dashboards.figures.fastest import ALPHA, UNITS, fastest_at, finding, title
+from omb_py.dashboards.figures.fastest import UNITS, fastest_at, finding, title
 from omb_py.dashboards.figures.launches import cell_name, history
 from omb_py.dashboards.figures.size_by_count import SizeByCount, size_by_count
 from omb_py.dashboards.views import anomalies, checks, comparisons
 from omb_py.dashboards.views.cells import Cells
 from omb_py.dashboards.views.overview import headline
 from omb_py.dashboards.views.repro_commands import Commands
+from omb_py.results.analysis.crossover import ALPHA
 from omb_py.results.store.paths import pass_over
 from omb_py.results.store.provenance import is_simulated
 

@@ -1,22 +1,27 @@
 """The fastest of several backends or bindings at each size, and the sizes where that changes. Pure functions.
 
-They compare medians, and name a side only where its range lies wholly below those of the others: the range of the
-launches where there are several, else the interval of the median within the launch. They describe what one run
-measured and judge nothing: `omb-py compare` decides.
+Where each side has several launches, Welch's test over them decides, in tables as in pictures (:func:`fastest_of`).
+Where a side has one launch, a table names who has the interval of the median within the launch below all others: that
+describes what one run measured and judges nothing, `omb-py compare` decides.
 """
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from itertools import groupby, pairwise
 from typing import TypeVar
 
+from omb_py.results.statistics.change_points import DELTA
 from omb_py.results.statistics.launch_time import statistic_of, time_of
+from omb_py.results.statistics.sequential import holm
+from omb_py.results.statistics.t_test import welch_of_rounded
 from omb_py.results.store.row import Row
 from omb_py.results.units import number_of, size_text
 
+ALPHA = 0.01
+"""Chance that any of several things without a difference is called slower or faster."""
 FASTEST = "◀"
 CROSSOVER = "◀ crossover"
 _ALIKE = ("benchmark", "dtype", "op", "ranks", "window", "datatype_layout")
@@ -24,7 +29,8 @@ _ALIKE = ("benchmark", "dtype", "op", "ranks", "window", "datatype_layout")
 
 
 Side = tuple[str, str, str]
-Name = TypeVar("Name")
+Name = TypeVar("Name", bound=Hashable)
+Where = TypeVar("Where", bound=Hashable)
 
 
 def _side(row: Row) -> Side:
@@ -40,47 +46,81 @@ def _sort_key(row: Row) -> tuple[tuple[str, ...], int]:
     return _group(row), 0 if math.isnan(size) else int(size)
 
 
-def fastest(rows: Sequence[Row]) -> dict[tuple[tuple[str, ...], int], Side | None]:
-    """Find the fastest side at each size where two or more were measured: the one whose range is below all others.
+def fastest_of(
+    launches: Mapping[Where, Mapping[Name, Sequence[float]]], *, rate: bool = False
+) -> dict[Where, Name | None]:
+    """Find the fastest of the sides at each place where two or more were measured.
+
+    Whose median over launches is best is held against each other side by Welch's t, with Holm's method over all places.
+    A side with one launch has no known spread and is never faster.
+
+    Args:
+        launches: place -> side -> what each launch measured; values that are not above 0 are left out.
+        rate: more is better.
 
     Returns:
-        (values of the shared columns, size in bytes) -> (backend, binding, device); None where the ranges of the two
-        fastest overlap, or where one side has medians and another only printed means.
+        None where the launches do not tell.
+    """
+    best: dict[Where, Name | None] = {}
+    tested: list[tuple[Where, float]] = []
+    for where, sides in launches.items():
+        # nccl-tests prints 0.00 GB/s for small messages, of which no ratio can be made
+        logs = {side: [math.log(value) for value in values if value > 0] for side, values in sides.items()}
+        middles = {side: statistics.median(values) for side, values in logs.items() if values}
+        if len(middles) < 2:
+            continue
+        first = (max if rate else min)(middles, key=lambda side: middles[side])
+        best[where] = first
+        for side in middles.keys() - {first}:
+            small = abs(middles[side] - middles[first]) < math.log1p(DELTA)
+            tested.append((where, 1.0 if small else welch_of_rounded(logs[first], logs[side]).p))
+    for (where, _), p in zip(tested, holm([p for _, p in tested]), strict=True):
+        if not p <= ALPHA:
+            best[where] = None
+    return best
+
+
+def fastest(rows: Sequence[Row]) -> dict[tuple[tuple[str, ...], int], Side | None]:
+    """Find the fastest side at each size where two or more were measured.
+
+    Returns:
+        (values of the shared columns, size in bytes) -> (backend, binding, device); None where no side is, or where
+        one side has medians and another only printed means.
     """
     places: dict[tuple[tuple[str, ...], int], dict[Side, list[Row]]] = {}
     for row in rows:
         if time_of(row) is not None:
             places.setdefault(_sort_key(row), {}).setdefault(_side(row), []).append(row)
     best: dict[tuple[tuple[str, ...], int], Side | None] = {}
+    launches: dict[tuple[tuple[str, ...], int], dict[Side, list[float]]] = {}
     for place, sides in sorted(places.items()):
         if len(sides) < 2:
             continue
+        best[place] = None
+        counts = {len(several) for several in sides.values()}
         if len({statistic_of(row) for several in sides.values() for row in several}) > 1:
-            best[place] = None
             continue
-        best[place] = lowest({side: _range(several) for side, several in sides.items()})
-    return best
+        if counts == {1}:
+            best[place] = _lowest({side: several[0] for side, several in sides.items()})
+        elif 1 not in counts:
+            launches[place] = {side: [time_of(row) or 0.0 for row in several] for side, several in sides.items()}
+    return best | fastest_of(launches)
 
 
-def lowest(ranges: Mapping[Name, tuple[float, float, float]]) -> Name | None:
-    """Find who is fastest: whose range (lowest, median, highest time) lies below all others.
-
-    Returns:
-        None where the ranges of the two fastest overlap.
-    """
+def _lowest(launches: Mapping[Side, Row]) -> Side | None:
+    """Find whose interval of the median within its one launch lies below all others."""
+    ranges = {side: _range(row) for side, row in launches.items()}
     first, second, *_ = sorted(ranges, key=lambda side: ranges[side][1])
     apart = all(ranges[first][2] < low for side, (low, *_) in ranges.items() if side != first)
     return first if apart and ranges[first][1] < ranges[second][1] else None
 
 
-def _range(rows: Sequence[Row]) -> tuple[float, float, float]:
-    """Lowest, median and highest time of a side at one size, in µs."""
-    times = [time for row in rows if (time := time_of(row)) is not None]
-    if len(rows) > 1:
-        return min(times), statistics.median(times), max(times)
-    low, high = (number_of(rows[0].get(name)) for name in ("ci_low_us", "ci_high_us"))
-    known = statistic_of(rows[0]) == "median" and not math.isnan(low + high)
-    return (low, times[0], high) if known else (times[0], times[0], times[0])
+def _range(row: Row) -> tuple[float, float, float]:
+    """Interval of the median of one launch, with its time in the middle, in µs; the time alone where none is known."""
+    time = time_of(row) or math.nan
+    low, high = (number_of(row.get(name)) for name in ("ci_low_us", "ci_high_us"))
+    known = statistic_of(row) == "median" and not math.isnan(low + high)
+    return (low, time, high) if known else (time, time, time)
 
 
 def marks(rows: Sequence[Row]) -> list[str]:

@@ -46,8 +46,19 @@ def test_the_median_over_launches_decides() -> None:
     rows = [row("mpi", 8, v) for v in (1, 9, 9)] + [row("gloo", 8, v) for v in (5, 5, 5)]
     assert marks(rows) == [""] * 6, "the fastest launch of the one is faster than any of the other"
     assert sentences(rows) == ["allreduce: at no size is a side faster beyond the spread"]
-    rows = [row("mpi", 8, v) for v in (6, 9, 9)] + [row("gloo", 8, v) for v in (5, 5, 5)]
+    rows = [row("mpi", 8, v) for v in (9.1, 9, 9.2)] + [row("gloo", 8, v) for v in (5, 5.1, 5.2)]
     assert marks(rows) == ["", "", "", FASTEST, FASTEST, FASTEST]
+
+
+def test_two_launches_apart_by_chance_name_nobody() -> None:
+    """Of two launches a side without a difference, the one range lies below the other at each third size."""
+    rows = [row("mpi", 8, v) for v in (1.00, 1.03)] + [row("gloo", 8, v) for v in (1.05, 1.09)]
+    assert marks(rows) == [""] * 4
+
+
+def test_one_launch_against_several_names_nobody() -> None:
+    rows = [row("mpi", 8, 1.0)] + [row("gloo", 8, v) for v in (5, 5.1, 5.2)]
+    assert marks(rows) == [""] * 4
 
 
 def test_medians_decide_where_a_mean_says_otherwise() -> None:
