@@ -89,7 +89,8 @@ def headline(result: IsolationResult) -> str:
         more = f" and {len(possible) - _SHOWN} more" if len(possible) > _SHOWN else ""
         which = f"one of {', '.join(possible[:_SHOWN])}{more}" if len(possible) > 1 else possible[0]
         slow.append(f"{which} may be slow")
-    return f"{len(result.names)} nodes: {'; '.join(slow) or 'nothing is slow'}"
+    nothing = f"nothing is {result.counted_from:.3g} times as slow as usual"
+    return f"{len(result.names)} nodes: {'; '.join(slow) or nothing}"
 
 
 def as_dict(result: IsolationResult) -> dict[str, object]:
