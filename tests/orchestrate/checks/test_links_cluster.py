@@ -53,6 +53,11 @@ def _possible() -> None:
         pytest.skip(why_not())
 
 
+def without_links_of_nodes(names: set[str]) -> set[str]:
+    """Without the links of nodes that are named themselves: one of them may be later than the node is to others."""
+    return {name for name in names if " - " not in name or not names & set(name.split(" - "))}
+
+
 @pytest.mark.parametrize(
     ("nodes", "fault"), [*((4, fault) for fault in FAULTS if fault != UPLINK), (8, "a slow link"), (8, UPLINK)]
 )
@@ -66,7 +71,7 @@ def test_what_is_wrong_is_named(nodes: int, fault: str) -> None:
     for code, found, err in sweeps:
         assert found["nodes"] == [f"node{k}" for k in range(nodes)], err
         assert code == bool(named(found))
-    told = Counter(name for _, found, _ in sweeps for name in named(found))
+    told = Counter(name for _, found, _ in sweeps for name in without_links_of_nodes(named(found)))
     assert {name for name, times in told.items() if 2 * times > len(sweeps)} == wanted, told
 
 
