@@ -26,7 +26,7 @@ from omb_py.errors import OK, LaunchFailed, OmbError, UsageError
 from omb_py.orchestrate.planning.plan import LaunchPlan, plan_launches
 from omb_py.orchestrate.planning.resolution import CheckedRequest
 from omb_py.orchestrate.planning.skip import Skip
-from omb_py.orchestrate.running.rank_process import measure_on
+from omb_py.orchestrate.running.rank_process import ignore_interrupts, measure_on
 from omb_py.orchestrate.running.run import RunOutcome, connection_of, new_run, unjoined
 from omb_py.orchestrate.supervision.agent_start import agent_of_this_node
 from omb_py.orchestrate.supervision.leftovers import LeftoverRecord, segments
@@ -202,6 +202,12 @@ def _end_with(launcher: int) -> None:
         os._exit(LOST)
 
 
+def _leave(launcher: int) -> None:
+    """Prepare for the end of the library, when all is told."""
+    ignore_interrupts()
+    _end_with(launcher)
+
+
 def _measure(
     joined: Joined,
     job: Job,
@@ -245,7 +251,7 @@ def _measure(
     watcher.joined()
     if record is not None:
         record.add(segments(os.getpid()))
-    code = measure_on(link, session, partial(_end_with, launcher))
+    code = measure_on(link, session, partial(_leave, launcher))
     if collector is None:
         return RunOutcome(code, "", root=False)
     code = collector.wait()

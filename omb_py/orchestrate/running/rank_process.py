@@ -406,7 +406,12 @@ def serve(link: Link) -> int:
 
         return connect({**spec, "meet": link.meet, "host": link.host})
 
-    return _measure(link, join)
+    return _measure(link, join, ignore_interrupts)
+
+
+def ignore_interrupts() -> None:
+    """Ignore SIGINT from now on: all is told, and nobody would say why this rank failed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def measure_on(link: Channel, session: Session, before_end: Callable[[], None]) -> int:
@@ -417,9 +422,7 @@ def measure_on(link: Channel, session: Session, before_end: Callable[[], None]) 
     return _measure(link, lambda spec: session, before_end)
 
 
-def _measure(
-    link: Channel, connect: Callable[[LaunchSpec], Session], before_end: Callable[[], None] = lambda: None
-) -> int:
+def _measure(link: Channel, connect: Callable[[LaunchSpec], Session], before_end: Callable[[], None]) -> int:
     times = StartTimes(process_start_ns())
     times.end("Python and report")
     spec = link.spec()
@@ -436,7 +439,6 @@ def _measure(
             return int(link.done())  # the parent reports the failure
         run_cells(session, spec, link, position)
         code = int(link.done())
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is told, and nobody would say why this rank failed
         before_end()
         session.close()
         return code

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from omb_py.engine.rank.launcher_variables import Joined
 from omb_py.errors import UsageError
 from omb_py.options.request import Request
+from omb_py.orchestrate.running import joined_run
 from omb_py.orchestrate.running.joined_run import _fitting, started_ranks
 from omb_py.orchestrate.running.run import connection_of, new_run, spec_of
 from tests.lab.hostile.foreign_launches import try_cell
@@ -168,3 +170,15 @@ def test_both_ways_of_starting_give_a_session_the_same_description(benchmark: st
     request = launch.requests[0]
     joined, launched = connection_of(request, launch), spec_of(new_run(request, [launch]), launch)
     assert joined.items() <= launched.items() and joined["cells"] and joined["hosts"] == ["a", "b"]
+
+
+def test_a_rank_that_leaves_is_deaf_to_interrupts_and_bound_to_its_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
+    bound: list[int] = []
+    monkeypatch.setattr(joined_run, "die_with_parent", lambda launcher: bound.append(launcher) or True)
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        joined_run._leave(7)
+        assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert bound == [7]
