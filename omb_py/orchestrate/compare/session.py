@@ -13,11 +13,11 @@ from typing import Any
 from omb_py.backends.registry import in_process
 from omb_py.errors import EnvironmentProblem, Interrupted, OmbError, UsageError
 from omb_py.options.request import SILENT, Request
-from omb_py.orchestrate.compare.interleaving import CompareDesign, CompareListener, conduct
-from omb_py.orchestrate.compare.pilot import USUAL, BudgetTooShort, Pilot
+from omb_py.orchestrate.compare.interleaving import CompareDesign, conduct
+from omb_py.orchestrate.compare.measurer import ResumableMeasurer
+from omb_py.orchestrate.compare.pilot import USUAL, BudgetTooShort
 from omb_py.orchestrate.compare.same_work import shared_work
 from omb_py.orchestrate.compare.stored_pairs import (
-    StoredPairs,
     declared_design,
     keep_plan,
     planned_before,
@@ -37,12 +37,7 @@ from omb_py.printing.printers import Kept
 from omb_py.results.compare.interleaved import can_show
 from omb_py.results.compare.judge import CompareRules, Launched
 from omb_py.results.compare.match import (
-    ALPHA_TAG,
-    PAIR_TAG,
     PILOT_ROUND,
-    ROUND_TAG,
-    ROUNDS_TAG,
-    SIDE_TAG,
     SIDES,
     WORK_TAG,
     Side,
@@ -51,8 +46,6 @@ from omb_py.results.compare.match import (
 from omb_py.results.compare.report import AA, COMPARE, CompareReport, report_of
 from omb_py.results.compare.select_launches import SideLaunches
 from omb_py.results.store.keys import digest
-from omb_py.results.store.row import Row
-from omb_py.results.units import counted
 
 DEFAULT_LAUNCHES = USUAL
 """Launches of each side in each round. Where launches spread by 2 %, ten show a change of about 5 %."""
@@ -86,7 +79,7 @@ class SideRun:
         return f"{self.side} ({self.words})" if self.words else self.side
 
 
-class Measurer(CompareListener):
+class Measurer(ResumableMeasurer):
     """Makes the launches of :func:`omb_py.orchestrate.compare.interleaving.conduct` with real or simulated ranks."""
 
     def __init__(
@@ -95,13 +88,12 @@ class Measurer(CompareListener):
         plans: Mapping[Side, Sequence[LaunchPlan]],
         main: Run,
         rules: CompareRules,
-        work: str = "",
+        work: str,
+        keep_plan: Callable[[CompareDesign], None],
     ) -> None:
         """`work` is what both sides do, where the comparison is about their workloads."""
-        self.sides, self.main, self.rules, self.work = sides, main, rules, work
-        self.rows: dict[Side, list[Row]] = {side: [] for side in SIDES}
-        self.provenances: dict[Side, list[dict[str, Any]]] = {side: [] for side in SIDES}
-        self.index = 0
+        super().__init__(main.run_id, rules, main.note, keep_plan)
+        self.sides, self.main, self.work = sides, main, work
         self.current = ""
         """The side whose launch is made."""
         self.lost: dict[int, Skip] = {}
@@ -115,32 +107,15 @@ class Measurer(CompareListener):
             self.groups.append(list(range(first, first + len(plan.cells))))
             self._at.update({first + k: (number, k) for k in range(len(plan.cells))})
         self._plans = plans
-        self.stored = StoredPairs()
-        self.resumed = False
-        self.keep_plan: Callable[[CompareDesign], None] = lambda design: None
-        """Keeps what the pairs of a pilot chose."""
-
-    def resume(self, stored: StoredPairs) -> None:
-        """Take the results of these launches instead of making them again."""
-        self.stored, self.index, self.resumed = stored, stored.next_index, True
-        self.provenances = stored.provenances
 
     @property
     def base_plans(self) -> Sequence[LaunchPlan]:
         """The launches of BASE; those of NEW have as many ranks."""
         return self._plans["BASE"]
 
-    def planned(self, pilot: Pilot, design: CompareDesign) -> None:
-        """Say what the first pairs show; where they chose the launches, a resumed comparison keeps these."""
-        if design.first_pair:
-            self.rules = design.rules
-            self.keep_plan(design)
-        if not self.resumed:  # what was taken from the store took no time
-            self.main.note(pilot.sentence(design.rules, design.launches, chosen=design.first_pair > 0))
-
     def begins(self, design: CompareDesign, number: int, cells: Sequence[int]) -> None:
-        """Say how many cells a round measures, and tell the progress its launches."""
-        self.main.note(round_text(design, number, len(cells)))
+        """Say what a round measures, and tell the progress its launches."""
+        super().begins(design, number, cells)
         wanted = set(cells)
         counts = [len(wanted.intersection(group)) for group in self.groups]
         self.main.command.progress.plan([count for count in counts if count] * 2 * design.launches)
@@ -184,10 +159,8 @@ class Measurer(CompareListener):
     def _run(self, side: Side, number: int, pair: int) -> tuple[Run, Kept]:
         spec = self.sides[side]
         request = spec.requests[0]
-        of_round = {ROUND_TAG: str(number), ROUNDS_TAG: str(self.rules.rounds), PAIR_TAG: str(pair)}
-        of_round |= {ALPHA_TAG: f"{self.rules.alpha:.20f}"} if self.rules.alpha != CompareRules().alpha else {}
-        of_round |= {WORK_TAG: self.work} if self.work else {}
-        tags = {**request.tags, SIDE_TAG: side, **of_round}
+        of_work = {WORK_TAG: self.work} if self.work else {}
+        tags = {**request.tags, **self.tags(side, number, pair), **of_work}
         run, kept = run_apart(self.main, request.changed(tags=tags), spec.where)
         run.later = self.main.later
         return run, kept
@@ -223,15 +196,6 @@ class Measurer(CompareListener):
 
     def launches(self, side: Side) -> SideLaunches:
         return SideLaunches(str(self.sides[side].words or self.main.run_id), self.rows[side], self.provenances[side])
-
-
-def round_text(design: CompareDesign, number: int, cells: int) -> str:
-    """Say what a round measures."""
-    what = counted(cells, "cell")
-    if number == PILOT_ROUND:
-        return f"{what}, {design.launches} launches a side to plan by, which are not judged"
-    subject = what if number == 1 else f"{what} still UNCLEAR, measured again"
-    return f"round {number} of up to {design.rules.rounds}: {subject}, {design.launches} launches a side, interleaved"
 
 
 @contextlib.contextmanager
@@ -335,13 +299,12 @@ def _begin(
         design = planned_before(design, earlier[1])
     run = new_run(request, plans["BASE"], earlier[0] if earlier else run_id)
     design = replace(design, seed=run.seed)
-    measurer = Measurer(ready, plans, run, design.rules, work)
-    measurer.keep_plan = partial(keep_plan, store, run.run_id, declared)
+    keep = partial(keep_plan, store, run.run_id, declared)
+    measurer = Measurer(ready, plans, run, design.rules, work, keep)
     if earlier is None:
         declare_design(store, run.run_id, {**declared, "seed": run.seed})
     else:
         measurer.resume(stored_pairs(store, run.run_id))
-        run.note(f"run {run.run_id} is resumed: {len(measurer.stored.waiting)} launches are in the store")
     return measurer, design, store
 
 

@@ -9,14 +9,15 @@ import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from omb_py.errors import EnvironmentProblem, Interrupted, LaunchFailed, NoVerdict, OmbError, UsageError
-from omb_py.orchestrate.compare.interleaving import CompareDesign, CompareListener, conduct, sides_of
-from omb_py.orchestrate.compare.pilot import BudgetTooShort, Pilot
-from omb_py.orchestrate.compare.session import DEFAULT_LAUNCHES, FEWEST, round_text
+from omb_py.orchestrate.compare.interleaving import CompareDesign, conduct, sides_of
+from omb_py.orchestrate.compare.measurer import ResumableMeasurer
+from omb_py.orchestrate.compare.pilot import BudgetTooShort
+from omb_py.orchestrate.compare.session import DEFAULT_LAUNCHES, FEWEST
 from omb_py.orchestrate.compare.stored_pairs import (
-    StoredPairs,
     declared_design,
     keep_plan,
     planned_before,
@@ -36,11 +37,8 @@ from omb_py.orchestrate.running.run import drawn_seed
 from omb_py.results.compare.interleaved import can_show
 from omb_py.results.compare.judge import CompareRules, Launched
 from omb_py.results.compare.match import (
-    ALPHA_TAG,
     PAIR_TAG,
     PILOT_ROUND,
-    ROUND_TAG,
-    ROUNDS_TAG,
     SIDE_TAG,
     SIDES,
     Side,
@@ -184,29 +182,17 @@ def _with_kept(error: OmbError | KeyboardInterrupt, measurer: ProgramMeasurer) -
     )
 
 
-class ProgramMeasurer(CompareListener):
+class ProgramMeasurer(ResumableMeasurer):
     """Makes the launches of :func:`omb_py.orchestrate.compare.interleaving.conduct` with the programs of both sides."""
 
     def __init__(self, design: ProgramsDesign, run_id: str, plan: CompareDesign) -> None:
-        self.design, self.run_id, self.seed = design, run_id, plan.seed
-        self.rules = plan.rules
-        """Those of the launches: a pilot may have chosen fewer rounds."""
-        self.rows: dict[Side, list[Row]] = {side: [] for side in SIDES}
-        self.provenances: dict[Side, list[dict[str, object]]] = {side: [] for side in SIDES}
-        self.stored = StoredPairs()
-        self.resumed = False
-        self._index = 0
+        super().__init__(run_id, plan.rules, design.note, partial(keep_plan, design.store, run_id, design.declared()))
+        self.design, self.seed = design, plan.seed
         self._keys: list[str] = []
         """Comparability key of each cell."""
         self._usual: dict[Side, Mapping[str, Row]] = {side: {} for side in SIDES}
         self._repetitions = Repetitions()
         self._progress = progress_for(design.quiet)
-
-    def resume(self, stored: StoredPairs) -> None:
-        """Take the results of these launches instead of making them again."""
-        self.stored, self._index, self.resumed = stored, stored.next_index, True
-        self.provenances = stored.provenances
-        self.design.note(f"run {self.run_id} is resumed: {len(stored.waiting)} launches are in the store")
 
     def try_out(self) -> int:
         """Make a launch of each side that is not judged: it shows what there is to compare, and whether it differs.
@@ -234,27 +220,16 @@ class ProgramMeasurer(CompareListener):
             raise NoVerdict("one of both sides lacks the cell that is judged")
         return len(self._keys)
 
-    def planned(self, pilot: Pilot, design: CompareDesign) -> None:
-        """Say what the first pairs show; where they chose the launches, a resumed comparison keeps these."""
-        if design.first_pair:
-            self.rules = design.rules
-            keep_plan(self.design.store, self.run_id, self.design.declared(), design)
-        if not self.resumed:  # what was taken from the store took no time
-            self.design.note(pilot.sentence(design.rules, design.launches, chosen=design.first_pair > 0))
-
     def begins(self, design: CompareDesign, number: int, cells: Sequence[int]) -> None:
-        """Say how many cells a round measures, and tell the progress its launches."""
-        self.design.note(round_text(design, number, len(cells)))
+        """Say what a round measures, and tell the progress its launches."""
+        super().begins(design, number, cells)
         self._progress.plan([1] * 2 * design.launches)
 
     def __call__(self, side: Side, cells: Sequence[int], number: int, pair: int) -> dict[int, Launched]:
         """Make one launch of one side, or take it from the store."""
-        tags = {SIDE_TAG: side, ROUND_TAG: str(number), ROUNDS_TAG: str(self.rules.rounds), PAIR_TAG: str(pair)}
-        if self.design.rules.alpha != CompareRules().alpha:
-            tags[ALPHA_TAG] = f"{self.design.rules.alpha:.20f}"
         rows = self._taken(side, number, pair)
         if rows is None:
-            printed, ended = self._launch(side, {**self.design.tags, **tags})
+            printed, ended = self._launch(side, {**self.design.tags, **self.tags(side, number, pair)})
             wanted = {self._keys[cell] for cell in cells}
             rows = {key: row for key, row in printed.items() if key in wanted}
             if rows:
@@ -301,7 +276,7 @@ class ProgramMeasurer(CompareListener):
 
         def read() -> dict[str, Row]:
             tables = self.design.reading.tables(ended)
-            return rows_of(tables, self.run_id, self._index, started, tags, program.asked_ranks)
+            return rows_of(tables, self.run_id, self.index, started, tags, program.asked_ranks)
 
         if ended.stopped:
             raise LaunchFailed(f"{program}: {ended.stopped}{_quoted(ended)}")
@@ -322,7 +297,7 @@ class ProgramMeasurer(CompareListener):
 
     def _keep_output(self, side: Side, ended: Execution) -> Path:
         """Keep what a launch printed that is not stored."""
-        path = self.design.store / REPORTS / f"{self.run_id}-{self._index}-{side}.txt"
+        path = self.design.store / REPORTS / f"{self.run_id}-{self.index}-{side}.txt"
         try:
             write_atomically(path, f"{_bounded(ended.output)}\n--- stderr ---\n{_bounded(ended.errors)}\n".encode())
         except OSError as error:
@@ -354,7 +329,7 @@ class ProgramMeasurer(CompareListener):
         for row in rows:
             row["environment_key"] = key
         write_launch(self.design.store, rows, provenance)
-        self._index += 1
+        self.index += 1
 
     def launches(self, side: Side) -> SideLaunches:
         """The launches of a side, for the report."""
