@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,7 @@ from omb_py.results.dialects.dialect import Dialect, TextOptions, Transcript
 from omb_py.results.store.row import Row
 
 if TYPE_CHECKING:
-    from omb_py.results.dialects.reading import Context, Parsed
+    from omb_py.results.dialects.reading import TextReader
 
 
 class Horovod(Dialect):
@@ -23,48 +22,11 @@ class Horovod(Dialect):
     def transcript(self) -> Transcript:
         return HorovodTranscript()
 
-    def readers(self) -> Sequence[HorovodText]:
+    def readers(self) -> Sequence[TextReader]:
         """One for all its frameworks, which print the same."""
+        from omb_py.results.dialects.training_log import HorovodText
+
         return (HorovodText(),)
-
-
-_MODEL = re.compile(r"^\s*Model: (?P<model>\S+)\s*$", re.MULTILINE)
-_BATCH = re.compile(r"^\s*Batch size: (?P<batch>\d{1,9})\s*$", re.MULTILINE)
-_ITERATION = re.compile(r"^\s*Iter #\d+: (?P<rate>[\d.]+) (?P<sample>\w+)/sec per [A-Z]PU\s*$", re.MULTILINE)
-_TOTAL = re.compile(r"^\s*Total (?P<sample>\w+)/sec on (?P<ranks>\d{1,9}) (?P<device>[CG]PU)\(s\): .*$", re.MULTILINE)
-
-
-class HorovodText:
-    """Reader of a training's text: the rate of each iteration is a sample."""
-
-    name = "Horovod text"
-
-    def claims(self, text: str) -> bool:
-        """Whether it is the text of a training that got as far as its iterations."""
-        return _MODEL.search(text) is not None and "Running benchmark..." in text
-
-    def read_whole(self, text: str, context: Context) -> Parsed:
-        """A table for each training in the text."""
-        from omb_py.results.dialects.reading import BadTable, ImportedTable, Parsed, Problem
-        from omb_py.results.dialects.sampled import HIGHER, sampled_row
-
-        parsed = Parsed()
-        begins = [match.start() for match in _MODEL.finditer(text)]
-        for launch, (begin, end) in enumerate(zip(begins, [*begins[1:], len(text)], strict=True)):
-            line, training = 1 + text.count("\n", 0, begin), text[begin:end]
-            model, batch, total = (form.search(training) for form in (_MODEL, _BATCH, _TOTAL))
-            iterations = list(_ITERATION.finditer(training))
-            try:
-                if model is None or batch is None or total is None or not iterations:
-                    raise BadTable("it ended before its last line, Total …/sec")
-                unit = f"{iterations[0]['sample']}/sec"
-                row = sampled_row("Horovod", "train", unit, HIGHER, [float(one["rate"]) for one in iterations])
-                row["ranks"] = int(total["ranks"])
-                row["parameters"] |= {"model": model["model"], "batch": batch["batch"], "device": total["device"]}
-                parsed.tables.append(ImportedTable("Horovod", None, "train", line, launch, [row]))
-            except (BadTable, ValueError) as error:
-                parsed.problems.append(Problem(line, f"training left out: {error}"))
-        return parsed
 
 
 class HorovodTranscript(Transcript):

@@ -10,6 +10,7 @@ import pytest
 from omb_py.results.dialects.horovod import horovod_text, rates
 from omb_py.results.dialects.parse import parse
 from omb_py.results.dialects.reading import Context, Parsed
+from tests.results.dialects.test_ombpy import LATENCY
 
 
 def row(**more: Any) -> dict[str, Any]:
@@ -89,3 +90,10 @@ def test_a_training_that_ended_early_is_named() -> None:
     text = horovod_text(row())
     (problem,) = read(text[: text.index("Total")]).problems
     assert problem.text.startswith("training left out: it ended before its last line")
+
+
+def test_a_log_may_hold_other_tables_and_the_prefixes_of_a_launcher() -> None:
+    text = horovod_text(row()) + LATENCY + horovod_text(row())
+    found = read("".join(f"[1,0]<stdout>:{line}\n" for line in text.splitlines()))
+    assert [table.benchmark for table in found.tables] == ["train", "latency", "train"]
+    assert not found.problems
