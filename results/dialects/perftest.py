@@ -9,17 +9,14 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from omb_py.results.dialects.dialect import Dialect
 from omb_py.results.dialects.log_lines import LogLine
 from omb_py.results.dialects.reading import (
-    BadRow,
     BadTable,
-    Context,
     ImportedRow,
     ImportedTable,
     LogReader,
     Problem,
-    check_end,
+    check_row,
     is_numeric,
     number,
     result,
@@ -42,23 +39,12 @@ _RATES: Mapping[str, float] = {"MB/sec": MIB, "MiB/sec": MIB, "Gb/sec": 125.0}
 """Unit of a bandwidth -> MB/s; what older versions called MB/sec was 2^20 bytes too."""
 
 
-class Perftest(Dialect):
-    """Tools of RDMA verbs."""
-
-    title = "perftest"
-
-    def readers(self) -> Sequence[LogReader[PerftestTable]]:
-        """One for all of them."""
-        return (PerftestText(),)
-
-
 @dataclass(slots=True)
 class PerftestTable:
     """A table that is being read."""
 
     line: int
     title: re.Match[str]
-    launch: int
     facts: dict[str, str] = field(default_factory=dict)
     columns: Sequence[str] = ()
     """Heads of the columns; empty above them."""
@@ -78,10 +64,6 @@ class PerftestText(LogReader[PerftestTable]):
 
     name = "perftest text"
 
-    def __init__(self, context: Context | None = None) -> None:
-        super().__init__(context)
-        self.launches = 0
-
     def starts(self, text: str) -> bool:
         return _TITLE.fullmatch(text) is not None
 
@@ -89,8 +71,7 @@ class PerftestText(LogReader[PerftestTable]):
         if not (match := _TITLE.fullmatch(line.text)):
             return False
         self.close()
-        self.table = PerftestTable(line.number, match, self.launches)
-        self.launches += 1
+        self.table = PerftestTable(line.number, match)
         return True
 
     def inside(self, table: PerftestTable, line: LogLine) -> None:
@@ -100,9 +81,7 @@ class PerftestText(LogReader[PerftestTable]):
         elif not table.columns:
             table.facts.update((match["name"], match["value"]) for match in _FACT.finditer(line.text))
         elif words and is_numeric(words[0]):
-            if len(words) != len(table.columns):
-                raise BadRow(f"{len(words)} of {len(table.columns)} columns")
-            table.length = check_end(line, table.length)
+            check_row(table, line, words, len(table.columns))
             table.rows.append(_row(table, dict(zip(table.columns, words, strict=True))))
 
     def left_out(self, table: PerftestTable, problem: Problem) -> str:
@@ -111,7 +90,8 @@ class PerftestText(LogReader[PerftestTable]):
     def finish(self, table: PerftestTable) -> ImportedTable:
         if not table.rows:
             raise BadTable("no rows")
-        return ImportedTable("perftest", None, table.benchmark, table.line, table.launch, table.rows, table.facts)
+        launch = len(self.parsed.tables)
+        return ImportedTable("perftest", None, table.benchmark, table.line, launch, table.rows, table.facts)
 
 
 def _row(table: PerftestTable, cells: Mapping[str, str]) -> ImportedRow:

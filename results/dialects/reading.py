@@ -291,6 +291,13 @@ def check_end(line: LogLine, length: int) -> int:
     return max(own, length)
 
 
+def check_row(table: OpenTable, line: LogLine, words: Sequence[str], columns: int) -> None:
+    """Check that a row has so many columns and is not cut off, and keep its length. Raises BadRow for another."""
+    if len(words) != columns:
+        raise BadRow(f"{len(words)} of {columns} columns")
+    table.length = check_end(line, table.length)
+
+
 def iso_time(text: object, form: str) -> str | None:
     """A time in ISO format; files do not state their zone, so it counts as UTC. None where there is no time."""
     try:

@@ -12,9 +12,7 @@ from omb_py.results.dialects.horovod import Horovod
 from omb_py.results.dialects.imb import Imb, ImbMulti
 from omb_py.results.dialects.nccl import NcclTests, RcclTests
 from omb_py.results.dialects.omb import Omb, OmbPy
-from omb_py.results.dialects.perftest import Perftest
-from omb_py.results.dialects.timers import Timers
-from omb_py.results.dialects.ucx import Ucx
+from omb_py.results.dialects.read_only import Perftest, Timers, Ucx
 
 if TYPE_CHECKING:
     from omb_py.results.dialects.reading import TextReader, WholeReader

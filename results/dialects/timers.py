@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from omb_py.results.dialects.dialect import Dialect
 from omb_py.results.dialects.reading import BadTable, Context, ImportedTable, Parsed, Problem
 from omb_py.results.dialects.sampled import LOWER, sampled_row
 
@@ -59,15 +58,8 @@ class TimerJson:
         return parsed
 
 
-class Timers(Dialect):
-    """Tools that time programs and functions; only their JSON is read."""
-
-    title = "pytest-benchmark, pyperf, hyperfine"
-
-    def readers(self) -> Sequence[TimerJson]:
-        """One for each tool."""
-        return (
-            TimerJson("pytest-benchmark", ("benchmarks", "machine_info", "stats"), _of_pytest),
-            TimerJson("pyperf", ("benchmarks", "runs", "metadata"), _of_pyperf),
-            TimerJson("hyperfine", ("results", "command", "times"), _of_hyperfine),
-        )
+READERS = (
+    TimerJson("pytest-benchmark", ("benchmarks", "machine_info", "stats"), _of_pytest),
+    TimerJson("pyperf", ("benchmarks", "runs", "metadata"), _of_pyperf),
+    TimerJson("hyperfine", ("results", "command", "times"), _of_hyperfine),
+)

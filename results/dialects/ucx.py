@@ -10,7 +10,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from omb_py.results.dialects.dialect import Dialect
 from omb_py.results.dialects.log_lines import LogLine
 from omb_py.results.dialects.omb.titles import family
 from omb_py.results.dialects.reading import (
@@ -22,6 +21,7 @@ from omb_py.results.dialects.reading import (
     LogReader,
     Problem,
     check_end,
+    check_row,
     is_numeric,
     number,
     result,
@@ -59,16 +59,6 @@ _TESTS: Mapping[str, str] = {
 """Description of a test -> its name without ``ucp_``; others keep their words."""
 
 
-class Ucx(Dialect):
-    """UCX and UCC."""
-
-    title = "ucx_perftest, ucc_perftest"
-
-    def readers(self) -> Sequence[LogReader[UcxTable] | LogReader[UccTable]]:
-        """One for each tool."""
-        return (UcxText(), UccText())
-
-
 @dataclass(slots=True)
 class UcxTable:
     """A run of ucx_perftest that is being read."""
@@ -78,7 +68,6 @@ class UcxTable:
     facts: Mapping[str, str]
     """What stands above it, by its name there."""
     is_latency: bool | None
-    launch: int
     name: str = ""
     """Of the test, as a batch file calls it."""
     rows: list[ImportedRow] = field(default_factory=list)
@@ -95,7 +84,6 @@ class UcxText(LogReader[UcxTable]):
         super().__init__(context)
         self.facts: dict[str, str] = {}
         self.is_latency: bool | None = None
-        self.launches = 0
         for line in self.context.before:
             self._command(line.text)
 
@@ -115,8 +103,7 @@ class UcxText(LogReader[UcxTable]):
         elif _HEAD.fullmatch(text) or _CSV_HEAD.fullmatch(text):
             self.close()
             is_csv = text[0] != "|"
-            self.table = UcxTable(line.number, is_csv, self.facts, None if is_csv else self.is_latency, self.launches)
-            self.launches += 1
+            self.table = UcxTable(line.number, is_csv, self.facts, None if is_csv else self.is_latency)
         elif match := _BATCH.fullmatch(text):
             if self.table is not None:
                 self.table.name = match[1]
@@ -129,7 +116,7 @@ class UcxText(LogReader[UcxTable]):
         if not (match := _COMMAND.search(text)):
             return False
         words = match[0].split()
-        asked = {word: value for word, value in itertools.pairwise(words) if word in ("-t", "-s", "-w", "-W")}
+        asked = dict(itertools.pairwise(words))
         if "-t" in asked:
             self.facts = {"Test": asked["-t"].removeprefix("ucp_"), "Message size": asked.get("-s", str(_USUAL_SIZE))}
         return True
@@ -160,10 +147,10 @@ class UcxText(LogReader[UcxTable]):
             raise BadTable("it ended before its result")
         facts = {name: value for name, value in table.facts.items() if name not in ("Test", "Message size")}
         benchmark = str(table.rows[0]["benchmark"])
-        return ImportedTable("ucx_perftest", None, benchmark, table.line, table.launch, table.rows, facts)
+        return ImportedTable("ucx_perftest", None, benchmark, table.line, len(self.parsed.tables), table.rows, facts)
 
     def end(self) -> None:
-        if self.facts.get("API") and not self.launches:
+        if self.facts.get("API") and not self.parsed.tables and not self.parsed.problems:
             self.parsed.notes.append(Problem(1, "the server of ucx_perftest prints no result: give the client's text"))
 
 
@@ -211,7 +198,6 @@ class UccTable:
 
     line: int
     collective: str
-    launch: int
     facts: dict[str, str] = field(default_factory=dict)
     columns: int = 0
     """Columns of its rows; 0 above the head."""
@@ -225,10 +211,6 @@ class UccText(LogReader[UccTable]):
 
     name = "ucc_perftest text"
 
-    def __init__(self, context: Context | None = None) -> None:
-        super().__init__(context)
-        self.launches = 0
-
     def starts(self, text: str) -> bool:
         return _UCC_HEAD.fullmatch(text) is not None
 
@@ -236,8 +218,7 @@ class UccText(LogReader[UccTable]):
         if not (match := _UCC_HEAD.fullmatch(line.text)):
             return False
         self.close()
-        self.table = UccTable(line.number, match[1].lower().replace(" ", "_"), self.launches)
-        self.launches += 1
+        self.table = UccTable(line.number, match[1].lower().replace(" ", "_"))
         return True
 
     def inside(self, table: UccTable, line: LogLine) -> None:
@@ -249,9 +230,7 @@ class UccText(LogReader[UccTable]):
                 table.columns = 8 if match[1] else 5
                 table.length = len(line.text.rstrip())
         elif words and (is_numeric(words[0]) or words[0] == "N/A"):
-            if len(words) != table.columns:
-                raise BadRow(f"{len(words)} of {table.columns} columns")
-            table.length = check_end(line, table.length)
+            check_row(table, line, words, table.columns)
             table.rows.append(_ucc_row(table, words))
 
     def left_out(self, table: UccTable, problem: Problem) -> str:
@@ -260,7 +239,8 @@ class UccText(LogReader[UccTable]):
     def finish(self, table: UccTable) -> ImportedTable:
         if not table.rows:
             raise BadTable("no rows")
-        return ImportedTable("ucc_perftest", None, table.collective, table.line, table.launch, table.rows, table.facts)
+        launch = len(self.parsed.tables)
+        return ImportedTable("ucc_perftest", None, table.collective, table.line, launch, table.rows, table.facts)
 
 
 def _ucc_row(table: UccTable, words: Sequence[str]) -> ImportedRow:

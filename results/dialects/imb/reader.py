@@ -11,14 +11,13 @@ from omb_py.results.dialects.log_lines import LogLine
 from omb_py.results.dialects.omb.titles import DIALECT, family
 from omb_py.results.dialects.reading import (
     INT32,
-    BadRow,
     BadTable,
     Context,
     ImportedRow,
     ImportedTable,
     LogReader,
     Problem,
-    check_end,
+    check_row,
     is_numeric,
     iso_time,
     number,
@@ -161,9 +160,7 @@ class ImbText(LogReader[_OpenTable]):
                 self._row(part, line, words)
 
     def _row(self, part: _OpenTable, line: LogLine, words: Sequence[str]) -> None:
-        if len(words) != len(part.columns):
-            raise BadRow(f"{len(words)} of {len(part.columns)} columns")
-        part.length = check_end(line, part.length)
+        check_row(part, line, words, len(part.columns))
         part.rows.append(_row(part, dict(zip(part.columns, words, strict=True))))
 
     def close(self) -> None:
