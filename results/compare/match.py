@@ -280,7 +280,7 @@ PILOT_ROUND = 0
 
 def round_of(row: Row) -> int:
     """Number of the round of a comparison in which a row was measured, from 1, or :data:`PILOT_ROUND`."""
-    return PILOT_ROUND if dict(row.get("tags") or {}).get(ROUND_TAG) == str(PILOT_ROUND) else _counted(row, ROUND_TAG)
+    return _counted(row, ROUND_TAG, PILOT_ROUND)
 
 
 def rounds_of(rows: Iterable[Row]) -> int:
@@ -295,9 +295,9 @@ def alpha_of(rows: Iterable[Row], usual: float) -> float:
     return min((alpha for alpha in declared if 0 < alpha < 1), default=usual)
 
 
-def _counted(row: Row, tag: str) -> int:
+def _counted(row: Row, tag: str, least: int = 1) -> int:
     text = dict(row.get("tags") or {}).get(tag, "1")
-    return min(int(text), MOST_ROUNDS) if text.isdecimal() and int(text) > 0 else 1
+    return min(int(text), MOST_ROUNDS) if text.isdecimal() and int(text) >= least else 1
 
 
 Place = tuple[str, str, int]

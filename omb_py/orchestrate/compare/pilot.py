@@ -63,7 +63,7 @@ class Pilot:
         pairs = max(0, int(budget_s / max(self.pair_s, 1e-9)))
         rounds = next((n for n in range(rules.rounds, 0, -1) if can_show(pairs // n, rules.alpha, n)), 0)
         if not rounds:
-            needed = next(n for n in range(1, 100) if can_show(n, rules.alpha, 1))
+            needed = fewest_pairs(rules.alpha)
             raise BudgetTooShort(
                 f"the time is enough for {pairs} more launches a side, of {_seconds(self.pair_s)} a pair, and a "
                 f"change needs {needed}: give it {_seconds((needed + PAIRS + 1) * self.pair_s)}"

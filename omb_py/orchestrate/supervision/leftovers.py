@@ -139,7 +139,7 @@ class LeftoverRecord:
             record._before = frozenset((inode, path) for inode, path in record._before if path not in used)
         record._launcher = _foreign_launcher()
         record._write()
-        atexit.register(lambda: None if segments(os.getpid()) else record.close())
+        atexit.register(record._close_if_clean)
         return record
 
     def launcher(self, pid: int) -> None:
@@ -164,6 +164,10 @@ class LeftoverRecord:
         """Remove what the launch left, once all its processes are gone."""
         remove(self.segments | orphaned(self._before))
         _remove_recorded([], self._launcher, self._before)
+
+    def _close_if_clean(self) -> None:
+        if not segments(os.getpid()):
+            self.close()
 
     def close(self) -> None:
         """Forget: the launch has cleaned up after itself."""
