@@ -16,7 +16,7 @@ _TOTAL = re.compile(r"\s*Total (?P<sample>\w+)/sec on (?P<ranks>\d{1,9}) (?P<dev
 
 
 @dataclass(slots=True)
-class Training:
+class TrainingTable:
     """A training that is being read."""
 
     line: int
@@ -28,7 +28,7 @@ class Training:
     length: int = 0
 
 
-class HorovodText(LogReader[Training]):
+class HorovodText(LogReader[TrainingTable]):
     """Reader of a training's text."""
 
     name = "Horovod text"
@@ -55,21 +55,21 @@ class HorovodText(LogReader[Training]):
             self.close()
         elif self.starts(line.text):
             self.close()
-            self.table = Training(line.number, self.facts)
+            self.table = TrainingTable(line.number, self.facts)
         else:
             return False
         return True
 
-    def inside(self, table: Training, line: LogLine) -> None:
+    def inside(self, table: TrainingTable, line: LogLine) -> None:
         if match := _ITERATION.fullmatch(line.text):
             table.rates.append(float(match["rate"]))
         elif match := _TOTAL.fullmatch(line.text):
             table.total = match
 
-    def left_out(self, table: Training, problem: Problem) -> str:
+    def left_out(self, table: TrainingTable, problem: Problem) -> str:
         return f"training left out: {problem.text}"
 
-    def finish(self, table: Training) -> ImportedTable:
+    def finish(self, table: TrainingTable) -> ImportedTable:
         if table.total is None or not table.rates or len(table.facts) < 2:
             raise BadTable("it ended before its last line, Total …/sec")
         row = sampled_row("Horovod", "train", f"{table.total['sample']}/sec", HIGHER, table.rates)
