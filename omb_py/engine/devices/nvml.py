@@ -171,6 +171,18 @@ def ask(nvml: ModuleType, function: str, *operands: object) -> Any:
         return None
 
 
+def limits(nvml: ModuleType) -> Iterator[tuple[int, str]]:
+    """Each GPU's number with its application clock and power limit in words; a GPU that says neither is left out."""
+    for index in range(ask(nvml, "nvmlDeviceGetCount") or 0):
+        handle = ask(nvml, "nvmlDeviceGetHandleByIndex", index)
+        clock = ask(nvml, "nvmlDeviceGetApplicationsClock", handle, CLOCK_SM)
+        power = ask(nvml, "nvmlDeviceGetEnforcedPowerLimit", handle)
+        texts = [f"{clock} MHz"] if clock else []
+        texts += [f"{power / 1000:g} W"] if power else []
+        if texts:
+            yield index, ", ".join(texts)
+
+
 def _gpu(nvml: ModuleType, index: int, handle: object, system: Path) -> GpuFacts:
     place = ask(nvml, "nvmlDeviceGetPciInfo", handle)
     pci = _address(str(place.busId)) if place is not None else ""

@@ -23,6 +23,7 @@ _RANKS = re.compile(
     r"\b(?:mpirun|mpiexec(?:\.hydra)?|prterun|srun|torchrun)\b.*?\s"
     r"(?:-n|-np|--np|--ntasks|--nproc[-_]per[-_]node)[\s=]+(\d{1,7})\b"
 )
+_NODES = re.compile(r"\bsrun\b.*?\s(?:-N|--nodes)[\s=]*(\d{1,6})\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,12 @@ class SideProgram:
     def asked_ranks(self) -> int | None:
         """The ranks that the command asks its launcher for; None where no launcher that we can read is asked."""
         match = _RANKS.search(self.command)
+        return int(match[1]) if match else None
+
+    @property
+    def asked_nodes(self) -> int | None:
+        """The nodes that the command asks Slurm for; None where it asks for none."""
+        match = _NODES.search(self.command)
         return int(match[1]) if match else None
 
     def argv(self, out: Path | None = None) -> list[str]:

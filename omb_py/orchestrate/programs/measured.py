@@ -36,6 +36,12 @@ def check_rows(program: SideProgram, rows: Mapping[str, Row], usual: Mapping[str
                 f"{program.side} ran on {counted(ranks, 'rank')}, and {program.asked_ranks} were asked for: the "
                 "launcher and the library do not belong together"
             )
+        hosts = set(row.get("hosts") or ())
+        if program.asked_nodes is not None and hosts and len(hosts) < program.asked_nodes:
+            raise NoVerdict(
+                f"{program.side} ran on {counted(len(hosts), 'node')} ({_nodes(row)}), and {program.asked_nodes} were "
+                "asked for"
+            )
     if why := why_elsewhere(usual, rows):
         raise NoVerdict(f"{program.side}: {why}, from one launch to the next")
     lost = [row for key, row in usual.items() if key not in rows]
@@ -44,12 +50,21 @@ def check_rows(program: SideProgram, rows: Mapping[str, Row], usual: Mapping[str
 
 
 def why_elsewhere(first: Mapping[str, Row], second: Mapping[str, Row]) -> str:
-    """Why two launches measured on other devices, as far as their outputs say it; empty where they did not."""
+    """Why two launches measured on other devices or nodes, as far as their outputs say it; empty where they did not."""
     for key in first.keys() & second.keys():
-        before, after = first[key].get("device_name"), second[key].get("device_name")
-        if before and after and before != after:
-            return f"{name(first[key])} was measured on {before}, then on {after}"
+        for place in (_device, _nodes):
+            before, after = place(first[key]), place(second[key])
+            if before and after and before != after:
+                return f"{name(first[key])} was measured on {before}, then on {after}"
     return ""
+
+
+def _device(row: Row) -> str:
+    return row.get("device_name") or ""
+
+
+def _nodes(row: Row) -> str:
+    return ", ".join(sorted(set(row.get("hosts") or ())))
 
 
 @dataclass(slots=True)

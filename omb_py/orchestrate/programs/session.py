@@ -25,6 +25,7 @@ from omb_py.orchestrate.compare.stored_pairs import (
     without_plan,
 )
 from omb_py.orchestrate.launching.machine_state import observe
+from omb_py.orchestrate.programs.clock_limits import clock_limits, why_other_limits
 from omb_py.orchestrate.programs.command import OUT, SideProgram
 from omb_py.orchestrate.programs.exchanged import ExpectedLibrary, why_not_exchanged
 from omb_py.orchestrate.programs.execution import Execution, run_program
@@ -192,6 +193,8 @@ class ProgramMeasurer(ResumableMeasurer):
         """Comparability key of each cell."""
         self._usual: dict[Side, Mapping[str, Row]] = {side: {} for side in SIDES}
         self._repetitions = Repetitions()
+        self._limits: dict[str, str] = {}
+        """Clock limits of the first launch."""
         self._progress = progress_for(design.quiet)
 
     def try_out(self) -> int:
@@ -215,7 +218,7 @@ class ProgramMeasurer(ResumableMeasurer):
             base, new = (next(iter(self._usual[side].values())) for side in SIDES)
             raise NoVerdict(f"BASE and NEW have no cell in common: {fields_text(base, new, differing(base, new))}")
         if why := why_elsewhere(self._usual["BASE"], self._usual["NEW"]):
-            raise NoVerdict(f"the sides ran on other devices: {why}")
+            raise NoVerdict(f"the sides were measured elsewhere: {why}")
         if not set(self._keys) & set(self._usual["BASE"]) & set(self._usual["NEW"]):
             raise NoVerdict("one of both sides lacks the cell that is judged")
         return len(self._keys)
@@ -264,12 +267,19 @@ class ProgramMeasurer(ResumableMeasurer):
                 if expected.side == side and (why := expected.why_not(ended.files)):
                     raise NoVerdict(why)
             self._repetitions.check(side, rows)
+            self._check_limits(program)
         except OmbError as error:
             where = self._keep_output(side, ended)
             raise type(error)(f"{error}; its output: {where}") from None
         self._progress.cell()
         self._progress.end()
         return rows, ended
+
+    def _check_limits(self, program: SideProgram) -> None:
+        limits = clock_limits()
+        self._limits = self._limits or limits
+        if why := why_other_limits(self._limits, limits):
+            raise NoVerdict(f"{program} ran under other {why}")
 
     def _read(self, program: SideProgram, ended: Execution, tags: Mapping[str, str], started: str) -> dict[str, Row]:
         """The rows of an output. Of a program that failed, only wrong results are looked for."""
@@ -315,6 +325,7 @@ class ProgramMeasurer(ResumableMeasurer):
                 "exit_code": ended.status,
                 "elapsed_s": round(ended.seconds, 6),
                 "peak_memory_bytes": ended.peak_bytes,
+                "clock_limits": self._limits,
                 "output": _bounded(ended.output),
                 "hostname": socket.gethostname(),
             },
