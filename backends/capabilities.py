@@ -319,9 +319,14 @@ class Backend:
         return self.capabilities.name
 
 
+def fewest_ranks(benchmark: Benchmark) -> int:
+    """The smallest number of ranks, from 2 on, with which a benchmark runs."""
+    return next((n for n in range(2, _MOST_RANKS) if benchmark.ranks.admits(n)), 2)
+
+
 def operations(benchmark: Benchmark, usual: Cell) -> Iterator[tuple[str, bool]]:
     """(operation, whether a window of memory is open) for everything that the fewest ranks do in the usual cell."""
-    ranks = next((n for n in range(2, _MOST_RANKS) if benchmark.ranks.admits(n)), 2)
+    ranks = fewest_ranks(benchmark)
     for rank in range(ranks):
         program = benchmark.program(World(rank, ranks), usual)
         for stage in program.stages:

@@ -118,7 +118,10 @@ ONECCL: Final = OnecclFamily(
     "pip install --no-deps oneccl && pip install --no-deps oneccl-cpu, in this order, and libfabric (apt install "
     f"libfabric1), {_IN_VARIABLE} OMB_PY_ONECCL",
     also={"ncclAlltoAll": "onecclAllToAll"},
-    calls={"alltoallv": ("ncclAllToAllV", "send sent_counts recv received_counts dtype comm stream")},
+    calls={
+        "alltoallv": ("ncclAllToAllV", "send sent_counts recv received_counts dtype comm stream"),
+        "bcast_from": ("ncclBroadcast", "send recv count dtype root comm stream"),
+    },
     id_bytes=4096,
     in_progress=6,
     is_global=True,

@@ -36,10 +36,12 @@ Has = Callable[[str], bool]
 class Lowering:
     """Translates bodies; remembers whether anything is enqueued that nobody has waited for."""
 
-    def __init__(self, world: World, has: Has, waits: bool = True) -> None:
-        self.world, self.has, self._waits = world, has, waits
-        self.grouped = False
-        """Something became a group of sends and receives although it has one call elsewhere."""
+    title = "NCCL"
+
+    def __init__(self, world: World, has: Has) -> None:
+        self.world, self.has = world, has
+        self.calls = ""
+        """The calls that something became although it has one call elsewhere."""
         self._pending = False
         """Something is enqueued that nobody has waited for."""
         self._lanes = 1
@@ -55,7 +57,7 @@ class Lowering:
     def _synchronised(self, why: str) -> tuple[Node, ...]:
         pending = self._pending
         self._pending = self._blocking = False
-        return self._on_all(synchronise(why)) if pending and self._waits else ()
+        return self._on_all(synchronise(why)) if pending else ()
 
     def _on_all(self, wait: Step) -> tuple[Node, ...]:
         if self._lanes == 1:
@@ -117,7 +119,7 @@ class Lowering:
 
     def _communication(self, step: Step) -> Iterator[Step]:
         op = step.op
-        _check(step)
+        self._check(step)
         self._lanes = max(self._lanes, step[LANES] if LANES in step.operands else 1)
         if op == "reduce_scatter" and len(set(step["counts"])) == 1:
             yield Step("reduce_scatter_block", {k: v for k, v in step.operands.items() if k != "counts"})
@@ -126,12 +128,23 @@ class Lowering:
         elif op in _GROUPS and LANES in step.operands:
             raise EnvironmentProblem(f"{op} is a group of calls here: leave communicators out of --nccl")
         elif op in _GROUPS:
-            self.grouped = True
-            parts = _GROUPS[op](step, place_in(step, self.world))
-            yield from (_START, *(on(part, group_of(step)) for part in parts), _END)
+            yield from self._several(step, place_in(step, self.world))
         else:
+            available = sorted({*_DIRECT, *NEWER, *_GROUPS, "send", "recv"})
+            raise EnvironmentProblem(f"{self.title} has no {op}: it has {', '.join(available)}")
+
+    def _several(self, step: Step, place: World) -> Iterator[Step]:
+        """The calls of a step that has none of its own, for a rank at a place of its communicator."""
+        self.calls = "grouped ncclSend and ncclRecv"
+        yield from (_START, *(on(call, group_of(step)) for call in _GROUPS[step.op](step, place)), _END)
+
+    def _check(self, step: Step) -> None:
+        """Raises EnvironmentProblem for what the library does not do, although it has the call."""
+        uneven = step.op == "reduce_scatter" and len(set(step["counts"])) > 1
+        if "in_place" in step.operands and (uneven or step.op in ("alltoall", "alltoallv")):
+            what = f"{step.op} with blocks of different sizes" if uneven else step.op
             raise EnvironmentProblem(
-                f"backend nccl has no {op}: it has {', '.join(sorted({*_DIRECT, *NEWER, *_GROUPS, 'send', 'recv'}))}"
+                f"{self.title} has no in-place {what}: leave out -l, or use reduce_scatter_block for -l"
             )
 
 
@@ -139,14 +152,6 @@ def _only_posts(node: Node) -> bool:
     if isinstance(node, Repeat):
         return bool(node.body) and all(_only_posts(inner) for inner in node.body)
     return isinstance(node, Step) and node.op in _POSTS
-
-
-def _check(step: Step) -> None:
-    """Raises EnvironmentProblem for what NCCL does not do, although it has the call."""
-    uneven = step.op == "reduce_scatter" and len(set(step["counts"])) > 1
-    if "in_place" in step.operands and (uneven or step.op in ("alltoall", "alltoallv")):
-        what = f"{step.op} with blocks of different sizes" if uneven else step.op
-        raise EnvironmentProblem(f"NCCL has no in-place {what}: leave out -l, or use reduce_scatter_block for -l")
 
 
 def _blocks(where: Region | Blocks, ranks: int) -> list[Region]:
@@ -192,7 +197,7 @@ def _to_all(step: Step, world: World) -> list[Step]:
     return [part for part in both if not (in_place and part["peer"] == world.rank)]
 
 
-def _reduce_each(step: Step, world: World) -> list[Step]:
+def reduce_each(step: Step, world: World) -> list[Step]:
     """Blocks that differ in size: one reduce to each rank."""
     item, out, at = DTYPES[step["dtype"]].itemsize, [], step["send"].offset
     for rank, count in enumerate(step["counts"]):
@@ -210,30 +215,30 @@ _GROUPS: dict[str, Callable[[Step, World], list[Step]]] = {
     "scatter": _from_root,
     "scatterv": _from_root,
     "allgatherv": _to_all,
-    "reduce_scatter": _reduce_each,
+    "reduce_scatter": reduce_each,
 }
 """Steps -> the sends and receives of a rank."""
 
 
-def lowered(program: Program, world: World, has: Has, waits: bool = True) -> tuple[Program, bool]:
-    """The program in NCCL's terms, and whether anything became a group that is one call elsewhere.
+def lowered(program: Program, world: World, has: Has, translation: type[Lowering] = Lowering) -> tuple[Program, str]:
+    """The program in NCCL's terms, and the calls that something became although it is one call elsewhere.
 
     Args:
         program: of this rank.
         world: this rank, and how many there are.
         has: whether a step has one call.
-        waits: whether calls are to be waited for; on the host they are done when they return.
+        translation: how a library does steps that it has no call for.
 
     Raises:
-        EnvironmentProblem: NCCL has no such operation, type or reduction.
+        EnvironmentProblem: the library has no such operation, type or reduction.
     """
+    work = translation(world, has)
     if program.window is not None:
-        raise EnvironmentProblem("backend nccl has no one-sided operations in this version of omb-py: --backend mpi")
-    work = Lowering(world, has, waits)
+        raise EnvironmentProblem(f"{work.title} has no one-sided operations in this version of omb-py: --backend mpi")
     stages: list[Stage] = []
     for stage in program.stages:
         if stage.threads > 1:
-            raise EnvironmentProblem("backend nccl runs one thread a rank: use --backend mpi")
+            raise EnvironmentProblem(f"{work.title} runs one thread a rank here: use --backend mpi")
         stages.append(
             replace(
                 stage,
@@ -242,4 +247,4 @@ def lowered(program: Program, world: World, has: Has, waits: bool = True) -> tup
                 teardown=work.body(stage.teardown),
             )
         )
-    return Program(program.buffers, tuple(stages)), work.grouped
+    return Program(program.buffers, tuple(stages)), work.calls

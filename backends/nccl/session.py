@@ -222,7 +222,7 @@ class NcclSession(Session):
             self._communicators(cell),
         )
         self._hold(comms, {buffer.name: buffer.nbytes for buffer in program.buffers})
-        translated, grouped = lowered(program, World(self.rank, self.size, self.hosts), self._has(cell))
+        translated, calls = lowered(program, World(self.rank, self.size, self.hosts), self._has(cell))
         if self.maximum(np.array([float(len(own := groups_of(translated)))]))[0]:
             comms.make_groups(everybodys(self.share(self.gather(own))))
         if cell.options.timing == "graph":
@@ -243,8 +243,8 @@ class NcclSession(Session):
         if settings_of(cell.settings).algorithm:
             by_call = cell.binding == NATIVE and per_call(settings_of(cell.settings), self.nccl)
             marks["algorithm_by"] = "call" if by_call else "NCCL_ALGO"
-        if grouped:
-            marks["calls"] = "grouped ncclSend and ncclRecv"
+        if calls:
+            marks["calls"] = calls
         self.tuning()  # what was written before is about other cells
         self._barriers_count = cell.benchmark == "barrier" or (cell.benchmark == "allreduce" and cell.size == 1)
         if cell.binding == NATIVE:

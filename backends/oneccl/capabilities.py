@@ -5,26 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from omb_py.backends.capabilities import FROM_ANYONE, SCAN, Capabilities, Inspection, RankStart, operations, usable
+from omb_py.backends.capabilities import FROM_ANYONE, SCAN, Capabilities, Inspection, RankStart, fewest_ranks, usable
 from omb_py.backends.nccl.family import ONECCL
 from omb_py.engine.devices.registry import HOST
 from omb_py.engine.measuring.process_sync import ADDED
-from omb_py.engine.program.benchmark import Benchmark, Cell
+from omb_py.engine.program.benchmark import Benchmark, Cell, World
+from omb_py.errors import EnvironmentProblem
 
 NATIVE: Final = "native"
-DIRECT: Final = frozenset({"alltoall", "alltoallv", "scatter"})
-"""Calls of oneCCL that NCCL has not, or not in all versions."""
 STEPS: Final = frozenset(
     (
-        "allreduce reduce bcast allgather reduce_scatter_block alltoall alltoallv scatter barrier "
-        "send recv compute flip comm_dup comm_split comm_free"
+        "allreduce reduce bcast allgather allgatherv reduce_scatter reduce_scatter_block alltoall alltoallv gather "
+        "gatherv scatter scatterv barrier send recv isend irecv wait waitall compute flip comm_dup comm_split comm_free"
     ).split()
 )
 """A call returns when it is done, so there are no non-blocking collectives."""
 TYPES: Final = tuple("char int8 uint8 int32 uint32 int64 uint64 float16 bfloat16 float32 float64".split())
-
-
-_GROUPED: Final = frozenset({"gather", "gatherv", "scatterv", "allgatherv", "reduce_scatter", "isend", "irecv"})
 
 
 class OnecclCapabilities(Capabilities):
@@ -45,12 +41,18 @@ class OnecclCapabilities(Capabilities):
         return replace(self, bindings={NATIVE: reason}, inspection=Inspection(reason, ONECCL.install))
 
     def lacks(self, benchmark: Benchmark, usual: Cell) -> str:
-        if benchmark.once or benchmark.runs:
+        if benchmark.once or benchmark.runs or self._lacking_step(benchmark, usual):
             return ""
-        grouped = next((op for op, _ in operations(benchmark, usual) if op in _GROUPED), "")
-        if not grouped:
-            return ""
-        return f"{grouped} is a group of calls, whose end oneCCL does not wait for on the host: use --backend mpi"
+        from omb_py.backends.nccl.lower import lowered
+        from omb_py.backends.oneccl.lower import DIRECT, HostLowering
+
+        for rank in range(ranks := fewest_ranks(benchmark)):
+            world = World(rank, ranks)
+            try:
+                lowered(benchmark.program(world, usual), world, DIRECT.__contains__, HostLowering)
+            except EnvironmentProblem as problem:
+                return str(problem)
+        return ""
 
     def refuses(self, benchmark: Benchmark, cell: Cell) -> str:
         if cell.options.ddt:

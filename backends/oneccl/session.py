@@ -21,7 +21,7 @@ from omb_py.backends.nccl.lower import lowered
 from omb_py.backends.nccl.options import Settings
 from omb_py.backends.nccl.plane import plane
 from omb_py.backends.nccl.runner import NcclRunner
-from omb_py.backends.oneccl.capabilities import DIRECT
+from omb_py.backends.oneccl.lower import DIRECT, HostLowering
 from omb_py.engine.devices.buffers import HereMemory
 from omb_py.engine.devices.registry import HOST
 from omb_py.engine.native.translate import Machine
@@ -112,15 +112,15 @@ class OnecclSession(Session):
             benchmark = benchmarks[cell.benchmark]
             if benchmark.once:
                 continue
-            for stage in self._lowered(benchmark.program(world, cell)).stages:
+            for stage in self._lowered(benchmark.program(world, cell))[0].stages:
                 for part in (stage.setup, *stage.variants, stage.teardown):
                     for node, _ in walk(part):
                         if isinstance(node, Step):
                             check_function(node, self.nccl)
 
-    def _lowered(self, program: Program) -> Program:
+    def _lowered(self, program: Program) -> tuple[Program, str]:
         world = World(self.rank, self.size, self.hosts)
-        return lowered(program, world, DIRECT.__contains__, waits=False)[0]
+        return lowered(program, world, DIRECT.__contains__, HostLowering)
 
     def reserve(self, kind: str, sizes: Mapping[str, int]) -> None:
         for name, nbytes in sizes.items():
@@ -129,11 +129,12 @@ class OnecclSession(Session):
     def load(self, cell: Cell, programs: Mapping[int, Program]) -> NcclRunner:
         program = programs[self.rank]
         self.reserve(cell.buffer, {buffer.name: buffer.nbytes for buffer in program.buffers})
-        translated = self._lowered(program)
+        translated, calls = self._lowered(program)
         if self.maximum(np.array([float(len(own := groups_of(translated)))]))[0]:
             self.comms.make_groups(everybodys(self.share(self.gather(own))))
         word = os.environ.get("CCL_WORKER_OFFLOAD", "1")
-        self._runner = NcclRunner(self, translated, {"ccl_worker": MEANT.get(word, word)}, self.comms)
+        marks = {"ccl_worker": MEANT.get(word, word)} | ({"calls": calls} if calls else {})
+        self._runner = NcclRunner(self, translated, marks, self.comms)
         return self._runner
 
     def events(self) -> tuple[int, int]:

@@ -373,7 +373,7 @@ def test_the_probe_says_what_is_missing() -> None:
 def test_what_nccl_lacks_is_refused(name: str) -> None:
     benchmark, world = arranged(find(name)), World(0, 2)
     cell = make_cell(benchmark, "nccl", "native", 64, timing="isolated", device="sim")
-    with pytest.raises(EnvironmentProblem, match="backend nccl has no"):
+    with pytest.raises(EnvironmentProblem, match="NCCL has no"):
         lowered(benchmark.program(world, cell), world, lambda function: True)
 
 

@@ -12,9 +12,13 @@ import pytest
 
 from omb_py.backends.nccl.family import NCCL, OF_DEVICE, ONECCL, RCCL
 from omb_py.backends.nccl.library import asked, load
+from omb_py.backends.nccl.lower import lowered
 from omb_py.backends.oneccl.capabilities import CAPABILITIES, TYPES
+from omb_py.backends.oneccl.lower import DIRECT, HostLowering
 from omb_py.backends.oneccl.session import kept_from_stdout
 from omb_py.cli import main
+from omb_py.engine.program.benchmark import World
+from omb_py.engine.program.language import Step, walk
 from omb_py.errors import EnvironmentProblem
 from omb_py.options.table import make_cell, usual_cell
 from omb_py.suites.registry import BENCHMARKS, find
@@ -24,7 +28,10 @@ from tests.support.machines.standin import library, report
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler for the stand-in library")
 IS_HERE = any(Path(path).exists() for path in ONECCL.candidates() if "/" in path)
 Cell = dict[str, Any]
-COLLECTIVES = ("allreduce reduce bcast allgather reduce_scatter_block alltoall alltoallv scatter barrier").split()
+COLLECTIVES = (
+    "allreduce reduce bcast allgather allgatherv reduce_scatter reduce_scatter_block alltoall alltoallv gather gatherv "
+    "scatter scatterv barrier"
+).split()
 
 
 def cells_on(ranks: int) -> list[Cell]:
@@ -32,8 +39,10 @@ def cells_on(ranks: int) -> list[Cell]:
     for name in COLLECTIVES:
         takes = BENCHMARKS[name].options
         found += [{"benchmark": name, "size": size} for size in (16, 70_016) if BENCHMARKS[name].sizes or size == 16]
-        if "in_place" in takes and name not in ("alltoall", "alltoallv"):
+        if "in_place" in takes and name not in ("alltoall", "alltoallv", "reduce_scatter"):
             found.append({"benchmark": name, "size": 4096, "in_place": True})
+        if "imbalance" in takes:
+            found.append({"benchmark": name, "size": 4096, "imbalance": 0.5})
         if "root" in takes:
             found.append({"benchmark": name, "size": 64, "root": -1})
         if "groups" in takes and ranks == 4:
@@ -41,8 +50,7 @@ def cells_on(ranks: int) -> list[Cell]:
     if ranks == 2:
         found += [{"benchmark": "allreduce", "size": 4104, "dtype": dtype} for dtype in TYPES if dtype != "char"]
         found += [{"benchmark": "allreduce", "size": 64, "dtype": "float32", "op": op} for op in CAPABILITIES.ops]
-        found += [{"benchmark": name, "size": 70_016} for name in ("latency", "multi_lat")]
-        found += [{"benchmark": "alltoallv", "size": 4096, "imbalance": 0.5}]
+        found += [{"benchmark": name, "size": 70_016} for name in ("latency", "multi_lat", "bw", "mbw_mr")]
         found += [{"benchmark": "allreduce", "size": 64, "inject": "flip:1"}]
     return found
 
@@ -78,10 +86,38 @@ def test_every_byte_is_right(ranks: int, own: bool) -> None:
     assert wrong == []
 
 
+@pytest.mark.parametrize(
+    ("name", "rank", "calls"),
+    [
+        ("gather", 0, ["alltoallv send 64+0+0 recv 64+64+64"]),
+        ("gather", 2, ["alltoallv send 64+0+0 recv 0+0+0"]),
+        ("scatterv", 0, ["alltoallv send 64+64+64 recv 64+0+0"]),
+        ("scatterv", 1, ["alltoallv send 0+0+0 recv 64+0+0"]),
+        ("allgatherv", 1, ["bcast_from 0 recv", "bcast_from 1 send", "bcast_from 2 recv"]),
+        ("reduce_scatter", 1, ["reduce 0", "reduce 1", "reduce 2"]),
+    ],
+)
+def test_what_it_has_no_call_for_becomes_others(name: str, rank: int, calls: list[str]) -> None:
+    benchmark, world = find(name), World(rank, 3)
+    cell = make_cell(benchmark, "oneccl", "native", 64, imbalance=0.0 if name != "reduce_scatter" else 0.5)
+    program, mark = lowered(benchmark.program(world, cell), world, DIRECT.__contains__, HostLowering)
+    steps = [node for node, _ in walk(program.stages[0].variants[0]) if isinstance(node, Step)]
+    assert [told(step) for step in steps if step.op != "barrier"] == calls and mark
+
+
+def told(step: Step) -> str:
+    if step.op == "alltoallv":
+        return "alltoallv " + " ".join(f"{end} {'+'.join(map(str, step[end].sizes))}" for end in ("send", "recv"))
+    return f"{step.op} {step['root']}" + (f" {step['send'].buffer}" if step.op == "bcast_from" else "")
+
+
 @pytest.mark.mpi
 @needs_compiler
 def test_who_does_the_work_stands_in_the_row() -> None:
-    assert measured(2, False)[0]["marks"] == {"ccl_worker": "calling thread"}
+    marks = {cell["benchmark"]: done["marks"] for cell, done in zip(cells_on(2), measured(2, False), strict=True)}
+    assert marks["allreduce"] == {"ccl_worker": "calling thread"}
+    assert marks["gather"] == marks["allreduce"] | {"calls": "onecclAllToAllV"}
+    assert marks["bw"]["calls"] == "blocking onecclSend and onecclRecv"
 
 
 @pytest.mark.parametrize(
@@ -157,12 +193,9 @@ def test_a_plug_in_that_cannot_be_loaded_is_the_reason(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("benchmark", "why"),
     [
-        ("allreduce", ""),
-        ("latency", ""),
-        ("alltoallv", ""),
-        ("bibw", "is a group of calls, whose end oneCCL does not wait for"),
-        ("reduce_scatter", "is a group"),
-        ("gather", "is a group of calls"),
+        *((name, "") for name in (*COLLECTIVES, "latency", "bw", "mbw_mr")),
+        ("bibw", "oneCCL's sends and receives block on the host, so none goes both ways at once: use --backend mpi"),
+        ("latency_mt", "oneCCL runs one thread a rank here: use --backend mpi"),
         ("iallreduce", "oneCCL has no iallreduce"),
         ("put_latency", "oneCCL has no"),
     ],
