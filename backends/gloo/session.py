@@ -85,7 +85,6 @@ class GlooSession(Session):
         """Process groups of some ranks, made when a program needs them."""
         placement, share = str(spec.get("placement") or ""), bool(spec.get("share_device"))
         self.buffers = self._on(device, placement, share) if device else None
-        """The buffers of a launch on a device; None on the host."""
 
     def _on(self, device: Device, placement: str, share: bool = False) -> DeviceBuffers:
         from omb_py.backends.gloo.devices import check_torch

@@ -79,7 +79,6 @@ class MpiSession(Session):
         self._memory: dict[str, HostMemory] = {}
         placement, share = str(spec.get("placement") or ""), bool(spec.get("share_device"))
         self.buffers = self._on(device, placement, share) if device else None
-        """The buffers of a launch on a device; None on the host."""
         self._machine: Machine | None = None
         self._counters: Counters | None = None
         self._graphs: dict[tuple[str, Edges], MPI.Intracomm] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -107,14 +107,20 @@ def _rendered(option: Option, defaults: Defaults, hidden: bool = False) -> Group
     common |= {
         "metavar": option.metavar,
         "type": ParsedType(option.reader.what, option.reader.parse, choices),
-        "multiple": option.repeats,
+        "multiple": option.repeats or option.joins,
         "envvar": option.envvar or None,
     }
+    if option.joins:
+        common["callback"] = partial(_joined, option.reader)
     if option.name == "own_mpi":
         common |= {"is_eager": True, "expose_value": False, "callback": _use_mpi}
     if option.is_glued:
         return GluedOption(words, option.bare, option.is_glued, **common)
     return Grouped(words, **common)
+
+
+def _joined(reader: Reader, ctx: click.Context, param: click.Parameter, texts: Sequence[str]) -> object:
+    return reader.parse(",".join(filter(None, texts))) if texts else None
 
 
 def _use_mpi(ctx: click.Context, param: click.Parameter, path: str | None) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from omb_py.engine.devices.buffers import DeviceBuffers
     from omb_py.engine.program.pair_programs import PairPrograms
 
 
@@ -131,6 +132,8 @@ class Session:
     """The last cache of the device that has the buffers; 0: they are on the host, or it is not known."""
     device_note = ""
     """A note for the user on how the bytes reach the device."""
+    buffers: DeviceBuffers | None = None
+    """The buffers of a launch on a device, for a library that knows addresses alone; None on the host."""
     listener: Callable[[str], None] | None = None
     """Takes what :meth:`say` tells the user, on rank 0 of a launch."""
     _runner: Watched | None = None
@@ -150,7 +153,11 @@ class Session:
 
     def memory_left(self) -> int | None:
         """Bytes of the device that this rank may take; None where buffers are on the host."""
-        return None
+        return self.buffers.memory_left() if self.buffers else None
+
+    def stages(self) -> bool:
+        """Whether bytes on a device travel through as many on the host."""
+        return self.buffers is not None and not self.buffers.direct
 
     def reserve(self, kind: str, sizes: Mapping[str, int]) -> None:
         """Allocate buffers of a kind for a whole sweep: name -> bytes. Sizes of a sweep then share their pages."""

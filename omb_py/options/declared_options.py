@@ -27,6 +27,7 @@ def backend_options(run_wide: bool) -> tuple[Option, ...]:
             default=own.default,
             scope="run" if run_wide else "cell",
             makes=_setting_of(name),
+            joins=True,
             rare=True,
         )
         for name, own in own_options().items()

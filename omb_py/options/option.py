@@ -77,6 +77,9 @@ class Option:
     """Words that a request may hold, and the command line does not offer."""
     repeats: bool = False
     """It may be given several times; the value is a tuple."""
+    joins: bool = False
+    """It may be given several times on the command line; the value is the texts with commas between them, read once
+    more."""
     bare: str = ""
     """The text that the option stands for without a value, which is then optional and glued (``-z50``)."""
     is_glued: Callable[[str], bool] | None = None

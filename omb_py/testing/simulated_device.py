@@ -145,6 +145,8 @@ class SimulatedDevice:
         self._executables: dict[int, Captured] = {}
         self._last_handle = 0
         self._memory: dict[int, NDArray[np.uint8]] = {}
+        self._mapped: dict[int, NDArray[np.uint8]] = {}
+        """Memory of the host, which takes nothing from the device."""
         self.resides: dict[int, int] = {}
         """Managed memory -> the device where it is, -1: on the host."""
         self._callbacks = DeviceFunctions(
@@ -174,9 +176,7 @@ class SimulatedDevice:
     def allocate(self, nbytes: int) -> int:
         if nbytes > self.memory_left():
             raise EnvironmentProblem(f"the simulated device has {self.memory_left()} B left, not {nbytes}: smaller -m")
-        memory = np.full(max(1, nbytes), 0xA5, np.uint8)
-        self._memory[memory.ctypes.data] = memory
-        return int(memory.ctypes.data)
+        return _allocate(self._memory, nbytes)
 
     def allocate_managed(self, nbytes: int) -> int:
         address = self.allocate(nbytes)
@@ -184,14 +184,14 @@ class SimulatedDevice:
         return address
 
     def allocate_mapped(self, nbytes: int) -> int:
-        return self.allocate(nbytes)
+        return _allocate(self._mapped, nbytes)
 
     def free(self, address: int) -> None:
         if self.busy():
             raise EnvironmentProblem(
                 "device sim: memory is given back while work is enqueued: a synchronise is missing"
             )
-        del self._memory[address]
+        del (self._mapped if address in self._mapped else self._memory)[address]
         self.resides.pop(address, None)
 
     def busy(self) -> bool:
@@ -315,6 +315,12 @@ class SimulatedDevice:
                 time.sleep(0.00005)
 
         self._at(stream).put(wait)
+
+
+def _allocate(memory: dict[int, NDArray[np.uint8]], nbytes: int) -> int:
+    held = np.full(max(1, nbytes), 0xA5, np.uint8)
+    memory[held.ctypes.data] = held
+    return int(held.ctypes.data)
 
 
 def _of(handles: dict[int, Captured], handle: int, pop: bool = False) -> Captured:

@@ -12,8 +12,10 @@ from types import ModuleType
 import pytest
 
 from omb_py.cli import main
+from omb_py.cli.commands.benchmark import command, request_of
 from omb_py.errors import EnvironmentProblem, LaunchFailed
 from omb_py.orchestrate.planning.resolution import CheckedRequest
+from omb_py.suites.registry import find
 from tests.support.patience import PATIENCE_S
 
 Refuse = Callable[[str], tuple[int, str]]
@@ -89,6 +91,23 @@ def test_what_cannot_be_done_here(refusal: Refuse, line: str, says: str) -> None
     code, text = refusal(line)
     assert code == 3
     assert says in text
+
+
+@pytest.mark.parametrize(
+    ("line", "settings"),
+    [
+        ("allreduce --nccl max_ctas=2 --nccl log=tuning", {"nccl": "max_ctas=2,log=tuning"}),
+        (
+            "allreduce --nccl max_ctas=2 --mock alpha=1us --mock beta=1ns",
+            {"nccl": "max_ctas=2", "mock": "alpha=1us,beta=1ns"},
+        ),
+        ("allreduce", {}),
+    ],
+)
+def test_settings_of_a_backend_that_stand_in_several_words_all_count(line: str, settings: dict[str, str]) -> None:
+    name, *words = line.split()
+    with command(find(name)).make_context(name, words) as context:
+        assert request_of(find(name), dict(context.params)).settings == settings
 
 
 def test_a_log_folder_must_be_new(refusal: Refuse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from omb_py.engine.devices import memory as arrays
 from omb_py.engine.devices.buffers import DeviceBuffers, crowd, refuse_sharing
 from omb_py.engine.devices.gpu import OWN, Gpu
 from omb_py.engine.devices.kind import GpuKind, choose_device
-from omb_py.engine.devices.memory import DeviceMemory
+from omb_py.engine.devices.memory import DeviceMemory, StagingMemory
 from omb_py.engine.program.buffers import ON_DEVICE
 from omb_py.engine.program.language import Step
 from omb_py.errors import EnvironmentProblem
@@ -95,6 +95,42 @@ class TestArrays:
         memory.reserve("send", 64)
         assert isinstance(memory.owner("send"), Several)
         memory.close()
+
+    @pytest.mark.parametrize(("name", "byte"), [("send", 1), ("recv", 0)])
+    def test_nothing_of_the_host_is_taken_until_somebody_looks(
+        self, device: SimulatedDevice, name: str, byte: int
+    ) -> None:
+        memory = DeviceMemory(device)
+        memory.reserve(name, 1 << 16)
+        assert memory.host._places == {}
+        assert (memory.view(name, 64) == byte).all() and memory.host._places[name][1] == 1 << 16
+        memory.close()
+
+
+class TestStaging:
+    def test_what_is_copied_lies_where_the_device_reads_it_by_itself(self, device: SimulatedDevice) -> None:
+        left, buffers = device.memory_left(), DeviceBuffers(device, False)
+        buffers.reserve("", {"send": 64})
+        at = buffers.stage.address("send")
+        assert at in device._mapped and (buffers.stage.view("send", 64) == 1).all()
+        assert device.memory_left() == left - 64, "memory of the host is none of the device"
+        buffers.reserve("", {"send": 3 << 12})
+        assert at not in device._mapped and buffers.stage.view("send", 3 << 12).sum() == 3 << 12
+        buffers.close()
+        assert not device._mapped
+
+    def test_memory_that_is_being_read_is_not_given_back(self, device: SimulatedDevice) -> None:
+        stage = StagingMemory(device)
+        stage.reserve("send", 8)
+        device.call("fill", device.allocate(8), 1, 8, device.stream)
+        stage.reserve("send", 1 << 14)
+        stage.close()
+
+    def test_direct_buffers_have_no_stage(self, device: SimulatedDevice) -> None:
+        buffers = DeviceBuffers(device, True)
+        buffers.reserve("", {"send": 64})
+        assert device._mapped == {}
+        buffers.close()
 
 
 class TestManaged:

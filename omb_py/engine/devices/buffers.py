@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omb_py.engine.devices import FUNCTIONS, OTHER_STREAM, Device
-from omb_py.engine.devices.memory import DeviceMemory
+from omb_py.engine.devices.memory import DeviceMemory, StagingMemory
 from omb_py.engine.devices.placement import DEVICE, HOST, is_managed, on_device, settled, spoiled, staged
 from omb_py.engine.measuring.host_memory import HostMemory
 from omb_py.engine.native.matmul import OPERANDS, fill
@@ -53,7 +53,7 @@ class DeviceBuffers:
         self._kinds: dict[str, HereMemory | DeviceMemory] = {}
         self.memory = self._of("")
         """The memory that holds the buffers that were reserved last."""
-        self.stage = HostMemory("numpy")
+        self.stage = StagingMemory(device)
         """Host memory that the library reads and writes when communication is staged."""
         self._other = 0
 
@@ -61,6 +61,10 @@ class DeviceBuffers:
     def seen(self) -> HostMemory | DeviceMemory:
         """The memory that the library is given."""
         return self.memory if self.direct else self.stage
+
+    def memory_left(self) -> int | None:
+        """Bytes of the device that this rank may take; None where its buffers are on the host."""
+        return None if self.place == HOST else self.device.memory_left() // self.crowd
 
     def _of(self, kind: str) -> HereMemory | DeviceMemory:
         kind = kind if kind in ON_DEVICE else ""
@@ -97,7 +101,7 @@ class DeviceBuffers:
 
     @property
     def host(self) -> HostMemory:
-        """Host memory with a place for every byte on the device."""
+        """Host memory with a place for every byte on the device: the stage, or the mirrors."""
         if not self.direct:
             return self.stage
         return self.memory.host if isinstance(self.memory, DeviceMemory) else self.memory
@@ -137,6 +141,7 @@ class DeviceBuffers:
     def close(self) -> None:
         for memory in self._kinds.values():
             memory.close()
+        self.stage.close()
         self.device.close()
 
 

@@ -1,12 +1,15 @@
-"""Named buffers on a device, each with a mirror on the host, which checks write and read; and arrays that hold them.
+"""Named buffers on a device, their mirrors on the host, which checks write and read; and arrays that hold them.
 
-Whoever asks for a mirror owns the bytes until the next run: :meth:`DeviceMemory.view` brings the device's bytes to the
+A mirror is there from when it is first asked for, so without checks there is none.
+Whoever asks for one owns the bytes until the next run: :meth:`DeviceMemory.view` brings the device's bytes to the
 host, :meth:`DeviceMemory.hand_over` takes what was handed out back to the device. Arrays of CuPy, PyTorch and Numba
 show their address as ``__cuda_array_interface__`` does (CuPy and PyTorch on AMD GPUs, too).
 """
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, Final, Protocol, TypedDict
@@ -116,6 +119,50 @@ def slice_array(owner: Any, start: int, stop: int, dtype: str) -> Any:
     return cut.view(np.dtype(dtype))
 
 
+class Mirrors(HostMemory):
+    """Host memory beside the buffers of a device, each made when it is first asked for."""
+
+    def __init__(self, places: Mapping[str, tuple[int, int]]) -> None:
+        super().__init__("numpy")
+        self._mirrored = places
+
+    def view(self, name: str, nbytes: int) -> NDArray[np.uint8]:
+        self.reserve(name, self._mirrored[name][1])
+        return super().view(name, nbytes)
+
+    def address(self, name: str) -> int:
+        self.reserve(name, self._mirrored[name][1])
+        return super().address(name)
+
+
+class StagingMemory(HostMemory):
+    """Host memory that a device reads and writes by itself: through pageable memory its copies would take longer."""
+
+    def __init__(self, device: Device) -> None:
+        super().__init__("numpy")
+        self._device = device
+
+    def reserve(self, name: str, nbytes: int) -> None:
+        if name in self._places and self._places[name][1] < nbytes:
+            self._free(name)
+        super().reserve(name, nbytes)
+
+    def _allocate(self, nbytes: int) -> tuple[ctypes.Array[ctypes.c_ubyte], int]:
+        whole = max(nbytes, mmap.PAGESIZE)  # HIP gives a word in memory of another kind
+        address = self._device.allocate_mapped(whole)
+        return (ctypes.c_ubyte * whole).from_address(address), address
+
+    def _free(self, name: str) -> None:
+        self._device.call("synchronise", self._device.stream)
+        self._views.pop(name, None)
+        del self._owners[name]
+        self._device.free(self._places.pop(name)[0])
+
+    def close(self) -> None:
+        for name in list(self._places):
+            self._free(name)
+
+
 class DeviceMemory:
     """Buffers that grow and are reused over a sweep, as ``HostMemory`` does on the host."""
 
@@ -128,9 +175,8 @@ class DeviceMemory:
         self._managed = managed
         self._owners: dict[str, DeviceArray] = {}
         """The arrays that hold the buffers, where they are arrays."""
-        self.host = HostMemory("numpy")
-        """The mirrors; when communication is staged, the memory that the library sees."""
         self._places: dict[str, tuple[int, int]] = {}
+        self.host = Mirrors(self._places)
         self._lent: dict[str, int] = {}
         """Bytes of each mirror that have been handed out since the last :meth:`hand_over`."""
 
@@ -148,10 +194,10 @@ class DeviceMemory:
         if name == GATE:  # the host has it as well, so there is no mirror
             self._places[name] = self.device.allocate_mapped(nbytes), nbytes
             return
-        self.host.reserve(name, nbytes)
-        self._places[name] = self._allocate(name, nbytes), nbytes
-        self._lent[name] = nbytes
-        self.hand_over()
+        self._places[name] = address, _ = self._allocate(name, nbytes), nbytes
+        # as memory of the host begins
+        self.device.call("fill", address, 1 if name.startswith("send") else 0, nbytes, self.device.stream)
+        self._synchronise()
 
     def _allocate(self, name: str, nbytes: int) -> int:
         if self._array:

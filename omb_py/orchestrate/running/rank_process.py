@@ -295,12 +295,16 @@ def reserve(session: Session, cells: Sequence[Cell], worlds: Mapping[int, World]
             (cell.sampling.iterations for cell in cells if not cell.sampling.auto and cell.sampling.time_limit is None),
             default=0,
         )
-        needed += times
-        if any(cell.validate for cell in cells):
-            needed += CHECKING * max((nbytes for sizes in kinds.values() for nbytes in sizes.values()), default=0)
-        free = available_bytes()
-        on_device = session.memory_left()
-        fits = free // neighbours if on_device is None else min(free // neighbours, on_device)
+        checked = any(cell.validate for cell in cells)
+        free, on_device = available_bytes(), session.memory_left()
+        on_host = times + (needed if on_device is None or session.stages() or checked else 0)
+        if checked:
+            on_host += CHECKING * max((nbytes for sizes in kinds.values() for nbytes in sizes.values()), default=0)
+        # what there is and what is wanted, where least is left
+        fits, needed = min(
+            ((free // neighbours, on_host), *([] if on_device is None else [(on_device, needed)])),
+            key=lambda memory: memory[0] - memory[1],
+        )
         short = float(needed > fits) if among == 1 else float(needed * among > free)
         if not session.total(array("d", [short]))[0]:
             break

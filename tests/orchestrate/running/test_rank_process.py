@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -42,7 +43,8 @@ cells = [make_cell(find(name), "nccl", "native", 64) for name in sys.argv[1:]]
 asked = []
 session = SimpleNamespace(
     local=(0,), hosts=("a", "a"), total=lambda values: values,
-    cache_bytes=0, memory_left=lambda: None, reserve=lambda kind, sizes: asked.extend((kind, name) for name in sizes),
+    cache_bytes=0, memory_left=lambda: None, stages=lambda: False,
+    reserve=lambda kind, sizes: asked.extend((kind, name) for name in sizes),
 )
 reserve(session, cells, {0: World(0, 2, session.hosts)})
 print(json.dumps(asked))
@@ -98,6 +100,27 @@ def test_times_that_do_not_fit_are_refused_before_anything_is_measured(monkeypat
     reserve(session, [change_cell(cells[0], time_limit=1.0)], {0: World(0, 2, session.hosts)})  # it ends long before
 
 
+@pytest.mark.parametrize(
+    ("host_mib", "device_mib", "stages", "validate", "says"),
+    [
+        (100, 1000, False, False, ""),
+        (100, 1000, True, False, "needs 64 MiB .* has 50 MiB free"),
+        (100, 1000, False, True, "needs .* has 50 MiB free"),
+        (1000, 50, False, False, "needs 64 MiB .* has 50 MiB free"),
+        (1000, 50, True, True, "needs 64 MiB .* has 50 MiB free"),
+        (1000, 64, True, True, ""),
+    ],
+)
+def test_buffers_on_a_device_need_the_host_only_where_they_are_staged_or_checked(
+    host_mib: int, device_mib: int, stages: bool, validate: bool, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session: Any = alone(host_mib, {}, monkeypatch)
+    session.memory_left, session.stages = lambda: device_mib << 20, lambda: stages
+    cells = [change_cell(make_cell(benchmark("allreduce"), "mpi", "native", 32 << 20), validate=validate)]
+    with pytest.raises(UsageError, match=says) if says else nullcontext():
+        reserve(session, cells, {0: World(0, 2, session.hosts)})
+
+
 def alone(free_mib: int, taken: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """The session of one of two ranks on a host with so much free memory and a cache of 32 MiB."""
     monkeypatch.setenv(CACHE_BYTES, str(32 << 20))
@@ -110,6 +133,7 @@ def alone(free_mib: int, taken: dict[str, int], monkeypatch: pytest.MonkeyPatch)
         share=lambda value: value,
         cache_bytes=0,
         memory_left=lambda: None,
+        stages=lambda: False,
         reserve=lambda kind, sizes: taken.update(sizes),
     )
 
