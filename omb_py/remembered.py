@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping
@@ -32,7 +31,7 @@ def keep(question: str, answer: Answer, paths: Iterable[str]) -> None:
 
 
 def _name_of(question: str) -> str:
-    return f"{hashlib.sha256(question.encode(errors='surrogateescape')).hexdigest()}.answer"
+    return f"{user_cache.digest_of(question.encode(errors='surrogateescape')).hex()}.answer"
 
 
 def _stamp(path: str) -> Stamp:

@@ -8,9 +8,13 @@ the work is done again. A rank loads this module before it can find others, so i
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
+
+try:
+    from _blake2 import blake2b as _hash  # hashlib loads OpenSSL, which takes longer than all else here
+except ImportError:  # a Python that was built without it
+    from hashlib import sha256 as _hash  # type: ignore[assignment]
 
 _MOST = 2000
 """Files after which the folder is emptied: each is small, and made again in milliseconds."""
@@ -45,8 +49,13 @@ def save(name: str, content: bytes) -> None:
         return
 
 
+def digest_of(content: bytes) -> bytes:
+    """A digest that no other content has."""
+    return _hash(content).digest()[:_DIGEST_BYTES]
+
+
 def _digest(name: str, content: bytes) -> bytes:
-    return hashlib.sha256(name.encode() + b"\0" + content).digest()
+    return digest_of(name.encode() + b"\0" + content)
 
 
 def _open_folder(create: bool) -> int:

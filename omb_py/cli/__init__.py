@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Sequence
 from typing import TextIO
 
+from omb_py import class_code
 from omb_py.cli.early_signals import as_interrupts
 from omb_py.cli.stdout import (
     CONTROL,
@@ -36,6 +37,8 @@ def main(args: Sequence[str] | None = None) -> int:
     A user's error is one line on stderr; ``--debug`` adds the traceback.
     """
     words = list(args) if args is not None else typed_words(sys.argv)
+    if args is None:
+        class_code.install()
     open_what_is_closed()
     survive_a_closed_pipe()
     if words in (["--version"], ["-v"]) and not _rank():
@@ -52,6 +55,7 @@ def main(args: Sequence[str] | None = None) -> int:
         code = OK
     finally:
         sys.stdout, sys.stderr = plain
+    class_code.save()
     # OMB's programs know one failure
     return _flushed(NEGATIVE if args is None and called_as_omb() and code in (USAGE, ENVIRONMENT) else code)
 

@@ -15,6 +15,7 @@ UNPICKLES = re.compile(
     re.MULTILINE,
 )
 ALLOWED = {
+    "omb_py/class_code.py": "keeps compiled methods in a folder of this user alone",
     "omb_py/orchestrate/running/joined_run.py": "writes to the stdin of the collector, its own child",
     "omb_py/orchestrate/running/joined_collector.py": "reads what its parent wrote, through that pipe",
     "omb_py/orchestrate/running/rank_modules.py": "writes Python's own modules to a folder of this user alone",

@@ -8,7 +8,6 @@ instruction caches must be told of new code, as on AArch64, LLVM loads it, and n
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import mmap
 import os
 from functools import cache
@@ -34,7 +33,7 @@ def address_of_code(shape: Shape, seconds: bool) -> int:
     machine = os.uname().machine
     if machine not in _KEPT_FOR:
         return _load_by_llvm(text)
-    name = f"{machine}-{hashlib.sha256(text.encode()).hexdigest()}.code"
+    name = f"{machine}-{user_cache.digest_of(text.encode()).hex()}.code"
     code = user_cache.load(name)
     if code is None:
         code = compiled(text)

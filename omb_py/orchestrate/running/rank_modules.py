@@ -6,7 +6,6 @@ as they are; the parent looks at these once a launch, in place of every rank.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import marshal
 import os
@@ -62,6 +61,6 @@ def keep_modules(question: str, names: Iterable[str]) -> None:
         modules[name] = spec.origin, spec.submodule_search_locations is not None, marshal.dumps(code)
         sources.append(spec.origin)
     content = marshal.dumps(modules)
-    file = f"{hashlib.sha256(content).hexdigest()}.modules"
+    file = f"{user_cache.digest_of(content).hex()}.modules"
     user_cache.save(file, content)
     keep(question, {"file": file}, sources)

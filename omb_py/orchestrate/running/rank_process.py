@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count, groupby
 from typing import TYPE_CHECKING
 
+from omb_py import class_code
 from omb_py.engine.rank.start_times import StartTimes, process_start_ns
 from omb_py.errors import EnvironmentProblem, OmbError, UsageError
 
@@ -159,6 +160,7 @@ class LaunchOfCells:
         if self.sends:
             late = {**facts, "skew_us": self.skews["barrier"], "loaded_libraries": loaded_libraries()}
             self.channel.send("launch", facts=late)
+            class_code.save()
             if self.spec.get("list_modules"):
                 self.channel.send("modules", names=sorted(sys.modules))
 

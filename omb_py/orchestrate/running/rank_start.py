@@ -90,6 +90,9 @@ def find_modules(environ: "os._Environ[str]") -> None:
 
 if __name__ == "__main__":
     find_modules(os.environ)
+    from omb_py.class_code import install
+
+    install()
     from omb_py.orchestrate.running.rank_process import main
 
     sys.exit(main())

@@ -271,8 +271,8 @@ def _start(run: Run, launch: LaunchPlan, failed: Sequence[str]) -> None:
 
 
 def modules_question(launch: LaunchPlan) -> str:
-    """What the ranks of a launch load depends on."""
-    kinds = sorted({(cell.binding, cell.benchmark, cell.validate) for cell in launch.cells})
+    """What most that the ranks of a launch load depends on; a benchmark's own modules are few."""
+    kinds = sorted({(cell.binding, cell.validate) for cell in launch.cells})
     return question_of(launch.backend, launch.needs.device, kinds)
 
 
