@@ -1,7 +1,7 @@
 """Does this MPI take device buffers? A wrong guess is a segmentation fault, so only a positive answer counts.
 
 In this order: the user's word, MPI-4.1's ``mpi_memory_alloc_kinds``, the library's own query functions, vendors'
-variables; and then a child process passes one message in device memory, with a time limit.
+variables; and then child processes pass messages in device memory, with a time limit.
 """
 
 from __future__ import annotations
@@ -13,12 +13,18 @@ import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from types import ModuleType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from omb_py.backends.child import MARK, answer_of
+import numpy as np
+
+from omb_py.backends.child import MARK, Variables, Words, answer_of
 from omb_py.engine.devices.kind import MpiSupport
-from omb_py.engine.devices.registry import SIMULATED, find_kind
+from omb_py.engine.devices.registry import SIMULATED, find_kind, open_device
+from omb_py.errors import EnvironmentProblem
 from omb_py.launchers.mpiexec_family import INTEL, MPICH, OPEN_MPI
+
+if TYPE_CHECKING:
+    from omb_py.engine.devices import Device
 
 VARIABLE: Final = "OMB_PY_GPU_AWARE"
 """1: the library takes device buffers; 0: it does not."""
@@ -28,6 +34,8 @@ _VENDOR_VARIABLES: Final = (
     *(f"{family}_USE_{gpu}" for family in ("MV2", "MVP") for gpu in ("CUDA", "ROCM")),
 )
 _CHILD_S: Final = 60.0
+_MESSAGES: Final = (1 << 16, 1 << 22)
+"""Bytes of a message that may be copied, and of one that libraries move by mapping the other's memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,18 +64,25 @@ def fix_for(vendor: str, device: str) -> str:
     return f"{words.get(vendor, 'a library built for GPUs')}; or --staging auto"
 
 
+def answer_at_once(vendor: str, device: str, environ: Mapping[str, str] = os.environ) -> Support | None:
+    """The answer of the user's word, or for a device that no library knows; None where the library is to be asked."""
+    if environ.get(VARIABLE) in ("0", "1"):
+        return Support(True, VARIABLE) if environ[VARIABLE] == "1" else _because(_no(vendor, device), f"{VARIABLE}=0")
+    if find_kind(device).mpi_support is None:
+        unknown = f"no library knows {'the simulated device' if device == SIMULATED else device}"
+        return _because(_no(vendor, device), unknown)
+    return None
+
+
 def declared(mpi: ModuleType, vendor: str, device: str, environ: Mapping[str, str] = os.environ) -> Support:
     """The answer of user, library and variables, without touching device memory.
 
     Args:
         mpi: mpi4py's MPI module, initialised.
     """
-    no = Support(False, "", f"{vendor} does not take buffers on {device}", fix_for(vendor, device))
-    if environ.get(VARIABLE) in ("0", "1"):
-        return Support(True, VARIABLE) if environ[VARIABLE] == "1" else _because(no, f"{VARIABLE}=0")
-    support = find_kind(device).mpi_support
-    if support is None:
-        return _because(no, f"no library knows {'the simulated device' if device == SIMULATED else device}")
+    no, support = _no(vendor, device), find_kind(device).mpi_support
+    if (answered := answer_at_once(vendor, device, environ)) is not None or support is None:
+        return answered or no
     kinds = _alloc_kinds(mpi)
     if device in kinds:
         return Support(True, "mpi_memory_alloc_kinds")
@@ -76,6 +91,10 @@ def declared(mpi: ModuleType, vendor: str, device: str, environ: Mapping[str, st
         return Support(True, "the library's query function") if answer else _because(no, "its query function says no")
     named = next((name for name in _VENDOR_VARIABLES if environ.get(name) == "1"), "")
     return Support(True, named) if named else _because(no, "nothing says that it does")
+
+
+def _no(vendor: str, device: str) -> Support:
+    return Support(False, "", f"{vendor} does not take buffers on {device}", fix_for(vendor, device))
 
 
 def _because(support: Support, how: str) -> Support:
@@ -104,43 +123,72 @@ def _query(mpi: ModuleType, kind: MpiSupport) -> bool | None:
     return None
 
 
-def confirmed(device: str, support: Support, timeout: float = _CHILD_S) -> Support:
-    """Test a positive answer: a child process with its own MPI world sends itself a message in device memory."""
-    if not support.aware or support.how == VARIABLE or find_kind(device).mpi_support is None:
-        return support
-    answer = _child(device, "message", timeout)
-    if answer.get("moved"):
-        return support
-    why = answer.get("error") or "it did not arrive"
-    reason = f"{support.how} says yes, but a message in device memory failed in a child process ({why})"
-    return Support(False, "child process", reason, support.fix)
+def probe(device: str, local: int = 0, timeout: float = _CHILD_S) -> Support:
+    """The answer, and the proof of a positive one: messages in device memory have come to where they were sent.
 
+    They travel in child processes on the device of a rank, which must not have opened it yet: it may take one process
+    at a time. Where it takes several, two of them exchange messages as ranks do.
 
-def report(device: str) -> Support:
-    """The confirmed answer for ``doctor``: nothing of MPI is started in this process."""
-    answer = _child(device, "declared", _CHILD_S)
+    Args:
+        local: the rank's number on its machine.
+        timeout: seconds for each world of children.
+    """
+    answer = _child(device, "alone", local, timeout)
     if "support" not in answer:
         return Support(False, "", f"it could not be asked ({answer.get('error', 'no answer')})", fix_for("", device))
-    return confirmed(device, Support(**answer["support"]))
+    support = Support(**answer["support"])
+    if not support.aware or support.how == VARIABLE:
+        return support
+    if not answer.get("moved"):
+        return _unproved(support, answer, "in a child process", device)
+    if answer.get("several"):
+        pair = _child(device, "pair", local, timeout)
+        if pair.get("begun") and not pair.get("moved"):
+            return _unproved(support, pair, "between two child processes", device)
+    return support
 
 
-def _child(device: str, question: str, timeout: float) -> dict[str, Any]:
-    return answer_of("omb_py.backends.mpi.aware", device, question, timeout=timeout)
+def _unproved(support: Support, answer: Mapping[str, Any], where: str, device: str) -> Support:
+    why = answer.get("error") or "it did not arrive"
+    reason = f"{support.how} says yes, but a message in device memory failed {where} ({why})"
+    return Support(False, "child process", reason, fix_for("", device))
 
 
-def _message(mpi: ModuleType, device: str) -> bool:
+def _child(device: str, question: str, local: int, timeout: float) -> dict[str, Any]:
+    start = {"start": _two_ranks} if question == "pair" else {}
+    return answer_of("omb_py.backends.mpi.aware", device, question, str(local), timeout=timeout, **start)
+
+
+def _two_ranks(words: Words, environ: Variables) -> tuple[Words, Variables]:
+    """The command that starts two ranks on this machine. Raises OSError where there is none."""
+    from omb_py.launchers.launcher import RankRequest
+    from omb_py.launchers.machine import LaunchMachine
+    from omb_py.launchers.mpiexec import LAUNCHER
+
+    ranks = RankRequest(tuple(words), 2, hosts=("localhost",), bind=False)
+    try:
+        command = LAUNCHER.command(ranks, LaunchMachine(environ))
+    except EnvironmentProblem as problem:
+        raise OSError(str(problem)) from None
+    return command.words, command.environ
+
+
+def _message(mpi: ModuleType, device: Device) -> bool:
+    """Whether what a rank sends to its neighbour arrives, on all ranks; a world of one sends to itself."""
     from omb_py.engine.devices.memory import DeviceMemory
-    from omb_py.engine.devices.registry import open_device
 
-    memory, nbytes = DeviceMemory(open_device(device, 0)), 1 << 16
+    world, memory = mpi.COMM_WORLD, DeviceMemory(device)
+    peer, whole = (world.rank + 1) % world.size, max(_MESSAGES)
     for name in ("send", "recv"):
-        memory.reserve(name, nbytes)
-    sent = memory.view("send", nbytes)
-    sent[:] = [i % 251 for i in range(nbytes)]
-    memory.hand_over()
-    out, into = (_bytes_at(mpi, memory.address(name), nbytes) for name in ("send", "recv"))
-    mpi.COMM_WORLD.Sendrecv([out, mpi.BYTE], 0, 1, [into, mpi.BYTE], 0, 1)
-    return bool((memory.view("recv", nbytes) == sent).all())
+        memory.reserve(name, whole)
+    right = True
+    for nbytes in _MESSAGES:
+        memory.view("send", whole)[:] = (np.arange(whole) + world.rank) % 251
+        memory.hand_over()
+        out, into = (_bytes_at(mpi, memory.address(name), nbytes) for name in ("send", "recv"))
+        world.Sendrecv([out, mpi.BYTE], peer, 1, [into, mpi.BYTE], peer, 1)
+        right &= bool((memory.view("recv", nbytes) == (np.arange(nbytes) + peer) % 251).all())
+    return bool(world.allreduce(right, mpi.LAND))
 
 
 def _bytes_at(mpi: ModuleType, address: int, nbytes: int) -> Any:
@@ -149,18 +197,27 @@ def _bytes_at(mpi: ModuleType, address: int, nbytes: int) -> Any:
 
 
 def main() -> None:
-    """The child: ``python -m omb_py.backends.mpi.aware DEVICE declared|message``."""
+    """A child: ``python -m omb_py.backends.mpi.aware DEVICE alone|pair LOCAL``."""
     from omb_py.backends.mpi.start import initialise, vendor
 
-    device, question = sys.argv[1:]
+    kind, question, local = sys.argv[1:]
     mpi, _ = initialise("single")
-    answer: dict[str, object]
-    if question == "declared":
-        answer = {"support": asdict(declared(mpi, vendor(mpi)[0], device))}
-    else:
-        answer = {"moved": _message(mpi, device)}
-    print(MARK + json.dumps(answer), flush=True)
+    speaks = mpi.COMM_WORLD.rank == 0
+    if question == "alone":
+        support = declared(mpi, vendor(mpi)[0], kind)
+        _tell({"support": asdict(support)})  # what follows may end the process
+        tried = support.aware and support.how != VARIABLE
+    elif tried := mpi.COMM_WORLD.size == 2:
+        _tell({"begun": True}, speaks)
+    if tried:
+        device = open_device(kind, int(local))
+        _tell({"moved": _message(mpi, device), "several": find_kind(kind).takes_several(device.index)}, speaks)
     mpi.Finalize()
+
+
+def _tell(answer: Mapping[str, object], speaks: bool = True) -> None:
+    if speaks:
+        print(MARK + json.dumps(answer), flush=True)
 
 
 if __name__ == "__main__":

@@ -39,11 +39,11 @@ class MpiCapabilities(Capabilities):
         return replace(self, devices=devices, inspection=inspection)
 
     def checks(self) -> Sequence[Check]:
-        from omb_py.backends.mpi.aware import report
+        from omb_py.backends.mpi.aware import probe
 
         lines = []
         for device in GPU_KINDS:
-            support = report(device)
+            support = probe(device)
             yes = f"{self.inspection.library} takes buffers on {device} ({support.how})"
             text = yes if support.aware else support.reason
             lines.append(Check(f"  MPI on {device}", support.aware, text, support.fix, device))

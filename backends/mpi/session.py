@@ -31,6 +31,7 @@ from omb_py.errors import EnvironmentProblem
 if TYPE_CHECKING:
     from mpi4py import MPI
 
+    from omb_py.backends.mpi.aware import Support
     from omb_py.backends.mpi.tools.interface import Counters
     from omb_py.engine.devices import Device
     from omb_py.engine.devices.buffers import DeviceBuffers
@@ -44,13 +45,15 @@ class MpiSession(Session):
 
     backend = "mpi"
     _runner: NativeRunner | BoundRunner | None = None
+    _proved: Support | None = None
+    """What the library does with buffers of the device, where this rank has asked."""
 
     def __init__(self, spec: LaunchSpec) -> None:
         if spec.get("fork"):
             allow_forks()
         kind = str(spec.get("device") or "cpu")
         # before MPI: some libraries look for the current device when they start
-        device = None if kind == "cpu" else _open_device(kind)
+        device = None if kind == "cpu" else self._open_device(kind)
         level = spec.get("thread_level") or "funneled"
         self._session: MPI.Session | None = None
         self.world: MPI.Intracomm
@@ -88,15 +91,28 @@ class MpiSession(Session):
         """Time in µs that this rank took to make the communicator of a graph."""
         self._neighborhood = ""
 
+    def _open_device(self, kind: str) -> Device:
+        """The device of this rank. It may admit one process, so whether MPI takes its buffers is asked before."""
+        from omb_py.backends.mpi.aware import answer_at_once, probe  # ranks on host memory load none of it
+        from omb_py.engine.devices.registry import open_device
+        from omb_py.engine.rank.launcher_variables import local_rank
+
+        local = local_rank(os.environ)
+        if local == 0 and answer_at_once("", kind) is None:
+            self._proved = probe(kind)
+        return open_device(kind, local)
+
     def _on(self, device: Device, placement: str, share: bool = False) -> DeviceBuffers:
-        from omb_py.backends.mpi.aware import Support, confirmed, declared
+        from omb_py.backends.mpi.aware import Support, answer_at_once
         from omb_py.engine.devices.buffers import DeviceBuffers, crowd, places_of
         from omb_py.engine.devices.placement import place_of_rank
 
         self.places = places_of(self, device, share, self.hosts[self.rank])
-        support = declared(self.mpi, self.library, device.kind)
-        answer = asdict(confirmed(device.kind, support)) if self.rank == 0 else None
-        self.support = support = Support(**(self.share(answer) or {}))
+        answer = answer_at_once(self.library, device.kind) or self._proved
+        of_nodes = [one for one in self.gather(asdict(answer) if answer else None) if one]
+        # one node that stages is enough: its peers would send to what it has on the host
+        of_all = self.share(next((one for one in of_nodes if not one["aware"]), next(iter(of_nodes), None)))
+        self.support = support = Support(**of_all) if of_all else Support(False, "", "no rank has asked the library")
         self.device_name, self.cache_bytes = device.name, device.cache_bytes
         self.device_note = "" if support.aware else f"staged through host memory: {support.reason}: {support.fix}"
         word = place_of_rank(placement, self.rank, self.size)
@@ -264,10 +280,3 @@ class MpiSession(Session):
             self._session.Finalize()
         if not self.mpi.Is_finalized():
             self.mpi.Finalize()
-
-
-def _open_device(kind: str) -> Device:
-    from omb_py.engine.devices.registry import open_device  # ranks on host memory load none of it
-    from omb_py.engine.rank.launcher_variables import local_rank
-
-    return open_device(kind, local_rank(os.environ))

@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from omb_py.engine.devices.gpu_counters import GpuCounter
 
 
+_COMPUTE_MODE: Final = 20
+"""cudaDevAttrComputeMode."""
+_EXCLUSIVE_PROCESS: Final = 3
+
+
 class CudaKind(GpuKind):
     """CUDA's driver; NVML counts and describes."""
 
@@ -21,6 +26,12 @@ class CudaKind(GpuKind):
         from omb_py.engine.devices import nvml
 
         return len(nvml.inventory().gpus)
+
+    def takes_several(self, index: int) -> bool:
+        from omb_py.engine.devices.gpu import load_cupy
+
+        mode = load_cupy(self).cuda.runtime.deviceGetAttribute(_COMPUTE_MODE, index)
+        return bool(mode != _EXCLUSIVE_PROCESS)
 
     def counter(self, identity: str) -> AbstractContextManager[GpuCounter]:
         from omb_py.engine.devices.gpu_counters import count_nvidia

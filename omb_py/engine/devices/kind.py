@@ -91,6 +91,10 @@ class DeviceKind:
         """Open the device with this number."""
         raise NotImplementedError
 
+    def takes_several(self, index: int) -> bool:
+        """Whether several processes may have one of its devices at a time."""
+        return True
+
     def problem(self) -> str:
         """Why none can be used here; empty where one can."""
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
@@ -10,10 +11,12 @@ import pytest
 
 from omb_py.backends.gloo.capabilities import CAPABILITIES
 from omb_py.backends.mpi import aware
-from omb_py.backends.mpi.aware import Support, confirmed, declared, fix_for
+from omb_py.backends.mpi.aware import Support, declared, fix_for
 from omb_py.backends.mpi.devices import DeviceRunner
-from omb_py.engine.devices import FUNCTIONS
+from omb_py.backends.mpi.session import MpiSession
+from omb_py.engine.devices import FUNCTIONS, gpu, registry
 from omb_py.engine.devices.placement import staged
+from omb_py.engine.devices.registry import find_kind
 from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.buffers import ON_DEVICE
 from omb_py.engine.program.language import Region, Step, walk
@@ -21,8 +24,9 @@ from omb_py.engine.program.step_text import describe
 from omb_py.errors import EnvironmentProblem
 from omb_py.options.table import make_cell, usual_cell
 from omb_py.suites.registry import find
-from tests.support.machines.mpi import report, torchrun
+from tests.support.machines.mpi import report, start, torchrun
 from tests.support.optional import needs_torch
+from tests.support.patience import PATIENCE_S
 from tests.support.sessions.nccl_cells import MULTIPLIED, OURS
 
 DELAY_US = 4000
@@ -228,6 +232,10 @@ def test_what_arrives_is_copied_in_after_the_wait_for_it(name: str) -> None:
             assert copied == awaited
 
 
+YES: dict[str, Any] = {"support": {"aware": True, "how": "I_MPI_OFFLOAD", "reason": "", "fix": ""}}
+ALONE = YES | {"moved": True, "several": True}
+
+
 class TestProbe:
     def mpi(self, kinds: str = "mpi,system") -> Any:
         info = SimpleNamespace(Get=lambda key: kinds, Free=lambda: None)
@@ -252,30 +260,77 @@ class TestProbe:
     def test_the_fix_names_the_flag(self, vendor: str, word: str) -> None:
         assert word in fix_for(vendor, "cuda")
 
-    def test_a_yes_counts_only_when_a_child_process_passed_a_message(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        yes = Support(True, "MPICH_GPU_SUPPORT_ENABLED")
-        monkeypatch.setattr(aware, "_child", lambda *words: {"error": "signal 11"})
-        assert not confirmed("cuda", yes).aware and "signal 11" in confirmed("cuda", yes).reason
-        monkeypatch.setattr(aware, "_child", lambda *words: {"moved": True})
-        assert confirmed("cuda", yes) is yes
+    @pytest.mark.parametrize(
+        ("alone", "pair", "is_aware", "says"),
+        [
+            ({"error": "it hung"}, {}, False, "it could not be asked (it hung)"),
+            (YES | {"error": "signal 11"}, {}, False, "failed in a child process (signal 11)"),
+            (YES | {"moved": False, "several": True}, {}, False, "failed in a child process (it did not arrive)"),
+            (ALONE, {"begun": True, "error": "signal 6"}, False, "failed between two child processes (signal 6)"),
+            (ALONE, {"begun": True, "moved": False}, False, "between two child processes (it did not arrive)"),
+            (ALONE, {"begun": True, "moved": True}, True, ""),
+            (ALONE, {"error": "OSError"}, True, ""),  # no launcher starts two ranks here
+            (YES | {"moved": True, "several": False}, {"begun": True, "moved": False}, True, ""),  # not asked
+        ],
+    )
+    def test_a_yes_counts_only_when_messages_have_arrived_in_child_processes(
+        self, alone: Cell, pair: Cell, is_aware: bool, says: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(aware, "_child", lambda device, question, *rest: {"alone": alone, "pair": pair}[question])
+        support = aware.probe("cuda")
+        assert support.aware == is_aware and says in support.reason and bool(support.fix) != is_aware
+
+    def test_a_device_that_takes_one_process_at_a_time_is_told_by_its_compute_mode(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for mode, several in ((0, True), (3, False)):
+            runtime = SimpleNamespace(
+                deviceGetAttribute=lambda number, index, mode=mode: mode if number == 20 else None
+            )
+            cupy = SimpleNamespace(cuda=SimpleNamespace(runtime=runtime))
+            monkeypatch.setattr(gpu, "import_module", lambda name, cupy=cupy: cupy)
+            assert find_kind("cuda").takes_several(0) is several
+
+    @pytest.mark.parametrize(("local", "order"), [("0", ["probe cuda", "open cuda 0"]), ("1", ["open cuda 1"])])
+    def test_the_library_is_asked_before_the_device_is_taken(
+        self, local: str, order: list[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        done: list[str] = []
+        monkeypatch.setenv("MPI_LOCALRANKID", local)
+        monkeypatch.setenv("PMI_RANK", local)
+        monkeypatch.setenv("PMI_SIZE", "2")
+        monkeypatch.delenv(aware.VARIABLE, raising=False)
+        monkeypatch.setattr(aware, "probe", lambda kind: done.append(f"probe {kind}"))
+        monkeypatch.setattr(registry, "open_device", lambda kind, rank: done.append(f"open {kind} {rank}"))
+
+        def begin(level: str) -> None:
+            raise InterruptedError
+
+        monkeypatch.setattr("omb_py.backends.mpi.session.initialise", begin)
+        with pytest.raises(InterruptedError):
+            MpiSession({"device": "cuda"})
+        assert done == order
 
     @pytest.mark.each_library
     @pytest.mark.mpi
-    def test_the_child_passes_its_message(self) -> None:
-        assert aware._child("sim", "message", 30) == {"moved": True}
+    def test_two_children_pass_their_messages(self) -> None:
+        assert aware._child("sim", "pair", 0, PATIENCE_S) == {"begun": True, "moved": True, "several": True}
+
+    @pytest.mark.each_library
+    @pytest.mark.mpi
+    def test_a_child_passes_messages_to_itself(self) -> None:
+        code = (
+            "from omb_py.backends.mpi import aware, start; from omb_py.engine.devices.registry import open_device; "
+            "mpi, _ = start.initialise('single'); print(aware._message(mpi, open_device('sim', 0)))"
+        )
+        assert start([sys.executable, "-c", code], 1).stdout.split() == ["True"]
 
     @pytest.mark.each_library
     @pytest.mark.mpi
     def test_this_library_says_no_of_itself(self) -> None:
         """The MPI libraries of PyPI were built without CUDA; Intel's needs a variable."""
-        found = aware.report("cuda")
+        found = aware.probe("cuda")
         assert not found.aware and found.reason and found.fix
-
-
-def test_where_nothing_answers_device_memory_is_not_counted_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aware, "_child", lambda *question: {"error": "it hung"})
-    support = aware.report("cuda")
-    assert not support.aware and "it could not be asked (it hung)" in str(support)
 
 
 @pytest.mark.parametrize(

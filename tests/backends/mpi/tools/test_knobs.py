@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from omb_py.backends import child
 from omb_py.backends.capabilities import Choice
 from omb_py.backends.mpi.tools import knobs
 from omb_py.launchers.mpi_library import MPILibrary
@@ -78,21 +76,6 @@ def test_a_child_that_dies_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(knobs, "mpi_library", lambda: MPILibrary(reason="no MPI", fix="install one"))
     assert (knobs.library_knobs().reason, knobs.library_knobs().fix) == ("no MPI", "install one")
     knobs.library_knobs.cache_clear()
-
-
-def test_a_child_sees_the_users_variables_and_not_the_launchers(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: dict[str, str] = {}
-
-    def run(words: list[str], env: dict[str, str], **more: object) -> subprocess.CompletedProcess[str]:
-        seen.update(env)
-        return subprocess.CompletedProcess(words, 0, 'noise\nomb-py:{"a": 1}\n', "")
-
-    monkeypatch.setattr(child.subprocess, "run", run)
-    monkeypatch.setenv("OMPI_MCA_pml", "ob1")
-    monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "3")
-    monkeypatch.setenv("PMI_RANK", "3")
-    assert child.answer_of("some.module", timeout=1) == {"a": 1}
-    assert seen["OMPI_MCA_pml"] == "ob1" and not {"OMPI_COMM_WORLD_RANK", "PMI_RANK"} & set(seen)
 
 
 def test_trees_that_are_built_in(tmp_path: Path) -> None:
