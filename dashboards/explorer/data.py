@@ -5,14 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import and_
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.reading import read_prepared
 from omb_py.dashboards.base.series import Panel
-from omb_py.dashboards.base.theme import Facts, Values
+from omb_py.dashboards.base.theme import Facts
 from omb_py.dashboards.base.view import plural
 from omb_py.dashboards.views.cells import COLUMNS, RANK_LISTS, Cells, lower_bounds, split, split_links
 from omb_py.dashboards.views.fits import MESSAGES
@@ -23,7 +24,13 @@ from omb_py.results.store.provenance import provenance_of
 from omb_py.results.store.read import files, load_launches
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
+    from numpy.typing import NDArray
+
+    from omb_py.dashboards.base.reading import Codes
+
+    Mask = NDArray[np.bool]
 
 FILTERS = tuple("benchmark backend library library_version binding device ranks devices tags date".split())
 """Columns with a control of their own."""
@@ -52,8 +59,8 @@ class Data:
         self._lock = threading.Lock()
         self._stamp: tuple[int, float] = (-1, 0.0)
         self._bounds: dict[tuple[str, ...], pd.DataFrame] = {}
-        self._codes: dict[str, tuple[Any, list[str]]] = {}
-        self._drawn: tuple[Any, pd.DataFrame, str]
+        self._codes: dict[str, tuple[Codes, list[str]]] = {}
+        self._drawn: tuple[tuple[str, dict[str, list[str]]] | None, pd.DataFrame, str]
         self._provenance: Callable[[str], Facts]
         self.frame: pd.DataFrame
         if not store.is_dir():
@@ -95,7 +102,7 @@ class Data:
         fits = [*self._fits(wanted).values()]
         return self.frame[_all(fits)] if fits else self.frame
 
-    def _fits(self, wanted: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    def _fits(self, wanted: Mapping[str, Sequence[str]]) -> dict[str, Mask]:
         import numpy as np
 
         fits = {}
@@ -105,7 +112,7 @@ class Data:
                 fits[name] = np.isin(codes, [code for code, text in enumerate(texts) if text in values])
         return fits
 
-    def _left(self, name: str, fits: Values) -> list[str]:
+    def _left(self, name: str, fits: Sequence[Mask]) -> list[str]:
         import numpy as np
 
         codes, texts = self._coded(name)
@@ -113,7 +120,7 @@ class Data:
         counts = np.bincount(codes[codes >= 0], minlength=len(texts))
         return [text for text, count in zip(texts, counts, strict=True) if count]
 
-    def _coded(self, name: str) -> tuple[Any, list[str]]:
+    def _coded(self, name: str) -> tuple[Codes, list[str]]:
         """The column as numbers, -1 for null, and the texts of the numbers, sorted; made once until files change."""
         import numpy as np
         import pandas as pd
@@ -123,7 +130,7 @@ class Data:
             texts = ["" if theme.absent(value) else str(value) for value in values]
             # the empty text is no value; few columns have more values than fit into two bytes
             codes = np.where(codes == texts.index(""), -1, codes) if "" in texts else codes
-            small = codes.astype(np.int16 if len(texts) < 2**15 else np.int32)
+            small: Codes = codes.astype(np.int16 if len(texts) < 2**15 else np.int32)
             self._codes[name] = (small, texts)
         return self._codes[name]
 
@@ -207,10 +214,8 @@ class _Chosen(Cells):
         return self.data.with_lists(used(frame[frame["launch_id"].isin(launches)]), RANK_LISTS)
 
 
-def _all(fits: Values) -> Any:
-    import numpy as np
-
-    return np.logical_and.reduce(fits)
+def _all(fits: Sequence[Mask]) -> Mask:
+    return reduce(and_, fits)
 
 
 def _newest(frame: pd.DataFrame, most: int) -> pd.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.theme import Facts
@@ -40,7 +40,7 @@ _WIDTH = 120
 _DIGITS = {"valueFormatter": {"function": "params.value == null ? '' : d3.format('.6~r')(params.value)"}}
 
 
-def columns() -> list[dict[str, Any]]:
+def columns() -> list[dict[str, object]]:
     """AG Grid's definitions of the columns: units in their heads, six digits."""
     return [
         {
@@ -60,11 +60,11 @@ def without_formulas(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(**{name: rows[name].astype(object).map(_neutral) for name in texts})
 
 
-def _neutral(value: Any) -> Any:
+def _neutral(value: object) -> object:
     return without_formula(value) if isinstance(value, str) else value
 
 
-def answer(rows: pd.DataFrame, request: Facts) -> dict[str, Any]:
+def answer(rows: pd.DataFrame, request: Facts) -> dict[str, object]:
     """Answer a request of AG Grid's infinite row model (``startRow``, ``endRow``, ``sortModel``) with ``rowData`` and
     ``rowCount``; what it asks of unknown columns is left out. The sidebar filters."""
     start, end = max(0, int(request.get("startRow") or 0)), int(request.get("endRow") or BLOCK)
@@ -79,6 +79,6 @@ def answer(rows: pd.DataFrame, request: Facts) -> dict[str, Any]:
     return {"rowData": _plain(part), "rowCount": len(rows)}
 
 
-def _plain(part: pd.DataFrame) -> list[dict[str, Any]]:
+def _plain(part: pd.DataFrame) -> list[dict[str, object]]:
     part = part.assign(started_at=part["started_at"].astype(str)).astype(object)
     return [{str(k): None if theme.absent(v) else v for k, v in row.items()} for row in part.to_dict("records")]

@@ -10,8 +10,15 @@ import re
 import secrets
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlencode
+
+if TYPE_CHECKING:
+    from dash import Dash
+    from flask import Flask
+    from werkzeug.wrappers import Response as BaseResponse
+
+    from omb_py.grammar.json_values import JsonValue
 
 COOKIE = "omb_py_token"
 PARAMETER = "token"
@@ -40,14 +47,14 @@ def new_token() -> str:
 _SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 
 
-def content_policy(app: Any) -> str:
+def content_policy(app: Dash) -> str:
     """Content-Security-Policy of a Dash application: its own files, and the inline scripts of its page by their hash.
 
     Args:
         app: the application; its page and callbacks are complete.
     """
     inline = [hashlib.sha256(text.encode()).digest() for text in _SCRIPT.findall(app.index_string)]
-    hashes = [f"'sha256-{base64.b64encode(digest).decode()}'" for digest in inline] + app.csp_hashes()
+    hashes = [*(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in inline), *app.csp_hashes()]
     return (
         f"default-src 'none'; script-src 'self' {' '.join(hashes)}; style-src 'self' 'unsafe-inline'; "
         "img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
@@ -56,10 +63,10 @@ def content_policy(app: Any) -> str:
 
 
 def guard(
-    server: Any,
+    server: Flask,
     token: str,
     policy: Callable[[], str] = lambda: "default-src 'self'",
-    is_request: Callable[[Any], bool] = lambda body: True,
+    is_request: Callable[[JsonValue], bool] = lambda body: True,
 ) -> None:
     """Refuse on a Flask server what may not ask or asks in a wrong form, and say what its pages may load.
 
@@ -69,20 +76,20 @@ def guard(
     from dash.exceptions import DependencyException, InvalidResourceError
     from flask import Response, redirect, request
 
-    def unknown(error: Exception) -> Any:
+    def unknown(error: Exception) -> Response:
         return Response("no such file\n", 404)
 
     for kind in (DependencyException, InvalidResourceError):
         server.register_error_handler(kind, unknown)
     once = cache(policy)
 
-    def form() -> Any:
+    def form() -> Response | None:
         if request.method != "POST" or is_request(request.get_json(force=True, silent=True)):
             return None
         return Response("not what a page of this explorer asks\n", 400)
 
     @server.before_request  # type: ignore[untyped-decorator]
-    def check() -> Any:
+    def check() -> BaseResponse | None:
         if not token:
             name = request.host.rsplit(":", 1)[0] if not request.host.endswith("]") else request.host
             return form() if name in _LOCAL_NAMES else Response("this explorer answers to 127.0.0.1 only\n", 403)
@@ -97,7 +104,7 @@ def guard(
         return Response("the token that omb-py dashboard printed is missing: open the address it printed\n", 403)
 
     @server.after_request  # type: ignore[untyped-decorator]
-    def headers(answer: Any) -> Any:
+    def headers(answer: Response) -> Response:
         answer.headers["X-Content-Type-Options"] = "nosniff"
         answer.headers["X-Frame-Options"] = "DENY"
         answer.headers["Referrer-Policy"] = "no-referrer"

@@ -3,29 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TypedDict
 
 from omb_py.dashboards.explorer.data import FILTERS
 from omb_py.dashboards.explorer.state import CONTROLS
+from omb_py.grammar.json_values import JsonValue
 
 _MOST = 1 << 53
 """Whole numbers of a browser are exact below it."""
-Check = Callable[[Any], bool]
 
 
-def _is_text(value: Any) -> bool:
+class DeclaredProperty(TypedDict):
+    """A property of a component that a callback takes."""
+
+    id: str
+    property: str
+
+
+class DeclaredCallback(TypedDict):
+    """What a callback takes, as Dash declares it to the browser."""
+
+    inputs: Sequence[DeclaredProperty]
+    state: Sequence[DeclaredProperty]
+
+
+Check = Callable[[JsonValue], bool]
+
+
+def _is_text(value: JsonValue) -> bool:
     return isinstance(value, str) and not any("\ud800" <= letter <= "\udfff" for letter in value)
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: JsonValue) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < _MOST
 
 
-def _is_count(value: Any) -> bool:
+def _is_count(value: JsonValue) -> bool:
     return value is None or (isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST)
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: JsonValue) -> bool:
     return value is None or isinstance(value, bool) or _is_text(value) or _is_number(value)
 
 
@@ -37,11 +54,11 @@ def _list_of(check: Check) -> Check:
     return lambda value: isinstance(value, list) and all(map(check, value))
 
 
-def _is_condition(value: Any) -> bool:
+def _is_condition(value: JsonValue) -> bool:
     return isinstance(value, dict) and all(map(_is_plain, value.values()))
 
 
-def _is_rows_request(value: Any) -> bool:
+def _is_rows_request(value: JsonValue) -> bool:
     if not isinstance(value, dict):
         return False
     ends = all(_is_count(value.get(name)) for name in ("startRow", "endRow"))
@@ -63,7 +80,7 @@ _OF_PROPERTY: Mapping[str, Check] = {
 """Property, alone or of one component -> what its values are."""
 
 
-def _is_given(value: Any, declared: Mapping[str, Any]) -> bool:
+def _is_given(value: JsonValue, declared: DeclaredProperty) -> bool:
     name = declared["property"]
     check = _OF_PROPERTY.get(f"{declared['id']}.{name}") or _OF_PROPERTY.get(name)
     return (
@@ -74,11 +91,11 @@ def _is_given(value: Any, declared: Mapping[str, Any]) -> bool:
     )
 
 
-def _are_given(values: Any, declared: Sequence[Mapping[str, Any]]) -> bool:
+def _are_given(values: JsonValue, declared: Sequence[DeclaredProperty]) -> bool:
     return isinstance(values, list) and len(values) == len(declared) and all(map(_is_given, values, declared))
 
 
-def is_request(body: Any, callbacks: Mapping[str, Mapping[str, Any]]) -> bool:
+def is_request(body: JsonValue, callbacks: Mapping[str, DeclaredCallback]) -> bool:
     """Whether the body of a request names one of Dash's callbacks, and gives it what it takes."""
     if not isinstance(body, dict) or not _is_text(body.get("output")) or body["output"] not in callbacks:
         return False

@@ -7,11 +7,18 @@ import resource
 import socket
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from waitress.adjustments import Adjustments
 from waitress.channel import HTTPChannel
 from waitress.server import TcpWSGIServer
+
+if TYPE_CHECKING:
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+    from _typeshed import OptExcInfo
+
+    Writer = Callable[[bytes], object]
 
 STRANGERS = 64
 """Open connections that have shown no token; one more closes the oldest of the peer that has most."""
@@ -22,8 +29,6 @@ _FILES = 100
 """Descriptors that the store and the rest of the process may need."""
 _LARGEST_REQUEST = 8 << 20
 _THREADS = 8
-
-Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
 class BrowserConnection(HTTPChannel):  # type: ignore[misc]  # waitress has no types
@@ -57,7 +62,7 @@ class LimitedServer(TcpWSGIServer):  # type: ignore[misc]  # waitress has no typ
         super().maintenance(now)
 
 
-def make_server(application: Application, listening: socket.socket) -> LimitedServer:
+def make_server(application: WSGIApplication, listening: socket.socket) -> LimitedServer:
     """A server on a bound socket; ``run()`` serves until Ctrl-C."""
     logging.getLogger("waitress").setLevel(logging.ERROR)  # what strangers do fills no screen
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
@@ -76,14 +81,14 @@ def make_server(application: Application, listening: socket.socket) -> LimitedSe
     return LimitedServer(_marking(application), _sock=listening, adj=settings, sockinfo=address, bind_socket=False)
 
 
-def _marking(application: Application) -> Application:
+def _marking(application: WSGIApplication) -> WSGIApplication:
     """The application; a connection to which it does not answer 403 is no stranger any more."""
 
-    def answer(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
-        def started(status: str, *rest: Any) -> Any:
+    def answer(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
+        def started(status: str, headers: list[tuple[str, str]], *error: OptExcInfo | None) -> Writer:
             if not status.startswith("403"):
                 environ["waitress.client_disconnected"].__self__.stranger = False
-            return start(status, *rest)
+            return start(status, headers, *error)
 
         return application(environ, started)
 

@@ -11,11 +11,13 @@ from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from heapq import heapify, heappop, heappush
 from io import BytesIO
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from omb_py.distribution import pip_install
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.errors import EnvironmentProblem, UsageError
+from omb_py.grammar.json_values import JsonValue
+from omb_py.suites.workloads.traces.forms import ExecutionNode, ExecutionTrace, NodeAttribute, NodeInputs
 from omb_py.suites.workloads.traces.replay import element_type
 
 _SCHEMA: Final[Mapping[str, Mapping[str, str]]] = {
@@ -64,13 +66,15 @@ _SCHEMA: Final[Mapping[str, Mapping[str, str]]] = {
     },
 }
 """Message -> field -> number and type (* repeated) of the fields that are read; others are skipped."""
+Message: TypeAlias = Any
+"""A message of protobuf. Its class is made at run time from :data:`_SCHEMA`, which names its fields."""
 _VARINT, _DELIMITED = 0, 2
 """Wire types (protobuf.dev, Encoding)."""
 _LAST_TYPE_2023: Final = 7
 
 
 @cache
-def _classes() -> Mapping[str, Any]:
+def _classes() -> Mapping[str, type[Message]]:
     """Name of a message -> its class. Raises EnvironmentProblem if protobuf is missing."""
     try:
         from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
@@ -95,7 +99,7 @@ def _classes() -> Mapping[str, Any]:
     }
 
 
-def _read(data: bytes, kind: str, skip: int = 0) -> Iterator[Any]:
+def _read(data: bytes, kind: str, skip: int = 0) -> Iterator[Message]:
     """The messages of a file after the first `skip`. Raises UsageError at one that cannot be read."""
     classes = _classes()
     from google.protobuf.message import DecodeError
@@ -119,7 +123,7 @@ def _read(data: bytes, kind: str, skip: int = 0) -> Iterator[Any]:
         count += 1
 
 
-def _unnamed(message: Any) -> Iterator[tuple[int, int, Any]]:
+def _unnamed(message: Message) -> Iterator[tuple[int, int, int]]:
     """Number, wire type and value of the fields that a message's class does not name."""
     from google.protobuf.unknown_fields import UnknownFieldSet
 
@@ -127,7 +131,7 @@ def _unnamed(message: Any) -> Iterator[tuple[int, int, Any]]:
         yield field.field_number, field.wire_type, field.data
 
 
-def numbers(attribute: Any) -> list[int]:
+def numbers(attribute: Message) -> list[int]:
     """The numbers of an attribute of 2023, the only varints: in that year they moved from field 5 to 7."""
     return [value for _, wire, value in _unnamed(attribute) if wire == _VARINT]
 
@@ -148,7 +152,7 @@ def _layout(data: bytes) -> tuple[str, int]:
     return "Node", before
 
 
-def nodes_of(data: bytes) -> tuple[str, list[Any]]:
+def nodes_of(data: bytes) -> tuple[str, list[Message]]:
     """The name of the nodes' message and the nodes, as they stand in the file.
 
     Raises:
@@ -189,7 +193,7 @@ class _Node:
     values: str = ""
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
 
 
@@ -198,13 +202,13 @@ def _dimension_mask(dimensions: Iterable[int]) -> str:
     return f"dimensions{flags}" if "0" in flags else ""
 
 
-def _collective(number: Any, known: tuple[str, ...]) -> str:
+def _collective(number: object, known: tuple[str, ...]) -> str:
     if number is None:
         return "no comm_type"
     return known[number] if isinstance(number, int) and 0 <= number < len(known) else f"comm_type {number}"
 
 
-def _since_0_0_4(node: Any) -> _Node:
+def _since_0_0_4(node: Message) -> _Node:
     call, inputs = "", node.inputs
     values: dict[str, Any] = {}
     if node.type in (_SEND, _RECEIVE, _COLLECTIVE) or node.type > _LAST:
@@ -229,7 +233,7 @@ def _since_0_0_4(node: Any) -> _Node:
     )
 
 
-def _of_2023(node: Any) -> _Node:
+def _of_2023(node: Message) -> _Node:
     values = {_text(attribute.name): numbers(attribute) for attribute in node.attribute}
     first = {name: series[0] for name, series in values.items() if series}
     call, nbytes = "", first.get("comm_size")
@@ -242,7 +246,7 @@ def _of_2023(node: Any) -> _Node:
     return _Node(node.id, _text(node.name), tuple(node.parent), call, nbytes, part=part, types=types)
 
 
-def _of_2022(node: Any) -> _Node:
+def _of_2022(node: Message) -> _Node:
     call = ""
     if node.comm_type:
         call = _collective(node.comm_type, _TYPES_2022)
@@ -289,7 +293,7 @@ def _sizes(nodes: list[_Node]) -> dict[str, int]:
     return sizes
 
 
-def _listed(text: str) -> list[Any]:
+def _listed(text: str) -> list[JsonValue]:
     """The list that Python printed as `text`; empty if it is no list."""
     try:
         value = literal_eval(text)
@@ -321,7 +325,7 @@ def _elements(nbytes: int, types: str) -> tuple[int, str]:
     return nbytes, "uint8"
 
 
-def execution_trace(data: bytes) -> dict[str, Any]:
+def execution_trace(data: bytes) -> ExecutionTrace:
     """The collectives and messages of a Chakra trace, in an order in which its nodes can run.
 
     A trace without any, as one converted from a run over Gloo, gives its operators ``c10d::…`` instead.
@@ -334,21 +338,21 @@ def execution_trace(data: bytes) -> dict[str, Any]:
     nodes = [_LAYOUTS[kind](message) for message in messages]
     sizes, calls = _sizes(nodes), [node for node in nodes if node.call]
     several = len({node.group for node in calls}) > 1
-    converted: list[dict[str, Any]] = []
+    converted: list[ExecutionNode] = []
     for place, node in enumerate(_ordered(nodes)):
         if node.call:
             ranks = sizes.get(node.group, 0)
             unknown = node.part or (node.group if several and not ranks else "")
             elements, dtype = _elements(_bytes(node), node.types)
-            fields = {
+            fields: dict[str, JsonValue] = {
                 "collective_name": f"{node.call}@{unknown}" if unknown else node.call,
                 "in_msg_nelems": elements,
                 "dtype": dtype,
                 "pg_size": ranks,
             }
-            attributes = [{"name": name, "value": value} for name, value in fields.items()]
+            attributes: list[NodeAttribute] = [{"name": name, "value": value} for name, value in fields.items()]
             converted.append({"id": place, "name": node.name, "attrs": attributes})
         elif not calls and node.name.startswith("c10d::"):
-            tensors = {"shapes": _listed(node.shapes), "types": _listed(node.types)}
+            tensors: NodeInputs = {"shapes": _listed(node.shapes), "types": _listed(node.types)}
             converted.append({"id": place, "name": node.name, "inputs": tensors})
     return {"nodes": converted}

@@ -9,15 +9,17 @@ import json
 import math
 import re
 from collections import defaultdict, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
 from omb_py.engine.program.dtypes import DTYPES, parse_dtype
 from omb_py.errors import UsageError
+from omb_py.grammar.json_values import JsonValue
 from omb_py.suites.workloads.calls import Call, padded
 from omb_py.suites.workloads.settings import Values
+from omb_py.suites.workloads.traces.forms import BasicCall, ExecutionNode, KinetoEvent
 
 _OPS: Final = {
     "allreduce": "allreduce",
@@ -79,23 +81,24 @@ def op_of(name: str) -> str | None:
     return _OPS.get(_plain(name))
 
 
-def element_type(word: Any) -> str:
+def element_type(word: object) -> str:
     """The name of an element type, from its name in a trace. Raises UsageError for an unknown one."""
     plain = _plain(str(word).removeprefix("GenericList").replace("Tensor", ""))
     return _TYPES.get(plain) or parse_dtype(plain)
 
 
-def _whole(value: Any) -> int:
+def _whole(value: JsonValue) -> int:
     """A count of a trace; null counts nothing. Raises UsageError for what is no whole number of at least 0."""
     if value is None or value == "":
         return 0
-    number = float(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else -1.0
-    if not (number.is_integer() and 0 <= number < 10**_MOST_DIGITS):
-        raise UsageError(f"a count is {str(value)[:40]!r}: it should be a whole number")
-    return int(value)
+    if isinstance(value, (int, float, str)) and not isinstance(value, bool):
+        number = float(value)
+        if number.is_integer() and 0 <= number < 10**_MOST_DIGITS:
+            return int(value)
+    raise UsageError(f"a count is {str(value)[:40]!r}: it should be a whole number")
 
 
-def _instant(value: Any) -> float:
+def _instant(value: JsonValue) -> float:
     """A time in us. Raises UsageError for what is no number."""
     number = float(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else math.nan
     if not math.isfinite(number):
@@ -103,7 +106,7 @@ def _instant(value: Any) -> float:
     return number
 
 
-def _elements(shapes: Any) -> int:
+def _elements(shapes: JsonValue) -> int:
     """Elements of a tensor's shape, or of all the tensors of a list of shapes, at any depth."""
     if not isinstance(shapes, list):
         return 0
@@ -117,7 +120,7 @@ _OUTPUT_FIRST: Final = ("allgather", _SCATTERED, "alltoall")
 """Calls whose c10d operators list the output before the input."""
 
 
-def _operator(name: str, shapes: list[Any], types: list[Any]) -> Entry:
+def _operator(name: str, shapes: Sequence[JsonValue], types: Sequence[JsonValue]) -> Entry:
     """The entry of a c10d operator, which traces of PyTorch have for every backend."""
     op = op_of(name)
     place = 1 if op in _OUTPUT_FIRST and len(shapes) > 1 else 0
@@ -126,7 +129,7 @@ def _operator(name: str, shapes: list[Any], types: list[Any]) -> Entry:
     return name, _elements(shapes[place : place + 1]), "float" if kind == "TensorList" else kind, 0
 
 
-def _annotations(events: list[Mapping[str, Any]]) -> dict[tuple[str | None, int], deque[str]]:
+def _annotations(events: Sequence[KinetoEvent]) -> dict[tuple[str | None, int], deque[str]]:
     """(op, elements) -> element types of the calls as Gloo's threads note them, in the order in which they ran.
 
     Several threads run the calls, so those of one kind may change places; calls of one size keep theirs.
@@ -141,11 +144,11 @@ def _annotations(events: list[Mapping[str, Any]]) -> dict[tuple[str | None, int]
     return types
 
 
-def _kineto(events: list[Mapping[str, Any]]) -> Iterator[Entry]:
+def _kineto(events: Sequence[KinetoEvent]) -> Iterator[Entry]:
     """Entries of a Kineto trace. A c10d operator is dropped if its thread records the collective within it (NCCL)."""
     types = _annotations(events)
     entries: dict[int, Entry] = {}
-    latest: dict[tuple[Any, Any], tuple[int, float]] = {}
+    latest: dict[tuple[int | str | None, int | str | None], tuple[int, float]] = {}
     for at, event in enumerate(sorted((e for e in events if "ts" in e), key=lambda e: _instant(e["ts"]))):
         name, args, begin = str(event.get("name", "")), event.get("args") or {}, _instant(event["ts"])
         thread = event.get("pid"), event.get("tid")
@@ -167,7 +170,7 @@ def _kineto(events: list[Mapping[str, Any]]) -> Iterator[Entry]:
     yield from entries.values()
 
 
-def _execution(nodes: list[Mapping[str, Any]]) -> Iterator[Entry]:
+def _execution(nodes: Sequence[ExecutionNode]) -> Iterator[Entry]:
     """Entries of an execution trace. A c10d operator is dropped where a node within it names its collective (NCCL)."""
     pairs = [(node, {a["name"]: a.get("value") for a in node.get("attrs") or [] if "name" in a}) for node in nodes]
     named = {node.get("ctrl_deps", node.get("parent")) for node, attrs in pairs if attrs.get("collective_name")}
@@ -182,7 +185,7 @@ def _execution(nodes: list[Mapping[str, Any]]) -> Iterator[Entry]:
             yield _operator(name[6:], inputs.get("shapes") or [], kinds)
 
 
-def _basic(items: list[Mapping[str, Any]]) -> Iterator[Entry]:
+def _basic(items: Sequence[BasicCall]) -> Iterator[Entry]:
     for item in items:
         if "comms" in item:
             group = _whole(item.get("world_size"))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from omb_py.errors import UsageError
+from omb_py.suites.workloads.traces.forms import KinetoEvent
 
 Span = tuple[float, float, str]
 """Begin and end in us, and what it was."""
@@ -66,7 +66,7 @@ def _without(spans: Iterable[Span], others: Iterable[Span]) -> list[Span]:
     return left
 
 
-def timeline_of(events: Iterable[Mapping[str, Any]]) -> Timeline:
+def timeline_of(events: Iterable[KinetoEvent]) -> Timeline:
     """The timeline of the events of a Kineto trace.
 
     Computing are kernels of a GPU, or without any the operators ``aten::`` of all threads; communication are kernels of
@@ -112,7 +112,7 @@ def read_timeline(file: Path) -> Timeline:
 
 def chrome_trace(timeline: Timeline) -> str:
     """The timeline as a trace that chrome://tracing and Perfetto show, a line each."""
-    events: list[dict[str, Any]] = []
+    events: list[dict[str, object]] = []
     for number, (lane, spans) in enumerate(timeline.lanes.items()):
         events.append({"ph": "M", "name": "thread_name", "pid": 0, "tid": number, "args": {"name": lane}})
         events += [
