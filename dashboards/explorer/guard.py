@@ -88,7 +88,7 @@ def guard(
             return None
         return Response("not what a page of this explorer asks\n", 400)
 
-    @server.before_request  # type: ignore[untyped-decorator]
+    @server.before_request
     def check() -> BaseResponse | None:
         if not token:
             name = request.host.rsplit(":", 1)[0] if not request.host.endswith("]") else request.host
@@ -103,7 +103,7 @@ def guard(
             return form()
         return Response("the token that omb-py dashboard printed is missing: open the address it printed\n", 403)
 
-    @server.after_request  # type: ignore[untyped-decorator]
+    @server.after_request
     def headers(answer: Response) -> Response:
         answer.headers["X-Content-Type-Options"] = "nosniff"
         answer.headers["X-Frame-Options"] = "DENY"

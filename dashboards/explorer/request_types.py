@@ -65,6 +65,10 @@ def _is_rows_request(value: JsonValue) -> bool:
     return ends and _maybe(_list_of(_is_condition))(value.get("sortModel"))
 
 
+def _is_shown(value: JsonValue) -> bool:
+    return isinstance(value, list) and all(map(_is_plain, value)) and all(map(_is_text, value[:1]))
+
+
 _OF_PROPERTY: Mapping[str, Check] = {
     "search": _maybe(_is_text),
     "pathname": _maybe(_is_text),
@@ -75,7 +79,7 @@ _OF_PROPERTY: Mapping[str, Check] = {
     **{f"{name}.value": _maybe(_list_of(_is_plain)) for name in FILTERS},
     "version.data": _maybe(_is_text),
     "window.data": _maybe(_is_condition),
-    "shown.data": _maybe(lambda value: _list_of(_is_plain)(value) and all(map(_is_text, value[:1]))),
+    "shown.data": _maybe(_is_shown),
 }
 """Property, alone or of one component -> what its values are."""
 

@@ -12,7 +12,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from omb_py.engine.program.dtypes import DTYPES, parse_dtype
 from omb_py.errors import UsageError
@@ -58,6 +58,8 @@ _TYPES: Final = {
     "char": "int8",
     "signedchar": "int8",
 }
+LoadedTrace: TypeAlias = Any
+"""What a trace file holds, before it is known which of :mod:`.forms` it has."""
 Entry = tuple[str, int, str, int]
 """Name (with ``@GROUP`` for a group of unknown ranks), elements of the input, their type, ranks of the group (0:
 unknown)."""
@@ -192,7 +194,7 @@ def _basic(items: Sequence[BasicCall]) -> Iterator[Entry]:
             yield str(item["comms"]), _whole(item.get("in_msg_size")), str(item.get("dtype", "float")), group
 
 
-def entries_of(trace: Any) -> list[Entry]:
+def entries_of(trace: LoadedTrace) -> list[Entry]:
     """The communication in a trace, in order. Raises UsageError for an unknown kind of trace."""
     if isinstance(trace, dict) and isinstance(trace.get("traceEvents"), list):
         return list(_kineto(trace["traceEvents"]))
@@ -218,7 +220,7 @@ def _unpacked(data: bytes) -> bytes:
     return unpacked
 
 
-def load_trace(path: Path) -> Any:
+def load_trace(path: Path) -> LoadedTrace:
     """The trace in a file, which gzip may have packed; a Chakra trace as an execution trace.
 
     Raises UsageError, and EnvironmentProblem if a package to read a Chakra trace is missing.
