@@ -1,7 +1,7 @@
 """The methods that :mod:`dataclasses` generates, compiled once for each user and kept (:mod:`omb_py.user_cache`).
 
 Compiling them is two fifths of the processor time of a short command and a fifth of a rank's imports. What is kept is
-named by the text that it was compiled from, so it is never out of date.
+found by the text that it was compiled from, so it is never out of date.
 """
 
 from __future__ import annotations
@@ -20,23 +20,21 @@ _MOST = 4000
 class ClassCode:
     """Takes the place of ``exec`` in :mod:`dataclasses`: the code of a text that was met before is not compiled."""
 
-    def __init__(self, kept: dict[bytes, bytes]) -> None:
+    def __init__(self, kept: dict[str, bytes]) -> None:
         self._kept = kept
-        """Digest of a text -> its code."""
-        self._fresh: dict[bytes, bytes] = {}
+        self._fresh: dict[str, bytes] = {}
 
     def __call__(self, text: str, names: dict[str, object], made: dict[str, object]) -> None:
         if not str(names.get("__name__")).startswith("omb_py."):
             exec(text, names, made)
             return
-        digest = user_cache.digest_of(text.encode())
-        kept = self._kept.get(digest)
+        kept = self._kept.get(text)
         code: CodeType
         if kept is not None:
             code = marshal.loads(kept)
         else:
             code = compile(text, "<dataclass>", "exec")
-            self._fresh[digest] = marshal.dumps(code)
+            self._fresh[text] = marshal.dumps(code)
         exec(code, names, made)
 
     def save(self) -> None:
@@ -66,6 +64,6 @@ def save() -> None:
         code.save()
 
 
-def _load() -> dict[bytes, bytes]:
+def _load() -> dict[str, bytes]:
     content = user_cache.load(_FILE)
     return marshal.loads(content) if content else {}

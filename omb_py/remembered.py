@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 from omb_py import user_cache
+from omb_py.digests import hex_digest
 
 Answer: TypeAlias = Mapping[str, str]
 Stamp: TypeAlias = list[int]
@@ -31,7 +32,7 @@ def keep(question: str, answer: Answer, paths: Iterable[str]) -> None:
 
 
 def _name_of(question: str) -> str:
-    return f"{user_cache.digest_of(question.encode(errors='surrogateescape')).hex()}.answer"
+    return f"{hex_digest(question)}.answer"
 
 
 def _stamp(path: str) -> Stamp:

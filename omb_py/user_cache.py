@@ -2,7 +2,7 @@
 
 The folder is ``omb-py`` in ``$XDG_CACHE_HOME`` (default ``~/.cache``). It is used only where it belongs to this user
 and nobody else may enter it, since what lies there is run. A file is written under another name and renamed, so a
-reader sees all of it or none, and it begins with a digest of name and content. Nothing here raises: without a cache
+reader sees all of it or none, and it begins with a check sum of name and content. Nothing here raises: without a cache
 the work is done again. A rank loads this module before it can find others, so it needs few.
 """
 
@@ -10,16 +10,12 @@ from __future__ import annotations
 
 import os
 import stat
-
-try:
-    from _blake2 import blake2b as _hash  # hashlib loads OpenSSL, which takes longer than all else here
-except ImportError:  # a Python that was built without it
-    from hashlib import sha256 as _hash  # type: ignore[assignment]
+from binascii import crc32
 
 _MOST = 2000
 """Files after which the folder is emptied: each is small, and made again in milliseconds."""
 _LARGEST = 8 << 20
-_DIGEST_BYTES = 32
+_SUM_BYTES = 4
 
 
 def load(name: str) -> bytes | None:
@@ -27,13 +23,13 @@ def load(name: str) -> bytes | None:
     try:
         folder = _open_folder(create=False)
         try:
-            content = _read(folder, name)
+            whole = _read(folder, name)
         finally:
             os.close(folder)
     except OSError:
         return None
-    digest, content = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
-    return content if digest == _digest(name, content) else None
+    content = whole[_SUM_BYTES:]
+    return content if whole[:_SUM_BYTES] == _sum(name, content) else None
 
 
 def save(name: str, content: bytes) -> None:
@@ -42,20 +38,15 @@ def save(name: str, content: bytes) -> None:
         folder = _open_folder(create=True)
         try:
             _make_room(folder)
-            _write(folder, name, _digest(name, content) + content)
+            _write(folder, name, _sum(name, content) + content)
         finally:
             os.close(folder)
     except OSError:
         return
 
 
-def digest_of(content: bytes) -> bytes:
-    """A digest that no other content has."""
-    return _hash(content).digest()[:_DIGEST_BYTES]
-
-
-def _digest(name: str, content: bytes) -> bytes:
-    return digest_of(name.encode() + b"\0" + content)
+def _sum(name: str, content: bytes) -> bytes:
+    return crc32(content, crc32(name.encode() + b"\0")).to_bytes(_SUM_BYTES, "big")
 
 
 def _open_folder(create: bool) -> int:
@@ -83,7 +74,7 @@ def _read(folder: int, name: str) -> bytes:
         facts = os.fstat(file)
         if not stat.S_ISREG(facts.st_mode) or facts.st_uid != os.geteuid() or facts.st_mode & 0o022:
             raise PermissionError(f"{name} is not a file of this user alone")
-        return os.read(file, _LARGEST)
+        return os.read(file, min(facts.st_size, _LARGEST))
     finally:
         os.close(file)
 

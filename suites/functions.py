@@ -5,7 +5,6 @@ It has no program of steps: the function makes the calls, on an mpi4py communica
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import inspect
 import json
@@ -18,6 +17,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from omb_py.backends.registry import capabilities, capabilities_of
+from omb_py.digests import hex_digest
 from omb_py.engine.program.benchmark import Benchmark, Cell, Counts, Metric
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.suites.shared import no_bytes
@@ -186,7 +186,7 @@ def run(session: Session, cell: Cell, phase: Phase) -> CellResult:
         caller.timed(number)
     own = np.array([caller.timed(number) for number in range(cell.sampling.iterations)]) / 1000
     phase("write")
-    version = hashlib.sha256(target.text().encode()).hexdigest()[:16]
+    version = hex_digest(target.text())[:16]
     result = CellResult(cell, cell.sampling.iterations, "fixed", version)
     slowest, whole = session.maximum(own), session.total(own)
     result.series[_LAP] = LapSeries(max=slowest, avg=whole / session.size)

@@ -51,7 +51,7 @@ def test_a_link_is_not_followed(folder: Path, tmp_path: Path) -> None:
 
 def test_a_name_leads_nowhere_else(folder: Path, tmp_path: Path) -> None:
     user_cache.save("a", b"1")
-    (tmp_path / "b").write_bytes(user_cache._digest("../b", b"1") + b"1")
+    (tmp_path / "b").write_bytes(user_cache._sum("../b", b"1") + b"1")
     (tmp_path / "b").chmod(0o600)
     assert user_cache.load("../b") is None
 

@@ -24,6 +24,7 @@ from omb_py.cli.stdout import (
 )
 from omb_py.distribution import version_line
 from omb_py.errors import ENVIRONMENT, INTERRUPTED, NEGATIVE, OK, USAGE, OmbError, UsageError
+from omb_py.orchestrate.running.rank_modules import keep_own_modules, use_kept_modules
 
 __all__ = ["main"]
 
@@ -39,6 +40,7 @@ def main(args: Sequence[str] | None = None) -> int:
     words = list(args) if args is not None else typed_words(sys.argv)
     if args is None:
         class_code.install()
+        use_kept_modules()
     open_what_is_closed()
     survive_a_closed_pipe()
     if words in (["--version"], ["-v"]) and not _rank():
@@ -55,7 +57,9 @@ def main(args: Sequence[str] | None = None) -> int:
         code = OK
     finally:
         sys.stdout, sys.stderr = plain
-    class_code.save()
+    if args is None:
+        class_code.save()
+        keep_own_modules()
     # OMB's programs know one failure
     return _flushed(NEGATIVE if args is None and called_as_omb() and code in (USAGE, ENVIRONMENT) else code)
 

@@ -8,11 +8,9 @@ no peak. GB = 10^9 bytes; all peaks are of one direction.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from typing import Any, Final
 
 from omb_py.results.caveats import caveats
@@ -52,6 +50,9 @@ class LinkFinding:
 @cache
 def published() -> Facts:
     """The published rates: table -> entries."""
+    import tomllib  # a row of a CPU needs none
+    from importlib.resources import files
+
     return tomllib.loads(files("omb_py.results.analysis").joinpath("published.toml").read_text())
 
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 import os
 import re
 import zlib
@@ -27,6 +26,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from omb_py.digests import hex_digest
 from omb_py.results.store import schema
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ _HASH = re.compile(re.escape(HASH_KEY) + rb".{1,4}?" + _HASH_MARK + rb"([0-9a-f]
 @cache
 def layout() -> str:
     """Hash of the columns. Excerpts and indexes with another layout are ignored, since another version wrote them."""
-    return hashlib.sha256(repr([(c.name, c.kind) for c in schema.COLUMNS]).encode()).hexdigest()[:16]
+    return hex_digest(repr([(c.name, c.kind) for c in schema.COLUMNS]))[:16]
 
 
 @cache
@@ -189,6 +189,8 @@ def seal(data: bytearray) -> str:
     start = before + stated.start(1)
     data[start + _SUM_DIGITS + 1 : before + stated.end()] = b"%012d:%012d:" % (before, length)
     data[start : start + _SUM_DIGITS] = b"%08x" % _sum(data[before:], stated.start(1))
+    import hashlib  # faster with much, and slow to load
+
     digits = hashlib.sha256(data).hexdigest()
     data[place : place + _DIGITS] = digits.encode()
     return digits
@@ -205,6 +207,8 @@ def hash_of(data: bytes | bytearray) -> str | None:
     place = _hash_place(data)
     if place is None:
         return None
+    import hashlib
+
     digest = hashlib.sha256(memoryview(data)[:place])
     digest.update(b"0" * _DIGITS)
     digest.update(memoryview(data)[place + _DIGITS :])

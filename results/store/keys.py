@@ -17,11 +17,11 @@ ranks count once, so that the key does not depend on how many there are.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
 
+from omb_py.digests import hex_digest
 from omb_py.results.store.row import Row
 
 COMPARED: tuple[str, ...] = tuple(
@@ -70,7 +70,7 @@ _ENVIRONMENT_SECTIONS = ("environment", "env")
 def digest(value: object) -> str:
     """32 hex digits of the SHA-256 of the canonical JSON of `value`."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+    return hex_digest(text)[:32]
 
 
 def comparability_key(row: Row, program_hash: str, placement: str = "default") -> str:

@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any, Final
 
 from omb_py import user_cache
+from omb_py.digests import hex_digest
 from omb_py.engine.native.codegen import Shape, llvm_text
 
 _KEPT_FOR: Final = ("x86_64",)
@@ -33,7 +34,7 @@ def address_of_code(shape: Shape, seconds: bool) -> int:
     machine = os.uname().machine
     if machine not in _KEPT_FOR:
         return _load_by_llvm(text)
-    name = f"{machine}-{user_cache.digest_of(text.encode()).hex()}.code"
+    name = f"{machine}-{hex_digest(text)}.code"
     code = user_cache.load(name)
     if code is None:
         code = compiled(text)

@@ -10,12 +10,13 @@ without loading NumPy.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from itertools import accumulate
 from typing import Any, TypeAlias
+
+from omb_py.digests import hex_digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,7 +355,7 @@ def canonical(value: object) -> object:
 def program_hash(*programs: Program) -> str:
     """Sixteen hex digits that change with the actions of a benchmark: its version."""
     text = json.dumps([canonical(program) for program in programs], separators=(",", ":"), sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return hex_digest(text)[:16]
 
 
 @dataclass(frozen=True, slots=True)

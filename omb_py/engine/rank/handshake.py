@@ -11,14 +11,14 @@ The welcome also says what time it is there, so that the caller can compare the 
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import json
 import os
 import socket
 import time
+from _operator import _compare_digest  # of hmac, which loads OpenSSL
 from typing import BinaryIO, Final, Literal
 
+from omb_py.digests import hmac_sha256
 from omb_py.grammar.json_values import JsonObject, JsonValue
 
 LINE_LIMIT: Final = 4096
@@ -48,12 +48,12 @@ def proof(secret: str, role: Role, listener_nonce: str, caller_nonce: str) -> st
     if not secret:
         raise ValueError("an empty secret proves nothing")
     text = f"{role} {listener_nonce} {caller_nonce}"
-    return hmac.new(secret.encode(), text.encode(errors="replace"), hashlib.sha256).hexdigest()
+    return hmac_sha256(secret.encode(), text.encode(errors="replace"))
 
 
 def agrees(given: object, expected: str) -> bool:
     """Whether a proof that came over the wire is the expected one, compared whole and in constant time."""
-    return isinstance(given, str) and hmac.compare_digest(given.encode(errors="replace"), expected.encode())
+    return isinstance(given, str) and _compare_digest(given.encode(errors="replace"), expected.encode())
 
 
 def is_caller(message: JsonObject, secret: str, listener_nonce: str) -> bool:

@@ -7,7 +7,6 @@ process can tell whether the owner still lives. Nobody but the owner may enter (
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import re
 import shutil
@@ -16,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from omb_py.digests import hex_digest
 from omb_py.engine.rank.start_times import start_ticks
 
 _PREFIX: Final = "omb-py"
@@ -50,4 +50,4 @@ def _here() -> str:
     parts = []
     with contextlib.suppress(OSError):
         parts = [Path("/proc/sys/kernel/random/boot_id").read_text().strip(), os.readlink("/proc/self/ns/pid")]
-    return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:8]
+    return hex_digest(" ".join(parts))[:8]

@@ -1,7 +1,8 @@
-"""The compiled modules that ranks load, in one file of the user's cache (:mod:`.rank_start` reads it).
+"""The compiled modules that ranks load, in one file of the user's cache (:mod:`.rank_start` reads it); so for commands.
 
 Which ones these are a rank says itself, the first time that such ranks run. They stay in use while their sources stay
-as they are; the parent looks at these once a launch, in place of every rank.
+as they are; the parent looks at these once a launch, in place of every rank. Those of a command are what the first one
+that measured had loaded.
 """
 
 from __future__ import annotations
@@ -14,13 +15,18 @@ import sys
 from collections.abc import Iterable
 from importlib.machinery import SourceFileLoader
 from importlib.util import find_spec
+from itertools import takewhile
 
 from omb_py import __version__, user_cache
+from omb_py.digests import sha256
 from omb_py.orchestrate.running import rank_start
 from omb_py.remembered import keep, recall
 
-_PACKAGES = frozenset({"omb_py", "mpi4py", *sys.stdlib_module_names})
+_PACKAGES = frozenset({"omb_py", "mpi4py", "click", *sys.stdlib_module_names})
 """Packages whose modules are kept."""
+_HEAVY = frozenset({"numpy", "pandas", "pyarrow", "rich", "scipy"})
+"""What one of these loads is not kept for commands: most need none of it."""
+_COMMAND = "the command"
 
 
 def rank_program() -> list[str]:
@@ -30,7 +36,7 @@ def rank_program() -> list[str]:
 
 def question_of(*what: object) -> str:
     """The name of a set of modules: that of ranks which measure `what`."""
-    return json.dumps(["modules of ranks", __version__, sys.version, sys.prefix, __file__, *what])
+    return json.dumps(["modules of ranks", __version__, sys.version, sys.flags.optimize, sys.prefix, __file__, *what])
 
 
 def rank_variables(question: str) -> dict[str, str]:
@@ -61,6 +67,20 @@ def keep_modules(question: str, names: Iterable[str]) -> None:
         modules[name] = spec.origin, spec.submodule_search_locations is not None, marshal.dumps(code)
         sources.append(spec.origin)
     content = marshal.dumps(modules)
-    file = f"{user_cache.digest_of(content).hex()}.modules"
+    file = f"{sha256(content).hexdigest()}.modules"
     user_cache.save(file, content)
     keep(question, {"file": file}, sources)
+
+
+def use_kept_modules() -> None:
+    """Find modules of this command in the file that is kept for commands, where there is one and it is still true."""
+    answer = recall(question_of(_COMMAND))
+    if answer and (content := user_cache.load(answer["file"])):
+        sys.meta_path.insert(0, rank_start.KeptModules(marshal.loads(content)))
+
+
+def keep_own_modules() -> None:
+    """Keep what this command has loaded, where it measured and found none in a file."""
+    kept = any(isinstance(finder, rank_start.KeptModules) for finder in sys.meta_path)
+    if not kept and "omb_py.orchestrate.running.run" in sys.modules:
+        keep_modules(question_of(_COMMAND), takewhile(lambda name: name not in _HEAVY, list(sys.modules)))

@@ -10,6 +10,10 @@ import sys
 from _frozen_importlib import ModuleSpec  # importlib.machinery would be looked for
 from _frozen_importlib_external import SourceFileLoader
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import CodeType
+
 PATH_VARIABLE = "OMB_PY_PATH"
 """The parent's ``sys.prefix``, ``site.PREFIXES``, ``site.USER_BASE`` where it is used, and ``sys.path``: lists like
 PATH, with two separators between them."""
@@ -17,8 +21,23 @@ MODULES_VARIABLE = "OMB_PY_MODULES"
 """Name of the file in the user's cache."""
 
 
-class ModulesOfRank:
-    """A finder and loader of compiled modules that lie in one file."""
+class KeptLoader(SourceFileLoader):
+    """Loads a module from code that was compiled before. To all who ask it is the loader of the source."""
+
+    def __init__(self, name: str, source: str, code: bytes) -> None:
+        super().__init__(name, source)
+        self._code = code
+
+    def get_code(self, fullname: str) -> "CodeType":
+        """The module's code, without a look at its files."""
+        import marshal
+
+        code: CodeType = marshal.loads(self._code)
+        return code
+
+
+class KeptModules:
+    """Finds modules that lie in one file."""
 
     def __init__(self, modules: dict[str, tuple[str, bool, bytes]]) -> None:
         self._modules = modules
@@ -28,22 +47,12 @@ class ModulesOfRank:
         """The specification of a module; None where it is not in the file."""
         if name not in self._modules:
             return None
-        source, is_package, _ = self._modules[name]
-        spec = ModuleSpec(name, self, origin=source, is_package=is_package)  # type: ignore[arg-type]
+        source, is_package, code = self._modules[name]
+        spec = ModuleSpec(name, KeptLoader(name, source, code), origin=source, is_package=is_package)
         if is_package:
             spec.submodule_search_locations = [os.path.dirname(source)]
         spec.has_location = True
         return spec
-
-    def create_module(self, spec: ModuleSpec) -> None:
-        """Python's own kind of module."""
-
-    def exec_module(self, module: object) -> None:
-        """Run the code of a module."""
-        import marshal
-
-        content = vars(module)
-        exec(marshal.loads(self._modules[content["__name__"]][2]), content)
 
 
 _OF_PYTHON = frozenset({*sys.stdlib_module_names, "org"})
@@ -85,7 +94,7 @@ def find_modules(environ: "os._Environ[str]") -> None:
         cache = type(sys)(loader.name)
         exec(loader.get_code(loader.name) or "", vars(cache))
         if content := cache.load(name):
-            sys.meta_path.insert(0, ModulesOfRank(marshal.loads(content)))
+            sys.meta_path.insert(0, KeptModules(marshal.loads(content)))
 
 
 if __name__ == "__main__":

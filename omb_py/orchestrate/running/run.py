@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import secrets
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -144,7 +143,7 @@ def new_run(request: Request, plans: list[LaunchPlan], run_id: str | None = None
     tables = max(map(len, sides.values()), default=1)
     command = CommandState(progress_for(request.printing.quiet))
     note = _quiet if request.printing.quiet else partial(_to_stderr, command)
-    run_id = run_id or f"{started}-{secrets.token_hex(3)}"
+    run_id = run_id or f"{started}-{os.urandom(3).hex()}"
     held = RunLock(request.store, run_id) if request.store is not None else None
     return Run(run_id, seed, request, _printer(request, tables), {}, note=note, command=command, lock=held)
 

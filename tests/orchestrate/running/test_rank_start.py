@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import colorsys
 import json
 import os
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 
 from omb_py.orchestrate.running import rank_start
 from omb_py.orchestrate.running.rank_modules import keep_modules, question_of, rank_variables
+from tests.support.patience import PATIENCE_S
 
 SHOW = """
 import json, sys
@@ -64,9 +66,50 @@ def test_modules_come_from_the_file_until_a_source_changes(cache: Path, tmp_path
     loader = "import colorsys; print(json.dumps(type(colorsys.__spec__.loader).__name__))"
     assert printed(loader) == "SourceFileLoader"
     keep_modules(question_of("test"), ["colorsys", "json", "__main__", "no_such_package.at_all", "numpy"])
-    assert printed(loader) == "ModulesOfRank"
+    assert printed(loader) == "KeptLoader"
     (file,) = cache.glob("*.modules")
     file.chmod(0o622)
     assert printed(loader, OMB_PY_MODULES=file.name) == "SourceFileLoader"
     file.unlink()
     assert rank_start.MODULES_VARIABLE not in rank_variables(question_of("test"))
+
+
+COMMAND = """
+import sys
+from omb_py.cli import main
+code = main()
+print(type(sys.modules["omb_py.suites.registry"].__loader__).__name__, "pandas" in sys.modules)
+sys.exit(code)
+"""
+
+
+def loader_of_command(*words: str) -> str:
+    """How a command found its modules."""
+    done = subprocess.run([sys.executable, "-c", COMMAND, *words], capture_output=True, text=True, timeout=PATIENCE_S)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()[-1]
+
+
+def test_a_command_finds_its_modules_in_one_file_once_one_has_measured(cache: Path, tmp_path: Path) -> None:
+    measure = ("latency", "--backend", "mock", "-m", "8:8", "-i", "5")
+    assert loader_of_command("list") == "SourceFileLoader False"
+    assert not list(cache.glob("*.modules"))
+    assert loader_of_command(*measure, "--store", str(tmp_path / "store")) == "SourceFileLoader True"
+    (file,) = cache.glob("*.modules")
+    assert b"omb_py.suites.registry" in file.read_bytes() and b"/pandas/" not in file.read_bytes()
+    assert loader_of_command("list") == "KeptLoader False"
+    assert loader_of_command(*measure, "-c", "--no-store") == "KeptLoader False"
+    file.write_bytes(file.read_bytes()[:-1])
+    assert loader_of_command(*measure, "--no-store") == "SourceFileLoader False"
+    assert loader_of_command("list") == "KeptLoader False"
+
+
+def test_a_kept_module_is_to_others_as_from_its_source(cache: Path) -> None:
+    keep_modules(question_of("test"), ["colorsys", "json", "json.decoder"])
+    seen = printed(
+        "import colorsys, inspect, importlib.resources, json as j\n"
+        "source = inspect.getsource(colorsys.rgb_to_yiq)\n"
+        "files = importlib.resources.files(j).joinpath('decoder.py').is_file()\n"
+        "print(json.dumps([colorsys.__file__, source[:15], files, type(colorsys.__loader__).__name__]))"
+    )
+    assert seen == [colorsys.__file__, "def rgb_to_yiq(", True, "KeptLoader"]
