@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-try:
-    from _sha2 import sha256  # type: ignore[import-not-found]
-except ImportError:  # Python 3.11
-    try:
+import sys
+
+try:  # to look for a module of another version would take a rank longer than all this
+    if sys.version_info >= (3, 12):
+        from _sha2 import sha256
+    else:
         from _sha256 import sha256  # type: ignore[import-not-found]
-    except ImportError:  # a Python that was built without it
-        from hashlib import sha256
+except ImportError:  # a Python that was built without it
+    from hashlib import sha256
 
 __all__ = ["hex_digest", "hmac_sha256", "sha256"]
 
