@@ -27,6 +27,7 @@ from omb_py.engine.rank.launcher_variables import local_rank
 from omb_py.engine.session import Session
 from omb_py.errors import EnvironmentProblem
 from omb_py.suites.training.frameworks import find_framework
+from omb_py.suites.training.memory import check_memory, name_lack_of_memory
 from omb_py.suites.training.schedule import TrainingSchedule
 from omb_py.suites.training.settings import GPT2, Training, parse_training
 from omb_py.suites.workloads.families import parse_workload
@@ -355,9 +356,15 @@ def train(session: Session, cell: Cell, phase: Phase) -> CellResult:
         Laps ``step`` and ``alone`` in µs, a sample a step; complete on rank 0.
 
     Raises:
-        EnvironmentProblem: no GPU, no such process group, or a trace that cannot be written.
+        EnvironmentProblem: no GPU, no such process group, too little memory, or a trace that cannot be written.
     """
     training = parse_training(cell.options.workload)
+    check_memory(session, training)
+    with name_lack_of_memory(training):
+        return _train(session, cell, training, phase)
+
+
+def _train(session: Session, cell: Cell, training: Training, phase: Phase) -> CellResult:
     trainer = Trainer(session, training, cell.sampling)
     session.watch(trainer)
     phase("loop")

@@ -11,7 +11,7 @@ from urllib.parse import quote, unquote
 from omb_py.errors import UsageError, nearest
 from omb_py.grammar.key_values import Key
 from omb_py.suites.training.frameworks import Framework, Torch, find_framework, layouts
-from omb_py.suites.workloads.models import transformer
+from omb_py.suites.workloads.models import MOST_LAYERS, transformer
 from omb_py.suites.workloads.settings import grammar, whole, word
 
 BACKENDS: Final = ("gloo", "nccl", "mpi")
@@ -37,7 +37,7 @@ MODELS: Final[Mapping[str, Mapping[str, Key]]] = MappingProxyType(
             **_OF_ALL,
             "batch": whole(1, "samples of a rank and step"),
             "seq": whole(1024, "tokens of a sequence"),
-            "layers": whole(12, "layers"),
+            "layers": whole(12, "layers", most=MOST_LAYERS),
         },
     }
 )
@@ -66,10 +66,14 @@ class Training:
     @property
     def workload(self) -> str:
         """The workload that should make the calls of a step."""
-        model = self.model
-        if model == GPT2 and self["layers"] != transformer(model).layers:
-            model = _GPT2_OF.format(self["layers"])
-        return find_framework(self["framework"]).workload(self["parallel"], model)
+        return find_framework(self["framework"]).workload(self["parallel"], model_of(self))
+
+
+def model_of(training: Training) -> str:
+    """The model as workloads name it."""
+    if training.model == GPT2 and training["layers"] != transformer(GPT2).layers:
+        return _GPT2_OF.format(training["layers"])
+    return training.model
 
 
 def text_of(model: str, values: Mapping[str, Any]) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import ceil, sqrt
+from math import ceil, prod, sqrt
 from typing import Final
 
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.engine.program.language import Message
+from omb_py.errors import UsageError
 
 EXCHANGE: Final = "exchange"
 """Op of a call that sends messages to some ranks and receives from some, all at once."""
@@ -28,6 +29,8 @@ OPS: Final = (
     "barrier",
     *OF_MESSAGES,
 )
+MOST_CALLS: Final = 1_000_000
+"""Calls or products of a step: more would be a list of gigabytes."""
 MOST_ELEMENTS: Final = 1 << 26
 """Elements of the largest matrix, 256 MiB. Larger ones are multiplied in equal parts."""
 
@@ -116,6 +119,15 @@ class Call:
 
 Item = Call | Product
 """An element of a step; a family lists calls and products in order."""
+
+
+def check_count(counts: Mapping[str, int], instead: str = "take fewer") -> None:
+    """Raises UsageError, before anything is listed, if these numbers, multiplied, are more than a step may have."""
+    if (total := prod(counts.values())) > MOST_CALLS:
+        factors = " × ".join(f"{name} {count:,}" for name, count in counts.items())
+        raise UsageError(
+            f"{factors} make {total:,} calls or products, and a step has at most {MOST_CALLS:,}: {instead}"
+        )
 
 
 def joined(items: Iterable[Item]) -> list[Call]:

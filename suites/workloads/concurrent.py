@@ -11,7 +11,7 @@ from omb_py.engine.program.dtypes import DTYPES
 from omb_py.errors import UsageError
 from omb_py.grammar.line_file import entries
 from omb_py.grammar.values import parse_size, parse_word
-from omb_py.suites.workloads.calls import Call, Item, padded, there_and_back
+from omb_py.suites.workloads.calls import Call, Item, check_count, padded, there_and_back
 from omb_py.suites.workloads.grid import divides, one_and_copies
 from omb_py.suites.workloads.model_parallel import check_heads, layers
 from omb_py.suites.workloads.settings import Values
@@ -94,7 +94,10 @@ def serving(v: Values, rank: int, ranks: int) -> list[Item]:
     n, group, shape = where.size("tp"), where.group(rank, "tp"), v["model"].shape
     check_heads(v, n, "tp")
     item = shape.hidden * DTYPES[v["dtype"]].itemsize
+    if v["arrivals"] is None:
+        check_count({"requests": v["requests"]})
     arrivals = v["arrivals"] or drawn(v["requests"], v["rate"], v["tokens"], v["seed"])
+    check_count({"tokens": sum(tokens for _, tokens in arrivals), "layers": layers(v)})
     halves = (shape.projections + shape.output) / n, shape.feed_forward / n
 
     def layer(label: str, count: int, positions: int) -> list[Item]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Final
 
 from omb_py.errors import UsageError
 from omb_py.grammar.line_file import entries
@@ -16,6 +17,8 @@ from omb_py.suites.workloads.settings import Values
 
 SCALES_OVER = 128
 """Elements of an FP8 vector that share a scale of four bytes (DeepSeek-V3)."""
+MOST_AFFINITIES: Final = 1 << 27
+"""Numbers that are drawn for a rank, one a token and expert; each takes some 20 bytes."""
 Matrix = tuple[tuple[int, ...], ...]
 
 
@@ -116,6 +119,9 @@ def _skew(v: Values) -> float:
 def _drawn(v: Values, ranks: int) -> Copies:
     """The copies of tokens whose experts are drawn. Raises UsageError where experts, nodes and ranks do not fit."""
     divides("experts", v["experts"], "ranks", ranks)
+    if v["tokens"] * v["experts"] > MOST_AFFINITIES:
+        most = MOST_AFFINITIES // v["experts"]
+        raise UsageError(f"tokens {v['tokens']}: of {v['experts']} experts at most {most} tokens are drawn: take fewer")
     if v["top"] > v["experts"]:
         raise UsageError(f"top {v['top']} of {v['experts']} experts: use at most {v['experts']}")
     node = v["node"] or ranks

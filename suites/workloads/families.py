@@ -23,7 +23,7 @@ from omb_py.suites.workloads import (
 )
 from omb_py.suites.workloads import settings as s
 from omb_py.suites.workloads.buckets import DDP_CAP_BYTES, HOROVOD_BYTES
-from omb_py.suites.workloads.calls import Call, Item, joined, scaled, slowed
+from omb_py.suites.workloads.calls import Call, Item, check_count, joined, scaled, slowed
 from omb_py.suites.workloads.settings import Values
 from omb_py.suites.workloads.traces import replay
 
@@ -301,7 +301,7 @@ _ALL = (
             "ep": s.whole(0, "ranks that share the experts; 0: all", 0),
             "tokens": s.whole(128, "T, tokens of a rank: 4096 in training, 128 in decoding"),
             "top": s.whole(8, "k, experts of a token"),
-            "experts": s.whole(256, "experts in all"),
+            "experts": s.whole(256, "experts in all", most=s.MOST_EXPERTS),
             "hidden": s.whole(7168, "H"),
             "inner": s.whole(2048, "width of an expert, of compute=matmul"),
             "layers": s.whole(1, "layers with experts"),
@@ -559,10 +559,15 @@ class Workload:
         return {**rows, **{(label, size): label for label, size in calls}}
 
 
+_REPEATED: Final = ("layers", "micro", "requests", "repeat", "iterations")
+"""Settings by which calls and products are multiplied, in every family that has them; others are checked there."""
+
+
 @lru_cache(maxsize=4096)
 def _calls(workload: Workload, rank: int, ranks: int) -> tuple[Call, ...]:
     family, values = workload.family, workload.values
     try:
+        check_count({key: values[key] or values["model"].shape.layers for key in _REPEATED if key in values})
         calls = joined(family.make(values, rank, ranks))
     except UsageError as error:
         raise UsageError(f"workload {family.name}: {error}") from None

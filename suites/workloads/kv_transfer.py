@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.engine.program.language import Message
 from omb_py.errors import UsageError
-from omb_py.suites.workloads.calls import EXCHANGE, Call, Item, Product
+from omb_py.suites.workloads.calls import EXCHANGE, Call, Item, Product, check_count
 from omb_py.suites.workloads.grid import divides
 from omb_py.suites.workloads.model_parallel import layers
 from omb_py.suites.workloads.settings import Values
@@ -79,6 +79,8 @@ def kv_transfer(v: Values, rank: int, ranks: int) -> list[Item]:
     """
     source, target = sides(v, ranks)
     shape, item = v["model"].shape, DTYPES[v["dtype"]].itemsize
+    if v["pieces"] == "page":
+        check_count({"layers": layers(v), "requests": v["requests"], "pages": -(-v["prompt"] // v["page"])})
     a_head = shape.hidden // shape.heads * item
     pairs = [share for request in range(v["requests"]) for share in shares(source, target, request)]
 

@@ -9,7 +9,7 @@ from omb_py.engine.program.dtypes import DTYPES
 from omb_py.engine.program.language import Message
 from omb_py.errors import UsageError
 from omb_py.suites.workloads import vocabulary
-from omb_py.suites.workloads.calls import EXCHANGE, Call, Item, Product, padded, there_and_back
+from omb_py.suites.workloads.calls import EXCHANGE, Call, Item, Product, check_count, padded, there_and_back
 from omb_py.suites.workloads.grid import RankGrid, divides, grid, one_and_copies
 from omb_py.suites.workloads.settings import Values
 
@@ -186,6 +186,7 @@ def decode(v: Values, rank: int, ranks: int) -> list[Item]:
     where = one_and_copies("tp", v["tp"], ranks)
     n = where.size("tp")
     check_heads(v, n, "tp")
+    check_count({"layers": layers(v), "requests": v["requests"], "tokens": v["tokens"]})
     nbytes = v["batch"] * v["model"].shape.hidden * DTYPES[v["dtype"]].itemsize
     call = Call("allreduce", nbytes, v["dtype"], "token", where.group(rank, "tp"), until=v["requests"] - 1)
     if n == 1:
@@ -329,6 +330,7 @@ def three_d(v: Values, rank: int, ranks: int) -> list[Item]:
         itemsize = DTYPES[v["dtype"]].itemsize
         part = v["model"].parameters // (tp * pp) * itemsize
         cap = max(itemsize, v["cap"] // itemsize * itemsize)
+        check_count({"pieces": -(-part // cap)}, "take a larger cap")
         parts = [min(cap, part - start) for start in range(0, part, cap)]
         calls += [
             Call("allreduce", n, v["dtype"], "gradients", where.group(rank, "dp"), work=0.0, until=None) for n in parts

@@ -318,13 +318,17 @@ _OTHERS: Final[Mapping[str, _Listed]] = {
 NAMES: Final = (*_OTHERS, *SHAPES)
 
 
-def _count(default: str | None = None, least: int = 1) -> Key:
-    return Key(partial(parse_whole, least=least), default, form="24")
+MOST_LAYERS: Final = 10_000
+
+
+def _count(default: str | None = None, least: int = 1, most: int = 10**15) -> Key:
+    error = "{text!r} is not a whole number from {least} " + (f"to {most}" if most < 10**15 else "on")
+    return Key(partial(parse_whole, least=least, most=most, error=error), default, form="24")
 
 
 _GRAMMAR: Final = KeyValues(
     {
-        "layers": _count(),
+        "layers": _count(most=MOST_LAYERS),
         "hidden": _count(),
         "heads": _count("0", 0),
         "kv_heads": _count("0", 0),

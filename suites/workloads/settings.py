@@ -75,9 +75,15 @@ def _order(text: str) -> tuple[str, ...]:
     return tuple(filter(None, text.split("-")))
 
 
-def whole(default: int, about: str, smallest: int = 1) -> Key:
-    """A key whose value is a whole number; `about` is its help."""
-    return Key(partial(parse_whole, least=smallest), str(default), about)
+MOST_EXPERTS: Final = 1 << 16
+
+
+def whole(default: int, about: str, smallest: int = 1, most: int = 0) -> Key:
+    """A key whose value is a whole number; `about` is its help, `most` 0: any."""
+    if not most:
+        return Key(partial(parse_whole, least=smallest), str(default), about)
+    error = "{text!r} is not a whole number from {least} to {most}"
+    return Key(partial(parse_whole, least=smallest, most=most, error=error), str(default), about)
 
 
 def number(default: float, about: str, smallest: float = 0.0) -> Key:

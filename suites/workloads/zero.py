@@ -8,7 +8,7 @@ from typing import Final
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.errors import UsageError
 from omb_py.suites.workloads.buckets import fused
-from omb_py.suites.workloads.calls import Call, Item, Product, padded, there_and_back
+from omb_py.suites.workloads.calls import Call, Item, Product, check_count, padded, there_and_back
 from omb_py.suites.workloads.data_parallel import gradient_bytes, passes, rows
 from omb_py.suites.workloads.models import Tensor
 from omb_py.suites.workloads.settings import Values
@@ -41,6 +41,7 @@ def _published(v: Values, ranks: int) -> list[Item]:
         raise UsageError("stage 3 as published gathers each layer twice: use the workload fsdp")
     dtype, item = v["dtype"], DTYPES[v["dtype"]].itemsize
     whole, most = sum(gradient_bytes(v["model"].name, dtype)), v["bucket"] * item
+    check_count({"buckets": -(-whole // most)}, "take a larger bucket")
     parts = [min(most, whole - start) for start in range(0, whole, most)]
     sizes = [padded(part, ranks, dtype) for part in parts]
     beside = v["stage"] == 2

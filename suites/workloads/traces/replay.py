@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 from omb_py.engine.program.dtypes import DTYPES, parse_dtype
 from omb_py.errors import UsageError
 from omb_py.grammar.json_values import JsonValue
-from omb_py.suites.workloads.calls import Call, padded
+from omb_py.suites.workloads.calls import MOST_CALLS, Call, padded
 from omb_py.suites.workloads.settings import Values
 from omb_py.suites.workloads.traces.forms import BasicCall, ExecutionNode, KinetoEvent
 
@@ -67,8 +67,6 @@ _GZIP: Final = b"\x1f\x8b"
 _MOST_UNPACKED: Final = 64 << 20
 _MOST_RATIO: Final = 100
 """A packed trace unpacks to at most the larger of these: bytes, and times its size. JSON packs about thirty times."""
-MOST_CALLS: Final = 1_000_000
-"""Calls of a step: more would be a list of gigabytes."""
 _MOST_DIGITS: Final = 15
 _BINARY: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 """Bytes that no JSON contains (RFC 8259, section 7), but every node of a Chakra trace does."""

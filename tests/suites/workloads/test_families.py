@@ -338,6 +338,40 @@ class TestBadInput:
         with pytest.raises(UsageError, match=said):
             parse_workload(text)
 
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("tensor:layers=100000000", r"layers 100,000,000 make 100,000,000 calls or products, .* at most 1,000,000"),
+            ("pipeline:micro=100000000", r"layers 12 × micro 100,000,000 make 1,200,000,000 .*: take fewer"),
+            ("decode:tokens=100000000", r"layers 12 × requests 1 × tokens 100,000,000 make"),
+            ("serving:tokens=100000000", r"tokens 400,000,000 × layers 12 make"),
+            ("serving:requests=100000000", r"layers 12 × requests 100,000,000 make"),
+            ("serving:arrivals=0 100000000", r"tokens 100,000,000 × layers 12 make"),
+            ("kv_transfer:requests=100000000", r"layers 32 × requests 100,000,000 make"),
+            ("kv_transfer:prompt=100000000,pieces=page", r"layers 32 × requests 4 × pages 6,250,000 make"),
+            ("together:repeat=100000000", r"repeat 100,000,000 make"),
+            ("halo:layers=100000000", r"layers 100,000,000 make"),
+            ("kmeans:iterations=100000000", r"iterations 100,000,000 make"),
+            ("zero:schedule=paper,bucket=1,model=resnet50", r"buckets 25,557,032 make .*: take a larger bucket"),
+            ("three_d:cap=1,dp=2", r"pieces 124,439,808 make .*: take a larger cap"),
+            ("moe:tokens=100000000,routing=drawn", r"tokens 100000000: of 256 experts at most 524288 tokens are drawn"),
+        ],
+    )
+    def test_a_step_that_would_fill_the_memory_is_refused_before(self, text: str, said: str) -> None:
+        with pytest.raises(UsageError, match=said):
+            parse_workload(text).calls(0, 2)
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("moe:experts=100000000", r"experts: '100000000' is not a whole number from 1 to 65536"),
+            ("tensor:model=custom:layers=100000000,hidden=64", r"layers: '100000000' is not .* from 1 to 10000"),
+        ],
+    )
+    def test_a_shape_that_would_fill_the_memory_is_refused(self, text: str, said: str) -> None:
+        with pytest.raises(UsageError, match=said):
+            parse_workload(text)
+
     def test_too_large_to_be_checked(self) -> None:
         fits(cell("step", workload="ddp:model=gpt2-1.5b"), 2)
         with pytest.raises(UsageError, match=r"leave out -c, or write scale=1/16"):

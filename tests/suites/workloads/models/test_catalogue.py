@@ -80,7 +80,7 @@ def test_the_keys_of_a_shape_end_where_those_of_the_workload_begin() -> None:
         ("custom:layers=2", "hidden is missing"),
         ("custom:layers=2,hidden=100,heads=3", "hidden 100 cannot be divided by heads 3"),
         ("custom:layers=2,hidden=64,heads=4,kv_heads=3", "heads 4 cannot be divided by kv_heads 3"),
-        ("custom:layers=0,hidden=64", "layers: '0' is not a whole number from 1 on"),
+        ("custom:layers=0,hidden=64", "layers: '0' is not a whole number from 1 to 10000"),
         ("custom:layer=2,hidden=64", "did you mean layers"),
         ("custom:layers=2,hidden=64,kind=t5", "kind: 't5'"),
     ],
