@@ -10,15 +10,10 @@ stand-in library in OMB_PY_NCCL) it tries itself. What is run is in :mod:`tests.
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import signal
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -29,14 +24,14 @@ import omb_py
 from omb_py.engine.program.buffers import ON_DEVICE
 from omb_py.launchers.mpi_library import mpi_library
 from omb_py.printing.tables import results_table
-from tests.lab.gpu.parts import COLLECTIVES, RANKS, Part, absent, arrays, parts, suite_text
-from tests.support.machines.mpi import ROOT, environment
+from tests.lab.gpu.cells import run_group
+from tests.lab.gpu.parts import RANKS, Part, absent, arrays, parts, suite_text
+from tests.lab.gpu.processes import run_within
+from tests.support.machines.mpi import environment
 
 SIZES, ITERATIONS, WARMUP = "8,64K,1M", 20, 5
 LIMIT_S, PART_LIMIT_S = 450.0, 150.0
 """Seconds of all parts together and of one, where the command line says nothing: with the table, within 8 minutes."""
-GRACE_S = 15.0
-"""How long a part that is over its time may take to store its rows and end its ranks."""
 ONE_RANK = "nccl with one rank"
 WIDTH = 240
 """Columns of the tables."""
@@ -105,36 +100,6 @@ class Check:
         return f"exit status 0, but {skipped}" if skipped else ""
 
 
-def run_within(limit_s: float, words: Sequence[str], variables: Mapping[str, str]) -> tuple[int | None, str, str]:
-    """Run a command with a time limit; one that is over it is asked to end, and then ended with all it has started.
-
-    Returns:
-        Exit status, None where it was over its time; stdout; stderr.
-    """
-    child = subprocess.Popen(
-        words,
-        cwd=ROOT,
-        env=dict(variables),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        out, err = child.communicate(timeout=limit_s)
-        return child.returncode, out, err
-    except subprocess.TimeoutExpired:
-        child.terminate()  # its ranks end with it, and its rows are stored
-    try:
-        out, err = child.communicate(timeout=GRACE_S)
-    except subprocess.TimeoutExpired:
-        with suppress(ProcessLookupError):
-            os.killpg(child.pid, signal.SIGKILL)
-        out, err = child.communicate()
-    return None, out, err
-
-
 def alone(part: Part) -> list[Part]:
     """Each benchmark of a part by itself: which of them is it that fails?"""
     return [
@@ -145,20 +110,8 @@ def alone(part: Part) -> list[Part]:
 
 
 def one_rank(device: str, limit_s: float) -> str:
-    """NCCL with a single rank, which the command line does not start; returns what failed, or nothing."""
-    cells = json.dumps([{"benchmark": name, "size": 65536} for name in COLLECTIVES])
-    words = [sys.executable, "-m", "tests.support.sessions.nccl_cells", cells]
-    code, out, err = run_within(limit_s, words, environment(OMB_PY_TEST_DEVICE=device))
-    if code is None:  # the other parts are worth running
-        return f"not done within {limit_s:.0f} s"
-    if code:
-        return f"exit status {code}: {err[-2000:]}"
-    bad = [
-        f"{name}: {cell}"
-        for name, cell in zip(COLLECTIVES, json.loads(out.splitlines()[-1]), strict=True)  # NCCL may print, too
-        if cell.get("wrong") != 0
-    ]
-    return "; ".join(bad)
+    """The collectives of NCCL with a single rank; returns what failed, or nothing."""
+    return run_group("collectives", device, limit_s)[1]
 
 
 def run_all(check: Check, chosen: Sequence[Part] | None = None, one: bool = False) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The whole check on a real GPU; and on the simulated device, so that the check itself is known to work."""
+"""The whole check on a real GPU, and the parts of which it is made. CI runs all of them on the simulated device."""
 
 from __future__ import annotations
 
@@ -10,18 +10,13 @@ from typing import Any
 
 import pytest
 
-import omb_py
 from omb_py.cli import main
 from omb_py.cli.commands.benchmark import command, request_of
-from omb_py.engine.program.buffers import ON_DEVICE
 from omb_py.orchestrate.planning.availability import gpu_here
 from omb_py.suites.registry import find
 from tests.backends.nccl.test_nccl import COLLECTIVES as OF_NCCL
-from tests.lab.gpu import check
-from tests.lab.gpu.parts import COLLECTIVES, COMMUNICATORS, MODES, POINT_TO_POINT, STAGED, Part, every, parts
-from tests.support.c_library import COMPILER
-from tests.support.machines.standin import library
-from tests.support.optional import needs_torch
+from tests.lab.gpu import check, processes
+from tests.lab.gpu.parts import STAGED, Part, every, parts
 from tests.support.planning import plan
 
 SMALL: dict[str, Any] = {"sizes": "64:64", "iterations": 3, "warmup": 1}
@@ -37,43 +32,6 @@ def test_everything_on_one_gpu(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.mpi
 @pytest.mark.calm
-@pytest.mark.timeout(600)  # half a minute where nothing else runs
-@pytest.mark.skipif(COMPILER is None, reason="no C compiler for the stand-in libnccl")
-@needs_torch
-def test_everything_on_the_simulated_device(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("OMB_PY_NCCL", str(library()))
-    monkeypatch.setenv("OMB_PY_SIM_DELAY_US", "50")
-    # of each entry its first and last benchmark: the others are tried where the device is (tests/backends)
-    few = [
-        replace(
-            part,
-            suite=tuple(
-                {**entry, "benchmarks": entry["benchmarks"][:: len(entry["benchmarks"]) - 1 or 1]}
-                for entry in part.suite
-            ),
-        )
-        for part in parts("sim")
-    ]
-    assert check.run_all(check.Check("sim", tmp_path, **SMALL), few) == {}
-    rows = omb_py.load(tmp_path).to_dict("records")
-    assert all(row["device"] == "sim" for row in rows)
-    unchecked = {row["benchmark"] for row in rows if not row["validated"]}
-    assert unchecked == {COMMUNICATORS[0], COMMUNICATORS[-1], "barrier"}
-    assert {row["buffer"] for row in rows if row["backend"] == "mpi" and row["binding"] == "mpi4py"} >= set(ON_DEVICE)
-    ways = {(row["backend"], dict(row["parameters"]).get("staging")) for row in rows}
-    assert ways == {("nccl", None), ("mpi", "staged"), ("mpi", "direct"), ("gloo", "staged")}
-    assert {row["timing"] for row in rows} == {"local_max", *MODES}
-    assert {row["benchmark"] for row in rows if row["backend"] == "nccl"} >= {COLLECTIVES[0], POINT_TO_POINT[-1]}
-    assert {dict(row["parameters"]).get("placement") for row in rows} == {None, "MD MH", "H D"}
-    assert {dict(row["parameters"]).get("filler") for row in rows} == {None, "gpu", "both"}
-    assert "gloo" in capsys.readouterr().out
-
-
-@pytest.mark.slow
-@pytest.mark.mpi
-@pytest.mark.calm
 def test_the_direct_part_fails_where_the_library_takes_no_device_buffers(tmp_path: Path) -> None:
     direct = next(part for part in parts("sim") if part.name == "mpi direct")
     short = tuple({**entry, "benchmarks": entry["benchmarks"][:1]} for entry in direct.suite[:1])
@@ -82,10 +40,10 @@ def test_the_direct_part_fails_where_the_library_takes_no_device_buffers(tmp_pat
 
 
 def test_what_is_over_its_time_is_ended_with_all_it_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check, "GRACE_S", 0.2)
+    monkeypatch.setattr(processes, "GRACE_S", 0.2)
     deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
     words = [sys.executable, "-c", f"import subprocess, sys; subprocess.run([sys.executable, '-c', {deaf!r}])"]
-    code, out, _ = check.run_within(0.5, words, dict(os.environ))  # returns when nobody holds its pipes
+    code, out, _ = processes.run_within(0.5, words, dict(os.environ))  # returns when nobody holds its pipes
     assert (code, out) == (None, "")
 
 
