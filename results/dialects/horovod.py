@@ -94,8 +94,9 @@ def calls_line(metrics: Mapping[str, float]) -> list[str]:
     if "calls" not in metrics:
         return []
     predicted = f"{metrics['predicted_calls']:.0f} with {metrics['predicted_payload']:.0f} B"
-    beside = "as predicted" if metrics["as_predicted"] else f"not as predicted: {predicted}"
-    return [f"Calls: {metrics['calls']:.0f} a step with a payload of {metrics['payload']:.0f} B, {beside}"]
+    beside = "as predicted" if metrics["as_predicted"] else f"where {predicted} were predicted"
+    calls = f"{metrics['calls']:.0f} communication calls of rank 0 with a payload of {metrics['payload']:.0f} B"
+    return [f"A step: {calls}, {beside}"]
 
 
 def communication(row: Row) -> str:
@@ -105,5 +106,5 @@ def communication(row: Row) -> str:
     # of a single step nothing says how far it is off
     spread = "" if half is None or len(row["samples_us"]) < 2 else f" +-{half / step * 100:.1f}"
     share = f"{exposed / step * 100:.1f}{spread} %"
-    times = f"{step / 1000:.2f} ms, of which {metrics['alone_us'] / 1000:.2f} ms without communication"
-    return f"Communication: {share} of a step: {times}"
+    times = f"{step / 1000:.2f} ms with communication, {metrics['alone_us'] / 1000:.2f} ms without"
+    return f"Exposed communication: {share} of a step: {times}"

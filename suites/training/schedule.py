@@ -37,9 +37,10 @@ class TrainingSchedule:
         """Say what is done, before the first step."""
         model, sampling = self.training.model, self.sampling
         return (
-            f"train: {model}, {parameters:,} parameters, batches of {self.training['batch']}: {sampling.warmup} steps "
-            f"to warm up, then {sampling.iterations} × {self.training['steps']} timed, each also by every rank alone; "
-            "the first shows when it ends"
+            f"train: {model}, {parameters:,} parameters, {_count(self.training['batch'], 'sample')} per rank and step: "
+            f"{_count(sampling.warmup, 'step')} to warm up, then {sampling.iterations} × "
+            f"{_count(self.training['steps'], 'step')}, each once together and once on every rank alone, without "
+            "communication; the first shows when it ends"
         )
 
     def count(self, seconds: float) -> str:
@@ -54,9 +55,9 @@ class TrainingSchedule:
         until = time.strftime("%H:%M", time.localtime(now + left))
         took = f"{seconds:.2g} s" if seconds < _SOON_S else duration_text(seconds)
         smaller = "--batch 2, or " if self.training["batch"] > 2 else ""
-        sooner = f"; sooner: {smaller}-x 1 -i 2 --steps 2" if self.done == 1 else ""
+        sooner = f"; for a shorter run: {smaller}-x 1 -i 2 --steps 2" if self.done == 1 else ""
         return (
-            f"train: step {self.done} of {self.steps} took {took} with the same alone: "
+            f"train: step {self.done} of {self.steps} took {took}, together and alone: "
             f"about {duration_text(left)} left, until {until}{sooner}"
         )
 
@@ -69,3 +70,7 @@ class TrainingSchedule:
             spent = sum(self._took[self.sampling.warmup :])
             timed = min(timed, max(0.0, self.sampling.time_limit - spent) + int(self.training["steps"]) * step)
         return warming * step + timed
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -69,8 +70,9 @@ def columns(laps: Mapping[str, list[float]]) -> dict[str, float]:
 
 METRIC = Metric(
     "us",
-    "a step, as the mean over ranks of its computing and of what it takes beyond, exposed communication; serial: all "
-    "calls one by one without computing; in flight: all at once; overlap = max(0, 100 - exposed / serial × 100)",
+    "a step = compute + exposed, the communication that computing does not hide; serial: all calls one by one "
+    "without computing; in flight: all at once; overlap = max(0, 100 - exposed / serial × 100); all as means over "
+    "ranks",
     lap=STEP,
     adds=(COMPUTE, EXPOSED),
     derive=columns,
@@ -98,14 +100,23 @@ def fits(cell: Cell, ranks: int) -> None:
 
 
 def volume(text: str, ranks: int) -> Volume:
-    """The types and bytes of a workload's calls. Raises UsageError where the ranks do not fit."""
+    """The types and bytes of a workload's calls; those of a receive alone are the received ones.
+
+    Raises UsageError where the ranks do not fit.
+    """
     from omb_py.suites.workloads.families import parse_workload
 
     workload = parse_workload(text or DEFAULT)
     calls = [workload.calls(rank, ranks) for rank in range(ranks)]
     sent = [sum(call.sent for call in own) for own in calls]
     types = sorted({call.dtype for own in calls for call in own if call.op != "barrier"})
-    return Volume("+".join(types) or "char", max(sent), sum(sent))
+    kinds: Counter[str] = Counter()
+    for rank, own in enumerate(calls):
+        kind_of = workload.labels(rank, ranks)
+        for call in own:
+            kinds[kind_of[call.label, call.size]] += call.size
+    means = {kind: nbytes / ranks for kind, nbytes in kinds.items()}
+    return Volume("+".join(types) or "char", max(sent), sum(sent), means)
 
 
 def _next_power(placed: list[PlacedCall]) -> int:

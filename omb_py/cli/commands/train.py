@@ -70,7 +70,7 @@ def train_command() -> click.Command:
             f"PyTorch's process group: {', '.join(BACKENDS)} (a PyTorch built with MPI). (default: {BACKENDS[0]})",
             word("backend", BACKENDS),
         ),
-        tool_option(what, "--batch N", "Samples of a rank and step. (default: 32; gpt2-124m 1)", whole("batch", 1)),
+        tool_option(what, "--batch N", "Samples per rank and step. (default: 32; gpt2-124m 1)", whole("batch", 1)),
         *(tool_option(what, f"--{name} N", text, whole(name, 1)) for name, text in _OF_MODELS.items()),
         tool_option(
             what,
@@ -101,9 +101,10 @@ def train_command() -> click.Command:
         train_request,
         params=[*own, *shared],
         callback=run_train,
-        help="Train a model on synthetic data: images or sequences a second, as Horovod's synthetic benchmark prints "
-        "them, the share of a step that was communication which computing did not hide, and the calls of a step beside "
-        "those that are predicted.\n\nStarts its ranks as a benchmark does, or joins those of a launcher "
+        help="Train a model, data parallel or sharded, on synthetic data. Prints samples a second as Horovod's "
+        "synthetic benchmark does; the exposed communication, that is what a step takes beyond the same step without "
+        "communication; and the communication calls of a step beside those that the layout's workload predicts."
+        "\n\nStarts its ranks as a benchmark does, or joins those of a launcher "
         "(docs/workloads/training.md).",
         examples=_EXAMPLES,
     )

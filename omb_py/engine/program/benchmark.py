@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from omb_py.engine.program.dtypes import DTYPES, reduction_dtype
@@ -214,6 +215,8 @@ class Volume(NamedTuple):
     """Most bytes that a rank puts into its calls."""
     bytes_total: int
     """Bytes that all ranks put into their calls."""
+    by_kind: Mapping[str, float] = MappingProxyType({})
+    """Bytes of the calls of each kind that has a time of its own, as the mean over the ranks."""
 
 
 @dataclass(frozen=True, slots=True)

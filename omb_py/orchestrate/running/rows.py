@@ -350,7 +350,8 @@ def _metrics_of_laps(source: RowSource) -> dict[str, float]:
         out["end_to_end"] = out["enqueue"] + out["synchronise"]
     if result.marks.get("timing_mode") in ("event", "spin-gated"):
         out["device"] = out["time"]
-    return out | (metric.derive(laps) if metric.derive else {})
+    payload = {f"payload.{kind}": nbytes for kind, nbytes in source.volume.by_kind.items()}
+    return out | payload | (metric.derive(laps) if metric.derive else {})
 
 
 def pair_rows(launch: LaunchIdentity, finished: PairRound) -> Iterator[Row]:

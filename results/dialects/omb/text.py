@@ -394,15 +394,20 @@ def closing(text: OsuText, rows: Sequence[Row]) -> str:
 
 
 def calls_of(row: Row) -> str:
-    """The lines below a workload's table: serial time and share of each kind of call, and rate of matrix products.
+    """The lines below a workload's table: serial time, share and rate of each kind of call, rate of matrix products.
 
-    The serial time of a kind is the sum over its calls, each made alone.
+    The serial time of a kind is the sum over its calls, each made alone; its rate is payload over time.
     """
     metrics: Mapping[str, float] = row.get("metrics") or {}
     means = {name: us for name, us in metrics.items() if name.startswith("serial.") and not name.endswith(".median")}
     rows = {name.removeprefix("serial."): us for name, us in means.items()}
     total = sum(rows.values()) or math.nan
-    lines = [f"# {name:<40}{us:{_FIELD}.2f} us{us / total:8.1%} of serial\n" for name, us in rows.items() if us]
+    lines = []
+    for name, us in rows.items():
+        if us:
+            nbytes = metrics.get(f"payload.{name}", 0.0)
+            moved = f"{nbytes / us / 1000:{_COUNT}.2f} GB/s" if nbytes else ""
+            lines.append(f"# {name:<40}{us:{_FIELD}.2f} us{us / total:8.1%} of serial{moved}\n")
     if float(metrics.get("exposed_us", 0.0)) > total:
         lines.append("# Overlap 0: beside computing the calls took longer than one by one (exposed > serial)\n")
     if row.get("bytes_total") and metrics.get("flight_us"):

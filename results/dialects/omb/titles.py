@@ -171,7 +171,7 @@ def origin(name: str) -> str:
     """The origin of a benchmark, in words: OMB or omb-py."""
     if name == "reduce_scatter_block_persistent":
         return f"OMB's osu_{name} since 8.0, which 7.5 has not"
-    return f"OMB's osu_{name}" if name in TITLES else "OMB has none of the kind"
+    return f"OMB's osu_{name}" if name in TITLES else "not in OMB"
 
 
 VERSION = "7.5"

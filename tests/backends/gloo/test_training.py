@@ -52,8 +52,8 @@ def test_a_step_is_trained_traced_and_replayed(tmp_path: Path) -> None:
         "Iter #1",
         "Img/sec per CPU",
         "Total img/sec on 2 CPU(s)",
-        "Communication",
-        "Calls",
+        "Exposed communication",
+        "A step",
     ]
     assert lines[-1].endswith(", as predicted")
 

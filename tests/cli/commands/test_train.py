@@ -148,5 +148,5 @@ def test_ranks_are_those_of_gloo_whatever_carries_the_gradients() -> None:
 def test_it_says_at_once_what_it_does(capfd: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("torch")
     assert main("train mlp -n 2 --batch 2 -x 1 -i 1 --steps 1 --no-store".split()) == 0
-    said = "omb-py: train: mlp, 669,706 parameters, batches of 2: 1 steps to warm up, then 1 × 1 timed"
+    said = "omb-py: train: mlp, 669,706 parameters, 2 samples per rank and step: 1 step to warm up, then 1 × 1 step, "
     assert said in capfd.readouterr().err

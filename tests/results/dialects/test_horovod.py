@@ -38,7 +38,7 @@ def test_the_lines() -> None:
         "Iter #1: 40.0 img/sec per CPU",
         "Img/sec per CPU: 60.0 +-39.2",
         "Total img/sec on 2 CPU(s): 120.0 +-78.4",
-        "Communication: 20.0 +-1.0 % of a step: 150.00 ms, of which 120.00 ms without communication",
+        "Exposed communication: 20.0 +-1.0 % of a step: 150.00 ms with communication, 120.00 ms without",
     ]
 
 
@@ -51,16 +51,16 @@ def test_a_language_model_on_gpus_and_ranks_that_differ() -> None:
 def test_a_single_step_has_no_deviation() -> None:
     metrics = {"steps": 1.0, "exposed_us": 30_000.0, "alone_us": 120_000.0}
     text = horovod_text(row(samples_us=[150_000.0], metrics=metrics))
-    assert "Communication: 20.0 % of a step: 150.00 ms, of which 120.00 ms without communication\n" in text
+    assert "Exposed communication: 20.0 % of a step: 150.00 ms with communication, 120.00 ms without\n" in text
 
 
 def test_calls_are_beside_those_that_are_predicted() -> None:
     counted = {"calls": 3.0, "payload": 24.0, "predicted_calls": 3.0, "predicted_payload": 24.0, "as_predicted": 1.0}
     text = horovod_text(row(metrics={**row()["metrics"], **counted}))
-    assert text.endswith("Calls: 3 a step with a payload of 24 B, as predicted\n")
+    assert text.endswith("A step: 3 communication calls of rank 0 with a payload of 24 B, as predicted\n")
     other = {**counted, "predicted_calls": 4.0, "as_predicted": 0.0}
     text = horovod_text(row(metrics={**row()["metrics"], **other}))
-    assert text.endswith("payload of 24 B, not as predicted: 4 with 24 B\n")
+    assert text.endswith("payload of 24 B, where 4 with 24 B were predicted\n")
 
 
 def test_rates_are_of_whole_iterations() -> None:

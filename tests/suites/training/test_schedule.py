@@ -28,17 +28,17 @@ class Timed:
 def test_a_long_training_says_at_once_what_it_does_and_when_it_ends() -> None:
     timed = Timed("resnet50", Sampling(10, False, 10))
     assert timed.schedule.begin_text(25_557_032) == (
-        "train: resnet50, 25,557,032 parameters, batches of 32: 10 steps to warm up, then 10 × 10 timed, each also by "
-        "every rank alone; the first shows when it ends"
+        "train: resnet50, 25,557,032 parameters, 32 samples per rank and step: 10 steps to warm up, then 10 × 10 "
+        "steps, each once together and once on every rank alone, without communication; the first shows when it ends"
     )
     assert timed.count(40) == (
-        "train: step 1 of 110 took 40 s with the same alone: about 1 h 13 min left, until 13:13; sooner: --batch 2, or "
-        "-x 1 -i 2 --steps 2"
+        "train: step 1 of 110 took 40 s, together and alone: about 1 h 13 min left, until 13:13; for a shorter "
+        "run: --batch 2, or -x 1 -i 2 --steps 2"
     )
     assert [timed.count(30), timed.count(29)] == ["", ""], "it is not said again at every step"
     said = timed.count(AGAIN_S)
-    assert said.startswith("train: step 4 of 110 took 1 min with the same alone: about 1 h 10 min left")
-    assert "sooner" not in said
+    assert said.startswith("train: step 4 of 110 took 1 min, together and alone: about 1 h 10 min left")
+    assert "shorter" not in said
 
 
 def test_a_short_training_says_nothing_of_its_end() -> None:
@@ -49,7 +49,8 @@ def test_a_short_training_says_nothing_of_its_end() -> None:
 def test_the_last_step_ends_it() -> None:
     timed = Timed("gpt2-124m:steps=1", Sampling(2, False, 0))
     assert timed.count(11) == (
-        "train: step 1 of 2 took 11 s with the same alone: about 11 s left, until 12:00; sooner: -x 1 -i 2 --steps 2"
+        "train: step 1 of 2 took 11 s, together and alone: about 11 s left, until 12:00; for a shorter run: "
+        "-x 1 -i 2 --steps 2"
     )
     assert timed.count(100) == ""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -64,6 +65,21 @@ def test_a_row_has_the_kinds_of_calls_that_were_made(
     (row,) = json.loads(capsys.readouterr().out)
     stored = [name.removeprefix("serial.") for name in row["metrics"] if name.startswith("serial.")]
     assert sorted(stored) == sorted([*kinds, *(f"{kind}.median" for kind in kinds)])
+
+
+def test_each_kind_of_call_has_its_rate(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of keys and values that one rank sends and two receive: its bytes over its time, not over that of all ranks."""
+    text = "kv_transfer:layers=1,prompt=64,requests=2"
+    words = ["step", "-n", "3", "--workload", text, "--backend", "mock", "-i", "2", "-x", "0", "--no-store", "--quiet"]
+    assert main([*words, "--format", "json"]) == 0
+    metrics = dict(json.loads(capsys.readouterr().out)[0]["metrics"])
+    whole = 2 * 2 * 64 * 4096 * 2
+    assert (metrics["payload.send"], metrics["payload.receive"]) == (whole / 3, whole / 3)
+    assert main(words) == 0
+    lines = dict(re.findall(r"# (\w+) .* of serial +([\d.]+) GB/s", capsys.readouterr().out))
+    for kind in ("send", "receive"):
+        rate = whole / 3 / metrics[f"serial.{kind}"] / 1000
+        assert float(lines[kind]) == pytest.approx(rate, abs=0.006)
 
 
 def test_a_rank_without_a_kind_of_call_has_its_slot_and_reads_no_clock_for_it() -> None:
