@@ -242,6 +242,8 @@ CASES = (
     ),
     Case("fsdp-mlp-2", "fsdp:model=mlp", 2, "FSDP2", partial(fsdp, "mlp")),
     Case("fsdp-mlp-3", "fsdp:model=mlp", 3, "FSDP2", partial(fsdp, "mlp")),
+    Case("ddp-gpt-2", f"ddp:model={TEXT}", 2, "DDP", partial(ddp, "gpt")),
+    Case("fsdp-gpt-2", f"fsdp:model={TEXT}", 2, "FSDP2", partial(fsdp, "gpt")),
     Case("fsdp-gpt-3", f"fsdp:model={TEXT}", 3, "FSDP2", partial(fsdp, "gpt")),
     Case("hsdp-mlp", "fsdp:model=mlp,shard=2,replica=2", 4, "FSDP2, HSDP", partial(fsdp, "mlp", replicas=2)),
     Case("tensor-2", f"tensor:{_TP},head=on", 2, "DTensor", dtensor),
