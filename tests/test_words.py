@@ -22,7 +22,7 @@ PRIVATE = {
     r"stands? there twice": "is listed twice",
     r"says nothing about the next": "is only one launch; at least two are needed",
     r"the last to finish is not chance": "finished last in 72 % of calls (50 % expected)",
-    r"these launches can show": "changes under 40 % would probably be missed",
+    r"these launches can show": "a change of 40 % is found 4 times in 5",
     r"UNCLEAR, needs": "UNCLEAR (about 225)",
     r"us of messages of": "lower bound 3.11 µs (message = 0.468 µs + 0.047 ns/B)",
     r"expected a text, got none": "missing; it is required",

@@ -80,15 +80,15 @@ def differences(
 def say(diffs: Sequence[EnvironmentDifference]) -> list[str]:
     """Write differences, the most important first, in lines that can be read.
 
-    A single one is ``library: NCCL 2.30 → NCCL 2.32, and nothing else``. Several have a line each; variables that begin
-    alike and are set on one side only share a line.
+    A single one is ``library: NCCL 2.30 → NCCL 2.32; nothing else that is recorded``. Several have a line each;
+    variables that begin alike and are set on one side only share a line.
     """
     if not diffs:
         return ["nothing that is recorded"]
     lines = _lines(diffs)
     if len(lines) == 1:
-        return [f"{lines[0]}, and nothing else"]
-    return [f"{counted(len(diffs), 'fact')}, and nothing else", *(f"  {line}" for line in lines)]
+        return [f"{lines[0]}; nothing else that is recorded"]
+    return [f"{counted(len(diffs), 'fact')}, nothing else that is recorded", *(f"  {line}" for line in lines)]
 
 
 def _lines(diffs: Sequence[EnvironmentDifference]) -> list[str]:

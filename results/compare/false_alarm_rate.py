@@ -32,7 +32,7 @@ class SiteRate:
     def sentence(self) -> str:
         """Write the rate as one line for the end of a report."""
         if not self.reports:
-            return "false alarms on this machine: not counted yet; omb-py aa BENCHMARK compares a library with itself"
+            return "false alarms on this machine: not counted yet; omb-py aa BENCHMARK counts them"
         return (
             f"false alarms on this machine: {self.alarms} of {self.cells} cells, in {self.alarmed} of {self.reports} "
             f"reports of a library against itself (95 % sure: in at most {bound(self.alarmed, self.reports):.0%})"

@@ -7,6 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
+from operator import attrgetter
+from statistics import median as median_of
+from statistics import stdev
 from typing import Any
 
 from omb_py.errors import ENVIRONMENT, INCONCLUSIVE, NEGATIVE, NO_VERDICT, OK
@@ -18,17 +21,19 @@ from omb_py.results.compare.match import SIDES, Matched, MatchedCell, match
 from omb_py.results.compare.no_verdict import NO_VERDICT_WORD, of_programs, unmeasured
 from omb_py.results.compare.select_launches import SideLaunches
 from omb_py.results.document import CaseResult, Document, Outcome, TextTable, numbered
+from omb_py.results.statistics.launch_kinds import LaunchKinds
 from omb_py.results.statistics.launch_time import OURS, printed_text
 from omb_py.results.statistics.nights import FEWEST_NIGHTS
 from omb_py.results.store.provenance import is_simulated
 from omb_py.results.store.row import Row
-from omb_py.results.units import counted, share_text
+from omb_py.results.units import counted
 
 COMPARE, AA = "compare", "aa"
-_MOST_SAID, _MOST_TOLD, _MOST_LAUNCHES = 10.0, 3, 1000
+_MOST_SAID, _MOST_TOLD, _MOST_LAUNCHES, _MOST_HOSTS = 10.0, 3, 1000, 3
 """The ratio beyond which a bound says nothing, the cells whose kinds of launches are named, and the launches of a side
-that somebody may make."""
+that somebody may make, and hosts that are named."""
 _JSON_NAMES = {"round": "look", "rounds": "looks"}
+FOUND_FROM = "found from"
 HEADS = (
     "cell",
     "of",
@@ -41,11 +46,18 @@ HEADS = (
     "tail ratio",
     "tail verdict",
     "launches",
-    "missed under",
+    FOUND_FROM,
 )
 """Heads of the table. ``of`` names the statistic where it is not the median."""
+_IN_WORDS = {
+    "SLOWER": "slower",
+    "FASTER": "faster",
+    "SAME": "the same",
+    "UNCLEAR": "UNCLEAR",
+    "NOT COMPARABLE": "not comparable",
+}
 _LEFT = ("cell", "of", "verdict", "tail", "tail verdict")
-_SPARE = ("missed under", "tail ratio", "tail", "launches", "tail verdict")
+_SPARE = (FOUND_FROM, "tail ratio", "tail", "launches", "tail verdict")
 """What a narrow terminal does without; never the cell, its times, the ratio or the verdict."""
 
 
@@ -159,9 +171,21 @@ def side_text(side: SideLaunches) -> str:
     libraries = dict.fromkeys(
         f"{row.get('library') or row['source']} {row.get('library_version') or ''}" for row in rows
     )
-    bindings = dict.fromkeys(str(row["binding"]) for row in rows if row.get("binding"))
-    launches = "1 launch" if side.count == 1 else f"{side.count} launches"
-    return ", ".join([*(name.strip() for name in libraries), *bindings, launches]) + f" ({side.word})"
+    bindings = dict.fromkeys(
+        "C" if row["binding"] == "c" else str(row["binding"]) for row in rows if row.get("binding")
+    )
+    names = [name.strip() for name in libraries]
+    return ", ".join([*names, *bindings, *_ranks_text(rows), counted(side.count, "launch")]) + f" ({side.word})"
+
+
+def _ranks_text(rows: Sequence[Row]) -> list[str]:
+    """``2 ranks on n1, n2``, as far as all rows agree and say it."""
+    ranks = {row.get("ranks") for row in rows}
+    hosts = {host for row in rows for host in row.get("hosts") or ()}
+    if len(ranks) != 1 or not (count := ranks.pop()):
+        return []
+    where = ", ".join(sorted(hosts)) if len(hosts) <= _MOST_HOSTS else counted(len(hosts), "node")
+    return [counted(count, "rank") + (f" on {where}" if where else "")]
 
 
 def _facts(report: CompareReport) -> list[str]:
@@ -178,63 +202,121 @@ def _facts(report: CompareReport) -> list[str]:
 
 
 def _answer_lines(report: CompareReport) -> list[str]:
-    """The answer, how sure it is and under which conditions, and what to do next."""
-    sure = [f"the chance of any false SLOWER or FASTER is {share_text(report.rules.alpha)}"]
-    seen = [
-        a.detectable for judged in report.judged if (a := judged.answers.get("median")) and math.isfinite(a.detectable)
-    ]
-    if seen:
-        low, high = percent(min(seen)), percent(max(seen))
-        smallest = low if low == high else f"{low} to {high} (it depends on the cell)"
-        sure.append(f"changes under {smallest} would probably be missed")
+    """The answer, under which conditions, how sure it is, and what to do next."""
     following = _next(report)
     return [
         f"answer: {_answer_text(report)}",
-        *report.machine.get("warnings", ()),
-        f"sure: {'; '.join(sure)}",
+        *([f"conditions: {'; '.join(told)}"] if (told := _conditions(report)) else []),
+        f"sure: {'; '.join(_how_sure(report))}",
         *([f"next: {following}"] if following else []),
     ]
+
+
+def _conditions(report: CompareReport) -> list[str]:
+    told = [*report.machine.get("warnings", ())]
+    if (by := launch_spread(report.matched.cells)) is not None:
+        told.append(f"launches of a side differ by {percent(1 + by)}")
+    return told
+
+
+def launch_spread(cells: Sequence[MatchedCell]) -> float | None:
+    """By how much launches of one side differ: the standard deviation of a cell's logs, the middle one of all cells.
+
+    None where no side has two launches.
+    """
+    spreads = []
+    for cell in cells:
+        for side in (attrgetter("base"), attrgetter("new")):
+            times = [launch.median_us or launch.mean_us for each in cell.rounds for launch in side(each)]
+            if len(times) > 1 and min(times) > 0:
+                spreads.append(stdev(map(math.log, times)))
+    return median_of(spreads) if spreads else None
+
+
+def _how_sure(report: CompareReport) -> list[str]:
+    answers = [answer for judged in report.judged for answer in judged.answers.values()]
+    turns = "; BASE and NEW took turns" if answers and all(answer.paired for answer in answers) else ""
+    sure = [f"a false SLOWER or FASTER is told in at most {_share(report.rules.alpha)} of reports{turns}"]
+    if any(answer.verdict == "SAME" for answer in answers):
+        sure.append(
+            f"a change of {_share(report.rules.delta)} is called SAME in at most {_share((1 - SAME_LEVEL) / 2)}"
+        )
+    medians = [answer for judged in report.judged if (answer := judged.answers.get("median"))]
+    seen = [answer.detectable for answer in medians if _may_hide(answer)]
+    if seen:
+        low, high = percent(min(seen)), percent(max(seen))
+        smallest = low if low == high else f"{low} to {high}, by cell,"
+        sure.append(f"a change of {smallest} is found 4 times in 5")
+    return sure
+
+
+def _may_hide(answer: Answer) -> bool:
+    """Whether a change may have been missed, and its size is known."""
+    return answer.verdict in ("SAME", "UNCLEAR") and math.isfinite(answer.detectable)
 
 
 def _answer_text(report: CompareReport) -> str:
     """What the report says, in one sentence."""
     counts, total = report.counts, sum(report.counts.values())
+    cells = counted(total, "cell")
     if report.kind == AA:
         alarms = counts["SLOWER"] + counts["FASTER"]
-        return f"{alarms} false SLOWER or FASTER among {counted(total, 'cell')} of a library against itself"
-    told = [f"{word.lower()} in {counts[word]}{_worst(report, word)}" for word in ("SLOWER", "FASTER") if counts[word]]
-    if counts["SAME"]:
-        told.append(f"the same in {counts['SAME']}")
-    if counts["UNCLEAR"]:
-        told.append(f"undecided in {counts['UNCLEAR']}{_bound(report)}")
-    if counts["NOT COMPARABLE"]:
-        told.append(f"not comparable in {counts['NOT COMPARABLE']}")
+        return f"{alarms} false SLOWER or FASTER among {cells} of a library against itself"
+    told: list[str] = []
+    for word, text in _IN_WORDS.items():
+        if count := counts[word]:
+            of = "" if told else f" of {cells}"
+            told.append(f"{text} in {count}{of}{_more(report, word)}")
     measured = f"{NO_VERDICT_WORD}, since not all was measured; " if exit_code(report) == NO_VERDICT else ""
-    return f"{measured}of {counted(total, 'cell')} NEW is {', '.join(told)}"
+    return f"{measured}NEW is {', '.join(told) or 'not judged'}"
+
+
+def _more(report: CompareReport, word: str) -> str:
+    if word in ("SLOWER", "FASTER"):
+        return _worst(report, word)
+    return _bound(report) if word == "UNCLEAR" else ""
 
 
 def _worst(report: CompareReport, word: str) -> str:
     """The largest change of this kind, and its cell."""
     changes = [
-        (max(answer.ratio, 1 / answer.ratio), report.named(cell.base), question)
+        (max(answer.ratio, 1 / answer.ratio), report.named(cell.base), question, answer)
         for cell, judged in zip(report.matched.cells, report.judged, strict=True)
         for question, answer in judged.answers.items()
         if answer.verdict == word
     ]
-    ratio, name, question = max(changes)
+    ratio, name, question, answer = max(changes, key=lambda change: change[:3])
     of = "" if question == "median" else " in its tail"
-    return f" (most: {name}{of}, {percent(ratio)})"
+    return f" (most: {name}{of}, {percent(ratio)}{_by_slow_launches(answer)})"
+
+
+def _by_slow_launches(answer: Answer) -> str:
+    """Why a ratio changed where not the kinds of launches did, but how many are of the slow one; else empty."""
+    kinds = answer.kinds
+    if kinds is None or not kinds.shares_differ or abs(kinds.within) > abs(math.log(answer.ratio)) / 2:
+        return ""
+    slow, factor = _slow_launches(kinds), f"{kinds.factor:.1f}"
+    return f": {slow} take {factor} × as long, the others as before"
 
 
 def _bound(report: CompareReport) -> str:
-    """What UNCLEAR may hide at most."""
-    highs = [
-        answer.high
+    """Between which changes UNCLEAR lies."""
+    answers = [
+        answer
         for judged in report.judged
         for answer in judged.answers.values()
         if answer.verdict == "UNCLEAR" and answer.paired and answer.high < _MOST_SAID
     ]
-    return f" (at most {percent(max(1.0, *highs))} slower, as the upper ends of the intervals say)" if highs else ""
+    if not answers:
+        return ""
+    low, high = min(answer.low for answer in answers), max(answer.high for answer in answers)
+    if low * _MOST_SAID < 1:
+        return f" (at most {percent(max(1.0, high))} slower)"
+    return f" (between {_direction(low)} and {_direction(high)})"
+
+
+def _direction(ratio: float) -> str:
+    return f"{percent(ratio)} slower" if ratio >= 1 else f"{percent(1 / ratio)} faster"
 
 
 def _next(report: CompareReport) -> str:
@@ -253,8 +335,12 @@ def _next(report: CompareReport) -> str:
     enough = [count for count in wanted if count is not None]
     if not enough:
         return "this cannot be decided here, since launches differ too much: use a quieter machine"
-    rest = "" if len(enough) == len(undecided) else ", but for what cannot be decided here"
-    return f"--launches {max(enough)} would probably decide what is UNCLEAR{rest}"
+    if len(enough) == len(undecided):
+        return f"--launches {max(enough)} would probably decide what is UNCLEAR"
+    return (
+        f"use a quieter machine; here --launches {max(enough)} would probably decide {len(enough)} of "
+        f"{len(undecided)} questions that are UNCLEAR"
+    )
 
 
 def _notes(report: CompareReport) -> list[str]:
@@ -262,13 +348,14 @@ def _notes(report: CompareReport) -> list[str]:
     answers = [answer for judged in report.judged for answer in judged.answers.values()]
     lines = [
         *(f"  {line}" for line in by_benchmark(report)),
-        f"ratio is NEW over BASE in time; a change is one of {share_text(rules.delta)} or more; its interval is of the "
-        f"cell alone, at {share_text(SAME_LEVEL)}; a launch far from the others counts up to a bound",
+        f"ratio: NEW's time over BASE's, medians of launches; interval: {_share(SAME_LEVEL)}, of each cell by itself",
+        f"SLOWER, FASTER: beyond chance, and by {_share(rules.delta)} or more; SAME: the interval is within "
+        f"±{_share(rules.delta)}; a launch far from the others counts less",
     ]
     if any(len(judged.answers) > 1 for judged in report.judged):
         lines.append(
             f"tail: the 99th percentile (p99) of each launch, or its mean; a change is one of "
-            f"{share_text(rules.tail_delta)} or more"
+            f"{_share(rules.tail_delta)} or more"
         )
     if any(_wanted(answer) for answer in answers):
         lines.append("UNCLEAR (about N): about N launches a side would decide")
@@ -286,8 +373,8 @@ def _notes(report: CompareReport) -> list[str]:
     if any(cell.limited for cell in matched.cells):
         lines.append("* mostly the skew of the synchronisation was measured: try --process-sync roundtime")
     if any(cell.statistic == "mean" for cell in matched.cells):
-        cells = "the program printed no samples" if of_programs(report.base.rows) else "imported cells have no samples"
-        lines.append(f"mean: {cells}, so the printed means are compared, and no tail is known")
+        whose = "the program printed" if of_programs(report.base.rows) else "imported cells have"
+        lines.append(f"mean: {whose} only means, so slow single calls (p99) cannot be seen")
     named = report.named
     lines += [
         f"not comparable: {named(pair.base)}: {fields_text(pair.base, pair.new, pair.fields)}"
@@ -326,21 +413,32 @@ def fields_text(base: Mapping[str, Any], new: Mapping[str, Any], fields: Sequenc
 
 
 def _kinds_of_launches(report: CompareReport) -> list[str]:
-    """Count the launches of another kind, in the cells that have most of them."""
-    told = []
+    """Count the launches of another kind. Cells with the same counts share a line; the largest counts come first."""
+    alike: dict[str, list[tuple[MatchedCell, LaunchKinds]]] = {}
     for cell, judged in zip(report.matched.cells, report.judged, strict=True):
         answer = judged.answers.get("median")
-        if answer is None or (kinds := answer.kinds) is None:
-            continue
-        slow = ", ".join(
-            f"{count} of {total} of {side}" for side, (count, total) in zip(SIDES, (kinds.base, kinds.new), strict=True)
-        )
+        if answer is not None and answer.kinds is not None:
+            alike.setdefault(_slow_launches(answer.kinds), []).append((cell, answer.kinds))
+    groups = sorted(alike.items(), key=lambda each: -(each[1][0][1].base[0] + each[1][0][1].new[0]))
+    lines = []
+    for slow, members in groups[:_MOST_TOLD]:
+        cell, kinds = members[0]
         fast, slow_one = (printed_text(cell.base, math.exp(log), " µs") for log in (kinds.fast, kinds.slow))
-        text = f"two kinds of launches, {fast} and {slow_one}, of {report.named(cell.base)}: {slow} are slow"
-        told.append((kinds.base[0] + kinds.new[0], text))
-    told.sort(key=lambda each: -each[0])
-    more = [f"and {len(told) - _MOST_TOLD} cells more"] if len(told) > _MOST_TOLD else []
-    return [*(line for _, line in told[:_MOST_TOLD]), *more]
+        more = f" and {counted(len(members) - 1, 'more cell')}" if len(members) > 1 else ""
+        lines.append(
+            f"two kinds of launches, {fast} and {slow_one}, of {report.named(cell.base)}{more}: {slow} are slow"
+        )
+    left = sum(len(members) for _, members in groups[_MOST_TOLD:])
+    return [*lines, f"and in {counted(left, 'more cell')}"] if left else lines
+
+
+def _slow_launches(kinds: LaunchKinds) -> str:
+    (base, all_base), (new, all_new) = kinds.base, kinds.new
+    return f"{new} of {all_new} launches of NEW and {base} of {all_base} of BASE"
+
+
+def _share(share: float) -> str:
+    return f"{100 * share:g} %"
 
 
 def percent(ratio: float) -> str:
@@ -371,10 +469,11 @@ def _table(report: CompareReport) -> TextTable:
     """Make the table, one row a cell; the rows of a benchmark stand together."""
     named = report.named
     rows = []
+    rounds = any(answer.round > 1 for judged in report.judged for answer in judged.answers.values())
     for cell, judged in zip(report.matched.cells, report.judged, strict=True):
         mark = "*" if cell.limited else ""
         of = "" if cell.statistic == "median" else cell.statistic
-        rows.append((str(cell.base["benchmark"]), (named(cell.base) + mark, of, *_answers(cell.base, judged))))
+        rows.append((str(cell.base["benchmark"]), (named(cell.base) + mark, of, *_answers(cell.base, judged, rounds))))
     before = HEADS.index("verdict") - 1
     after = len(HEADS) - before - 2
     rows += [
@@ -385,7 +484,7 @@ def _table(report: CompareReport) -> TextTable:
     return TextTable(HEADS, [row for _, row in rows], _LEFT, [benchmark for benchmark, _ in rows], spare=_SPARE)
 
 
-def _answers(row: Row, judged: JudgedCell) -> tuple[str, ...]:
+def _answers(row: Row, judged: JudgedCell, rounds: bool) -> tuple[str, ...]:
     median, tail = judged.answers.get("median"), judged.answers.get("tail")
     if median is None:
         return ("",) * 4 + ("UNCLEAR",) + ("",) * 3 + ("0", "")
@@ -396,8 +495,8 @@ def _answers(row: Row, judged: JudgedCell) -> tuple[str, ...]:
         _interval(median),
         _verdict(median),
         *(("",) * 3 if tail is None else (tail.statistic, f"{tail.ratio:.3f}", _verdict(tail))),
-        _launches(median),
-        percent(median.detectable),
+        _launches(median, rounds),
+        percent(median.detectable) if _may_hide(median) else "",
     )
 
 
@@ -419,10 +518,10 @@ def _wanted(answer: Answer) -> int | None:
     return None if needed is None or needed > _MOST_LAUNCHES else needed
 
 
-def _launches(answer: Answer) -> str:
+def _launches(answer: Answer, rounds: bool) -> str:
     base, new = answer.launches
     count = str(base) if base == new else f"{base}, {new}"
-    return f"{count} ({answer.round} rounds)" if answer.round > 1 else count
+    return f"{count} ({counted(answer.round, 'round')})" if rounds else count
 
 
 def _cases(report: CompareReport, strict: bool) -> list[CaseResult]:
@@ -454,8 +553,8 @@ def _sentence(row: Row, answer: Answer) -> str:
     verdict = f"UNCLEAR (about {wanted} launches a side to decide)" if wanted else _verdict(answer)
     return (
         f"{answer.statistic} {printed_text(row, answer.base_us)} -> {printed_text(row, answer.new_us, ' us')}, "
-        f"ratio {answer.ratio:.3f} ({_interval(answer)}), {verdict}, "
-        f"launches {_launches(answer)}, changes under {percent(answer.detectable)} would probably be missed"
+        f"ratio {answer.ratio:.3f} ({_interval(answer)}), {verdict}, launches {_launches(answer, answer.round > 1)}"
+        + (f", a change of {percent(answer.detectable)} is found 4 times in 5" if _may_hide(answer) else "")
     )
 
 

@@ -17,7 +17,6 @@ from omb_py.grammar.values import duration_text
 from omb_py.results.compare.interleaved import SPENDING, can_show, fewest_pairs
 from omb_py.results.compare.judge import CompareRules, Launched
 from omb_py.results.statistics.t_test import Estimate, launches_needed
-from omb_py.results.units import share_text
 
 PAIRS = 3
 """Pairs of a pilot."""
@@ -80,9 +79,9 @@ class Pilot:
             launches: of each side in each round.
             chosen: whether a budget chose them.
         """
-        by = share_text(float(f"{self.spread / math.sqrt(2):.2g}"))
+        by = f"{100 * self.spread / math.sqrt(2):.2g} %"
         changes = sorted({max(_LARGE, rules.delta), rules.delta}, reverse=True)
-        takes = ", one ".join(f"of {share_text(change)} {self._takes(change, rules)}" for change in changes)
+        takes = ", one ".join(f"of {100 * change:g} % {self._takes(change, rules)}" for change in changes)
         rounds = f", up to {rules.rounds} rounds" if rules.rounds > 1 else ""
         most = _seconds(rules.rounds * launches * self.pair_s)
         more = "" if chosen else "; --budget TIME chooses"

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from omb_py.errors import UsageError
+from omb_py.orchestrate.launching.machine_state import stored_facts
 from omb_py.results.compare.cell_names import name
 from omb_py.results.compare.interleaved import MOST_ROUNDS
 from omb_py.results.compare.judge import CompareRules
@@ -66,6 +67,8 @@ def compare_stored(
         )
     report = report_of(base, new, rules)
     check_common(report)
+    ranks = max(int(row.get("ranks") or 1) for row in (*base.rows, *new.rows))
+    report.machine = stored_facts((*base.provenances, *new.provenances), ranks)
     if len(names) == 1:
         report.run_id = base.rows[0]["run_id"]
     return report

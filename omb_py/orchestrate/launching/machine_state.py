@@ -6,7 +6,7 @@ import contextlib
 import os
 import resource
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -150,6 +150,21 @@ def machine_facts(before: MachineState, other_cores: Sequence[float], ranks: int
         # measured over all launches, it says more than the moment before them
         facts["warnings"] = [*(line for line in before.warnings() if not line.startswith("busy")), sentence]
     return facts
+
+
+def stored_facts(provenances: Iterable[Mapping[str, object]], ranks: int) -> dict[str, object]:
+    """The same part of the report of stored launches, as far as they say who else used the machine; else empty."""
+    others, cores = [], 0
+    for provenance in provenances:
+        match provenance:
+            case {
+                "launch": {"other_cores": int() | float() as used},
+                "node_facts": [{"cores_online": int() as count}, *_],
+            }:
+                others.append(float(used))
+                cores = count
+    sentence = during(others, cores, ranks)
+    return {"warnings": [sentence]} if sentence else {}
 
 
 def own_seconds() -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import socket
 import sys
@@ -24,7 +25,7 @@ from omb_py.orchestrate.compare.stored_pairs import (
     stored_pairs,
     without_plan,
 )
-from omb_py.orchestrate.launching.machine_state import observe
+from omb_py.orchestrate.launching.machine_state import OtherWork, machine_facts, observe
 from omb_py.orchestrate.programs.clock_limits import clock_limits, why_other_limits
 from omb_py.orchestrate.programs.command import OUT, SideProgram
 from omb_py.orchestrate.programs.exchanged import ExpectedLibrary, why_not_exchanged
@@ -163,7 +164,7 @@ def _measured(measurer: ProgramMeasurer, plan: CompareDesign) -> CompareReport:
     conduct([range(cells)], plan, measurer, measurer)
     report = report_of(measurer.launches("BASE"), measurer.launches("NEW"), measurer.rules)
     report.run_id, report.seed = measurer.run_id, measurer.seed
-    report.machine = machine.as_dict()
+    report.machine = machine_facts(machine, measurer.other_cores, measurer.most_ranks)
     return report
 
 
@@ -193,6 +194,8 @@ class ProgramMeasurer(ResumableMeasurer):
         """Comparability key of each cell."""
         self._usual: dict[Side, Mapping[str, Row]] = {side: {} for side in SIDES}
         self._repetitions = Repetitions()
+        self.other_cores: list[float] = []
+        """Cores that other programs used, for each launch."""
         self._limits: dict[str, str] = {}
         """Clock limits of the first launch."""
         self._progress = progress_for(design.quiet)
@@ -257,9 +260,12 @@ class ProgramMeasurer(ResumableMeasurer):
         program = self.design.programs[side]
         started = datetime.now(UTC).isoformat()
         self._progress.begin(1)
+        others = OtherWork()
         with tempfile.TemporaryDirectory(prefix="omb-py-") as folder:
             out = Path(folder, "out") if OUT in program.command else None
             ended = run_program(program.argv(out), program.where.environment(), self.design.timeout_s, out)
+        if (used := others.cores()) is not None:
+            self.other_cores.append(used)
         try:
             rows = self._read(program, ended, tags, started)
             check_rows(program, rows, self._usual[side])
@@ -320,7 +326,8 @@ class ProgramMeasurer(ResumableMeasurer):
         return {
             "program": redact_text(program.command),
             "environment": allowed_environment(program.where.environment()),
-            "launch": {"config": {**facts, "side": side}},
+            "launch": {"config": {**facts, "side": side}, "other_cores": self._others_now()},
+            "node_facts": [{"cores_online": os.cpu_count()}],
             "run": {
                 "exit_code": ended.status,
                 "elapsed_s": round(ended.seconds, 6),
@@ -333,6 +340,14 @@ class ProgramMeasurer(ResumableMeasurer):
                 {"path": file.path, "build_id": file.build_id or None} for file in sorted(ended.files)
             ],
         }
+
+    def _others_now(self) -> float | None:
+        return round(self.other_cores[-1], 2) if self.other_cores else None
+
+    @property
+    def most_ranks(self) -> int:
+        """The most ranks of any launch, as far as its output says them; 1 where it does not."""
+        return max((int(row.get("ranks") or 1) for side in SIDES for row in self.rows[side]), default=1)
 
     def _store(self, side: Side, rows: list[Row], ended: Execution) -> None:
         provenance = self._provenance(side, ended)

@@ -53,9 +53,9 @@ def test_a_planted_change_is_found(run, tmp_path: Path) -> None:  # type: ignore
         ["allreduce", "64", "B"],
     ]
     assert out.count("SLOWER") >= 2 and "2 slower" in out
-    assert f"differs: option mock: {NOISE} → alpha=1.1us,{NOISE}, and nothing else\n" in out
-    assert out.startswith("answer: of 2 cells NEW is slower in 2 (most: allreduce ")
-    assert "would probably be missed" in out
+    assert f"differs: option mock: {NOISE} → alpha=1.1us,{NOISE}; nothing else that is recorded\n" in out
+    assert out.startswith("answer: NEW is slower in 2 of 2 cells (most: allreduce ")
+    assert "a false SLOWER or FASTER is told in at most 1 %" in out
     assert "round 2 of up to 3: 1 cell still UNCLEAR, measured again, " in err
     frame = load(tmp_path)
     rounds = {t[ROUND_TAG] for t in frame["tags"]}
@@ -101,7 +101,7 @@ def test_stored_sides_by_tag_version_and_folder(run, tmp_path: Path, capsys: pyt
     for words in ("tag=v=1.0 tag=v=1.1", "library_version=1.0 library_version=1.1"):
         code, out, _ = run(f"compare {words}")
         assert code == 0
-        assert "differs: library: mock 1.0 → mock 1.1, and nothing else" in out
+        assert "differs: library: mock 1.0 → mock 1.1; nothing else" in out
         assert "0 slower, 2 unclear" in out, "a run after another one: the machine may have changed as well"
         assert out.count("UNCLEAR (not interleaved)") > 2 and "were not interleaved" in out
     junk = tmp_path / "date=2026-01-01" / "junk.parquet"
@@ -342,7 +342,7 @@ class TestSuites:
         assert code == 1 and "round 1 of up to 1: 6 cells" in err
         cells = [line.split("  ")[1].strip() for line in out.splitlines() if " ranks " in line or line[:6] == "  bcas"]
         assert cells[:4] == [f"allreduce {size} B, {n} ranks" for n in (2, 4) for size in (8, 64)]
-        assert "answer: of 6 cells NEW is slower in 6" in out, "one report over all benchmarks"
+        assert "answer: NEW is slower in 6 of 6 cells" in out, "one report over all benchmarks"
         assert "  allreduce: 4 slower" in out and "  latency: 1 slower" in out
         report = json.loads((tmp_path / "a.json").read_text())
         assert [cell["benchmark"] for cell in report["cells"]] == ["allreduce"] * 4 + ["bcast", "latency"]

@@ -46,7 +46,7 @@ def test_one_command_with_two_settings(run) -> None:  # type: ignore[no-untyped-
     line = "compare --run 'sh -c \"APP ${T:-10}\"' --set NEW:T=8"
     code, out, err = run(f"{line} {METRIC} --launches 8 --rounds 1")
     assert code == OK, err
-    assert "FASTER" in out and "variable T: not set → 8, and nothing else" in out
+    assert "FASTER" in out and "variable T: not set → 8; nothing else" in out
 
 
 def test_no_verdict_has_an_exit_code_of_its_own(run) -> None:  # type: ignore[no-untyped-def]

@@ -75,8 +75,8 @@ def test_little_time_takes_rounds_first() -> None:
 
 def test_the_sentence_says_spread_launches_time_and_what_follows() -> None:
     text = Pilot(0.12 * math.sqrt(2), 1, 2.0).sentence(RULES, 10, chosen=False)
-    assert text.startswith("launches here differ by 12%: a change of 10% takes about ")
-    assert "one of 3% about " not in text and ", one of 3% takes about " in text
+    assert text.startswith("launches here differ by 12 %: a change of 10 % takes about ")
+    assert "one of 3 % about " not in text and ", one of 3 % takes about " in text
     assert text.endswith("; going on with 10, up to 3 rounds (60 s at most); --budget TIME chooses") or "1 min" in text
     once = Pilot(5.0, 1, 2.0).sentence(CompareRules(), 10, chosen=True)
-    assert once.endswith("one of 3% cannot be shown; going on with 10 (20 s at most)")
+    assert once.endswith("one of 3 % cannot be shown; going on with 10 (20 s at most)")

@@ -13,6 +13,7 @@ from omb_py.orchestrate.launching.machine_state import (
     during,
     machine_facts,
     observe,
+    stored_facts,
     throttle_count,
 )
 
@@ -118,3 +119,13 @@ def test_facts_of_a_report() -> None:
         "spreads are larger than on a quiet machine"
     ]
     assert machine_facts(QUIET, [], 2)["warnings"] == []
+
+
+def test_stored_launches_say_who_else_used_the_machine() -> None:
+    def launch(used: float | None) -> dict[str, object]:
+        return {"launch": {"other_cores": used}, "node_facts": [{"cores_online": 8}]}
+
+    launches = [launch(0.6), launch(0.8), launch(0.7), launch(None), {"launch": {}}]
+    assert stored_facts(launches, 8)["warnings"] == machine_facts(QUIET, [0.6, 0.8, 0.7], 8)["warnings"]
+    assert stored_facts(launches, 2) == {}
+    assert stored_facts([{"launch": {"other_cores": 3.0}}], 8) == {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -43,6 +44,18 @@ def test_a_program_that_is_slower_is_found_stored_and_shown_again(osu: Osu, desi
     assert facts["run"]["exit_code"] == 0
     assert facts["run"]["elapsed_s"] > 0
     assert facts["run"]["output"].startswith("# OSU MPI Latency Test")
+
+
+def test_a_busy_machine_is_told_when_the_report_is_shown_again(
+    osu: Osu, design: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cores = os.cpu_count() or 1
+    monkeypatch.setattr(session.OtherWork, "cores", lambda self: float(cores))
+    report = compare_programs(design(osu(1), osu(1)))
+    (warning,) = [text for text in report.machine["warnings"] if text.startswith("busy machine")]
+    assert f"other programs used {cores:.1f} of {cores} cores during the launches" in warning
+    again = compare_stored([str(report.run_id)], tmp_path / "store", CompareRules())
+    assert [text.split("(")[0] for text in again.machine["warnings"]] == [warning.split("(")[0]]
 
 
 def test_a_program_against_itself_is_the_same(osu: Osu, design: Make) -> None:

@@ -30,7 +30,7 @@ def row(version: str = "2.30", binding: str = "native") -> dict[str, Any]:
 
 def test_a_library_and_nothing_else() -> None:
     found = differences([provenance()], [provenance("2.32")], (row(), row("2.32")))
-    assert say(found) == ["library: NCCL 2.30 → NCCL 2.32, and nothing else"]
+    assert say(found) == ["library: NCCL 2.30 → NCCL 2.32; nothing else that is recorded"]
 
 
 def test_nothing() -> None:
@@ -100,7 +100,7 @@ def test_many_differences_have_a_line_each_and_a_family_of_variables_shares_one(
     variables = {f"OMPI_MCA_{name}": "1" for name in ("btl", "pml", "coll")} | {"UCX_TLS": "tcp"}
     other = provenance("2.32", environment=variables)
     assert say(differences([provenance()], [other], (row(), row("2.32")))) == [
-        "5 facts, and nothing else",
+        "5 facts, nothing else that is recorded",
         "  library: NCCL 2.30 → NCCL 2.32",
         "  only NEW has 3 variables OMPI_MCA_*, as OMPI_MCA_btl",
         "  variable UCX_TLS: not set → tcp",

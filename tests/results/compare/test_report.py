@@ -120,7 +120,7 @@ def test_columns_and_groups_of_the_table(side: Callable[..., SideLaunches]) -> N
 def test_markdown_is_a_table_whatever_a_library_is_called(side: Callable[..., SideLaunches]) -> None:
     lines = to_markdown(r.document_of(r.report_of(side("BASE"), side("NEW", 1.1), CompareRules()))).splitlines()
     assert lines[0] == "**1 slower**"
-    assert "- BASE MPI\\|X 1, native, 8 launches (BASE)" in lines
+    assert "- BASE MPI\\|X 1, native, 2 ranks, 8 launches (BASE)" in lines
     rows = [line for line in lines if line.startswith("|")]
     assert len({line.count("|") for line in rows}) == 1 and len(rows) == 3
 
@@ -167,9 +167,29 @@ def test_launches_of_two_kinds_are_counted(side: Callable[..., SideLaunches]) ->
     (judged,) = report.judged
     kinds = LaunchKinds(0.0, math.log(2), (1, 10), (5, 10), 0.0)
     judged.answers["median"] = replace(judged.answers["median"], kinds=kinds)
-    assert "two kinds of launches, 1.00 µs and 2.00 µs, of allreduce 8 B: 1 of 10 of BASE, 5 of 10 of NEW are slow" in (
-        r.document_of(report).notes
-    )
+    assert (
+        "two kinds of launches, 1.00 µs and 2.00 µs, of allreduce 8 B: 5 of 10 launches of NEW and 1 of 10 "
+        "of BASE are slow"
+    ) in r.document_of(report).notes
+
+
+@pytest.mark.parametrize(
+    ("new", "within", "reason"),
+    [
+        (8, 0.0, ": 8 of 10 launches of NEW and 1 of 10 of BASE take 2.0 × as long, the others as before)"),
+        (8, 0.4, ")"),
+        (1, 0.0, ")"),
+    ],
+    ids=["more are slow", "each kind is slower", "as many are slow"],
+)
+def test_more_slow_launches_are_the_reason_in_the_answer(
+    side: Callable[..., SideLaunches], new: int, within: float, reason: str
+) -> None:
+    report = r.report_of(side("BASE"), side("NEW"), CompareRules())
+    (judged,) = report.judged
+    kinds = LaunchKinds(0.0, math.log(2), (1, 10), (new, 10), within)
+    judged.answers["median"] = replace(judged.answers["median"], verdict="SLOWER", ratio=1.9, kinds=kinds)
+    assert r.document_of(report).facts[0].endswith(f"(most: allreduce 8 B, 90.0 %{reason}")
 
 
 def test_what_is_unclear_has_a_bound(side: Callable[..., SideLaunches]) -> None:
@@ -177,9 +197,10 @@ def test_what_is_unclear_has_a_bound(side: Callable[..., SideLaunches]) -> None:
     (judged,) = report.judged
     judged.answers["median"] = replace(judged.answers["median"], verdict="UNCLEAR", high=1.042)
     (answer, *_) = r.document_of(report).facts
-    assert answer.startswith("answer: of 1 cell NEW is undecided in 1 (at most 4.2 % slower, as the upper ends of the")
+    assert answer.startswith("answer: NEW is UNCLEAR in 1 of 1 cell (between ")
+    assert answer.endswith("4.2 % slower)")
     judged.answers["median"] = replace(judged.answers["median"], high=math.inf)
-    assert r.document_of(report).facts[0].startswith("answer: of 1 cell NEW is undecided in 1")
+    assert r.document_of(report).facts[0].startswith("answer: NEW is UNCLEAR in 1 of 1 cell")
     assert "slower" not in r.document_of(report).facts[0]
 
 
@@ -195,8 +216,18 @@ def test_what_nobody_would_measure_cannot_be_decided_here(side: Callable[..., Si
         assert (f"UNCLEAR (about {needed})" in row) == (needed == 40)
 
 
+def test_what_can_be_decided_is_told_from_what_cannot(side: Callable[..., SideLaunches]) -> None:
+    report = r.report_of(side("BASE"), side("NEW"), CompareRules())
+    (judged,) = report.judged
+    for question, needed in (("median", 40), ("tail", 7192)):
+        judged.answers[question] = replace(judged.answers["median"], verdict="UNCLEAR", needed=needed, reason="")
+    (following,) = (fact for fact in r.document_of(report).facts if fact.startswith("next:"))
+    assert following.startswith("next: use a quieter machine; here --launches 40 would probably decide 1 of 2")
+
+
 def test_the_state_of_the_machine_stands_before_how_sure_it_is(side: Callable[..., SideLaunches]) -> None:
     report = r.report_of(side("BASE"), side("NEW"), CompareRules())
     report.machine = {"warnings": ["busy machine: end the others"]}
     answer, busy, sure, *_ = r.document_of(report).facts
-    assert (answer[:8], busy, sure[:6]) == ("answer: ", "busy machine: end the others", "sure: ")
+    assert (answer[:8], sure[:6]) == ("answer: ", "sure: ")
+    assert busy.startswith("conditions: busy machine: end the others; launches of a side differ by ")
