@@ -30,7 +30,7 @@ REAL = ("first-benchmark", "libraries")
 """Pages with real ranks: their numbers vary."""
 QUICK = ("accept-a-cluster", "build", "upgrade")
 """Pages of verdicts: a change of the statistics must not leave them stale until the slow tests run."""
-DISTURBED = re.compile(r"(busy machine|affinity|clock rates|hot machine): ")
+DISTURBED = re.compile(r"conditions: (busy machine|affinity|clock rates|hot machine): ")
 """What compare says of the machine on which the page is read."""
 Shell = Callable[[list[str]], tuple[int, str]]
 

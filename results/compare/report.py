@@ -206,7 +206,7 @@ def _answer_lines(report: CompareReport) -> list[str]:
     following = _next(report)
     return [
         f"answer: {_answer_text(report)}",
-        *([f"conditions: {'; '.join(told)}"] if (told := _conditions(report)) else []),
+        *(f"conditions: {condition}" for condition in _conditions(report)),
         f"sure: {'; '.join(_how_sure(report))}",
         *([f"next: {following}"] if following else []),
     ]

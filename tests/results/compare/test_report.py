@@ -228,6 +228,6 @@ def test_what_can_be_decided_is_told_from_what_cannot(side: Callable[..., SideLa
 def test_the_state_of_the_machine_stands_before_how_sure_it_is(side: Callable[..., SideLaunches]) -> None:
     report = r.report_of(side("BASE"), side("NEW"), CompareRules())
     report.machine = {"warnings": ["busy machine: end the others"]}
-    answer, busy, sure, *_ = r.document_of(report).facts
-    assert (answer[:8], sure[:6]) == ("answer: ", "sure: ")
-    assert busy.startswith("conditions: busy machine: end the others; launches of a side differ by ")
+    answer, busy, spread, sure, *_ = r.document_of(report).facts
+    assert (answer[:8], busy, sure[:6]) == ("answer: ", "conditions: busy machine: end the others", "sure: ")
+    assert spread.startswith("conditions: launches of a side differ by ")
