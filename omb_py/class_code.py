@@ -65,5 +65,5 @@ def save() -> None:
 
 
 def _load() -> dict[str, bytes]:
-    content = user_cache.load(_FILE)
+    content = user_cache.view(_FILE)
     return marshal.loads(content) if content else {}

@@ -8,25 +8,31 @@ the work is done again. A rank loads this module before it can find others, so i
 
 from __future__ import annotations
 
+import mmap
 import os
 import stat
 from binascii import crc32
 
 _MOST = 2000
 """Files after which the folder is emptied: each is small, and made again in milliseconds."""
-_LARGEST = 8 << 20
 _SUM_BYTES = 4
 
 
 def load(name: str) -> bytes | None:
     """The content of a file; None where there is none that can be trusted."""
+    content = view(name)
+    return None if content is None else bytes(content)
+
+
+def view(name: str) -> memoryview | None:
+    """The content of a file as it lies in the memory of all who read it: a large one is not copied."""
     try:
         folder = _open_folder(create=False)
         try:
-            whole = _read(folder, name)
+            whole = memoryview(_read(folder, name))
         finally:
             os.close(folder)
-    except OSError:
+    except (OSError, ValueError):  # an empty file cannot be mapped
         return None
     content = whole[_SUM_BYTES:]
     return content if whole[:_SUM_BYTES] == _sum(name, content) else None
@@ -45,7 +51,7 @@ def save(name: str, content: bytes) -> None:
         return
 
 
-def _sum(name: str, content: bytes) -> bytes:
+def _sum(name: str, content: bytes | memoryview) -> bytes:
     return crc32(content, crc32(name.encode() + b"\0")).to_bytes(_SUM_BYTES, "big")
 
 
@@ -65,8 +71,13 @@ def _open_folder(create: bool) -> int:
     return folder
 
 
-def _read(folder: int, name: str) -> bytes:
-    """The bytes of a plain file of this user that nobody else may write. Raises OSError."""
+def _read(folder: int, name: str) -> mmap.mmap:
+    """A plain file of this user that nobody else may write. It is never written again, only replaced.
+
+    Raises:
+        OSError: it is no such file.
+        ValueError: it is empty.
+    """
     if os.path.basename(name) != name:
         raise PermissionError(f"{name} lies elsewhere")
     file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
@@ -74,7 +85,7 @@ def _read(folder: int, name: str) -> bytes:
         facts = os.fstat(file)
         if not stat.S_ISREG(facts.st_mode) or facts.st_uid != os.geteuid() or facts.st_mode & 0o022:
             raise PermissionError(f"{name} is not a file of this user alone")
-        return os.read(file, min(facts.st_size, _LARGEST))
+        return mmap.mmap(file, facts.st_size, access=mmap.ACCESS_READ)
     finally:
         os.close(file)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import sys
 import warnings
@@ -25,6 +26,7 @@ from omb_py.cli.stdout import (
 from omb_py.distribution import version_line
 from omb_py.errors import ENVIRONMENT, INTERRUPTED, NEGATIVE, OK, USAGE, OmbError, UsageError
 from omb_py.orchestrate.running.rank_modules import keep_own_modules, use_kept_modules
+from omb_py.orchestrate.running.rank_start import FEWER_COLLECTIONS
 
 __all__ = ["main"]
 
@@ -39,6 +41,7 @@ def main(args: Sequence[str] | None = None) -> int:
     """
     words = list(args) if args is not None else typed_words(sys.argv)
     if args is None:
+        gc.set_threshold(FEWER_COLLECTIONS)
         class_code.install()
         use_kept_modules()
     open_what_is_closed()

@@ -5,6 +5,7 @@ All is derived from :class:`omb_py.results.store.row.Row`: the pyarrow schema, a
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -120,10 +121,35 @@ def checked(row: Row) -> Row:
     return cast(Row, {name: row.get(name) for name in NAMES})
 
 
+class _WithoutPandas:
+    """A finder that finds no pandas."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError("not needed for writing", name=name)
+
+
+def _spare_pandas() -> None:
+    """Let pyarrow look for pandas while there is none: with the first value it would import it, for writing in vain.
+
+    It looks again where pandas is needed, as in ``to_pandas``.
+    """
+    import pyarrow as pa
+
+    if "pandas" not in sys.modules:
+        finder = _WithoutPandas()
+        sys.meta_path.insert(0, finder)
+        try:
+            pa.scalar(0)
+        finally:
+            sys.meta_path.remove(finder)
+
+
 @cache
 def _arrow_types() -> Mapping[Kind, pa.DataType]:
     import pyarrow as pa
 
+    _spare_pandas()
     return {
         "string": pa.string(),
         "int32": pa.int32(),

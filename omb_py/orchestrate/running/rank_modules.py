@@ -45,13 +45,13 @@ def rank_variables(question: str) -> dict[str, str]:
     lists = ([sys.prefix], site.PREFIXES, [user_base], [entry or os.getcwd() for entry in sys.path])
     path = (2 * os.pathsep).join(map(os.pathsep.join, lists))
     answer = recall(question)
-    kept = {rank_start.MODULES_VARIABLE: answer["file"]} if answer and user_cache.load(answer["file"]) else {}
+    kept = {rank_start.MODULES_VARIABLE: answer["file"]} if answer and user_cache.view(answer["file"]) else {}
     return {rank_start.PATH_VARIABLE: path, **kept}
 
 
 def keep_modules(question: str, names: Iterable[str]) -> None:
     """Keep the modules with these names, of which ranks have told."""
-    modules, sources = {}, []
+    modules, codes, begin, sources = {}, [], 0, []
     for name in sorted(set(names)):
         if name.partition(".")[0] not in _PACKAGES or name == "__main__":
             continue
@@ -63,10 +63,13 @@ def keep_modules(question: str, names: Iterable[str]) -> None:
             if name.startswith("omb_py."):
                 return  # in this process something else loads modules, as pytest does
             continue
-        code = spec.loader.get_code(name)
-        modules[name] = spec.origin, spec.submodule_search_locations is not None, marshal.dumps(code)
+        codes.append(marshal.dumps(spec.loader.get_code(name)))
+        end = begin + len(codes[-1])
+        modules[name] = spec.origin, spec.submodule_search_locations is not None, begin, end
+        begin = end
         sources.append(spec.origin)
-    content = marshal.dumps(modules)
+    index = marshal.dumps(modules)
+    content = b"".join([len(index).to_bytes(8, "big"), index, *codes])
     file = f"{sha256(content).hexdigest()}.modules"
     user_cache.save(file, content)
     keep(question, {"file": file}, sources)
@@ -75,8 +78,8 @@ def keep_modules(question: str, names: Iterable[str]) -> None:
 def use_kept_modules() -> None:
     """Find modules of this command in the file that is kept for commands, where there is one and it is still true."""
     answer = recall(question_of(_COMMAND))
-    if answer and (content := user_cache.load(answer["file"])):
-        sys.meta_path.insert(0, rank_start.KeptModules(marshal.loads(content)))
+    if answer and (content := user_cache.view(answer["file"])):
+        sys.meta_path.insert(0, rank_start.KeptModules(content))
 
 
 def keep_own_modules() -> None:

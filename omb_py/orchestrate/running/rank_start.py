@@ -5,6 +5,7 @@ user's cache with the compiled modules that such ranks load (:mod:`.rank_modules
 is not there is imported as ever. This module needs nothing but what is part of the interpreter.
 """
 
+import gc
 import os
 import sys
 from _frozen_importlib import ModuleSpec  # importlib.machinery would be looked for
@@ -19,12 +20,14 @@ PATH_VARIABLE = "OMB_PY_PATH"
 PATH, with two separators between them."""
 MODULES_VARIABLE = "OMB_PY_MODULES"
 """Name of the file in the user's cache."""
+FEWER_COLLECTIONS = 50_000
+"""New objects after which garbage is looked for: a start makes many, and next to no garbage."""
 
 
 class KeptLoader(SourceFileLoader):
     """Loads a module from code that was compiled before. To all who ask it is the loader of the source."""
 
-    def __init__(self, name: str, source: str, code: bytes) -> None:
+    def __init__(self, name: str, source: str, code: memoryview) -> None:
         super().__init__(name, source)
         self._code = code
 
@@ -37,18 +40,23 @@ class KeptLoader(SourceFileLoader):
 
 
 class KeptModules:
-    """Finds modules that lie in one file."""
+    """Finds modules that lie in one file: an index, behind its length in eight bytes, and their compiled code."""
 
-    def __init__(self, modules: dict[str, tuple[str, bool, bytes]]) -> None:
-        self._modules = modules
-        """Name -> (source, whether it is a package, compiled code)."""
+    def __init__(self, content: memoryview) -> None:
+        import marshal
+
+        end = 8 + int.from_bytes(content[:8], "big")
+        self._modules: dict[str, tuple[str, bool, int, int]] = marshal.loads(content[8:end])
+        """Name -> (source, whether it is a package, where its code begins, where it ends)."""
+        self._code = content[end:]
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> "ModuleSpec | None":
         """The specification of a module; None where it is not in the file."""
         if name not in self._modules:
             return None
-        source, is_package, code = self._modules[name]
-        spec = ModuleSpec(name, KeptLoader(name, source, code), origin=source, is_package=is_package)
+        source, is_package, begin, end = self._modules[name]
+        loader = KeptLoader(name, source, self._code[begin:end])
+        spec = ModuleSpec(name, loader, origin=source, is_package=is_package)
         if is_package:
             spec.submodule_search_locations = [os.path.dirname(source)]
         spec.has_location = True
@@ -87,17 +95,16 @@ def find_modules(environ: "os._Environ[str]") -> None:
         sys.meta_path.append(SiteFinder())
     name = environ.get(MODULES_VARIABLE)
     if name:
-        import marshal
-
         package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
         loader = SourceFileLoader("omb_py.user_cache", os.path.join(package, "user_cache.py"))
         cache = type(sys)(loader.name)
         exec(loader.get_code(loader.name) or "", vars(cache))
-        if content := cache.load(name):
-            sys.meta_path.insert(0, KeptModules(marshal.loads(content)))
+        if content := cache.view(name):
+            sys.meta_path.insert(0, KeptModules(content))
 
 
 if __name__ == "__main__":
+    gc.set_threshold(FEWER_COLLECTIONS)
     find_modules(os.environ)
     from omb_py.class_code import install
 

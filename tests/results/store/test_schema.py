@@ -154,3 +154,23 @@ def test_importing_the_package_and_the_schema_loads_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+WRITE_THEN_READ = """
+import sys
+from tests.results.store.writers import main
+main(sys.argv[1], "run", 1)
+written_without = "pandas" not in sys.modules
+from omb_py.results.store.read import load, load_table
+rows = load_table(sys.argv[1]).num_rows
+frame = load(sys.argv[1])
+import pandas
+assert written_without and rows == 2 and isinstance(frame, pandas.DataFrame)
+assert list(frame["samples_us"][0]) == [1.0] * 50 and str(frame["size_bytes"].dtype) == "Int64"
+"""
+
+
+def test_a_launch_is_written_without_pandas_and_is_read_with_it_afterwards(tmp_path: Path) -> None:
+    words = [sys.executable, "-c", WRITE_THEN_READ, str(tmp_path)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[3])
+    assert done.returncode == 0, done.stderr
