@@ -7,9 +7,11 @@ everything else is private.
 from __future__ import annotations
 
 from importlib import import_module as _import_module
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # typing's own takes milliseconds, in which Ctrl-C would print a traceback
 if TYPE_CHECKING:
+    from typing import Any
+
     from omb_py.api import accept, compare, compare_commands, guidelines, links, report, run
     from omb_py.api_results import (
         Acceptance,

@@ -32,7 +32,7 @@ def test_no_text_installs_the_stranger() -> None:
 
 def test_the_project_has_that_name_and_those_extras() -> None:
     assert PROJECT["name"] == DISTRIBUTION
-    assert PROJECT["scripts"] == {"omb-py": "omb_py.cli:main"}
+    assert PROJECT["scripts"] == {"omb-py": "omb_py.__main__:main"}
 
 
 def test_a_checkout_installs_itself(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

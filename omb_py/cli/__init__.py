@@ -110,8 +110,7 @@ def _run(words: list[str]) -> int:
     except OmbError as error:
         return _fail(str(error), error.exit_code, debug)
     except KeyboardInterrupt:
-        # every rank of a launcher gets the signal: one line is enough
-        return INTERRUPTED if _rank() > 0 else _fail("interrupted", INTERRUPTED, debug)
+        return _interrupted(debug)
     except MemoryError:
         text = "not enough memory: take fewer iterations (-i), a smaller -m or fewer ranks (-n)"
         return _fail(text, ENVIRONMENT, debug)
@@ -120,7 +119,14 @@ def _run(words: list[str]) -> int:
             return _fail_by_bug(error, debug)
         return _fail(f"{error.filename}: no file or folder can have so long a name", USAGE, debug)
     except Exception as error:  # a bug ends in one line too
+        if isinstance(error.__cause__, KeyboardInterrupt):  # Python 3.11 raises another error for one in a class body
+            return _interrupted(debug)
         return _fail_by_bug(error, debug)
+
+
+def _interrupted(debug: bool) -> int:
+    # every rank of a launcher gets the signal: one line is enough
+    return INTERRUPTED if _rank() > 0 else _fail("interrupted", INTERRUPTED, debug)
 
 
 def _fail_by_bug(error: Exception, debug: bool) -> int:

@@ -15,29 +15,34 @@ from tests.support.machines.mpi import ROOT
 
 KILLED_WHILE_IMPORTING = """
 import os, signal, sys
-number = int(sys.argv[1])
-if len(sys.argv) > 2:
+number, module = int(sys.argv[1]), sys.argv[2]
+if len(sys.argv) > 3:
     signal.signal(number, signal.SIG_IGN)
 
 class Watch:
     def find_spec(self, name, path=None, target=None):
-        if name == "omb_py.options.table":  # half the imports are done, and no supervisor is there
+        if name == module:
             os.kill(os.getpid(), number)
 
 sys.meta_path.insert(0, Watch())
-from omb_py.cli import main
+from omb_py.__main__ import main
 sys.exit(main(["latency", "--backend", "mock", "-m", "8:8", "-i", "2", "--no-store", "--quiet"]))
 """
+HALF_WAY = "omb_py.options.table"
+"""Half the imports are done, and no supervisor is there."""
 
 
-def killed(number: int, *more: str, **environ: str) -> subprocess.CompletedProcess[str]:
-    words = [sys.executable, "-c", KILLED_WHILE_IMPORTING, str(number), *more]
+def killed(number: int, *more: str, module: str = HALF_WAY, **environ: str) -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, "-c", KILLED_WHILE_IMPORTING, str(number), module, *more]
     launchers = ("PMI", "OMPI_", "SLURM_", "MPI_", "FLUX_", "RANK", "TORCHELASTIC")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(launchers)}
     return subprocess.run(words, capture_output=True, text=True, timeout=60, cwd=ROOT, env={**kept, **environ})
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+NUMBERS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+
+
+@pytest.mark.parametrize("number", NUMBERS)
 def test_a_signal_during_imports_has_the_exit_code_of_the_contract(number: int) -> None:
     done = killed(number)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "omb-py: error: interrupted\n")
@@ -48,16 +53,24 @@ def test_what_nohup_ignores_stays_ignored() -> None:
     assert done.returncode == 0 and "# OSU MPI Latency Test" in done.stdout, done.stderr
 
 
-def test_a_rank_of_a_foreign_launcher_ends_at_once() -> None:
-    done = killed(signal.SIGTERM, OMPI_COMM_WORLD_RANK="0", OMPI_COMM_WORLD_SIZE="2")
-    assert done.returncode == -signal.SIGTERM
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_rank_of_a_foreign_launcher_dies_of_the_signal(number: int) -> None:
+    """Open MPI's mpirun never ended where a rank left MPI_Init with exit code 130."""
+    done = killed(number, OMPI_COMM_WORLD_RANK="1", OMPI_COMM_WORLD_SIZE="2")
+    assert (done.returncode, done.stderr) == (-number, "")
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_signal_before_the_command_line_is_there_ends_it_without_a_word(number: int) -> None:
+    done = killed(number, module="omb_py.cli.early_signals")
+    assert (done.returncode, done.stdout, done.stderr) == (-number, "", "")
 
 
 def test_handlers_are_put_back_and_threads_leave_them_alone() -> None:
-    before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)]
+    before = [signal.getsignal(number) for number in NUMBERS[1:]]
     with pytest.raises(KeyboardInterrupt), as_interrupts({}):
         signal.raise_signal(signal.SIGTERM)
-    assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)] == before
+    assert [signal.getsignal(number) for number in NUMBERS[1:]] == before
     seen: list[object] = []
 
     def inside() -> None:

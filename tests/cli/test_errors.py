@@ -124,6 +124,13 @@ def test_nothing_at_all_shows_the_help_on_stderr(capsys: pytest.CaptureFixture[s
     assert out == "" and "Type first:" in err
 
 
+def in_a_class_body() -> RuntimeError:
+    """What Python 3.11 makes of Ctrl-C in the body of a class."""
+    error = RuntimeError("Error calling __set_name__")
+    error.__cause__ = KeyboardInterrupt()
+    return error
+
+
 @pytest.fixture
 def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], None]:
     """Make the measuring run raise."""
@@ -145,6 +152,7 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], None]:
         (EnvironmentProblem("no MPI library:\n install one"), 3, "no MPI library: install one"),
         (LaunchFailed("rank 1 on node2 died in send"), 3, "rank 1 on node2 died in send"),
         (KeyboardInterrupt(), 130, "interrupted"),
+        (in_a_class_body(), 130, "interrupted"),
         (ValueError("odd"), 3, "ValueError: odd: this is a bug in omb-py; use --debug for the traceback"),
     ],
 )

@@ -154,7 +154,7 @@ def try_cell(who: str, when: str, folder: Path, by: str = "mpirun", environ: Map
             if job.launcher.poll() is not None:
                 return "" if job.launcher.returncode == 0 else f"ended before: {_last(job)}"
             if time.monotonic() - begun > LIMIT_S:
-                return "the moment did not come"
+                return f"the moment did not come: {job.rows()} rows, {sorted(job.processes().values())}"
             time.sleep(0.02)
         pid = job.find(victim)
         if pid is not None:
@@ -168,7 +168,7 @@ def try_cell(who: str, when: str, folder: Path, by: str = "mpirun", environ: Map
         err = job.err.read_text(errors="replace") + job.out.read_text(errors="replace")
         # torchrun prints one of its own, and Python itself where it is interrupted before omb-py's first line
         if re.search(r'File "[^"]*/omb_py/', err):
-            return f"TRACEBACK: {err.strip().splitlines()[-1]}"
+            return f"TRACEBACK: {[line for line in err.splitlines() if 'File ' in line][-3:]}"
         if (
             job.launcher.returncode != 0
             and who != "launcher"
