@@ -13,7 +13,7 @@ from omb_py.dashboards.changes.ratios import LOG
 from omb_py.dashboards.changes.sides import COLUMNS, KEY, VERSION
 from omb_py.results.analysis.crossover import ALPHA
 from omb_py.results.statistics.change_points import DELTA, LEAST, SHORTEST
-from omb_py.results.statistics.sequential import holm
+from omb_py.results.statistics.holm import holm
 from omb_py.results.statistics.t_test import paired, welch_of_rounded
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from omb_py.dashboards.changes.regions import changed_cells
 from omb_py.dashboards.changes.sides import KEY, Pair, rows_of
 from omb_py.results.analysis.crossover import ALPHA
 from omb_py.results.statistics.change_points import DELTA
-from omb_py.results.statistics.sequential import holm
+from omb_py.results.statistics.holm import holm
 from omb_py.results.statistics.t_test import welch_of_rounded
 from omb_py.results.units import size_text
 

@@ -14,8 +14,8 @@ from itertools import groupby, pairwise
 from typing import TypeVar
 
 from omb_py.results.statistics.change_points import DELTA
+from omb_py.results.statistics.holm import holm
 from omb_py.results.statistics.launch_time import statistic_of, time_of
-from omb_py.results.statistics.sequential import holm
 from omb_py.results.statistics.t_test import welch_of_rounded
 from omb_py.results.store.row import Row
 from omb_py.results.units import number_of, size_text

@@ -1,19 +1,23 @@
-"""Stragglers: ranks that finish last more often than chance explains. Pure functions."""
+"""Stragglers: ranks that finish last more often than chance explains. Pure functions.
+
+Each sweep of a collective ends with this question, so it is answered without NumPy and SciPy, which take longer to load
+than the sweep may have taken.
+"""
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-import scipy
-
-from omb_py.results.statistics.sequential import holm
+from omb_py.results.statistics.holm import holm
 
 ALPHA = 0.01
 """Chance that any rank is named although all are alike."""
 MANY = 3.0
 """A straggler is last this many times as often as by chance, or half way from chance to always if that is less."""
+_NEGLIGIBLE = 1e-14
 STICKY = 0.99
 """The same rank is last again with up to this probability where all ranks are alike."""
 
@@ -79,21 +83,56 @@ def stragglers(cells: Sequence[Last]) -> list[Straggler]:
         return []
     chance = 1 / ranks
     least = min(MANY * chance, (1 + chance) / 2)
-    shares = np.array([cell.shares for cell in cells], dtype=np.float64)
-    shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1.0)  # where ranks finish together all of them count
-    trials = np.array([cell.trials for cell in cells])
-    means, late_cells = shares.mean(axis=0), (shares >= least).sum(axis=0)
-    adjusted = holm([_tail(float(count), float(trials.sum()), chance) for count in trials @ shares])
+    by_rank = list(zip(*map(_whole, cells), strict=True))
+    trials = [cell.trials for cell in cells]
+    means = [sum(of_rank) / len(cells) for of_rank in by_rank]
+    late_cells = [sum(share >= least for share in of_rank) for of_rank in by_rank]
+    often = [
+        2 * late >= len(cells) and mean >= (chance + least) / 2 for late, mean in zip(late_cells, means, strict=True)
+    ]
+    if not any(often):
+        return []
+    counts_last = [sum(map(operator.mul, trials, of_rank)) for of_rank in by_rank]
+    adjusted = holm([_tail(count, sum(trials), chance) for count in counts_last])
     late_ranks = [
-        Straggler(rank, float(means[rank]), chance, int(late_cells[rank]))
+        Straggler(rank, means[rank], chance, late_cells[rank])
         for rank in range(ranks)
-        if adjusted[rank] <= ALPHA and 2 * late_cells[rank] >= len(cells) and means[rank] >= (chance + least) / 2
+        if often[rank] and adjusted[rank] <= ALPHA
     ]
     return sorted(late_ranks, key=lambda straggler: -straggler.share)
+
+
+def _whole(cell: Last) -> list[float]:
+    """The shares of a cell, which sum up to 1: where ranks finish together all of them count."""
+    total = max(sum(cell.shares), 1.0)
+    return [share / total for share in cell.shares]
 
 
 def _tail(times: float, trials: float, chance: float) -> float:
     """P(at least so many of the trials), which need not be whole: the binomial tail as an incomplete beta function."""
     if times <= 0:
         return 1.0
-    return float(scipy.special.betainc(times, max(trials - times, 0.0) + 1, chance))
+    return incomplete_beta(times, max(trials - times, 0.0) + 1, chance)
+
+
+def incomplete_beta(a: float, b: float, x: float) -> float:
+    """The regularised incomplete beta function I_x(a, b) for 0 < x < 1, to eight digits.
+
+    Its continued fraction (Abramowitz and Stegun 26.5.8) by Lentz's method converges quickly below the mean of the
+    distribution; above it I_x(a, b) = 1 - I_(1-x)(b, a).
+    """
+    if x > (a + 1) / (a + b + 2):
+        return 1 - incomplete_beta(b, a, 1 - x)
+    log_scale = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
+    ahead, behind = 1.0, 1 / (1 - (a + b) * x / (a + 1))
+    value, step, m = behind, 0.0, 0
+    while abs(step - 1) > _NEGLIGIBLE:
+        m += 1
+        for term in (
+            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
+            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
+        ):
+            ahead, behind = 1 + term / ahead, 1 / (1 + term * behind)
+            step = ahead * behind
+            value *= step
+    return math.exp(log_scale) * value / a

@@ -17,8 +17,9 @@ from typing import Any, Literal
 from omb_py.results.compare import tags
 from omb_py.results.statistics import guarded_mean
 from omb_py.results.statistics.dependence import pooled_correlation
+from omb_py.results.statistics.holm import holm
 from omb_py.results.statistics.order_statistics import INDEPENDENT, count_tail, fewest_launches, median
-from omb_py.results.statistics.sequential import GUIDELINE, evenly, holm, last_answers
+from omb_py.results.statistics.sequential import GUIDELINE, evenly, last_answers
 from omb_py.results.statistics.t_test import ratio_of
 from omb_py.results.store.row import Row
 

@@ -14,10 +14,10 @@ from typing import Literal
 import numpy as np
 
 from omb_py.results.compare.interleaved import Interleaved, Pairs, QuestionOutcome, fewest_pairs, limits
+from omb_py.results.statistics.holm import holm
 from omb_py.results.statistics.launch_kinds import LaunchKinds, kinds_of
 from omb_py.results.statistics.nights import FEWEST_NIGHTS, SHARED_NIGHTS, by_night, drift_allowed_for
 from omb_py.results.statistics.order_statistics import median
-from omb_py.results.statistics.sequential import holm
 from omb_py.results.statistics.t_test import detectable, launches_needed, ratio_of, rounding
 
 Verdict = Literal["SLOWER", "FASTER", "SAME", "UNCLEAR", "NOT COMPARABLE"]

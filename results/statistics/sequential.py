@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeVar
 
@@ -173,18 +173,3 @@ def settled(word: Word, rule: AcceptRule) -> Word:
     if word != "MARGINAL" or rule.undecided == "marginal":
         return word
     return "FAIL" if rule.undecided == "fail" else "PASS"
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjust p-values by Holm's method, in the order given.
-
-    Reject the hypotheses whose adjusted p-value is at most alpha: the chance of any false rejection is at most alpha.
-    This holds for any dependence between the hypotheses (S. Holm, Scandinavian Journal of Statistics 6, 1979).
-    """
-    order = sorted(range(len(p_values)), key=lambda i: p_values[i])
-    adjusted = [1.0] * len(p_values)
-    largest = 0.0
-    for place, i in enumerate(order):
-        largest = max(largest, min(1.0, (len(order) - place) * p_values[i]))
-        adjusted[i] = largest
-    return adjusted

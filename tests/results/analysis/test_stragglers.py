@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
+from scipy import special, stats
 
-from omb_py.results.analysis.stragglers import ALPHA, STICKY, Last, Straggler, stragglers
+from omb_py.results.analysis.stragglers import ALPHA, STICKY, Last, Straggler, incomplete_beta, stragglers
 from tests.lab.error_rates.stragglers import rate
+from tests.support.patience import PATIENCE_S
 
 
 def drawn(ranks: int, trials: int, cells: int, seed: int, weight: float = 1.0) -> list[Last]:
@@ -106,3 +110,22 @@ def test_two_ranks_that_are_last_in_turn_are_no_stragglers() -> None:
     first, second = Last([1.0, 0.0], 100, 0), Last([0.0, 1.0], 100, 0)
     assert stragglers([first, second] * 5) == []
     assert [late.rank for late in stragglers([first, second, *[first] * 14])] == [0]
+
+
+@given(st.floats(0, 1), st.floats(1, 1e7), st.sampled_from([2, 3, 16, 128, 65536]))
+def test_the_incomplete_beta_function_is_that_of_scipy(share: float, trials: float, ranks: int) -> None:
+    a, b = max(share * trials, 1e-3), (1 - share) * trials + 1
+    assert incomplete_beta(a, b, 1 / ranks) == pytest.approx(
+        float(special.betainc(a, b, 1 / ranks)), rel=1e-6, abs=1e-12
+    )
+
+
+def test_the_notes_of_a_sweep_load_neither_numpy_nor_scipy() -> None:
+    code = (
+        "import sys\n"
+        "from omb_py.results.analysis.stragglers import Last, stragglers\n"
+        "assert [late.rank for late in stragglers([Last([0.02, 0.98], 1000, 40)] * 4)] == [1]\n"
+        "sys.exit(repr({'numpy', 'scipy'} & set(sys.modules)) if {'numpy', 'scipy'} & set(sys.modules) else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE_S)
+    assert done.returncode == 0, done.stderr

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from omb_py.results.statistics.sequential import holm
+from omb_py.results.statistics.holm import holm
 
 values = st.lists(st.floats(0, 1), min_size=0, max_size=40)
 
