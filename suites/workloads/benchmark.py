@@ -68,6 +68,32 @@ def columns(laps: Mapping[str, list[float]]) -> dict[str, float]:
     }
 
 
+def of_calls(cell: Cell, ranks: int, means: Mapping[str, float]) -> dict[str, float]:
+    """The payload of each kind of call, and what requests wait for communication.
+
+    ``payload.KIND``: bytes sent, or of a receive alone received, as the mean over the ranks; as the time of a kind is.
+
+    Args:
+        cell: its workload.
+        ranks: their number.
+        means: each lap -> its mean over the ranks in µs.
+    """
+    workload = _workload(cell)
+    payload: Counter[str] = Counter()
+    for rank in range(ranks):
+        kind_of = workload.labels(rank, ranks)
+        for call in workload.calls(rank, ranks):
+            payload[kind_of[call.label, call.size]] += call.size
+    derived = {f"payload.{kind}": nbytes / ranks for kind, nbytes in payload.items()}
+    if workload.family.latencies is None or not payload:
+        return derived
+    kinds = [workload.labels(0, ranks)[call.label, call.size] for call in workload.calls(0, ranks)]
+    counts = Counter(kinds)
+    return derived | workload.family.latencies(
+        workload.values, [means.get(f"{SERIAL}.{kind}", 0.0) / counts[kind] for kind in kinds]
+    )
+
+
 METRIC = Metric(
     "us",
     "a step = compute + exposed, the communication that computing does not hide; serial: all calls one by one "
@@ -76,6 +102,7 @@ METRIC = Metric(
     lap=STEP,
     adds=(COMPUTE, EXPOSED),
     derive=columns,
+    derive_of_cell=of_calls,
     medians=f"{SERIAL}.",
 )
 
@@ -100,23 +127,14 @@ def fits(cell: Cell, ranks: int) -> None:
 
 
 def volume(text: str, ranks: int) -> Volume:
-    """The types and bytes of a workload's calls; those of a receive alone are the received ones.
-
-    Raises UsageError where the ranks do not fit.
-    """
+    """The types and bytes of a workload's calls. Raises UsageError where the ranks do not fit."""
     from omb_py.suites.workloads.families import parse_workload
 
     workload = parse_workload(text or DEFAULT)
     calls = [workload.calls(rank, ranks) for rank in range(ranks)]
     sent = [sum(call.sent for call in own) for own in calls]
     types = sorted({call.dtype for own in calls for call in own if call.op != "barrier"})
-    kinds: Counter[str] = Counter()
-    for rank, own in enumerate(calls):
-        kind_of = workload.labels(rank, ranks)
-        for call in own:
-            kinds[kind_of[call.label, call.size]] += call.size
-    means = {kind: nbytes / ranks for kind, nbytes in kinds.items()}
-    return Volume("+".join(types) or "char", max(sent), sum(sent), means)
+    return Volume("+".join(types) or "char", max(sent), sum(sent))
 
 
 def _next_power(placed: list[PlacedCall]) -> int:

@@ -18,6 +18,7 @@ from omb_py.suites.workloads import (
     experts,
     kv_transfer,
     model_parallel,
+    serving,
     tiles,
     zero,
 )
@@ -48,6 +49,8 @@ class Family:
     """Floating point operations of ``compute=matmul``, a rank and step; empty: unknown."""
     labels: tuple[str, ...] = ()
     """The labels in the order of the table, if ranks make different calls; empty: all make calls of equal sizes."""
+    latencies: Callable[[Values, Sequence[float]], dict[str, float]] | None = field(default=None, compare=False)
+    """(settings, µs of each call) -> what requests wait for communication, in µs."""
 
     @property
     def keys(self) -> dict[str, Key]:
@@ -391,30 +394,36 @@ _ALL = (
     Family(
         "serving",
         "tensor parallel inference with continuous batching: a turn's tokens of all requests in one call (Flover)",
-        concurrent.serving,
+        serving.serving,
         "2 all-reduces a layer and turn: of b·p·h·e for b prompts of p tokens that begin, of a·h·e for a requests that "
-        "go on; fused=off: of p·h·e and h·e for each request",
-        "Yao et al., arXiv 2305.13484 (Flover)",
+        "go on; fused=off: of p·h·e and h·e for each request; chunk=c: one of (c + a)·h·e; draft=k: (k + 1)·a in "
+        "place of a, and (1 - α^(k+1))/(1 - α) tokens a turn",
+        "Yao et al., arXiv 2305.13484 (Flover); chunk: arXiv 2403.02310 (Sarathi-Serve); draft: arXiv 2211.17192",
         {
             "model": s.attention_model("gpt2-124m"),
             "dtype": s.dtype("bfloat16"),
             "layers": _LAYERS,
             "tp": s.whole(0, "ranks of a model; 0: all", 0),
             "arrivals": Key(
-                concurrent.read_arrivals,
-                concurrent.POISSON,
-                "when requests come: poisson, or @FILE with a line TURN TOKENS for each",
-                normalize=concurrent.inline_file,
+                serving.read_arrivals,
+                serving.POISSON,
+                "when requests come, in turns or with turn= in seconds: poisson, or @FILE with a line WHEN TOKENS each",
+                normalize=serving.inline_file,
             ),
             "requests": s.whole(4, "requests, of poisson"),
-            "rate": s.number(0.5, "requests a turn on average, of poisson", 1e-6),
+            "rate": s.number(0.5, "requests a turn, or with turn= a second, on average, of poisson", 1e-6),
             "tokens": s.whole(8, "tokens that each gets, of poisson"),
             "seed": s.whole(1, "of what is drawn", 0),
             "prompt": s.whole(32, "p, tokens of a request when it begins"),
             "slots": s.whole(16, "requests at once; others wait until one has all its tokens"),
             "fused": s.word("on", "one call for all requests of a turn, or one for each", "on", "off"),
+            "turn": s.duration("how long a turn takes, as 20ms: arrivals are seconds; 0: they are turns"),
+            "chunk": s.whole(0, "positions of prompts that a turn reads beside its tokens; 0: whole prompts", 0),
+            "draft": s.whole(0, "k, drafted tokens that a turn checks of each request", 0),
+            "accepted": s.number(0.8, "α, chance that a drafted token is accepted"),
         },
         f"2·P_l/n for each token and prompt position of a layer ({_LAYER})",
+        latencies=serving.latencies,
     ),
     Family(
         "together",

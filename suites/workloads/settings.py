@@ -96,6 +96,11 @@ def word(default: str, about: str, *words: str) -> Key:
     return Key(partial(parse_word, words=words), default, f"{about}: {', '.join(words)}")
 
 
+def duration(about: str) -> Key:
+    """A key whose value is a time in seconds; 0: none."""
+    return Key(lambda text: 0.0 if text == "0" else parse_duration(text), "0", about)
+
+
 def size(default: str, about: str) -> Key:
     """A key whose value is a size in bytes."""
     return Key(parse_size, default, about)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from omb_py.engine.program.dtypes import DTYPES, reduction_dtype
@@ -179,6 +178,8 @@ class Metric:
     """The same from the hosts of the ranks, where it depends on them."""
     derive: Callable[[Mapping[str, list[float]]], dict[str, float]] | None = None
     """Further columns of the text, from each lap's means over the timed ranks in µs."""
+    derive_of_cell: Callable[[Cell, int, Mapping[str, float]], dict[str, float]] | None = None
+    """The same from the options, the number of ranks, and each lap's mean in µs."""
     medians: str = ""
     """Prefix of laps whose median over the iterations is stored beside their mean, as ``LAP.median``."""
     apart: tuple[str, ...] = ()
@@ -215,8 +216,6 @@ class Volume(NamedTuple):
     """Most bytes that a rank puts into its calls."""
     bytes_total: int
     """Bytes that all ranks put into their calls."""
-    by_kind: Mapping[str, float] = MappingProxyType({})
-    """Bytes of the calls of each kind that has a time of its own, as the mean over the ranks."""
 
 
 @dataclass(frozen=True, slots=True)

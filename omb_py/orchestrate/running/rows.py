@@ -350,8 +350,8 @@ def _metrics_of_laps(source: RowSource) -> dict[str, float]:
         out["end_to_end"] = out["enqueue"] + out["synchronise"]
     if result.marks.get("timing_mode") in ("event", "spin-gated"):
         out["device"] = out["time"]
-    payload = {f"payload.{kind}": nbytes for kind, nbytes in source.volume.by_kind.items()}
-    return out | payload | (metric.derive(laps) if metric.derive else {})
+    of_cell = metric.derive_of_cell(source.cell, len(source.groups[0]), out) if metric.derive_of_cell else {}
+    return out | of_cell | (metric.derive(laps) if metric.derive else {})
 
 
 def pair_rows(launch: LaunchIdentity, finished: PairRound) -> Iterator[Row]:

@@ -413,6 +413,10 @@ def calls_of(row: Row) -> str:
     if row.get("bytes_total") and metrics.get("flight_us"):
         rate = row["bytes_total"] / metrics["flight_us"] / 1000
         lines.append(f"# {'payload of all ranks in flight':<40}{rate:{_FIELD}.2f} GB/s\n")
+    for key, what in (("ttft", "to first token (TTFT)"), ("tpot", "of a later token (TPOT)")):
+        if f"{key}_p50_us" in metrics:
+            p50, p99 = metrics[f"{key}_p50_us"], metrics[f"{key}_p99_us"]
+            lines.append(f"# {f'communication {what}':<40}{p50:{_FIELD}.2f} us p50{p99:{_COUNT}.2f} us p99\n")
     if "gflops" in metrics:
         lines.append(f"# {'matrix products':<40}{metrics['gflops']:{_FIELD}.2f} GFLOP/s a rank\n")
     return "".join(lines)
