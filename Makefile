@@ -17,7 +17,7 @@ unexport PYTHONDONTWRITEBYTECODE
 SHELL := bash
 .SHELLFLAGS := -o pipefail -c
 
-.PHONY: run test test-rest test-all test-openmpi test-oneccl test-plotly test-oldest torture machines audit dist docs lint bench bench-fidelity \
+.PHONY: run test test-rest test-all test-openmpi test-abi test-oneccl test-plotly test-oldest torture machines audit dist docs lint bench bench-fidelity \
   bench-store bench-compare gpu-check nccl-abi python clean
 
 run: $(VENV)/.run
@@ -48,6 +48,13 @@ test-all: test test-rest
 # calls, launchers and faults on another MPI library
 test-openmpi: .venv-openmpi/.test
 	.venv-openmpi/bin/python -m pytest tests -m each_library --durations 20 --durations-min 3
+
+# MPI's standard ABI, by MPICH's library; its mpi4py takes two minutes to compile
+test-abi: $(VENV)/.test
+	test -d build/abi/mpi4py || MPI4PY_BUILD_MPIABI=1 MPICC=$(CURDIR)/$(BIN)/mpicc_abi $(BIN)/python -m pip -q install \
+	  --disable-pip-version-check --no-deps --no-binary mpi4py --no-cache-dir --target build/abi $(CONSTRAINTS) mpi4py
+	PYTHONPATH=$(CURDIR)/build/abi $(BIN)/python -m pytest tests/backends/test_conformance.py tests/backends/mpi -p no:benchmark \
+	  -m "each_library and not slow"
 
 # oneCCL itself: wheels of 99 MB, in the order that docs/oneccl.md explains; needs libfabric.so.1 of the system
 test-oneccl: $(VENV)/.test

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from omb_py.backends.mpi.start import missing_in
+from omb_py.backends.mpi.start import missing_in, standard_abi
 from omb_py.engine.native.threads import Crew, ThreadGate, stages_of
 from omb_py.engine.program.language import Program, Stage, edges_of, request_count
 from omb_py.engine.program.rma import check_hosts
@@ -31,6 +31,8 @@ class MpiRunner(CellRunner):
 
     def __init__(self, session: MpiSession, program: Program, memory: HostMemory) -> None:
         self.window = self._open(session, program, memory)
+        if abi := standard_abi(session.mpi):
+            self._marks = {**self._marks, "mpi_abi": abi}
         super().__init__(session, program, self.window.memory if self.window else memory)
 
     @staticmethod

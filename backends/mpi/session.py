@@ -13,14 +13,14 @@ import mpi4py
 
 from omb_py.backends import mpi_values
 from omb_py.backends.mpi.runners import BoundRunner, NativeRunner
-from omb_py.backends.mpi.start import allow_forks, initialise, initialise_session, vendor
+from omb_py.backends.mpi.start import allow_forks, initialise, initialise_session, thread_level, vendor
 from omb_py.engine.measuring.host_memory import HostMemory
 from omb_py.engine.measuring.process_sync import START, START_BYTES
 from omb_py.engine.program.benchmark import Benchmark, Cell
 from omb_py.engine.program.buffers import OBJECT
 from omb_py.engine.program.groups import Group, duplicate_of, duplicates_of, group_of, groups_of
 from omb_py.engine.program.language import Edges, Program, Step
-from omb_py.engine.program.requirements import LEVELS, types_of
+from omb_py.engine.program.requirements import types_of
 from omb_py.engine.rank.link import LaunchSpec
 from omb_py.engine.rank.node_name import node_name
 from omb_py.engine.rank.start_times import process_start_ns
@@ -75,7 +75,7 @@ class MpiSession(Session):
         self.started: Mapping[str, Mapping[int, float]] = {"init": {self.rank: init_us}, "hello": {self.rank: hello_us}}
         host = node_name(spec.get("hosts") or ())
         self.hosts: tuple[str, ...] = tuple(self.share(self.gather(host)))
-        self.thread_level = LEVELS[self.mpi.Query_thread()]
+        self.thread_level = thread_level(self.mpi)
         self.library, self.library_version = vendor(self.mpi)
         self.standard = ".".join(map(str, self.mpi.Get_version()))
         self.binding_version = f"mpi4py {mpi4py.__version__}"

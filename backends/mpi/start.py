@@ -42,7 +42,7 @@ def initialise(level: str) -> tuple[ModuleType, float]:
             # mpi4py suspects a foreign launcher; we count the ranks of the world and say it in one line
             warnings.filterwarnings("ignore", "suspicious MPI execution environment", RuntimeWarning)
             began = time.perf_counter_ns()
-            MPI.Init_thread(LEVELS.index(level))
+            MPI.Init_thread(getattr(MPI, _constant(level)))
             return MPI, (time.perf_counter_ns() - began) / 1000
     return MPI, 0.0
 
@@ -60,7 +60,7 @@ def initialise_session(level: str) -> tuple[ModuleType, MPI.Session, MPI.Intraco
     began = time.perf_counter_ns()
     try:
         info = MPI.Info.Create()
-        info.Set("thread_level", f"MPI_THREAD_{level.upper()}")
+        info.Set("thread_level", f"MPI_{_constant(level)}")
         session = MPI.Session.Init(info)
         group = session.Create_group("mpi://WORLD")
         comm = MPI.Intracomm.Create_from_group(group, "omb-py")
@@ -70,6 +70,16 @@ def initialise_session(level: str) -> tuple[ModuleType, MPI.Session, MPI.Intraco
     info.Free()
     group.Free()
     return MPI, session, comm, took
+
+
+def _constant(level: str) -> str:
+    return f"THREAD_{level.upper()}"
+
+
+def thread_level(mpi: ModuleType) -> str:
+    """The thread level that MPI provides. Its numbers are the library's own, or those of the standard ABI."""
+    provided = mpi.Query_thread()
+    return next(level for level in LEVELS if getattr(mpi, _constant(level)) == provided)
 
 
 def allow_forks() -> None:
@@ -96,3 +106,12 @@ def vendor(mpi: ModuleType) -> tuple[str, str]:
     """Name and version of the MPI library, as we store it."""
     name, version = mpi.get_vendor()
     return str(name), ".".join(map(str, version))
+
+
+def standard_abi(mpi: ModuleType) -> str:
+    """The version of the standard binary interface (ABI, MPI-5.0) that mpi4py calls; empty for a library's own."""
+    try:
+        major, minor = mpi.Get_abi_version()
+    except (AttributeError, NotImplementedError):  # mpi4py or the library is older
+        return ""
+    return f"{major}.{minor}" if major > 0 else ""

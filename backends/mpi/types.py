@@ -8,7 +8,7 @@ from typing import Final
 
 from mpi4py import MPI
 
-from omb_py.backends.mpi.start import vendor
+from omb_py.backends.mpi.start import standard_abi, vendor
 from omb_py.engine.program.datatype_layouts import Derived, derived
 from omb_py.engine.program.dtypes import DTYPES, MPI_OPS
 from omb_py.errors import EnvironmentProblem
@@ -16,7 +16,8 @@ from omb_py.errors import EnvironmentProblem
 OPS: Final[dict[str, MPI.Op]] = {name: getattr(MPI, name.upper()) for name in MPI_OPS}
 
 _MPICH_HANDLES: Final = {"float16": 0x4C000246, "bfloat16": 0x4C00024C}
-"""``MPIX_C_FLOAT16`` and ``MPIX_BFLOAT16`` in MPICH's mpi.h since 5.0; a wrong handle would abort an older one."""
+"""``MPIX_C_FLOAT16`` and ``MPIX_BFLOAT16`` in MPICH's mpi.h since 5.0; a wrong handle would abort an older one.
+MPI's standard ABI, whose handles are pointers, has neither."""
 _MPICH_SINCE: Final = 5
 _OPEN_MPI_SYMBOLS: Final = {"float16": "ompi_mpi_short_float"}
 """Open MPI's extension ``shortfloat``: the predefined object behind ``MPIX_C_FLOAT16``; of size 0 where it was not
@@ -36,7 +37,7 @@ def datatype(name: str) -> MPI.Datatype:
         return predefined
     library, version = vendor(MPI)
     handle = 0
-    if library == "MPICH" and int(version.split(".")[0]) >= _MPICH_SINCE:
+    if library == "MPICH" and not standard_abi(MPI) and int(version.split(".")[0]) >= _MPICH_SINCE:
         handle = _MPICH_HANDLES.get(name, 0)
     elif library == "Open MPI" and name in _OPEN_MPI_SYMBOLS:
         handle = _address(_OPEN_MPI_SYMBOLS[name])
@@ -44,6 +45,10 @@ def datatype(name: str) -> MPI.Datatype:
         half = MPI.Datatype.fromhandle(handle)
         if half != MPI.DATATYPE_NULL and half.Get_size() == _HALF_BYTES:
             return half
+    if standard_abi(MPI):
+        raise EnvironmentProblem(
+            f"MPI's standard ABI has no {kind.mpi}, so no -T {name}: use the usual mpi4py, which calls {library}'s own"
+        )
     raise EnvironmentProblem(
         f"{library} {version} has no {kind.mpi}, so no -T {name}: MPI defines no floats of 8 or 16 bits; "
         "MPICH 5 has float16 and bfloat16, Open MPI 5 with the extension shortfloat float16"

@@ -1,7 +1,8 @@
 """The user's own MPI library: ``--mpi PATH`` or ``OMB_PY_MPI``, as environment variables of mpi4py and the loader.
 
 mpi4py's wheel has one build for each binary interface (ABI): MPICH's, whose library is ``libmpi.so.12``, and Open
-MPI's, ``libmpi.so.40``. Debian's MPICH calls its file ``libmpich.so.12``; a link with the other name serves it.
+MPI's, ``libmpi.so.40``. Debian's MPICH calls its file ``libmpich.so.12``; a link with the other name serves it. An
+mpi4py that was built for MPI's standard ABI asks for ``libmpi_abi.so.1``.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -35,6 +37,10 @@ _ABIS: Final = (
     _Abi("mpich", "libmpi.so.12", b"MPIR_Err_create_code\0"),
     _Abi("openmpi", "libmpi.so.40", b"ompi_mpi_comm_world\0"),
 )
+_STANDARD: Final = _Abi("mpiabi", "libmpi_abi.so.1", b"MPI_Abi_get_version\0")
+"""MPI-5.0. A library's own interface has this function, too: what decides is the file's name."""
+_BUILD: Final = "MPICC=…/bin/mpicc pip install --no-binary mpi4py mpi4py"
+_BUILD_STANDARD: Final = f"MPI4PY_BUILD_MPIABI=1 {_BUILD.replace('mpicc', 'mpicc_abi', 1)}"
 _NAME: Final = re.compile(r"libmpi(ch)?\.so(\.\d+)*")
 _LIBRARY_FOLDERS: Final = ("lib", "lib64", "lib/release", f"lib/{os.uname().machine}-linux-gnu", ".")
 
@@ -52,7 +58,8 @@ def own_mpi_variables(environ: Mapping[str, str]) -> dict[str, str]:
     library, abi = _find_library(Path(path).expanduser())
     # mpi4py opens this file to learn its ABI, and its build finds it loaded; told the ABI, mpi4py would not open it
     variables = {"MPI4PY_LIBMPI": str(library)}
-    if not (library.parent / abi.soname).exists():
+    # a build for one interface alone leaves the search to the loader
+    if abi is _STANDARD or not (library.parent / abi.soname).exists():
         # no more than the link: the library's own folder, such as /usr/lib, holds other libraries of Python too
         folder, before = _link(library, abi.soname), environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
         variables["LD_LIBRARY_PATH"] = os.pathsep.join([folder, *(one for one in before if one not in ("", folder))])
@@ -110,8 +117,8 @@ def _libraries(prefix: Path) -> list[Path]:
 def _abi_of(file: Path) -> _Abi | None:
     """The ABI of a library, by a symbol."""
     try:
-        if file.name.startswith("libmpi_abi"):  # MPI 5's own, of which mpi4py's wheel knows nothing
-            return None
+        if file.name.startswith("libmpi_abi"):
+            return _STANDARD if _takes_standard() else None
         with file.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
             return next((abi for abi in _ABIS if content.find(abi.sign) >= 0), None)
     except (OSError, ValueError):  # an empty file cannot be mapped
@@ -125,10 +132,19 @@ def _abi_of_launcher(path: Path) -> str:
     return "openmpi" if vendor == "Open MPI" else "mpich" if vendor else ""
 
 
+def _takes_standard() -> bool:
+    """Whether this mpi4py was built for the standard ABI."""
+    package = find_spec("mpi4py")
+    folders = map(Path, package.submodule_search_locations or ()) if package else ()
+    modules = (module for folder in folders for module in folder.glob("MPI.*.so"))
+    return any(_STANDARD.soname.encode() in module.read_bytes() for module in modules)
+
+
 def _unusable(file: Path) -> EnvironmentProblem:
+    build = _BUILD_STANDARD if file.name.startswith("libmpi_abi") else _BUILD
     return EnvironmentProblem(
         f"--mpi {file}: mpi4py's wheel has no build for it (it has them for libmpi.so.12 and libmpi.so.40). "
-        "What to do: build mpi4py with its compiler: MPICC=…/bin/mpicc pip install --no-binary mpi4py mpi4py"
+        f"What to do: build mpi4py with its compiler: {build}"
     )
 
 

@@ -6,11 +6,13 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 import pytest
 
 from omb_py.errors import EnvironmentProblem, UsageError
+from omb_py.launchers import own_mpi
 from omb_py.launchers.own_mpi import VARIABLE, own_mpi_variables
 from tests.support.patience import PATIENCE_S
 
@@ -86,11 +88,39 @@ def test_what_is_no_mpi(tmp_path: Path, name: str, says: str) -> None:
         variables(tmp_path / name)
 
 
-@pytest.mark.parametrize("name", ["libmpi.so.12", "libmpi_abi.so.1"])
-def test_a_library_that_the_wheel_of_mpi4py_cannot_load(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "build"),
+    [
+        ("libmpi.so.12", "its compiler: MPICC=…/bin/mpicc pip install --no-binary"),
+        ("libmpi_abi.so.1", "its compiler: MPI4PY_BUILD_MPIABI=1 MPICC=…/bin/mpicc_abi pip install --no-binary"),
+    ],
+)
+def test_a_library_that_the_wheel_of_mpi4py_cannot_load(
+    tmp_path: Path, name: str, build: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed(tmp_path / "site", b"libmpi.so.12\0", monkeypatch)
     file = library(tmp_path / name, MPICH if "abi" in name else b"other")
-    with pytest.raises(EnvironmentProblem, match=r"no build for it .* pip install --no-binary mpi4py"):
+    with pytest.raises(EnvironmentProblem, match=f"no build for it .* {build}"):
         variables(file)
+
+
+def test_an_mpi4py_that_was_built_for_the_standard_abi_takes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed(tmp_path / "site", b"\0libmpi_abi.so.1\0", monkeypatch)
+    for name in ("libmpi_abi.so.1", "libmpi_abi.so.1.0"):
+        file = library(tmp_path / "lib" / name, MPICH)
+        set_for = variables(file)
+        assert set_for["MPI4PY_LIBMPI"] == str(file)
+        assert Path(set_for["LD_LIBRARY_PATH"].split(os.pathsep)[0], "libmpi_abi.so.1").samefile(file)
+
+
+def installed(site: Path, needs: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An mpi4py whose module asks for a library."""
+    (site / "mpi4py").mkdir(parents=True)
+    (site / "mpi4py" / "__init__.py").touch()
+    (site / "mpi4py" / "MPI.cpython-311-x86_64-linux-gnu.so").write_bytes(needs)
+    monkeypatch.setattr(own_mpi, "find_spec", lambda name: PathFinder.find_spec(name, [str(site)]))
 
 
 @pytest.mark.mpi

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Final
 
+from omb_py.backends.mpi.start import standard_abi
 from omb_py.errors import EnvironmentProblem, nearest
 from omb_py.launchers.mpiexec_family import OPEN_MPI
 
@@ -23,10 +24,13 @@ OBJECTS: Final = (
     *("", "communicator", "datatype", "error handler", "file", "group", "operation", "request", "window"),
     *("message", "info", "session"),
 )
+_WORDS: Final = (VERBOSITIES, SCOPES, KINDS, OBJECTS)
 _FIRST: Final = {OPEN_MPI: (0, 0, 0, 0)}
 """First numbers of the four, as mpi.h of Open MPI 5.0 has them."""
 _FIRST_OF_MPICH: Final = (221, 60438, 240, 9700)
 """mpi.h of MPICH 5.0; Intel MPI and others that descend from MPICH have the same."""
+_STANDARD_VERBOSITIES: Final = (9, 10, 12, 17, 18, 20, 33, 34, 36)
+"""Of MPI's standard ABI (MPI-5.0), where the other three count from 1."""
 _TYPES: Final[dict[str, Any]] = {
     "INT": ctypes.c_int,
     "UNSIGNED": ctypes.c_uint,
@@ -46,6 +50,19 @@ _TYPES: Final[dict[str, Any]] = {
 """Type of a variable -> its C type (MPI-4.1 table 15.1, and C's sized integers and bool, which Open MPI uses)."""
 _NAME_BYTES, _TEXT_BYTES = 1024, 1 << 16
 _by = ctypes.byref
+
+
+def numbering_of(vendor: str, standard: bool) -> list[dict[int, str]]:
+    """Number -> word, of verbosities, scopes, kinds and objects.
+
+    Args:
+        standard: whether MPI is called by its standard ABI.
+    """
+    first = (0, 1, 1, 1) if standard else _FIRST.get(vendor, _FIRST_OF_MPICH)
+    numbering = [dict(enumerate(words, number)) for number, words in zip(first, _WORDS, strict=True)]
+    if standard:
+        numbering[0] = dict(zip(_STANDARD_VERBOSITIES, VERBOSITIES, strict=True))
+    return numbering
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +97,8 @@ class Interface:
     def __init__(self, mpi: ModuleType, vendor: str) -> None:
         self.mpi, self._library = mpi, ctypes.CDLL(mpi.__file__)
         self._vendor = vendor
-        self._first = _FIRST.get(vendor, _FIRST_OF_MPICH)
+        numbering = numbering_of(vendor, bool(standard_abi(mpi)))
+        self.verbosities, self.scopes, self.kinds, self.objects = numbering
         self.handle_type = ctypes.c_void_p if mpi._sizeof(mpi.INT) == ctypes.sizeof(ctypes.c_void_p) else ctypes.c_uint
         self._type_names = {self._number(getattr(mpi, name)): name for name in reversed(_TYPES) if hasattr(mpi, name)}
         provided = ctypes.c_int()
@@ -116,7 +134,7 @@ class Interface:
             scope = ctypes.c_int()
             info = _Info(self, index)
             if self._is_there("cvar", index, *info.head(), *info.tail(), _by(scope)):
-                yield info.variable(scope=_word(SCOPES, scope.value - self._first[1], scope.value))
+                yield info.variable(scope=_word(self.scopes, scope))
 
     def performance_variables(self) -> Iterator[Variable]:
         """All performance variables."""
@@ -125,7 +143,7 @@ class Interface:
             more = (_by(readonly), _by(continuous), _by(atomic))
             info = _Info(self, index)
             if self._is_there("pvar", index, *info.head(_by(kind)), *info.tail(), *more):
-                word = _word(KINDS, kind.value - self._first[2], kind.value)
+                word = _word(self.kinds, kind)
                 yield info.variable(kind=word, continuous=bool(continuous.value))
 
     def _is_there(self, of: str, index: int, *operands: object) -> bool:
@@ -199,14 +217,13 @@ class _Info:
         return self._text, _by(self._text_length), _by(self._object)
 
     def variable(self, scope: str = "", kind: str = "", continuous: bool = False) -> Variable:
-        first = self._interface._first
         return Variable(
             self._index,
             _text(self._name),
             self._interface._type_names.get(self._type.value or 0, "unknown"),
             _text(self._text),
-            _word(VERBOSITIES, self._verbosity.value - first[0], self._verbosity.value),
-            _word(OBJECTS, self._object.value - first[3], self._object.value),
+            _word(self._interface.verbosities, self._verbosity),
+            _word(self._interface.objects, self._object),
             items=self._items(),
             scope=scope,
             kind=kind,
@@ -234,8 +251,8 @@ def _text(buffer: ctypes.Array[ctypes.c_char]) -> str:
         return bytes(buffer.value).decode("latin-1")
 
 
-def _word(words: tuple[str, ...], place: int, number: int) -> str:
-    return words[place] if 0 <= place < len(words) else str(number)
+def _word(words: Mapping[int, str], number: ctypes.c_int) -> str:
+    return words.get(number.value, str(number.value))
 
 
 @dataclass(frozen=True, slots=True)
