@@ -10,8 +10,6 @@ from importlib import import_module as _import_module
 
 TYPE_CHECKING = False  # typing's own takes milliseconds, in which Ctrl-C would print a traceback
 if TYPE_CHECKING:
-    from typing import Any
-
     from omb_py.api import accept, compare, compare_commands, guidelines, links, report, run
     from omb_py.api_results import (
         Acceptance,
@@ -72,7 +70,7 @@ _HOME = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(_import_module(f"{__name__}.{_HOME.get(name, 'api')}"), name)

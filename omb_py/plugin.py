@@ -15,7 +15,7 @@ Importing this module loads nothing heavy, since every command reads the names o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from omb_py.backends.capabilities import Backend, Capabilities, Check, Inspection, OwnOption, RankStart, usable
 from omb_py.cli.registry import Command
@@ -165,7 +165,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name in ("Objects", "compile_stage", "index_of"):  # these load NumPy
         from omb_py.engine.python_loop import loop
 

@@ -47,11 +47,11 @@ class CommBenchmark:
 
     def __call__(
         self,
-        function: Callable[..., Any],
+        function: Callable[..., object],
         *,
         ranks: int = 2,
-        setup: Callable[..., Any] | None = None,
-        args: Sequence[Any] = (),
+        setup: Callable[..., object] | None = None,
+        args: Sequence[object] = (),
         iterations: int = ITERATIONS,
         warmup: int = WARMUP,
         launches: int = LAUNCHES,

@@ -19,7 +19,6 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import reframe as rfm
 import reframe.utility.sanity as sn
@@ -87,7 +86,7 @@ class OmbPyTest(rfm.RunOnlyRegressionTest):  # type: ignore[misc]
         return to_rows(load_table(folder, columns=[*COLUMNS, "comparability_key", "value", "unit", "validated"]))
 
     @sanity_function  # type: ignore[untyped-decorator]
-    def ended_well(self) -> Any:
+    def ended_well(self) -> object:
         """Check that the exit code is 0, that there is a row, and that no row failed its validation."""
         rows = self.rows
         wrong = sum(row["validated"] is False for row in rows)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 
-def read_provenance(path: str | Path, launch_id: str | None = None) -> dict[str, Any]:
+def read_provenance(path: str | Path, launch_id: str | None = None) -> dict[str, object]:
     """The provenance of a launch, as :func:`omb_py.results.store.provenance.read_provenance` reads it."""
     from omb_py.results.store.provenance import read_provenance as read  # which loads pyarrow
 

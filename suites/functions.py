@@ -44,7 +44,7 @@ class Target:
     function: str
     setup: str = ""
     """Function of the same module that makes the arguments from the communicator; empty: `arguments`."""
-    arguments: tuple[Any, ...] = ()
+    arguments: tuple[object, ...] = ()
     """Arguments after the communicator, as JSON can hold them."""
 
     def text(self) -> str:
@@ -53,7 +53,7 @@ class Target:
 
 
 def target_of(
-    function: Callable[..., Any], setup: Callable[..., Any] | None = None, arguments: Sequence[Any] = ()
+    function: Callable[..., object], setup: Callable[..., object] | None = None, arguments: Sequence[object] = ()
 ) -> Target:
     """Describe a function, so that fresh processes can find it.
 
@@ -72,7 +72,7 @@ def target_of(
     return Target(module, file, name, named[1][2] if setup is not None else "", tuple(arguments))
 
 
-def _source_position(function: Callable[..., Any]) -> tuple[str, str, str]:
+def _source_position(function: Callable[..., object]) -> tuple[str, str, str]:
     name = getattr(function, "__qualname__", "")
     module = sys.modules.get(getattr(function, "__module__", None) or "")
     file = getattr(module, "__file__", None)
@@ -122,14 +122,14 @@ class Caller:
     def __init__(self, session: Session, target: Target) -> None:
         self.session, self.target = session, target
         module = loaded(target)
-        self.communicator: Any = getattr(session, "world", None)
+        self.communicator: object = getattr(session, "world", None)
         if self.communicator is None:
             raise EnvironmentProblem("ranks of this backend have no mpi4py communicator for functions")
-        self.function: Callable[..., Any] = _inner(module, target.function)
+        self.function: Callable[..., object] = _inner(module, target.function)
         self.number = 0
         make = _inner(module, target.setup) if target.setup else None
         arguments = self._guarded(make, self.communicator) if make else target.arguments
-        self.arguments: tuple[Any, ...] = arguments if isinstance(arguments, tuple) else (arguments,)
+        self.arguments: tuple[object, ...] = arguments if isinstance(arguments, tuple) else (arguments,)
 
     def position(self) -> tuple[int, int]:
         """(call, index of the label)."""

@@ -59,7 +59,7 @@ def torch_dtype(name: str) -> torch.dtype:
     return dtype
 
 
-def function_of(op: str) -> Any:
+def function_of(op: str) -> object:
     """The function of torch.distributed that does a blocking step. Raises EnvironmentProblem when it is missing."""
     for name in _FUNCTIONS[op]:
         if hasattr(dist, name):

@@ -142,7 +142,7 @@ class MpiPlane:
     def total(self, values: Values) -> Values:
         return self._reduced(values, self.mpi.SUM)
 
-    def _reduced(self, values: Values, op: Any) -> Values:
+    def _reduced(self, values: Values, op: object) -> Values:
         result = copy(values)
         self.comm.Allreduce(values, result, op)
         return result

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from omb_py.backends.capabilities import Backend
@@ -20,7 +20,7 @@ def connect(spec: LaunchSpec) -> Session:
 
 
 @cache
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name != "BACKEND":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from omb_py.backends.capabilities import Backend  # ranks need none of it

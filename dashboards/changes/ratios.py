@@ -60,7 +60,7 @@ def ratios(pair: Pair, frame: pd.DataFrame) -> pd.DataFrame:
 
     sides = [_launches(rows) for rows in rows_of(pair, frame)]
     about = frame[[name for name in COLUMNS if name in frame]].drop_duplicates(KEY).set_index(KEY)
-    cells: list[dict[str, Any]] = []
+    cells: list[dict[str, object]] = []
     for key, base in sides[0].items():
         new = sides[1].get(key)
         if new is None:

@@ -203,7 +203,7 @@ _HEADS = {
 def _history_table(points: pd.DataFrame) -> TableFields:
     names = [name for name in _HEADS if name in points]
 
-    def text(name: str, value: Any) -> Any:
+    def text(name: str, value: object) -> object:
         return theme.finite(value) if name.endswith("_us") else "" if theme.absent(value) else str(value)
 
     rows = points[names].itertuples(index=False)

@@ -79,7 +79,7 @@ def layouts(rows: pd.DataFrame) -> Iterator[tuple[View, pd.DataFrame]]:
         yield by_layout(part, f"{plural(int(known['ranks']), 'rank')}, {who}"), rows.loc[part["at"]]
 
 
-def rows_of(cells: pd.DataFrame) -> dict[str, Any]:
+def rows_of(cells: pd.DataFrame) -> dict[str, object]:
     """Filters for :func:`omb_py.load` that read these cells again, with :data:`COLUMNS`."""
     names = ("launch_id", "comparability_key")
     return {"family": FAMILY, **{name: list(dict.fromkeys(map(str, cells[name]))) for name in names}}

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from importlib.resources import files
-from typing import Any
 
 from omb_py import __version__
 from omb_py.dashboards.base import theme
@@ -200,7 +199,7 @@ def plotly_script() -> str:
     return text.replace("</script", "<\\/script")
 
 
-def rounded(value: Any) -> Any:
+def rounded(value: object) -> object:
     """Convert a value for JSON: floats get :data:`DIGITS` significant digits, NaN and infinity become null."""
     if isinstance(value, float):
         return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None

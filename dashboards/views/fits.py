@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.theme import Facts
@@ -89,7 +89,7 @@ _MOVES = ("started_at", "launch_id", "median_us")
 """Columns by which :func:`_most_restless` sees what moved."""
 
 
-def _most_restless(frame: pd.DataFrame, part_of: Any) -> list[int]:
+def _most_restless(frame: pd.DataFrame, part_of: object) -> list[int]:
     """The numbers of the parts, those first that moved most: by the largest difference between the launches before and
     after a split, in standard errors."""
     import numpy as np

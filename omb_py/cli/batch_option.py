@@ -20,7 +20,7 @@ _HEADING = "As a batch job"
 _FOLDER = Path("omb-jobs")
 
 
-def submitting(page: Page, check: Callable[[dict[str, Any]], None]) -> Page:
+def submitting(page: Page, check: Callable[[dict[str, object]], None]) -> Page:
     """Give a command ``--submit``, with which the rest of its line runs as a batch job.
 
     Args:
@@ -31,7 +31,7 @@ def submitting(page: Page, check: Callable[[dict[str, Any]], None]) -> Page:
     inner = page.callback
     assert inner is not None
 
-    def call(**values: Any) -> Any:
+    def call(**values: object) -> object:
         job = {name: values.pop(name) for name in names}
         if job["submit"] is None and not job["print_script"]:
             alone = next((n for n in ("nodes", "array", "subset", "submit_args") if job[n] not in (None, ())), None)

@@ -24,7 +24,7 @@ from omb_py.options.table import make_cell, option_of, options_of
 from omb_py.suites import BENCHMARKS
 
 if TYPE_CHECKING:
-    _Type = click.ParamType[Any]
+    _Type = click.ParamType[object]
 else:
     _Type = click.ParamType  # older versions of click know no type argument
 
@@ -37,12 +37,12 @@ RESUME_HELP = (
 class ParsedType(_Type):
     """A value made by a function that raises UsageError."""
 
-    def __init__(self, name: str, parse: Callable[[str], Any], choices: Sequence[str] = ()) -> None:
+    def __init__(self, name: str, parse: Callable[[str], object], choices: Sequence[str] = ()) -> None:
         self.name = name
         self.parse = parse
         self.choices = choices
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> object:
         """Parse text; a value that is no text is a default and stays as it is."""
         return self.parse(value) if isinstance(value, str) else value
 

@@ -7,7 +7,7 @@ import io
 import os
 import re
 import sys
-from typing import Any, TextIO
+from typing import TextIO
 
 
 class _Forgiving(io.FileIO):
@@ -109,7 +109,7 @@ class PlainTerminal:
         for line in lines:
             self.write(line)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self._stream, name)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
 
 import click
 
@@ -41,7 +40,7 @@ def long_name(option: click.Option) -> str:
     return next(name for name in option.opts if name.startswith("--")).removeprefix("--")
 
 
-def given(ctx: click.Context) -> dict[str, Any]:
+def given(ctx: click.Context) -> dict[str, object]:
     """The options that a command line has given, by long name."""
     options = (param for param in ctx.command.params if isinstance(param, click.Option))
     values = {long_name(param): ctx.params.get(param.name or "") for param in options}

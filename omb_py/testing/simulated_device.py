@@ -35,7 +35,7 @@ ATTACH: Final = "omb_py_attach_device"
 ``retain(stream, function, argument)``: where the stream is captured, 1, and the function is called once neither the
 graph nor what launches it is there any more (as CUDA does with the user objects of a graph); else 0."""
 
-Job = Callable[[], Any]
+Job = Callable[[], object]
 _HOST_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _RETAIN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
 
@@ -231,7 +231,7 @@ class SimulatedDevice:
     def error_text(self, code: int, function: str) -> str:
         return self._callbacks.last_error
 
-    def attach(self, library: Any) -> None:
+    def attach(self, library: object) -> None:
         if hasattr(library, ATTACH):
             getattr(library, ATTACH)(ctypes.c_void_p(self.function("launch_host")), self._retained)
 

@@ -36,7 +36,7 @@ def _of_hyperfine(document: Mapping[str, Any]) -> Timings:
 class TimerJson:
     """Reader of the JSON of one of these tools."""
 
-    def __init__(self, tool: str, marks: Sequence[str], timings: Callable[[Mapping[str, Any]], Timings]) -> None:
+    def __init__(self, tool: str, marks: Sequence[str], timings: Callable[[Mapping[str, object]], Timings]) -> None:
         self.name = f"{tool} JSON"
         self._tool, self._marks, self._timings = tool, marks, timings
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.results.store import index as summary_index
@@ -76,7 +76,7 @@ class Source:
     table: pa.Table
     launches: dict[str, MergedLaunch]
     """By launch id."""
-    provenance: dict[str, dict[str, Any]]
+    provenance: dict[str, dict[str, object]]
     """The provenance of each launch, by launch id."""
 
 

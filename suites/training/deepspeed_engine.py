@@ -24,7 +24,7 @@ class EngineModel(TrainedModel):
     def __init__(self, engine: Any, batch: tuple[torch.Tensor, torch.Tensor]) -> None:
         self.net, self.engine, (self.input, self.wanted) = engine.module, engine, batch
 
-    def step(self) -> Any:
+    def step(self) -> object:
         loss: Any = functional.cross_entropy(self.engine(self.input), self.wanted)
         self.engine.backward(loss)
         self.engine.step()

@@ -158,7 +158,7 @@ class Op:
     group: Group = ()
     """Ranks that take part in a collective; empty: all."""
     iteration: int = -1
-    call: Callable[[Any], None] | None = None
+    call: Callable[[object], None] | None = None
     access: Access | None = None
     choices: Mapping[int, Op] = field(default_factory=dict)
     """Rank -> the send or receive that it becomes when that rank is its peer."""

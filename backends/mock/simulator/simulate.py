@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,7 +55,14 @@ class Events:
     """Simulates all ranks of a cell, event by event."""
 
     def __init__(
-        self, config: Config, timing: Timing, flipper: Flipper, hosts: Sequence[str], cell: str, size: int, session: Any
+        self,
+        config: Config,
+        timing: Timing,
+        flipper: Flipper,
+        hosts: Sequence[str],
+        cell: str,
+        size: int,
+        session: object,
     ) -> None:
         ranks = len(hosts)
         self._config, self._timing, self._flipper, self._session = config, timing, flipper, session

@@ -7,7 +7,7 @@ import sys
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,7 +74,7 @@ class Statements:
         nbytes = {buffer.name: buffer.nbytes for buffer in program.buffers}
         self.objects = Objects(nbytes, max(stage.copies for stage in program.stages))
         self._handles = (ctypes.c_int64 * len(resolver.handles)).from_buffer(resolver.handles)
-        self._functions: dict[tuple[int, int], Any] = {}
+        self._functions: dict[tuple[int, int], object] = {}
 
     def prepared(self, stage: Stage) -> Stage:
         """The stage as this binding writes it."""
@@ -101,7 +101,7 @@ class Statements:
         moved = f" + {k} * {arg.stride}" if k and arg.stride else ""
         return f"{arg.base}{moved}" + (f" + c * {arg.turn}" if arg.turn else "")
 
-    def _function(self, call: NativeCall) -> Any:
+    def _function(self, call: NativeCall) -> object:
         key = call.address, len(call.args)
         if key not in self._functions:
             kinds = [ctypes.c_int64] * len(call.args)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from omb_py.backends.nccl.calls import CALLS
 from omb_py.backends.nccl.communicators import environment_of
@@ -48,7 +48,7 @@ class CupyBinding(Binding):
     name = "cupy"
 
     def __init__(self, session: NcclSession, settings: Settings) -> None:
-        self.nccl: Any = import_module("cupy.cuda.nccl")
+        self.nccl: object = import_module("cupy.cuda.nccl")
         self._library = session.nccl
         if not getattr(self.nccl, "available", True):
             raise EnvironmentProblem(f"binding cupy: {why_unavailable()}, or --binding native")

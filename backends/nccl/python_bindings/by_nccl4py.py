@@ -131,6 +131,6 @@ class Nccl4pyStatements(Statements):
         dtype = "char" if word == "scratch" else str(step["dtype"])
         return self.objects.text(region, (region, dtype), names, k, lambda at: self._array(at, dtype))
 
-    def _array(self, region: Region, dtype: str) -> Any:
+    def _array(self, region: Region, dtype: str) -> object:
         memory = self.session.memory
         return self._binding.array(memory.address(region.buffer) + region.offset, region.nbytes, dtype, memory)

@@ -109,7 +109,7 @@ def loaded_version() -> str:
     return ".".join(map(str, import_module("torch.cuda.nccl").version()))
 
 
-def options(settings: Settings) -> dict[str, Any]:
+def options(settings: Settings) -> dict[str, object]:
     """Arguments of ``init_process_group`` for settings of NCCL's own."""
     if not settings.min_ctas and not settings.max_ctas:
         return {}
@@ -189,7 +189,7 @@ class TorchStatements(Statements):
         """A batch. A rank copies its messages to itself, which torch refuses; empty messages are left out."""
         me = self.session.rank
         copies = self.tensors.copies
-        lists: list[list[Any]] = []
+        lists: list[list[object]] = []
         for number in range(copies):
             parts: dict[bool, list[torch.Tensor]] = {True: [], False: []}
             batch = []

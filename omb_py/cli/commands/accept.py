@@ -128,7 +128,7 @@ def run_accept(
     store: Path | None,
     run: str | None,
     resume: str | None,
-    **values: Any,
+    **values: object,
 ) -> int:
     from omb_py.orchestrate.accept.session import AcceptRequest, accept
 

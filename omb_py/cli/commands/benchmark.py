@@ -96,7 +96,7 @@ def _version_option(benchmark: Benchmark) -> click.Option:
     )
 
 
-def without_effect(benchmark: Benchmark, values: Mapping[str, Any]) -> dict[str, str]:
+def without_effect(benchmark: Benchmark, values: Mapping[str, object]) -> dict[str, str]:
     """The options given that have no effect on a benchmark, by name, each with a sentence that says why.
 
     Scripts for OMB give all benchmarks the same options, so these are no errors.

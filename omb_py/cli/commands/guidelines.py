@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -109,7 +108,7 @@ def run_guidelines(
     form: str,
     output: Sequence[Path],
     launches: int | None,
-    **given: Any,
+    **given: object,
 ) -> int:
     check_files(output)
     request = request_of(PATTERNS[0].benchmark, given)

@@ -162,8 +162,8 @@ def draw_timeline(trace: Path, out: Path) -> None:
 
 
 def train_request(
-    model: str, iterations: int, timeline: Path | None = None, **given: Any
-) -> tuple[Benchmark, dict[str, Any]]:
+    model: str, iterations: int, timeline: Path | None = None, **given: object
+) -> tuple[Benchmark, dict[str, object]]:
     """The benchmark and its values. Raises UsageError where options and model, or a timeline and no trace, disagree."""
     keys = ("framework", "parallel", "backend", "batch", "image", "seq", "layers", "steps", "trace")
     asked = {key: value for key in keys if (value := given.pop(key)) is not None}
@@ -223,8 +223,8 @@ def replay_command() -> click.Command:
 
 
 def replay_request(
-    trace: str, skip_unknown: bool, wait: str, compute: str, scale: str, timeline: Path | None = None, **given: Any
-) -> tuple[Benchmark, dict[str, Any]]:
+    trace: str, skip_unknown: bool, wait: str, compute: str, scale: str, timeline: Path | None = None, **given: object
+) -> tuple[Benchmark, dict[str, object]]:
     """The benchmark and its values. Raises UsageError where the trace cannot be read."""
     words = {"trace": inline_file(f"@{trace}"), "wait": wait, "compute": compute, "scale": scale}
     if skip_unknown:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from omb_py.orchestrate.compare.interleaving import CompareDesign, CompareListener
 from omb_py.orchestrate.compare.pilot import Pilot
@@ -35,7 +34,7 @@ class ResumableMeasurer(CompareListener):
         self.run_id, self.rules, self.note, self._keep_plan = run_id, rules, note, keep_plan
         self.rows: dict[Side, list[Row]] = {side: [] for side in SIDES}
         """The rows that are judged."""
-        self.provenances: dict[Side, list[dict[str, Any]]] = {side: [] for side in SIDES}
+        self.provenances: dict[Side, list[dict[str, object]]] = {side: [] for side in SIDES}
         self.stored = StoredPairs()
         self.index = 0
         """Index of the next launch."""

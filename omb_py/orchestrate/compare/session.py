@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from omb_py.backends.registry import in_process
 from omb_py.errors import EnvironmentProblem, Interrupted, OmbError, UsageError
@@ -313,7 +312,7 @@ def _declared(
     plans: Mapping[Side, Sequence[LaunchPlan]],
     design: CompareDesign,
     kind: str,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return what a resumed comparison must share with its beginning, as plain data."""
     cells = {side: [[asdict(cell) for cell in plan.cells] for plan in plans[side]] for side in SIDES}
     ranks = {side: [plan.ranks for plan in plans[side]] for side in SIDES}

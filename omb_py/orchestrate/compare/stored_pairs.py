@@ -31,7 +31,7 @@ class StoredPairs:
 
     waiting: deque[list[Row]] = field(default_factory=deque)
     """Rows of each launch that was not taken yet."""
-    provenances: dict[Side, list[dict[str, Any]]] = field(default_factory=lambda: {side: [] for side in SIDES})
+    provenances: dict[Side, list[dict[str, object]]] = field(default_factory=lambda: {side: [] for side in SIDES})
     next_index: int = 0
 
     def take(self, side: Side, number: int, pair: int, cells: Sequence[tuple[int, Cell]]) -> dict[int, Row]:
@@ -75,7 +75,7 @@ def _matched(rows: Sequence[Row], cells: Sequence[tuple[int, Cell]]) -> dict[int
     return matched
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return str(value or "")
 
 

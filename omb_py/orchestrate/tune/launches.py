@@ -62,7 +62,7 @@ def text_of(key: Key) -> str:
     return ":".join(map(str, key))
 
 
-def stored_rows(store: Path, run_id: str, design: Mapping[str, Any]) -> StoredTuning:
+def stored_rows(store: Path, run_id: str, design: Mapping[str, object]) -> StoredTuning:
     """Read the launches of an interrupted tuning. Raises UsageError where it is still running."""
     run = read_run(store, run_id, "tuning")
     stored = StoredTuning(dict(design), next_index=run.next_launch)
