@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from omb_py.results.store.provenance import Provenance
 
 
-def read_provenance(path: str | Path, launch_id: str | None = None) -> dict[str, object]:
+def read_provenance(path: str | Path, launch_id: str | None = None) -> Provenance:
     """The provenance of a launch, as :func:`omb_py.results.store.provenance.read_provenance` reads it."""
     from omb_py.results.store.provenance import read_provenance as read  # which loads pyarrow
 

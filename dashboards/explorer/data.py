@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.reading import read_prepared
 from omb_py.dashboards.base.series import Panel
-from omb_py.dashboards.base.theme import Facts
 from omb_py.dashboards.base.view import plural
 from omb_py.dashboards.views.cells import COLUMNS, RANK_LISTS, Cells, lower_bounds, split, split_links
 from omb_py.dashboards.views.fits import MESSAGES
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from omb_py.dashboards.base.reading import Codes
+    from omb_py.results.store.provenance import Provenance
 
     Mask = NDArray[np.bool]
 
@@ -61,7 +61,7 @@ class Data:
         self._bounds: dict[tuple[str, ...], pd.DataFrame] = {}
         self._codes: dict[str, tuple[Codes, list[str]]] = {}
         self._drawn: tuple[tuple[str, dict[str, list[str]]] | None, pd.DataFrame, str]
-        self._provenance: Callable[[str], Facts]
+        self._provenance: Callable[[str], Provenance]
         self.frame: pd.DataFrame
         if not store.is_dir():
             raise UsageError(no_store(store))

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from omb_py.dashboards.base import series
 from omb_py.dashboards.base.reading import StoreSelection, read_prepared
-from omb_py.dashboards.base.theme import Facts
 from omb_py.dashboards.base.view import TABS, Item, Shown, Tab, View, plural
 from omb_py.dashboards.figures.size_by_count import KIND
 from omb_py.dashboards.views import registry
@@ -24,6 +23,8 @@ from omb_py.results.store.provenance import provenance_of
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from omb_py.results.store.provenance import Provenance
 
 MOST_FIGURES = 30
 """Figures of a report; the table of all measurements leads to what would be the others."""
@@ -171,7 +172,7 @@ def read_cells(
 
 def _with_second(
     frame: pd.DataFrame, store: Path, against: Path, selection: StoreSelection, skip: OnSkip
-) -> tuple[pd.DataFrame, Callable[[str], Facts]]:
+) -> tuple[pd.DataFrame, Callable[[str], Provenance]]:
     """The cells of both stores, told apart, and the provenance of their launches."""
     if store.resolve() == against.resolve():
         raise UsageError(f"{store} and {against} are the same store: give two, or one")

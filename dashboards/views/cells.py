@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.series import Panel
-from omb_py.dashboards.base.theme import Facts
 from omb_py.dashboards.figures.stragglers import LateNode, late_nodes
 from omb_py.dashboards.views import fits
 from omb_py.dashboards.views.fits import MESSAGES, rows_of
@@ -26,6 +25,8 @@ from omb_py.results.store.schema import value_of
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from omb_py.results.store.provenance import Provenance
 
 COLUMNS = (*series.NEEDED, *fits.ALSO)
 """Columns of the store that the views of a whole store need."""
@@ -50,7 +51,7 @@ class Cells:
     """Cells that ``omb-py links`` measured; prepared."""
     trials: pd.DataFrame
     """Cells that ``omb-py tune`` measured in its search, of other settings than the library's own; prepared."""
-    provenance: Callable[[str], Facts]
+    provenance: Callable[[str], Provenance]
     """Launch → its provenance record."""
     whole: bool = False
     """True where nothing of the store is left out."""

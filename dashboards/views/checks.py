@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, cast
+from typing import TYPE_CHECKING, cast
 
 from omb_py.dashboards.base import series
 from omb_py.dashboards.base.view import Shown, View, listed, plural, records
@@ -18,6 +18,9 @@ from omb_py.results.checks.guideline_report import records as cells_of
 from omb_py.results.checks.guidelines import GuidelineRules
 from omb_py.results.checks.pair_sweeps import COLUMNS, PairSweep, document_of, matrix, subjects, sweep_of
 from omb_py.results.store.row import Row
+
+if TYPE_CHECKING:
+    from omb_py.engine.rank.launch_facts import GpuInventory
 
 MOST_ROWS = 60_000
 """Rows of a sweep that are judged again; of a larger one the file says what was found that ``--output`` wrote."""
@@ -68,7 +71,7 @@ def gpu_paths_of(cells: Cells) -> Iterator[Shown]:
     """A table for each kind of node on which GPUs were used; nodes with the same GPUs and paths share it."""
     used = cells.rows[cells.rows["device"].astype(object) == "cuda"]
     newest = used.sort_values("started_at").drop_duplicates("environment_key", keep="last").tail(MOST_ENVIRONMENTS)
-    kinds: dict[str, tuple[list[str], dict[str, Any]]] = {}
+    kinds: dict[str, tuple[list[str], GpuInventory]] = {}
     unread: dict[str, list[str]] = {}
     for row in records(newest):
         for node in cells.provenance(row.launch_id).get("node_facts") or ():
@@ -84,7 +87,7 @@ def gpu_paths_of(cells: Cells) -> Iterator[Shown]:
         yield Shown(unknown_paths(list(dict.fromkeys(hosts)), why), used)
 
 
-def _kind(inventory: dict[str, Any]) -> str:
+def _kind(inventory: GpuInventory) -> str:
     shown = ("index", "name", "numa", "mig")  # a PCIe link is slower while its GPU idles
     gpus = [{name: gpu.get(name) for name in shown} for gpu in inventory["gpus"]]
     return json.dumps([inventory.get("driver"), gpus, inventory.get("pairs")], sort_keys=True)

@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from omb_py.dashboards.views.cells import Cells
+    from omb_py.results.store.provenance import Provenance
 
-Provenance = Callable[[str], Facts]
+Provenances = Callable[[str], Provenance]
 
 _ROW = tuple(name for name in ROW_COLUMNS if name != "parameters")  # which are text in a prepared frame
 ALSO = tuple(name for name in _ROW if name not in series.NEEDED)
@@ -59,7 +60,7 @@ def rows_of(frame: pd.DataFrame) -> list[TimedRow]:
     return rows
 
 
-def histories(frame: pd.DataFrame, provenance: Provenance, most: int = MOST_HISTORIES) -> list[Shown]:
+def histories(frame: pd.DataFrame, provenance: Provenances, most: int = MOST_HISTORIES) -> list[Shown]:
     """The series that changed most, each with its levels and changes; those with the largest changes first.
 
     Which `most` are judged is chosen by their largest step in units of their noise: a series of many launches that

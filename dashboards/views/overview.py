@@ -18,6 +18,8 @@ from omb_py.results.units import size_text
 if TYPE_CHECKING:
     import pandas as pd
 
+    from omb_py.engine.rank.launch_facts import GpuInventory, GpuPair
+
 MOST_ENVIRONMENTS = 4
 """Side by side in a table."""
 _OF_LAUNCH = ["launch_id", "started_at", "environment_key", "backend", "library", "library_version"]
@@ -175,7 +177,7 @@ def environment(sides: Mapping[str, Facts]) -> View:
     return View("environment", title, f"{plural(len(names), 'fact')} compared", None, **numbers)
 
 
-def gpu_paths(hosts: Sequence[str], inventory: Facts) -> View:
+def gpu_paths(hosts: Sequence[str], inventory: GpuInventory) -> View:
     """The table of a node's GPUs, as a launch stores them (:meth:`omb_py.engine.devices.nvml.Inventory.as_dict`); nodes
     that are alike share one."""
     gpus = list(inventory.get("gpus") or ())
@@ -204,15 +206,17 @@ def unknown_paths(hosts: Sequence[str], why: str) -> View:
     return View("gpu paths", title, "", None, **table(("node", "why"), rows))
 
 
-def _cell(pairs: Mapping[tuple[int, int], Facts], first: int, second: int) -> str:
+def _cell(pairs: Mapping[tuple[int, int], GpuPair], first: int, second: int) -> str:
     if first == second:
         return "·"
-    pair = pairs.get((min(first, second), max(first, second)), {})
-    path = str(pair.get("path") or "?")
-    return f"{path}, {_NO_PEER}" if pair.get("no_peer") else path
+    pair = pairs.get((min(first, second), max(first, second)))
+    if pair is None:
+        return "?"
+    path = pair["path"] or "?"
+    return f"{path}, {_NO_PEER}" if pair["no_peer"] else path
 
 
-def _title(hosts: Sequence[str], count: int, pairs: Mapping[tuple[int, int], Facts]) -> str:
+def _title(hosts: Sequence[str], count: int, pairs: Mapping[tuple[int, int], GpuPair]) -> str:
     """The finding: ``NV18 between all pairs of 8 GPUs on n1, n2``."""
     where = f"{plural(count, 'GPU')} on {listed(hosts)}"
     paths = Counter(str(pair.get("path") or "an unknown path") for pair in pairs.values())

@@ -8,12 +8,13 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from omb_py.dashboards.base import theme
-from omb_py.dashboards.base.theme import Facts
 from omb_py.dashboards.base.view import View, records
 from omb_py.results.repro_command import COLUMNS, measuring
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from omb_py.results.store.provenance import Provenance
 
 LOOKED_AT = 6
 """Runs whose provenance is read for one figure."""
@@ -27,7 +28,7 @@ _VALUED = ("--store", "--format")
 class Commands:
     """Commands by run, from the provenance of one launch of each; a run without one gets a command from its columns."""
 
-    def __init__(self, provenance: Callable[[str], Facts]) -> None:
+    def __init__(self, provenance: Callable[[str], Provenance]) -> None:
         """Look launches up with `provenance` (:func:`omb_py.results.store.provenance.provenance_of`)."""
         self._provenance = provenance
         self._known: dict[str, str] = {}

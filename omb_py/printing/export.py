@@ -12,14 +12,14 @@ from omb_py.errors import UsageError
 from omb_py.printing.openmetrics import to_openmetrics
 from omb_py.printing.pytest_benchmark import to_benchmark_json
 from omb_py.results.caveats import caveat_text
-from omb_py.results.dialects.dialect import Provenance
+from omb_py.results.dialects.dialect import Provenances
 from omb_py.results.dialects.registry import DIALECTS
 from omb_py.results.json_values import plain
 from omb_py.results.store import schema
 from omb_py.results.store.row import Row
 
 _FORMULA = re.compile(r"\s*[=+@\-]")
-Writer = Callable[[Sequence[Row], Provenance], str]
+Writer = Callable[[Sequence[Row], Provenances], str]
 
 CAVEATS = "caveats"
 """The column of a CSV file that says in words what :func:`omb_py.results.caveats.caveats` finds."""
@@ -71,7 +71,7 @@ FORMATS: Mapping[str, Writer] = {
 }
 
 
-def export(rows: Sequence[Row], form: str, provenance: Provenance = lambda launch_id: {}) -> str:
+def export(rows: Sequence[Row], form: str, provenance: Provenances = lambda launch_id: {}) -> str:
     """The rows in one of :data:`FORMATS`. Raises UsageError for an unknown format.
 
     Args:

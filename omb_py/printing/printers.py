@@ -6,13 +6,16 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from omb_py.backends.registry import capabilities
 from omb_py.options.request import SILENT, Request
-from omb_py.results.dialects.dialect import Dialect, Facts, TextOptions
+from omb_py.results.dialects.dialect import Dialect, TextOptions
 from omb_py.results.dialects.registry import PLAIN, dialect_of
 from omb_py.results.store.row import Row
+
+if TYPE_CHECKING:
+    from omb_py.engine.rank.launch_facts import LaunchFacts
 
 SizesOf = Callable[[Request], Sequence[int]]
 
@@ -20,7 +23,7 @@ SizesOf = Callable[[Request], Sequence[int]]
 class Printer:
     """Shows finished rows. This one shows nothing, as the Python API asks."""
 
-    def launch(self, facts: Facts) -> None:
+    def launch(self, facts: LaunchFacts) -> None:
         """Take the facts of a launch before its first row."""
 
     def row(self, row: Row, request: Request | None = None) -> None:
@@ -54,7 +57,7 @@ class RowByRow(Printer):
         self._options: dict[tuple[int, str], TextOptions] = {}
         """(id of a request, backend) -> what the text depends on."""
 
-    def launch(self, facts: Facts) -> None:
+    def launch(self, facts: LaunchFacts) -> None:
         self._text.launch(facts)
 
     def row(self, row: Row, request: Request | None = None) -> None:
@@ -120,7 +123,7 @@ class Around(Printer):
         self.printer = printer
         self.rows: list[Row] = []
 
-    def launch(self, facts: Facts) -> None:
+    def launch(self, facts: LaunchFacts) -> None:
         self.printer.launch(facts)
 
     def row(self, row: Row, request: Request | None = None) -> None:

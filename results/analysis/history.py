@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,8 @@ from omb_py.results.compare.environment_diff import EnvironmentDifference, diffe
 from omb_py.results.statistics.change_points import DELTA, LEAST, MOST, change_points
 from omb_py.results.statistics.launch_time import FIELD
 
-Provenance = Callable[[str], Mapping[str, Any]]
-"""Looks up the provenance of a launch id; empty when it has none."""
+if TYPE_CHECKING:
+    from omb_py.results.store.provenance import Provenance
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class History:
 
 def history(
     series: Series,
-    provenance: Provenance,
+    provenance: Callable[[str], Provenance],
     *,
     versions: bool = False,
     delta: float = DELTA,

@@ -11,13 +11,32 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final, TypedDict
 
 from omb_py.results.caveats import caveats
 from omb_py.results.statistics.bandwidth import formula_name
 from omb_py.results.store.row import Row
 
-Facts = Mapping[str, Any]
+if TYPE_CHECKING:
+    import datetime
+
+    from omb_py.engine.rank.launch_facts import NodeFacts, PcieCard
+
+
+class PublishedRate(TypedDict, total=False):
+    """An entry of published.toml: what a link carries."""
+
+    source: str
+    date: datetime.date
+    gts: float
+    """Of a PCI Express lane."""
+    generation: int
+    payload: float
+    gpu: str
+    """Pattern of a GPU's name."""
+    gbps: float
+
+
 """What a machine declares of itself: JSON."""
 PREFIX: Final = "peak."
 """Begins the name of a peak in the ``metrics`` of a row; the link's name follows. The value is GB/s."""
@@ -48,7 +67,7 @@ class LinkFinding:
 
 
 @cache
-def published() -> Facts:
+def published() -> Mapping[str, Sequence[PublishedRate]]:
     """The published rates: table -> entries."""
     import tomllib  # a row of a CPU needs none
     from importlib.resources import files
@@ -67,7 +86,7 @@ def pcie_peak(gts: float, width: int) -> Peak | None:
     return None
 
 
-def links(node: Facts) -> Iterator[LinkFinding]:
+def links(node: NodeFacts) -> Iterator[LinkFinding]:
     """The links of a node: its PCI Express cards, then its network ports."""
     for card in node.get("pcie") or ():
         peak = pcie_peak(card["gts"], card["width"])
@@ -78,7 +97,7 @@ def links(node: Facts) -> Iterator[LinkFinding]:
         yield LinkFinding(f"port {name}", peak)
 
 
-def _problem(card: Facts) -> str:
+def _problem(card: PcieCard) -> str:
     most, slot = card["most_width"], card.get("slot_width")
     if card["width"] < most:
         if slot == card["width"]:
@@ -90,7 +109,7 @@ def _problem(card: Facts) -> str:
     return ""
 
 
-def _ports(node: Facts) -> Iterator[tuple[str, Peak]]:
+def _ports(node: NodeFacts) -> Iterator[tuple[str, Peak]]:
     """(device, peak) of each port that is up: those of InfiniBand and RoCE, or where there is none, of Ethernet."""
     fast = False
     for port in node.get("infiniband") or ():
@@ -108,7 +127,7 @@ def _port(name: str, gbit: float, source: str) -> Peak:
     return Peak(f"{gbit:g} Gbit/s {name}", gbit / _BITS, source)
 
 
-def network_peak(node: Facts) -> Peak | None:
+def network_peak(node: NodeFacts) -> Peak | None:
     """What all ports of a node carry together, each at most as much as the PCI Express link of its card; or None."""
     parts = []
     for name, port in _ports(node):
@@ -120,10 +139,10 @@ def network_peak(node: Facts) -> Peak | None:
     return Peak(f"{len(parts)} ports", sum(part.gbps for part in parts), "; ".join(part.source for part in parts))
 
 
-def gpu_peak(node: Facts) -> Peak | None:
+def gpu_peak(node: NodeFacts) -> Peak | None:
     """What a GPU of a node exchanges with the others: by NVLink where all pairs have it, else by PCI Express."""
-    inventory: Facts = node.get("gpus") or {}
-    gpus: Sequence[Facts] = inventory.get("gpus") or ()
+    inventory = node.get("gpus") or {}
+    gpus = inventory.get("gpus") or ()
     ways = [re.fullmatch(r"NV(\d+)", str(pair["path"])) for pair in inventory.get("pairs") or ()]
     if gpus and ways and all(ways):
         count = min(int(way[1]) for way in ways if way)
@@ -134,12 +153,12 @@ def gpu_peak(node: Facts) -> Peak | None:
     return min(slowest, key=lambda peak: peak.gbps, default=None)
 
 
-def entry_for(table: str, gpu: str) -> Facts | None:
+def entry_for(table: str, gpu: str) -> PublishedRate | None:
     """The published rate of a GPU by its name, as ``NVIDIA H100 80GB HBM3``; None where there is none."""
     return next((e for e in published()[table] if re.search(rf"\b({e['gpu']})\b", gpu)), None)
 
 
-def peak_of(row: Row, nodes: Sequence[Facts]) -> Peak | None:
+def peak_of(row: Row, nodes: Sequence[NodeFacts]) -> Peak | None:
     """The link that bounds a row: the network between nodes, or what joins the GPUs of a node.
 
     Between nodes a ring passes each boundary once in a direction, so its busbw is at most what a node's ports carry.
@@ -179,7 +198,7 @@ def rate_of(row: Row) -> float | None:
     return None if bus is None else float(bus)
 
 
-def peak_metric(row: Row, nodes: Sequence[Facts]) -> dict[str, float]:
+def peak_metric(row: Row, nodes: Sequence[NodeFacts]) -> dict[str, float]:
     """The entry of ``metrics`` that holds the peak of a row; empty where there is none."""
     peak = peak_of(row, nodes)
     return {} if peak is None else {f"{PREFIX}{peak.name}": peak.gbps}

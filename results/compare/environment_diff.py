@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from omb_py.results.store.keys import digest, environment_facts, flat
 from omb_py.results.units import counted
+
+if TYPE_CHECKING:
+    from omb_py.results.store.provenance import Provenance
 
 _TITLES = (
     ("library", "library"),
@@ -26,7 +29,7 @@ _REPEATED = ("library_string", "library_version", "software.library", "launch.la
 _IMPORTED = "imported."
 _TOOL = (f"{_IMPORTED}tool", f"{_IMPORTED}tool_version")
 """Facts of an imported file that say how it was measured; the others only name the file."""
-_ASKED = "config"
+_ASKED: Final = "config"
 """Key in the launch section: what a comparison set on this side. The environment key does not contain it."""
 _NOT_SET = "not set"
 _MANY = 3
@@ -51,7 +54,9 @@ class EnvironmentDifference:
 
 
 def differences(
-    base: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]], rows: tuple[Any, Any] | None = None
+    base: Sequence[Provenance],
+    new: Sequence[Provenance],
+    rows: tuple[Mapping[str, object], Mapping[str, object]] | None = None,
 ) -> list[EnvironmentDifference]:
     """List the differences between two sets of launches, the most important first.
 
@@ -113,7 +118,7 @@ def _differ(sides: Sequence[Mapping[str, set[str]]], name: str) -> bool:
     return sides[0].get(name) != sides[1].get(name)
 
 
-def _facts(provenances: Iterable[Mapping[str, Any]]) -> dict[str, set[str]]:
+def _facts(provenances: Iterable[Provenance]) -> dict[str, set[str]]:
     """Collect the facts of environments: dotted name -> the values that some launch has."""
     distinct = {digest(facts): facts for facts in map(environment_facts, provenances)}
     out: dict[str, set[str]] = {}
@@ -125,7 +130,7 @@ def _facts(provenances: Iterable[Mapping[str, Any]]) -> dict[str, set[str]]:
     return out
 
 
-def _asked(base: Iterable[Mapping[str, Any]], new: Iterable[Mapping[str, Any]]) -> list[EnvironmentDifference]:
+def _asked(base: Iterable[Provenance], new: Iterable[Provenance]) -> list[EnvironmentDifference]:
     """List the variables and options that a comparison set differently on its two sides.
 
     Such a variable may be on no allow-list, so that it is no fact of the environment.
@@ -185,7 +190,7 @@ def _short(value: str) -> str:
     return f"{value[: end if end > 0 else _LONG]} …"
 
 
-def _mapped(base: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]]) -> list[EnvironmentDifference]:
+def _mapped(base: Sequence[Provenance], new: Sequence[Provenance]) -> list[EnvironmentDifference]:
     """Find shared objects of the same name but of another build, which versions and variables do not show."""
     sides = [_libraries(base), _libraries(new)]
     names = [n for n in sides[0] if n in sides[1] and len(sides[0][n]) == len(sides[1][n]) == 1]
@@ -204,7 +209,7 @@ def _builds(ids: set[str | None]) -> str:
     return " or ".join(sorted(str(i)[:8] for i in ids))
 
 
-def _libraries(provenances: Iterable[Mapping[str, Any]]) -> dict[str, set[str | None]]:
+def _libraries(provenances: Iterable[Provenance]) -> dict[str, set[str | None]]:
     out: dict[str, set[str | None]] = {}
     for provenance in provenances:
         for entry in provenance.get("loaded_libraries") or ():

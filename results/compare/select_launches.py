@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from omb_py.errors import UsageError, nearest
 from omb_py.results.compare.match import COLUMNS, PILOT_ROUND, SIDE_TAG, SIDES, Side, round_of
@@ -14,6 +14,9 @@ from omb_py.results.store.provenance import provenance_of
 from omb_py.results.store.read import DATE, TAGS, distinct_tags, load_table, to_rows
 from omb_py.results.store.row import Row
 from omb_py.results.store.runs import find_run
+
+if TYPE_CHECKING:
+    from omb_py.results.store.provenance import Provenance
 
 TAG = "tag"
 _VERSION = "library_version"
@@ -25,7 +28,7 @@ class SideLaunches:
 
     word: str
     rows: list[Row]
-    provenances: list[dict[str, Any]]
+    provenances: list[Provenance]
 
     @property
     def count(self) -> int:
@@ -139,9 +142,9 @@ def _there(word: str, place: Path) -> str:
     return nearest(value, sorted(known)[:50]) if known else "it is empty"
 
 
-def _provenances(store: Path, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _provenances(store: Path, rows: Sequence[Row]) -> list[Provenance]:
     """Read the provenance of one launch of each environment; a launch without its file has none."""
     environments = {(row["environment_key"], row["library_version"]): row for row in rows}
     look = provenance_of(store)
-    provenances = [dict(look(str(row["launch_id"]))) for row in environments.values()]
+    provenances = [look(str(row["launch_id"])) for row in environments.values()]
     return [provenance for provenance in provenances if provenance]

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from omb_py.results.store.row import Row
 
 if TYPE_CHECKING:
     from omb_py.engine.program.benchmark import Benchmark
+    from omb_py.engine.rank.launch_facts import LaunchFacts
     from omb_py.results.dialects.reading import TextReader, WholeReader
+    from omb_py.results.store.provenance import Provenance
 
-Facts = Mapping[str, Any]
 """The facts of a launch, as its ranks tell them and as files hold them."""
-Provenance = Callable[[str], Facts]
+Provenances = Callable[[str], Provenance]
 """Launch -> its facts."""
 
 
@@ -39,7 +40,7 @@ USUAL_OPTIONS = TextOptions()
 class Transcript:
     """The text of rows that become known one after the other."""
 
-    def launch(self, facts: Facts) -> None:
+    def launch(self, facts: LaunchFacts) -> None:
         """Take the facts of a launch before its first row."""
 
     def row(self, row: Row, options: TextOptions) -> str:
@@ -122,7 +123,7 @@ class Dialect:
         """Begin the text of rows that are being measured. Raises NotImplementedError where it prints none."""
         raise NotImplementedError(f"{self.title} has no text that could be printed")
 
-    def export(self, rows: Sequence[Row], provenance: Provenance, options: TextOptions = USUAL_OPTIONS) -> str:
+    def export(self, rows: Sequence[Row], provenance: Provenances, options: TextOptions = USUAL_OPTIONS) -> str:
         """Return the text of stored rows; those that the tool cannot show are left out.
 
         Args:

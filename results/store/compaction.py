@@ -47,6 +47,8 @@ from omb_py.results.store.write import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from omb_py.results.store.provenance import Provenance
+
 FILES = 500
 """At most this many files are merged into one."""
 BYTES = 128 * 2**20
@@ -76,7 +78,7 @@ class Source:
     table: pa.Table
     launches: dict[str, MergedLaunch]
     """By launch id."""
-    provenance: dict[str, dict[str, object]]
+    provenance: Mapping[str, Provenance]
     """The provenance of each launch, by launch id."""
 
 
@@ -290,7 +292,7 @@ def _read(entry: StoreFile, on_skip: OnSkip) -> Source | None:
     return Source(entry, inode, schema.fitted(table, schema.arrow_schema()), held, provenance)
 
 
-Piece = tuple[str, "pa.Table", MergedLaunch, dict[str, object]]
+Piece = tuple[str, "pa.Table", MergedLaunch, "Provenance"]
 """One launch: id, rows, facts, provenance."""
 
 
@@ -308,7 +310,7 @@ def _newest(sources: Sequence[Source], without: frozenset[str]) -> Iterator[Piec
         if name in without:
             continue
         mask = pc.equal(source.table["launch_id"], pa.scalar(name))
-        yield name, source.table.filter(mask), source.launches[name], dict(source.provenance.get(name) or {})
+        yield name, source.table.filter(mask), source.launches[name], source.provenance.get(name) or {}
 
 
 def _joined(parts: Sequence[Piece]) -> pa.Table:

@@ -12,8 +12,9 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
+from omb_py.engine.rank.launch_facts import LaunchFacts, LaunchSection
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.results.store import schema
 from omb_py.results.store.footer import read_schema, unreadable
@@ -42,7 +43,19 @@ class MergedLaunch(TypedDict):
     schema_version: int
 
 
-def is_simulated(provenance: Mapping[str, object]) -> bool:
+class Provenance(LaunchFacts, total=False):
+    """What the file of a launch says of it; a launch that was imported has ``imported`` alone."""
+
+    run: Mapping[str, object]
+    launch: LaunchSection
+    program: str
+    """Command line of a program that is not omb-py's own."""
+    imported: Mapping[str, object]
+    recovered: bool
+    """The journal of a run that was killed became this launch."""
+
+
+def is_simulated(provenance: Provenance) -> bool:
     """Whether the ranks of a launch were simulated."""
     return SIMULATION in str(provenance.get("library_string", ""))
 
@@ -117,12 +130,12 @@ def outdated_launches(listed: Iterable[StoreFile], held: Mapping[str, Iterable[s
     return {relative: names for relative, names in gone.items() if names and relative in held}
 
 
-def provenances(path: str | Path) -> dict[str, dict[str, Any]]:
+def provenances(path: str | Path) -> dict[str, Provenance]:
     """The provenance of every launch of a file, by launch id. Raises EnvironmentProblem when the file is unreadable."""
     return _provenances(Path(path), _metadata(path))
 
 
-def read_provenance(path: str | Path, launch_id: str | None = None) -> dict[str, Any]:
+def read_provenance(path: str | Path, launch_id: str | None = None) -> Provenance:
     """The provenance of a launch; empty when it has none.
 
     Args:
@@ -144,7 +157,7 @@ def read_provenance(path: str | Path, launch_id: str | None = None) -> dict[str,
     return by_launch.get(wanted, {})
 
 
-def provenance_of(store: str | Path) -> Callable[[str], Mapping[str, Any]]:
+def provenance_of(store: str | Path) -> Callable[[str], Provenance]:
     """A function from launch id to provenance, empty for an unknown or unreadable launch. It opens each file once."""
 
     @cache
@@ -152,28 +165,28 @@ def provenance_of(store: str | Path) -> Callable[[str], Mapping[str, Any]]:
         return {path.stem: path for path in files(store)}
 
     @cache
-    def merged() -> Mapping[str, Mapping[str, Any]]:
-        by_launch: dict[str, Mapping[str, Any]] = {}
+    def merged() -> Mapping[str, Provenance]:
+        by_launch: dict[str, Provenance] = {}
         for stem, path in paths().items():
             if stem.startswith(MERGED):
                 by_launch.update(held(path))
         return by_launch
 
     @cache
-    def held(path: Path) -> Mapping[str, Mapping[str, Any]]:
+    def held(path: Path) -> Mapping[str, Provenance]:
         try:
             return provenances(path)
         except EnvironmentProblem:
             return {}
 
-    def look_up(launch_id: str) -> Mapping[str, Any]:
+    def look_up(launch_id: str) -> Provenance:
         path = paths().get(launch_id)
         return (held(path) if path else merged()).get(launch_id, {})
 
     return look_up
 
 
-def pack(provenance: Mapping[str, Mapping[str, object]]) -> bytes:
+def pack(provenance: Mapping[str, Provenance]) -> bytes:
     """The provenance of many launches, compressed together, since they are nearly equal."""
     return base64.b64encode(zlib.compress(json.dumps(provenance, sort_keys=True, default=str).encode(), 6))
 
@@ -188,16 +201,16 @@ def _metadata(path: str | Path) -> Metadata:
     return metadata
 
 
-def _provenances(path: Path, metadata: Metadata) -> dict[str, dict[str, Any]]:
+def _provenances(path: Path, metadata: Metadata) -> dict[str, Provenance]:
     known = metadata or {}
     try:
         if launches(known):
             by_launch = json.loads(zlib.decompress(base64.b64decode(known.get(PROVENANCES_KEY, b""))))
-            return {str(launch): dict(facts) for launch, facts in by_launch.items()}
-        single = json.loads(known.get(PROVENANCE_KEY, b"{}"))
+            return {str(launch): facts for launch, facts in by_launch.items()}
+        single: Provenance = json.loads(known.get(PROVENANCE_KEY, b"{}"))
     except (ValueError, AttributeError, TypeError, zlib.error) as error:
         raise _unreadable(path, error) from error
-    return {path.stem: single if isinstance(single, dict) else {}}
+    return {path.stem: single} if isinstance(single, dict) else {path.stem: {}}
 
 
 def _unreadable(path: str | Path, error: BaseException) -> EnvironmentProblem:

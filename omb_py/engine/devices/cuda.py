@@ -8,10 +8,10 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Final
 
 from omb_py.engine.devices.kind import GpuKind, MpiSupport
-from omb_py.grammar.json_values import JsonObject
 
 if TYPE_CHECKING:
     from omb_py.engine.devices.gpu_counters import GpuCounter
+    from omb_py.engine.rank.launch_facts import GpuInventory
 
 
 _COMPUTE_MODE: Final = 20
@@ -38,7 +38,7 @@ class CudaKind(GpuKind):
 
         return count_nvidia(identity)
 
-    def machine_facts(self) -> JsonObject:
+    def machine_facts(self) -> GpuInventory:
         from omb_py.engine.devices import nvml
 
         return nvml.facts()

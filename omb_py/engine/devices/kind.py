@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from omb_py.errors import EnvironmentProblem
-from omb_py.grammar.json_values import JsonObject
 
 if TYPE_CHECKING:
     import ctypes
 
     from omb_py.engine.devices import Device
     from omb_py.engine.devices.gpu_counters import GpuCounter
+    from omb_py.engine.rank.launch_facts import GpuInventory
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +106,7 @@ class DeviceKind:
         """The counters of the device with this identity. Raises EnvironmentProblem."""
         raise EnvironmentProblem(f"nothing counts the energy of {self.name}")
 
-    def machine_facts(self) -> JsonObject | None:
+    def machine_facts(self) -> GpuInventory | None:
         """What a launch stores of the devices of its node; None: nothing."""
         return None
 

@@ -12,10 +12,10 @@ from importlib import import_module
 from itertools import combinations
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, cast
 
+from omb_py.engine.rank.launch_facts import GpuInventory
 from omb_py.errors import EnvironmentProblem
-from omb_py.grammar.json_values import JsonObject
 
 PACKAGE_FIX: Final = "pip install nvidia-ml-py (the extra nvml)"
 DRIVER_FIX: Final = "install NVIDIA's driver and check it with nvidia-smi; in a container: --gpus all"
@@ -90,9 +90,9 @@ class Inventory:
     gpus: tuple[GpuFacts, ...]
     pairs: tuple[PairFacts, ...]
 
-    def as_dict(self) -> JsonObject:
+    def as_dict(self) -> GpuInventory:
         """The same as plain data."""
-        return asdict(self)
+        return cast(GpuInventory, asdict(self))
 
 
 def load() -> ModuleType:
@@ -145,7 +145,7 @@ def inventory(system: Path = Path("/sys")) -> Inventory:
         return Inventory(driver, f"{version // 1000}.{version % 1000 // 10}", gpus, pairs)
 
 
-def facts() -> JsonObject:
+def facts() -> GpuInventory:
     """The inventory as plain data for the provenance of a launch; where there is none, why (``unknown``)."""
     try:
         return inventory().as_dict()

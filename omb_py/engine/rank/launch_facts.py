@@ -19,6 +19,100 @@ class DevicePlace(TypedDict):
     clocks_khz: Mapping[str, int]
 
 
+class RankFacts(TypedDict):
+    """One rank, as :func:`omb_py.engine.rank.system_info.rank_facts` finds it."""
+
+    rank: int
+    local_rank: int
+    host: str
+    pid: int
+    affinity: Sequence[int]
+
+
+class GpuOfNode(TypedDict):
+    """:class:`omb_py.engine.devices.nvml.GpuFacts` in a stored launch."""
+
+    index: int
+    name: str
+    uuid: str
+    pci: str
+    pcie: str
+    numa: int | None
+    mig: str
+
+
+class GpuPair(TypedDict):
+    """:class:`omb_py.engine.devices.nvml.PairFacts` in a stored launch."""
+
+    first: int
+    second: int
+    path: str
+    no_peer: str
+
+
+class GpuInventory(TypedDict, total=False):
+    """The GPUs of a node; where nobody could ask, ``unknown`` alone says why."""
+
+    driver: str
+    cuda: str
+    gpus: Sequence[GpuOfNode]
+    pairs: Sequence[GpuPair]
+    unknown: str
+
+
+class PcieCard(TypedDict):
+    """A card and its link: GT/s and lanes as they are, and the most that the card takes."""
+
+    kind: str
+    address: str
+    names: Sequence[str]
+    gts: float
+    most_gts: float
+    width: int
+    most_width: int
+    slot_width: int | None
+
+
+class InfinibandPort(TypedDict):
+    device: str
+    port: str
+    model: str | None
+    firmware: str | None
+    rate: str | None
+    state: str | None
+
+
+class NodeFacts(TypedDict, total=False):
+    """One node, as :func:`omb_py.engine.rank.system_info.node_facts` finds it."""
+
+    host: str
+    cpu: Mapping[str, str]
+    cores_online: int | None
+    smt: str | None
+    governor: str | None
+    turbo_off: str | None
+    numa_nodes: str | None
+    isolated: str | None
+    memory_kb: int | None
+    kernel: str
+    kernel_command_line: str | None
+    machine: str
+    os: str | None
+    libc: str
+    huge_pages: str | None
+    aslr: str | None
+    clocksource: str | None
+    clocksources: str | None
+    load_before: Sequence[float]
+    uptime_s: float
+    cgroup_cpu_max: str | None
+    cgroup_memory_max: str | None
+    network: Mapping[str, Mapping[str, str | None]]
+    infiniband: Sequence[InfinibandPort]
+    pcie: Sequence[PcieCard]
+    gpus: GpuInventory
+
+
 class LaunchFacts(TypedDict, total=False):
     """What rank 0 says of a launch before its first cell."""
 
@@ -34,9 +128,40 @@ class LaunchFacts(TypedDict, total=False):
     device_name: str
     devices: Sequence[DevicePlace]
     """Empty where buffers are on the host."""
-    rank_facts: Sequence[JsonObject]
-    node_facts: Sequence[JsonObject]
+    rank_facts: Sequence[RankFacts]
+    node_facts: Sequence[NodeFacts]
     software: JsonObject
     environment: Mapping[str, str]
     skew_us: float | None
     loaded_libraries: Sequence[Mapping[str, str | None]]
+
+
+class SideSettings(TypedDict, total=False):
+    """What a comparison set on a side."""
+
+    env: str
+    pip: Sequence[str]
+    modules: Sequence[str]
+    set: Mapping[str, str]
+    """Variables."""
+    options: Sequence[str]
+    side: str
+    setting: str
+    """Name of a candidate of a tuning."""
+
+
+class AskedFacts(TypedDict, total=False):
+    """What was asked for a launch beside its request."""
+
+    config: SideSettings
+
+
+class LaunchSection(AskedFacts, total=False):
+    """How a launch was started and how it ended; launchers add facts of their own."""
+
+    launch_id: str
+    index: int
+    started_at: str
+    thread_level_asked: str
+    elapsed_s: float
+    other_cores: float

@@ -11,10 +11,13 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from omb_py.distribution import DISTRIBUTION
 from omb_py.grammar.json_values import JsonValue
+
+if TYPE_CHECKING:
+    from omb_py.engine.rank.launch_facts import InfinibandPort, NodeFacts, PcieCard, RankFacts
 
 _ROOT = ""
 """What stands before absolute paths, in tests."""
@@ -34,7 +37,7 @@ def read(path: str) -> str | None:
         return None
 
 
-def rank_facts(rank: int, local_rank: int) -> dict[str, JsonValue]:
+def rank_facts(rank: int, local_rank: int) -> RankFacts:
     """One rank: where it runs and on which cores."""
     return {
         "rank": rank,
@@ -45,7 +48,7 @@ def rank_facts(rank: int, local_rank: int) -> dict[str, JsonValue]:
     }
 
 
-def node_facts() -> dict[str, JsonValue]:
+def node_facts() -> NodeFacts:
     """One node: processor, memory, kernel and the settings that change timings."""
     cpu: dict[str, str] = {}
     for line in (read("/proc/cpuinfo") or "").split("\n\n")[0].splitlines():
@@ -91,10 +94,10 @@ def _network() -> dict[str, dict[str, str | None]]:
     return {name: {"mtu": read(f"{root}/{name}/mtu"), "speed_mbit": read(f"{root}/{name}/speed")} for name in names}
 
 
-def infiniband(system: str | os.PathLike[str] | None = None) -> list[dict[str, str | None]]:
+def infiniband(system: str | os.PathLike[str] | None = None) -> list[InfinibandPort]:
     """Ports of InfiniBand and RoCE devices. `system`: the mounted sys file system, None: ``/sys``."""
     root = os.path.join(system or "/sys", "class/infiniband")
-    ports = []
+    ports: list[InfinibandPort] = []
     every = ((name, number) for name in _list(root) for number in _list(f"{root}/{name}/ports"))
     for name, number in every:
         device = f"{root}/{name}"
@@ -217,7 +220,7 @@ KINDS: Final = {"02": "network", "03": "GPU", "12": "accelerator"}
 """First two digits of a PCI class code (PCI Code and ID Assignment Specification) -> our word."""
 
 
-def pcie_links(system: str | os.PathLike[str] | None = None) -> list[dict[str, JsonValue]]:
+def pcie_links(system: str | os.PathLike[str] | None = None) -> list[PcieCard]:
     """The links of network cards, GPUs and accelerators.
 
     Args:
@@ -229,7 +232,7 @@ def pcie_links(system: str | os.PathLike[str] | None = None) -> list[dict[str, J
         card, ``slot_width`` of the port above it, None where that says nothing. Speeds are gigatransfers per second
         on a lane.
     """
-    links: list[dict[str, JsonValue]] = []
+    links: list[PcieCard] = []
     devices = os.path.join(system or "/sys", "bus/pci/devices")
     for address in _list(devices):
         card = f"{devices}/{address}"

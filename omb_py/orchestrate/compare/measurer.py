@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from omb_py.orchestrate.compare.interleaving import CompareDesign, CompareListener
 from omb_py.orchestrate.compare.pilot import Pilot
@@ -11,6 +12,9 @@ from omb_py.results.compare.judge import CompareRules
 from omb_py.results.compare.match import ALPHA_TAG, PAIR_TAG, PILOT_ROUND, ROUND_TAG, ROUNDS_TAG, SIDE_TAG, SIDES, Side
 from omb_py.results.store.row import Row
 from omb_py.results.units import counted
+
+if TYPE_CHECKING:
+    from omb_py.results.store.provenance import Provenance
 
 
 class ResumableMeasurer(CompareListener):
@@ -34,7 +38,7 @@ class ResumableMeasurer(CompareListener):
         self.run_id, self.rules, self.note, self._keep_plan = run_id, rules, note, keep_plan
         self.rows: dict[Side, list[Row]] = {side: [] for side in SIDES}
         """The rows that are judged."""
-        self.provenances: dict[Side, list[dict[str, object]]] = {side: [] for side in SIDES}
+        self.provenances: dict[Side, list[Provenance]] = {side: [] for side in SIDES}
         self.stored = StoredPairs()
         self.index = 0
         """Index of the next launch."""

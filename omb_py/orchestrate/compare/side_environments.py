@@ -8,9 +8,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 import omb_py
 from omb_py.distribution import DISTRIBUTION, checkout
+from omb_py.engine.rank.launch_facts import SideSettings
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.orchestrate.compare.pip_environments import Note, check_requirement, environment_for
 from omb_py.orchestrate.launching.launch_command import HERE, RankEnvironment
@@ -135,14 +137,16 @@ def where_of(
     if spec.modules:
         variables |= _of_modules(side, spec.modules, {**ours, **_without_unset(variables)})
     variables |= spec.variables
-    facts = {
-        "env": spec.env or None,
+    asked: SideSettings = {
+        "side": side,
+        "env": spec.env,
         "pip": spec.pip,
         "modules": spec.modules,
         "set": spec.variables,
         "options": spec.options,
     }
-    where = RankEnvironment(python, variables, {"config": {"side": side, **{k: v for k, v in facts.items() if v}}})
+    given = cast(SideSettings, {name: value for name, value in asked.items() if value})
+    where = RankEnvironment(python, variables, {"config": given})
     if needs_omb_py and (spec.env or spec.pip or spec.modules):
         _try_out(side, where, spec)
     return where

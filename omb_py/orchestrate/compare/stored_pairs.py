@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from omb_py.engine.program.benchmark import Cell
 from omb_py.orchestrate.compare.interleaving import CompareDesign
@@ -20,6 +20,9 @@ from omb_py.orchestrate.running.resume import declare_design, read_run
 from omb_py.results.compare.match import PAIR_TAG, PILOT_ROUND, SIDE_TAG, SIDES, Side, round_of
 from omb_py.results.store.row import Row
 from omb_py.results.store.schema import value_of
+
+if TYPE_CHECKING:
+    from omb_py.results.store.provenance import Provenance
 
 _SAME = ("benchmark", "backend", "binding", "dtype", "op", "size_bytes")
 """Columns by which a row is recognised as that of a cell; the order of the rows does the rest."""
@@ -31,7 +34,7 @@ class StoredPairs:
 
     waiting: deque[list[Row]] = field(default_factory=deque)
     """Rows of each launch that was not taken yet."""
-    provenances: dict[Side, list[dict[str, object]]] = field(default_factory=lambda: {side: [] for side in SIDES})
+    provenances: dict[Side, list[Provenance]] = field(default_factory=lambda: {side: [] for side in SIDES})
     next_index: int = 0
 
     def take(self, side: Side, number: int, pair: int, cells: Sequence[tuple[int, Cell]]) -> dict[int, Row]:
@@ -122,6 +125,6 @@ def stored_pairs(store: Path, run_id: str) -> StoredPairs:
     look = provenance_of(store)
     for side in SIDES:
         first = next((str(row["launch_id"]) for row in run.rows if dict(row["tags"]).get(SIDE_TAG) == side), None)
-        if first is not None and (provenance := dict(look(first))):
+        if first is not None and (provenance := look(first)):
             stored.provenances[side].append(provenance)
     return stored

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from omb_py.backends.capabilities import Capabilities
 from omb_py.engine.devices import nvml
@@ -15,6 +15,9 @@ from omb_py.errors import EnvironmentProblem
 from omb_py.orchestrate.info.doctor import Finding, Status, backend, checks
 from omb_py.orchestrate.planning.availability import device_problem, gpu_here
 from omb_py.orchestrate.supervision.rank_state import numbers
+
+if TYPE_CHECKING:
+    from omb_py.engine.rank.launch_facts import InfinibandPort
 
 DEVICE: Final = "cuda"
 VISIBLE: Final = "CUDA_VISIBLE_DEVICES"
@@ -203,7 +206,7 @@ def of_backend(known: Capabilities, cupy: str) -> Iterable[Finding]:
     yield from checks([known], DEVICE)
 
 
-def ports(devices: Sequence[Mapping[str, str | None]]) -> list[Finding]:
+def ports(devices: Sequence[InfinibandPort]) -> list[Finding]:
     """A line for each InfiniBand or RoCE port."""
     if not devices:
         fix = "for ranks on several nodes: load the card's driver (mlx5_ib); in a container: --device /dev/infiniband"

@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.engine.rank.link import AGENTS_VARIABLE, CONTROL_VARIABLE, TOKEN_VARIABLE
@@ -18,6 +17,9 @@ from omb_py.launchers.own_mpi import MPI_VARIABLES, VARIABLE, own_mpi_variables
 from omb_py.launchers.registry import AUTO, LAUNCHERS, NAME_VARIABLE, NAMED, PREFIXES, find_launcher
 from omb_py.results.store.redact import is_allowed
 
+if TYPE_CHECKING:
+    from omb_py.engine.rank.launch_facts import AskedFacts
+
 
 @dataclass(frozen=True, slots=True)
 class RankEnvironment:
@@ -26,7 +28,7 @@ class RankEnvironment:
     python: str = sys.executable
     variables: Mapping[str, str | None] = field(default_factory=dict)
     """Changes to our own environment; None removes a variable."""
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: AskedFacts = field(default_factory=dict)
     """Provenance of the launch: the Python and variables that were asked for."""
 
     @property

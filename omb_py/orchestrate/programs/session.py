@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from omb_py.errors import EnvironmentProblem, Interrupted, LaunchFailed, NoVerdict, OmbError, UsageError
 from omb_py.orchestrate.compare.interleaving import CompareDesign, conduct, sides_of
@@ -56,6 +57,10 @@ from omb_py.results.store.paths import REPORTS
 from omb_py.results.store.redact import allowed_environment, redact_text
 from omb_py.results.store.row import Row
 from omb_py.results.store.write import check_writable, write_atomically, write_launch
+
+if TYPE_CHECKING:
+    from omb_py.engine.rank.launch_facts import SideSettings
+    from omb_py.results.store.provenance import Provenance
 
 DEFAULT_TIMEOUT_S = 600.0
 _KEPT_BYTES = 64 << 10
@@ -320,13 +325,13 @@ class ProgramMeasurer(ResumableMeasurer):
             raise EnvironmentProblem(f"cannot write {path}: {error.strerror}") from error
         return path
 
-    def _provenance(self, side: Side, ended: Execution) -> dict[str, object]:
+    def _provenance(self, side: Side, ended: Execution) -> Provenance:
         program = self.design.programs[side]
-        facts = dict(program.where.facts.get("config", {}))
+        config: SideSettings = {**program.where.facts.get("config", {}), "side": side}
         return {
             "program": redact_text(program.command),
             "environment": allowed_environment(program.where.environment()),
-            "launch": {"config": {**facts, "side": side}, "other_cores": self._others_now()},
+            "launch": {"config": config, "other_cores": self._others_now()},
             "node_facts": [{"cores_online": os.cpu_count()}],
             "run": {
                 "exit_code": ended.status,

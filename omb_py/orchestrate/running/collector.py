@@ -6,13 +6,13 @@ import contextlib
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import omb_py
 from omb_py.engine.measuring.cell_result import CellResult, PairRound
@@ -104,13 +104,15 @@ class Run:
 
 
 class Collector:
-    def __init__(self, run: Run, plan: LaunchPlan, launcher: JsonObject) -> None:
+    def __init__(self, run: Run, plan: LaunchPlan, launcher: Mapping[str, object]) -> None:
         self.run, self.plan, self.launcher = run, plan, launcher
         self.launch_id = f"{run.run_id}-{plan.index}"
         self.started_at = now()
         self.journal: Journal | None = None
         self.identity: LaunchIdentity | None = None
-        self.provenance: dict[str, Any] = {}
+        self.provenance: dict[str, object] = {}
+        self._launch: dict[str, object] = {}
+        """The part of the provenance that says how the launch was started and ended."""
         self.drift = PassDrift()
         self.others: OtherWork | None = None
         """Measures what other programs do; None where the processes of the launch are not our children."""
@@ -132,17 +134,15 @@ class Collector:
 
     def facts(self, facts: LaunchFacts) -> None:
         """Take the facts of the launch, which rank 0 sends before the first cell and again after the last."""
-        self.provenance = {
-            "run": {"run_id": self.run.run_id, "seed": self.run.seed, "tool": dict(self.run.tool)},
-            "launch": {
-                "launch_id": self.launch_id,
-                "index": self.plan.index,
-                "started_at": self.started_at,
-                "thread_level_asked": self.plan.needs.thread_level,
-                **self.launcher,
-            },
-            **facts,
+        self._launch = {
+            "launch_id": self.launch_id,
+            "index": self.plan.index,
+            "started_at": self.started_at,
+            "thread_level_asked": self.plan.needs.thread_level,
+            **self.launcher,
         }
+        run = {"run_id": self.run.run_id, "seed": self.run.seed, "tool": dict(self.run.tool)}
+        self.provenance = {"run": run, "launch": self._launch, **facts}
         from omb_py.orchestrate.running.rows import LaunchIdentity
 
         self.identity = LaunchIdentity(
@@ -272,7 +272,7 @@ class Collector:
             ending["other_cores"] = round(cores, 2)
         if self.journal is not None:
             with self._keeping():
-                self.provenance["launch"] |= ending
+                self._launch |= ending
                 self.journal.provenance(self.provenance)
                 path = self.journal.finish()
             if path is not None:

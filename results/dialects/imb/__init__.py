@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from omb_py.errors import UsageError
-from omb_py.results.dialects.dialect import USUAL_OPTIONS, Dialect, Provenance, TextOptions, Transcript
+from omb_py.results.dialects.dialect import USUAL_OPTIONS, Dialect, Provenances, TextOptions, Transcript
 from omb_py.results.store.row import Row
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Imb(Dialect):
 
         return ImbTranscript(self.each_group)
 
-    def export(self, rows: Sequence[Row], provenance: Provenance, options: TextOptions = USUAL_OPTIONS) -> str:
+    def export(self, rows: Sequence[Row], provenance: Provenances, options: TextOptions = USUAL_OPTIONS) -> str:
         from omb_py.results.dialects.imb.text import to_imb
 
         return to_imb(rows, self.each_group, provenance)

@@ -13,16 +13,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from omb_py import __version__
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.errors import UsageError
 from omb_py.grammar.graphs import dims_create
 from omb_py.grammar.rank_groups import by_group, groups_of_row
-from omb_py.results.dialects.dialect import Facts, Provenance, TextOptions, Transcript
+from omb_py.results.dialects.dialect import Provenances, TextOptions, Transcript
 from omb_py.results.dialects.imb.names import FORMS, Form, counts_a_block
 from omb_py.results.store.row import Row
+
+if TYPE_CHECKING:
+    from omb_py.engine.rank.launch_facts import LaunchFacts
 
 CLOSING: Final = "\n\n# All processes entering MPI_Finalize\n\n"
 WIDTH = 13
@@ -217,7 +220,7 @@ def line(row: Row) -> str:
     return "".join(cells) + "\n"
 
 
-def to_imb(rows: Iterable[Row], each_group: bool = False, provenance: Provenance = lambda launch: {}) -> str:
+def to_imb(rows: Iterable[Row], each_group: bool = False, provenance: Provenances = lambda launch: {}) -> str:
     """Rows of the store as IMB would print them: a header for each launch and program, a table for each benchmark.
 
     Rows of benchmarks that IMB does not have are left out; so are those of all ranks together and of an overlap, where
@@ -251,7 +254,7 @@ def table_of(row: Row) -> tuple[object, ...]:
     return (*(row.get(name) for name in (*shared, *options)), tuple(sorted(parameters.items())))
 
 
-def _launch(tables: Sequence[Sequence[Row]], each_group: bool, provenance: Provenance) -> str:
+def _launch(tables: Sequence[Sequence[Row]], each_group: bool, provenance: Provenances) -> str:
     first = tables[0][0]
     facts = provenance(str(first.get("launch_id")))
     standard = str(facts.get("standard") or facts.get("MPI Version") or "")
@@ -276,7 +279,7 @@ class ImbTranscript(Transcript):
         self._closing = ""
         """The text after the launch's last table."""
 
-    def launch(self, facts: Facts) -> None:
+    def launch(self, facts: LaunchFacts) -> None:
         self._standard = str(facts.get("standard") or "")
 
     def row(self, row: Row, options: TextOptions) -> str:

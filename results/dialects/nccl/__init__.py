@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from omb_py.errors import UsageError
-from omb_py.results.dialects.dialect import USUAL_OPTIONS, Dialect, Provenance, TextOptions, Transcript
+from omb_py.results.dialects.dialect import USUAL_OPTIONS, Dialect, Provenances, TextOptions, Transcript
 from omb_py.results.store.row import Row
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class NcclTests(Dialect):
 
         return NcclTranscript()
 
-    def export(self, rows: Sequence[Row], provenance: Provenance, options: TextOptions = USUAL_OPTIONS) -> str:
+    def export(self, rows: Sequence[Row], provenance: Provenances, options: TextOptions = USUAL_OPTIONS) -> str:
         from omb_py.results.dialects.nccl.text import to_nccl
 
         text = to_nccl(rows, provenance)

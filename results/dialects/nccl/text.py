@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.errors import UsageError
 from omb_py.grammar.rank_groups import groups_of_row
 from omb_py.results.caveats import caveat_line, caveats
-from omb_py.results.dialects.dialect import Facts, Provenance, TextOptions, Transcript
+from omb_py.results.dialects.dialect import Provenances, TextOptions, Transcript
 from omb_py.results.store.row import Row
 from omb_py.results.store.schema import value_of
+
+if TYPE_CHECKING:
+    from omb_py.engine.rank.launch_facts import LaunchFacts
 
 TYPES: Final[Mapping[str, str]] = {
     "char": "int8",
@@ -126,7 +129,7 @@ def starting(benchmark: str) -> str:
     return f"# Collective test starting: {_NAMES.get(benchmark, benchmark)}_perf\n"
 
 
-def devices(facts: Facts, row: Row) -> str:
+def devices(facts: LaunchFacts, row: Row) -> str:
     """The lines of the devices, one a rank with its group, from the facts of a launch; empty where ranks have none.
 
     ``[?]`` stands for a PCI address that no driver told.
@@ -176,7 +179,7 @@ def real(value: float, width: int) -> str:
     return f"{value:{width}.1e}" if width >= 7 else f"{value:{width}.0e}"
 
 
-def to_nccl(rows: Iterable[Row], provenance: Provenance = lambda launch_id: {}) -> str:
+def to_nccl(rows: Iterable[Row], provenance: Provenances = lambda launch_id: {}) -> str:
     """Rows of the store as nccl-tests would print them, with a table for each launch and collective.
 
     The timing mode is not checked, since the text does not state it. Rows of other benchmarks are left out, so the text
@@ -205,7 +208,7 @@ def remarks(row: Row) -> str:
     return text
 
 
-def _table(lines: Sequence[Mapping[bool, Row]], provenance: Provenance) -> str:
+def _table(lines: Sequence[Mapping[bool, Row]], provenance: Provenances) -> str:
     rows = [row for halves in lines for row in halves.values()]
     head = remarks(rows[0]) + starting(rows[0]["benchmark"]) + devices(provenance(rows[0]["launch_id"]), rows[0])
     body = "".join(line(halves.get(False), halves.get(True)) for halves in lines)
@@ -265,9 +268,9 @@ class NcclTranscript(Transcript):
         self._begun = False
         self._remarks = ""
         """The comment above the rows that are being printed."""
-        self._facts: Facts = {}
+        self._facts: LaunchFacts = {}
 
-    def launch(self, facts: Facts) -> None:
+    def launch(self, facts: LaunchFacts) -> None:
         self._facts = facts
 
     def row(self, row: Row, options: TextOptions) -> str:

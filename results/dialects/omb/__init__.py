@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from omb_py.results.dialects.dialect import USUAL_OPTIONS, Dialect, Provenance, TextOptions, Transcript
+from omb_py.results.dialects.dialect import USUAL_OPTIONS, Dialect, Provenances, TextOptions, Transcript
 from omb_py.results.dialects.omb.titles import DIALECT
 from omb_py.results.store.row import Row
 
@@ -26,7 +26,7 @@ class Omb(Dialect):
 
         return OmbTranscript()
 
-    def export(self, rows: Sequence[Row], provenance: Provenance, options: TextOptions = USUAL_OPTIONS) -> str:
+    def export(self, rows: Sequence[Row], provenance: Provenances, options: TextOptions = USUAL_OPTIONS) -> str:
         from omb_py.results.dialects.omb.transcript import to_osu
 
         return to_osu(rows, options.percentiles, options.full)
