@@ -240,7 +240,7 @@ class Communicators:
     def created(self) -> int:
         """A further communicator of all ranks, which make it together. Raises EnvironmentProblem."""
         session = self._session
-        unique: bytes = session.share(self.library.unique_id() if session.rank == 0 else None)
+        unique = session.share(self.library.unique_id() if session.rank == 0 else b"")
         return self.library.init_rank(
             session.size, unique, session.rank, communicator_config(session.limited(self.settings), self.peers)
         )

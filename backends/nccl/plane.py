@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from copy import copy
 from datetime import timedelta
 from importlib import import_module
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from omb_py.backends import mpi_values
 from omb_py.engine.rank import plain_values
@@ -18,6 +18,7 @@ from omb_py.engine.samples import Values
 from omb_py.errors import EnvironmentProblem
 from omb_py.launchers.torchrun import TORCHRUN
 
+T = TypeVar("T")
 PIECE: Final = 4 << 20
 """Bytes of a value that one key holds: PyTorch's store takes no more than 8 MiB."""
 _WORKING: Final = timedelta(days=7)
@@ -74,7 +75,7 @@ class StorePlane(Plane):
         name = f"{_FOLDER}/{environ.get('TORCHELASTIC_RESTART_COUNT', '0')}/{cls.opened}"
         return cls(int(environ[rank]), int(environ[size]), store, name)
 
-    def gather(self, value: Any) -> list[Any]:
+    def gather(self, value: T) -> list[T]:
         key = self._next()
         if self.rank:
             self._write(f"{key}/{self.rank}", value)
@@ -89,10 +90,11 @@ class StorePlane(Plane):
         self._shared.clear()
         return values
 
-    def share(self, value: Any) -> Any:
+    def share(self, value: T) -> T:
         key = self._next()
         if self.rank:
-            return self._read(key)
+            value = self._read(key)
+            return value
         self._write(key, value)
         self._shared.append(key)
         return value
@@ -105,7 +107,7 @@ class StorePlane(Plane):
         self._count += 1
         return f"{self._name}/{self._count}"
 
-    def _write(self, key: str, value: Any) -> None:
+    def _write(self, key: str, value: object) -> None:
         text = plain_values.encode(value)
         pieces = range(0, len(text), PIECE)
         for number, start in enumerate(pieces):
@@ -147,10 +149,10 @@ class MpiPlane:
         self.comm.Allreduce(values, result, op)
         return result
 
-    def gather(self, value: Any) -> list[Any]:
+    def gather(self, value: T) -> list[T]:
         return mpi_values.gather(self.comm, value)
 
-    def share(self, value: Any) -> Any:
+    def share(self, value: T) -> T:
         return mpi_values.share(self.comm, value)
 
     def close(self) -> None:

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 
@@ -48,6 +48,8 @@ from omb_py.engine.samples import Values
 from omb_py.engine.session import Session, StepFailed
 from omb_py.errors import EnvironmentProblem
 from omb_py.grammar.json_values import JsonObject
+
+T = TypeVar("T")
 
 if TYPE_CHECKING:
     from omb_py.backends.nccl.python_bindings.bound import Binding
@@ -295,10 +297,10 @@ class NcclSession(Session):
     def total(self, values: Values) -> Values:
         return self._plane.total(values)
 
-    def gather(self, value: Any) -> list[Any]:
+    def gather(self, value: T) -> list[T]:
         return self._plane.gather(value)
 
-    def share(self, value: Any) -> Any:
+    def share(self, value: T) -> T:
         return self._plane.share(value)
 
     def close(self) -> None:

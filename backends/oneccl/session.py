@@ -9,7 +9,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -32,6 +32,8 @@ from omb_py.engine.rank.link import LaunchSpec
 from omb_py.engine.rank.node_name import node_name
 from omb_py.engine.samples import Values
 from omb_py.engine.session import Session
+
+T = TypeVar("T")
 
 MEANT: Mapping[str, str] = {"0": "calling thread", "1": "worker threads"}
 """Values of CCL_WORKER_OFFLOAD -> who does the work."""
@@ -157,10 +159,10 @@ class OnecclSession(Session):
     def total(self, values: Values) -> Values:
         return self._plane.total(values)
 
-    def gather(self, value: Any) -> list[Any]:
+    def gather(self, value: T) -> list[T]:
         return self._plane.gather(value)
 
-    def share(self, value: Any) -> Any:
+    def share(self, value: T) -> T:
         return self._plane.share(value)
 
     def close(self) -> None:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.series import COUNTS
@@ -44,7 +44,7 @@ class StoredSide:
         return tuple(name for name, value in self.values.items() if value != other.values[name])
 
     @cached_property
-    def library(self) -> tuple[Any, Any]:
+    def library(self) -> tuple[object, object]:
         """Backend and library."""
         return self.values.get("backend"), self.values.get(LIBRARY)
 
@@ -87,7 +87,7 @@ def sides(frame: pd.DataFrame) -> list[StoredSide]:
         several = ["parameters"] if distinct.duplicated([*apart, KEY]).any() else []
         names, apart = [*names, *several], [*apart, *several]
     first = {name: frame[name].iloc[0] for name in names}
-    keys_of: dict[tuple[Any, ...], set[str]] = {}
+    keys_of: dict[tuple[object, ...], set[str]] = {}
     for *values, key in frame[[*apart, KEY]].drop_duplicates().astype(object).itertuples(index=False):
         own = {**first, **dict(zip(apart, values, strict=True))}
         who = tuple(None if theme.absent(value) else value for value in own.values())
@@ -105,7 +105,7 @@ def pairs(every: Iterable[StoredSide]) -> list[Pair]:
     device, tag) stand against each other.
     """
     ordered = sorted(every, key=_order)
-    families: dict[tuple[Any, ...], list[StoredSide]] = {}
+    families: dict[tuple[object, ...], list[StoredSide]] = {}
     for side in ordered:
         families.setdefault(tuple(v for n, v in side.values.items() if n != VERSION), []).append(side)
     versions: list[Pair] = []
@@ -152,12 +152,12 @@ def _distance(a: StoredSide, b: StoredSide) -> int:
     return len({*a.differing(b)} - free)
 
 
-def _order(side: StoredSide) -> tuple[Any, ...]:
+def _order(side: StoredSide) -> tuple[object, ...]:
     rest = [str(value or "") for name, value in side.values.items() if name != VERSION]
     return (*rest[:2], version_key(str(side.values.get(VERSION) or "")), *rest[2:])
 
 
-def _names(every: list[dict[str, Any]]) -> list[str]:
+def _names(every: list[dict[str, object]]) -> list[str]:
     """Library and version of each, and of those with the same ones what tells them apart."""
     names = [series.full_name(values) for values in every]
     texts = []

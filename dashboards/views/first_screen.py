@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from omb_py.dashboards.base import series, theme
@@ -96,7 +96,7 @@ class FirstScreen:
         ratios, the newest first."""
         if self.cells.against is not None:
             return [(pair, ratios.ratios(pair, self.level)) for pair in self.pairs]
-        following: dict[tuple[Any, ...], Pair] = {}
+        following: dict[tuple[object, ...], Pair] = {}
         for pair in self.pairs:
             if pair.kind == "versions":
                 rest = tuple(value for name, value in pair.new.values.items() if name != VERSION)
@@ -134,7 +134,7 @@ class FirstScreen:
         """Names of the sides that are the newest version of their library."""
         return {side.name for side in self.newest_of_each().values()}
 
-    def newest_of_each(self) -> dict[tuple[Any, ...], StoredSide]:
+    def newest_of_each(self) -> dict[tuple[object, ...], StoredSide]:
         """The newest version of each library, by what else tells the sides apart."""
         return {tuple(v for name, v in side.values.items() if name != VERSION): side for side in self.sides}
 
@@ -423,7 +423,7 @@ def _scaled(screen: FirstScreen) -> Iterator[Item]:
         yield Item("slower", odd.sentence(counted), link=_link("scaling", count="ranks", **filters))
 
 
-def _versions(pair: Pair) -> dict[str, Any]:
+def _versions(pair: Pair) -> dict[str, object]:
     known = {name: pair.new.values.get(name) for name in ("backend", "library")}
     return {**known, VERSION: [side.values[VERSION] for side in (pair.base, pair.new)]}
 
@@ -496,7 +496,7 @@ def _odd(screen: FirstScreen) -> Iterator[Item]:
         yield Item("odd", odd.text, link=link)
 
 
-def _link(view: str, **filters: Any) -> str:
+def _link(view: str, **filters: object) -> str:
     """A query of the explorer; values that are null are left out."""
     pairs_of = [("view", view)]
     for name, value in filters.items():

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from omb_py.dashboards.views.cells import Cells
     from omb_py.results.store.provenance import Provenance
 
-Provenances = Callable[[str], Provenance]
 
 _ROW = tuple(name for name in ROW_COLUMNS if name != "parameters")  # which are text in a prepared frame
 ALSO = tuple(name for name in _ROW if name not in series.NEEDED)
@@ -60,7 +59,7 @@ def rows_of(frame: pd.DataFrame) -> list[TimedRow]:
     return rows
 
 
-def histories(frame: pd.DataFrame, provenance: Provenances, most: int = MOST_HISTORIES) -> list[Shown]:
+def histories(frame: pd.DataFrame, provenance: Callable[[str], Provenance], most: int = MOST_HISTORIES) -> list[Shown]:
     """The series that changed most, each with its levels and changes; those with the largest changes first.
 
     Which `most` are judged is chosen by their largest step in units of their noise: a series of many launches that

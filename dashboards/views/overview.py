@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.theme import Facts, Record
@@ -118,7 +118,7 @@ def headline(cells: Cells, sides: Sequence[str], command: str) -> Shown:
     return Shown(View("headline", title, f"{how}{more}.", None, **numbers), cells.timed)
 
 
-def _headline(row: Record) -> tuple[Any, ...]:
+def _headline(row: Record) -> tuple[object, ...]:
     sized = not theme.absent(row.high) and row.high > 0
     ends = [(row.low, row.at_low), *([(row.high, row.at_high)] if sized and row.high > row.low else [])]
     known = [(size, at) for size, at in ends if row.unit == "us" and not theme.absent(at)]
@@ -128,7 +128,7 @@ def _headline(row: Record) -> tuple[Any, ...]:
     return row.benchmark, "" if theme.absent(row.ranks) else int(row.ranks), ", ".join(times), rate
 
 
-def _line(cells: Cells, keys: Sequence[str], row: Record) -> tuple[Any, ...]:
+def _line(cells: Cells, keys: Sequence[str], row: Record) -> tuple[object, ...]:
     who = {name: "" if theme.absent(value := getattr(row, name)) else value for name in keys}
     sized = not theme.absent(row.high) and row.high > 0
     span = f"{size_text(row.low)} to {size_text(row.high)}" if sized else "-"

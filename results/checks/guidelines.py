@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from omb_py.results.compare import tags
 from omb_py.results.statistics import guarded_mean
@@ -109,7 +109,7 @@ def pairs_of(rows: Iterable[Row]) -> list[GuidelinePair]:
     A launch counts if it has both sides. Rows of other families are skipped. Libraries, rank counts and bindings are
     kept apart.
     """
-    cells: dict[tuple[Any, ...], dict[str, dict[str, Row]]] = {}
+    cells: dict[tuple[object, ...], dict[str, dict[str, Row]]] = {}
     for row in rows:
         side = (row.get("parameters") or {}).get("side")
         if row.get("family") == FAMILY and side in SIDES:
@@ -164,7 +164,7 @@ def decide(rounds: Mapping[Round, Sequence[GuidelinePair]], rules: GuidelineRule
     return list(verdicts.values())
 
 
-def _cell(pair: GuidelinePair) -> tuple[Any, ...]:
+def _cell(pair: GuidelinePair) -> tuple[object, ...]:
     return pair.name, pair.size_bytes, *(pair.row.get(name) for name in _APART)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -252,13 +252,28 @@ HEADS = ("what", "which", "metric", "state", "times as long", "expected by chanc
 UNITS = {"latency": "us", "tail": "us", "bandwidth": "MB/s"}
 
 
-def subjects(sweep: PairSweep) -> list[dict[str, Any]]:
-    """Make a dict for each node or link that was suspect, confirmed ones first, then the slowest first.
+class SubjectMetric(TypedDict):
+    """How a subject is slow in one metric."""
 
-    It has ``kind``, ``name``, ``ends``, ``state``, and ``metrics``: metric -> ``slower`` (times as long, in
-    the repeat where there was one), ``limit``, ``state``.
-    """
-    by_subject: dict[tuple[str, tuple[int, ...]], dict[str, Any]] = {}
+    slower: float
+    """Times as long, in the repeat where there was one."""
+    limit: float
+    state: str
+
+
+class Subject(TypedDict):
+    """A node or link that was suspect."""
+
+    kind: str
+    name: str
+    ends: list[str]
+    state: str
+    metrics: dict[str, SubjectMetric]
+
+
+def subjects(sweep: PairSweep) -> list[Subject]:
+    """The nodes and links that were suspect, confirmed ones first, then the slowest first."""
+    by_subject: dict[tuple[str, tuple[int, ...]], Subject] = {}
     for suspect in sweep.suspects:
         state = sweep.state(suspect)
         latest = sweep.outcomes.get(suspect) or suspect
@@ -323,7 +338,7 @@ def matrix(sweep: PairSweep) -> pd.DataFrame:
 
 
 def document_of(sweep: PairSweep) -> Document:
-    by_state: dict[str, list[dict[str, Any]]] = {state: [] for state in _ORDER}
+    by_state: dict[str, list[Subject]] = {state: [] for state in _ORDER}
     for subject in subjects(sweep):
         by_state[subject["state"]].append(subject)
     notes = []
@@ -382,11 +397,11 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
 
 
-def _names(subjects: Sequence[dict[str, Any]]) -> str:
+def _names(subjects: Sequence[Subject]) -> str:
     return ", ".join(subject["name"] for subject in subjects)
 
 
-def _worded(subject: dict[str, Any]) -> str:
+def _worded(subject: Subject) -> str:
     slow = {metric: m["slower"] for metric, m in subject["metrics"].items() if m["state"] == subject["state"]}
     times = ", ".join(f"{metric} {_times(metric, factor)}" for metric, factor in slow.items())
     is_slow = "is slow" if subject["state"] == "confirmed" else "may be slow"

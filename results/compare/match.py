@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 from omb_py.results.compare import tags
 from omb_py.results.compare.interleaved import MOST_ROUNDS
@@ -126,7 +126,7 @@ def match(base: Sequence[Row], new: Sequence[Row]) -> Matched:
     sides = _grouped(base, new)
     nights = _nights((*base, *new))
     matched = Matched()
-    mixed: set[Any] = set()
+    mixed: set[Identity] = set()
     for identity, rows in sides["BASE"].items():
         others = sides["NEW"].get(identity)
         if others is None:
@@ -199,7 +199,7 @@ def order(rows: Iterable[Row]) -> list[Row]:
     return sorted(rows, key=lambda r: (str(r["started_at"]), str(r["run_id"]), int(r["launch_index"])))
 
 
-def _sort_key(row: Row) -> tuple[Any, ...]:
+def _sort_key(row: Row) -> tuple[str | int, ...]:
     """Sorting key of a cell: comparisons measure in a shuffled order."""
     texts = tuple(str(value_of(row, name) or "") for name in ("benchmark", "backend", "binding", "dtype", "op"))
     return (*texts, *(int(value_of(row, name) or 0) for name in ("ranks", "size_bytes", "window")))
@@ -215,7 +215,7 @@ def _distinguishing_columns(base: Sequence[Row], new: Sequence[Row], names: Sequ
     A column with one value on each side, and not the same one, does not: it is what the comparison is about.
     """
 
-    def values(rows: Sequence[Row], name: str) -> set[Any]:
+    def values(rows: Sequence[Row], name: str) -> set[object]:
         return {_hashable(value_of(row, name)) for row in rows}
 
     return tuple(
@@ -225,7 +225,9 @@ def _distinguishing_columns(base: Sequence[Row], new: Sequence[Row], names: Sequ
     )
 
 
-Rows = dict[Any, list[Row]]
+Identity = tuple[object, ...]
+"""The values that tell a cell of a comparison from the others."""
+Rows = dict[Identity, list[Row]]
 
 
 def _grouped(base: Sequence[Row], new: Sequence[Row]) -> dict[Side, Rows]:
@@ -248,7 +250,7 @@ def _by(rows: Iterable[Row], names: Sequence[str]) -> Rows:
     return grouped
 
 
-def _hashable(value: Any) -> Any:
+def _hashable(value: object) -> object:
     if isinstance(value, Mapping):
         return tuple(sorted((k, v) for k, v in value.items() if k not in _NOT_WHAT))
     return value

@@ -407,7 +407,7 @@ def wrong_rows(report: CompareReport) -> int:
     return sum(row.get("validated") is False for side in (report.base, report.new) for row in side.rows)
 
 
-def fields_text(base: Mapping[str, Any], new: Mapping[str, Any], fields: Sequence[str]) -> str:
+def fields_text(base: Mapping[str, object], new: Mapping[str, object], fields: Sequence[str]) -> str:
     """Write differing columns: ``ranks 4 against 8, dtype char against int32``."""
     return ", ".join(f"{f} {base.get(f)} against {new.get(f)}" if f in base else f"another {f}" for f in fields)
 
@@ -606,7 +606,7 @@ def _identity(row: Row) -> dict[str, object]:
 
 
 def _cell(cell: MatchedCell, judged: JudgedCell) -> dict[str, object]:
-    answers: dict[str, Any] = {str(question): _fields(answer) for question, answer in judged.answers.items()}
+    answers: dict[str, object] = {str(question): _fields(answer) for question, answer in judged.answers.items()}
     return {
         **_identity(cell.base),
         "verdict": overall(judged),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from omb_py.errors import UsageError, nearest
 from omb_py.results.compare.match import COLUMNS, PILOT_ROUND, SIDE_TAG, SIDES, Side, round_of
@@ -125,7 +125,7 @@ def _rows(word: str, store: Path, on_skip: OnSkip | None, more: Sequence[str] = 
     return store, _load(store, on_skip, more, tags={key: value})
 
 
-def _load(store: Path, on_skip: OnSkip | None, more: Sequence[str] = (), **filters: Any) -> list[Row]:
+def _load(store: Path, on_skip: OnSkip | None, more: Sequence[str] = (), **filters: object) -> list[Row]:
     columns = dict.fromkeys((*COLUMNS, DATE, *more))
     return to_rows(load_table(store, columns=tuple(columns), on_skip=on_skip, **filters))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from omb_py.results.store.row import Row
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from omb_py.results.store.provenance import Provenance
 
 """The facts of a launch, as its ranks tell them and as files hold them."""
-Provenances = Callable[[str], Provenance]
+Provenances: TypeAlias = "Callable[[str], Provenance]"
 """Launch -> its facts."""
 
 

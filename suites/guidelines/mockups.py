@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import Cell, World
 from omb_py.engine.program.dtypes import DTYPES, reduction_dtype
-from omb_py.engine.program.language import Blocks, Body, Buffer, Region, Step, walk
+from omb_py.engine.program.language import Blocks, Body, Buffer, Operand, Region, Step, walk
 from omb_py.suites.collective import calls
 from omb_py.suites.shared import message_bytes
 
@@ -76,7 +75,7 @@ class Calls:
         names = {"send": send, "recv": recv, "buf": recv}
         shift = {buffer.name: chunk * buffer.nbytes for buffer in buffers}
 
-        def moved(value: Any) -> Any:
+        def moved(value: Operand) -> Operand:
             if isinstance(value, Region):
                 return replace(value, buffer=names[value.buffer], offset=value.offset + shift[value.buffer])
             return replace(value, buffer=names[value.buffer]) if isinstance(value, Blocks) else value

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from omb_py.engine.measuring.process_sync import ADDED
 from omb_py.engine.program.benchmark import Benchmark, Cell, Needs, World
@@ -18,6 +17,7 @@ from omb_py.engine.program.language import (
     Body,
     Buffer,
     Node,
+    Operand,
     Program,
     Region,
     Repeat,
@@ -68,7 +68,7 @@ def in_threads(program: Program, threads: int) -> Program:
 
 
 def _of_thread(nodes: Body, thread: int, room: dict[str, int], slots: int) -> Body:
-    def moved(operand: Any) -> Any:
+    def moved(operand: Operand) -> Operand:
         match operand:
             case Region():
                 return replace(operand, offset=operand.offset + thread * room[operand.buffer])

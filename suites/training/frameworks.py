@@ -8,12 +8,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from omb_py.errors import UsageError, nearest
 from omb_py.plug_ins import REPAIR, load_plug_ins
 
 if TYPE_CHECKING:
+    import torch
+    from torch import nn
+    from torch.distributed import ProcessGroup
+
+    Batch = tuple[torch.Tensor, torch.Tensor]
     from omb_py.suites.training.loop import TrainedModel
     from omb_py.suites.training.settings import Training
 
@@ -40,7 +45,7 @@ class Framework(ABC):
         """The workload that should make the same calls: for a layout and a model as ``--workload`` names it."""
 
     @abstractmethod
-    def spread(self, net: Any, batch: tuple[Any, Any], training: Training, group: Any) -> TrainedModel:
+    def spread(self, net: nn.Module, batch: Batch, training: Training, group: ProcessGroup) -> TrainedModel:
         """The model as all ranks train it together.
 
         Args:
@@ -59,7 +64,7 @@ class Torch(Framework):
     def workload(self, parallel: str, model: str) -> str:
         return f"{parallel}:model={model}"
 
-    def spread(self, net: Any, batch: tuple[Any, Any], training: Training, group: Any) -> TrainedModel:
+    def spread(self, net: nn.Module, batch: Batch, training: Training, group: ProcessGroup) -> TrainedModel:
         from omb_py.suites.training.loop import TrainedModel, spread
 
         return TrainedModel(spread(net, training, group), batch)
@@ -80,7 +85,7 @@ class DeepSpeed(Framework):
     def workload(self, parallel: str, model: str) -> str:
         return f"zero:model={model},stage={parallel.removeprefix('zero')}"
 
-    def spread(self, net: Any, batch: tuple[Any, Any], training: Training, group: Any) -> TrainedModel:
+    def spread(self, net: nn.Module, batch: Batch, training: Training, group: ProcessGroup) -> TrainedModel:
         from omb_py.suites.training.deepspeed_engine import initialise
 
         return initialise(net, batch, training)

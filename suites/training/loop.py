@@ -175,18 +175,21 @@ def _is_shared(index: int) -> bool:
     return len({bytes(uuid.tolist()) for uuid in every}) < len(every)
 
 
-def group_of(training: Training) -> Any:
+def group_of(training: Training) -> dist.ProcessGroup:
     """The process group that reduces gradients, with gloo the launch's own. Raises EnvironmentProblem."""
     if training["backend"] == "gloo":
-        return dist.group.WORLD
+        world = dist.group.WORLD
+        assert world is not None, "the session has made it"
+        return world
     if training["backend"] == "mpi" and not dist.is_mpi_available():
         raise EnvironmentProblem(
             f"--backend mpi needs a PyTorch built with MPI, which torch {torch.__version__} is not: use --backend gloo"
         )
-    return dist.new_group(backend=training["backend"])
+    group: dist.ProcessGroup = dist.new_group(backend=training["backend"])
+    return group
 
 
-def spread(net: nn.Module, training: Training, group: Any) -> nn.Module:
+def spread(net: nn.Module, training: Training, group: dist.ProcessGroup) -> nn.Module:
     """The model as all ranks train it together. With FSDP each layer or block is a unit, and the rest is one unit."""
     if training["parallel"] == "ddp":
         return nn.parallel.DistributedDataParallel(net, process_group=group)
@@ -418,7 +421,7 @@ def _add_laps(session: Session, pairs: list[dict[str, int]], result: CellResult)
             result.slowest_rank_share = [share for _, _, share in ranks]
 
 
-def _numbers(result: CellResult, trainer: Trainer) -> dict[str, Any]:
+def _numbers(result: CellResult, trainer: Trainer) -> dict[str, float]:
     """Values of the row: the time of a step beyond one without communication (µs, %), model and losses."""
     together, alone = (np.asarray(result.series[lap]["max"]) for lap in (STEP, ALONE))
     beyond = together - alone

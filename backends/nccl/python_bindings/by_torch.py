@@ -56,7 +56,11 @@ class TorchBinding(Binding):
             )
         if not simulated and not dist.is_nccl_available():
             raise EnvironmentProblem("binding torch: this PyTorch was built without NCCL: --binding native")
-        meeting = opened(session.rank, RankSite(len(set(session.hosts)) == 1, session.hosts[0]), session.share)
+        meeting = opened(
+            session.rank,
+            RankSite(len(set(session.hosts)) == 1, session.hosts[0]),
+            lambda point: session.share(point or {}),
+        )
         more: dict[str, Any] = {}
         if not simulated:
             torch.cuda.set_device(session.device.index)

@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
-from omb_py.engine.program.language import Blocks, Body, Buffer, Program, Region, Repeat, Step, walk
+from omb_py.engine.program.language import Blocks, Body, Buffer, Operand, Program, Region, Repeat, Step, walk
 from omb_py.engine.program.steps import MATRICES
 from omb_py.errors import UsageError
 
@@ -135,9 +135,10 @@ def _moved(body: Body, plan: Layout) -> Body:
     )
 
 
-def _turning(value: Any, plan: Layout) -> Any:
-    turns = isinstance(value, (Region, Blocks)) and value.buffer in plan.pitch
-    return replace(value, turn=plan.pitch[value.buffer]) if turns else value
+def _turning(value: Operand, plan: Layout) -> Operand:
+    if isinstance(value, (Region, Blocks)) and value.buffer in plan.pitch:
+        return replace(value, turn=plan.pitch[value.buffer])
+    return value
 
 
 def check_rotatable(program: Program) -> None:

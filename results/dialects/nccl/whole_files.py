@@ -195,7 +195,7 @@ def _whole(entry: Entry, key: str, most: int = INT64) -> int | None:
     return int(value) if isinstance(value, int) and _is_whole(value) and value <= most else None
 
 
-def _list(value: object) -> list[Any]:
+def _list(value: object) -> list[object]:
     return value if isinstance(value, list) else []
 
 
