@@ -164,4 +164,4 @@ class LaunchSection(AskedFacts, total=False):
     started_at: str
     thread_level_asked: str
     elapsed_s: float
-    other_cores: float
+    other_cores: float | None

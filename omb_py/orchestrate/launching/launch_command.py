@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.engine.rank.link import AGENTS_VARIABLE, CONTROL_VARIABLE, TOKEN_VARIABLE
@@ -20,6 +21,8 @@ from omb_py.results.store.redact import is_allowed
 if TYPE_CHECKING:
     from omb_py.engine.rank.launch_facts import AskedFacts
 
+_NOTHING_ASKED: AskedFacts = {}
+
 
 @dataclass(frozen=True, slots=True)
 class RankEnvironment:
@@ -28,7 +31,7 @@ class RankEnvironment:
     python: str = sys.executable
     variables: Mapping[str, str | None] = field(default_factory=dict)
     """Changes to our own environment; None removes a variable."""
-    facts: AskedFacts = field(default_factory=dict)
+    facts: AskedFacts = field(default_factory=lambda: _NOTHING_ASKED)
     """Provenance of the launch: the Python and variables that were asked for."""
 
     @property
