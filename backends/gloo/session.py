@@ -27,7 +27,7 @@ from omb_py.engine.rank.launcher_variables import local_rank
 from omb_py.engine.rank.link import LaunchSpec
 from omb_py.engine.rank.node_name import node_name
 from omb_py.engine.rank.plain_values import decode, encode
-from omb_py.engine.rank.start_times import process_start_ns
+from omb_py.engine.rank.start_times import now_ns, process_start_ns
 from omb_py.engine.samples import Values, returned
 from omb_py.engine.session import Session, T
 from omb_py.errors import EnvironmentProblem
@@ -70,7 +70,7 @@ class GlooSession(Session):
         init_us = (time.perf_counter_ns() - began) / 1000
         with peers_speak_first():
             self.dist.barrier()
-        hello_us = (time.time_ns() - (spec.get("launched_at") or process_start_ns())) / 1000
+        hello_us = (now_ns() - (spec.get("launched_at") or process_start_ns())) / 1000
         self.comm = self.traffic = GlooTraffic(self.dist, torch, self.rank)
         self.local: tuple[int, ...] = (self.rank,)
         self.started: Mapping[str, Mapping[int, float]] = {"init": {self.rank: init_us}, "hello": {self.rank: hello_us}}

@@ -23,7 +23,7 @@ from omb_py.engine.program.language import Edges, Program, Step
 from omb_py.engine.program.requirements import types_of
 from omb_py.engine.rank.link import LaunchSpec
 from omb_py.engine.rank.node_name import node_name
-from omb_py.engine.rank.start_times import process_start_ns
+from omb_py.engine.rank.start_times import now_ns, process_start_ns
 from omb_py.engine.samples import Values
 from omb_py.engine.session import Session, T
 from omb_py.errors import EnvironmentProblem
@@ -63,7 +63,7 @@ class MpiSession(Session):
             self.mpi, init_us = initialise(level)
             self.world = self.mpi.COMM_WORLD
         self.world.Barrier()
-        hello_us = (time.time_ns() - (spec.get("launched_at") or process_start_ns())) / 1000
+        hello_us = (now_ns() - (spec.get("launched_at") or process_start_ns())) / 1000
         # the engine's own traffic: its tags can never meet the benchmark's. After a session it has a world of its own,
         # and needs MPI_COMM_WORLD for it
         initialise(level)

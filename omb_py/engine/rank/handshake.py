@@ -14,11 +14,11 @@ from __future__ import annotations
 import json
 import os
 import socket
-import time
 from _operator import _compare_digest  # of hmac, which loads OpenSSL
 from typing import BinaryIO, Final, Literal
 
 from omb_py.digests import hmac_sha256
+from omb_py.engine.rank.start_times import now_ns
 from omb_py.grammar.json_values import JsonObject, JsonValue
 
 LINE_LIMIT: Final = 4096
@@ -65,9 +65,9 @@ def is_caller(message: JsonObject, secret: str, listener_nonce: str) -> bool:
 
 
 def welcome(secret: str, listener_nonce: str, hello: JsonObject) -> dict[str, JsonValue]:
-    """The listener's answer to the hello of a caller, with its host's name and wall clock (ns)."""
+    """The listener's answer to the hello of a caller, with its clock (ns since its host booted)."""
     own = proof(secret, "listener", listener_nonce, str(hello["nonce"]))
-    return {"type": "welcome", "proof": own, "host": socket.gethostname(), "now": time.time_ns()}
+    return {"type": "welcome", "proof": own, "now": now_ns()}
 
 
 def call(connection: socket.socket, lines: BinaryIO, secret: str, fields: JsonObject) -> int:
@@ -80,8 +80,8 @@ def call(connection: socket.socket, lines: BinaryIO, secret: str, fields: JsonOb
         fields: more for the listener, sent with the hello.
 
     Returns:
-        how far the listener's wall clock is ahead of ours, in ns; 0 on the same host, and where that is less than what
-        one exchange of messages can tell: half the time it took.
+        how far the listener's clock is ahead of ours, in ns; 0 where that is less than what one exchange of messages
+        can tell, half the time it took: on the same host.
 
     Raises:
         Stranger: the listener does not know the secret, or is something else.
@@ -90,13 +90,13 @@ def call(connection: socket.socket, lines: BinaryIO, secret: str, fields: JsonOb
     challenge = _read(lines, "challenge")
     theirs, ours = str(challenge.get("nonce")), new_nonce()
     write(connection, {"type": "hello", "nonce": ours, "proof": proof(secret, "caller", theirs, ours), **fields})
-    sent = time.time_ns()
+    sent = now_ns()
     answer = _read(lines, "welcome")
-    received = time.time_ns()
+    received = now_ns()
     if not agrees(answer.get("proof"), proof(secret, "listener", theirs, ours)):
         raise Stranger("it does not know this launch's secret")
     now = answer.get("now")
-    if answer.get("host") == socket.gethostname() or not isinstance(now, int):
+    if not isinstance(now, int):
         return 0
     ahead = now - (sent + received) // 2
     return ahead if abs(ahead) > (received - sent) // 2 else 0

@@ -16,11 +16,14 @@ def start_ticks(pid: int | str = "self") -> int | None:
     return None if fields[0] in (b"Z", b"X") else int(fields[19])
 
 
+def now_ns() -> int:
+    """Nanoseconds since this machine booted: one clock for all its processes, which nobody sets."""
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+
 def process_start_ns() -> int:
-    """When this process started, in ns of the epoch, to a hundredth of a second. (proc_pid_stat(5): field 22.)"""
-    ticks = start_ticks() or 0
-    boot = time.time_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-    return boot + ticks * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+    """When this process started, as :func:`now_ns`, to a hundredth of a second. (proc_pid_stat(5): field 22.)"""
+    return (start_ticks() or 0) * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
 class StartTimes:
@@ -36,9 +39,9 @@ class StartTimes:
     def __init__(self, began_ns: int) -> None:
         self._ends = [("", began_ns)]
 
-    def end(self, stage: str, now_ns: int | None = None) -> None:
+    def end(self, stage: str, at_ns: int | None = None) -> None:
         """Note the end of a stage: now, unless told otherwise."""
-        self._ends.append((stage, time.time_ns() if now_ns is None else now_ns))
+        self._ends.append((stage, now_ns() if at_ns is None else at_ns))
 
     def text(self) -> str:
         pairs = zip(self._ends, self._ends[1:], strict=False)

@@ -34,6 +34,8 @@ from omb_py.orchestrate.supervision.leftovers import LeftoverRecord, segments
 _AFTER_COLLECTOR_S, _AFTER_RANK_0_S = 5.0, 10.0
 """Seconds beyond --timeout within which rank 0 and the other ranks must have joined."""
 _TO_BE_REAPED_S = 1.0
+_NOTING = 2
+"""Ranks of a node that note what would be left."""
 ADDRESS_FD = "OMB_PY_ADDRESS_FD"
 """Environment variable with the descriptor to which the collector writes its address and token."""
 
@@ -186,8 +188,9 @@ def _join(joined: Joined, job: Job) -> RunOutcome:
     # who speaks first knows most: the collector, rank 0, the other ranks
     limit_s = job.launch.requests[0].launching.timeout + (_AFTER_COLLECTOR_S if joined.rank == 0 else _AFTER_RANK_0_S)
     launcher = os.getppid()
-    first_here = (joined.rank if joined.local_rank is None else joined.local_rank) == 0
-    record = LeftoverRecord.of_foreign_job() if first_here else None
+    # two ranks of a node: srun ends no other where one is killed before it has noted anything
+    notes = (joined.rank if joined.local_rank is None else joined.local_rank) < _NOTING
+    record = LeftoverRecord.of_foreign_job() if notes else None
     watcher = Watcher(joined.rank, limit_s, collector.pid if collector else None)
     try:
         return _measure(joined, job, collector, problem, watcher, record, launcher)

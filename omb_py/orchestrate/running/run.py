@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -16,6 +15,7 @@ from omb_py.engine.devices.registry import HOST, is_gpu
 from omb_py.engine.rank.launcher_variables import Joined, joined_environment
 from omb_py.engine.rank.lifetime import let_rank_0_speak
 from omb_py.engine.rank.link import LaunchSpec, LocalLink, Message
+from omb_py.engine.rank.start_times import now_ns
 from omb_py.errors import NEGATIVE, OK, EnvironmentProblem, LaunchFailed, NotBegun, OmbError
 from omb_py.grammar.json_values import JsonValue
 from omb_py.launchers.registry import job_around
@@ -194,7 +194,7 @@ def spec_of(run: Run, launch: LaunchPlan) -> dict[str, object]:
         "prefixes": list(stored_prefixes()),
         "homes": {name: home for name in benchmarks if (home := home_of(name))},
         "modes": capabilities(launch.backend).option is not None or any(cell.options.timing for cell in launch.cells),
-        "launched_at": time.time_ns(),
+        "launched_at": now_ns(),
     }
 
 

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -95,26 +94,23 @@ def test_a_rank_says_who_it_is_and_gets_the_spec(server: Server, monkeypatch: py
     link.close()
 
 
-@pytest.mark.parametrize(
-    ("host", "ahead_s", "corrected_s"),
-    [("elsewhere", 5.0, 5.0), ("elsewhere", -5.0, -5.0), ("elsewhere", 0.0, 0.0), (socket.gethostname(), 5.0, 0.0)],
-)
+@pytest.mark.parametrize("ahead_s", [5.0, -5.0, 0.0, 2e6])
 def test_the_time_of_the_launch_is_told_by_this_hosts_clock(
-    server: Server, monkeypatch: pytest.MonkeyPatch, host: str, ahead_s: float, corrected_s: float
+    server: Server, monkeypatch: pytest.MonkeyPatch, ahead_s: float
 ) -> None:
-    """Without it `hello` of a rank whose clock is behind is negative."""
+    """Hosts count from when they booted, and many may have one name."""
     truth = handshake.welcome
     now = 1_000_000_000_000
 
     def elsewhere(*arguments: Any) -> dict[str, Any]:
-        return {**truth(*arguments), "host": host, "now": now + int(ahead_s * 1e9)}
+        return {**truth(*arguments), "now": now + int(ahead_s * 1e9)}
 
     monkeypatch.setattr(handshake, "welcome", elsewhere)
-    monkeypatch.setattr(handshake, "time", SimpleNamespace(time_ns=lambda: now))
+    monkeypatch.setattr(handshake, "now_ns", lambda: now)
     with server.accepting():
         link = Link.connect(server.address, "t")
     server.send(type="spec", launched_at=now)
-    assert link.spec()["launched_at"] == now - int(corrected_s * 1e9)
+    assert link.spec()["launched_at"] == now - int(ahead_s * 1e9)
     link.close()
 
 
@@ -123,11 +119,10 @@ def test_clocks_that_agree_as_far_as_a_message_can_tell_are_left_alone(
 ) -> None:
     readings = iter([0, 4_000_000])  # 4 ms from hello to welcome: 2 ms of error
     truth = handshake.welcome
-    monkeypatch.setattr(handshake, "welcome", lambda *a: {**truth(*a), "host": "elsewhere", "now": 3_900_000})
+    monkeypatch.setattr(handshake, "welcome", lambda *a: {**truth(*a), "now": 3_900_000})
     with server.accepting():
         thread = threading.current_thread()
-        clock = SimpleNamespace(time_ns=lambda: next(readings) if threading.current_thread() is thread else 0)
-        monkeypatch.setattr(handshake, "time", clock)
+        monkeypatch.setattr(handshake, "now_ns", lambda: next(readings) if threading.current_thread() is thread else 0)
         link = Link.connect(server.address, "t")
     server.send(type="spec", launched_at=10)
     assert link.spec()["launched_at"] == 10

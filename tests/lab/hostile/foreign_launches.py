@@ -25,9 +25,10 @@ from omb_py.orchestrate.supervision import leftovers
 from tests.support.machines.mpi import AS_ROOT, ONE_THREAD, ROOT, YIELD, torchrun
 from tests.support.machines.slurm import cluster
 
-TIMEOUT_S = 6
+TIMEOUT_S = {"mpirun": 6, "srun": 6, "torchrun": 30}
+"""Importing PyTorch takes longer than MPI needs; the machine may be loaded."""
 LIMIT_S = 60
-"""A job that has not ended so long after the blow hangs; the machine may be loaded."""
+"""A job that has not ended so long after the blow, and its own limit, hangs."""
 NEXT_LAUNCH_S = 10
 SIZES = "8:32K"
 MARK = "OMB_PY_LAB_JOB"
@@ -60,9 +61,11 @@ class ForeignJob:
     launcher: subprocess.Popen[bytes] = field(init=False)
 
     def __post_init__(self) -> None:
+        self.segments: set[str] = set()
+        """Shared memory that its processes have had: beside this job others leave theirs."""
         self.mark = f"{os.getpid()}-{time.monotonic_ns()}"
         self.out, self.err = self.folder / "out", self.folder / "err"
-        line = f"allreduce -m {SIZES} -i 3000 --timeout {TIMEOUT_S} --store {self.folder / 'store'}"
+        line = f"allreduce -m {SIZES} -i 3000 --timeout {TIMEOUT_S[self.by]} --store {self.folder / 'store'}"
         words = [*line.split(), *(("--backend", "gloo") if self.by == "torchrun" else ())]
         environ = {
             **os.environ,
@@ -85,6 +88,7 @@ class ForeignJob:
             with contextlib.suppress(OSError):
                 if entry.name.isdigit() and f"{MARK}={self.mark}".encode() in (entry / "environ").read_bytes():
                     living[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                    self.segments |= leftovers.segments(int(entry.name))
         return living
 
     def find(self, who: str) -> int | None:
@@ -145,7 +149,7 @@ WHO = {
 
 def try_cell(who: str, when: str, folder: Path, by: str = "mpirun", environ: Mapping[str, str] | None = None) -> str:
     """Let one die; what was wrong, empty for nothing."""
-    before = _files()
+    before = {str(folder) for folder in scratch.abandoned()}
     job = ForeignJob(folder, by, environ or {})
     victim = who.removesuffix(" stopped").removesuffix(" interrupted")
     try:
@@ -153,7 +157,7 @@ def try_cell(who: str, when: str, folder: Path, by: str = "mpirun", environ: Map
         while not WHEN[when](job, victim) or job.find(victim) is None:
             if job.launcher.poll() is not None:
                 return "" if job.launcher.returncode == 0 else f"ended before: {_last(job)}"
-            if time.monotonic() - begun > LIMIT_S:
+            if time.monotonic() - begun > LIMIT_S + TIMEOUT_S[by]:
                 return f"the moment did not come: {job.rows()} rows, {sorted(job.processes().values())}"
             time.sleep(0.02)
         pid = job.find(victim)
@@ -162,7 +166,7 @@ def try_cell(who: str, when: str, folder: Path, by: str = "mpirun", environ: Map
                 os.kill(pid, getattr(signal, f"SIG{WHO[who]}"))
         struck = time.monotonic()
         while job.launcher.poll() is None or job.processes():
-            if time.monotonic() - struck > LIMIT_S:
+            if time.monotonic() - struck > LIMIT_S + TIMEOUT_S[by]:
                 return f"HANG: {sorted(job.processes().values())}"
             time.sleep(0.1)
         err = job.err.read_text(errors="replace") + job.out.read_text(errors="replace")
@@ -175,12 +179,15 @@ def try_cell(who: str, when: str, folder: Path, by: str = "mpirun", environ: Map
             and not re.search("omb-py: error: |KILLED BY|EXIT|signal|non-zero", err)
         ):
             return "nobody said it"
+        blamed = re.findall(r"omb-py: error: rank (\d+) on \S+ \(pid \d+\) died", err)
+        if blamed and victim.startswith("rank") and victim[-1] not in blamed:
+            return f"BLAMED: {_last(job)}"
         if victim == "collector" and job.launcher.returncode != 0 and "collector" not in err:
             return f"not named: {_last(job)}"
         # Open MPI's folder is named by its mpirun
         session = Path(tempfile.gettempdir()) / f"ompi.{job.launcher.pid}"
         ended = time.monotonic()
-        while left := {*_files() - before, *filter(os.path.exists, [str(session)])}:
+        while left := {*_files(job) - before, *filter(os.path.exists, [str(session)])}:
             if time.monotonic() - ended > NEXT_LAUNCH_S:
                 break
             time.sleep(0.5)
@@ -190,9 +197,9 @@ def try_cell(who: str, when: str, folder: Path, by: str = "mpirun", environ: Map
         job.end()
 
 
-def _files() -> set[str]:
-    """What launches of anybody left: segments that no process uses, records whose process has ended."""
-    return {*leftovers.orphaned(frozenset()), *map(str, scratch.abandoned())}
+def _files(job: ForeignJob) -> set[str]:
+    """What a job left: segments that no process uses, records whose process has ended."""
+    return {*leftovers.orphaned(frozenset()) & job.segments, *map(str, scratch.abandoned())}
 
 
 def _last(job: ForeignJob) -> str:
@@ -201,6 +208,8 @@ def _last(job: ForeignJob) -> str:
 
 def main(times: int = 3, by: str = "mpirun", only: str = "") -> int:
     """Print the table; 1 where a cell failed."""
+    # a shell lets what it starts beside itself ignore the signal, and ranks inherit that
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with cluster(nodes=1) if by == "srun" else contextlib.nullcontext() as slurm:
         environ = slurm.environ() if slurm else {}
         chosen = [(who, when) for who in WHO for when in WHEN if only in f"{who} {when}"]
