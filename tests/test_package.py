@@ -95,7 +95,7 @@ RANK = frozenset(
         "engine.rank.reporting engine.rank.start_times engine.rank.system_info engine.samples engine.session "
         "errors grammar grammar.json_values grammar.rank_groups launchers orchestrate orchestrate.running "
         "orchestrate.running.rank_process orchestrate.supervision orchestrate.supervision.agent_start plug_ins "
-        "results results.store results.store.redact suites suites.collective suites.collective.calls "
+        "process_end results results.store results.store.redact suites suites.collective suites.collective.calls "
         "suites.collective.forms suites.lookup suites.shared user_cache"
     ).split()
 )

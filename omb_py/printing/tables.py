@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.table import Table
@@ -17,8 +18,10 @@ from omb_py.results.compare.tags import ACCEPT_PHASE, COMPARE_SIDE, distinguishi
 from omb_py.results.json_values import plain
 from omb_py.results.statistics.bandwidth import shown_gbps
 from omb_py.results.store.row import Row
-from omb_py.results.store.runs import RunSummary
 from omb_py.results.units import number_of, size_text
+
+if TYPE_CHECKING:
+    from omb_py.results.store.runs import RunSummary
 
 SPARE = (
     "n",

@@ -13,10 +13,8 @@ from collections.abc import Hashable, Mapping, Sequence
 from itertools import groupby, pairwise
 from typing import TypeVar
 
-from omb_py.results.statistics.change_points import DELTA
 from omb_py.results.statistics.holm import holm
 from omb_py.results.statistics.launch_time import statistic_of, time_of
-from omb_py.results.statistics.t_test import welch_of_rounded
 from omb_py.results.store.row import Row
 from omb_py.results.units import number_of, size_text
 
@@ -61,6 +59,11 @@ def fastest_of(
     Returns:
         None where the launches do not tell.
     """
+    if not launches:
+        return {}
+    from omb_py.results.statistics.change_points import DELTA  # with NumPy and SciPy, which a table of one side spares
+    from omb_py.results.statistics.t_test import welch_of_rounded
+
     best: dict[Where, Name | None] = {}
     tested: list[tuple[Where, float]] = []
     for where, sides in launches.items():

@@ -3,6 +3,9 @@
 Whole commands, two ranks of ``latency -m 8:8 -i 1 -x 0``, in a random order: a C program (startup.c, or ``osu_latency`` of
 the folder OMB_BIN) under mpiexec, and omb-py without and with a store. Wall time, processor time of all processes, calls
 that look for files and the files of a rank, and memory of a rank. Prints medians and ratios.
+
+``--slow-open 2`` shows instead how long the start of 2 to 64 ranks takes where each open of a file outside of /proc,
+/sys and /dev waits so long (slow_open.c, preloaded), as on a parallel file system that many use.
 """
 
 from __future__ import annotations
@@ -170,16 +173,42 @@ def rank_table(program: Path) -> None:
         print(f"{name:<18} {rss:6.0f} MB RSS {pss:6.0f} MB PSS of a rank", flush=True)
 
 
+def slow_library() -> Path:
+    """The preload library that makes opens slow. Raises NoCompiler."""
+    library = BUILD / "slow_open.so"
+    if (compiler := shutil.which("cc")) is None:
+        raise NoCompiler("no cc on the PATH")
+    BUILD.mkdir(parents=True, exist_ok=True)
+    source = Path(__file__).with_name("slow_open.c")
+    subprocess.run([compiler, "-O2", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+    return library
+
+
+def slow_table(program: Path, wait_us: int, most: int, rounds: int) -> None:
+    """Wall time of starts where opens are slow, and beside it without."""
+    ours = [sys.executable, "-m", "omb_py", "allreduce", "-m", "8:8", "-i", "1", "-x", "0", "--no-store", "--quiet"]
+    slow = ["env", f"LD_PRELOAD={slow_library()}", f"OMB_SLOW_OPEN_US={wait_us}"]
+    for ranks in (n for n in (2, 4, 16, 64) if n <= most):
+        commands = {"C": [*mpiexec(), "-n", str(ranks), str(program)], "omb-py": [*ours, "-n", str(ranks)]}
+        took = interleaved(commands | {f"{name}, slow": [*slow, *words] for name, words in commands.items()}, rounds)
+        print(f"{ranks:4} ranks  " + "  ".join(f"{name} {wall:.2f} s" for name, (wall, _) in took.items()), flush=True)
+
+
 def main() -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=9, help="starts of each command (default: %(default)s)")
+    parser.add_argument("--slow-open", metavar="MS", type=float, help="let each open of a file wait so many ms")
+    parser.add_argument("--most-ranks", type=int, default=64, help="with --slow-open (default: %(default)s)")
     chosen = parser.parse_args()
     try:
         program = c_program()
     except NoCompiler as error:
         print(f"the C side cannot be built: {error}", file=sys.stderr)
         return 3
+    if chosen.slow_open:
+        slow_table(program, round(1000 * chosen.slow_open), chosen.most_ranks, chosen.rounds)
+        return 0
     start_table(program, chosen.rounds)
     rank_table(program)
     return 0

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from functools import partial
 from typing import Any
 
@@ -10,6 +13,7 @@ from rich.table import Table
 from omb_py.printing.tables import RUNS_SPARE, SPARE, results_table, runs_table
 from omb_py.printing.writers.terminal import fitted
 from omb_py.results.store.runs import RunSummary
+from tests.support.patience import PATIENCE_S
 
 
 def row(**values: Any) -> dict[str, Any]:
@@ -148,3 +152,15 @@ def test_the_share_of_a_link_is_a_column_where_a_row_has_a_peak() -> None:
     assert "of peak" in words(head)
     assert ["82% of PCIe 4 x16" in line for line in body] == [True, False]
     assert "of peak" not in "".join(lines(results_table([row()])))
+
+
+def test_a_table_of_one_side_loads_no_scipy() -> None:
+    code = (
+        "import json, sys\n"
+        "from omb_py.printing.tables import results_table\n"
+        "assert results_table(json.loads(sys.argv[1])).row_count == 2\n"
+        "assert not {'scipy', 'pyarrow'} & set(sys.modules)"
+    )
+    words = [sys.executable, "-c", code, json.dumps([row(), row(size_bytes=16)])]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S)
+    assert done.returncode == 0, done.stderr

@@ -110,5 +110,6 @@ if __name__ == "__main__":
 
     install()
     from omb_py.orchestrate.running.rank_process import main
+    from omb_py.process_end import end_process
 
-    sys.exit(main())
+    end_process(main())
