@@ -115,12 +115,13 @@ def compare(
     tail_delta: float = 0.10,
     seed: int | None = None,
     strict: bool = False,
+    trust_sides: bool = False,
 ) -> Comparison:
     """Compare two sets of stored launches, or measure two sides interleaved and compare them.
 
     Args:
-        base: stored launches, as a run's id, ``last``, ``tag=K=V``, ``COLUMN=VALUE`` or the folder of a store; or a
-            :class:`Side` to measure.
+        base: stored launches, as a run's id, ``last``, ``tag=K=V``, ``COLUMN=VALUE`` or a folder, of a store or of
+            logs; or a :class:`Side` to measure.
         new: the other side, of the same kind; None if `base` is the run of a comparison that measured.
         store: folder of the stored launches, and of the measured ones.
         launches: launches of each measured side in each round.
@@ -129,7 +130,8 @@ def compare(
         delta: smallest change of a median that matters, as a share.
         tail_delta: smallest change of a tail that matters, as a share.
         seed: seed of the order of cells; None: it is drawn, and stored.
-        strict: `exit_code` is 4 if a cell is UNCLEAR or NOT COMPARABLE.
+        strict: `exit_code` is 4 if a cell is UNCLEAR, LIKELY or NOT COMPARABLE.
+        trust_sides: stored sides that were not interleaved are judged as if they had been, and nothing is LIKELY.
 
     Raises:
         UsageError: an option is wrong, there are no such launches, or the sides have no cell in common.
@@ -140,7 +142,7 @@ def compare(
 
     if isinstance(base, str) and not isinstance(new, Side):
         names = [base] if new is None else [base, new]
-        report = compare_stored(names, Path(store), declared_rules(delta, tail_delta, 1))
+        report = compare_stored(names, Path(store), declared_rules(delta, tail_delta, 1, trust_sides))
     elif isinstance(base, Side) and isinstance(new, Side):
         report = _measured(base, new, declared_rules(delta, tail_delta, rounds), launches, Path(store), seed, budget)
     else:

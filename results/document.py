@@ -16,6 +16,8 @@ Tone = Literal["bad", "good", "open", "lost", "dim"]
 TONES: Mapping[str, Tone] = {
     "SLOWER": "bad",
     "FASTER": "good",
+    "LIKELY SLOWER": "open",
+    "LIKELY FASTER": "open",
     "UNCLEAR": "open",
     "NOT COMPARABLE": "lost",
     "VIOLATED": "bad",

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING
 from omb_py.dashboards.base import theme
 from omb_py.dashboards.base.theme import Layout, Trace
 from omb_py.dashboards.base.view import TableFields, View, plural, table
+from omb_py.results.compare.judge import WORDS
 
 if TYPE_CHECKING:
     import pandas as pd
 
-ORDER = ("SLOWER", "UNCLEAR", "NOT COMPARABLE", "FASTER", "SAME")
+ORDER = ("SLOWER", "LIKELY SLOWER", "UNCLEAR", "NOT COMPARABLE", "LIKELY FASTER", "FASTER", "SAME")
 """The order in which verdicts are read."""
 DELTA = 0.03
 """Smallest change that counts, where the table does not say."""
@@ -31,8 +32,7 @@ MOST_BARS = 40
 def headline(verdicts: pd.DataFrame) -> str:
     """``3 slower, 1 faster, 62 same, 6 unclear``."""
     count = verdicts["verdict"].value_counts()
-    words = ("SLOWER", "FASTER", "SAME", "UNCLEAR", "NOT COMPARABLE")
-    return ", ".join(f"{int(count.get(w, 0))} {w.lower()}" for w in words if count.get(w, 0) or w == "SLOWER")
+    return ", ".join(f"{int(count.get(w, 0))} {w.lower()}" for w in WORDS if count.get(w, 0) or w == "SLOWER")
 
 
 def verdict_marker(word: str) -> Layout:

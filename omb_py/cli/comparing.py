@@ -48,6 +48,7 @@ class CompareOptions:
     store: Path | None
     budget_s: float | None = None
     resume: str | None = None
+    trust_sides: bool = False
 
     @property
     def folder(self) -> Path:
@@ -56,8 +57,13 @@ class CompareOptions:
 
     @property
     def rules(self) -> CompareRules:
-        """The rules of sides that are measured. Raises UsageError."""
-        return declared_rules(self.delta, self.tail_delta, self.rounds)
+        """The rules of the comparison. Raises UsageError."""
+        return declared_rules(self.delta, self.tail_delta, self.rounds, self.trust_sides)
+
+    def check_measured(self) -> None:
+        """Raises UsageError where an option is only for sides that are stored."""
+        if self.trust_sides:
+            raise UsageError("--trust-sides is for sides that are stored, and these are measured in turn: leave it out")
 
 
 def run_compare(words: Sequence[str], specs: Mapping[Side, SideSpec], options: CompareOptions) -> int:
@@ -72,6 +78,7 @@ def run_compare(words: Sequence[str], specs: Mapping[Side, SideSpec], options: C
 
 
 def _compare_measured(words: Sequence[str], specs: Mapping[Side, SideSpec], options: CompareOptions) -> CompareReport:
+    options.check_measured()
     if not words:
         raise UsageError(
             "which benchmark is to be measured? as omb-py compare --env BASE=v1 --env NEW=v2 allreduce -n 2"

@@ -15,6 +15,7 @@ from omb_py.orchestrate.programs.session import compare_programs
 def run_programs(words: Sequence[str], texts: ProgramTexts, options: CompareOptions) -> int:
     """Compare two programs, or one under two environments; the exit code."""
     check_files(options.output)
+    options.check_measured()
     if not texts.runs:
         raise UsageError("--read, --metric and --expect-library are of programs: say which with --run 'NEW: COMMAND'")
     if words:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -18,11 +18,21 @@ from omb_py.results.statistics.holm import holm
 from omb_py.results.statistics.launch_kinds import LaunchKinds, kinds_of
 from omb_py.results.statistics.nights import FEWEST_NIGHTS, SHARED_NIGHTS, by_night, drift_allowed_for
 from omb_py.results.statistics.order_statistics import median
-from omb_py.results.statistics.t_test import detectable, launches_needed, ratio_of, rounding
+from omb_py.results.statistics.t_test import Estimate, detectable, launches_needed, ratio_of, rounding, welch_of_rounded
 
-Verdict = Literal["SLOWER", "FASTER", "SAME", "UNCLEAR", "NOT COMPARABLE"]
-WORDS: tuple[Verdict, ...] = ("SLOWER", "FASTER", "SAME", "UNCLEAR", "NOT COMPARABLE")
+Verdict = Literal["SLOWER", "LIKELY SLOWER", "FASTER", "LIKELY FASTER", "SAME", "UNCLEAR", "NOT COMPARABLE"]
+WORDS: tuple[Verdict, ...] = (
+    "SLOWER",
+    "LIKELY SLOWER",
+    "FASTER",
+    "LIKELY FASTER",
+    "SAME",
+    "UNCLEAR",
+    "NOT COMPARABLE",
+)
 """Worst first, as a report lists them."""
+OPEN: frozenset[Verdict] = frozenset({"LIKELY SLOWER", "LIKELY FASTER", "UNCLEAR", "NOT COMPARABLE"})
+"""Verdicts that decide nothing."""
 Question = Literal["median", "tail"]
 QUESTIONS: tuple[Question, ...] = ("median", "tail")
 SAME_LEVEL = 0.90
@@ -43,6 +53,9 @@ class CompareRules:
     power: float = 0.8
     """Chance of detection for which the smallest detectable change and the launches needed are computed."""
     rounds: int = 1
+    trust_sides: bool = False
+    """Nothing but the side differs between the days of BASE and NEW, says the user: launches that were not interleaved
+    are judged as if they had been."""
 
     def tolerance(self, question: Question) -> float:
         """Tolerance of a question, as a difference of logs."""
@@ -110,7 +123,9 @@ class Answer:
     kinds: LaunchKinds | None = None
     """The two kinds of its launches; None where they are all of one."""
     reason: str = ""
-    """Why it is UNCLEAR, where more launches of the same kind would not help."""
+    """Why it is open, where more launches of the same kind would not help."""
+    beyond: int = 0
+    """Of a LIKELY change: launches of NEW that are beyond all of BASE, in its direction."""
 
 
 @dataclass(slots=True)
@@ -149,10 +164,14 @@ def judge(cells: Sequence[Sequence[CompareRound]], rules: CompareRules) -> list[
     alpha = rules.alpha / (2 if turns and apart else 1)
     kinds = {key: QUESTIONS.index(key[1]) for key in turns}
     outcomes = Interleaved(turns, kinds, alpha, rules.rounds).outcomes()
-    outcomes |= _apart({key: asked[key] for key in apart}, alpha)
+    outcomes |= _apart({key: asked[key] for key in apart}, alpha, rules.trust_sides)
     judged = [JudgedCell() for _ in cells]
     for (i, question), data in asked.items():
         judged[i].answers[question] = _answer(question, data, outcomes[i, question], rules)
+    untold = [key for key in apart if outcomes[key].reason == APART]
+    for (i, question), estimate in _likely({key: asked[key] for key in untold}, alpha).items():
+        answer, logs = judged[i].answers[question], asked[i, question].logs
+        judged[i].answers[question] = _as_likely(answer, estimate, logs, rules.tolerance(question))
     return judged
 
 
@@ -224,12 +243,16 @@ def _questions(rounds: Sequence[CompareRound]) -> tuple[Question, ...]:
     return QUESTIONS if _has_medians(rounds) else ("median",)
 
 
-def _apart(questions: Mapping[Key, _Asked], alpha: float) -> dict[Key, QuestionOutcome]:
-    """Judge questions whose sides were not measured in turn, by their nights."""
+def _apart(questions: Mapping[Key, _Asked], alpha: float, trusted: bool) -> dict[Key, QuestionOutcome]:
+    """Judge questions whose sides were not measured in turn: by their nights, or by launches if sides are trusted."""
     estimates, reasons = {}, {}
     for key, question in questions.items():
         logs, nights = question.logs, question.nights
         reasons[key] = ""
+        if trusted:
+            estimates[key] = welch_of_rounded(*logs)
+            reasons[key] = "" if estimates[key].freedom > 0 else TOO_FEW
+            continue
         if not all(nights):
             nights = [0.0] * len(logs[0]), [0.0] * len(logs[1])
         sides = [by_night(side, values) for side, values in zip(nights, logs, strict=True)]
@@ -254,8 +277,15 @@ def _apart(questions: Mapping[Key, _Asked], alpha: float) -> dict[Key, QuestionO
     return outcomes
 
 
-APART = "not interleaved"
-"""Reason of a verdict on launches that were not made in turn, of too few nights."""
+APART, TOO_FEW = "not interleaved", "one launch"
+"""Reasons of a verdict on launches that were not made in turn: they are of too few nights; a side has a single one."""
+
+
+def _likely(questions: Mapping[Key, _Asked], alpha: float) -> dict[Key, Estimate]:
+    """What launches alone would show to be changed, if nothing but the side differed between the days."""
+    estimates = {key: welch_of_rounded(*question.logs) for key, question in questions.items()}
+    adjusted = holm([estimate.p for estimate in estimates.values()])
+    return {key: estimate for (key, estimate), p in zip(estimates.items(), adjusted, strict=True) if p <= alpha}
 
 
 def _answer(question: Question, asked: _Asked, outcome: QuestionOutcome, rules: CompareRules) -> Answer:
@@ -294,6 +324,21 @@ def _answer(question: Question, asked: _Asked, outcome: QuestionOutcome, rules: 
         flagged=verdict == "UNCLEAR" and estimate.paired and outcome.round < rules.rounds,
         kinds=kinds,
         reason=outcome.reason if verdict == "UNCLEAR" else "",
+    )
+
+
+def _as_likely(answer: Answer, estimate: Estimate, logs: tuple[list[float], list[float]], tolerance: float) -> Answer:
+    """The answer as LIKELY where the change counts, with the interval that its launches would give."""
+    (base, new), slower = logs, estimate.difference > 0
+    if abs(estimate.difference) < tolerance:
+        return answer
+    low, high = limits(estimate, SAME_LEVEL)
+    return replace(
+        answer,
+        verdict="LIKELY SLOWER" if slower else "LIKELY FASTER",
+        low=min(answer.ratio, ratio_of(low)),
+        high=max(answer.ratio, ratio_of(high)),
+        beyond=sum(x > max(base) for x in new) if slower else sum(x < min(base) for x in new),
     )
 
 

@@ -16,7 +16,7 @@ from omb_py.errors import ENVIRONMENT, INCONCLUSIVE, NEGATIVE, NO_VERDICT, OK
 from omb_py.results.compare.cell_names import namer
 from omb_py.results.compare.communication import communication, communication_text
 from omb_py.results.compare.environment_diff import EnvironmentDifference, differences, say
-from omb_py.results.compare.judge import SAME_LEVEL, WORDS, Answer, CompareRules, JudgedCell, judge
+from omb_py.results.compare.judge import APART, OPEN, SAME_LEVEL, WORDS, Answer, CompareRules, JudgedCell, judge
 from omb_py.results.compare.match import SIDES, Matched, MatchedCell, match
 from omb_py.results.compare.no_verdict import NO_VERDICT_WORD, of_programs, unmeasured
 from omb_py.results.compare.select_launches import SideLaunches
@@ -49,9 +49,12 @@ HEADS = (
     FOUND_FROM,
 )
 """Heads of the table. ``of`` names the statistic where it is not the median."""
+_CHANGES = ("SLOWER", "LIKELY SLOWER", "FASTER", "LIKELY FASTER")
 _IN_WORDS = {
     "SLOWER": "slower",
+    "LIKELY SLOWER": "likely slower",
     "FASTER": "faster",
+    "LIKELY FASTER": "likely faster",
     "SAME": "the same",
     "UNCLEAR": "UNCLEAR",
     "NOT COMPARABLE": "not comparable",
@@ -110,7 +113,7 @@ class CompareReport:
 def overall(judged: JudgedCell) -> str:
     """Reduce both questions to one word: any change, else the verdict on the median, whatever the tail's."""
     verdicts = {answer.verdict for answer in judged.answers.values()}
-    changed = next((word for word in ("SLOWER", "FASTER") if word in verdicts), None)
+    changed = next((word for word in ("SLOWER", "FASTER", "LIKELY SLOWER", "LIKELY FASTER") if word in verdicts), None)
     return changed or (judged.answers["median"].verdict if judged.answers else "UNCLEAR")
 
 
@@ -131,7 +134,7 @@ def exit_code(report: CompareReport, strict: bool = False) -> int:
 
     Returns:
         1 if anything is SLOWER or did not validate; 5 if programs did not measure all of it; 3 if a part of a suite
-        could not be measured; 4 with `strict` if anything is UNCLEAR or NOT COMPARABLE; else 0.
+        could not be measured; 4 with `strict` if anything is UNCLEAR, LIKELY or NOT COMPARABLE; else 0.
     """
     counts = report.counts
     if counts["SLOWER"] or (wrong_rows(report) and not report.unmeasured):
@@ -140,7 +143,7 @@ def exit_code(report: CompareReport, strict: bool = False) -> int:
         return NO_VERDICT
     if report.failed:
         return ENVIRONMENT
-    return INCONCLUSIVE if strict and (counts["UNCLEAR"] or counts["NOT COMPARABLE"]) else OK
+    return INCONCLUSIVE if strict and any(counts[word] for word in OPEN) else OK
 
 
 def headline(report: CompareReport) -> str:
@@ -237,6 +240,8 @@ def _how_sure(report: CompareReport) -> list[str]:
     answers = [answer for judged in report.judged for answer in judged.answers.values()]
     turns = "; BASE and NEW took turns" if answers and all(answer.paired for answer in answers) else ""
     sure = [f"a false SLOWER or FASTER is told in at most {_share(report.rules.alpha)} of reports{turns}"]
+    if any(answer.verdict.startswith("LIKELY") for answer in answers):
+        sure.append("LIKELY: if nothing but the side differs between the days of BASE and NEW")
     if any(answer.verdict == "SAME" for answer in answers):
         sure.append(
             f"a change of {_share(report.rules.delta)} is called SAME in at most {_share((1 - SAME_LEVEL) / 2)}"
@@ -272,7 +277,7 @@ def _answer_text(report: CompareReport) -> str:
 
 
 def _more(report: CompareReport, word: str) -> str:
-    if word in ("SLOWER", "FASTER"):
+    if word in _CHANGES:
         return _worst(report, word)
     return _bound(report) if word == "UNCLEAR" else ""
 
@@ -287,7 +292,8 @@ def _worst(report: CompareReport, word: str) -> str:
     ]
     ratio, name, question, answer = max(changes, key=lambda change: change[:3])
     of = "" if question == "median" else " in its tail"
-    return f" (most: {name}{of}, {percent(ratio)}{_by_slow_launches(answer)})"
+    beyond = f", {answer.beyond} of {answer.launches[1]} launches beyond all of BASE" if answer.beyond else ""
+    return f" (most: {name}{of}, {percent(ratio)}{beyond}{_by_slow_launches(answer)})"
 
 
 def _by_slow_launches(answer: Answer) -> str:
@@ -327,7 +333,7 @@ def _next(report: CompareReport) -> str:
         return "find the reason in what differs, below" if report.kind == COMPARE else ""
     answers = [answer for judged in report.judged for answer in judged.answers.values()]
     undecided = [answer for answer in answers if answer.verdict == "UNCLEAR" and not answer.reason]
-    if report.kind == AA or not any(answer.verdict == "UNCLEAR" for answer in answers):
+    if report.kind == AA or not any(answer.verdict in OPEN for answer in answers):
         return ""
     if not undecided:
         return "measure both sides in turn, as said below"
@@ -335,10 +341,11 @@ def _next(report: CompareReport) -> str:
     enough = [count for count in wanted if count is not None]
     if not enough:
         return "this cannot be decided here, since launches differ too much: use a quieter machine"
+    launches = f"--launches {max(enough)}" if report.run_id else f"{max(enough)} launches a side"
     if len(enough) == len(undecided):
-        return f"--launches {max(enough)} would probably decide what is UNCLEAR"
+        return f"{launches} would probably decide what is UNCLEAR"
     return (
-        f"use a quieter machine; here --launches {max(enough)} would probably decide {len(enough)} of "
+        f"use a quieter machine; here {launches} would probably decide {len(enough)} of "
         f"{len(undecided)} questions that are UNCLEAR"
     )
 
@@ -360,12 +367,14 @@ def _notes(report: CompareReport) -> list[str]:
     if any(_wanted(answer) for answer in answers):
         lines.append("UNCLEAR (about N): about N launches a side would decide")
     lines += _kinds_of_launches(report)
-    if any(answer.reason for answer in answers):
+    if any(answer.reason == APART for answer in answers):
         lines.append(
-            f"UNCLEAR (not interleaved): the launches of BASE and NEW were not interleaved and are of fewer than "
-            f"{FEWEST_NIGHTS} nights of each side, so what differs from night to night would look like a change: "
-            "omb-py compare --env BASE=… --env NEW=… measures both, interleaved"
+            f"not interleaved: the launches of BASE and NEW did not take turns and are of fewer than {FEWEST_NIGHTS} "
+            "nights of each side, so a difference between the days cannot be told from one between the sides; "
+            "--trust-sides says that there is none; omb-py compare --env BASE=… --env NEW=… measures both, interleaved"
         )
+    elif rules.trust_sides:
+        lines.append("--trust-sides: launches are judged as if BASE and NEW had taken turns")
     elif not all(answer.paired for answer in answers):
         lines.append(
             "not interleaved: nights are compared, and a steady drift over them is allowed for in ratio and interval"
@@ -393,7 +402,7 @@ def _notes(report: CompareReport) -> list[str]:
 
 def _undecided(report: CompareReport, strict: bool) -> list[str]:
     """Say what the exit code means where no cell has a verdict; a library against itself needs none."""
-    decided = set(report.counts) - {"UNCLEAR", "NOT COMPARABLE"}
+    decided = set(report.counts) - OPEN
     if report.kind != COMPARE or any(report.counts[word] for word in decided):
         return []
     code = exit_code(report, strict)
@@ -527,9 +536,10 @@ def _launches(answer: Answer, rounds: bool) -> str:
 def _cases(report: CompareReport, strict: bool) -> list[CaseResult]:
     """Make one test case a cell.
 
-    SLOWER is a failure, UNCLEAR is skipped (a failure with `strict`), NOT COMPARABLE is an error.
+    SLOWER is a failure, UNCLEAR and LIKELY are skipped (a failure with `strict`), NOT COMPARABLE is an error.
     """
-    outcomes: dict[str, Outcome] = {"SLOWER": "failure", "UNCLEAR": "failure" if strict else "skipped"}
+    open_one: Outcome = "failure" if strict else "skipped"
+    outcomes: dict[str, Outcome] = {"SLOWER": "failure", **dict.fromkeys(OPEN, open_one)}
     named = report.named
     cases = []
     for cell, judged in zip(report.matched.cells, report.judged, strict=True):

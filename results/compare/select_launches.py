@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +11,9 @@ from typing import TYPE_CHECKING
 
 from omb_py.errors import UsageError, nearest
 from omb_py.results.compare.match import COLUMNS, PILOT_ROUND, SIDE_TAG, SIDES, Side, round_of
-from omb_py.results.store.paths import OnSkip, is_store, pass_over
+from omb_py.results.dialects.storing import ImportOptions, store_bytes
+from omb_py.results.store.journal import FOLDER as JOURNALS
+from omb_py.results.store.paths import SUFFIX, OnSkip, is_store, pass_over
 from omb_py.results.store.provenance import provenance_of
 from omb_py.results.store.read import DATE, TAGS, distinct_tags, load_table, to_rows
 from omb_py.results.store.row import Row
@@ -40,7 +44,7 @@ def read_side(word: str, store: Path, more: Sequence[str] = (), on_skip: OnSkip 
 
     Args:
         word: a run's id, the beginning of it, or ``last``; ``tag=K=V``; ``COLUMN=VALUE`` as ``library_version=5.0.2``;
-            or the folder of a store, which means all of its launches.
+            or a folder: all launches of a store, or a launch for each log of another tool.
         store: folder of the store that is searched, unless `word` is a folder.
         more: columns to read beside those that a comparison needs.
         on_skip: as of :func:`omb_py.results.store.read.load`.
@@ -48,12 +52,52 @@ def read_side(word: str, store: Path, more: Sequence[str] = (), on_skip: OnSkip 
     Raises:
         UsageError: the word matches no launch; the text names the nearest word that does.
     """
+    if is_folder_of_logs(word):
+        return _read_logs(Path(word), more, on_skip)
     if not word:
         raise UsageError("a side is a run, tag=K=V, COLUMN=VALUE or the folder of a store, not an empty word")
     place, rows = _rows(word, store, on_skip, more)
     if not rows:
         raise UsageError(f"no launch in {str(place)!r} with {word}: {_there(word, place)}")
     return SideLaunches(word, rows, _provenances(place, rows))
+
+
+def is_folder_of_logs(word: str) -> bool:
+    """Whether a word names a folder that has files and is no store."""
+    folder = Path(word)
+    if not word or not folder.is_dir() or (folder / JOURNALS).exists() or any(folder.rglob(f"*{SUFFIX}")):
+        return False
+    return bool(_logs_of(folder))
+
+
+def _logs_of(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
+
+
+def _read_logs(folder: Path, more: Sequence[str], on_skip: OnSkip | None) -> SideLaunches:
+    """Read each file of a folder as a launch, or as several where it has several tables of one kind.
+
+    Raises:
+        UsageError: no file could be read.
+    """
+    skip = on_skip or pass_over
+    contents: Counter[bytes] = Counter()
+    with tempfile.TemporaryDirectory(prefix="omb-py-") as name:
+        for path in _logs_of(folder):
+            try:
+                data = path.read_bytes()
+                imported = store_bytes(data, path.name, path.stat().st_mtime, name, ImportOptions(), contents[data])
+            except (OSError, UsageError) as error:
+                skip(path, error.strerror if isinstance(error, OSError) and error.strerror else str(error))
+                continue
+            contents[data] += 1
+            for problem in imported.problems:
+                skip(path, str(problem))
+        store = Path(name)
+        rows = _load(store, on_skip, more)
+        if not rows:
+            raise UsageError(f"no file of {folder} is a log that a reader knows: omb-py results import FILE says why")
+        return SideLaunches(str(folder), rows, _provenances(store, rows))
 
 
 def read_comparison(word: str, store: Path, on_skip: OnSkip | None = None) -> tuple[SideLaunches, SideLaunches]:

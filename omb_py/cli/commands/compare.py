@@ -17,11 +17,12 @@ _CODES = (
     *EXIT_CODES[:1],
     ("1", "something is SLOWER"),
     *EXIT_CODES[2:4],
-    (str(INCONCLUSIVE), "with --strict: something is UNCLEAR or NOT COMPARABLE"),
+    (str(INCONCLUSIVE), "with --strict: something is UNCLEAR, LIKELY or NOT COMPARABLE"),
     (str(NO_VERDICT), "NO VERDICT: a program of --run did not measure what was asked"),
     EXIT_CODES[-1],
 )
 LAUNCHES, ROUNDS = 10, 3
+VERDICTS = "How verdicts are made"
 PROGRAMS = "Programs of your own"
 _SPREAD = {"ignore_unknown_options": True, **CONTEXT}
 """The options of the benchmark stand among those of compare, which leaves them to the benchmark's own command."""
@@ -63,6 +64,12 @@ def command() -> click.Command:
             ),
             *_programs(),
             *_design(),
+            tool_option(
+                VERDICTS,
+                "--trust-sides",
+                "Of stored sides that were not interleaved: nothing else differs between their days, so a change "
+                "counts as SLOWER or FASTER, not as LIKELY.",
+            ),
             *measuring_report_options(),
             table_option("store"),
             resume_option(
@@ -74,9 +81,9 @@ def command() -> click.Command:
         callback=_compare,
         context_settings=_SPREAD,
         help="Is NEW slower than BASE? Two sets of launches that are stored: a run's id, tag=K=V, library_version=V or "
-        "any COLUMN=VALUE, or the folder of another store; one run of compare is both. Or a benchmark or a suite with "
-        "options, measured on both sides, interleaved; cells that are UNCLEAR are measured again. Or any two "
-        "programs (--run), as yours from two folders: they are started in turn, and what they print is judged.\n\n"
+        "any COLUMN=VALUE, or a folder, of another store or of logs; one run of compare is both. Or a benchmark or a "
+        "suite with options, measured on both sides, interleaved; cells that are UNCLEAR are measured again. Or any "
+        "two programs (--run), as yours from two folders: they are started in turn, and what they print is judged.\n\n"
         "The launch is the sample: verdicts are made on the launches' medians and tails (docs/compare.md).",
         examples=_EXAMPLES,
         codes=_CODES,
@@ -168,7 +175,7 @@ def reading_options() -> list[click.Parameter]:
 
 
 def _design() -> list[click.Parameter]:
-    heading = "How verdicts are made"
+    heading = VERDICTS
     return [
         tool_option(
             heading, "--launches N", "Launches of each side in each round.", whole("launches", 1), default=LAUNCHES
@@ -208,7 +215,7 @@ def _design() -> list[click.Parameter]:
             "Of the order of cells, and of BASE and NEW. (default: drawn, and stored)",
             whole("seed", 0),
         ),
-        tool_option(heading, "--strict", "Exit code 4 where something is UNCLEAR or NOT COMPARABLE."),
+        tool_option(heading, "--strict", "Exit code 4 where something is UNCLEAR, LIKELY or NOT COMPARABLE."),
     ]
 
 

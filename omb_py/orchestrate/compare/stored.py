@@ -13,26 +13,27 @@ from omb_py.results.compare.interleaved import MOST_ROUNDS
 from omb_py.results.compare.judge import CompareRules
 from omb_py.results.compare.match import PROGRAM, SOURCE, alpha_of, rounds_of
 from omb_py.results.compare.report import CompareReport, fields_text, report_of
-from omb_py.results.compare.select_launches import check_apart, read_comparison, read_side
+from omb_py.results.compare.select_launches import check_apart, is_folder_of_logs, read_comparison, read_side
 from omb_py.results.repro_command import measuring
 from omb_py.results.statistics.launch_time import OURS
 from omb_py.results.store.paths import OnSkip
 from omb_py.results.store.row import Row
 
 
-def declared_rules(delta: float, tail_delta: float, rounds: int) -> CompareRules:
+def declared_rules(delta: float, tail_delta: float, rounds: int, trust_sides: bool = False) -> CompareRules:
     """Declare the rules of a comparison before anything is judged. Raises UsageError on too many rounds.
 
     Args:
         delta: smallest change of a median that matters, as a share.
         tail_delta: smallest change of a tail that matters, as a share.
         rounds: most rounds of measuring.
+        trust_sides: as of :class:`CompareRules`.
     """
     if rounds > MOST_ROUNDS:
         raise UsageError(
             f"--rounds {rounds}: at most {MOST_ROUNDS}, since every round is one more chance of a false alarm"
         )
-    return CompareRules(delta=delta, tail_delta=tail_delta, rounds=rounds)
+    return CompareRules(delta=delta, tail_delta=tail_delta, rounds=rounds, trust_sides=trust_sides)
 
 
 def compare_stored(
@@ -49,6 +50,8 @@ def compare_stored(
     Raises:
         UsageError: there are no such launches, there are no names or more than two, or nothing can be compared.
     """
+    if len(names) == 1 and is_folder_of_logs(names[0]):
+        raise UsageError(f"{names[0]} is a folder of logs, which is one side: name the other too, as NEW")
     if len(names) == 1:
         base, new = read_comparison(names[0], store, on_skip)
         rows = [*base.rows, *new.rows]

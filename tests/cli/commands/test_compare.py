@@ -103,7 +103,7 @@ def test_stored_sides_by_tag_version_and_folder(run, tmp_path: Path, capsys: pyt
         assert code == 0
         assert "differs: library: mock 1.0 → mock 1.1; nothing else" in out
         assert "0 slower, 2 unclear" in out, "a run after another one: the machine may have changed as well"
-        assert out.count("UNCLEAR (not interleaved)") > 2 and "were not interleaved" in out
+        assert out.count("UNCLEAR (not interleaved)") > 2 and "did not take turns" in out
     junk = tmp_path / "date=2026-01-01" / "junk.parquet"
     junk.parent.mkdir()
     junk.write_bytes(b"junk")

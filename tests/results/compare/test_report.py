@@ -100,7 +100,7 @@ def test_json_has_no_number_that_is_none(side: Callable[..., SideLaunches]) -> N
 def test_json_keeps_the_names_that_scripts_read(side: Callable[..., SideLaunches]) -> None:
     report = r.report_of(side("BASE"), side("NEW"), CompareRules())
     whole = json.loads(to_json(r.document_of(report)))
-    assert list(whole["rules"]) == ["alpha", "delta", "tail_delta", "power", "looks"]
+    assert list(whole["rules"]) == ["alpha", "delta", "tail_delta", "power", "looks", "trust_sides"]
     assert whole["cells"][0]["median"]["look"] == 1 and "round" not in whole["cells"][0]["median"]
 
 
@@ -207,7 +207,10 @@ def test_what_is_unclear_has_a_bound(side: Callable[..., SideLaunches]) -> None:
 def test_what_nobody_would_measure_cannot_be_decided_here(side: Callable[..., SideLaunches]) -> None:
     report = r.report_of(side("BASE"), side("NEW"), CompareRules())
     (judged,) = report.judged
-    for needed, following in ((7192, "next: this cannot be decided here"), (40, "next: --launches 40 would probably")):
+    for needed, following in (
+        (7192, "next: this cannot be decided here"),
+        (40, "next: 40 launches a side would probably"),
+    ):
         for question, answer in judged.answers.items():
             judged.answers[question] = replace(answer, verdict="UNCLEAR", needed=needed, reason="")
         document = r.document_of(report)
@@ -222,7 +225,9 @@ def test_what_can_be_decided_is_told_from_what_cannot(side: Callable[..., SideLa
     for question, needed in (("median", 40), ("tail", 7192)):
         judged.answers[question] = replace(judged.answers["median"], verdict="UNCLEAR", needed=needed, reason="")
     (following,) = (fact for fact in r.document_of(report).facts if fact.startswith("next:"))
-    assert following.startswith("next: use a quieter machine; here --launches 40 would probably decide 1 of 2")
+    report.run_id = "R"
+    assert "here --launches 40 would probably" in "".join(r.document_of(report).facts)
+    assert following.startswith("next: use a quieter machine; here 40 launches a side would probably decide 1 of 2")
 
 
 def test_the_state_of_the_machine_stands_before_how_sure_it_is(side: Callable[..., SideLaunches]) -> None:
