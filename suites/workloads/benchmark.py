@@ -90,7 +90,7 @@ def of_calls(cell: Cell, ranks: int, means: Mapping[str, float]) -> dict[str, fl
     kinds = [workload.labels(0, ranks)[call.label, call.size] for call in workload.calls(0, ranks)]
     counts = Counter(kinds)
     return derived | workload.family.latencies(
-        workload.values, [means.get(f"{SERIAL}.{kind}", 0.0) / counts[kind] for kind in kinds]
+        workload.values, ranks, [means.get(f"{SERIAL}.{kind}", 0.0) / counts[kind] for kind in kinds]
     )
 
 

@@ -49,8 +49,8 @@ class Family:
     """Floating point operations of ``compute=matmul``, a rank and step; empty: unknown."""
     labels: tuple[str, ...] = ()
     """The labels in the order of the table, if ranks make different calls; empty: all make calls of equal sizes."""
-    latencies: Callable[[Values, Sequence[float]], dict[str, float]] | None = field(default=None, compare=False)
-    """(settings, µs of each call) -> what requests wait for communication, in µs."""
+    latencies: Callable[[Values, int, Sequence[float]], dict[str, float]] | None = field(default=None, compare=False)
+    """(settings, ranks, µs of each call) -> what requests wait for communication, in µs."""
 
     @property
     def keys(self) -> dict[str, Key]:
@@ -397,7 +397,7 @@ _ALL = (
         serving.serving,
         "2 all-reduces a layer and turn: of b·p·h·e for b prompts of p tokens that begin, of a·h·e for a requests that "
         "go on; fused=off: of p·h·e and h·e for each request; chunk=c: one of (c + a)·h·e; draft=k: (k + 1)·a in "
-        "place of a, and (1 - α^(k+1))/(1 - α) tokens a turn",
+        "place of a, and (1 - α^(k+1))/(1 - α) tokens a turn; head=on as in decode",
         "Yao et al., arXiv 2305.13484 (Flover); chunk: arXiv 2403.02310 (Sarathi-Serve); draft: arXiv 2211.17192",
         {
             "model": s.attention_model("gpt2-124m"),
@@ -421,6 +421,7 @@ _ALL = (
             "chunk": s.whole(0, "positions of prompts that a turn reads beside its tokens; 0: whole prompts", 0),
             "draft": s.whole(0, "k, drafted tokens that a turn checks of each request", 0),
             "accepted": s.number(0.8, "α, chance that a drafted token is accepted"),
+            "head": _HEAD,
         },
         f"2·P_l/n for each token and prompt position of a layer ({_LAYER})",
         latencies=serving.latencies,

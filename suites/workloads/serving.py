@@ -13,6 +13,7 @@ from typing import Final
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.errors import UsageError
 from omb_py.grammar.line_file import entries
+from omb_py.suites.workloads import vocabulary
 from omb_py.suites.workloads.calls import Call, Item, check_count, there_and_back
 from omb_py.suites.workloads.grid import one_and_copies
 from omb_py.suites.workloads.model_parallel import check_heads, layers
@@ -74,6 +75,8 @@ class Turn:
     """Requests that get tokens after their first."""
     chunk: int = 0
     """Positions of prompts that are read in parts, in the calls of the tokens."""
+    ends: int = 0
+    """Requests whose prompt ends in such a part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +130,7 @@ def serve(
         del waiting[: len(joining)]
         active += [_Request(number, prompt, tokens) for number, (_, tokens) in joining]
         budget = chunk or prompt * len(active)
-        read = goes_on = 0
+        read = goes_on = ends = 0
         for request in active:
             if not request.unread:
                 goes_on += 1
@@ -139,9 +142,10 @@ def serve(
             if not request.unread:
                 first[request.number] = here
                 request.left -= 1
+                ends += 1
         last |= {request.number: here for request in active if request.left <= _NOTHING}
         active = [request for request in active if request.left > _NOTHING]
-        turns.append(Turn(0 if chunk else read // prompt, goes_on, read if chunk else 0))
+        turns.append(Turn(0, goes_on, read, ends) if chunk else Turn(ends, goes_on))
         now += 1
     seen = [Served(arrived[n], first[n], last[n], tokens) for n, (_, tokens) in enumerate(arrivals)]
     return turns, seen
@@ -175,24 +179,30 @@ def _served(v: Values) -> tuple[list[Turn], list[Served]]:
     return serve(numbered, v["slots"], v["prompt"], v["chunk"], tokens_of_turn(v["draft"], v["accepted"]))
 
 
-def _requests_of(v: Values, turn: Turn) -> Iterator[tuple[str, int, int]]:
-    """(label, requests, positions of each) that a turn takes through the layers."""
+def _requests_of(v: Values, turn: Turn) -> Iterator[tuple[str, int, int, int]]:
+    """(label, requests, positions of each, those with logits) that a turn takes through the layers."""
     checked = 1 + v["draft"]
     if turn.chunk:
-        yield MIXED, 1, turn.chunk + turn.goes_on * checked
+        yield MIXED, 1, turn.chunk + turn.goes_on * checked, turn.ends + turn.goes_on * checked
         return
     if turn.begins:
-        yield PROMPT, turn.begins, v["prompt"]
+        yield PROMPT, turn.begins, v["prompt"], 1
     if turn.goes_on:
-        yield TOKEN, turn.goes_on, checked
+        yield TOKEN, turn.goes_on, checked, checked
 
 
 def serving(v: Values, rank: int, ranks: int) -> list[Item]:
     """Each turn has two all-reduces a layer: of the prompts of requests that begin, and of a token of each other one.
 
     With ``fused=off`` each request has its own, and those of one turn may be in flight together. With ``chunk`` parts
-    of prompts and tokens share a call; with ``draft`` a request has its drafted tokens checked, too.
+    of prompts and tokens share a call; with ``draft`` a request has its drafted tokens checked, too; with ``head`` each
+    turn adds up the embedding of its positions and gathers the logits of its tokens.
     """
+    return [item for items in _passes(v, rank, ranks)[0] for item in items]
+
+
+def _passes(v: Values, rank: int, ranks: int) -> tuple[list[list[Item]], list[Served]]:
+    """Calls and products of each turn, and what each request saw. Raises UsageError for settings that do not fit."""
     where = one_and_copies("tp", v["tp"], ranks)
     n, group, shape = where.size("tp"), where.group(rank, "tp"), v["model"].shape
     check_heads(v, n, "tp")
@@ -201,34 +211,37 @@ def serving(v: Values, rank: int, ranks: int) -> list[Item]:
     item = shape.hidden * DTYPES[v["dtype"]].itemsize
     halves = (shape.projections + shape.output) / n, shape.feed_forward / n
 
-    def layer(label: str, count: int, positions: int) -> list[Item]:
-        """A layer for `count` requests with so many positions each."""
-        together, parts = (count * positions, 1) if v["fused"] == "on" else (positions, count)
+    def through_layers(turn: Turn) -> list[Item]:
         items: list[Item] = []
-        for half in there_and_back(halves, together)[0]:
-            call = Call("allreduce", together * item, v["dtype"], label, group, until=parts - 1)
-            items += [half, call] * parts
+        for label, count, positions, tokens in _requests_of(v, turn):
+            parts = 1 if v["fused"] == "on" else count
+            positions, tokens = count // parts * positions, count // parts * tokens
+            call = Call("allreduce", positions * item, v["dtype"], label, group, until=parts - 1)
+            layer: list[Item] = []
+            for half in there_and_back(halves, positions)[0]:
+                layer += [half, call] * parts
+            whole = v["head"] == "on"
+            items += vocabulary.embedding(v, group, positions, "embedding") * (parts * whole)
+            items += layer * layers(v)
+            items += vocabulary.logits(v, group, tokens) * (parts * (whole and tokens > 0))
         return items
 
-    steps: list[Item] = []
-    for turn in _served(v)[0] if n > 1 else ():
-        for label, count, positions in _requests_of(v, turn):
-            steps += layer(label, count, positions) * layers(v)
-    return steps
+    turns, seen = _served(v)
+    return [through_layers(turn) for turn in turns if n > 1], seen
 
 
-def latencies(v: Values, times: Sequence[float]) -> dict[str, float]:
+def latencies(v: Values, ranks: int, times: Sequence[float]) -> dict[str, float]:
     """What communication adds until the first token (TTFT) and to each later one (TPOT), in µs: p50 and p99.
 
     Args:
         v: settings.
+        ranks: their number.
         times: µs of each call of a rank, in order.
     """
-    turns, seen = _served(v)
+    passes, seen = _passes(v, 0, ranks)
     left, spent = iter(times), [0.0]
-    for turn in turns:
-        calls = sum(1 if v["fused"] == "on" else count for _, count, _ in _requests_of(v, turn))
-        spent.append(spent[-1] + sum(islice(left, 2 * layers(v) * calls)))
+    for items in passes:
+        spent.append(spent[-1] + sum(islice(left, sum(isinstance(item, Call) for item in items))))
     first = [spent[request.first + 1] - spent[request.arrived] for request in seen]
     later = [
         (spent[request.last + 1] - spent[request.first + 1]) / (request.tokens - 1)

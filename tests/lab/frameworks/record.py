@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import socket
+import sys
 import tempfile
 import warnings
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,12 @@ def record_all(names: list[str]) -> None:
     """Record the cases of these packages, or all."""
     FOLDER.mkdir(exist_ok=True)
     chosen = [case for case in CASES if not names or case.package in names]
+    for package in dict.fromkeys(case.package for case in chosen):
+        try:
+            version(package)
+        except PackageNotFoundError:
+            print(f"not recorded: what needs {package}, which is not installed", file=sys.stderr)
+            chosen = [case for case in chosen if case.package != package]
     for ranks in sorted({case.ranks for case in chosen}):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))

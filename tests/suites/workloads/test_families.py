@@ -37,7 +37,7 @@ SMALL = {
     "prefill": "layers=1,scale=1/512,sequence=on,head=on",
     "decode": "layers=2,requests=3,head=on",
     "kv_transfer": "layers=2,prompt=20,prefill=2,decode_tp=2,requests=3,pieces=page,scale=1/64",
-    "serving": "layers=1,requests=3,tokens=3,prompt=4,scale=1/8",
+    "serving": "layers=1,requests=3,tokens=3,prompt=4,chunk=3,draft=1,turn=20ms,rate=40,head=on,scale=1/8",
     "together": "first=allreduce/400,second=alltoall/400",
     "halo": "columns=2,side=32,channels=2",
     "kmeans": "clusters=8,features=4",

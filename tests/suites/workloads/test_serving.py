@@ -31,6 +31,7 @@ def test_prompts_are_read_in_parts_beside_tokens() -> None:
     turns, seen = serve([(0, 3), (1, 2)], slots=2, prompt=10, chunk=4)
     assert [turn.chunk for turn in turns] == [4, 4, 4, 4, 4, 0] and sum(turn.begins for turn in turns) == 0
     assert [turn.goes_on for turn in turns] == [0, 0, 0, 1, 1, 1]
+    assert [turn.ends for turn in turns] == [0, 0, 1, 0, 1, 0]
     assert seen == [Served(0, 2, 4, 3), Served(1, 4, 5, 2)]
 
 
@@ -58,12 +59,33 @@ def test_latencies_are_the_calls_from_arrival_to_token() -> None:
     """Of two layers, so four calls a turn; turn j takes 4·10^j."""
     v = parse_workload("serving:layers=2,arrivals=0 3;1 2,slots=1").values
     times = [10.0**turn for turn in range(5) for _ in range(4)]
-    found = latencies(v, times)
+    found = latencies(v, 2, times)
     first = [4.0, 4 * 1110.0]  # the second request waits for a place for two turns, and reads in the third
     later = [4 * 110 / 2, 4 * 10**4]
     assert (found["ttft_p50_us"], found["ttft_p99_us"]) == tuple(first)
     assert (found["tpot_p50_us"], found["tpot_p99_us"]) == tuple(later)
-    assert "tpot_p50_us" not in latencies(parse_workload("serving:layers=2,arrivals=0 1").values, times)
+    assert "tpot_p50_us" not in latencies(parse_workload("serving:layers=2,arrivals=0 1").values, 2, times)
+
+
+@pytest.mark.parametrize(
+    ("more", "embedded", "chosen"),
+    [
+        ("", [2 * 32, 2, 2], [2, 2, 2]),
+        (",fused=off", [32, 32, 1, 1, 1, 1], [1] * 6),
+        (",draft=1,accepted=1", [2 * 32, 4], [2, 4]),
+        (",chunk=32", [32, 32 + 1, 2, 1], [1, 2, 2, 1]),
+        (",chunk=30", [30, 30, 4 + 1, 2, 1], [1, 2, 2, 1]),
+    ],
+)
+def test_with_a_head_each_turn_embeds_positions_and_gathers_logits(
+    more: str, embedded: list[int], chosen: list[int]
+) -> None:
+    """Of two requests at once; a part of a prompt that ends none has no logits."""
+    own = calls(f"serving:layers=1,arrivals=0 3;0 3,head=on{more}", 2)[0]
+    assert [c.nbytes // WIDTH for c in own if c.label == "embedding"] == embedded
+    assert [c.nbytes // (50432 // 2 * 2) for c in own if c.op == "allgather"] == chosen
+    without = calls(f"serving:layers=1,arrivals=0 3;0 3{more}", 2)[0]
+    assert [c.nbytes for c in own if c.label not in ("embedding", "logits")] == [c.nbytes for c in without]
 
 
 def test_a_percentile_is_one_of_the_values() -> None:
@@ -71,7 +93,7 @@ def test_a_percentile_is_one_of_the_values() -> None:
     assert [percentile(values, share) for share in (25, 50, 51, 99)] == [1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("more", ["", ",chunk=16,draft=2,turn=20ms,rate=40", ",fused=off"])
+@pytest.mark.parametrize("more", ["", ",chunk=16,draft=2,turn=20ms,rate=40", ",fused=off,head=on"])
 def test_each_byte_is_right_and_the_latencies_are_printed(more: str, capsys: pytest.CaptureFixture[str]) -> None:
     text = f"serving:layers=1,requests=5,tokens=4,scale=1/4{more}"
     words = ["step", "-n", "3", "--workload", text, "--backend", "mock", "-i", "2", "-x", "0", "--no-store", "--quiet"]
