@@ -11,7 +11,6 @@ from rich.table import Table
 from rich.text import Text
 
 from omb_py.engine.observers.registry import observers
-from omb_py.results.analysis.crossover import marks
 from omb_py.results.analysis.peaks import share_of
 from omb_py.results.caveats import caveat_text
 from omb_py.results.compare.tags import ACCEPT_PHASE, COMPARE_SIDE, distinguishing_tags
@@ -65,7 +64,7 @@ def results_table(rows: Sequence[Row], title: str | None = None, without: Collec
     measured = [c for c in _MEASURED if c[0] not in without and any(c[1](row) not in ("", "-") for row in rows)]
     for head, _ in measured:
         table.add_column(head, justify="right", no_wrap=True)
-    marked = marks(rows)
+    marked = _fastest(rows)
     if any(marked):
         table.add_column("fastest", no_wrap=True)
     for row, mark in zip(rows, marked, strict=True):
@@ -73,6 +72,14 @@ def results_table(rows: Sequence[Row], title: str | None = None, without: Collec
         cells += [Text(value(row), style=_style(head, value(row))) for head, value in measured]
         table.add_row(*cells, *([Text(mark)] if any(marked) else []))
     return table
+
+
+def _fastest(rows: Sequence[Row]) -> list[str]:
+    if len({(row.get("backend"), row.get("binding"), row.get("device")) for row in rows}) < 2:
+        return [""] * len(rows)
+    from omb_py.results.analysis.crossover import marks  # loads NumPy and SciPy
+
+    return marks(rows)
 
 
 RUNS_SPARE = ("started (UTC)", "backend", "launches", "cells")

@@ -49,13 +49,6 @@ def test_ours_are_found_by_name(name: str) -> None:
     assert registry.find(name) is registry.backends()[name]
 
 
-def test_the_package_announces_ours_too() -> None:
-    from importlib.metadata import entry_points
-
-    announced = {entry.name: entry.value for entry in entry_points(group=registry.ENTRY_POINTS)}
-    assert announced["mpi"] == "omb_py.backends.mpi:BACKEND" and announced["mock"] == "omb_py.backends.mock:BACKEND"
-
-
 @pytest.mark.parametrize(("word", "near"), [("mpy", "mpi"), ("mok", "mock")])
 def test_an_unknown_one_is_refused_with_the_nearest(word: str, near: str) -> None:
     with pytest.raises(UsageError, match=rf"unknown backend '{word}': did you mean {near}\?"):

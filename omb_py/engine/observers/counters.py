@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from omb_py.engine.observers.observer import Observer, StoredRow, metrics_of
-from omb_py.engine.session import Session
+
+if TYPE_CHECKING:
+    from omb_py.engine.session import Session
 
 
 class DifferenceObserver(Observer):

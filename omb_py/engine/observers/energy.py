@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -22,9 +22,11 @@ from omb_py.engine.devices.registry import GPU_KINDS, is_gpu
 from omb_py.engine.observers.observer import Observer, StoredRow, leads_its_host, metrics_of, number_of
 from omb_py.engine.rank.launch_facts import DevicePlace
 from omb_py.engine.rank.system_info import throttle_count
-from omb_py.engine.session import Session
 from omb_py.errors import EnvironmentProblem
 from omb_py.grammar.values import four_digits
+
+if TYPE_CHECKING:
+    from omb_py.engine.session import Session
 
 ENOUGH_S: Final = 1.0
 """A loop that is shorter is known roughly alone: NVML renews its counter about ten times a second."""

@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from omb_py.engine.observers.counters import DifferenceObserver
 from omb_py.engine.observers.observer import StoredRow, leads_its_host, metrics_of, number_of
-from omb_py.engine.session import Session
+
+if TYPE_CHECKING:
+    from omb_py.engine.session import Session
 
 PREFIX: Final = "net."
 """Begins the names of these metrics in a row."""

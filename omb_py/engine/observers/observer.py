@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from omb_py.engine.session import Session
+if TYPE_CHECKING:
+    from omb_py.engine.session import Session
+
 
 StoredRow: TypeAlias = Mapping[str, Any]
 """A row of the store, of which the engine does not know the columns."""

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from functools import cache
 
+from omb_py.engine.devices.registry import GPU_KINDS
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.engine.program.rma import SYNCS, WINDOWS
 from omb_py.results.dialects.omb.titles import TITLED_LIBRARIES, TITLES
@@ -16,8 +17,9 @@ TITLE = re.compile(r"\s*# OSU (?P<text>.+?)(?: Test)+(?P<tail> Persistent)? v(?P
 OURS = re.compile(r"\s*# omb-py (?P<text>[a-z0-9_]+) Test v(?P<version>\d\S*)\s*")
 """The title of a benchmark that OMB lacks, printed by omb-py in OMB's style."""
 
-ACCELERATORS: Mapping[str, str] = {"CUDA": "cuda", "ROCM": "rocm", "OPENACC": "openacc", "SYCL": "sycl"}
-_ACCELERATOR = re.compile(r"-(CUDA|OPENACC|ROCM|SYCL)( MANAGED)?\b")
+ACCELERATORS: Mapping[str, str] = {kind.upper(): kind for kind in (*GPU_KINDS, "openacc", "sycl")}
+"""Word in a title -> device."""
+_ACCELERATOR = re.compile(rf"-({'|'.join(ACCELERATORS)})( MANAGED)?\b")
 _LIBRARY = re.compile(rf"^({'|'.join(TITLED_LIBRARIES.values())})\b")
 
 _MORE_TITLES = {
