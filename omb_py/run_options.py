@@ -24,7 +24,7 @@ class RunOptions(TypedDict, total=False):
     """Element types: char, int8 to int64, uint8 to uint64, float16 to float64, bfloat16, float8e4m3, float8e5m2,
     complex64, complex128, mpi_int, …; all: char, int32, float32."""
     op: str | None
-    """Reduction: sum, prod, min, max, land, lor, lxor, band, bor, bxor; NCCL's avg, mulsum; Gloo's avg."""
+    """Reductions: sum, prod, min, max, land, lor, lxor, band, bor, bxor; NCCL's avg, mulsum; Gloo's avg."""
     window: int | None
     """Messages in flight."""
     window_kind: str | None
@@ -76,7 +76,7 @@ class RunOptions(TypedDict, total=False):
     """Calls of a sample that is pipelined, a graph or spin-gated."""
     nccl: str
     """With --backend nccl: registration, cta_policy, min_ctas, max_ctas, algorithm, protocol, communicators,
-    aggregate, method, log (docs/nccl.md)."""
+    aggregate, method, unaligned, log (docs/nccl.md)."""
     process_sync: str | None
     """Between iterations, untimed: barrier, dissemination (made of messages), roundtime (a common clock), none."""
     ranks: int | None

@@ -132,9 +132,11 @@ class NcclResolver:
         comms: the communicator, or several, and the buffers.
         world: this rank, and how many there are.
         handles: of events and graphs, by slot, int64; read when a step runs.
+        shift: bytes of each buffer that stand before what a call is given.
     """
 
-    def __init__(self, library: Library, comms: Communicators, world: World, handles: Any) -> None:
+    def __init__(self, library: Library, comms: Communicators, world: World, handles: Any, shift: int = 0) -> None:
+        self.shift = shift
         self.library, self.comms, self.memory, self.handles = library, comms, comms.memory, handles
         self.rank, self.size = world.rank, world.size
         self.device: Device = comms.device
@@ -170,11 +172,13 @@ class NcclResolver:
 
     def byte(self, step: Step) -> int:
         """Address on the host of the byte that a ``flip`` step inverts."""
-        return self.memory.host.address(step["recv"].buffer) + int(step["recv"].offset)
+        return self.memory.host.address(step["recv"].buffer) + self.shift + int(step["recv"].offset)
 
     def operand(self, word: str, step: Step) -> Arg:
         """An operand of a C call by its name."""
-        if word in ("send", "recv", "buf", *OPERANDS):
+        if word in ("send", "recv", "buf"):
+            return self._region(step[word], self.shift)
+        if word in OPERANDS:
             return self._region(step[word])
         if word in ("sent_counts", "received_counts"):
             blocks = step["send" if word == "sent_counts" else "recv"]
@@ -183,7 +187,7 @@ class NcclResolver:
             return Arg(int(self._counts[-1].ctypes.data))
         if word in ("device", "host"):
             at, memory = step["region"], self.memory.host if word == "host" else self.memory
-            return Arg(memory.address(at.buffer) + at.offset, at.stride, turn=at.turn)
+            return Arg(memory.address(at.buffer) + self.shift + at.offset, at.stride, turn=at.turn)
         if word == "nbytes":
             return Arg(step["region"].nbytes)
         if word == "scratch":
@@ -234,10 +238,11 @@ class NcclResolver:
     def _slot(self, step: Step) -> int:
         return int(self.handles.ctypes.data) + int(step["slot"]) * int(self.handles.itemsize)
 
-    def _region(self, region: Region | Blocks) -> Arg:
+    def _region(self, region: Region | Blocks, shift: int = 0) -> Arg:
+        start = self.memory.address(region.buffer) + shift
         if isinstance(region, Blocks):  # one after the other
-            return Arg(self.memory.address(region.buffer) + region.offsets[0], turn=region.turn)
-        return Arg(self.memory.address(region.buffer) + region.offset, region.stride, turn=region.turn)
+            return Arg(start + region.offsets[0], turn=region.turn)
+        return Arg(start + region.offset, region.stride, turn=region.turn)
 
 
 def handles(slots: int) -> Any:

@@ -47,6 +47,8 @@ class Settings:
     """Calls of one group."""
     method: str = "usual"
     """``nccl-tests``: memory of ncclMemAlloc, and the sendrecv of few peers, where the library has them."""
+    unaligned: int = 0
+    """Elements of a buffer that stand before what a call is given, as ``-u`` of nccl-tests."""
     log: str = "off"
     """``tuning``: NCCL writes the algorithm of every call into a log, which is read."""
 
@@ -84,6 +86,7 @@ _GRAMMAR: Final = KeyValues(
         "communicators": _number("communicators"),
         "aggregate": _number("aggregate"),
         "method": _word("method", METHODS),
+        "unaligned": Key(partial(parse_whole, least=0, error="unaligned in --nccl is 0 or more, not {text!r}")),
         "log": _word("log", LOGS),
     },
     unknown="unknown setting {key!r} in --nccl: {nearest}",

@@ -35,6 +35,7 @@ class LoweredRunner(Runner, ABC):
     Args:
         session: whose device and memory it uses.
         comms: native communicators and their buffers; None: those made as usual.
+        shift: bytes of each buffer that stand before what a call is given.
     """
 
     def __init__(
@@ -43,12 +44,15 @@ class LoweredRunner(Runner, ABC):
         program: Program,
         marks: Mapping[str, str],
         comms: Communicators | None = None,
+        shift: int = 0,
     ) -> None:
+        self._shift = shift
         self.session, self.program, self._marks = session, program, marks
         self.comms = comms or session.comms
         self._nbytes = {buffer.name: buffer.nbytes for buffer in program.buffers}
         self._handles = handles(SLOTS)
-        self.resolver = NcclResolver(session.nccl, self.comms, World(session.rank, session.size), self._handles)
+        world = World(session.rank, session.size)
+        self.resolver = NcclResolver(session.nccl, self.comms, world, self._handles, shift)
         self._events = False
         self.table: Any = None
 
@@ -69,7 +73,7 @@ class LoweredRunner(Runner, ABC):
         """(iteration, step) that runs now."""
 
     def memory(self, rank: int, buffer: str) -> NDArray[np.uint8]:
-        return self.comms.memory.view(buffer, self._nbytes[buffer])
+        return self.comms.memory.view(buffer, self._nbytes[buffer] + self._shift)[self._shift :]
 
     def enter(self, stage: int, results: Mapping[tuple[str, str], float]) -> None:
         program_stage = self.program.stages[stage]

@@ -39,6 +39,7 @@ from omb_py.engine.devices.registry import open_device
 from omb_py.engine.measuring.async_timing import captured
 from omb_py.engine.native.translate import Machine
 from omb_py.engine.program.benchmark import Benchmark, Cell, World
+from omb_py.engine.program.dtypes import DTYPES
 from omb_py.engine.program.groups import groups_of
 from omb_py.engine.program.language import Program, Step, walk
 from omb_py.engine.rank.launcher_variables import local_rank
@@ -223,7 +224,8 @@ class NcclSession(Session):
             on_device(spoiled(programs[self.rank]), cell.options.get("filler", "cpu")),
             self._communicators(cell),
         )
-        self._hold(comms, {buffer.name: buffer.nbytes for buffer in program.buffers})
+        shift = settings_of(cell.settings).unaligned * DTYPES[cell.dtype].itemsize
+        self._hold(comms, {buffer.name: buffer.nbytes + shift for buffer in program.buffers})
         translated, calls = lowered(program, World(self.rank, self.size, self.hosts), self._has(cell))
         if self.maximum(np.array([float(len(own := groups_of(translated)))]))[0]:
             comms.make_groups(everybodys(self.share(self.gather(own))))
@@ -250,7 +252,7 @@ class NcclSession(Session):
         self.tuning()  # what was written before is about other cells
         self._barriers_count = cell.benchmark == "barrier" or (cell.benchmark == "allreduce" and cell.size == 1)
         if cell.binding == NATIVE:
-            self._runner = NcclRunner(self, translated, marks, comms)
+            self._runner = NcclRunner(self, translated, marks, comms, shift)
         else:
             from omb_py.backends.nccl.python_bindings.bound import NcclBoundRunner
 

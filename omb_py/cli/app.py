@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import click
 
 from omb_py.cli.help import ALL_EXIT_CODES, CONTEXT, ENVIRONMENT, debug_option, write_options, write_sections
-from omb_py.cli.nccl_tests import program_of, translated
 from omb_py.cli.registry import OURS, TOOLS, broken_commands, commands
 from omb_py.distribution import version_line
 from omb_py.errors import OK, USAGE, EnvironmentProblem, Interrupted, UsageError, nearest
@@ -83,10 +82,13 @@ class Root(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Resolve as click does, and name the nearest command in the error."""
-        if program_of(args[0]):
-            args = translated(args)
+        command = self.get_command(ctx, args[0])
+        if command is None:
+            from omb_py.results.dialects.registry import translate_line
+
+            args = translate_line(args) or args
+            command = self.get_command(ctx, args[0])
         name = args[0]
-        command = self.get_command(ctx, name)
         if command is None and not ctx.resilient_parsing:
             if name.startswith("-"):
                 raise click.NoSuchOption(name, ctx=ctx)

@@ -235,6 +235,16 @@ OUTPUT = under(
         rare=True,
     ),
     Option(
+        "json",
+        "--json",
+        "Write the results to a new file too, as JSON: with --format nccl-tests as its -J does.",
+        "FILE",
+        Reader("file", str),
+        default="none",
+        scope="line",
+        rare=True,
+    ),
+    Option(
         "predict",
         "--predict",
         "Print the time of each call as the stored sweeps predict it, beside the measured.",

@@ -9,7 +9,7 @@ from omb_py.engine.measuring.async_timing import BATCH, MODES
 from omb_py.engine.measuring.cache_rotation import CACHES
 from omb_py.engine.measuring.process_sync import KINDS
 from omb_py.engine.program.benchmark import MEANS, Benchmark
-from omb_py.engine.program.dtypes import DTYPES, MPI_OPS, OMB_ALL, OMB_NAMES, OPS, parse_dtype
+from omb_py.engine.program.dtypes import DTYPES, MPI_OPS, OMB_ALL, OMB_NAMES, OPS, parse_dtype, parse_reductions
 from omb_py.engine.program.rma import SYNCS, WINDOWS
 from omb_py.grammar.graphs import parse_neighborhood
 from omb_py.grammar.layouts import parse_layout
@@ -108,9 +108,9 @@ MEASURED = under(
     declared(
         "op",
         "--op",
-        f"Reduction: {', '.join(MPI_OPS)}; NCCL's avg, mulsum; Gloo's avg.",
+        f"Reductions: {', '.join(MPI_OPS)}; NCCL's avg, mulsum; Gloo's avg.",
         "OP",
-        Reader("operation", lambda text: text.strip().lower().removeprefix("mpi_"), OPS, closed=True),
+        Reader("operation", lambda text: ",".join(parse_reductions(text)), OPS),
         usual="sum",
         lacks="reduction operation",
         column="op",

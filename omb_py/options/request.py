@@ -93,6 +93,8 @@ class Printing:
     """Tail percentiles to print, each above 0 and at most 100."""
     graph: str | None = None
     """Draw the results too, one of :data:`GRAPHS`."""
+    json: str = ""
+    """File that gets the rows as JSON too; empty: none."""
     predict: bool = False
     """Print beside a workload's measured times those that stored sweeps predict."""
     quiet: bool = False

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from omb_py.backends.registry import capabilities
+from omb_py.errors import UsageError
 from omb_py.options.request import SILENT, Request
 from omb_py.results.dialects.dialect import Dialect, TextOptions
 from omb_py.results.dialects.registry import PLAIN, dialect_of
@@ -192,6 +193,34 @@ class Pictured(Around):
                 print(f"omb-py: drawn: {path}", file=sys.stderr)
 
 
+class InFile(Around):
+    """The rows go into a file too, as JSON: the tool's where it has one, else omb-py's.
+
+    Raises UsageError, before anything is measured, where the file cannot be made.
+    """
+
+    def __init__(self, printer: Printer, path: Path, dialect: Dialect) -> None:
+        super().__init__(printer)
+        self.dialect = dialect
+        self._facts: LaunchFacts = {}
+        try:
+            self._file = path.open("x", encoding="utf-8")
+        except FileExistsError:
+            raise UsageError(f"--json {path} exists already: name another file") from None
+        except OSError as error:
+            raise UsageError(f"--json {path} cannot be written: {error.strerror}") from None
+
+    def launch(self, facts: LaunchFacts) -> None:
+        super().launch(facts)
+        self._facts = self._facts or facts
+
+    def below(self, rows: Sequence[Row]) -> None:
+        from omb_py.printing.export import to_json
+
+        with self._file as file:
+            file.write(self.dialect.to_json(rows, self._facts) or to_json(rows))
+
+
 def printer_of(request: Request, tables: int, sizes_of: SizesOf) -> Printer:
     """The printer of a request.
 
@@ -216,8 +245,11 @@ def printer_of(request: Request, tables: int, sizes_of: SizesOf) -> Printer:
     )
 
 
-def drawn(printer: Printer, graph: str | None) -> Printer:
-    """The printer, which draws too where a request asks for it (``--graph``)."""
-    if not graph or type(printer) is Printer:
+def with_more(printer: Printer, request: Request) -> Printer:
+    """The printer, which draws and writes a file too where a request asks for it (``--graph``, ``--json``)."""
+    printing = request.printing
+    if type(printer) is Printer:
         return printer
-    return Drawn(printer) if graph == "tty" else Pictured(printer, graph)
+    if printing.graph:
+        printer = Drawn(printer) if printing.graph == "tty" else Pictured(printer, printing.graph)
+    return InFile(printer, Path(printing.json), dialect_of(printing.format)) if printing.json else printer

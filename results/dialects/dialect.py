@@ -88,7 +88,15 @@ class Dialect:
     warmup: ClassVar[int | None] = None
     """Warm-up iterations; None: the benchmark's."""
     timing: ClassVar[str] = ""
-    """The only timing whose rows it can show, which is that of its requests; empty: any."""
+    """The timing of its requests, and with `timings` the only ones whose rows it can show; empty: any."""
+    timings: ClassVar[tuple[str, ...]] = ()
+    """Further timings, where they are asked for."""
+    names_reduction: ClassVar[bool] = False
+    """Whether a row says which reduction it is of, so that one table may have several."""
+
+    def translate_line(self, words: Sequence[str]) -> list[str] | None:
+        """A command line of the tool's own programs as words of omb-py; None where it is none. Raises UsageError."""
+        return None
 
     def measured_on(self, asynchronous: bool) -> Dialect:
         """The dialect for backends whose calls return before they are done, or (False) when they are done."""
@@ -135,6 +143,10 @@ class Dialect:
             UsageError: there are rows, and the tool can show none of them.
         """
         raise NotImplementedError(f"{self.title} has no text that could be exported")
+
+    def to_json(self, rows: Sequence[Row], facts: LaunchFacts) -> str:
+        """Return the tool's JSON of the rows of a run, with the facts of its first launch; empty where it has none."""
+        return ""
 
     def readers(self) -> Sequence[TextReader | WholeReader]:
         """Return the readers of the tool's files."""

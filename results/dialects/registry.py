@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -52,6 +52,11 @@ OF_TRAININGS = next(dialect for dialect in DIALECTS if dialect.name and not dial
 def dialect_of(form: str) -> Dialect:
     """The dialect of a value of ``--format``; :data:`PLAIN` where it is no tool's text."""
     return next((dialect for dialect in DIALECTS if dialect.name == form), PLAIN)
+
+
+def translate_line(words: Sequence[str]) -> list[str] | None:
+    """A command line of a tool's own programs as words of omb-py; None where no tool knows it. Raises UsageError."""
+    return next((line for dialect in DIALECTS if (line := dialect.translate_line(words)) is not None), None)
 
 
 def printed_names() -> tuple[str, ...]:

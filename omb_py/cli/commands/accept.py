@@ -27,7 +27,7 @@ from omb_py.results.store.redact import redact_words
 if TYPE_CHECKING:
     from omb_py.results.accept.report import AcceptReport
 
-_NOT_HERE = frozenset({"launches", "validation", "graph", "full", "tail-lat", "predict"})
+_NOT_HERE = frozenset({"launches", "validation", "graph", "json", "full", "tail-lat", "predict"})
 """Options whose place is taken by the suite's criteria or by the form of the report."""
 _CODES = (
     ("0", "every criterion is met; without --strict some may be MARGINAL"),

@@ -75,6 +75,18 @@ def parse_dtype(text: str) -> str:
     return word
 
 
+def parse_reductions(text: str) -> tuple[str, ...]:
+    """Our names of reductions with commas between them, also as MPI's (``MPI_SUM``). Raises UsageError.
+
+    >>> parse_reductions("MPI_SUM,max")
+    ('sum', 'max')
+    """
+    words = [word.strip().lower().removeprefix("mpi_") for word in text.split(",")]
+    if unknown := [word for word in words if word not in OPS]:
+        raise UsageError(f"unknown operation {unknown[0]!r}: {nearest(unknown[0], OPS)}")
+    return tuple(dict.fromkeys(words))
+
+
 def reduction_dtype(name: str) -> str:
     """The type a reduction uses: MPI defines no arithmetic on MPI_CHAR, so it means MPI_SIGNED_CHAR (OMB 7.5)."""
     return "int8" if name == "char" else name

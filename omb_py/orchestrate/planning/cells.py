@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 
 from omb_py.backends.capabilities import Capabilities, OwnOption
 from omb_py.engine.devices.placement import FILLERS
@@ -25,7 +26,7 @@ def common_cells(parsed: ParsedRequest) -> Iterator[Cell]:
     request, benchmark, dialect = parsed.request, parsed.benchmark, parsed.dialect
     ranks, kind = request.ranks or DEFAULT_RANKS, kind_of(request)
     sizes = dialect.sizes(benchmark, parsed.sizes, ranks, request.sizes is None)
-    for dtype in parsed.dtypes:
+    for dtype, op in product(parsed.dtypes, parsed.reductions):
         for size in benchmark.sizes_for(dtype, sizes):
             if kind and size < OBJECT_ITEM_BYTES[kind]:
                 continue
@@ -41,7 +42,7 @@ def common_cells(parsed: ParsedRequest) -> Iterator[Cell]:
                 iterations=iterations,
                 auto=auto,
                 warmup=next(count for count in warmups if count is not None),
-                **cell_options(request),
+                **cell_options(request) | ({"op": op} if op else {}),
             )
             if 0 < size < fewest_elements_of(benchmark, cell) * DTYPES[dtype].itemsize:
                 continue  # OMB's count is size // itemsize, and it skips a count of 0

@@ -72,8 +72,8 @@ def _reduction(on: RuleContext) -> str:
 
 
 def _op(on: RuleContext) -> str:
-    op = on.request.options.op
-    if not kind_of(on.request) or "op" not in on.benchmark.options or op in _OPS:
+    op = next((op for op in on.parsed.reductions if op not in ("", *_OPS)), "")
+    if not kind_of(on.request) or "op" not in on.benchmark.options or not op:
         return ""
     return f"mpi4py cannot do {op} on ndarrays as objects: {nearest('', _OPS)}"
 

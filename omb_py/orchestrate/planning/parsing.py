@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from omb_py.backends.registry import capabilities
 from omb_py.engine.program.benchmark import Benchmark
-from omb_py.engine.program.dtypes import parse_dtype
+from omb_py.engine.program.dtypes import parse_dtype, parse_reductions
 from omb_py.grammar.values import Iterations, parse_iterations
 from omb_py.options.request import Request
 from omb_py.options.table import named_sizes
@@ -27,6 +27,8 @@ class ParsedRequest:
     """Message sizes in bytes that it names; (0,) for a benchmark without a size."""
     dtypes: tuple[str, ...]
     """Element types by our names."""
+    reductions: tuple[str, ...]
+    """Reductions by our names; ``("",)`` where none is given."""
     counts: Iterations
 
 
@@ -37,6 +39,7 @@ def parse(request: Request) -> ParsedRequest:
     sizes = named_sizes(request, benchmark)
     usual = dialect.dtype if "type" in benchmark.options else ""
     dtypes = tuple(map(parse_dtype, request.dtypes)) or (usual or benchmark.dtype,)
+    reductions = parse_reductions(request.options.op) if request.options.op else ("",)
     iterations = request.repetition.iterations
     counts = parse_iterations((iterations == "auto" and dialect.samples) or str(iterations))
-    return ParsedRequest(request, benchmark, dialect, sizes, dtypes, counts)
+    return ParsedRequest(request, benchmark, dialect, sizes, dtypes, reductions, counts)

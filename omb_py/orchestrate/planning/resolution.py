@@ -23,7 +23,7 @@ from omb_py.orchestrate.planning.skip import Skip
 
 _Side = tuple[str, str]
 """(backend, device)."""
-_OF_THE_RUN = frozenset({"part", "format", "launches", "graph", "quiet", "seed", "tags", "store"})
+_OF_THE_RUN = frozenset({"part", "format", "launches", "graph", "json", "quiet", "seed", "tags", "store"})
 """Request fields on which no rule and no cell depends; a format where its dialect asks for nothing."""
 
 

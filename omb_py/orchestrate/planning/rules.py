@@ -83,7 +83,7 @@ def _batch(on: RuleContext) -> str:
 
 def _timing_of_dialect(on: RuleContext) -> str:
     dialect, timing = on.parsed.dialect, on.request.options.timing
-    if not dialect.timing or timing == dialect.timing:
+    if not dialect.timing or timing in (dialect.timing, *dialect.timings):
         return ""
     return f"--format {dialect.name} times {dialect.timing}, as {dialect.title} do, not {timing}: leave one out"
 
@@ -182,8 +182,9 @@ def _session(on: RuleContext) -> str:
 
 def _factored(on: RuleContext) -> str:
     """A reduction that MPI does not define is refused where no backend has it."""
-    op = on.request.options.op
-    if op not in FACTORED or any(op in on.offers[backend].ops for backend in on.request.backends):
+    ops = {op for backend in on.request.backends for op in on.offers[backend].ops}
+    op = next((op for op in on.parsed.reductions if op in FACTORED and op not in ops), "")
+    if not op:
         return ""
     able = " or ".join(name for name, offer in capabilities_of().items() if op in offer.ops)
     return f"--op {op} is not in backend {' or '.join(on.request.backends)}: --backend {able}, or --op sum"
@@ -192,7 +193,15 @@ def _factored(on: RuleContext) -> str:
 def _reduced_type(on: RuleContext) -> None:
     if takes(on.benchmark, "op"):
         for dtype in on.parsed.dtypes:
-            check_reduction(reduction_dtype(dtype), on.request.options.op or "sum")
+            for op in on.parsed.reductions:
+                check_reduction(reduction_dtype(dtype), op or "sum")
+
+
+def _several_reductions(on: RuleContext) -> str:
+    form, dialect = on.request.printing.format, on.parsed.dialect
+    if len(on.parsed.reductions) == 1 or not dialect.name or dialect.names_reduction:
+        return ""
+    return f"--format {form} does not say which reduction a row is of: one --op at a time, or --format table"
 
 
 def check_ranks(benchmark: Benchmark, ranks: int) -> None:
@@ -305,6 +314,7 @@ RULES = (
     RequestRule("session of a backend without any", "options", _session, option="session"),
     *OBJECT_RULES,
     RequestRule("reduction that no backend has", "options", _factored, option="op"),
+    RequestRule("reductions that the text does not tell apart", "options", _several_reductions, option="op"),
     RequestRule("reduction of a type that lacks it", "options", _reduced_type),
     RequestRule("groups of too few ranks", "ranks", _groups, option="groups"),
     RequestRule("number of ranks", "ranks", _ranks),

@@ -33,7 +33,7 @@ from omb_py.orchestrate.running.rank_process import Position, run_cells
 from omb_py.orchestrate.running.rank_start import MODULES_VARIABLE
 from omb_py.orchestrate.supervision.failure_messages import join_hint
 from omb_py.orchestrate.supervision.supervisor import Handlers, Supervisor
-from omb_py.printing.printers import Printer, drawn, printer_of
+from omb_py.printing.printers import Printer, printer_of, with_more
 from omb_py.results.store.journal import RunLock
 from omb_py.results.store.redact import stored_prefixes
 from omb_py.results.store.write import check_writable
@@ -154,7 +154,7 @@ def _printer(request: Request, tables: int) -> Printer:
         from omb_py.orchestrate.workloads.prediction import Foretold
 
         printer = Foretold(printer, request)
-    return drawn(printer, request.printing.graph)
+    return with_more(printer, request)
 
 
 def finish(run: Run) -> None:

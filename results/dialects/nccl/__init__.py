@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from omb_py.errors import UsageError
 from omb_py.results.dialects.dialect import USUAL_OPTIONS, Dialect, Provenances, TextOptions, Transcript
@@ -11,6 +11,7 @@ from omb_py.results.store.row import Row
 
 if TYPE_CHECKING:
     from omb_py.engine.program.benchmark import Benchmark
+    from omb_py.engine.rank.launch_facts import LaunchFacts
     from omb_py.results.dialects.reading import TextReader, WholeReader
 
 TOTAL_BYTES = 32 << 20
@@ -30,6 +31,13 @@ class NcclTests(Dialect):
     samples = "1"
     warmup = 1
     timing = "pipelined"
+    timings: ClassVar[tuple[str, ...]] = ("isolated", "graph")
+    names_reduction = True
+
+    def translate_line(self, words: Sequence[str]) -> list[str] | None:
+        from omb_py.results.dialects.nccl.command_line import benchmark_of, translate
+
+        return translate(words) if benchmark_of(words[0]) else None
 
     def measured_on(self, asynchronous: bool) -> Dialect:
         return _BATCHED if asynchronous else _BLOCKING
@@ -75,6 +83,11 @@ class NcclTests(Dialect):
             raise UsageError(f"none of these rows is of a collective that {self.title} has")
         return text
 
+    def to_json(self, rows: Sequence[Row], facts: LaunchFacts) -> str:
+        from omb_py.results.dialects.nccl.json_text import rows_to_json
+
+        return rows_to_json(rows, facts)
+
     def readers(self) -> Sequence[TextReader | WholeReader]:
         from omb_py.results.dialects.nccl.reader import NcclText
         from omb_py.results.dialects.nccl.whole_files import NcclJson
@@ -88,6 +101,10 @@ class BlockingNcclTests(NcclTests):
     samples = "20"
     warmup = 5
     timing = ""
+    timings = ()
+
+    def translate_line(self, words: Sequence[str]) -> None:
+        """The line says nothing of the backend."""
 
     def usual_bytes(self) -> Sequence[int]:
         return [1 << power for power in range(3, 28)]

@@ -56,8 +56,14 @@ BENCHMARKS: Final[Mapping[str, str]] = {
 NO_ROOT: Final = -1
 UNKNOWN: Final = "N/A"
 
-_ALONE: Final = ("local_max", "global_span")
-"""Timings of single calls, as of all that return when they are done."""
+_ALONE: Final = "# each call was timed alone, not in a batch as nccl-tests do\n"
+REMARKS: Final[Mapping[str, str]] = {
+    "local_max": _ALONE,
+    "global_span": _ALONE,
+    "isolated": "# Blocking Enabled: each call was waited for\n",
+    "graph": "# the calls of a sample were captured as a graph and launched once\n",
+}
+"""Timings besides nccl-tests' usual one -> the comment above the rows."""
 _SCATTERED: Final = ("reduce_scatter", "reduce_scatter_block")
 _NAMES = {benchmark: collective for collective, benchmark in BENCHMARKS.items()}
 _NAMES["reduce_scatter_block"] = "reduce_scatter"
@@ -92,7 +98,7 @@ def check(row: Row) -> None:
     name = f"{row['benchmark']} {row['size_bytes']} B"
     if not str(row["bw_formula"] or "").startswith("nccl-tests:"):
         raise UsageError(f"{name}: nccl-tests have no such operation: --format table")
-    if row["timing"] not in ("pipelined", *_ALONE):
+    if row["timing"] not in ("pipelined", *REMARKS):
         raise UsageError(
             f"{name} was timed {row['timing']}, nccl-tests time pipelined: measure with --format nccl-tests or "
             "--timing pipelined, or show it with --format table"
@@ -120,13 +126,27 @@ def line(outside: Row | None, inside: Row | None) -> str:
     type_name = TYPES.get(str(row.get("dtype")), str(row.get("dtype")))
     root = row.get("root")
     root = NO_ROOT if root is None else root
-    head = f"{_size(row):12d}  {_count(row):12d}  {type_name:>8}  {row.get('op') or 'none':>6}  {root:>6}"
+    head = f"{total_bytes(row):12d}  {element_count(row):12d}  {type_name:>8}  {row.get('op') or 'none':>6}  {root:>6}"
     return head + _half(outside) + _half(inside) + "\n"
+
+
+def program_name(benchmark: str) -> str:
+    """nccl-tests' program for one of our benchmarks."""
+    return f"{_NAMES.get(benchmark, benchmark)}_perf"
 
 
 def starting(benchmark: str) -> str:
     """The first line of a test's output."""
-    return f"# Collective test starting: {_NAMES.get(benchmark, benchmark)}_perf\n"
+    return f"# Collective test starting: {program_name(benchmark)}\n"
+
+
+def gpu_addresses(facts: LaunchFacts) -> dict[str, str]:
+    """UUID -> PCI address of the GPUs of a launch."""
+    return {
+        str(gpu["uuid"]).removeprefix("GPU-").replace("-", "").lower(): str(gpu["pci"]).rpartition(".")[0]
+        for node in facts.get("node_facts") or ()
+        for gpu in (node.get("gpus") or {}).get("gpus") or ()
+    }
 
 
 def devices(facts: LaunchFacts, row: Row) -> str:
@@ -135,11 +155,7 @@ def devices(facts: LaunchFacts, row: Row) -> str:
     ``[?]`` stands for a PCI address that no driver told.
     """
     group_of = {rank: number for number, group in enumerate(groups_of_row(row)) for rank in group}
-    addresses = {
-        str(gpu["uuid"]).removeprefix("GPU-").replace("-", "").lower(): str(gpu["pci"]).rpartition(".")[0]
-        for node in facts.get("node_facts") or ()
-        for gpu in (node.get("gpus") or {}).get("gpus") or ()
-    }
+    addresses = gpu_addresses(facts)
     pids = {fact["rank"]: int(fact["pid"]) for fact in facts.get("rank_facts") or ()}
     lines = [
         f"#  Rank {place['rank']:2d} Group {group_of.get(place['rank'], 0):2d} Pid {pids.get(place['rank'], 0):6d} "
@@ -153,12 +169,12 @@ def devices(facts: LaunchFacts, row: Row) -> str:
 
 def concluded(benchmark: str) -> str:
     """The last line of a test's output."""
-    return f"# Collective test concluded: {_NAMES.get(benchmark, benchmark)}_perf\n"
+    return f"# Collective test concluded: {program_name(benchmark)}\n"
 
 
 def footer(rows: Sequence[Row]) -> str:
     """The last lines of a table: the number of wrong results, and the mean of busbw over all lines and placements."""
-    wrong = sum(bool(_wrong(row)) for row in rows)
+    wrong = sum(bool(wrong_elements(row)) for row in rows)
     mean = sum(float(row.get("busbw_gbps") or 0.0) for row in rows) / len(rows) if rows else 0.0
     return f"# Out of bounds values : {wrong} {'FAILED' if wrong else 'OK'}\n# Avg bus bandwidth    : {mean:g} \n#\n"
 
@@ -189,23 +205,27 @@ def to_nccl(rows: Iterable[Row], provenance: Provenances = lambda launch_id: {})
         rows: rows of the store.
         provenance: the facts of a launch, which name its devices for the lines above the table.
     """
+    return "".join(_table(table, provenance) for table in pair_halves(rows))
+
+
+def pair_halves(rows: Iterable[Row]) -> list[list[dict[bool, Row]]]:
+    """The lines of each table, as rows by whether they were measured in place; without rows of other benchmarks."""
     tables: dict[tuple[object, ...], dict[tuple[object, ...], dict[bool, Row]]] = {}
     for row in rows:
         if row["benchmark"] in _NAMES and row.get("unit") == "us" and row.get("value") is not None:
             groups = (row.get("parameters") or {}).get("groups")
             table = tables.setdefault((*(row.get(key) for key in _ONE_TABLE), groups, remarks(row)), {})
-            cell = (_size(row), _count(row), *(row.get(key) for key in ("dtype", "op", "root")), _repeat(row))
+            named = (row.get(key) for key in ("dtype", "op", "root"))
+            cell = (total_bytes(row), element_count(row), *named, _repeat(row))
             table.setdefault(cell, {})[bool(row.get("in_place"))] = row
-    return "".join(_table([*table.values()], provenance) for table in tables.values())
+    return [[*table.values()] for table in tables.values()]
 
 
 def remarks(row: Row) -> str:
     """Comments on how a row was measured, with line ends: its caveats, and calls that were timed alone."""
     own = caveats(row)
     text = f"{caveat_line(own)}\n" if own else ""
-    if row.get("timing") in _ALONE:
-        text += "# each call was timed alone, not in a batch as nccl-tests do\n"
-    return text
+    return text + REMARKS.get(str(row.get("timing")), "")
 
 
 def _table(lines: Sequence[Mapping[bool, Row]], provenance: Provenances) -> str:
@@ -221,12 +241,13 @@ def _repeat(row: Row) -> tuple[str, ...]:
     return tuple(parameters.get(key, "") for key in ("pass", "cycle"))
 
 
-def _size(row: Row) -> int:
+def total_bytes(row: Row) -> int:
+    """Bytes of the whole operation."""
     total = row.get("bytes_total")
     return int(row.get("size_bytes") or 0) if total is None else int(total)
 
 
-def _count(row: Row) -> int:
+def element_count(row: Row) -> int:
     """Number of elements as passed to NCCL: those of a block for reduce_scatter, else those of the message."""
     reported = (row.get("metrics") or {}).get("nccl_count")
     if reported is not None:
@@ -235,7 +256,7 @@ def _count(row: Row) -> int:
     return count // int(row.get("ranks") or 1) if row["benchmark"] in _SCATTERED else count
 
 
-def _wrong(row: Row) -> float | None:
+def wrong_elements(row: Row) -> float | None:
     """Number of wrong elements; for omb-py's own rows, which count bytes, the least possible number."""
     reported, wrong_bytes = (row.get("metrics") or {}).get("wrong_elements"), row.get("wrong_bytes")
     if reported is not None or wrong_bytes is None:
@@ -251,7 +272,7 @@ def _half(row: Row | None) -> str:
     bus = 0.0 if bus is None and row.get("ranks") == 1 else bus  # nccl-tests print 0
     cells = ((row.get("value"), 7), (row.get("algbw_gbps"), 6), (bus, 6))
     words = [f"{UNKNOWN:>{width}}" if value is None else real(float(value), width) for value, width in cells]
-    wrong = _wrong(row)
+    wrong = wrong_elements(row)
     return f"  {words[0]}  {words[1]}  {words[2]}  {UNKNOWN if wrong is None else f'{wrong:g}':>6}"
 
 

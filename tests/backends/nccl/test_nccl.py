@@ -25,7 +25,7 @@ from omb_py.engine.measuring.async_timing import MODES
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.dtypes import FP8
-from omb_py.engine.program.language import Step, walk
+from omb_py.engine.program.language import Region, Step, walk
 from omb_py.errors import EnvironmentProblem
 from omb_py.options.table import make_cell
 from omb_py.orchestrate.running.rank_process import arranged
@@ -303,6 +303,15 @@ def test_a_split_is_given_colour_and_key_and_a_duplicate_is_one_of_one_colour() 
     assert [arg.base for arg in split.args[:3]] == [77, 1, 3] and split.args[4].base == 0
     assert [arg.base for arg in duplicate.args[:3]] == [77, 0, 3] and duplicate.address == split.address
     assert (free.args[0].base, free.args[0].load) == (split.args[3].base, 8)
+
+
+@needs_compiler
+def test_a_call_is_given_what_follows_the_elements_that_are_left_out() -> None:
+    memory = SimpleNamespace(address=lambda name: 1 << 20)
+    comms: Any = SimpleNamespace(memory=memory, device=None, config=None)
+    call = steps.allreduce(Region("send", 8, 64), Region("recv", 0, 64), "float32", "sum")
+    resolver = NcclResolver(load_standin(), comms, World(3, 4), handles(1), shift=4)
+    assert [resolver.operand(word, call).base - (1 << 20) for word in ("send", "recv")] == [12, 4]
 
 
 @needs_compiler

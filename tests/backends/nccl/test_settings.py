@@ -47,6 +47,7 @@ CELLS: tuple[Cell, ...] = (
     {"benchmark": "allreduce", "size": 4096, "settings": "communicators=3,registration=window"},
     {"benchmark": "allgather", "size": 4096, "settings": "communicators=2", "in_place": True},
     {"benchmark": "allreduce", "size": 4096, "settings": "aggregate=3"},
+    *({"benchmark": name, "size": 4096, "settings": "unaligned=1"} for name in ("allreduce", "alltoallv", "bcast")),
     {"benchmark": "sendrecv", "size": 4096, "settings": "aggregate=3", "timing": "pipelined", "batch": 4},
     {"benchmark": "reduce", "size": 4096, "settings": "aggregate=2", "timing": "graph", "batch": 2},
     {"benchmark": "alltoallv", "size": 4096, "traffic": "0,3;1,0"},

@@ -41,7 +41,7 @@ BREAKS: Mapping[str, tuple[str, Mapping[str, Any], str]] = {
     "no backend": ("bcast", {"backends": ()}, "no backend given"),
     "unknown backend": ("bcast", {"backends": ("mpich",)}, "unknown backend 'mpich': did you mean mpi?"),
     "unknown device": ("bcast", {"device": "cdua"}, "unknown device 'cdua': did you mean cuda?"),
-    "unknown word of an option": ("allreduce", {"op": "summ"}, "unknown operation 'summ': did you mean sum?"),
+    "unknown word of an option": ("allreduce", {"cache": "hott"}, "unknown cache 'hott': did you mean hot?"),
     "settings of another backend": ("bcast", {"settings": {"nccl": "ctas=2"}}, "--nccl is for --backend nccl"),
     "launcher where none starts ranks": ("bcast", {"backends": ("mock",), "hosts": ("a",)}, "--hosts: --backend mock"),
     "binding that cannot be used here": (
@@ -112,6 +112,7 @@ BREAKS: Mapping[str, tuple[str, Mapping[str, Any], str]] = {
         {"op": "avg"},
         "--op avg is not in backend mpi",
     ),
+    "reductions that the text does not tell apart": ("allreduce", {"op": "sum,max"}, "one --op at a time"),
     "reduction of a type that lacks it": ("allreduce", {"op": "band", "dtypes": ("float32",)}, "reduction band is not"),
     "groups of too few ranks": (
         "bcast",

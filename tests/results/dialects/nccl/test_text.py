@@ -95,6 +95,13 @@ class TestRows:
         assert NcclTranscript().row(row, USUAL_OPTIONS).startswith("# each call was timed alone")
         assert not NcclTranscript().row({**row, "timing": "pipelined"}, USUAL_OPTIONS).startswith("# each call")
 
+    @pytest.mark.parametrize(("timing", "above"), [("isolated", "# Blocking Enabled"), ("graph", "# the calls of a")])
+    def test_timings_that_nccl_tests_have_as_options_stand_above_their_rows(
+        self, make_row, timing: str, above: str
+    ) -> None:
+        row = make_row(size_bytes=8, dtype="float32", bw_formula="nccl-tests:all_reduce", timing=timing, value=1.0)
+        assert NcclTranscript().row(row, USUAL_OPTIONS).startswith(above)
+
     def test_a_benchmark_that_nccl_tests_lacks_is_refused_by_the_export(self, make_row) -> None:
         with pytest.raises(UsageError, match="none of these rows is of a collective that nccl-tests has"):
             export([make_row(benchmark="latency")], "nccl-tests")

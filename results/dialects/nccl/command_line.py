@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Final
 
 from omb_py.engine.rank.launcher_variables import joined_environment
 from omb_py.errors import UsageError
 from omb_py.grammar.values import parse_size, parse_whole
+from omb_py.results.dialects.nccl.text import BENCHMARKS
 
 _LONG: Final[Mapping[str, str]] = {
     "nthreads": "t",
@@ -29,63 +30,80 @@ _LONG: Final[Mapping[str, str]] = {
     "timeout": "T",
     "average": "a",
     "local_register": "R",
+    "blocking": "z",
+    "cudagraph": "G",
+    "hipgraph": "G",
+    "unalign": "u",
+    "output_file": "J",
 }
-_LETTERS: Final = "".join(_LONG.values())
+_LETTERS: Final = frozenset(_LONG.values())
 _LEFT_OUT: Final[Mapping[str, str]] = {
     "run_cycles": "N",
-    "blocking": "z",
     "stream_null": "y",
-    "cudagraph": "G",
     "report_cputime": "C",
-    "output_file": "J",
     "report_timestamps": "S",
     "memory_report": "M",
-    "unalign": "u",
     "cta_policy": "x",
 }
 _USUAL_BYTES: Final = "32M"
 _BATCH: Final = 20
 _TYPES: Final = {"f8e4m3": "float8e4m3", "f8e5m2": "float8e5m2", "fp8_e4m3": "float8e4m3", "fp8_e5m2": "float8e5m2"}
 _ALL_TYPES: Final = "int8 uint8 int32 uint32 int64 uint64 half float double bfloat16".split()
+"""Of ``-d all``; fp8 is reduced by some GPUs alone, so it is asked for by name."""
+_ALL_OPS: Final = "sum prod max min avg mulsum".split()
+_OF_BLOCKS: Final = ("allgather", "alltoall", "alltoallv", "gather", "scatter", "hypercube")
+"""Benchmarks whose message is a rank's block."""
+_REDUCING: Final = ("allreduce", "reduce", "reduce_scatter_block")
 _MOST_SIZES: Final = 1000
+_WAITED: Final = ["--timing", "isolated"]
+"""omb-py never times the barrier behind a call, so ``-z 1`` is ``-z 3``."""
+_BLOCKING: Final = {"0": [], "1": _WAITED, "2": [*_WAITED, "--process-sync", "none"], "3": _WAITED}
 
 
-def program_of(word: str) -> str:
-    """The benchmark that a program of nccl-tests measures; empty where the word is none of their names."""
-    if not word.endswith("_perf"):
-        return ""
-    from omb_py.results.dialects.nccl.text import BENCHMARKS
+def benchmark_of(program: str) -> str:
+    """The benchmark that a program of nccl-tests measures; empty where the word is none of their names.
 
-    benchmark = BENCHMARKS.get(word.removesuffix("_perf"), "")
+    >>> benchmark_of("./build/all_gather_perf")
+    'allgather'
+    """
+    name = program.rpartition("/")[2]
+    benchmark = BENCHMARKS.get(name.removesuffix("_perf"), "") if name.endswith("_perf") else ""
     return {"reduce_scatter": "reduce_scatter_block", "allreduce_bias": ""}.get(benchmark, benchmark)
 
 
-def translated(words: Sequence[str], environ: Mapping[str, str] = os.environ) -> list[str]:
+def translate(words: Sequence[str], environ: Mapping[str, str] = os.environ) -> list[str]:
     """The words of omb-py that measure what a program of nccl-tests would, in its format and with its defaults.
 
     What it does not know is omb-py's own, as ``--store FOLDER``.
 
-    >>> " ".join(translated(["all_reduce_perf", "-b", "8", "-e", "1M", "-f", "2", "-g", "2"], {}))
+    >>> " ".join(translate(["all_reduce_perf", "-b", "8", "-e", "1M", "-f", "2", "-g", "2"], {}))
     'allreduce --format nccl-tests --backend nccl -n 2 -m 8:1M:2 --batch 20 -x 1 -c'
 
     Raises:
         UsageError: an option has no value, a wrong one, or nothing here that does the same.
     """
     given, own = _read(words[1:])
-    took = _number(given, "n", _BATCH)
+    took, warm_up = _number(given, "n", _BATCH), _number(given, "w", 1)
     backend = _backend(own)
-    enqueued = backend in ("", "nccl")  # other libraries have no stream: each call of theirs is a sample
-    line = [program_of(words[0]), "--format", "nccl-tests", *(() if backend else ("--backend", "nccl"))]
+    # other libraries have no stream: each call of theirs is a sample
+    enqueued = backend in ("", "nccl")
+    blocking = _one_of("z", given.get("z", "0"), _BLOCKING) if enqueued else []
+    together = enqueued and not blocking
+    line = [benchmark_of(words[0]), "--format", "nccl-tests", *(() if backend else ("--backend", "nccl"))]
     ranks = _number(given, "t", 1) * _number(given, "g", 1)
-    if joined_environment(environ) is None:
+    joined = joined_environment(environ)
+    if joined is None:
         line += ["-n", str(ranks)]
     elif ranks > 1:
-        raise UsageError("a rank has one GPU here: start as many ranks as GPUs, with -g 1 and -t 1")
-    warm_up = _number(given, "w", 1)
-    line += ["-m", _sizes(given), "--batch" if enqueued else "-i", str(took)]
+        raise UsageError("a rank is a process with one GPU here: start as many ranks as GPUs, with -g 1 and -t 1")
+    ranks = (joined.size or ranks) if joined else ranks
+    line += ["-m", _sizes(given, line[0], ranks), "--batch" if together else "-i", str(took)]
     # a warm-up is a sample: of a batch, so many calls
-    line += ["-x", str(-(-warm_up // took) if enqueued else warm_up)]
+    line += ["-x", str(-(-warm_up // took) if together else warm_up)]
     line += ["-c"] if _number(given, "c", 1) else []
+    line += blocking
+    if line[0] not in _REDUCING:
+        given.pop("o", "")  # as nccl-tests, whose other programs do not look at it
     for letter, write in _WRITERS.items():
         if letter in given:
             line += write(given[letter])
@@ -130,46 +148,48 @@ def _number(given: Mapping[str, str], letter: str, usual: int) -> int:
     return parse_whole(given.get(letter, str(usual)), 0 if letter in "wc" else 1, error=error)
 
 
-def _sizes(given: Mapping[str, str]) -> str:
+def _one_of(letter: str, text: str, meanings: Mapping[str, list[str]]) -> list[str]:
+    if text not in meanings:
+        raise UsageError(f"-{letter} is one of {', '.join(meanings)} here, not {text!r}")
+    return meanings[text]
+
+
+def _sizes(given: Mapping[str, str], benchmark: str, ranks: int) -> str:
+    """Bytes of messages. nccl-tests' are those of the whole operation, which may be blocks of all ranks together."""
     first, last = given.get("b", _USUAL_BYTES), given.get("e", given.get("b", _USUAL_BYTES))
-    if "f" in given or "b" not in given or "e" not in given:
+    doubled = "f" in given or "b" not in given or "e" not in given
+    if doubled and benchmark not in _OF_BLOCKS:
         return f"{first}:{last}:{given.get('f', '2')}"
-    low, high = parse_size(first), parse_size(last)
-    step = parse_size(given.get("i", "1M"))
-    sizes = range(low, high + 1, max(1, step))
+    low, high, step = parse_size(first), parse_size(last), max(1, parse_size(given.get("i", "1M")))
+    if doubled:
+        factor = parse_whole(given.get("f", "2"), 2, error="-f is a whole number of at least {least}, not {text!r}")
+        powers = (max(1, low) * factor**power for power in range(64))
+        sizes: Sequence[int] = list(takewhile(lambda size: size <= high, powers))
+    else:
+        sizes = range(low, high + 1, step)
     if len(sizes) > _MOST_SIZES:
         raise UsageError(f"-i {given.get('i', '1M')} makes {len(sizes)} sizes: a larger step, or -f 2")
-    return ",".join(map(str, sizes))
+    blocks = (size // ranks for size in sizes) if benchmark in _OF_BLOCKS else sizes
+    texts = [str(block) for block in dict.fromkeys(blocks) if block] or [str(high)]
+    return ",".join(texts) if len(texts) > 1 else f"{texts[0]}:{texts[0]}"  # one number alone is the end of a sweep
 
 
 def _types(text: str) -> list[str]:
     return ["-T", ",".join(_ALL_TYPES) if text == "all" else _TYPES.get(text, text)]
 
 
-def _operation(text: str) -> list[str]:
-    if text == "all":
-        raise UsageError("-o all of nccl-tests: one of sum, prod, min, max, avg, mulsum at a time")
-    return ["--op", text]
-
-
-def _registration(text: str) -> str:
-    kinds = {"0": "none", "1": "register", "2": "window"}
-    if text not in kinds:
-        raise UsageError(f"-R is one of {', '.join(kinds)}, not {text!r}")
-    return f"registration={kinds[text]}"
-
-
-def _average(text: str) -> list[str]:
-    if text != "1":
-        raise UsageError("-a is 1 here, the mean over the ranks: the store keeps the times of all")
-    return []
-
-
+_REGISTRATIONS: Final = {"0": ["none"], "1": ["register"], "2": ["window"]}
 _WRITERS: Final[Mapping[str, Callable[[str], list[str]]]] = {
     "d": _types,
-    "o": _operation,
-    "r": lambda text: ["-k", text],
+    "o": lambda text: ["--op", ",".join(_ALL_OPS) if text == "all" else text],
+    "r": lambda text: ["-k", "rotate" if text == "all" else text],
     "T": lambda text: ["--timeout", text] if text != "0" else [],
-    "a": _average,
+    "G": lambda text: _one_of("G", text, {"0": [], "1": ["--timing", "graph"]}),
+    "a": lambda text: _one_of("a", text, {"1": []}),  # the store keeps the times of all ranks
+    "J": lambda text: ["--json", text],
 }
-_SETTINGS: Final[Mapping[str, Callable[[str], str]]] = {"m": lambda text: f"aggregate={text}", "R": _registration}
+_SETTINGS: Final[Mapping[str, Callable[[str], str]]] = {
+    "m": lambda text: f"aggregate={text}",
+    "R": lambda text: f"registration={_one_of('R', text, _REGISTRATIONS)[0]}",
+    "u": lambda text: f"unaligned={text}",
+}
