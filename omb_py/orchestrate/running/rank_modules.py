@@ -27,6 +27,9 @@ _PACKAGES = frozenset({"omb_py", "mpi4py", "click", *sys.stdlib_module_names})
 _HEAVY = frozenset({"numpy", "pandas", "pyarrow", "rich", "scipy"})
 """What one of these loads is not kept for commands: most need none of it."""
 _COMMAND = "the command"
+_HERE = os.path.realpath(".") if os.path.exists(".") else ""  # its folder may be gone
+_SEARCHED = tuple("" if entry == _HERE else entry for entry in sys.path)
+"""Where this process began to look for modules: elsewhere, as with another PYTHONPATH, the same name is another one."""
 
 
 def rank_program() -> list[str]:
@@ -36,7 +39,8 @@ def rank_program() -> list[str]:
 
 def question_of(*what: object) -> str:
     """The name of a set of modules: that of ranks which measure `what`."""
-    return json.dumps(["modules of ranks", __version__, sys.version, sys.flags.optimize, sys.prefix, __file__, *what])
+    python = sys.version, sys.flags.optimize, sys.prefix, _SEARCHED
+    return json.dumps(["modules of ranks", __version__, *python, __file__, *what])
 
 
 def rank_variables(question: str) -> dict[str, str]:

@@ -44,6 +44,24 @@ def test_prefix_and_path_are_the_parents() -> None:
     assert prefix == sys.prefix and set(filter(None, sys.path)) <= set(path)
 
 
+def test_modules_of_another_path_are_not_taken(tmp_path: Path) -> None:
+    """A PYTHONPATH with an mpi4py of another library would otherwise measure the library of before."""
+    ask = "from omb_py.orchestrate.running.rank_modules import question_of; print(question_of('test'))"
+    root = str(Path(rank_start.__file__).parents[3])
+    answers = {
+        subprocess.run(
+            [sys.executable, "-c", ask],
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=cwd,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([*more, root])},
+        ).stdout
+        for cwd, more in ((tmp_path.parent, []), (tmp_path, []), (tmp_path, [str(tmp_path / "other")]))
+    }
+    assert len(answers) == 2  # the folder of the call makes no difference
+
+
 def test_mpi4py_finds_the_parents_library() -> None:
     where = "import mpi4py._mpiabi as m; print(json.dumps(m._dlopen_rpath()))"
     here = subprocess.run([sys.executable, "-c", f"import json; {where}"], capture_output=True, text=True).stdout
