@@ -85,7 +85,7 @@ SHOWN: dict[str, tuple[tuple[str, int], ...]] = {
     "omb-py list": ((r"^Runs here$", 1), (r"^  mpi +cpu +native, mpi4py$", 1)),
     "omb-py doctor": ((r"^ok +backend mpi +\w+", 1), (r"^ok +store +\./omb-results is writable$", 1)),
     "omb-py results list": ((r"^  20\d{6}T\d{6}-[0-9a-f]{6} ", 10), (r" +allreduce .* 57 +3 +$", 1)),
-    "omb-py report": ((r"^omb-py: \d+ cells from 14 launches: .* written to report\.html$", 1),),
+    "omb-py report": ((r"^omb-py: \d+ rows from 14 launches: .* written to report\.html$", 1),),
 }
 """Command -> what it prints, as a pattern of lines and how many lines there are of it."""
 

@@ -24,7 +24,7 @@
         axis.ticktext = axis.ticktext.filter(keep);
       }
       merge(made, made.meta?.narrow ?? {});
-    }
+    } else if (width < 1000) merge(made, made.meta?.middle ?? {});
     return made;
   };
 

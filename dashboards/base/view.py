@@ -25,7 +25,7 @@ class Item:
     """A line of a list of changes, with its evidence. Texts are plain."""
 
     kind: str
-    """``slower``, ``odd`` or ``changed``."""
+    """``slower``, ``odd``, ``faster`` or ``changed``."""
     text: str
     evidence: View | None = None
     """The view that shows it in the report."""
@@ -120,7 +120,7 @@ Input = Literal["quantity", "count", "size"]
 bytes."""
 Rows = Literal["rows", "guidelines", "links", "trials"]
 """A field of :class:`omb_py.dashboards.views.cells.Cells` with cells."""
-Tab = Literal["Compare", "Health", "Time", "Cell", "Workloads"]
+Tab = Literal["Compare", "Health", "History", "Cell", "Workloads"]
 """The question that a view answers: who is faster; who is ill; since when; how one cell looks from near; what a
 program's step takes."""
 TABS: tuple[Tab, ...] = get_args(Tab)

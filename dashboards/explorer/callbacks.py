@@ -173,7 +173,7 @@ def looks(wanted: str, window: Window | None) -> tuple[str, bool]:
 
 
 def _about(data: Data, rows: pd.DataFrame) -> str:
-    text = f"{data.store}: {plural(len(rows), 'cell')} of {plural(len(data.frame), 'cell')} chosen"
+    text = f"{data.store}: {plural(len(rows), 'row')} of {plural(len(data.frame), 'row')} chosen"
     if data.skipped:
         text += f"; {plural(len(data.skipped), 'file')} could not be read: {data.skipped[0][0]}: {data.skipped[0][1]}"
     return f"{text}; its folder is not there any more: this is what was read last" if data.gone else text

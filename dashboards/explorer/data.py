@@ -239,7 +239,7 @@ def left_out(chosen: pd.DataFrame, drawn: pd.DataFrame) -> str:
     some, every = (frame["launch_id"].nunique() for frame in (drawn, chosen))
     few = f"{some:,}".replace(",", " ")
     return (
-        f"Figures show {plural(len(drawn), 'cell')} of {plural(len(chosen), 'cell')} that are chosen: the newest of "
+        f"Figures show {plural(len(drawn), 'row')} of {plural(len(chosen), 'row')} that are chosen: the newest of "
         f"each version, {few} of {plural(every, 'launch')}. Choose fewer to see the others; the table below has all."
     )
 

@@ -35,9 +35,9 @@ MOST_DRAWN, MOST_LISTED = 256, 2000
 """Nodes of a map of pairs that are drawn each by itself, and links that are listed."""
 FRAME = "#7F3B08"
 """Colour of the frame around what is slower."""
-_ROW, _GAP, _LEAST_PANEL = 17, 62, 40
+_ROW, _GAP, _LEAST_PANEL = 14, 50, 40
 """Pixels of a number of ranks or GPUs, between two rows of panels, and of the lowest panel."""
-_HATCH = "╱"
+_HATCH, _NO_DIFFERENCE = "╱", "="
 
 
 def ratio_map(ratios: pd.DataFrame, names: tuple[str, str], over: str = "ranks") -> View:
@@ -50,7 +50,13 @@ def ratio_map(ratios: pd.DataFrame, names: tuple[str, str], over: str = "ranks")
     drawn = panels[:MOST_PANELS]
     verdicts = known["verdict"].value_counts()
     slower, faster = int(verdicts.get("slower", 0)), int(verdicts.get("faster", 0))
-    notes = ["Orange: NEW takes longer; violet: less. Framed: slower beyond the noise of the launches."]
+    base, new = names
+    notes = [
+        f"A cell: one message size on one number of {COUNTED[over]}. Orange: {new} takes longer than {base}; "
+        "violet: less time. Framed: slower beyond the noise."
+    ]
+    if _NO_DIFFERENCE in map(_mark, records(known)):
+        notes[0] += f" {_NO_DIFFERENCE}: no difference beyond the noise."
     if len(known) and int(known[["launches_base", "launches_new"]].min().min()) < 2:
         notes.append("Hatched: one launch of a side, so no known noise: --launches 5 gives it.")
     if len(panels) > len(drawn):
@@ -137,13 +143,13 @@ def _ratio_figure(panels: Sequence[_RatioPanel], unit: str) -> Layout:
     for number, panel in enumerate(panels):
         x, y = (f"{letter}{number + 1 if number else ''}" for letter in "xy")
         grid = panel.grid
-        texts = [[_HATCH if cell is not None and _is_single(cell) else "" for cell in row] for row in grid]
+        texts = [[_mark(cell) for cell in row] for row in grid]
         look = {"text": texts, "texttemplate": "%{text}", "coloraxis": "coloraxis", "xaxis": x, "yaxis": y}
         hover = {"hovertext": [[_hover(cell) for cell in row] for row in grid], "hoverinfo": "text"}
         z = [[None if cell is None else math.log2(cell.ratio) for cell in row] for row in grid]
         across, up = list(range(len(panel.sizes))), list(range(len(panel.counts)))
         data.append(theme.heatmap(across, up, z, 1, name=theme.escape(panel.name)) | look | hover)
-        x_axis = _place_axis([short_size(size) if size else "no size" for size in panel.sizes], 4)
+        x_axis = _place_axis([short_size(size) if size else "no size" for size in panel.sizes], 7)
         y_axis = _place_axis([str(count or "") for count in panel.counts], max(1, len(panel.counts)))
         y_axis |= {"title": {"text": unit, "font": {"size": 12}, "standoff": 4}} if number % columns == 0 else {}
         wide, slim = beside.domains(number), below.domains(number)
@@ -158,27 +164,40 @@ def _ratio_figure(panels: Sequence[_RatioPanel], unit: str) -> Layout:
         margin=_RATIO_MARGIN,
         annotations=heads,
         shapes=frames,
-        coloraxis=_colour_axis(reach),
-        meta={"narrow": {**narrow, "height": below.pixels + margins}},
+        coloraxis=_colour_axis(reach, _BAR_BESIDE),
+        meta={
+            "narrow": {
+                **narrow,
+                "height": below.pixels + margins + _BAR_BELOW,
+                "coloraxis": _colour_axis(reach, _BAR_UNDER),
+                "margin": {**_RATIO_MARGIN, "r": 6, "b": _RATIO_MARGIN["b"] + _BAR_BELOW},
+            }
+        },
         **axes,
     )
     return {"data": data, "layout": layout}
 
 
-_RATIO_MARGIN = {"l": 64, "r": 24, "t": 52, "b": 84}
+_RATIO_MARGIN = {"l": 52, "r": 110, "t": 24, "b": 24}
+_BAR_BELOW = 56
+"""Pixels of the colour bar of a phone."""
 
 
 def _place_axis(texts: Sequence[str], most: int) -> Layout:
     """An axis with a place for each text."""
     axis = theme.ticks(range(len(texts)), texts)
     look = {"tickangle": 0, "showgrid": False, "zeroline": False, "range": [-0.5, len(texts) - 0.5]}
-    return {**axis, **theme.thinned(axis, most), **look, "tickfont": {"size": 11}}
+    return {**axis, **theme.thinned(axis, most), **look, "tickfont": {"size": 10}}
 
 
-def _colour_axis(reach: float) -> Layout:
+_BAR_BESIDE = {"x": 1.01, "xanchor": "left", "y": 0.5, "len": 1.0}
+_BAR_UNDER = {"orientation": "h", "len": 260, "lenmode": "pixels", "x": 0, "xanchor": "left"}
+_BAR_UNDER |= {"yref": "container", "y": 0, "yanchor": "bottom"}
+
+
+def _colour_axis(reach: float, place: Layout) -> Layout:
     factor = theme.amount(2**reach)
-    bar = {"orientation": "h", "thickness": 10, "len": 260, "lenmode": "pixels", "x": 0, "xanchor": "left"}
-    bar |= {"yref": "container", "y": 0, "yanchor": "bottom", "outlinewidth": 0, "tickfont": {"size": 11}}
+    bar = {**place, "thickness": 10, "outlinewidth": 0, "tickfont": {"size": 11}}
     bar |= theme.ticks((-reach, 0, reach), (f"{factor}× faster", "same", f"{factor}× slower"))
     return {"cmin": -reach, "cmax": reach, "colorscale": [list(step) for step in SCALE], "colorbar": bar}
 
@@ -187,8 +206,10 @@ def _reach(cells: Iterable[Record]) -> float:
     return min(MOST_REACH, max([LEAST_REACH, *(abs(math.log2(cell.ratio)) for cell in cells)]))
 
 
-def _is_single(cell: Record) -> bool:
-    return bool(min(cell.launches_base, cell.launches_new) < 2)
+def _mark(cell: Record) -> str:
+    if cell is None or cell.verdict:
+        return ""
+    return _HATCH if min(cell.launches_base, cell.launches_new) < 2 else _NO_DIFFERENCE
 
 
 def _frame(inside: Sequence[Sequence[bool]], x: str, y: str) -> list[Layout]:

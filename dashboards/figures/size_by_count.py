@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby
 
 from omb_py.dashboards.base import theme
 from omb_py.dashboards.base.theme import Layout, Trace
@@ -18,17 +18,22 @@ KIND = "size by count"
 Fastest = Mapping[int, Mapping[int, str | None]]
 """Number of ranks or GPUs -> message size -> the fastest side; None where the launches do not tell."""
 MOST_LINES = 6
-"""Lines of a panel: one for each count, or for each size."""
-_MOST_TICKS = 7
-_LEAST_LEAD = 1.08
-"""Leads below it are not written into the map: the colour says who it is."""
-_FULL_LEAD = 2.0
-"""The lead from which on a colour is full."""
-_HEIGHT, _GAP = 240, 106
-"""Pixels of a panel, and between two."""
-_MARGIN = {"l": 64, "r": 24, "t": 40, "b": 48}
-_LEGEND_LETTERS, _SQUARE, _LINE = 42, 4, 18
+"""Lines of a panel of one side: one for each count, or for each size; of several sides each has two."""
+_MOST_TICKS = {"map": 14, "lines": 7}
+_MOST_RUNS = 4
+"""Stretches of sizes that a title names."""
+_TIED, _LEVEL, _FULL_LEAD = 0.75, 1.0, 2.0
+"""On the scale of colours: level with the second, ahead of it at all, and the lead from which on a colour is full."""
+_SCALE = ((0.0, 0.13), (0.2, 0.35), (1.0, 1.0))
+_HEIGHT, _MOST_HEIGHT, _ROW, _GAP = 150, 330, 21, 112
+"""Pixels of a panel, at most, of a row of its map, and between two panels."""
+_MARGIN = {"l": 52, "r": 16, "t": 26, "b": 44}
+_MAP_SHARE = 1.8
+"""Width of the map, that of a panel with lines being 1."""
+_LEGEND_LETTERS, _SQUARE, _LINE = 50, 2, 16
 """Letters of a line of names above the map, those that a coloured square takes, and the pixels of the line."""
+_MOST_WRITTEN = 20
+"""Sizes up to which a cell has room for a number."""
 
 
 @dataclass(frozen=True)
@@ -74,10 +79,11 @@ Draw = Callable[[SizeByCount, str, str], tuple[list[Trace], Layout, Layout, list
 """Draws a panel on the axes of these names: traces, x axis, y axis, and annotations."""
 
 
-def size_by_count(data: SizeByCount, title: str, caption: str) -> View | None:
+def size_by_count(data: SizeByCount, title: str, method: str) -> View | None:
     """Panels of a benchmark: who is fastest, bus bandwidth by size and by count, and what of it is kept.
 
-    None where there is one count or one size: a curve shows that.
+    None where there is one count or one size: a curve shows that. `title` is used where no map says who is fastest,
+    `method` says how it was measured.
     """
     if len(data.counts) < 2 or len(data.sizes) < 2:
         return None
@@ -86,36 +92,39 @@ def size_by_count(data: SizeByCount, title: str, caption: str) -> View | None:
     panels: list[tuple[str, Draw]] = [*([("fastest", _who_is_fastest)] if several else []), *of_lines]
     if _reference(data) is not None:
         panels.append(("kept", _kept))
-    beside, below = (PanelPlaces(len(panels), columns, _HEIGHT, _GAP, 0.09) for columns in (2, 1))
+    tall = min(_MOST_HEIGHT, max(_HEIGHT, _ROW * len(data.counts))) if several else _HEIGHT
+    shares = (_MAP_SHARE if several else 1.0, *[1.0] * (len(panels) - 1))
+    wide = PanelPlaces(len(panels), len(panels), tall, _GAP, 0.052, shares)
+    fewer = {
+        name: PanelPlaces(len(panels), columns, tall, _GAP, 0.09) for name, columns in (("middle", 2), ("narrow", 1))
+    }
+    lines = max(_HEADINGS[name](data).count("<br>") for name, _ in panels)
+    margin = {**_MARGIN, "t": _MARGIN["t"] + _LINE * lines}
+    around = margin["t"] + margin["b"]
     traces: list[Trace] = []
-    layout: Layout = {}
+    axes: Layout = {}
     notes: list[Layout] = []
-    narrow: Layout = {}
+    other: dict[str, Layout] = {name: {"height": places.pixels + around} for name, places in fewer.items()}
     for number, (name, draw) in enumerate(panels):
         x, y = (f"{letter}{number + 1 if number else ''}" for letter in "xy")
         drawn, x_axis, y_axis, written = draw(data, x, y)
         traces += [{**trace, "xaxis": x, "yaxis": y} for trace in drawn]
-        wide, tall = beside.domains(number), below.domains(number)
         x_name, y_name = f"xaxis{x[1:]}", f"yaxis{y[1:]}"
-        layout[x_name] = {**x_axis, "anchor": y, "domain": wide[0]}
-        layout[y_name] = {**y_axis, "anchor": x, "domain": wide[1]}
-        narrow[x_name], narrow[y_name] = {"domain": tall[0]}, {"domain": tall[1]}
+        across, up = wide.domains(number)
+        axes |= {x_name: {**x_axis, "anchor": y, "domain": across}, y_name: {**y_axis, "anchor": x, "domain": up}}
+        for layout, places in zip(other.values(), fewer.values(), strict=True):
+            layout |= {
+                axis: {"domain": ends} for axis, ends in zip((x_name, y_name), places.domains(number), strict=True)
+            }
         notes += [*written, heading(_HEADINGS[name](data), x, y)]
-    lines = max(_HEADINGS[name](data).count("<br>") for name, _ in panels[:2])
-    margin = {**_MARGIN, "t": _MARGIN["t"] + _LINE * lines}
     spec = {
         "data": traces,
         "layout": theme.layout(
-            height=beside.pixels + margin["t"] + margin["b"],
-            showlegend=False,
-            margin=margin,
-            annotations=notes,
-            shapes=_crossovers(data) if several else [],
-            meta={"narrow": {**narrow, "height": below.pixels + margin["t"] + margin["b"]}},
-            **layout,
+            height=wide.pixels + around, showlegend=False, margin=margin, annotations=notes, meta=other, **axes
         ),
     }
-    return View(KIND, title, caption, spec, **table(*_table(data)), choice=data.name)
+    sentence = _finding(data) or title
+    return View(KIND, sentence, _scaling(data), spec, **table(*_table(data)), notes=(method,), choice=data.name)
 
 
 @dataclass(frozen=True)
@@ -130,6 +139,8 @@ class PanelPlaces:
     """Pixels between two rows of panels."""
     gap: float
     """Share of the width between two columns."""
+    shares: Sequence[float] = ()
+    """Widths of the columns among each other; all alike without."""
 
     @property
     def pixels(self) -> int:
@@ -140,8 +151,10 @@ class PanelPlaces:
     def domains(self, number: int) -> tuple[list[float], list[float]]:
         """The part of the figure that a panel takes, from left to right and from below."""
         row, column = divmod(number, self.columns)
-        width = (1 - self.gap * (self.columns - 1)) / self.columns
-        left = column * (width + self.gap)
+        shares = self.shares or (1.0,) * self.columns
+        unit = (1 - self.gap * (self.columns - 1)) / sum(shares)
+        left = unit * sum(shares[:column]) + column * self.gap
+        width = unit * shares[column]
         top = 1 - row * (self.tall + self.between) / self.pixels
         return [left, min(1.0, left + width)], [max(0.0, top - self.tall / self.pixels), top]
 
@@ -157,7 +170,7 @@ def heading(text: str, x: str, y: str) -> Layout:
         "y": 1,
         "xanchor": "left",
         "yanchor": "bottom",
-        "yshift": 6,
+        "yshift": 4,
         "align": "left",
         "font": {"size": 13},
     }
@@ -173,22 +186,41 @@ def _fastest_heading(data: SizeByCount) -> str:
             length = 0
         lines[-1] += f'<span style="color:{theme.colour(number)}">■</span> {name} '
         length += len(name) + _SQUARE
-    return "<br>".join(["<b>Who is fastest?</b>", *(line.rstrip() for line in lines)])
+    what = ["number: times faster than the second", "small square: the second"]
+    marks = {_mark(data, count, size) for count in data.counts for size in data.sizes}
+    what[1] += "; =: level, within the noise" if "=" in marks else ""
+    what += ["?: one launch, no known noise"] if "?" in marks else []
+    return "<br>".join(["<b>Who is fastest?</b>", *(_small(line.rstrip()) for line in (*lines, *what))])
+
+
+def _small(text: str) -> str:
+    return f'<span style="font-size:11px">{text}</span>'
 
 
 def _size_heading(data: SizeByCount) -> str:
-    what = "Bus bandwidth" if data.shown is data.rates else "Time"
-    return f"<b>{what} by size</b>{_name_lines(data)}"
+    return (
+        f"<b>{_quantity(data)} by size</b>{_line_names(data, [_counted(data, count) for count in _some_counts(data)])}"
+    )
 
 
 def _count_heading(data: SizeByCount) -> str:
-    what = "Bus bandwidth" if data.shown is data.rates else "Time"
-    return f"<b>{what} over {_unit(data)}</b>{_name_lines(data)}"
+    names = [size_text(size) for size in _some_sizes(data)]
+    return f"<b>{_quantity(data)} over {_unit(data)}</b>{_line_names(data, names)}"
 
 
 def _kept_heading(data: SizeByCount) -> str:
-    reference = _reference(data)
-    return f"<b>What is kept beyond {_counted(data, reference or 0)}?</b>{_name_lines(data)}"
+    names = [size_text(size) for size in _some_sizes(data)]
+    return f"<b>Kept beyond {_node(data)}</b>{_line_names(data, names)}"
+
+
+def _quantity(data: SizeByCount) -> str:
+    return "Bus bandwidth" if data.shown is data.rates else "Time"
+
+
+def _node(data: SizeByCount) -> str:
+    """What the share that is kept is held against: ``one node``, or ``8 GPUs``."""
+    reference = _reference(data) or 0
+    return "one node" if data.nodes.get(reference) == 1 and len(data.nodes) > 1 else _counted(data, reference)
 
 
 _HEADINGS: Mapping[str, Callable[[SizeByCount], str]] = {
@@ -199,10 +231,12 @@ _HEADINGS: Mapping[str, Callable[[SizeByCount], str]] = {
 }
 
 
-def _name_lines(data: SizeByCount) -> str:
-    """A line that says whose lines there are, short enough for a phone."""
-    names = [theme.label(name, 18) for name in _drawn_sides(data)]
-    return f"<br>dotted: {names[0]}; solid: {names[-1]}" if len(names) > 1 else f", {names[0]}"
+def _line_names(data: SizeByCount, names: Sequence[str]) -> str:
+    """A line that says whose lines there are, short enough for a phone; those of one side are named at their ends."""
+    if len(data.sides) < 2:
+        return f"<br>{_small(theme.label(data.sides[0], 24))}"
+    dashes = ("dotted", "solid") if len(names) > 1 else ("solid",)
+    return "<br>" + _small("; ".join(f"{dash}: {name}" for dash, name in zip(dashes, names, strict=True)))
 
 
 def _unit(data: SizeByCount) -> str:
@@ -226,69 +260,143 @@ def _axis_title(text: str) -> Layout:
     return {"text": text, "font": {"size": 12}, "standoff": 6}
 
 
-def _make_axis(values: Sequence[int], texts: Callable[[int], str], title: str) -> Layout:
+def _make_axis(values: Sequence[int], texts: Callable[[int], str], title: str, kind: str = "lines") -> Layout:
     """An axis with one place for each value, and a tick at some of them."""
-    step = -(-len(values) // _MOST_TICKS)
-    ticks = theme.ticks(range(0, len(values), step), [texts(values[place]) for place in range(0, len(values), step)])
-    ends = {"range": [-0.5, len(values) - 0.5], "showgrid": False, "zeroline": False}
-    return {"title": _axis_title(title), "tickangle": 0, **ticks, **ends}
+    ticks = theme.ticks(range(len(values)), [texts(value) for value in values])
+    ends = {"range": [-0.5, len(values) - 0.5], "showgrid": False, "zeroline": False, "tickfont": {"size": 10}}
+    return {"title": _axis_title(title), "tickangle": 0, **ticks, **theme.thinned(ticks, _MOST_TICKS[kind]), **ends}
 
 
 def _who_is_fastest(data: SizeByCount, x: str, y: str) -> tuple[list[Trace], Layout, Layout, list[Layout]]:
     traces: list[Trace] = []
-    notes: list[Layout] = []
+    places = [(at, row, size, count) for row, count in enumerate(data.counts) for at, size in enumerate(data.sizes)]
+    texts = [[_hover(data, count, size) for size in data.sizes] for count in data.counts]
+    across, up = list(range(len(data.sizes))), list(range(len(data.counts)))
     for number, side in enumerate(data.sides):
-        shades = [[None if lead is None else min(lead, _FULL_LEAD) for lead in row] for row in _leads(data, side)]
-        texts = [[_hover(data, count, size) for size in data.sizes] for count in data.counts]
-        colour = theme.colour(number)
-        scale = [[0, f"rgba({_rgb(colour)},0.18)"], [1, colour]]
-        traces.append(
-            theme.heatmap(
-                list(range(len(data.sizes))),
-                list(range(len(data.counts))),
-                shades,
-                1,
-                name=side,
-                colorscale=scale,
-                zmin=1.0,
-                zmax=_FULL_LEAD,
-                text=texts,
-                hovertemplate="%{text}<extra></extra>",
-            )
-        )
-        notes += _written_leads(data, side, x, y)
-    x_axis, y_axis = _make_axis(data.sizes, short_size, "message size (B)"), _make_axis(data.counts, str, _unit(data))
-    return traces, x_axis, y_axis, notes
+        shades = [[_shade_of(data, count, size, side) for size in data.sizes] for count in data.counts]
+        scale = [[at, f"rgba({_rgb(theme.colour(number))},{opacity})"] for at, opacity in _SCALE]
+        look = {"colorscale": scale, "zmin": _TIED, "zmax": _FULL_LEAD}
+        hover = {"text": texts, "hovertemplate": "%{text}<extra></extra>"}
+        traces.append(theme.heatmap(across, up, shades, 1, name=side, **look, **hover))
+    seconds = [(at, row, order[1]) for at, row, size, count in places if len(order := _order(data, count, size)) > 1]
+    colours = [theme.colour(data.sides.index(side)) for *_, side in seconds]
+    if seconds and len(data.sizes) <= _MOST_WRITTEN:
+        look = {"marker": {"symbol": "square", "size": 5, "color": colours}, "hoverinfo": "skip"}
+        at, rows = [at for at, *_ in seconds], [row - 0.31 for _, row, _ in seconds]
+        traces.append(theme.scatter("markers", at, rows, "the second", **look))
+    x_axis = _make_axis(data.sizes, short_size, "message size (B)", "map")
+    y_axis = _make_axis(data.counts, str, _unit(data), "map")
+    return traces, x_axis, y_axis, [note for place in places for note in _written(data, place, x, y)]
 
 
-def _leads(data: SizeByCount, side: str) -> list[list[float | None]]:
-    """How many times faster than the next a side is, where it is the fastest; 1 where the launches do not tell."""
-    return [[_lead(data, count, size, side) for size in data.sizes] for count in data.counts]
+def _written(data: SizeByCount, place: tuple[int, int, int, int], x: str, y: str) -> list[Layout]:
+    """What is written into a cell, at its place: the lead, or that there is none."""
+    at, row, size, count = place
+    text = _mark(data, count, size)
+    if not text or len(data.sizes) > _MOST_WRITTEN:
+        return []
+    white = (_lead(data, count, size) or 0.0) > 1.6
+    font = {"size": 9 if len(text) < 4 else 8, **({"color": "#ffffff"} if white else {})}
+    return [{"text": text, "x": at, "y": row + 0.14, "xref": x, "yref": y, "showarrow": False, "font": font}]
 
 
-def _lead(data: SizeByCount, count: int, size: int, side: str) -> float | None:
-    there = sorted((values[size], name) for name, values in data.times.middles(count).items() if size in values)
-    if not there or there[0][1] != side:
+def _order(data: SizeByCount, count: int, size: int) -> list[str]:
+    """The sides that were measured there, the fastest first."""
+    middles = data.times.middles(count)
+    return sorted((side for side in middles if size in middles[side]), key=lambda side: middles[side][size])
+
+
+def _lead(data: SizeByCount, count: int, size: int) -> float | None:
+    """How many times faster than the second the fastest side is; None where the launches do not tell who it is."""
+    order, middles = _order(data, count, size), data.times.middles(count)
+    is_known = len(order) > 1 and data.fastest.get(count, {}).get(size) == order[0]
+    return middles[order[1]][size] / middles[order[0]][size] if is_known else None
+
+
+def _is_single(data: SizeByCount, count: int, size: int) -> bool:
+    """Whether one of the first two sides has one launch, and so no known noise."""
+    return any(data.times.of(count)[side]["launches"][size] < 2 for side in _order(data, count, size)[:2])
+
+
+def _mark(data: SizeByCount, count: int, size: int) -> str:
+    """What a cell says: the lead, ``=`` where the first two are level, ``?`` where the noise is not known."""
+    if len(_order(data, count, size)) < 2:
+        return ""
+    lead = _lead(data, count, size)
+    return ("?" if _is_single(data, count, size) else "=") if lead is None else _factor(lead)
+
+
+def _factor(lead: float) -> str:
+    """A lead with as many digits as tell it from none.
+
+    >>> _factor(1.052), _factor(1.31), _factor(12.3)
+    ('1.05', '1.3', '12')
+    """
+    return f"{lead:.{2 if lead < 1.095 else 1 if lead < 9.95 else 0}f}"
+
+
+def _shade_of(data: SizeByCount, count: int, size: int, side: str) -> float | None:
+    """Where the colour of a side lies on its scale; None where another one is faster."""
+    if side not in _order(data, count, size)[:1]:
         return None
-    return there[1][0] / there[0][0] if len(there) > 1 and data.fastest.get(count, {}).get(size) == side else 1.0
+    lead = _lead(data, count, size)
+    return _TIED if lead is None else min(max(lead, _LEVEL), _FULL_LEAD)
 
 
-def _written_leads(data: SizeByCount, side: str, x: str, y: str) -> Iterator[Layout]:
-    if len(data.sizes) > 30:
-        return
-    for row, leads in enumerate(_leads(data, side)):
-        for place, lead in enumerate(leads):
-            if lead is not None and lead >= _LEAST_LEAD:
-                colour = {"color": "#ffffff"} if lead > 1.6 else {}
-                yield {
-                    "text": f"{lead:.1f}" if lead < 9.95 else f"{lead:.0f}",
-                    "x": place,
-                    "y": row,
-                    "xref": x,
-                    "yref": y,
-                    "showarrow": False,
-                    "font": {"size": 9, **colour},
-                }
+def _finding(data: SizeByCount) -> str:
+    """Who is fastest where and by how much, at the most ranks or GPUs at which that is known; empty without such."""
+    known = [count for count in data.counts if any(data.fastest.get(count, {}).values())]
+    if not known:
+        return ""
+    count = known[-1]
+
+    def who(size: int) -> tuple[bool, tuple[str, ...]]:
+        first = data.fastest.get(count, {}).get(size)
+        return first is not None, (first,) if first else tuple(sorted(_order(data, count, size)[:2]))
+
+    sizes = [size for size in data.sizes if len(_order(data, count, size)) > 1]
+    runs = [(key, list(run)) for key, run in groupby(sizes, key=who)]
+    if len(runs) > _MOST_RUNS:
+        return ""
+    ahead: list[str] = []
+    level: dict[str, list[str]] = {}
+    for number, ((is_known, names), run) in enumerate(runs):
+        where = _between(run, number == 0, number + 1 == len(runs))
+        if not is_known:
+            level.setdefault(" and ".join(names), []).append(where)
+            continue
+        leads = [lead for size in run if (lead := _lead(data, count, size)) is not None]
+        by = " to ".join(dict.fromkeys(map(_factor, (min(leads), max(leads)))))
+        ahead.append(f"{names[0]} {'' if ahead else 'is '}{by}× {'' if ahead else 'faster '}{where}")
+    alike = ", ".join(f"{names} {' and '.join(several)}" for names, several in level.items())
+    text = f"{data.name} on {_counted(data, count)}: {', '.join(ahead)}"
+    return f"{text}; level: {alike}" if alike else text
+
+
+def _between(run: Sequence[int], first: bool, last: bool) -> str:
+    """Where a stretch of sizes lies among all."""
+    low, high = size_text(run[0]), size_text(run[-1])
+    if first or last:
+        return "at every size" if first and last else f"up to {high}" if first else f"from {low}"
+    return f"at {low}" if len(run) == 1 else f"from {low} to {high}"
+
+
+def _scaling(data: SizeByCount) -> str:
+    """What the newest sides keep of their bus bandwidth on most ranks or GPUs; empty without a bus bandwidth."""
+    reference = _reference(data)
+    if reference is None:
+        return ""
+    last, texts = data.counts[-1], []
+    for side in dict.fromkeys([data.newest, *data.sides[2:3]]):
+        pairs = [
+            (size, *(data.shown.middles(n).get(side, {}).get(size) for n in (last, reference)))
+            for size in _some_sizes(data)
+        ]
+        kept = [f"{100 * now / then:.0f} % at {size_text(size)}" for size, now, then in reversed(pairs) if now and then]
+        texts += [f"{side} keeps {', '.join(kept)}"] if kept else []
+    node = _node(data)
+    of = node if node == _counted(data, reference) else f"{node} ({_counted(data, reference)})"
+    return f"Of the bus bandwidth of {of}, on {_counted(data, last)} {'; '.join(texts)}" if texts else ""
 
 
 def _hover(data: SizeByCount, count: int, size: int) -> str:
@@ -300,51 +408,31 @@ def _hover(data: SizeByCount, count: int, size: int) -> str:
     return "<br>".join(lines)
 
 
-def _crossovers(data: SizeByCount) -> list[Layout]:
-    """A line between two sizes where the fastest side changes, in the first panel."""
-    shapes: list[Layout] = []
-    for row, count in enumerate(data.counts):
-        decided = [(place, data.fastest.get(count, {}).get(size)) for place, size in enumerate(data.sizes)]
-        known = [(place, side) for place, side in decided if side is not None]
-        for (_, before), (place, after) in pairwise(known):
-            if before != after:
-                line = {"width": 3, "color": theme.GREY}
-                ends = {"x0": place - 0.5, "x1": place - 0.5, "y0": row - 0.5, "y1": row + 0.5}
-                shapes.append({"type": "line", "xref": "x", "yref": "y", "line": line, **ends})
-    return shapes
-
-
 def _rgb(colour: str) -> str:
     return ",".join(str(int(colour[at : at + 2], 16)) for at in (1, 3, 5))
 
 
-def _shade(number: int, of: int) -> str:
-    """The colour of a line among several in order: from pale to full."""
-    return f"rgba({_rgb(theme.COLOURS[0])},{0.35 + 0.65 * number / max(1, of - 1):.2f})"
-
-
-def _styled(side: str, data: SizeByCount, colour: str) -> Layout:
-    old = side != data.newest
-    return {"color": colour, "width": 1.3 if old else 2.2, "dash": "dot" if old else "solid"}
-
-
-def _drawn_sides(data: SizeByCount) -> list[str]:
-    return list(dict.fromkeys([data.sides[0], data.newest]))
+def _some_counts(data: SizeByCount) -> list[int]:
+    """Counts with a line: of several sides that on one node and the largest."""
+    if len(data.sides) < 2:
+        return spread(data.counts, MOST_LINES)
+    return sorted({_reference(data) or data.counts[0], data.counts[-1]})
 
 
 def _by_size(data: SizeByCount, x: str, y: str) -> tuple[list[Trace], Layout, Layout, list[Layout]]:
-    """A line for each count, over message size."""
-    counts = spread(data.counts, MOST_LINES)
-    lines = {_counted(data, count): [(count, size) for size in data.sizes] for count in counts}
+    """A line for some counts, over message size."""
+    lines = {_counted(data, count): [(count, size) for size in data.sizes] for count in _some_counts(data)}
     traces, ends = _draw_lines(data, lines, lambda value, _: (value, _value(data, value)))
-    return traces, _make_axis(data.sizes, short_size, "message size (B)"), _value_axis(data), _labels(ends, data, x, y)
+    axis = _value_axis(data, traces, data.shown is not data.rates)
+    return traces, _make_axis(data.sizes, short_size, "message size (B)"), axis, _labels(ends, axis, traces, x, y)
 
 
 def _by_count(data: SizeByCount, x: str, y: str) -> tuple[list[Trace], Layout, Layout, list[Layout]]:
     """A line for some sizes, over the counts."""
     lines = {size_text(size): [(count, size) for count in data.counts] for size in _some_sizes(data)}
     traces, ends = _draw_lines(data, lines, lambda value, _: (value, _value(data, value)))
-    return traces, _make_axis(data.counts, str, _unit(data)), _value_axis(data), _labels(ends, data, x, y)
+    axis = _value_axis(data, traces, True)
+    return traces, _make_axis(data.counts, str, _unit(data)), axis, _labels(ends, axis, traces, x, y)
 
 
 def _kept(data: SizeByCount, x: str, y: str) -> tuple[list[Trace], Layout, Layout, list[Layout]]:
@@ -353,8 +441,8 @@ def _kept(data: SizeByCount, x: str, y: str) -> tuple[list[Trace], Layout, Layou
     counts = [count for count in data.counts if count >= reference]
     lines = {size_text(size): [(count, size) for count in counts] for size in _some_sizes(data)}
     traces, ends = _draw_lines(data, lines, _share_of_first)
-    axis = {"title": _axis_title(f"% of {_counted(data, reference)}"), "rangemode": "tozero"}
-    return traces, _make_axis(counts, str, _unit(data)), axis, _labels(ends, data, x, y, 100.0)
+    axis = {"title": _axis_title(f"% of {_counted(data, reference)}"), "rangemode": "tozero", "tickfont": {"size": 10}}
+    return traces, _make_axis(counts, str, _unit(data)), axis, _labels(ends, axis, traces, x, y)
 
 
 def _share_of_first(value: float | None, first: float | None) -> tuple[float | None, str]:
@@ -369,16 +457,23 @@ Places = Mapping[str, Sequence[tuple[int, int]]]
 
 
 def _draw_lines(data: SizeByCount, lines: Places, show: ValueText) -> tuple[list[Trace], list[tuple[int, float, str]]]:
-    """Lines from pale to full, dotted for BASE and solid for the newest side, and the ends of the solid ones."""
+    """Lines in the colours of their sides: of several sides dotted and solid, of one from pale to full, with their
+    ends."""
     traces, ends = [], []
+    several = len(data.sides) > 1
     for number, (name, places) in enumerate(lines.items()):
-        for side in _drawn_sides(data):
+        is_last = number + 1 == len(lines)
+        opacity = 1.0 if several else 0.35 + 0.65 * number / max(1, len(lines) - 1)
+        for index, side in enumerate(data.sides):
             known = [data.shown.middles(count).get(side, {}).get(size) for count, size in places]
+            if all(value is None for value in known):
+                continue
             values, texts = zip(*(show(value, known[0]) for value in known), strict=True)
             traces.append(_line(range(len(values)), values, texts, f"{name}, {side}"))
-            traces[-1]["line"] = _styled(side, data, _shade(number, len(lines)))
-            if side == data.newest:
-                ends += _end(values, name)
+            dash = "solid" if is_last or not several else "dot"
+            colour = f"rgba({_rgb(theme.colour(index))},{opacity:.2f})"
+            traces[-1]["line"] = {"color": colour, "width": 2, "dash": dash}
+            ends += [] if several else _end(values, name)
     return traces, ends
 
 
@@ -396,7 +491,7 @@ def _some_sizes(data: SizeByCount) -> list[int]:
     """Sizes with a line: some that every count has, from small to large; where rates are shown, the upper half."""
     common = [size for size in data.sizes if all(_has(data, count, size) for count in data.counts)]
     large = common[len(common) // 2 :] if data.shown is data.rates else common
-    return spread(large or data.sizes, 4)
+    return spread(large or data.sizes, 4) if len(data.sides) < 2 else spread(large or data.sizes, 3)[-2:]
 
 
 def _has(data: SizeByCount, count: int, size: int) -> bool:
@@ -421,10 +516,10 @@ def _value(data: SizeByCount, value: float | None) -> str:
     return f"{theme.amount(value)} GB/s" if data.shown is data.rates else theme.duration(value)
 
 
-def _value_axis(data: SizeByCount) -> Layout:
-    if data.shown is data.rates:
-        return {"title": _axis_title("GB/s"), "rangemode": "tozero"}
-    return {"title": _axis_title("µs"), "type": "log"}
+def _value_axis(data: SizeByCount, traces: Sequence[Trace], log: bool) -> Layout:
+    title = "GB/s" if data.shown is data.rates else "µs"
+    axis = theme.value_axis(title, log, theme.drawn(traces))
+    return {**axis, **theme.thinned(axis, 6), "title": _axis_title(title), "tickfont": {"size": 10}}
 
 
 def _end(values: Sequence[float | None], text: str) -> list[tuple[int, float, str]]:
@@ -434,14 +529,11 @@ def _end(values: Sequence[float | None], text: str) -> list[tuple[int, float, st
 
 
 def _labels(
-    ends: Sequence[tuple[int, float, str]], data: SizeByCount, x: str, y: str, top: float | None = None
+    ends: Sequence[tuple[int, float, str]], axis: Layout, traces: Sequence[Trace], x: str, y: str
 ) -> list[Layout]:
-    """Labels at the ends of lines; lines that end near each other have one, above the highest, that names them all.
-
-    `top` is the largest value of the panel; None: that of all that is shown.
-    """
-    logarithmic = top is None and _value_axis(data).get("type") == "log"
-    top = top or max((max(rows["middle"]) for rows in data.shown.known.values() if len(rows)), default=1.0) or 1.0
+    """Labels at the ends of lines; lines that end near each other have one, above the highest, that names them all."""
+    logarithmic = axis.get("type") == "log"
+    top = max(theme.numbers(theme.drawn(traces)), key=lambda value: value or 0.0, default=1.0) or 1.0
     groups: list[list[tuple[int, float, str]]] = []
     for end in sorted(ends, key=lambda one: one[1]):
         near = groups and (
@@ -483,14 +575,14 @@ def _in_order(texts: Sequence[str], every: Sequence[str]) -> str:
 
 
 def _table(data: SizeByCount) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
-    heads = ("size", _unit(data), "fastest", "times faster than the next", *(f"{side} µs" for side in data.sides))
+    heads = ("size", _unit(data), "fastest", "times faster than the second", *(f"{side} µs" for side in data.sides))
     rows: list[tuple[object, ...]] = []
     for count in data.counts:
         middles = data.times.middles(count)
         for size in data.sizes:
             there = [middles.get(side, {}).get(size) for side in data.sides]
             first = data.fastest.get(count, {}).get(size)
-            lead = _lead(data, count, size, first) if first else None
+            lead = _lead(data, count, size)
             if any(value is not None for value in there):
                 rows.append((size_text(size), count, first or "", "" if lead is None else round(lead, 3), *there))
     return heads, rows

@@ -231,7 +231,7 @@ def _head(summary: str, below: str, sections: Sequence[Section], written_at: dat
     named = [escape(section.name) for section in sections if section.title is not None and not section.tab]
     links = "".join(f'<a href="#{name}">{name}</a>' for name in named)
     labels = "".join(label(section.label) for section in sections)
-    line = f"{below} · omb-py {__version__} · {written_at:%Y-%m-%d %H:%M} UTC"
+    line = f"{below} · written by omb-py {__version__}, {written_at:%Y-%m-%d %H:%M} UTC"
     return header(summary, line, f'{labels}<nav>{links}<button id="theme" type="button">dark</button></nav>')
 
 
@@ -258,10 +258,14 @@ def _chips(name: str, buttons: Mapping[str, str]) -> str:
 
 def quantity_chips(views: Sequence[View]) -> str:
     """A button for each quantity that the curves of several ranks can show; empty where they can show but one."""
-    drawn = [view.spec["layout"].get("meta", {}).get("switch", ()) for view in views if view.spec is not None]
-    names = dict.fromkeys(["time", *(shown["name"] for several in drawn for shown in several)])
+    names = dict.fromkeys(["time", *(shown["name"] for view in views for shown in _switches(view))])
     pressed = {name: str(name == "time").lower() for name in names}
     return _chips("Quantity", {n: f'data-quantity="{escape(n)}" aria-pressed="{pressed[n]}"' for n in names})
+
+
+def _switches(view: View) -> Sequence[theme.Layout]:
+    """The quantities that a figure can show instead."""
+    return () if view.spec is None else view.spec["layout"].get("meta", {}).get("switch", ())
 
 
 def benchmark_chips(views: Sequence[View]) -> str:
@@ -274,7 +278,10 @@ def _section(section: Section, first: int, places: Places) -> str:
     texts = bullets(section.texts) if section.as_list else texts
     chosen = next((at for at, view in enumerate(section.views) if view.choice), len(section.views))
     figures = ["".join(_figure(view, place, places)) for place, view in enumerate(section.views, first)]
-    figures.insert(chosen, benchmark_chips(section.views) + quantity_chips(section.views))
+    switched = next((at for at, view in enumerate(section.views) if _switches(view)), len(section.views))
+    chips = ((chosen, benchmark_chips(section.views)), (switched, quantity_chips(section.views)))
+    for at, row in sorted(chips, reverse=True):
+        figures.insert(at, row)
     head = "" if section.title is None else f"<h2>{escape(section.title)}</h2>"
     tables = "".join(map(table_html, section.tables))
     name = escape(section.name)

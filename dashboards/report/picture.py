@@ -17,6 +17,7 @@ from omb_py.dashboards.figures.curves import COUNTED, PanelGrid, Points, multipl
 from omb_py.dashboards.figures.fastest import UNITS, crossovers, fastest_at, title
 from omb_py.dashboards.views.cells import Cells
 from omb_py.dashboards.views.first_screen import MOST_SIDES, FirstScreen, labels
+from omb_py.dashboards.views.overview import machines
 from omb_py.errors import UsageError
 from omb_py.printing.export import csv_text
 
@@ -39,32 +40,12 @@ def legend(known: Points, crossed: bool) -> str:
 
 def caption(cells: Cells) -> str:
     """Ranks, GPUs and nodes, hardware, launches and days."""
-    rows = cells.rows
-    parts = [_span(rows[column], word) for column, word in (("devices", "GPU"), ("ranks", "rank"), ("nodes", "node"))]
-    parts = parts[:1] + parts[2:] if parts[0].replace("GPU", "rank") == parts[1] else parts
+    rows, parts = cells.rows, [machines(cells)]
     launches = rows.groupby([*WHO, "ranks"], observed=True, dropna=False)["launch_id"].nunique()
     low, high = int(launches.min()), int(launches.max())
-    parts += [_hardware(cells)]
     parts += [f"{plural(high, 'launch') if low == high else f'{low} to {high} launches'} each"]
     parts += ["printed means, no samples"] if series.statistic(rows) == series.PRINTED_MEAN else []
     return " · ".join(part for part in [*parts, series.days(rows)] if part)
-
-
-def _span(column: pd.Series[Any], word: str) -> str:
-    values = sorted({int(value) for value in column.dropna() if value > 0})
-    if not values:
-        return ""
-    return plural(values[0], word) if len(values) == 1 else f"{values[0]} to {values[-1]} {word}s"
-
-
-def _hardware(cells: Cells) -> str:
-    devices = [name for name in cells.rows["device_name"].unique() if not theme.absent(name)]
-    if devices:
-        return listed(devices)
-    newest = cells.rows.sort_values("started_at").drop_duplicates([*WHO], keep="last")["launch_id"]
-    nodes = [node for launch in newest for node in cells.provenance(str(launch)).get("node_facts") or ()]
-    names = [str((node.get("cpu") or {}).get("model name") or "") for node in nodes if isinstance(node, dict)]
-    return listed(" ".join(name.split()) for name in names if name)
 
 
 @dataclass(frozen=True)

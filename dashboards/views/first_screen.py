@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.theme import Facts
-from omb_py.dashboards.base.view import Item, Shown, View, listed, plural
+from omb_py.dashboards.base.view import SEPARATOR, Item, Shown, View, listed, plural
 from omb_py.dashboards.changes import over_time, ratios
 from omb_py.dashboards.changes.over_time import Launches
 from omb_py.dashboards.changes.scaling import odd_counts
@@ -22,7 +22,7 @@ from omb_py.dashboards.figures.launches import cell_name, history
 from omb_py.dashboards.figures.size_by_count import SizeByCount, size_by_count
 from omb_py.dashboards.views import anomalies, checks, comparisons
 from omb_py.dashboards.views.cells import Cells
-from omb_py.dashboards.views.overview import headline
+from omb_py.dashboards.views.overview import headline, machines
 from omb_py.dashboards.views.repro_commands import Commands
 from omb_py.results.analysis.crossover import ALPHA
 from omb_py.results.store.paths import pass_over
@@ -37,10 +37,10 @@ MOST_SIDES = 6
 """Sides drawn below the map: as many as have a colour of their own."""
 NEAR = 1.1
 """Largest factor between the ratios of slowdowns at the same sizes and counts that are one line."""
-KINDS = ("slower", "odd", "changed")
+KINDS = ("slower", "odd", "faster", "changed")
 """Kinds of lines, in their order."""
 _NO_SIDES = "Nothing to compare yet"
-_KIND_OF = {"SLOWER": "slower", "FASTER": "changed"}
+_KIND_OF = {"SLOWER": "slower", "FASTER": "faster"}
 """Verdict of a stored comparison -> kind of its line."""
 
 
@@ -270,22 +270,34 @@ def _by_change(screen: FirstScreen) -> list[str]:
 
 
 def _status(screen: FirstScreen, items: list[Item]) -> View:
-    compared = screen.front is not None or any(item.kind != "odd" for item in items)
-    kinds = KINDS if compared else ("odd",)
-    counts = [f"{sum(item.kind == kind for item in items)} {kind}" for kind in kinds]
-    versions = [pair.new.library for pair in screen.pairs if pair.kind == "versions"]
-    bases = [side.name for side in screen.sides if side.library in versions[:1]]
-    title = ", ".join(counts) + (f" since {bases[0]}" if bases else "")
-    if screen.cells.against is not None:
-        title = f"{', '.join(counts)} in {' against '.join(reversed(screen.cells.store_names))}"
-    if not compared and not items:
-        title = _NO_SIDES
+    others, title = items, ""
     lacking = "No two sides measured the same thing" if len(screen.cells.rows) else ""
     if screen.front is not None:
-        pair = screen.front[0]
-        nothing = f"nothing of {pair.base.name} is missing in {pair.new.name}"
-        lacking = ratios.missing(pair, screen.timed) or (nothing if pair.kind == "versions" else "")
-    return View("status", title, lacking, None, (), (), notes=labels(screen.cells))
+        pair, table = screen.front
+        lacking = ratios.missing(pair, screen.timed)
+        if not lacking and pair.kind == "versions":
+            lacking = "both versions were measured in the same cells"
+        if screen.cells.against is None:
+            tables, names = [table], (pair.new.name, pair.base.name)
+            others = [item for item in items if item.about[1:] != names]
+        else:
+            tables, names = (
+                [table for _, table in screen.upgrades],
+                (screen.cells.store_names[1], screen.cells.store_names[0]),
+            )
+            others = [item for item in items if not item.about[1]]
+        title = f"{names[0]} against {names[1]}: {_counted(tables)}"
+    if others:
+        kinds = [f"{number} {kind}" for kind in KINDS if (number := sum(item.kind == kind for item in others))]
+        title = f"{title}; other findings: {', '.join(kinds)}" if title else ", ".join(kinds)
+    about = [text for text in (machines(screen.cells), lacking) if text]
+    return View("status", title or _NO_SIDES, SEPARATOR.join(about), None, (), (), notes=labels(screen.cells))
+
+
+def _counted(tables: Iterable[pd.DataFrame]) -> str:
+    """``24 of 312 cells slower, 288 faster``."""
+    verdicts = [word for table in tables for word in table["verdict"]]
+    return f"{verdicts.count('slower')} of {plural(len(verdicts), 'cell')} slower, {verdicts.count('faster')} faster"
 
 
 def labels(cells: Cells) -> tuple[str, ...]:
@@ -325,25 +337,23 @@ def _certainty(screen: FirstScreen) -> str:
         return ""
     span = f"{min(counts)} to {max(counts)}" if min(counts) < max(counts) else f"{counts[0]}"
     return (
-        f"Slower and faster lie beyond the noise of {span} launches a side: in a pair of sides that are alike, "
-        f"any of them is named with a chance of at most {100 * ALPHA:g} %"
+        f"How sure? {span} launches a side in each cell. If nothing had changed, the chance that any cell here "
+        f"were called slower or faster would be at most {100 * ALPHA * len(tables):g} %"
     )
 
 
 def changes(screen: FirstScreen) -> list[Item]:
-    """The lines of the list: what is slower, what is odd, what else changed; the largest of each first."""
+    """The lines of the list: what is slower, odd, faster, what else changed; the largest of each first."""
     parts = (_stored, _upgraded, _scaled, _moved, _late, _broken, _odd) if len(screen.cells.rows) else (_broken,)
     items = sorted((item for part in parts for item in part(screen)), key=lambda item: KINDS.index(item.kind))
-    return [*(item for item in items if item.kind != "changed"), *_changed(screen, items)]
+    return [*_gathered(screen, items)]
 
 
-def _changed(screen: FirstScreen, items: list[Item]) -> Iterator[Item]:
-    """The lines of what changed; of each pair of versions one line for all that became faster."""
+def _gathered(screen: FirstScreen, items: list[Item]) -> Iterator[Item]:
+    """The same lines with one line of each pair of versions for all that became faster."""
     faster = {id(pair): [r for r in ratios.regions(table) if r.verdict == "faster"] for pair, table in screen.upgrades}
     said: set[int] = set()
     for item in items:
-        if item.kind != "changed":
-            continue
         pair = next((p for p, _ in screen.upgrades if item.about == ("faster", p.new.name, p.base.name)), None)
         if pair is None or len(faster[id(pair)]) < 2:
             yield item
@@ -392,12 +402,13 @@ def _stored(screen: FirstScreen) -> Iterator[Item]:
 
 
 def _upgraded(screen: FirstScreen) -> Iterator[Item]:
-    """Regions of cells that a version changed: slower where it is the newest, else changed."""
+    """Regions of cells that a version changed: slower where it is the newest, else changed; or faster."""
     for pair, table in screen.upgrades:
         for several in near_equal(ratios.regions(table)):
             region = several[0]
             rows = screen.timed[screen.timed[KEY].isin({key for each in several for key in each.cells[KEY]})]
-            kind = "slower" if pair.new.name in screen.newest and region.verdict == "slower" else "changed"
+            is_newest = pair.new.name in screen.newest or region.verdict == "faster"
+            kind = region.verdict if is_newest else "changed"
             link = _link("first", benchmark=[each.benchmark for each in several], **_versions(pair))
             on_map = screen.maps.get((pair.base.name, pair.new.name))
             view = _ratio_panels(screen, pair, region.benchmark) if on_map is None else on_map.view
@@ -454,7 +465,7 @@ def _timed_item(screen: FirstScreen, subject: int, text: str, change: str, ratio
     cell = rows[rows[KEY] == longest]
     view = screen.repeated(history(cell, f"{cell_name(cell)}, {series.short(cell)}", change), cell)
     link = _link("history", benchmark=str(rows["benchmark"].iloc[0]))
-    kind = "slower" if ratio > 1 else "changed"
+    kind = "slower" if ratio > 1 else "faster"
     return Item(kind, f"{screen.launches.name(subject)} {text}", view, link)
 
 

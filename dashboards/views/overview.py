@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from omb_py.dashboards.base import series, theme
 from omb_py.dashboards.base.theme import Facts, Record
-from omb_py.dashboards.base.view import Shown, View, listed, plural, records, table
+from omb_py.dashboards.base.view import SEPARATOR, Shown, View, listed, plural, records, table
 from omb_py.dashboards.views.cells import Cells
 from omb_py.results.store.keys import environment_facts, flat
+from omb_py.results.store.provenance import is_simulated
 from omb_py.results.store.redact import published
 from omb_py.results.units import size_text
 
@@ -29,6 +30,7 @@ MOST_HEADLINES = 16
 MOST_LINES = 2000
 """Lines of the table of all measurements."""
 _WHO = ("benchmark", "backend", "library", "library_version", "binding", "device", "ranks", "devices")
+_LIBRARY = ("backend", "library", "library_version")
 _FILTERS = ("benchmark", "library", "library_version", "binding", "device", "ranks", "devices")
 _HEADS = (
     *("benchmark", "backend", "library", "version", "binding", "device", "ranks", "GPUs", "sizes"),
@@ -38,7 +40,7 @@ _HEADS = (
 
 
 def summary(frames: Sequence[pd.DataFrame]) -> str:
-    """Cells, launches, benchmarks, libraries and days of some frames, in one line."""
+    """Rows, launches, benchmarks, libraries and days of some frames, in one line."""
     import pandas as pd
 
     cells = sum(map(len, frames))
@@ -49,8 +51,39 @@ def summary(frames: Sequence[pd.DataFrame]) -> str:
     texts = {" ".join(word for word in name if isinstance(word, str)) for name in names}
     libraries = sorted(filter(None, texts))
     over = f" over {listed(libraries)}" if libraries else ""
-    counts = f"{plural(cells, 'cell')} from {plural(rows['launch_id'].nunique(), 'launch')}"
-    return f"{counts}: {listed(sorted(rows['benchmark'].unique()))}{over}, {series.days(rows)}"
+    counts = f"{plural(cells, 'row')} from {plural(rows['launch_id'].nunique(), 'launch')}"
+    return f"{counts}: {listed(sorted(rows['benchmark'].unique()))}{over}, measured {series.days(rows)}"
+
+
+def machines(cells: Cells) -> str:
+    """Numbers of GPUs, ranks and nodes, and their hardware, where the store says so."""
+    rows = cells.rows
+    if not len(rows):
+        return ""
+    parts = [
+        _span(rows[column].dropna(), word)
+        for column, word in (("devices", "GPU"), ("ranks", "rank"), ("nodes", "node"))
+    ]
+    parts = parts[:1] + parts[2:] if parts[0].replace("GPU", "rank") == parts[1] else parts
+    return SEPARATOR.join(part for part in (*parts, _hardware(cells)) if part)
+
+
+def _span(counts: Iterable[int], word: str) -> str:
+    values = sorted({int(count) for count in counts if count > 0})
+    if not values:
+        return ""
+    return plural(values[0], word) if len(values) == 1 else f"{values[0]} to {values[-1]} {word}s"
+
+
+def _hardware(cells: Cells) -> str:
+    devices = [name for name in cells.rows["device_name"].unique() if not theme.absent(name)]
+    if devices:
+        return listed(devices)
+    newest = cells.rows.sort_values("started_at").drop_duplicates([*_LIBRARY], keep="last")["launch_id"]
+    facts = [fact for launch in newest if not is_simulated(fact := cells.provenance(str(launch)))]
+    nodes = [node for fact in facts for node in fact.get("node_facts") or ()]
+    names = [str((node.get("cpu") or {}).get("model name") or "") for node in nodes if isinstance(node, dict)]
+    return listed(" ".join(name.split()) for name in names if name)
 
 
 def by_side(rows: pd.DataFrame) -> pd.DataFrame:

@@ -21,7 +21,7 @@ ENTRY_POINTS = "omb_py.views"
 NOTHING: Mapping[Tab, str] = {
     "Compare": "No benchmark was measured at two message sizes here; the other parts have what there is.",
     "Health": "Nothing odd was found: no wrong bytes, no long tails, launches agree, no rank is late.",
-    "Time": "No history: a cell needs launches on several days. The same command on another day adds them; "
+    "History": "No history: a cell needs launches on several days. The same command on another day adds them; "
     "omb-py history judges them.",
     "Cell": "No cell is among what is chosen.",
     "Workloads": "No step of a workload was measured: omb-py step.",
@@ -84,10 +84,10 @@ ENTRIES: list[ViewEntry] = [
     ),
     ViewEntry(
         "history",
-        "Time",
+        "History",
         "over time",
         fits.over_time,
-        NOTHING["Time"],
+        NOTHING["History"],
         inputs=("size",),
         report=InReport(30),
     ),
@@ -137,7 +137,7 @@ ENTRIES: list[ViewEntry] = [
     ),
     ViewEntry(
         "environment",
-        "Time",
+        "History",
         "what differs in environment",
         overview.environments,
         "All of this was measured in one environment.",

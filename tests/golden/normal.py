@@ -24,7 +24,7 @@ SECONDS = (
     (re.compile(r"(launch(?:es)?, )[\d.]+ s\b"), r"\g<1>0 s"),
     (re.compile(r"(\ba side|\brounds|going on with \d+) \(\d[^()]*?( at most)?\)"), r"\g<1> (0 s\g<2>)"),
 )
-WRITTEN = re.compile(r"(<version> · )[\d-]+ [\d:]+ UTC")
+WRITTEN = re.compile(r"(<version>, )[\d-]+ [\d:]+ UTC")
 """When a page was written."""
 FACTS = (
     re.compile(r"(<h3>)\d+( facts of the first launch</h3>)"),

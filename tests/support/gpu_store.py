@@ -18,12 +18,17 @@ SIDES = (("mpi", "MVAPICH-Plus", "4.1"), ("nccl", "NCCL", "2.21.5"), ("nccl", "N
 SIZES = tuple(4 << n for n in range(0, 26, 2))
 GPUS = (2, 4, 8, 16, 32, 64)
 LAUNCHES = 3
+A_NODE = 4
+"""GPUs of a node."""
 FIRST = datetime(2026, 4, 6, 8, tzinfo=UTC)
 
 
 def time_us(library: str, version: str, gpus: int, size: int) -> float:
-    """A made-up time: MPI begins fast and has less bandwidth; the newer NCCL is slower in the middle on many GPUs."""
-    alpha, rate = (4.0 * np.log2(gpus), 12e3) if library != "NCCL" else (18.0 + 1.5 * np.log2(gpus), 90e3)
+    """A made-up time: MPI begins fast and has less bandwidth; NCCL has more within a node; its newer version is slower
+    in the middle on many GPUs."""
+    alpha, rate = (
+        (4.0 * gpus**0.43, 9e3) if library != "NCCL" else (18.0 + 1.5 * np.log2(gpus), 90e3 if gpus <= A_NODE else 40e3)
+    )
     time = alpha + 2 * (gpus - 1) / gpus * size / rate
     if version == "2.27.3":
         time *= 1.3 if gpus >= 32 and 1 << 16 <= size <= 1 << 20 else 0.95
@@ -37,7 +42,7 @@ def write(
     rng = np.random.default_rng(18)
     turns = itertools.product(SIDES, gpus, range(launches))
     for turn, ((backend, library, version), count, launch) in enumerate(turns):
-        started = FIRST + timedelta(minutes=7 * turn)
+        started = FIRST + timedelta(minutes=3 * turn)
         name = f"made-up-{library}-{version}-{count}-{launch}".replace(" ", "-")
         rows = []
         for benchmark, size in itertools.product(benchmarks, SIZES):
@@ -71,8 +76,8 @@ def _row(benchmark: str, backend: str, library: str, version: str, gpus: int, si
         "process_sync": "barrier",
         "timing": "local_max" if backend == "mpi" else "isolated",
         "ranks": gpus,
-        "nodes": -(-gpus // 4),
-        "ranks_per_node": min(gpus, 4),
+        "nodes": -(-gpus // A_NODE),
+        "ranks_per_node": min(gpus, A_NODE),
         "devices": gpus,
         "size_bytes": size,
         "metric": "latency",

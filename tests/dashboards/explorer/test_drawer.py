@@ -64,11 +64,11 @@ def test_each_tab_is_a_link_that_keeps_the_filters(data: Data) -> None:
     answer = shown(data, "history", **{"library.value": ["MPICH"]})
     links = {link["props"]["children"]: link["props"] for link in answer["tabs"]["children"]}
     assert tuple(links) == TABS
-    assert [name for name, link in links.items() if "chosen" in link["className"]] == ["Time"]
+    assert [name for name, link in links.items() if "chosen" in link["className"]] == ["History"]
     for tab, link in links.items():
         state = parse(link["href"])
         assert registry.offered()[state.view].tab == tab and state.filters == {"library": ["MPICH"]}
-    assert [choice["value"] for choice in answer["view"]["options"]] == [*registry.offered_in("Time")]
+    assert [choice["value"] for choice in answer["view"]["options"]] == [*registry.offered_in("History")]
     assert answer["benchmark"]["options"] == ["allreduce", "bcast"] and answer["ranks"]["options"] == ["4", "8"]
 
 

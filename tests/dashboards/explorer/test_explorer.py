@@ -262,7 +262,7 @@ def test_what_is_not_drawn_is_said(data: Data, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("omb_py.dashboards.explorer.data.MOST_DRAWN", 10)
     made, note = views(data, State("curves"))
     assert note == (
-        "Figures show 9 cells of 18 cells that are chosen: the newest of each version, 3 of 6 launches. Choose fewer "
+        "Figures show 9 rows of 18 rows that are chosen: the newest of each version, 3 of 6 launches. Choose fewer "
         "to see the others; the table below has all."
     )
     assert "3 launches" in made[0].caption and len(made[0].cells) == 2, "both libraries are drawn"

@@ -259,7 +259,7 @@ def test_new_launches_appear_by_themselves(browser, tmp_path: Path, cell) -> Non
         until(lambda: ": 1 cell of " in browser.execute_script(about), True)
         until(lambda: browser.execute_script(ROWS), 1)
         write(tmp_path / "store", launch("z", 16))
-        until(lambda: ": 2 cells of " in browser.execute_script(about), True)
+        until(lambda: ": 2 rows of " in browser.execute_script(about), True)
         until(lambda: browser.execute_script(ROWS), 2)
         assert errors(browser) == []
         browser.get("about:blank")  # before the server ends, which it would ask

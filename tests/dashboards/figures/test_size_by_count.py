@@ -19,20 +19,24 @@ RATES = {2: (0.01, 0.5, 100.0), 8: (0.01, 0.5, 100.0), 16: (0.01, 0.4, 10.0)}
 FASTEST = {64: FAST, 4096: None, 262144: SLOW}
 
 
-def frame(values: tuple[float, ...]) -> pd.DataFrame:
-    return pd.DataFrame({"middle": values, "launches": 5.0}, index=SIZES)
+def frame(values: tuple[float, ...], launches: float = 5.0) -> pd.DataFrame:
+    return pd.DataFrame({"middle": values, "launches": launches}, index=SIZES)
 
 
 def data(
-    sides: Mapping[str, tuple[float, ...]] = TIMES, counts: tuple[int, ...] = (2, 8, 16), rated: bool = True
+    sides: Mapping[str, tuple[float, ...]] = TIMES,
+    counts: tuple[int, ...] = (2, 8, 16),
+    rated: bool = True,
+    launches: float = 5.0,
+    fastest: Mapping[int, str | None] = FASTEST,
 ) -> SizeByCount:
-    times = {(side, count): frame(values) for side, values in sides.items() for count in counts}
+    times = {(side, count): frame(values, launches) for side, values in sides.items() for count in counts}
     rates = {(side, count): frame(RATES[count]) for side in sides for count in counts} if rated else {}
     return SizeByCount(
         "allreduce",
         Points(PanelGrid("devices"), times),
         Points(PanelGrid("devices", quantity="busbw"), rates),
-        {count: FASTEST if len(sides) > 1 else {} for count in counts},
+        {count: fastest if len(sides) > 1 else {} for count in counts},
         {count: max(1, count // 8) for count in counts},
     )
 
@@ -42,36 +46,64 @@ def test_the_fastest_side_has_its_colour_and_its_lead() -> None:
     assert view is not None
     maps = [trace for trace in view.spec["data"] if trace["type"] == "heatmap"]
     assert [trace["name"] for trace in maps] == [SLOW, FAST]
-    # at 4096 B the launches do not tell: the pale colour of the first
-    assert [(row[0], row[2]) for row in maps[0]["z"]] == [(None, 2.0)] * 3
-    assert [(row[0], row[2]) for row in maps[1]["z"]] == [(2.0, None)] * 3
-    assert all(row[1] in (None, 1.0) for trace in maps for row in trace["z"])
+    # at 4096 B the launches do not tell: the palest colour of the first, and a word
+    assert maps[0]["z"] == [[None, 0.75, 2.0]] * 3 and maps[1]["z"] == [[2.0, None, None]] * 3
     texts = [note["text"] for note in view.spec["layout"]["annotations"]]
-    assert texts.count("2.0") == 6
+    assert (texts.count("2.0"), texts.count("=")) == (6, 3)
+    (seconds,) = [trace for trace in view.spec["data"] if trace["name"] == "the second"]
+    assert seconds["marker"]["color"][:3] == [theme.colour(0), theme.colour(1), theme.colour(1)]
     assert any("Who is fastest?" in text and theme.colour(1) in text for text in texts)
     assert "<b>262144 B" not in str(maps[0]["text"]) and "256 KiB, 16 GPUs" in maps[0]["text"][2][2]
 
 
-def test_a_line_marks_where_another_side_becomes_the_fastest() -> None:
+def test_the_title_says_who_is_fastest_where_and_the_caption_what_is_kept() -> None:
+    view = size_by_count(data(), "title", "method")
+    assert view.title == (
+        f"allreduce on 16 GPUs: {FAST} is 2.0× faster up to 64 B, {SLOW} 2.0× from 256 KiB; "
+        f"level: {FAST} and {SLOW} at 4 KiB"
+    )
+    assert view.caption == (
+        f"Of the bus bandwidth of one node (8 GPUs), on 16 GPUs {FAST} keeps 10 % at 256 KiB, 80 % at 4 KiB"
+    )
+    assert view.notes == ("method",)
+
+
+def test_one_launch_is_no_tie() -> None:
+    single = data(launches=1.0, fastest=dict.fromkeys(SIZES))
+    view = size_by_count(single, "title", "method")
+    texts = [note["text"] for note in view.spec["layout"]["annotations"]]
+    assert texts.count("?") == 9 and "=" not in texts
+    assert view.title == "title", "nobody is called the fastest"
+
+
+def test_a_side_has_one_colour_in_every_panel() -> None:
     view = size_by_count(data(), "title", "caption")
-    assert [(shape["x0"], shape["y0"]) for shape in view.spec["layout"]["shapes"]] == [
-        (1.5, row - 0.5) for row in range(3)
-    ]
+    lines = [trace for trace in view.spec["data"] if trace.get("mode") == "lines"]
+    assert {trace["yaxis"] for trace in lines} == {"y2", "y3", "y4"}
+    for number, side in enumerate((SLOW, FAST)):
+        own = {trace["line"]["color"] for trace in lines if trace["name"].endswith(side)}
+        assert own == {f"rgba({theme_rgb(number)},1.00)"}
+
+
+def theme_rgb(number: int) -> str:
+    colour = theme.colour(number)
+    return ",".join(str(int(colour[at : at + 2], 16)) for at in (1, 3, 5))
 
 
 def test_what_is_kept_is_in_per_cent_of_the_last_count_on_one_node() -> None:
     view = size_by_count(data(), "title", "caption")
     texts = [note["text"] for note in view.spec["layout"]["annotations"]]
-    assert any(text.startswith("<b>What is kept beyond 8 GPUs?</b>") for text in texts)
-    kept = [trace for trace in view.spec["data"] if trace["yaxis"] == "y4" and trace["line"]["dash"] == "solid"]
+    assert any(text.startswith("<b>Kept beyond one node</b>") and "solid: 256 KiB" in text for text in texts)
+    kept = [trace for trace in view.spec["data"] if trace["yaxis"] == "y4" and trace["name"].endswith(FAST)]
     assert [trace["y"] for trace in kept] == [[100.0, 80.0], [100.0, 10.0]]
+    assert [trace["line"]["dash"] for trace in kept] == ["dot", "solid"]
     assert kept[-1]["text"] == ["100 %", "10 %"]
 
 
 def test_one_library_has_no_map_of_who_is_fastest() -> None:
     view = size_by_count(data({SLOW: TIMES[SLOW]}), "title", "caption")
     assert {trace["type"] for trace in view.spec["data"]} == {"scatter"}
-    assert "shapes" not in view.spec["layout"] or view.spec["layout"]["shapes"] == []
+    assert view.title == "title"
 
 
 def test_without_bus_bandwidth_times_are_shown() -> None:
@@ -113,6 +145,7 @@ def test_plotly_takes_it_and_the_table_has_every_number() -> None:
     assert view.rows[1] == ("4 KiB", 2, "", "", 12.0, 12.0)
     narrow = view.spec["layout"]["meta"]["narrow"]
     assert narrow["xaxis4"]["domain"] == [0.0, 1.0]
+    assert view.spec["layout"]["meta"]["middle"]["xaxis4"]["domain"][1] == 1.0
 
 
 def test_ticks_are_short() -> None:

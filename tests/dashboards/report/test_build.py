@@ -27,7 +27,7 @@ def test_it_has_five_tabs(store: Path) -> None:
     made = report(store, StoreSelection())
     text = page(made)
     heads = re.findall(r"<h2>(.*?)</h2>", text)
-    assert heads == ["Compare", "Health (2)", "Time", "Cell", "Workloads"]
+    assert heads == ["Compare", "Health (2)", "History", "Cell", "Workloads"]
     compare = made.tabs["Compare"].views
     assert any("rank 3 on n1 is the slowest in 85 % of the calls" in line for line in made.odd)
     assert [view.kind for view in compare] == ["map", "curves", "curves"]
@@ -85,7 +85,7 @@ def test_one_broken_file_is_named_and_the_rest_shown(
     bad.write_bytes(b"PAR1 no")
     assert main(["report", str(store), "-o", str(tmp_path / "r.html")]) == 3
     text = (tmp_path / "r.html").read_text()
-    assert "broken.parquet: not a readable Parquet file" in text and "18 cells from" in text
+    assert "broken.parquet: not a readable Parquet file" in text and "18 rows from" in text
     assert "skipped" in capsys.readouterr().err
 
 
@@ -137,7 +137,7 @@ def test_two_stores_are_compared(frame, tmp_path: Path) -> None:
     base, new = write(tmp_path / "z", frame), write(tmp_path / "a", slow)
     assert main(["report", str(base), str(new), "-o", str(tmp_path / "both.html")]) == 0
     made = report(base, StoreSelection(), new)
-    assert made.first[0].title == "2 slower, 2 odd, 0 changed in a against z"
+    assert made.first[0].title == "a against z: 2 of 6 cells slower, 0 faster; other findings: 2 odd"
     assert sorted(item.text for item in made.changes if item.kind == "slower") == [
         f"allreduce is 1.5× slower with {name} · a than with {name} · z, at 1 KiB, 4 ranks (1 of 3 cells)"
         for name in ("MPICH 5.0.2", "Open MPI 5.0.2")

@@ -98,7 +98,7 @@ def test_one_tab_is_shown_and_a_link_opens_the_tab_of_its_figure(opened, browser
     browser.execute_script(f"location.hash = '{place}'")
     until(lambda: browser.execute_script(shown), ["health"])
     browser.execute_script("window.dispatchEvent(new Event('beforeprint'))")
-    assert browser.execute_script(shown) == ["compare", "health", "time", "cell", "workloads"]
+    assert browser.execute_script(shown) == ["compare", "health", "history", "cell", "workloads"]
     browser.execute_script("window.dispatchEvent(new Event('afterprint'))")
     assert browser.execute_script(shown) == ["health"]
     browser.execute_script("document.getElementById('tab-compare').click()")

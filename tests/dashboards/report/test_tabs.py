@@ -65,7 +65,7 @@ def test_the_page_is_small_and_its_tabs_lead_to_parts_of_it(made: StoreReport) -
     text = page(made)
     assert len(text.encode()) < 2_500_000
     links = re.findall(r'<a role="tab" id="tab-(\w+)" href="#(\w+)" aria-controls="(\w+)">', text)
-    assert [name for name, *_ in links] == ["compare", "health", "time", "cell", "workloads"]
+    assert [name for name, *_ in links] == ["compare", "health", "history", "cell", "workloads"]
     assert all(len({*link}) == 1 and f'<main id="{link[0]}" class="tab" role="tabpanel"' in text for link in links)
     assert re.findall(r'data-choose="(\w+)"', text) == [
         view.choice for view in made.tabs["Compare"].views if view.kind == "multiples"

@@ -129,7 +129,7 @@ def test_names_and_places_are_single_and_each_function_takes_its_inputs() -> Non
 
 
 def test_each_view_stands_in_one_of_five_tabs_and_none_is_empty() -> None:
-    assert TABS == ("Compare", "Health", "Time", "Cell", "Workloads")
+    assert TABS == ("Compare", "Health", "History", "Cell", "Workloads")
     assert {entry.tab for entry in registry.ENTRIES} == {*TABS}
     by_tab = [registry.offered_in(tab) for tab in TABS]
     assert all(by_tab) and sorted(name for views in by_tab for name in views) == sorted(registry.offered())

@@ -81,7 +81,7 @@ _TUNE = f"tune allreduce -n 2,4 -m 64,64K -i 4 -x 0 {MOCK} --budget 1m --delta 9
 _KNOBS = ("--mock", "algorithm=tree:2us:1ns,algorithm=ring:10us:0.1ns", "--candidate", "ring=MOCK_COLL_ALGORITHM=ring")
 _LINKS = f"links {MOCK} --passes 3 -i 10 --windows 2 -W 2 -n 6 --mock noise=0.03,slow=5:1.5,link=1-2:2"
 STORES: Mapping[str, Callable[[Path], object]] = {
-    "versions": lambda store: gpu_store.write(store, benchmarks=BENCHMARKS),
+    "versions": lambda store: gpu_store.write(store, benchmarks=BENCHMARKS, launches=8),
     "one-library": lambda store: planted_store.write(store, 101),
     "several-libraries": lambda store: planted_cluster.write(store, 101),
     "nccl-tests": _imported,
@@ -144,7 +144,7 @@ def main() -> int:
         store = Path("omb-results")
         STORES["versions"](store)
         omb_py(["report", str(store), "-o", "report.html"])
-        take(driver, Path("report.html"), DOCS, "first-screen", ((1440, 1290), (390, 1700)))
+        take(driver, Path("report.html"), DOCS, "first-screen", ((1440, 900), (390, 1700)))
         take_explorer(driver, store)
     return 0
 
