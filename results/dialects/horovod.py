@@ -100,11 +100,14 @@ def calls_line(metrics: Mapping[str, float]) -> list[str]:
 
 
 def communication(row: Row) -> str:
-    """The line about communication: the share of a step beyond the same step on one rank alone, in per cent."""
+    """The line about communication: the share of a step beyond the same step on one rank alone, in per cent.
+
+    A rank that has no other communicates with nobody: what it takes beyond is the framework's own work.
+    """
     metrics = dict(row["metrics"])
     step, exposed, half = float(row["mean_us"]), metrics["exposed_us"], metrics.get("exposed_half_us")
     # of a single step nothing says how far it is off
     spread = "" if half is None or len(row["samples_us"]) < 2 else f" +-{half / step * 100:.1f}"
     share = f"{exposed / step * 100:.1f}{spread} %"
-    times = f"{step / 1000:.2f} ms with communication, {metrics['alone_us'] / 1000:.2f} ms without"
-    return f"Exposed communication: {share} of a step: {times}"
+    name, what = ("Exposed communication", "communication") if row["ranks"] > 1 else ("Overhead", "the framework")
+    return f"{name}: {share} of a step: {step / 1000:.2f} ms with {what}, {metrics['alone_us'] / 1000:.2f} ms without"

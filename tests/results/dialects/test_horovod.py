@@ -54,6 +54,12 @@ def test_a_single_step_has_no_deviation() -> None:
     assert "Exposed communication: 20.0 % of a step: 150.00 ms with communication, 120.00 ms without\n" in text
 
 
+def test_one_rank_communicates_with_nobody() -> None:
+    text = horovod_text(row(ranks=1))
+    assert "Overhead: 20.0 +-1.0 % of a step: 150.00 ms with the framework, 120.00 ms without\n" in text
+    assert "communication" not in text
+
+
 def test_calls_are_beside_those_that_are_predicted() -> None:
     counted = {"calls": 3.0, "payload": 24.0, "predicted_calls": 3.0, "predicted_payload": 24.0, "as_predicted": 1.0}
     text = horovod_text(row(metrics={**row()["metrics"], **counted}))
