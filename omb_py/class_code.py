@@ -12,7 +12,7 @@ from types import CodeType
 
 from omb_py import user_cache
 
-_FILE = f"{sys.implementation.cache_tag}-{sys.hexversion:x}-{sys.flags.optimize}.classes"
+_PYTHON = f"{sys.implementation.cache_tag}-{sys.hexversion:x}-{sys.flags.optimize}"
 _MOST = 4000
 """Texts after which the file begins anew: a command needs some 700."""
 
@@ -20,8 +20,9 @@ _MOST = 4000
 class ClassCode:
     """Takes the place of ``exec`` in :mod:`dataclasses`: the code of a text that was met before is not compiled."""
 
-    def __init__(self, kept: dict[str, bytes]) -> None:
-        self._kept = kept
+    def __init__(self, program: str) -> None:
+        self._file = f"{_PYTHON}-{program}.classes"
+        self._kept = self._load()
         self._fresh: dict[str, bytes] = {}
 
     def __call__(self, text: str, names: dict[str, object], made: dict[str, object]) -> None:
@@ -40,21 +41,28 @@ class ClassCode:
     def save(self) -> None:
         """Keep what was compiled here, beside what other processes have kept meanwhile."""
         if self._fresh:
-            kept = _load()
+            kept = self._load()
             kept = self._fresh if len(kept) > _MOST else kept | self._fresh
-            user_cache.save(_FILE, marshal.dumps(kept))
+            user_cache.save(self._file, marshal.dumps(kept))
             self._fresh = {}
+
+    def _load(self) -> dict[str, bytes]:
+        content = user_cache.view(self._file)
+        return marshal.loads(content) if content else {}
 
 
 _installed: list[ClassCode] = []
 
 
-def install() -> None:
-    """Use what is kept, in this process. It is for programs of omb-py: in others :mod:`dataclasses` stays as it is."""
+def install(program: str) -> None:
+    """Use what is kept for a program (``command`` or ``rank``), which this process is.
+
+    It is for programs of omb-py: in others :mod:`dataclasses` stays as it is.
+    """
     import dataclasses
 
     if not _installed:
-        _installed.append(ClassCode(_load()))
+        _installed.append(ClassCode(program))
         vars(dataclasses)["exec"] = _installed[0]
 
 
@@ -62,8 +70,3 @@ def save() -> None:
     """Keep what was compiled in this process, where :func:`install` was called."""
     for code in _installed:
         code.save()
-
-
-def _load() -> dict[str, bytes]:
-    content = user_cache.view(_FILE)
-    return marshal.loads(content) if content else {}

@@ -16,7 +16,7 @@ from tests.support.patience import PATIENCE_S
 DECLARED = """
 import builtins, json, sys, types
 from omb_py import class_code
-class_code.install()
+class_code.install("command")
 compiled = []
 real = builtins.compile
 builtins.compile = lambda text, *others: compiled.append(text) or real(text, *others)
@@ -64,11 +64,11 @@ def test_classes_of_other_packages_are_not_kept(folder: Path) -> None:
 
 def test_what_others_kept_meanwhile_stays_and_a_file_does_not_grow_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     def kept_after(*texts: str) -> int:
-        code = class_code.ClassCode({})
+        code = class_code.ClassCode("rank")
         for text in texts:
             code(text, {"__name__": "omb_py.x"}, {})
         code.save()
-        return len(class_code._load())
+        return len(code._load())
 
     assert kept_after("a = 1") == 1
     assert kept_after("a = 2", "a = 3") == 3
@@ -80,7 +80,7 @@ def test_what_others_kept_meanwhile_stays_and_a_file_does_not_grow_for_ever(monk
 def test_without_a_cache_nothing_is_kept_and_nothing_raises(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(user_cache, "_open_folder", lambda create: (_ for _ in ()).throw(PermissionError()))
     assert declared("omb_py.pairs")[0] > 0
-    code = class_code.ClassCode({})
+    code = class_code.ClassCode("rank")
     code("a = 1", {"__name__": "omb_py.x"}, made := {})
     code.save()
     assert made == {"a": 1}

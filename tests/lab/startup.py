@@ -89,8 +89,8 @@ def files_of(words: Sequence[str], mark: str) -> tuple[int, int, set[str]]:
     looks = sum(len(lines) for lines in threads)
     opens = [[match[1] for line in lines if (match := _OPEN.match(line))] for lines in threads]
     ranks = [n for n, lines in enumerate(threads) if any("execve(" in line and mark in line for line in lines)]
-    last = {path for n in ranks[-1:] for path in opens[n]}
-    return looks - sum(map(len, opens)), sum(map(len, opens)), {re.sub(r"/\d+", "/N", path) for path in last}
+    of_rank = max((set(opens[n]) for n in ranks), key=len)  # its name is in the launcher's command too
+    return looks - sum(map(len, opens)), sum(map(len, opens)), {re.sub(r"/\d+", "/N", path) for path in of_rank}
 
 
 def _children(pid: int) -> Iterator[int]:

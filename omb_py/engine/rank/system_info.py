@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 import re
 import socket
 import struct
@@ -56,7 +55,7 @@ def node_facts() -> NodeFacts:
         if key.strip() in {"model name", "microcode", "cpu MHz", "cpu cores", "siblings"}:
             cpu[key.strip()] = value.strip()
     memory = re.search(r"MemTotal:\s+(\d+)", read("/proc/meminfo") or "")
-    uname = platform.uname()
+    uname = os.uname()
     cpus = "/sys/devices/system/cpu"
     return {
         "host": socket.gethostname(),
@@ -68,11 +67,11 @@ def node_facts() -> NodeFacts:
         "numa_nodes": read("/sys/devices/system/node/online"),
         "isolated": read(f"{cpus}/isolated"),
         "memory_kb": int(memory.group(1)) if memory else None,
-        "kernel": f"{uname.system} {uname.release}",
+        "kernel": f"{uname.sysname} {uname.release}",
         "kernel_command_line": read("/proc/cmdline"),
         "machine": uname.machine,
         "os": _os_name(),
-        "libc": " ".join(platform.libc_ver()),
+        "libc": _libc(),
         "huge_pages": read("/sys/kernel/mm/transparent_hugepage/enabled"),
         "aslr": read("/proc/sys/kernel/randomize_va_space"),
         "clocksource": read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
@@ -131,6 +130,15 @@ def _list(folder: str) -> list[str]:
         return sorted(os.listdir(f"{_ROOT}{folder}"))
     except OSError:
         return []
+
+
+def _libc() -> str:
+    try:
+        return os.confstr("CS_GNU_LIBC_VERSION") or ""
+    except (ValueError, OSError):  # another C library
+        import platform  # it reads Python's own program to find out
+
+        return " ".join(platform.libc_ver())
 
 
 def _os_name() -> str | None:

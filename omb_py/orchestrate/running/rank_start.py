@@ -108,7 +108,7 @@ if __name__ == "__main__":
     find_modules(os.environ)
     from omb_py.class_code import install
 
-    install()
+    install("rank")
     from omb_py.orchestrate.running.rank_process import main
     from omb_py.process_end import end_process
 
