@@ -137,11 +137,14 @@ bench-compare: $(VENV)/.test
 gpu-check:
 	$(PYTHON) -m tests.lab.gpu.check
 
-# sizes, offsets, numbers and functions of real NCCL: headers and libraries of three wheels, 200 to 300 MB each; no GPU
+# sizes, offsets, numbers and functions of real NCCL: headers and libraries of three wheels, 200 to 300 MB each; no GPU.
+# And of RCCL, where apt has Debian's librccl-dev (from Debian 13 on): its header of 17 KB
 NCCL_WHEELS ?= nvidia-nccl-cu12==2.19.3 nvidia-nccl-cu12==2.28.9 nvidia-nccl-cu13
 nccl-abi: $(VENV)/.test
 	rm -rf build/nccl && for wheel in $(NCCL_WHEELS); do \
 	  $(BIN)/python -m pip --disable-pip-version-check -q install --no-deps --target build/nccl/$$wheel $$wheel || exit 1; done
+	cd build/nccl && { apt-get download -q librccl-dev && dpkg-deb -x librccl-dev_*.deb rccl && rm librccl-dev_*.deb; } || \
+	  echo "librccl-dev is not to be had here: RCCL's header is left out"
 	OMB_PY_NCCL_ABI=$$(ls -d build/nccl/* | paste -sd:) $(BIN)/python -m pytest -q -m abi tests/backends/nccl/test_abi.py
 	rm -rf build/nccl
 
