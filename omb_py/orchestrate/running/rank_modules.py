@@ -27,7 +27,10 @@ _PACKAGES = frozenset({"omb_py", "mpi4py", "click", *sys.stdlib_module_names})
 _HEAVY = frozenset({"numpy", "pandas", "pyarrow", "rich", "scipy"})
 """What one of these loads is not kept for commands: most need none of it."""
 _COMMAND = "the command"
-_HERE = os.path.realpath(".") if os.path.exists(".") else ""  # its folder may be gone
+try:
+    _HERE = os.getcwd()
+except FileNotFoundError:  # it was removed
+    _HERE = ""
 _SEARCHED = tuple("" if entry == _HERE else entry for entry in sys.path)
 """Where this process began to look for modules: elsewhere, as with another PYTHONPATH, the same name is another one."""
 
@@ -46,7 +49,7 @@ def question_of(*what: object) -> str:
 def rank_variables(question: str) -> dict[str, str]:
     """The variables by which ranks find modules; without the file's name where it is not known or no longer true."""
     user_base = site.getuserbase() if site.ENABLE_USER_SITE else ""
-    lists = ([sys.prefix], site.PREFIXES, [user_base], [entry or os.getcwd() for entry in sys.path])
+    lists = ([sys.prefix], site.PREFIXES, [user_base], [entry or _HERE for entry in sys.path])
     path = (2 * os.pathsep).join(map(os.pathsep.join, lists))
     answer = recall(question)
     kept = {rank_start.MODULES_VARIABLE: answer["file"]} if answer and user_cache.view(answer["file"]) else {}

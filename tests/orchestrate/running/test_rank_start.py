@@ -62,6 +62,15 @@ def test_modules_of_another_path_are_not_taken(tmp_path: Path) -> None:
     assert len(answers) == 2  # the folder of the call makes no difference
 
 
+def test_a_command_begins_in_a_folder_that_was_removed(tmp_path: Path) -> None:
+    folder = tmp_path / "removed"
+    folder.mkdir()
+    code = f"import os; os.rmdir({str(folder)!r}); from omb_py.cli import main; main(['--version'])"
+    environ = {**os.environ, "PYTHONPATH": str(Path(rank_start.__file__).parents[3])}
+    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, env=environ)
+    assert done.returncode == 0 and done.stdout.startswith("omb-py"), done.stderr
+
+
 def test_mpi4py_finds_the_parents_library() -> None:
     where = "import mpi4py._mpiabi as m; print(json.dumps(m._dlopen_rpath()))"
     here = subprocess.run([sys.executable, "-c", f"import json; {where}"], capture_output=True, text=True).stdout
