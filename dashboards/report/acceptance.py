@@ -18,6 +18,7 @@ from omb_py.dashboards.views.overview import environment
 from omb_py.printing.writers.html import label_text
 from omb_py.results.accept.judge import CaseVerdict
 from omb_py.results.accept.report import HEADS, AcceptReport, document_of, headline, launch_text, margin, number, row
+from omb_py.results.checks import links
 from omb_py.results.checks.guidelines import FAMILY
 from omb_py.results.compare.false_alarm_rate import site_rate
 from omb_py.results.document import TextTable
@@ -79,9 +80,9 @@ def sections(acceptance: AcceptReport, frame: pd.DataFrame, store: Path) -> list
     files = table(("file", "SHA-256"), acceptance.files)
     return [
         Section("cover", "Acceptance", [suite], tables=[_signatures(acceptance)], label=label_text(report)),
+        Section("criteria", "Criteria", [], views, tables=report.tables[:1]),
         Section("scope", "Scope, deviations, nodes left out", scope, as_list=True),
         Section("configuration", "Configuration", [], _configuration(acceptance, store)),
-        Section("criteria", "Criteria", [], views, tables=report.tables[:1]),
         Section("curves", "What was measured", [], measured),
         Section("pairs", "Pairs of nodes", [_pairs_text(acceptance)], _late(frame)),
         _of_sources(acceptance, "guidelines", "Guidelines", "guideline"),
@@ -171,7 +172,10 @@ def _verdict_table(ranked: Sequence[CaseVerdict]) -> TableFields:
 
 
 def _pairs_text(acceptance: AcceptReport) -> str:
-    where = f" --hosts {','.join(acceptance.hosts)}" if len(acceptance.hosts) > 1 else ""
+    hosts = acceptance.hosts
+    if len(hosts) < links.LEAST:
+        return "This run has no sweep over all pairs of nodes. Late ranks stand below."
+    where = " --backend mock" if acceptance.simulated else f" --hosts {','.join(hosts)}"
     return f"Every pair of nodes is measured by omb-py links{where}; this run has none. Late ranks stand below."
 
 

@@ -16,7 +16,7 @@ from tests.support.accepting import ENTRY, HEAD, criterion
 
 PARTS = tuple(
     (
-        "cover scope configuration criteria curves pairs guidelines efficiency stability correctness "
+        "cover criteria scope configuration curves pairs guidelines efficiency stability correctness "
         "incidents method data again"
     ).split()
 )
