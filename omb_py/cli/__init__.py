@@ -42,8 +42,8 @@ def main(args: Sequence[str] | None = None) -> int:
     words = list(args) if args is not None else typed_words(sys.argv)
     if args is None:
         gc.set_threshold(FEWER_COLLECTIONS)
-        class_code.install("command")
         use_kept_modules()
+        class_code.install("command")
     open_what_is_closed()
     survive_a_closed_pipe()
     if words in (["--version"], ["-v"]) and not _rank():

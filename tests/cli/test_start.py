@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.machines.mpi import AS_ROOT
 from tests.support.patience import PATIENCE_S
 from tests.support.tiers import few_quick
 
@@ -60,6 +61,21 @@ def test_a_start_loads_few_modules(words: tuple[str, ...]) -> None:
     done = run(*words, python=("-X", "importtime"))
     loaded = [line for line in done.stderr.splitlines() if line.split("|")[-1].strip().startswith("omb_py")]
     assert 5 < len(loaded) <= MOST_MODULES[words]
+
+
+@pytest.mark.mpi
+def test_a_measurement_without_a_store_loads_nothing_heavy_and_few_modules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {**AS_ROOT, "XDG_CACHE_HOME": str(tmp_path)}.items():
+        monkeypatch.setenv(name, value)
+    words = ("allreduce", "-n", "2", "-m", "8:8", "-i", "5", "--no-store")
+    run(*words)  # keeps what the next one needs
+    done = run(*words, python=("-X", "importtime"))
+    loaded = {line.split("|")[-1].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+    assert done.returncode == 0 and "omb_py.orchestrate.running.run" in loaded
+    assert not [name for name in loaded if name.split(".")[0] in HEAVY]
+    assert len([name for name in loaded if name.startswith("omb_py")]) <= 220
 
 
 def test_the_installed_command() -> None:
