@@ -1,7 +1,8 @@
 """A process beside a rank of a foreign launcher, which ends the rank where it would wait for ever.
 
-A library waits in MPI_Init without an end for a rank that never comes, mpi4py keeps the interpreter there, and the
-collector may be dead or stopped itself. So what watches is neither a thread nor the collector.
+A library waits in MPI_Init without an end for a rank that never comes, and in MPI_Finalize for one that was killed
+there, which srun leaves alone; mpi4py keeps the interpreter there, and the collector may be dead or stopped itself. So
+what watches is neither a thread nor the collector.
 """
 
 from __future__ import annotations
@@ -17,18 +18,19 @@ from omb_py.engine.rank.lifetime import die_with_parent
 _TICK_S = 0.5
 _TO_SPEAK_S = 3.0
 """After the collector has ended, until a rank that still waits to join is ended."""
+_JOINED, _LEAVING = b"j", b"l"
 _TO_FINISH_S = 30.0
 """After the collector has ended, until a rank that has joined is ended."""
 
 
 class Watcher:
-    """Watches this process from now on; on a rank that has a collector, until :meth:`end`.
+    """Watches this process until :meth:`end`; a rank that measures is only watched where it has a collector.
 
     Ticks are counted, not time: a job that is stopped and continued has not waited.
 
     Args:
         rank: number of this rank, for the message.
-        limit_s: seconds within which the rank joins, and a collector may be stopped.
+        limit_s: seconds within which the rank joins and ends, and a collector may be stopped.
         collector: process id of the collector, a child of this process; None on other ranks.
     """
 
@@ -45,7 +47,15 @@ class Watcher:
 
     def joined(self) -> None:
         """The rank has joined: from now on whoever supervises it ends it."""
-        os.write(self._writer, b"j")
+        self._tell(_JOINED)
+
+    def leaving(self) -> None:
+        """All cells are done: from now on nobody supervises it, and its library may wait for others."""
+        self._tell(_LEAVING)
+
+    def _tell(self, what: bytes) -> None:
+        with contextlib.suppress(BrokenPipeError):  # somebody has killed it
+            os.write(self._writer, what)
 
     def end(self) -> None:
         """Stop watching."""
@@ -59,8 +69,18 @@ class _Watch:
 
     def __init__(self, rank_pid: int, rank: int, limit_s: float, collector: int | None) -> None:
         self.rank_pid, self.rank, self.limit_s, self.collector = rank_pid, rank, limit_s, collector
-        self.is_joined = False
+        self.is_joined = self.is_leaving = False
         self.waited_s = self.stopped_s = self.ended_s = 0.0
+
+    @property
+    def sleeps(self) -> bool:
+        """Whether there is nothing to look at: beside a rank that measures nobody wakes up."""
+        return self.is_joined and not self.is_leaving and self.collector is None
+
+    def hear(self, told: bytes) -> None:
+        """Take what the rank says."""
+        self.is_joined, self.is_leaving = True, told == _LEAVING
+        self.waited_s = 0.0
 
     def tick(self) -> str | None:
         """Look once more; why the rank must end, empty where somebody has said it, None while all is well."""
@@ -70,6 +90,11 @@ class _Watch:
             return (
                 f"rank {self.rank} has not joined within {self.waited_s:g} s: another rank ended before MPI_Init or "
                 "hangs there. What to do: look above for what that rank said, or raise --timeout"
+            )
+        if why is None and self.is_leaving and self.waited_s >= self.limit_s:
+            return (
+                f"rank {self.rank} has not ended within {self.waited_s:g} s, though all cells are done: another rank "
+                "was killed in MPI_Finalize or hangs there. What to do: use the results; look at the other ranks"
             )
         return why
 
@@ -117,12 +142,11 @@ def _live(watch: _Watch, reader: int) -> None:
         os.closerange(3, reader)
         os.closerange(reader + 1, os.sysconf("SC_OPEN_MAX"))
         while True:
-            if select.select([reader], [], [], _TICK_S)[0]:
-                if not os.read(reader, 1):
+            if select.select([reader], [], [], None if watch.sleeps else _TICK_S)[0]:
+                told = os.read(reader, 1)
+                if not told:
                     break  # the rank has ended
-                watch.is_joined = True
-                if watch.collector is None:
-                    break
+                watch.hear(told)
             elif (why := watch.tick()) is not None:
                 if why:
                     os.write(2, f"omb-py: error: {why}\n".encode())

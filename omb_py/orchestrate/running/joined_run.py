@@ -205,9 +205,10 @@ def _end_with(launcher: int) -> None:
         os._exit(LOST)
 
 
-def _leave(launcher: int) -> None:
+def _leave(launcher: int, watcher: Watcher) -> None:
     """Prepare for the end of the library, when all is told."""
     ignore_interrupts()
+    watcher.leaving()
     _end_with(launcher)
 
 
@@ -254,7 +255,7 @@ def _measure(
     watcher.joined()
     if record is not None:
         record.add(segments(os.getpid()))
-    code = measure_on(link, session, partial(_leave, launcher))
+    code = measure_on(link, session, partial(_leave, launcher, watcher))
     if collector is None:
         return RunOutcome(code, "", root=False)
     code = collector.wait()

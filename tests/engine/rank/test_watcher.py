@@ -87,6 +87,22 @@ def test_a_rank_that_has_joined_waits_as_long_as_it_needs() -> None:
     assert (code, err) == (7, "")
 
 
+@pytest.mark.parametrize("collector", ["collector.pid", "None"])
+def test_a_rank_that_never_ends(collector: str) -> None:
+    """srun does not end the others where one is killed in MPI_Finalize."""
+    code, err, pid = watched("watcher.joined(); time.sleep(1.5); watcher.leaving()", 1, 1.0, collector)
+    end(pid)
+    assert code == -signal.SIGKILL
+    assert err.startswith("omb-py: error: rank 1 has not ended within 1 s, though all cells are done: another rank was")
+
+
+def test_a_watcher_that_was_killed_ends_no_rank() -> None:
+    then = "os.kill(watcher._pid, 9); os.waitpid(watcher._pid, 0); watcher.joined(); watcher.leaving(); watcher.end()"
+    code, err, pid = watched(f"{then}; sys.exit(7)")
+    end(pid)
+    assert (code, err) == (7, "")
+
+
 def test_the_watcher_ends_with_its_rank(tmp_path: Path) -> None:
     """Even where that is killed, and it holds no file of the rank."""
     then = "print(watcher._pid, sorted(os.listdir(f'/proc/{watcher._pid}/fd')), flush=True); os.kill(os.getpid(), 9)"

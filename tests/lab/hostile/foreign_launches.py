@@ -176,7 +176,7 @@ def try_cell(who: str, when: str, folder: Path, by: str = "mpirun", environ: Map
         if (
             job.launcher.returncode != 0
             and who != "launcher"
-            and not re.search("omb-py: error: |KILLED BY|EXIT|signal|non-zero", err)
+            and not re.search("omb-py: error: |KILLED BY|Killed|EXIT|signal|non-zero", err)
         ):
             return "nobody said it"
         blamed = re.findall(r"omb-py: error: rank (\d+) on \S+ \(pid \d+\) died", err)

@@ -9,10 +9,13 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from omb_py.engine.rank.launcher_variables import Joined
+from omb_py.engine.rank.watcher import Watcher
 from omb_py.errors import UsageError
 from omb_py.options.request import Request
 from omb_py.orchestrate.running import joined_run
@@ -172,13 +175,17 @@ def test_both_ways_of_starting_give_a_session_the_same_description(benchmark: st
     assert joined.items() <= launched.items() and joined["cells"] and joined["hosts"] == ["a", "b"]
 
 
-def test_a_rank_that_leaves_is_deaf_to_interrupts_and_bound_to_its_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rank_that_leaves_is_deaf_to_interrupts_bound_to_its_launcher_and_watched(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     bound: list[int] = []
     monkeypatch.setattr(joined_run, "die_with_parent", lambda launcher: bound.append(launcher) or True)
     before = signal.getsignal(signal.SIGINT)
+    told: list[str] = []
+    watcher = cast(Watcher, SimpleNamespace(leaving=lambda: told.append("leaving")))
     try:
-        joined_run._leave(7)
+        joined_run._leave(7, watcher)
         assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, before)
-    assert bound == [7]
+    assert bound == [7] and told == ["leaving"]
