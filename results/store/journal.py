@@ -170,6 +170,8 @@ class Journal:
 
     def _kept(self) -> str:
         cells = "1 finished cell is" if self.cells == 1 else f"{self.cells} finished cells are"
+        if not self.path.exists():
+            return f"{cells} only on the screen: somebody removed {self.path} while the launch ran"
         return f"{cells} kept in {self.path}: make room, then run: {recover_command(self.store)}"
 
     def _line(self, value: Mapping[str, object]) -> None:

@@ -160,6 +160,8 @@ def reason(error: OSError) -> str:
     """The cause of a system error, in words."""
     if error.errno == errno.ENOSPC:
         return "no space left on the disk"
+    if error.errno == errno.EDQUOT:
+        return "your quota of disk space is used up"
     if error.errno in (errno.EEXIST, errno.ENOTDIR):
         return "a file is in the way, not a folder"
     return (error.strerror or str(error)).lower()

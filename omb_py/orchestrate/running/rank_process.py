@@ -5,6 +5,7 @@ It loads no analysis package. Imports stand in functions, so that a rank connect
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -467,9 +468,21 @@ def _explain(error: Exception, position: Position) -> str:
     from omb_py.engine.session import StepFailed
 
     where = f" in {position.label} ({position.phase})" if position.label else ""
+    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+        todo = "take a smaller -m or fewer ranks (-n), or raise its limit (ulimit -v)"
+        return f"{_own_name()} ran out of memory{where}: {todo}"
     if isinstance(error, StepFailed) and position.session is not None:
         return f"{position.session.doing(error.step)} failed{where}: {error.text}"
-    return f"a rank failed{where}: {type(error).__name__}: {error}"
+    return f"{_own_name()} failed{where}: {type(error).__name__}: {error}"
+
+
+def _own_name() -> str:
+    import socket
+
+    from omb_py.engine.rank.launcher_variables import environment_rank
+
+    rank, _ = environment_rank(os.environ)
+    return f"{'a rank' if rank is None else f'rank {rank}'} on {socket.gethostname()} (pid {os.getpid()})"
 
 
 def main() -> int:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import socket
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -188,11 +191,25 @@ def test_no_cell_begins_before_the_parent_is_done_with_the_last_one() -> None:
     assert [event for event in events if event in ("cell", "settled")] == ["cell", "settled", "cell"]
 
 
-def test_a_failure_that_is_no_step_is_told_in_its_own_words() -> None:
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (RuntimeError("no more"), "failed: RuntimeError: no more"),
+        (
+            OSError(errno.ENOMEM, "Cannot allocate memory"),
+            "ran out of memory: take a smaller -m or fewer ranks (-n), or",
+        ),
+        (MemoryError(), "ran out of memory: take a smaller -m"),
+    ],
+)
+def test_a_failure_that_is_no_step_is_told_with_the_rank(
+    error: Exception, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "environ", {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"})
     position = rank_process.Position()
     position.session = cast(Any, SimpleNamespace(doing=lambda step: "bcast"))
-    failure = rank_process._explain(RuntimeError("no more"), position)
-    assert failure == "a rank failed: RuntimeError: no more"
+    failure = rank_process._explain(error, position)
+    assert failure.startswith(f"rank 1 on {socket.gethostname()} (pid {os.getpid()}) {says}")
 
 
 def test_a_joined_rank_is_bound_to_its_launcher_before_the_library_ends(monkeypatch: pytest.MonkeyPatch) -> None:

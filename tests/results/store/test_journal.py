@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -189,6 +190,23 @@ class TestFailures:
         assert files(store) == []
         [result] = recover(store)
         assert (result.state, result.cells) == ("recovered", 2)
+
+    @pytest.mark.parametrize("in_the_way", [False, True])
+    def test_a_store_that_was_removed_while_the_launch_ran(self, tmp_path, make_row, in_the_way: bool) -> None:
+        store = tmp_path / "store"
+        journal = Journal(store, "r1-0", HEADER)
+        journal.append(make_row(size_bytes=1))
+        shutil.rmtree(store)
+        if in_the_way:
+            store.touch()
+        journal.append(make_row(size_bytes=2))
+        if in_the_way:
+            with pytest.raises(EnvironmentProblem) as caught:
+                journal.finish()
+            says = f"; 2 finished cells are only on the screen: somebody removed {journal.path} while the launch ran"
+            assert str(caught.value).endswith(says)
+        else:
+            assert journal.finish() is not None and load(store)["size_bytes"].tolist() == [1, 2]
 
     def test_a_real_limit_of_the_system(self, tmp_path) -> None:
         """A file may not grow over 4 KiB: the system takes a part of the row, then refuses."""

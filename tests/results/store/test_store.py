@@ -57,7 +57,7 @@ class TestCheckWritable:
             check_writable(store)
         assert list(tmp_path.iterdir()) == []
 
-    @pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS, errno.ENOSPC])
+    @pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS, errno.ENOSPC, errno.EDQUOT])
     def test_what_the_system_refuses(self, tmp_path, monkeypatch, number: int) -> None:
         def refuse(handle: int, data: bytes) -> int:
             raise OSError(number, os.strerror(number))
@@ -67,6 +67,7 @@ class TestCheckWritable:
             errno.EACCES: "permission denied",
             errno.EROFS: "read-only file system",
             errno.ENOSPC: "no space left on the disk",
+            errno.EDQUOT: "your quota of disk space is used up",
         }
         with pytest.raises(EnvironmentProblem, match=words[number]):
             check_writable(tmp_path)
