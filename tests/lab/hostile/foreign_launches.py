@@ -176,9 +176,10 @@ def try_cell(who: str, when: str, folder: Path, by: str = "mpirun", environ: Map
         if (
             job.launcher.returncode != 0
             and who != "launcher"
-            and not re.search("omb-py: error: |KILLED BY|Killed|EXIT|signal|non-zero", err)
+            # MPICH's mpiexec fails itself, in its own words, where a rank is killed while it speaks to it
+            and not re.search(r"omb-py: error: |KILLED BY|Killed|EXIT|signal|non-zero|\[mpiexec@\S+ .*error", err)
         ):
-            return "nobody said it"
+            return f"nobody said it: {job.launcher.returncode}, {_last(job)}"
         blamed = re.findall(r"omb-py: error: rank (\d+) on \S+ \(pid \d+\) died", err)
         if blamed and victim.startswith("rank") and victim[-1] not in blamed:
             return f"BLAMED: {_last(job)}"
