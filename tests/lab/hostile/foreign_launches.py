@@ -29,7 +29,8 @@ TIMEOUT_S = {"mpirun": 6, "srun": 6, "torchrun": 30}
 """Importing PyTorch takes longer than MPI needs; the machine may be loaded."""
 LIMIT_S = 60
 """A job that has not ended so long after the blow, and its own limit, hangs."""
-NEXT_LAUNCH_S = 10
+NEXT_LAUNCH_S = 40
+"""Slurm's step, which may still hold what is left, outlives its processes; on a loaded machine for long."""
 SIZES = "8:32K"
 MARK = "OMB_PY_LAB_JOB"
 RANK = f"{sys.executable} -m omb_py allreduce"
@@ -62,7 +63,8 @@ class ForeignJob:
 
     def __post_init__(self) -> None:
         self.segments: set[str] = set()
-        """Shared memory that its processes have had: beside this job others leave theirs."""
+        self.pids: set[int] = set()
+        """Shared memory and numbers that its processes have had: beside this job others leave theirs."""
         self.mark = f"{os.getpid()}-{time.monotonic_ns()}"
         self.out, self.err = self.folder / "out", self.folder / "err"
         line = f"allreduce -m {SIZES} -i 3000 --timeout {TIMEOUT_S[self.by]} --store {self.folder / 'store'}"
@@ -89,6 +91,7 @@ class ForeignJob:
                 if entry.name.isdigit() and f"{MARK}={self.mark}".encode() in (entry / "environ").read_bytes():
                     living[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
                     self.segments |= leftovers.segments(int(entry.name))
+                    self.pids.add(int(entry.name))
         return living
 
     def find(self, who: str) -> int | None:
@@ -149,7 +152,6 @@ WHO = {
 
 def try_cell(who: str, when: str, folder: Path, by: str = "mpirun", environ: Mapping[str, str] | None = None) -> str:
     """Let one die; what was wrong, empty for nothing."""
-    before = {str(folder) for folder in scratch.abandoned()}
     job = ForeignJob(folder, by, environ or {})
     victim = who.removesuffix(" stopped").removesuffix(" interrupted")
     try:
@@ -188,11 +190,11 @@ def try_cell(who: str, when: str, folder: Path, by: str = "mpirun", environ: Map
         # Open MPI's folder is named by its mpirun
         session = Path(tempfile.gettempdir()) / f"ompi.{job.launcher.pid}"
         ended = time.monotonic()
-        while left := {*_files(job) - before, *filter(os.path.exists, [str(session)])}:
+        while left := {*_files(job), *filter(os.path.exists, [str(session)])}:
             if time.monotonic() - ended > NEXT_LAUNCH_S:
                 break
             time.sleep(0.5)
-            leftovers.clean()  # what the next launch does; Slurm's step may live a little longer than its processes
+            leftovers.clean()  # what the next launch does
         return f"LEFT: {sorted(left)}" if left else ""
     finally:
         job.end()
@@ -200,7 +202,8 @@ def try_cell(who: str, when: str, folder: Path, by: str = "mpirun", environ: Map
 
 def _files(job: ForeignJob) -> set[str]:
     """What a job left: segments that no process uses, records whose process has ended."""
-    return {*leftovers.orphaned(frozenset()) & job.segments, *map(str, scratch.abandoned())}
+    folders = (str(folder) for folder in scratch.abandoned() if int(folder.name.split("-")[3]) in job.pids)
+    return {*leftovers.orphaned(frozenset()) & job.segments, *folders}
 
 
 def _last(job: ForeignJob) -> str:
