@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,6 +23,7 @@ from omb_py.results.store.provenance import provenance_of, provenances, read_pro
 from omb_py.results.store.read import load, load_table, to_rows
 from omb_py.results.store.recovery import recover
 from omb_py.results.store.write import write_launch
+from tests.support.patience import PATIENCE_S
 from tests.support.tiers import few_quick
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -243,6 +246,43 @@ def test_two_at_once_and_a_store_that_cannot_be_written(store, monkeypatch) -> N
         with pytest.raises(EnvironmentProblem, match=r"cannot merge files of .*: no space left on the disk"):
             compact(store, 7 * DAY, now=NOW)
     assert contents(store) == before and len(names(store)) == 12
+
+
+MERGES = """
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from omb_py.results.store.compaction import compact
+while not (Path(sys.argv[1]) / "enough").exists():
+    for merged in compact(sys.argv[1], timedelta(days=7), now=datetime(2026, 11, 21, tzinfo=UTC)):
+        print(merged.files, flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_merging_beside_readers_and_writers(tmp_path) -> None:
+    """Processes of their own: what a reader has seen once it sees again, each row once, and no file is damaged."""
+    (tmp_path / "store").mkdir()
+    store = tmp_path / "store"
+    writers = [
+        subprocess.Popen([sys.executable, str(Path(__file__).with_name("writers.py")), str(store), name, "30"])
+        for name in ("a", "b")
+    ]
+    merger = subprocess.Popen([sys.executable, "-c", MERGES, str(store)], stdout=subprocess.PIPE, text=True)
+    seen: set[tuple[str, int]] = set()
+    try:
+        while any(writer.poll() is None for writer in writers) or len(seen) < 120:
+            rows = [(row["launch_id"], row["size_bytes"]) for row in to_rows(load_table(store, on_skip=pytest.fail))]
+            assert len(rows) == len(set(rows)) and seen <= set(rows)
+            seen = set(rows)
+            assert merger.poll() is None
+    finally:
+        (store / "enough").touch()
+        told, _ = merger.communicate(timeout=PATIENCE_S)
+        for writer in writers:
+            assert writer.wait(PATIENCE_S) == 0
+    assert merger.returncode == 0 and sum(map(int, told.split())) > 10, "it merged, again and again"
+    assert len(seen) == 2 * 30 * 2
 
 
 def test_what_reads_back_differently_is_not_trusted(store, monkeypatch) -> None:
