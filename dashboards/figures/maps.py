@@ -35,7 +35,7 @@ MOST_DRAWN, MOST_LISTED = 256, 2000
 """Nodes of a map of pairs that are drawn each by itself, and links that are listed."""
 FRAME = "#7F3B08"
 """Colour of the frame around what is slower."""
-_ROW, _GAP, _LEAST_PANEL = 14, 50, 40
+_ROW, _GAP, _LEAST_PANEL = 14, 50, 60
 """Pixels of a number of ranks or GPUs, between two rows of panels, and of the lowest panel."""
 _HATCH, _NO_DIFFERENCE = "╱", "="
 

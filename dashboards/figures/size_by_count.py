@@ -19,7 +19,9 @@ Fastest = Mapping[int, Mapping[int, str | None]]
 """Number of ranks or GPUs -> message size -> the fastest side; None where the launches do not tell."""
 MOST_LINES = 6
 """Lines of a panel of one side: one for each count, or for each size; of several sides each has two."""
-_MOST_TICKS = {"map": 14, "lines": 7}
+_MOST_TICKS = {"map": 14, "lines": 7, "labelled": 7}
+_LABEL = 12
+"""Pixels between the middles of two labels."""
 _MOST_RUNS = 4
 """Stretches of sizes that a title names."""
 _TIED, _LEVEL, _FULL_LEAD = 0.75, 1.0, 2.0
@@ -260,10 +262,11 @@ def _axis_title(text: str) -> Layout:
     return {"text": text, "font": {"size": 12}, "standoff": 6}
 
 
-def _make_axis(values: Sequence[int], texts: Callable[[int], str], title: str, kind: str = "lines") -> Layout:
+def _make_axis(values: Sequence[int], texts: Callable[[int], str], title: str, kind: str) -> Layout:
     """An axis with one place for each value, and a tick at some of them."""
     ticks = theme.ticks(range(len(values)), [texts(value) for value in values])
-    ends = {"range": [-0.5, len(values) - 0.5], "showgrid": False, "zeroline": False, "tickfont": {"size": 10}}
+    right = len(values) * (1.16 if kind == "labelled" else 1.0) - 0.5
+    ends = {"range": [-0.5, right], "showgrid": False, "zeroline": False, "tickfont": {"size": 10}}
     return {"title": _axis_title(title), "tickangle": 0, **ticks, **theme.thinned(ticks, _MOST_TICKS[kind]), **ends}
 
 
@@ -369,6 +372,8 @@ def _finding(data: SizeByCount) -> str:
         by = " to ".join(dict.fromkeys(map(_factor, (min(leads), max(leads)))))
         ahead.append(f"{names[0]} {'' if ahead else 'is '}{by}× {'' if ahead else 'faster '}{where}")
     alike = ", ".join(f"{names} {' and '.join(several)}" for names, several in level.items())
+    if ahead and len(data.sides) == 2:
+        alike = "the two elsewhere" if level else ""
     text = f"{data.name} on {_counted(data, count)}: {', '.join(ahead)}"
     return f"{text}; level: {alike}" if alike else text
 
@@ -419,12 +424,17 @@ def _some_counts(data: SizeByCount) -> list[int]:
     return sorted({_reference(data) or data.counts[0], data.counts[-1]})
 
 
+def _kind(data: SizeByCount) -> str:
+    """The lines of one side have labels at their ends."""
+    return "lines" if len(data.sides) > 1 else "labelled"
+
+
 def _by_size(data: SizeByCount, x: str, y: str) -> tuple[list[Trace], Layout, Layout, list[Layout]]:
     """A line for some counts, over message size."""
     lines = {_counted(data, count): [(count, size) for size in data.sizes] for count in _some_counts(data)}
     traces, ends = _draw_lines(data, lines, lambda value, _: (value, _value(data, value)))
     axis = _value_axis(data, traces, data.shown is not data.rates)
-    return traces, _make_axis(data.sizes, short_size, "message size (B)"), axis, _labels(ends, axis, traces, x, y)
+    return traces, _make_axis(data.sizes, short_size, "message size (B)", _kind(data)), axis, _labels(ends, axis, x, y)
 
 
 def _by_count(data: SizeByCount, x: str, y: str) -> tuple[list[Trace], Layout, Layout, list[Layout]]:
@@ -432,7 +442,7 @@ def _by_count(data: SizeByCount, x: str, y: str) -> tuple[list[Trace], Layout, L
     lines = {size_text(size): [(count, size) for count in data.counts] for size in _some_sizes(data)}
     traces, ends = _draw_lines(data, lines, lambda value, _: (value, _value(data, value)))
     axis = _value_axis(data, traces, True)
-    return traces, _make_axis(data.counts, str, _unit(data)), axis, _labels(ends, axis, traces, x, y)
+    return traces, _make_axis(data.counts, str, _unit(data), _kind(data)), axis, _labels(ends, axis, x, y)
 
 
 def _kept(data: SizeByCount, x: str, y: str) -> tuple[list[Trace], Layout, Layout, list[Layout]]:
@@ -441,8 +451,9 @@ def _kept(data: SizeByCount, x: str, y: str) -> tuple[list[Trace], Layout, Layou
     counts = [count for count in data.counts if count >= reference]
     lines = {size_text(size): [(count, size) for count in counts] for size in _some_sizes(data)}
     traces, ends = _draw_lines(data, lines, _share_of_first)
-    axis = {"title": _axis_title(f"% of {_counted(data, reference)}"), "rangemode": "tozero", "tickfont": {"size": 10}}
-    return traces, _make_axis(counts, str, _unit(data)), axis, _labels(ends, axis, traces, x, y)
+    axis = theme.value_axis("", False, theme.drawn(traces))
+    axis |= {"title": _axis_title(f"% of {_counted(data, reference)}"), "tickfont": {"size": 10}}
+    return traces, _make_axis(counts, str, _unit(data), _kind(data)), axis, _labels(ends, axis, x, y)
 
 
 def _share_of_first(value: float | None, first: float | None) -> tuple[float | None, str]:
@@ -528,50 +539,20 @@ def _end(values: Sequence[float | None], text: str) -> list[tuple[int, float, st
     return [(*known[-1], text)] if known else []
 
 
-def _labels(
-    ends: Sequence[tuple[int, float, str]], axis: Layout, traces: Sequence[Trace], x: str, y: str
-) -> list[Layout]:
-    """Labels at the ends of lines; lines that end near each other have one, above the highest, that names them all."""
+def _labels(ends: Sequence[tuple[int, float, str]], axis: Layout, x: str, y: str) -> list[Layout]:
+    """Labels right of the ends of lines, so far from each other that each can be read."""
     logarithmic = axis.get("type") == "log"
-    top = max(theme.numbers(theme.drawn(traces)), key=lambda value: value or 0.0, default=1.0) or 1.0
-    groups: list[list[tuple[int, float, str]]] = []
-    for end in sorted(ends, key=lambda one: one[1]):
-        near = groups and (
-            end[1] / max(groups[-1][0][1], 1e-12) < 1.3 if logarithmic else end[1] - groups[-1][0][1] < 0.09 * top
-        )
-        if near:
-            groups[-1].append(end)
-        else:
-            groups.append([end])
+    low, high = axis.get("range", (0.0, 1.0))
     labels: list[Layout] = []
-    for group in groups:
-        place, value, _ = group[-1]
-        labels.append(
-            {
-                "text": _in_order([text for *_, text in group], [text for *_, text in ends]),
-                "x": place,
-                "y": math.log10(value) if logarithmic and value > 0 else value,
-                "xref": x,
-                "yref": y,
-                "showarrow": False,
-                "xanchor": "right",
-                "yanchor": "bottom",
-                "font": {"size": 11},
-            }
-        )
+    above = -math.inf
+    for place, value, text in sorted(ends, key=lambda end: end[1]):
+        height = math.log10(value) if logarithmic and value > 0 else value
+        pixels = _HEIGHT * (height - low) / (high - low)
+        above = max(pixels, above + _LABEL)
+        where = {"x": place, "y": height, "xref": x, "yref": y, "xshift": 4, "yshift": round(above - pixels)}
+        look = {"showarrow": False, "xanchor": "left", "yanchor": "middle", "font": {"size": 10}}
+        labels.append({"text": text, **where, **look})
     return labels
-
-
-def _in_order(texts: Sequence[str], every: Sequence[str]) -> str:
-    """Some names in the order of all: the first and the last where none between them is missing, else each.
-
-    >>> _in_order(["64K", "4K", "16K"], ["4K", "16K", "64K", "256K"]), _in_order(["64K", "4K"], ["4K", "16K", "64K"])
-    ('4K … 64K', '4K, 64K')
-    """
-    places = sorted(every.index(text) for text in texts)
-    several = [every[place] for place in places]
-    following = places[-1] - places[0] == len(places) - 1
-    return f"{several[0]} … {several[-1]}" if following and len(several) > 2 else ", ".join(several)
 
 
 def _table(data: SizeByCount) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:

@@ -280,13 +280,12 @@ def _status(screen: FirstScreen, items: list[Item]) -> View:
         if screen.cells.against is None:
             tables, names = [table], (pair.new.name, pair.base.name)
             others = [item for item in items if item.about[1:] != names]
+            base = str(pair.base.values.get(VERSION)) if pair.kind == "versions" else pair.base.name
         else:
-            tables, names = (
-                [table for _, table in screen.upgrades],
-                (screen.cells.store_names[1], screen.cells.store_names[0]),
-            )
+            base, new = screen.cells.store_names[:2]
+            tables, names = [table for _, table in screen.upgrades], (new, base)
             others = [item for item in items if not item.about[1]]
-        title = f"{names[0]} against {names[1]}: {_counted(tables)}"
+        title = f"{names[0]} against {base}: {_counted(tables)}"
     if others:
         kinds = [f"{number} {kind}" for kind in KINDS if (number := sum(item.kind == kind for item in others))]
         title = f"{title}; other findings: {', '.join(kinds)}" if title else ", ".join(kinds)

@@ -256,7 +256,7 @@ def test_new_launches_appear_by_themselves(browser, tmp_path: Path, cell) -> Non
     about = "return (document.getElementById('about') || {}).textContent || ''"
     with served(write(tmp_path / "store", launch("a", 8)), refresh_ms=500) as place:
         browser.get(place + "?view=curves&benchmark=latency&library=MPICH")
-        until(lambda: ": 1 cell of " in browser.execute_script(about), True)
+        until(lambda: ": 1 row of " in browser.execute_script(about), True)
         until(lambda: browser.execute_script(ROWS), 1)
         write(tmp_path / "store", launch("z", 16))
         until(lambda: ": 2 rows of " in browser.execute_script(about), True)

@@ -59,8 +59,7 @@ def test_the_fastest_side_has_its_colour_and_its_lead() -> None:
 def test_the_title_says_who_is_fastest_where_and_the_caption_what_is_kept() -> None:
     view = size_by_count(data(), "title", "method")
     assert view.title == (
-        f"allreduce on 16 GPUs: {FAST} is 2.0× faster up to 64 B, {SLOW} 2.0× from 256 KiB; "
-        f"level: {FAST} and {SLOW} at 4 KiB"
+        f"allreduce on 16 GPUs: {FAST} is 2.0× faster up to 64 B, {SLOW} 2.0× from 256 KiB; level: the two elsewhere"
     )
     assert view.caption == (
         f"Of the bus bandwidth of one node (8 GPUs), on 16 GPUs {FAST} keeps 10 % at 256 KiB, 80 % at 4 KiB"
@@ -114,7 +113,7 @@ def test_without_bus_bandwidth_times_are_shown() -> None:
     assert view.spec["layout"]["yaxis2"]["type"] == "log"
 
 
-def test_a_label_names_only_the_lines_that_end_there() -> None:
+def test_labels_of_lines_that_end_near_each_other_are_apart() -> None:
     sizes = (4, 8, 16, 1024, 2048, 4096)
     rates = {8: [100.0] * 6, 16: [100.0, 100.0, 100.0, 99.0, 50.0, 98.0]}
     both = [
@@ -128,8 +127,8 @@ def test_a_label_names_only_the_lines_that_end_there() -> None:
     view = size_by_count(SizeByCount("allreduce", times, busbw, {8: {}, 16: {}}, {8: 1, 16: 2}), "title", "caption")
     (kept,) = [n for n, trace in enumerate(view.spec["data"]) if trace["text"][-1:] == ["50 %"]]
     axis = view.spec["data"][kept]["yaxis"]
-    labels = {n["text"]: n["y"] for n in view.spec["layout"]["annotations"] if n["yref"] == axis}
-    assert labels == {"2 KiB": 50.0, "1 KiB, 4 KiB": 99.0}, "2 KiB is not within; the label stands above both"
+    labels = {n["text"]: (n["y"], n["yshift"]) for n in view.spec["layout"]["annotations"] if n["yref"] == axis}
+    assert labels == {"2 KiB": (50.0, 0), "4 KiB": (98.0, 0), "1 KiB": (99.0, 11)}, "a point is 1.4 pixels high"
 
 
 @pytest.mark.parametrize("counts", [(2,), (8,)])
