@@ -79,8 +79,6 @@ def default() -> str:
 
 
 def _broken(name: str, reason: str) -> Backend:
-    """A backend whose code could not be loaded."""
-
     def connect(spec: LaunchSpec) -> NoReturn:
         raise EnvironmentProblem(f"backend {name} cannot be loaded: {reason}")
 

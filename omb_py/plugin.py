@@ -45,15 +45,7 @@ from omb_py.errors import EnvironmentProblem, LaunchFailed, OmbError, UsageError
 from omb_py.launchers.launcher import BatchSystem, LaunchCommand, Launcher, RankRequest, RankVariables
 from omb_py.results.dialects.dialect import Dialect, TextOptions, Transcript
 from omb_py.results.dialects.log_lines import LogLine
-from omb_py.results.dialects.reading import (
-    BadTable,
-    Context,
-    ImportedTable,
-    Parsed,
-    Problem,
-    TextReader,
-    WholeReader,
-)
+from omb_py.results.dialects.reading import BadTable, Context, ImportedTable, Parsed, Problem, TextReader, WholeReader
 from omb_py.results.store.row import Row
 from omb_py.suites.shared import (
     BANDWIDTH_COUNTS,

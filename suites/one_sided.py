@@ -137,8 +137,6 @@ def _timed(world: World, cell: Cell, nodes: Body, around: _Epochs) -> Stage:
 
 
 def _latency(call_of: Call) -> Make:
-    """Programs of one operation and its synchronisation."""
-
     def program(world: World, cell: Cell) -> Program:
         nbytes, peer = message_bytes(cell), 1 - world.rank
         call = call_of(cell, nbytes, peer)

@@ -161,9 +161,7 @@ AVOIDED = {
     "what the host steals": r"what the hosts? steals?|thefts?",
 }
 """Word of the column "not" that has no other meaning in the documents -> what it looks like there."""
-EXCEPTIONS = {
-    ("docs/one-sided.md", "transport"): "a word of UCX",
-}
+EXCEPTIONS = {("docs/one-sided.md", "transport"): "a word of UCX"}
 """(file, text) that may stay -> why."""
 
 

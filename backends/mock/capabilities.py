@@ -34,10 +34,6 @@ CAPABILITIES: Final = MockCapabilities(
     simulated=True,
     omb_text=True,
     option=OwnOption(
-        "TEXT",
-        "Settings of the simulated cluster of --backend mock.",
-        "none",
-        run_wide=True,
-        on_nodes=_on_nodes,
+        "TEXT", "Settings of the simulated cluster of --backend mock.", "none", run_wide=True, on_nodes=_on_nodes
     ),
 )

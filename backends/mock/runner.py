@@ -115,7 +115,6 @@ class MockRunner(Runner):
         return {rank: np.array(laps, np.int64).reshape(count, slots[rank]) for rank, laps in enumerate(out)}
 
     def _lower(self, rank: int) -> list[_BodyOps]:
-        """Operations of a rank by stage and body."""
         site = Site(self._network, rank, self._session.scale, self._memory)
         stages = []
         for stage in self._programs[rank].stages:

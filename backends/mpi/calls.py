@@ -62,10 +62,7 @@ def _calls() -> dict[str, tuple[str, str]]:
         "recv_next": ("MPI_Recv", "recv count dtype any_source tag comm arrival"),
         "answer": ("MPI_Send", "send count dtype latest tag comm"),
         "ianswer": ("MPI_Isend", "send count dtype latest tag comm request"),
-        "sendrecv": (
-            "MPI_Sendrecv",
-            "send count dtype target tag recv received dtype source tag comm status",
-        ),
+        "sendrecv": ("MPI_Sendrecv", "send count dtype target tag recv received dtype source tag comm status"),
         "sendrecv_replace": ("MPI_Sendrecv_replace", "replaced count dtype target tag source tag comm status"),
         "isend": ("MPI_Isend", "send count dtype peer tag comm request"),
         "irecv": ("MPI_Irecv", "recv count dtype peer tag comm request"),

@@ -126,11 +126,7 @@ ONECCL: Final = OnecclFamily(
     in_progress=6,
     is_global=True,
     # ranks meet by the unique id alone; the caller does the work, since a thread that spins would take its core
-    usual={
-        "CCL_ATL_TRANSPORT": "ofi",
-        "CCL_PROCESS_LAUNCHER": "none",
-        "CCL_WORKER_OFFLOAD": "0",
-    },
+    usual={"CCL_ATL_TRANSPORT": "ofi", "CCL_PROCESS_LAUNCHER": "none", "CCL_WORKER_OFFLOAD": "0"},
 )
 OF_DEVICE: Final[Mapping[str, NcclFamily]] = {HOST: ONECCL, "cuda": NCCL, "rocm": RCCL, SIMULATED: SIMULATION}
 """Device -> the library that moves what is on it."""

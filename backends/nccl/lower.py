@@ -190,10 +190,7 @@ def _from_root(step: Step, world: World) -> list[Step]:
 
 def _to_all(step: Step, world: World) -> list[Step]:
     in_place = "in_place" in step.operands
-    both = [
-        *_sends([step["send"]] * world.size, step),
-        *_receives(_blocks(step["recv"], world.size), step),
-    ]
+    both = [*_sends([step["send"]] * world.size, step), *_receives(_blocks(step["recv"], world.size), step)]
     return [part for part in both if not (in_place and part["peer"] == world.rank)]
 
 

@@ -15,6 +15,7 @@ from omb_py.engine.rank.control_plane import JOINING_S, Plane, TcpPlane
 from omb_py.engine.rank.launcher_variables import started_by_mpi
 from omb_py.engine.rank.link import TOKEN_VARIABLE
 from omb_py.engine.samples import Values
+from omb_py.engine.session import Session
 from omb_py.errors import EnvironmentProblem
 from omb_py.launchers.torchrun import TORCHRUN
 
@@ -168,3 +169,24 @@ def plane(environ: Mapping[str, str] = os.environ) -> Plane:
     if has_store(environ) and not environ.get(TOKEN_VARIABLE):
         return StorePlane.from_environment(environ)
     return TcpPlane.from_environment(environ)
+
+
+class PlaneSession(Session):
+    """A session whose ranks tell each other values over a control plane."""
+
+    _plane: Plane
+
+    def barrier(self) -> None:
+        self._plane.barrier()
+
+    def maximum(self, values: Values) -> Values:
+        return self._plane.maximum(values)
+
+    def total(self, values: Values) -> Values:
+        return self._plane.total(values)
+
+    def gather(self, value: T) -> list[T]:
+        return self._plane.gather(value)
+
+    def share(self, value: T) -> T:
+        return self._plane.share(value)

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from omb_py.backends.nccl.library import SHARED_GPU_SINCE, Library, built_for, c
 from omb_py.backends.nccl.log import TuningLog, chosen
 from omb_py.backends.nccl.lower import NEWER, lowered
 from omb_py.backends.nccl.options import Settings, changed, settings_of
-from omb_py.backends.nccl.plane import plane
+from omb_py.backends.nccl.plane import PlaneSession, plane
 from omb_py.backends.nccl.runner import LoweredRunner, NcclRunner
 from omb_py.engine.devices.buffers import crowd, places_of
 from omb_py.engine.devices.gpu import driver_version
@@ -45,12 +45,9 @@ from omb_py.engine.program.language import Program, Step, walk
 from omb_py.engine.rank.launcher_variables import local_rank
 from omb_py.engine.rank.link import LaunchSpec
 from omb_py.engine.rank.node_name import node_name
-from omb_py.engine.samples import Values
-from omb_py.engine.session import Session, StepFailed
+from omb_py.engine.session import StepFailed
 from omb_py.errors import EnvironmentProblem
 from omb_py.grammar.json_values import JsonObject
-
-T = TypeVar("T")
 
 if TYPE_CHECKING:
     from omb_py.backends.nccl.python_bindings.bound import Binding
@@ -62,7 +59,7 @@ LOOK_S: Final = 0.2
 """Seconds between two looks for errors that came after a call had returned."""
 
 
-class NcclSession(Session):
+class NcclSession(PlaneSession):
     """Implements :class:`omb_py.engine.session.Session`.
 
     The device is chosen first, by the launcher's local rank, before MPI or NCCL start.
@@ -289,21 +286,6 @@ class NcclSession(Session):
                     else:
                         watched.abort()
                     return
-
-    def barrier(self) -> None:
-        self._plane.barrier()
-
-    def maximum(self, values: Values) -> Values:
-        return self._plane.maximum(values)
-
-    def total(self, values: Values) -> Values:
-        return self._plane.total(values)
-
-    def gather(self, value: T) -> list[T]:
-        return self._plane.gather(value)
-
-    def share(self, value: T) -> T:
-        return self._plane.share(value)
 
     def close(self) -> None:
         if self._runner is not None:  # before the watch is over, which may be aborting: that waits for graphs, too

@@ -23,10 +23,7 @@ DIRECT: Final = frozenset({"alltoall", "alltoallv", "scatter"})
 BROADCAST: Final = "bcast_from"
 """A broadcast that leaves what its root sends where it was."""
 _OPPOSITE: Final = {"isend": frozenset({"irecv", "recv"}), "irecv": frozenset({"isend", "send"})}
-_CALLS: Final = {
-    "reduce_scatter": "onecclReduce for each rank",
-    "allgatherv": "onecclBroadcast for each rank",
-}
+_CALLS: Final = {"reduce_scatter": "onecclReduce for each rank", "allgatherv": "onecclBroadcast for each rank"}
 
 
 class HostLowering(Lowering):
@@ -78,7 +75,6 @@ def _exchange(step: Step, place: World) -> Step:
 
 
 def _broadcasts(step: Step, place: World) -> list[Step]:
-    """A broadcast of each rank's block."""
     calls, blocks = [], step["recv"]
     for rank in range(place.size):
         into: Region = blocks.block(rank)

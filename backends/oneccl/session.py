@@ -9,7 +9,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from omb_py.backends.nccl.communicators import Communicators, everybodys
 from omb_py.backends.nccl.library import load
 from omb_py.backends.nccl.lower import lowered
 from omb_py.backends.nccl.options import Settings
-from omb_py.backends.nccl.plane import plane
+from omb_py.backends.nccl.plane import PlaneSession, plane
 from omb_py.backends.nccl.runner import NcclRunner
 from omb_py.backends.oneccl.lower import DIRECT, HostLowering
 from omb_py.engine.devices.buffers import HereMemory
@@ -30,10 +30,6 @@ from omb_py.engine.program.groups import groups_of
 from omb_py.engine.program.language import Program, Step, walk
 from omb_py.engine.rank.link import LaunchSpec
 from omb_py.engine.rank.node_name import node_name
-from omb_py.engine.samples import Values
-from omb_py.engine.session import Session
-
-T = TypeVar("T")
 
 MEANT: Mapping[str, str] = {"0": "calling thread", "1": "worker threads"}
 """Values of CCL_WORKER_OFFLOAD -> who does the work."""
@@ -81,7 +77,7 @@ class NoStream:
         return 0
 
 
-class OnecclSession(Session):
+class OnecclSession(PlaneSession):
     """All processes of the launch as one communicator; the library is loaded before they meet."""
 
     backend = "oneccl"
@@ -149,21 +145,6 @@ class OnecclSession(Session):
 
     def raise_async(self, step: int) -> None:
         """Nothing fails after a call has returned."""
-
-    def barrier(self) -> None:
-        self._plane.barrier()
-
-    def maximum(self, values: Values) -> Values:
-        return self._plane.maximum(values)
-
-    def total(self, values: Values) -> Values:
-        return self._plane.total(values)
-
-    def gather(self, value: T) -> list[T]:
-        return self._plane.gather(value)
-
-    def share(self, value: T) -> T:
-        return self._plane.share(value)
 
     def close(self) -> None:
         if self._runner is not None:

@@ -28,8 +28,6 @@ SIZE = "size_bytes"
 
 @dataclass(frozen=True)
 class _Quantity:
-    """What curves show."""
-
     column: str
     title: str
     unit: str

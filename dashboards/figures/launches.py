@@ -86,9 +86,7 @@ def trace(launch: pd.DataFrame) -> View | None:
         theme.scatter("lines", [0, len(samples) - 1], [median, median], "median", **dashed),
     ]
     layout = theme.layout(
-        showlegend=False,
-        xaxis={"title": {"text": "call"}, "nticks": 6},
-        yaxis=theme.value_axis("time (µs)", values=y),
+        showlegend=False, xaxis={"title": {"text": "call"}, "nticks": 6}, yaxis=theme.value_axis("time (µs)", values=y)
     )
     ess, stop = theme.finite(row["ess"]), row["stop_reason"]
     known = f"; {ess:.0f} of them count as independent" if ess is not None else ""

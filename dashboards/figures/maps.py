@@ -184,7 +184,6 @@ _BAR_BELOW = 56
 
 
 def _place_axis(texts: Sequence[str], most: int) -> Layout:
-    """An axis with a place for each text."""
     axis = theme.ticks(range(len(texts)), texts)
     look = {"tickangle": 0, "showgrid": False, "zeroline": False, "range": [-0.5, len(texts) - 0.5]}
     return {**axis, **theme.thinned(axis, most), **look, "tickfont": {"size": 10}}

@@ -166,7 +166,6 @@ def _html(title: str, body: Sequence[str], views: Sequence[View]) -> str:
 
 
 def _drawing(views: Sequence[View]) -> str:
-    """The figures and the script that draws them."""
     templates = {name: theme.template(name) for name in theme.THEMES}
     figures = {"templates": templates, "specs": [view.spec for view in views]}
     return (

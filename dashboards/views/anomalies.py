@@ -89,10 +89,7 @@ class OddCell:
 
 
 def findings(
-    frame: pd.DataFrame,
-    ranked: pd.DataFrame | None = None,
-    most_each: int = 4,
-    late_hosts: Collection[str] = (),
+    frame: pd.DataFrame, ranked: pd.DataFrame | None = None, most_each: int = 4, late_hosts: Collection[str] = ()
 ) -> list[OddCell]:
     """Odd things among the cells of a store, worst first; of each kind at most `most_each`, and how many more.
 

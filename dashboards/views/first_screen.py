@@ -490,7 +490,6 @@ def _broken(screen: FirstScreen) -> Iterator[Item]:
 
 
 def _odd(screen: FirstScreen) -> Iterator[Item]:
-    """Odd cells that no other line explains."""
     covered = _covered(screen)
     hosts = {node.host for node in screen.cells.late}
     for odd in anomalies.findings(screen.cells.rows, screen.cells.ranked, MOST_ODD, hosts):

@@ -39,10 +39,7 @@ def complete_long(name: str, shown: Collection[str], hidden: Collection[str] = (
 
 
 def unglue(
-    words: Iterable[str],
-    valued: Collection[str],
-    glued: Mapping[str, Glued],
-    complete: Callable[[str], str] = str,
+    words: Iterable[str], valued: Collection[str], glued: Mapping[str, Glued], complete: Callable[[str], str] = str
 ) -> list[str]:
     """Rewrite command-line words.
 

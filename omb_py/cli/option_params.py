@@ -164,11 +164,5 @@ def ranks_option(heading: str, text: str = "Number of ranks.", unset: str = "") 
 def resume_option(text: str = RESUME_HELP) -> click.Option:
     """``--resume[=RUN]``, with the help `text`."""
     return GluedOption(
-        ["--resume"],
-        NEWEST,
-        bool,
-        heading="Storage",
-        metavar="RUN",
-        type=ParsedType("run", str),
-        help=text,
+        ["--resume"], NEWEST, bool, heading="Storage", metavar="RUN", type=ParsedType("run", str), help=text
     )

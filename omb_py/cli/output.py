@@ -35,8 +35,7 @@ def form_option(forms: Sequence[str], default: str | None, default_words: str | 
 
 
 def report_options(
-    forms: Sequence[str] = FORMS,
-    files: str = "the report to a file too: .html, .json, .md or .xml (JUnit)",
+    forms: Sequence[str] = FORMS, files: str = "the report to a file too: .html, .json, .md or .xml (JUnit)"
 ) -> list[click.Parameter]:
     """``--format`` and ``-o/--output`` of a command that prints a report."""
     return [

@@ -20,12 +20,7 @@ def agrees_with_pmi(environ: Environment, name: str) -> bool:
 
 
 HYDRA: Final = RankVariables(
-    "mpiexec (hydra)",
-    ("PMI_RANK",),
-    ("PMI_SIZE",),
-    ("MPI_LOCALRANKID",),
-    ("MPI_LOCALNRANKS",),
-    precedence=60,
+    "mpiexec (hydra)", ("PMI_RANK",), ("PMI_SIZE",), ("MPI_LOCALRANKID",), ("MPI_LOCALNRANKS",), precedence=60
 )
 """Intel MPI's mpiexec sets the same."""
 

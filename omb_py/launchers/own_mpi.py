@@ -109,13 +109,11 @@ def _find_library(path: Path) -> tuple[Path, _Abi]:
 
 
 def _libraries(prefix: Path) -> list[Path]:
-    """The MPI libraries of a prefix, each once."""
     files = (file for folder in _LIBRARY_FOLDERS for file in sorted((prefix / folder).glob("libmpi*.so*")))
     return list(dict.fromkeys(file.resolve() for file in files if _NAME.fullmatch(file.name) and file.is_file()))
 
 
 def _abi_of(file: Path) -> _Abi | None:
-    """The ABI of a library, by a symbol."""
     try:
         if file.name.startswith("libmpi_abi"):
             return _STANDARD if _takes_standard() else None

@@ -12,17 +12,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from omb_py.errors import UsageError, nearest
-from omb_py.launchers import (
-    batch_systems,
-    flux,
-    intel_mpi,
-    mpich,
-    mpiexec,
-    none,
-    open_mpi,
-    srun,
-    torchrun,
-)
+from omb_py.launchers import batch_systems, flux, intel_mpi, mpich, mpiexec, none, open_mpi, srun, torchrun
 from omb_py.launchers.launcher import Allocation, Ask, BatchSystem, Environment, Launcher, RankVariables
 from omb_py.plug_ins import REPAIR, load_plug_ins
 

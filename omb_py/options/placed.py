@@ -32,12 +32,7 @@ PLACED = under(
         "LIST",
         joined("device", (*DEVICES, MANAGED)),
     ),
-    Option(
-        "share_device",
-        "--share-device",
-        "Let several ranks use one device; rows are labelled.",
-        rare=True,
-    ),
+    Option("share_device", "--share-device", "Let several ranks use one device; rows are labelled.", rare=True),
     Option(
         "staging",
         "--staging",

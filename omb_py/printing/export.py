@@ -58,7 +58,6 @@ def to_json(rows: Iterable[Row]) -> str:
 
 
 def _of_rows(write: Callable[[Sequence[Row]], str]) -> Writer:
-    """A writer that needs no facts of the launches."""
     return lambda rows, provenance: write(rows)
 
 

@@ -279,7 +279,6 @@ def _repetition(acceptance: AcceptReport) -> list[str]:
 
 
 def _ordinal(number: int) -> str:
-    """Write a number as an ordinal: ``third``, ``11th``, ``22nd``."""
     words = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
     if number <= len(words):
         return words[number - 1]

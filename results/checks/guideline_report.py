@@ -10,15 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from omb_py.errors import NEGATIVE, OK
-from omb_py.results.checks.guidelines import (
-    FAMILY,
-    WORDS,
-    GuidelineRules,
-    JudgedGuideline,
-    by_round,
-    decide,
-    fewest,
-)
+from omb_py.results.checks.guidelines import FAMILY, WORDS, GuidelineRules, JudgedGuideline, by_round, decide, fewest
 from omb_py.results.document import CaseResult, Document, Outcome, TextTable
 from omb_py.results.statistics.guarded_mean import CORRELATION
 from omb_py.results.store.row import Row

@@ -70,8 +70,6 @@ class Split:
 
 @dataclass(slots=True)
 class _Outcomes:
-    """The outcomes of one half of a search."""
-
     of_item: list[Ints] = field(default_factory=list)
     """For each launch the number of the group of each item, or -1."""
     times: list[Floats] = field(default_factory=list)
@@ -240,7 +238,6 @@ class Isolation:
             self._named.append(likeliest)
 
     def _unsure(self) -> Ints:
-        """Nodes that are neither named nor cleared."""
         return np.flatnonzero(self._score > math.log(self.nodes / SURE))
 
     # -- what lies between -----------------------------------------------------------------------------------------

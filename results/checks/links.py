@@ -138,7 +138,6 @@ def take_apart(values: Floats, n: int) -> Effects:
 
 
 def _row_medians(grid: Floats) -> Floats:
-    """Median of each row of a square, without its diagonal."""
     n = len(grid)
     medians: Floats = np.median(grid[~np.eye(n, dtype=bool)].reshape(n, n - 1), axis=1)
     return medians

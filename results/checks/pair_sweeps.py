@@ -290,8 +290,7 @@ def subjects(sweep: PairSweep) -> list[Subject]:
         subject["metrics"][suspect.metric] = {"slower": latest.slower, "limit": latest.limit, "state": state}
         subject["state"] = min(subject["state"], state, key=_ORDER.index)
     return sorted(
-        by_subject.values(),
-        key=lambda s: (_ORDER.index(s["state"]), -max(m["slower"] for m in s["metrics"].values())),
+        by_subject.values(), key=lambda s: (_ORDER.index(s["state"]), -max(m["slower"] for m in s["metrics"].values()))
     )
 
 

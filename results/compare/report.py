@@ -192,7 +192,6 @@ def _ranks_text(rows: Sequence[Row]) -> list[str]:
 
 
 def _facts(report: CompareReport) -> list[str]:
-    """The sides and their differences."""
     lines = [f"{name:<5}{side_text(side)}" for name, side in zip(SIDES, (report.base, report.new), strict=True)]
     first, *others = say(report.differences)
     lines += [f"differs: {first}", *others]
@@ -283,7 +282,6 @@ def _more(report: CompareReport, word: str) -> str:
 
 
 def _worst(report: CompareReport, word: str) -> str:
-    """The largest change of this kind, and its cell."""
     changes = [
         (max(answer.ratio, 1 / answer.ratio), report.named(cell.base), question, answer)
         for cell, judged in zip(report.matched.cells, report.judged, strict=True)
@@ -326,7 +324,6 @@ def _direction(ratio: float) -> str:
 
 
 def _next(report: CompareReport) -> str:
-    """What to do next; empty where there is nothing to do."""
     if report.unmeasured or report.failed:
         return "mend what was not measured, below"
     if report.counts["SLOWER"]:

@@ -23,14 +23,7 @@ from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.results.store import index as summary_index
 from omb_py.results.store import journal, schema
 from omb_py.results.store.footer import check_whole, hash_in, read_schema, unreadable
-from omb_py.results.store.paths import (
-    DATE,
-    OnSkip,
-    StoreFile,
-    entries,
-    maintenance,
-    raise_generation,
-)
+from omb_py.results.store.paths import DATE, OnSkip, StoreFile, entries, maintenance, raise_generation
 from omb_py.results.store.provenance import MERGED, MergedLaunch, launches, pack, provenances, why_not
 from omb_py.results.store.read import load_table, to_rows
 from omb_py.results.store.row import Row

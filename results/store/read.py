@@ -116,11 +116,7 @@ def load_launches(
             read_schema(path)
             tables.append(
                 pq.read_table(
-                    path,
-                    columns=list(columns),
-                    filters=expression,
-                    partitioning=None,
-                    page_checksum_verification=True,
+                    path, columns=list(columns), filters=expression, partitioning=None, page_checksum_verification=True
                 )
             )
         except unreadable():

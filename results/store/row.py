@@ -81,8 +81,7 @@ class Row(TypedDict, total=False):
     p99_us: Annotated[float | None, "99th percentile; needs 100 samples"]
     p999_us: Annotated[float | None, "99.9th percentile; needs 1000 samples"]
     ci_low_us: Annotated[
-        float | None,
-        "lower end of the 95 % interval of the median, within this launch; null where none can be told",
+        float | None, "lower end of the 95 % interval of the median, within this launch; null where none can be told"
     ]
     ci_high_us: Annotated[float | None, "upper end of it"]
     ess: Annotated[float | None, "effective number of samples, after autocorrelation"]
@@ -94,25 +93,21 @@ class Row(TypedDict, total=False):
     ]
     busbw_gbps: Annotated[float | None, "bus bandwidth, 10^9 bytes/s; null with one rank"]
     bw_formula: Annotated[
-        str | None,
-        "name of the formula of both; `…:pure` where its time is that of the communication alone",
+        str | None, "name of the formula of both; `…:pure` where its time is that of the communication alone"
     ]
     metrics: Annotated[dict[str, float], "what else the benchmark yields: `overall`, `overlap_pct`, `bytes_moved`, …"]
     samples_us: Annotated[Sequence[float], "every sample: maximum over the timed ranks"]
     samples_avg_us: Annotated[
-        Sequence[float],
-        "every sample: average over the timed ranks (OMB's percentiles are of these)",
+        Sequence[float], "every sample: average over the timed ranks (OMB's percentiles are of these)"
     ]
     rank_mean_us: Annotated[Sequence[float], "mean of each timed rank"]
     slowest_rank_share: Annotated[
-        Sequence[float] | None,
-        "for each timed rank: the share of iterations in which it was the slowest",
+        Sequence[float] | None, "for each timed rank: the share of iterations in which it was the slowest"
     ]
     iterations: Annotated[int, "samples taken"]
     warmup: Annotated[int, "iterations before them"]
     stop_reason: Annotated[
-        str,
-        "`fixed`, `precision`, `count`, `time`, or `unsettled`: as `count`, and no interval can be told",
+        str, "`fixed`, `precision`, `count`, `time`, or `unsettled`: as `count`, and no interval can be told"
     ]
     validated: Annotated[bool | None, "every byte was right; null when not checked"]
     wrong_bytes: Annotated[int | None, "how many were wrong; null when not checked"]
@@ -120,8 +115,7 @@ class Row(TypedDict, total=False):
     environment_key: Annotated[str, "equal where software, hardware and settings are the same"]
     text_dialect: Annotated[str, "whose text the row can be printed as: `omb-7.5`"]
     parameters: Annotated[
-        dict[str, str],
-        "options of the benchmark without a column of their own: `tests`, `neighborhood`, …",
+        dict[str, str], "options of the benchmark without a column of their own: `tests`, `neighborhood`, …"
     ]
     tags: Annotated[dict[str, str], "the user's `--tag K=V`"]
     hosts: Annotated[Sequence[str], "host of each rank"]

@@ -81,7 +81,6 @@ class Column:
 
 
 def _columns() -> tuple[Column, ...]:
-    """The columns of :class:`Row`, in its order."""
     kinds = {type_: kind for python, kind in _PYTHON_TYPES for type_ in (python, python | None)}
     columns = []
     for name, annotation in Row.__annotations__.items():

@@ -205,7 +205,6 @@ def document_of(report: TuneReport, strict: bool = False) -> Document:
 
 
 def _constant_columns(report: TuneReport) -> set[str]:
-    """Columns that say the same in every row."""
     points = [cell.point for cell in report.proved]
     collectives = {point.benchmark for point in points} | {rule.collective for rule in report.table.rules}
     alike = {"of"} if len({point.variant for point in points}) < 2 else set()

@@ -40,12 +40,7 @@ class Collective:
     volume: Callable[[Cell, int], Volume] | None = None
 
     def benchmark(
-        self,
-        name: str,
-        family: Family,
-        summary: str,
-        program: Callable[[World, Cell], Program],
-        metric: Metric,
+        self, name: str, family: Family, summary: str, program: Callable[[World, Cell], Program], metric: Metric
     ) -> Benchmark:
         """One form of the collective as a benchmark."""
         data: frozenset[str] = frozenset({"type", "validation"}) if self.sizes else frozenset()

@@ -13,19 +13,7 @@ from dataclasses import replace
 
 from omb_py.engine.program import rma
 from omb_py.engine.program.benchmark import Benchmark, Cell, Metric, RankRule, Timed, World
-from omb_py.engine.program.language import (
-    Body,
-    Buffer,
-    Lap,
-    Program,
-    Region,
-    Repeat,
-    Result,
-    Stage,
-    Step,
-    Window,
-    body,
-)
+from omb_py.engine.program.language import Body, Buffer, Lap, Program, Region, Repeat, Result, Stage, Step, Window, body
 from omb_py.engine.program.steps import barrier, compute
 from omb_py.suites.shared import EXACTLY_TWO, LATENCY_COUNTS, PT2PT_SIZES, TWO_OR_MORE, message_bytes
 
@@ -159,11 +147,7 @@ BENCHMARKS = (
     _benchmark("exchange_get", "every rank reads the memory of both neighbors", _neighbors("get", True)),
     replace(
         _benchmark(
-            "passive_put",
-            "whether a write completes while its target computes",
-            _passive_put,
-            "rank 0",
-            EXACTLY_TWO,
+            "passive_put", "whether a write completes while its target computes", _passive_put, "rank 0", EXACTLY_TWO
         ),
         metric=_PASSIVE,
         options=frozenset({"type", "validation", "window_kind"}),

@@ -8,17 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from omb_py.engine.program.benchmark import Cell, Metric, RankRule, World, halves
-from omb_py.engine.program.language import (
-    Buffer,
-    Node,
-    Program,
-    Region,
-    Repeat,
-    Requests,
-    RequestSlot,
-    Stage,
-    body,
-)
+from omb_py.engine.program.language import Buffer, Node, Program, Region, Repeat, Requests, RequestSlot, Stage, body
 from omb_py.engine.program.steps import irecv, isend, waitall
 from omb_py.suites.pt2pt.two_ranks import OPTIONS, REPLY_BYTES, WINDOW_TAG, apart, reply, timed
 from omb_py.suites.shared import BANDWIDTH_COUNTS, message_bytes, point_to_point
@@ -87,9 +77,7 @@ def _moved(cell: Cell, hosts: Sequence[str]) -> int:
 
 
 FAN = Metric(
-    "MB/s",
-    "size × window × links of the first node × iterations / mean of the senders' time",
-    bytes_over=_moved,
+    "MB/s", "size × window × links of the first node × iterations / mean of the senders' time", bytes_over=_moved
 )
 _OPTIONS = OPTIONS | {"window"}
 

@@ -5,23 +5,8 @@ from __future__ import annotations
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import Cell, World
 from omb_py.engine.program.language import Buffer, Node, Program, Region, Repeat, Requests, RequestSlot, Stage, body
-from omb_py.suites.pt2pt.two_ranks import (
-    OPTIONS,
-    REPLY_BYTES,
-    WINDOW_TAG,
-    reply,
-    slot_of,
-    timed,
-    window_buffer,
-)
-from omb_py.suites.shared import (
-    BANDWIDTH_COUNTS,
-    LATENCY_COUNTS,
-    ONE_WAY,
-    message_bytes,
-    point_to_point,
-    window_bytes,
-)
+from omb_py.suites.pt2pt.two_ranks import OPTIONS, REPLY_BYTES, WINDOW_TAG, reply, slot_of, timed, window_buffer
+from omb_py.suites.shared import BANDWIDTH_COUNTS, LATENCY_COUNTS, ONE_WAY, message_bytes, point_to_point, window_bytes
 
 
 def latency(world: World, cell: Cell) -> Program:
@@ -68,12 +53,7 @@ def bibw(world: World, cell: Cell) -> Program:
     peer, w = 1 - world.rank, cell.options.window
     incoming, outgoing = Requests(0, w), Requests(w, w)
     out_tag, in_tag = (WINDOW_TAG, _BACK_TAG) if world.rank == 0 else (_BACK_TAG, WINDOW_TAG)
-    nodes = (
-        steps.startall(incoming),
-        steps.startall(outgoing),
-        steps.waitall(outgoing),
-        steps.waitall(incoming),
-    )
+    nodes = (steps.startall(incoming), steps.startall(outgoing), steps.waitall(outgoing), steps.waitall(incoming))
     stage = Stage(
         body(*timed(world.rank == 0, *nodes)),
         setup=(_initialised("recv", cell, peer, 0, in_tag), _initialised("send", cell, peer, w, out_tag)),

@@ -16,14 +16,7 @@ from omb_py.engine.program.language import (
     body,
 )
 from omb_py.engine.program.steps import irecv, isend, recv, send, waitall
-from omb_py.suites.shared import (
-    BANDWIDTH_COUNTS,
-    LATENCY_COUNTS,
-    ONE_WAY,
-    message_bytes,
-    point_to_point,
-    window_bytes,
-)
+from omb_py.suites.shared import BANDWIDTH_COUNTS, LATENCY_COUNTS, ONE_WAY, message_bytes, point_to_point, window_bytes
 
 WINDOW_TAG, REPLY_TAG, REPLY_BYTES = 100, 101, 1
 BACK_TAG = 10

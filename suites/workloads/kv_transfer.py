@@ -52,10 +52,7 @@ def sides(v: Values, ranks: int) -> tuple[Instances, Instances]:
             divides(f"{model.name}: heads of keys and values", heads, key, v[key])
         else:
             divides(key, v[key], f"{model.name}: heads of keys and values", heads)
-    return (
-        Instances(v["prefill"], v["prefill_tp"], 0, heads),
-        Instances(decode, v["decode_tp"], reading, heads),
-    )
+    return (Instances(v["prefill"], v["prefill_tp"], 0, heads), Instances(decode, v["decode_tp"], reading, heads))
 
 
 def shares(source: Instances, target: Instances, request: int) -> Iterator[tuple[int, int, int]]:

@@ -297,8 +297,6 @@ _SOURCES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class _Listed:
-    """A model without a shape of its own."""
-
     tensors: Callable[[], list[Tensor]]
     source: str
     normalised: bool = True

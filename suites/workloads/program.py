@@ -94,7 +94,6 @@ class _Arena:
 
 
 def _room(call: Call, ranks: int, me: int) -> tuple[int, int]:
-    """Bytes that a call sends from, and receives into."""
     match call.op:
         case "exchange" | "serve":
             return sum(m.nbytes for m in call.sends), sum(m.nbytes for m in call.receives)
@@ -121,7 +120,6 @@ def carrier(dtype: str) -> str:
 
 
 def _posts(call: Call, ranks: int, me: int, send: int, recv: int) -> tuple[Step, ...]:
-    """The steps of a call whose memory begins at `send` and `recv`."""
     room, moved = _room(call, ranks, me), carrier(call.dtype)
     out, into = Region("send", send, room[0]), Region("recv", recv, room[1])
     step: Step
@@ -198,7 +196,6 @@ def _serial(workload: Workload, placed: list[PlacedCall], world: World, sync: st
 
 
 def _flight(placed: list[PlacedCall], sync: str) -> Stage:
-    """The stage that starts all calls, then waits for all."""
     nodes: list[Node] = [Lap()]
     first = 0
     for each in placed:

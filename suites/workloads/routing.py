@@ -91,7 +91,6 @@ def drawn(routing: Routing, weights: tuple[float, ...]) -> Copies:
 
 
 def _distinct(places: NDArray[Any], number: int) -> Counts:
-    """How many rows have each place at least once."""
     import numpy as np
 
     hit = np.zeros((len(places), number), bool)

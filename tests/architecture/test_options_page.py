@@ -15,8 +15,7 @@ def test_the_page_is_that_of_the_commands() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "default"),
-    [("window", "mostly 64"), ("precision", "1%"), ("seed", "drawn, and stored")],
+    ("name", "default"), [("window", "mostly 64"), ("precision", "1%"), ("seed", "drawn, and stored")]
 )
 def test_a_row_says_the_default(name: str, default: str) -> None:
     assert options_page.default_of(option_of(name)) == default

@@ -89,8 +89,7 @@ def test_bandwidth_is_of_the_statistic_that_times_are_of(cell: Cell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("quantity", "title", "last"),
-    [("busbw", "bus bandwidth (GB/s)", 3.0), ("kept", "% of the fewest ranks", 50.0)],
+    ("quantity", "title", "last"), [("busbw", "bus bandwidth (GB/s)", 3.0), ("kept", "% of the fewest ranks", 50.0)]
 )
 def test_the_quantity_is_that_over_ranks_too(
     tmp_path: Path, cell: Cell, quantity: str, title: str, last: float

@@ -15,17 +15,7 @@ from omb_py.dashboards.base.theme import THEMES
 from omb_py.dashboards.report.build import report
 from omb_py.dashboards.report.html_page import page
 from tests.dashboards.stores import write
-from tests.support.browser import (
-    CONTRASTS,
-    DRAWN,
-    NEEDS_BROWSER,
-    SHAPED,
-    chromium,
-    draw_all,
-    errors,
-    resize,
-    until,
-)
+from tests.support.browser import CONTRASTS, DRAWN, NEEDS_BROWSER, SHAPED, chromium, draw_all, errors, resize, until
 from tests.support.explorer_server import served
 
 pytestmark = [pytest.mark.slow, *NEEDS_BROWSER]

@@ -76,7 +76,6 @@ def _list(place: Place) -> str:
 
 
 def _completed(place: Place) -> str:
-    """What a shell is offered."""
     import os
 
     parts = []

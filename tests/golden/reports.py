@@ -254,7 +254,6 @@ def _links_page(place: Place) -> str:
 
 
 def _history(place: Place) -> str:
-    """A library that became slower."""
     for version, alpha in (("5.0.9", "1us"), ("5.0.10", "1.2us")):
         place.run(
             f"bcast --backend mock -n 2 -m 8,4K -i 5 -x 1 --launches 8 --seed 3 --quiet --store s "

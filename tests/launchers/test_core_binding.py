@@ -5,14 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.launchers.core_binding import (
-    CoreBinding,
-    Processors,
-    bind_cores,
-    bound_by_user,
-    parse_list,
-    processors,
-)
+from omb_py.launchers.core_binding import CoreBinding, Processors, bind_cores, bound_by_user, parse_list, processors
 
 FOUR = Processors(((0,), (1,), (2,), (3,)))
 TWO_WITH_THREADS = Processors(((0, 2), (1, 3)))

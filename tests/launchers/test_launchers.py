@@ -94,8 +94,7 @@ def test_masks_and_hardware_threads(tmp_path: Path, vendor: str, mask: str, thre
 
 
 @pytest.mark.parametrize(
-    ("vendor", "hosts"),
-    [(MPICH, "-hosts a:2,b:2"), (OPEN_MPI, "--host a:2,b:2"), (INTEL, "-hosts a:2,b:2")],
+    ("vendor", "hosts"), [(MPICH, "-hosts a:2,b:2"), (OPEN_MPI, "--host a:2,b:2"), (INTEL, "-hosts a:2,b:2")]
 )
 def test_hosts_get_the_slots_that_the_ranks_need(tmp_path: Path, vendor: str, hosts: str) -> None:
     command = command_for("mpiexec", PROGRAM, 3, hosts=["a", "b"], machine=context(tmp_path, vendor))
@@ -111,14 +110,7 @@ def test_open_mpi_must_be_told_what_to_pass_on(tmp_path: Path) -> None:
     there = context(tmp_path, OPEN_MPI, PYTHONPATH="/p", MINE="1")
     words = command_for("mpiexec", PROGRAM, 2, pass_names=["MINE", "NOT_SET"], machine=there).words
     passed = {words[k + 1] for k, word in enumerate(words) if word == "-x"}
-    assert passed == {
-        "OMB_PY_CONTROL",
-        "OMB_PY_TOKEN",
-        "OMP_NUM_THREADS",
-        "OPENBLAS_NUM_THREADS",
-        "PYTHONPATH",
-        "MINE",
-    }
+    assert passed == {"OMB_PY_CONTROL", "OMB_PY_TOKEN", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "PYTHONPATH", "MINE"}
 
 
 def test_open_mpi_passes_to_other_nodes_what_decides_how_ranks_communicate(tmp_path: Path) -> None:

@@ -173,8 +173,7 @@ class TestPrinted:
 
 
 @pytest.mark.parametrize(
-    "name",
-    one_of_each(n for n, b in BENCHMARKS.items() if b.sizes and b.ranks.admits(2) and not b.ranks.over_nodes),
+    "name", one_of_each(n for n, b in BENCHMARKS.items() if b.sizes and b.ranks.admits(2) and not b.ranks.over_nodes)
 )
 def test_odd_sizes_move_whole_elements_within_their_buffers(name: str) -> None:
     for distinct in (False, True):

@@ -249,7 +249,6 @@ def _flatten(nodes: Body, number: int, k: int, into: list[tuple[Node, int, int]]
 
 
 def _operation(step: Step, k: int, number: int, site: Site) -> Op:
-    """One step in pass k of its repeat."""
     if base(step.op) not in _CODES:
         raise EnvironmentProblem(f"mock cannot simulate the step {step.op!r}: {nearest(step.op, _CODES)}")
     op = Op(_CODES[base(step.op)], number, step)
@@ -304,7 +303,6 @@ def _operation(step: Step, k: int, number: int, site: Site) -> Op:
 
 
 def _access(op: Op, step: Step, k: int, number: int, site: Site) -> None:
-    """Fill in the fields of an operation on a window."""
     op.peer = _rank(step, number, step["peer"], site)
     place: Region = step["window"].at(k)
     _check(step, number, place, site)
@@ -321,7 +319,6 @@ def _price_message(op: Op, nbytes: float, site: Site) -> None:
 
 
 def _collective(op: Op, step: Step, number: int, site: Site, share: float) -> None:
-    """Fill in the fields of a collective."""
     op.group = group_of(step)
     for rank in op.group:
         _check_rank(step, number, rank, site.network.ranks)

@@ -242,7 +242,6 @@ class CollectiveCall:
             yield recv[start : start + block.size], block
 
     def _gather(self, op: Op) -> None:
-        """Take the data that is sent, as it is now."""
         if op.send is None:
             return
         assert op.step is not None

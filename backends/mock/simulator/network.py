@@ -295,9 +295,6 @@ def _ways(op: str, nbytes: float, inner: _Level, outer: _Level, away: int) -> li
             return [inner.by_one(op, nbytes).then(outer.by_one(op, inner.ranks * nbytes))]
         case "alltoall":
             direct = inner.messages(nbytes, inner.ranks - 1).then(outer.messages(nbytes, away))
-            return [
-                direct,
-                inner.by_all(op, outer.ranks * nbytes).then(outer.by_all(op, inner.ranks * nbytes)),
-            ]
+            return [direct, inner.by_all(op, outer.ranks * nbytes).then(outer.by_all(op, inner.ranks * nbytes))]
     # barrier, scans, and what makes communicators
     return [inner.by_one(op, nbytes).then(outer.by_one(op, nbytes))]

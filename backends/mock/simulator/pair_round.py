@@ -243,7 +243,6 @@ def _transmit(sender: PairEnd, call: PairCall, earliest: Times) -> None:
 
 
 def _pair(sender: PairEnd, call: PairCall, posted: PairCall) -> None:
-    """Deliver a message to the receive that it matches."""
     if call.op.nbytes > posted.op.nbytes:
         raise PairsUnlike
     if call.arrival is None:

@@ -228,7 +228,6 @@ class Events:
         return handle
 
     def _finish(self, rank: int, op: Op, handle: Handle) -> bool:
-        """Wait for an operation that was started, if it blocks."""
         return bool(op.requests) or self._await(rank, (handle,))
 
     def _wait(self, rank: int, op: Op) -> bool:
@@ -298,7 +297,6 @@ class Events:
         self._complete(message.handle, start + message.wire)
 
     def _pair(self, source: int, destination: int, message: UnmatchedSend, posted: Posted) -> None:
-        """Deliver a message to the receive that it matches."""
         if posted.anyone:
             self._latest[destination] = source
         if message.nbytes > posted.nbytes:
@@ -424,6 +422,5 @@ class Events:
         return kind(rank, self._hosts[rank], op.number, describe(op.step), iteration, self._cell)
 
     def _number(self, rank: int) -> int:
-        """The number of the step that a rank is in."""
         ops, pc = self._ops[rank], self._pc[rank]
         return ops[pc - 1].number if 0 < pc <= len(ops) else 0

@@ -198,8 +198,6 @@ class Interface:
 
 
 class _Info:
-    """The operands that ``MPI_T_*_get_info`` fills in."""
-
     def __init__(self, interface: Interface, index: int) -> None:
         self._interface, self._index = interface, index
         self._name, self._text = ctypes.create_string_buffer(_NAME_BYTES), ctypes.create_string_buffer(_TEXT_BYTES)

@@ -223,11 +223,7 @@ def _of_intel(cvar: Listed) -> Knob:
     return _plain(cvar, variable, verbosity=verbosity, description=tags[""], value=tags.get("Default", cvar["value"]))
 
 
-_READERS: Final[Mapping[str, Callable[[Listed], Knob]]] = {
-    OPEN_MPI: _of_open_mpi,
-    MPICH: _of_mpich,
-    INTEL: _of_intel,
-}
+_READERS: Final[Mapping[str, Callable[[Listed], Knob]]] = {OPEN_MPI: _of_open_mpi, MPICH: _of_mpich, INTEL: _of_intel}
 
 
 def built_in_trees(library: Path) -> tuple[str, ...]:

@@ -43,10 +43,7 @@ def command() -> click.Command:
         help="The explorer: filter and compare what a store holds, in a browser. It listens on 127.0.0.1 and "
         "prints the ssh line that "
         "brings it to your own machine. The address bar always holds a link to what is shown. Ctrl-C ends it.",
-        examples=(
-            "omb-py dashboard",
-            "omb-py dashboard results --port 8060",
-        ),
+        examples=("omb-py dashboard", "omb-py dashboard results --port 8060"),
     )
 
 

@@ -166,13 +166,7 @@ def run_explain(
 
 
 def _where(
-    benchmark: Benchmark,
-    backend: str,
-    ranks: int,
-    device: str,
-    gpus: int | None,
-    hosts: tuple[str, ...],
-    launcher: str,
+    benchmark: Benchmark, backend: str, ranks: int, device: str, gpus: int | None, hosts: tuple[str, ...], launcher: str
 ) -> str:
     capabilities = capabilities_of()[backend]
     words = ["omb-py", benchmark.name, "--backend", backend, "--device", device]

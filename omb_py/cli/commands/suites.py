@@ -175,21 +175,13 @@ def expanded_suite(word: str, ranks: int | None, starting: bool = True) -> tuple
 
 def group() -> click.Command:
     verbs = (
-        Page(
-            "list",
-            params=[debug_option()],
-            callback=run_list,
-            help="The suites that come with omb-py.",
-        ),
+        Page("list", params=[debug_option()], callback=run_list, help="The suites that come with omb-py."),
         Page(
             "show",
             params=[_suite_argument(), *suite_options(of_the_line=False), debug_option()],
             callback=run_show,
             help=f"What a suite says, and which launches are planned for it here.\n\n{_STRONGER}",
-            examples=(
-                "omb-py suite show quick",
-                "omb-py suite show osu -n 4",
-            ),
+            examples=("omb-py suite show quick", "omb-py suite show osu -n 4"),
         ),
         Page(
             "check",

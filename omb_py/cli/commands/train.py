@@ -129,7 +129,6 @@ def _file(text: str, option: str = "--trace", example: str = "step.json") -> Pat
 
 
 def _timeline_option(what: str) -> click.Option:
-    """The option ``--timeline``."""
     return tool_option(
         "Output",
         "--timeline FILE",

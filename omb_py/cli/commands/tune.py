@@ -237,10 +237,7 @@ def _judging_options() -> list[click.Parameter]:
             "again with the files. (default: checked)",
         ),
         tool_option(
-            judging,
-            "--seed N",
-            "Of the order of launches and sizes. (default: drawn, and stored)",
-            whole("seed", 0),
+            judging, "--seed N", "Of the order of launches and sizes. (default: drawn, and stored)", whole("seed", 0)
         ),
     ]
 

@@ -33,13 +33,7 @@ _NO_PEER: Final = {
     6: "the driver does not say why",
 }
 """nvmlGpuP2PStatus_t but OK."""
-THROTTLE: Final = {
-    0x4: "power cap",
-    0x8: "hardware slowdown",
-    0x20: "heat",
-    0x40: "heat",
-    0x80: "power brake",
-}
+THROTTLE: Final = {0x4: "power cap", 0x8: "hardware slowdown", 0x20: "heat", 0x40: "heat", 0x80: "power brake"}
 """Bits of nvmlClocksThrottleReasons that make an operation slower than the GPU could be, with our words."""
 CLOCK_SM: Final = 1
 """NVML_CLOCK_SM."""

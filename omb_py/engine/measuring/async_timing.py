@@ -161,15 +161,7 @@ def _store(value: int) -> Step:
 
 
 def _waited(parts: CutBody, call: Body) -> Body:
-    return (
-        *parts.before,
-        Lap(),
-        *call,
-        Lap(ENQUEUE),
-        synchronise("result"),
-        Lap(SYNCHRONISE),
-        *parts.after,
-    )
+    return (*parts.before, Lap(), *call, Lap(ENQUEUE), synchronise("result"), Lap(SYNCHRONISE), *parts.after)
 
 
 def _evented(parts: CutBody, call: Body) -> Body:

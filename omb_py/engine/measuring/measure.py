@@ -200,11 +200,7 @@ def _added(columns: Sequence[Integers]) -> Iterable[int]:
 
 
 def measure(
-    session: Session,
-    benchmark: Benchmark,
-    cell: Cell,
-    phase: Phase = lambda name: None,
-    log: Log | None = None,
+    session: Session, benchmark: Benchmark, cell: Cell, phase: Phase = lambda name: None, log: Log | None = None
 ) -> CellResult:
     """Measure one cell on all ranks.
 

@@ -186,12 +186,7 @@ class ByteCheck:
     """The check of a cell's bytes: before the timed loop, and of what each loop has left."""
 
     def __init__(
-        self,
-        session: Session,
-        benchmark: Benchmark,
-        cell: Cell,
-        worlds: Mapping[int, World],
-        log: Log | None,
+        self, session: Session, benchmark: Benchmark, cell: Cell, worlds: Mapping[int, World], log: Log | None
     ) -> None:
         self.session, self.cell, self.worlds, self.log = session, cell, worlds, log
         self._followed = followed_stages(session, benchmark, cell, worlds)

@@ -69,7 +69,6 @@ def compiled(text: str) -> bytes:
 
 
 def _target(**how: str) -> Any:
-    """LLVM for this processor."""
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()

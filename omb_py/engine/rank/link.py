@@ -216,7 +216,6 @@ class Link(Channel):
         self._lost()
 
     def _take_messages(self) -> None:
-        """Take messages until the connection closes."""
         try:
             with self._lines:
                 for line in self._lines:

@@ -65,8 +65,6 @@ class Watcher:
 
 
 class _Watch:
-    """What the watcher has seen."""
-
     def __init__(self, rank_pid: int, rank: int, limit_s: float, collector: int | None) -> None:
         self.rank_pid, self.rank, self.limit_s, self.collector = rank_pid, rank, limit_s, collector
         self.is_joined = self.is_leaving = False

@@ -124,7 +124,6 @@ class ProgressLog:
 
 
 def _ends_with_newline(file: BinaryIO) -> bool:
-    """Whether a file is empty or its last line is whole."""
     if not file.seek(0, os.SEEK_END):
         return True
     file.seek(-1, os.SEEK_END)

@@ -131,8 +131,6 @@ def conduct(
 
 
 class _Round:
-    """The launches of a round."""
-
     def __init__(self, groups: Sequence[Sequence[int]], cells: Sequence[int], number: int, first: int) -> None:
         self._cells, self._number, self._first, self._made = cells, number, first, 0
         wanted = set(cells)

@@ -21,11 +21,7 @@ class ResumableMeasurer(CompareListener):
     """Says how a comparison goes on, keeps what a pilot chose, and holds what both sides have measured."""
 
     def __init__(
-        self,
-        run_id: str,
-        rules: CompareRules,
-        note: Callable[[str], None],
-        keep_plan: Callable[[CompareDesign], None],
+        self, run_id: str, rules: CompareRules, note: Callable[[str], None], keep_plan: Callable[[CompareDesign], None]
     ) -> None:
         """Begin without a launch.
 

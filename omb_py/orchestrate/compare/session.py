@@ -35,13 +35,7 @@ from omb_py.orchestrate.running.suite_run import check_no_launcher, run_apart
 from omb_py.printing.printers import Kept
 from omb_py.results.compare.interleaved import can_show
 from omb_py.results.compare.judge import CompareRules, Launched
-from omb_py.results.compare.match import (
-    PILOT_ROUND,
-    SIDES,
-    WORK_TAG,
-    Side,
-    from_row,
-)
+from omb_py.results.compare.match import PILOT_ROUND, SIDES, WORK_TAG, Side, from_row
 from omb_py.results.compare.report import AA, COMPARE, CompareReport, report_of
 from omb_py.results.compare.select_launches import SideLaunches
 from omb_py.results.store.keys import digest
@@ -308,10 +302,7 @@ def _begin(
 
 
 def _declared(
-    sides: Mapping[Side, SideRun],
-    plans: Mapping[Side, Sequence[LaunchPlan]],
-    design: CompareDesign,
-    kind: str,
+    sides: Mapping[Side, SideRun], plans: Mapping[Side, Sequence[LaunchPlan]], design: CompareDesign, kind: str
 ) -> dict[str, object]:
     """Return what a resumed comparison must share with its beginning, as plain data."""
     cells = {side: [[asdict(cell) for cell in plan.cells] for plan in plans[side]] for side in SIDES}

@@ -55,11 +55,7 @@ def compare_stored(
     if len(names) == 1:
         base, new = read_comparison(names[0], store, on_skip)
         rows = [*base.rows, *new.rows]
-        rules = replace(
-            rules,
-            rounds=rounds_of(rows),
-            alpha=alpha_of(rows, rules.alpha),
-        )
+        rules = replace(rules, rounds=rounds_of(rows), alpha=alpha_of(rows, rules.alpha))
     elif len(names) == 2:
         base, new = (read_side(name, store, on_skip=on_skip) for name in names)
         check_apart(base, new)

@@ -127,7 +127,6 @@ _WIDTH = 80
 
 
 def _grouped(where: Iterable[RunTarget]) -> dict[tuple[str, str], list[str]]:
-    """Backend and device -> its bindings."""
     groups: dict[tuple[str, str], list[str]] = {}
     for place in where:
         groups.setdefault((place.backend, place.device), []).append(place.binding or "-")
@@ -190,7 +189,6 @@ def _by_line(benchmarks: Sequence[Benchmark], where: Sequence[RunTarget], gaps: 
 
 
 def _by_name(benchmarks: Sequence[Benchmark], where: Sequence[RunTarget], gaps: dict[str, int]) -> list[str]:
-    """The names with their marks, wrapped between names."""
     names = [_marked(benchmark, where, gaps).replace(" ", "\0") for benchmark in benchmarks]
     lines = wrap(", ".join(names), _WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
     return [line.replace("\0", " ") for line in lines]

@@ -106,20 +106,10 @@ def _facts(b: Benchmark, cell: Cell, ranks: int, window: int | None) -> list[str
         facts.append(("window", f"{cell.options.window} messages in flight{'' if window else ' (default)'}"))
     if "window_kind" in b.options:
         kind = cell.options.window_kind
-        facts.append(
-            (
-                "window made by",
-                f"{WINDOWS[kind]} (-w {kind}), untimed, once a size",
-            )
-        )
+        facts.append(("window made by", f"{WINDOWS[kind]} (-w {kind}), untimed, once a size"))
         facts.append(("completed by", f"-s {cell.options.sync}"))
     if "thread_counts" in b.options:
-        facts.append(
-            (
-                "threads",
-                f"{_threads(b.name, cell)} (default): thread t of T runs every T-th iteration from t",
-            )
-        )
+        facts.append(("threads", f"{_threads(b.name, cell)} (default): thread t of T runs every T-th iteration from t"))
     if "op" in b.options:
         facts.append(("reduction", f"{cell.options.op} (default)"))
     facts.append(("thread level", f"{b.needs.thread_level}; with binding mpi4py multiple, its own default"))
@@ -225,7 +215,6 @@ def _lines(nodes: Body, timed: bool, indent: str = "", after: Body = ()) -> tupl
 
 
 def _threads(name: str, cell: Cell) -> str:
-    """The threads of the ranks, in words."""
     return (
         f"{threads_of(cell)} on every rank" if name in IN_THREADS else f"{cell.options.thread_counts} on ranks 0 and 1"
     )

@@ -70,12 +70,7 @@ def _names(title: str, name: str) -> set[str]:
 
 
 def rows_of(
-    tables: Sequence[ImportedTable],
-    run_id: str,
-    launch: int,
-    started: str,
-    tags: Mapping[str, str],
-    ranks: int | None,
+    tables: Sequence[ImportedTable], run_id: str, launch: int, started: str, tags: Mapping[str, str], ranks: int | None
 ) -> dict[str, Row]:
     """The rows of a launch by their comparability key; of a cell that stands there several times, the first.
 

@@ -39,16 +39,7 @@ from omb_py.orchestrate.running.resume import check_same_design, declare_design,
 from omb_py.orchestrate.running.run import drawn_seed
 from omb_py.results.compare.interleaved import can_show
 from omb_py.results.compare.judge import CompareRules, Launched
-from omb_py.results.compare.match import (
-    PAIR_TAG,
-    PILOT_ROUND,
-    SIDE_TAG,
-    SIDES,
-    Side,
-    differing,
-    from_row,
-    round_of,
-)
+from omb_py.results.compare.match import PAIR_TAG, PILOT_ROUND, SIDE_TAG, SIDES, Side, differing, from_row, round_of
 from omb_py.results.compare.report import CompareReport, fields_text, report_of
 from omb_py.results.compare.select_launches import SideLaunches
 from omb_py.results.store.journal import RunLock
@@ -317,7 +308,6 @@ class ProgramMeasurer(ResumableMeasurer):
             raise kind(f"{program} {error}") from None
 
     def _keep_output(self, side: Side, ended: Execution) -> Path:
-        """Keep what a launch printed that is not stored."""
         path = self.design.store / REPORTS / f"{self.run_id}-{self.index}-{side}.txt"
         try:
             write_atomically(path, f"{_bounded(ended.output)}\n--- stderr ---\n{_bounded(ended.errors)}\n".encode())

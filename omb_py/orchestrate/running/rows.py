@@ -194,11 +194,7 @@ def _bandwidth_columns(source: RowSource) -> Row:
         return {}
     seconds = _mean(times) * 1e-6
     algbw, busbw = bandwidth(benchmark.bandwidth, source.volume.bytes_total, len(source.groups[0]), seconds)
-    return {
-        "algbw_gbps": algbw,
-        "busbw_gbps": busbw,
-        "bw_formula": formula_column(benchmark.bandwidth, bool(pure)),
-    }
+    return {"algbw_gbps": algbw, "busbw_gbps": busbw, "bw_formula": formula_column(benchmark.bandwidth, bool(pure))}
 
 
 def _sample_columns(source: RowSource) -> Row:

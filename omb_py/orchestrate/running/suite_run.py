@@ -11,16 +11,7 @@ from dataclasses import replace
 from omb_py.backends.registry import in_process
 from omb_py.engine.program.benchmark import Cell
 from omb_py.engine.rank.launcher_variables import joined_environment
-from omb_py.errors import (
-    ENVIRONMENT,
-    NEGATIVE,
-    OK,
-    EnvironmentProblem,
-    Interrupted,
-    LaunchFailed,
-    OmbError,
-    UsageError,
-)
+from omb_py.errors import ENVIRONMENT, NEGATIVE, OK, EnvironmentProblem, Interrupted, LaunchFailed, OmbError, UsageError
 from omb_py.launchers.core_binding import processors
 from omb_py.launchers.registry import TASKS, job_around
 from omb_py.options.request import DEFAULT_RANKS, Request

@@ -47,10 +47,7 @@ _FIRST = 2
 """Number of leading patterns in :data:`_REPORTS` whose launcher names the first process to die."""
 _REPORTS = (
     # Open MPI
-    (
-        r"process rank (?P<rank>\d+) with PID (?P<pid>\d+) on\s+node \S+ exited on\s+signal (?P<signal>\d+)",
-        re.DOTALL,
-    ),
+    (r"process rank (?P<rank>\d+) with PID (?P<pid>\d+) on\s+node \S+ exited on\s+signal (?P<signal>\d+)", re.DOTALL),
     (r"Process name: \[\S+,(?P<rank>\d+)\]\s+Exit code: +(?P<status>\d+)", re.DOTALL),
     # Intel MPI
     (r"RANK (?P<rank>\d+) PID (?P<pid>\d+) RUNNING AT \S+\s+=\s+KILLED BY SIGNAL: (?P<signal>\d+)", re.DOTALL),

@@ -16,13 +16,7 @@ from omb_py.orchestrate.compare.session import ComparisonInterrupted
 from omb_py.orchestrate.planning.plan import LaunchPlan, plan_launches
 from omb_py.orchestrate.planning.resolution import CheckedRequest
 from omb_py.orchestrate.running.collector import Run
-from omb_py.orchestrate.running.resume import (
-    TUNING,
-    check_same_design,
-    declare_design,
-    find_unfinished,
-    forget_design,
-)
+from omb_py.orchestrate.running.resume import TUNING, check_same_design, declare_design, find_unfinished, forget_design
 from omb_py.orchestrate.running.run import new_run
 from omb_py.orchestrate.running.suite_run import check_no_launcher
 from omb_py.orchestrate.tune.conclusion import files_of, proposal, report_of, unproven_files, write_files

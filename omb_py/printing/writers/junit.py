@@ -16,11 +16,7 @@ from omb_py.results.document import CaseResult, Document, printable
 def to_junit(document: Document) -> str:
     """The XML text: one suite with the document's cases."""
     counts = Counter(case.outcome for case in document.cases)
-    totals = {
-        "tests": str(len(document.cases)),
-        "failures": str(counts["failure"]),
-        "errors": str(counts["error"]),
-    }
+    totals = {"tests": str(len(document.cases)), "failures": str(counts["failure"]), "errors": str(counts["error"])}
     facts = {
         "skipped": str(counts["skipped"]),
         "timestamp": document.started_at,

@@ -68,8 +68,6 @@ Fixed = tuple[int, int | None, str, str | None, int | None]
 
 @dataclass(slots=True)
 class _OpenTable:
-    """A table that is being read."""
-
     line: int
     launch: Launch
     number: int

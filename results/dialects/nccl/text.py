@@ -265,7 +265,6 @@ def wrong_elements(row: Row) -> float | None:
 
 
 def _half(row: Row | None) -> str:
-    """Time, algbw, busbw and wrong elements of one placement."""
     if row is None:
         return f"  {UNKNOWN:>7}  {UNKNOWN:>6}  {UNKNOWN:>6}  {UNKNOWN:>6}"
     bus = row.get("busbw_gbps")

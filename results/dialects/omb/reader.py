@@ -8,16 +8,7 @@ from collections.abc import Sequence
 from omb_py.results.dialects.log_lines import LogLine
 from omb_py.results.dialects.omb import names
 from omb_py.results.dialects.omb.table import Building, Prelude
-from omb_py.results.dialects.reading import (
-    INT32,
-    BadTable,
-    Context,
-    ImportedTable,
-    LogReader,
-    Problem,
-    shown,
-    whole,
-)
+from omb_py.results.dialects.reading import INT32, BadTable, Context, ImportedTable, LogReader, Problem, shown, whole
 
 _SIDES = (
     (re.compile(r"\s*# Number of Sender threads: (\d+)\s*"), "thread_counts"),

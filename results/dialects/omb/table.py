@@ -238,7 +238,6 @@ class Building:
         self.rates += 1
 
     def _check_rates(self) -> None:
-        """Raise BadTable when the table of rates lacks sizes."""
         sizes = {row["size_bytes"] for row in self.rows if row["dtype"] == self.dtype}
         if self.rate_table and self.rates != len(sizes):
             raise BadTable(f"message rates of {max(self.rates, 0)} of {len(sizes)} sizes")

@@ -339,13 +339,7 @@ def parameters_of(row: Row) -> Mapping[str, str]:
     return dict(row.get("parameters") or {})
 
 
-_PLACES = {
-    "H": "HOST (H)",
-    "D": "DEVICE (D)",
-    "M": "MANAGED (M)",
-    "MD": "MANAGED (MD)",
-    "MH": "MANAGED (MH)",
-}
+_PLACES = {"H": "HOST (H)", "D": "DEVICE (D)", "M": "MANAGED (M)", "MD": "MANAGED (MD)", "MH": "MANAGED (MH)"}
 
 
 def details(row: Row) -> list[str]:

@@ -166,7 +166,6 @@ _ONE_TABLE = tuple(
 
 
 def _tables(rows: Sequence[Row]) -> list[list[Row]]:
-    """The rows of each table, in order of first appearance."""
     grouped: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
         options = tuple(sorted((row.get("parameters") or {}).items()))

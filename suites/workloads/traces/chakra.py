@@ -176,8 +176,6 @@ _TYPES_2022: Final = ("INVALID", "ALL_REDUCE", "ALL_TO_ALL", "ALL_GATHER", "REDU
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """The fields of a node of any layout that are used."""
-
     id: int
     name: str
     after: tuple[int, ...]

@@ -246,7 +246,6 @@ def load_trace(path: Path) -> LoadedTrace:
 
 
 def _word(name: str) -> str:
-    """The name of a call in the text of :func:`inline_file`."""
     call, at, group = name.partition("@")
     return f"{_plain(call)}{at}{_plain(group)}"
 

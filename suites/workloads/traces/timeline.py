@@ -51,7 +51,6 @@ def _merged(spans: Iterable[Span]) -> list[Span]:
 
 
 def _without(spans: Iterable[Span], others: Iterable[Span]) -> list[Span]:
-    """The parts of merged `spans` that merged `others` leave."""
     left: list[Span] = []
     taken = list(others)
     for begin, end, name in spans:

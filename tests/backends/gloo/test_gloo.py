@@ -23,11 +23,7 @@ from tests.support.optional import needs_torch
 from tests.support.patience import PATIENCE_S
 from tests.support.sessions.gloo_session import ENOUGH
 
-pytestmark = [
-    pytest.mark.mpi,
-    pytest.mark.calm,
-    needs_torch,
-]
+pytestmark = [pytest.mark.mpi, pytest.mark.calm, needs_torch]
 LAUNCHES = [("mpiexec", 2), ("torchrun", 2), ("torchrun", 4), ("mpiexec", 4)]
 FULL = ("torchrun", 2)
 """Here every option, type and reduction is tried, and a fault in every benchmark."""

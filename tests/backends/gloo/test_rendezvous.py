@@ -32,11 +32,7 @@ def test_it_is_the_first_address_of_the_hosts_name_unless_that_is_loopback(
 
 @pytest.mark.parametrize(
     ("interface", "own_name", "reached"),
-    [
-        ("", "n0", "127.0.0.1"),
-        ("", "n1", "n0"),
-        ("203.0.113.7", "n1", "203.0.113.7"),
-    ],
+    [("", "n0", "127.0.0.1"), ("", "n1", "n0"), ("203.0.113.7", "n1", "203.0.113.7")],
     ids=["on rank 0's machine, whose name need not resolve", "on another machine", "an interface of its own"],
 )
 def test_another_machine_gets_no_loopback_address(

@@ -18,12 +18,7 @@ from tests.support.machines.mpi import environment, start
 from tests.support.optional import needs_torch
 from tests.support.patience import PATIENCE_S
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.mpi,
-    pytest.mark.calm,
-    needs_torch,
-]
+pytestmark = [pytest.mark.slow, pytest.mark.mpi, pytest.mark.calm, needs_torch]
 GLOO = ("--backend", "gloo", "-n", "2")
 FEW = ("-n", "2", "--batch", "4", "--steps", "3", "-i", "2", "-x", "2")
 

@@ -253,8 +253,6 @@ def test_text_of_nccl_tests_implies_their_memory_where_a_binding_has_it() -> Non
 
 
 def _here() -> Any:
-    """The offer of a machine with all packages."""
-
     return with_methods(capabilities_of()["nccl"], unbound=lambda self, binding, device: "")
 
 

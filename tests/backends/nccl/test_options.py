@@ -4,14 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.backends.nccl.options import (
-    POLICIES,
-    REGISTRATIONS,
-    Settings,
-    canonical_text,
-    changed,
-    settings_of,
-)
+from omb_py.backends.nccl.options import POLICIES, REGISTRATIONS, Settings, canonical_text, changed, settings_of
 from omb_py.errors import UsageError
 
 

@@ -78,10 +78,7 @@ def test_what_is_asked_for(request_of: Parse, tmp_path: Path) -> None:
         ("train mlp --parallel dpd", "unknown kind 'dpd': did you mean ddp?"),
         ("train mlp --parallel zero2", "framework torch has no --parallel zero2: use --framework deepspeed"),
         ("train mlp --framework deepspeed --parallel ddp", "has no --parallel ddp: use --framework torch"),
-        (
-            "train mlp --framework deepspeed --backend mpi",
-            "takes no --backend mpi: use gloo or nccl",
-        ),
+        ("train mlp --framework deepspeed --backend mpi", "takes no --backend mpi: use gloo or nccl"),
         ("train mlp --framework horovod", "framework horovod: its last release, 0.28, does not compile with PyTorch"),
         ("train mlp --framework tensorflow", "framework tensorflow: no steps of TensorFlow are built in"),
         ("train mlp --framework torhc", "unknown framework 'torhc': did you mean torch?"),

@@ -141,11 +141,7 @@ class TestReductions:
             some = payload.reduced(count, dtype, op, ranks, *key, first=first)
             assert some.tobytes() == combined(parts[:first], dtype, op).tobytes()
 
-    @given(
-        ranks=st.integers(1, 62),
-        defined=st.sampled_from(DEFINED),
-        seed=st.integers(0, 2**32 - 1),
-    )
+    @given(ranks=st.integers(1, 62), defined=st.sampled_from(DEFINED), seed=st.integers(0, 2**32 - 1))
     def test_any_order_of_reduction_gives_the_same_bytes(self, ranks: int, defined: tuple[str, str], seed: int) -> None:
         dtype, op = defined
         kind = np.dtype(DTYPES[dtype].numpy)

@@ -305,14 +305,7 @@ class TestAssembling:
             return table(Stage(body(*nodes))).shape
 
         assert shape(call(1, 5), Repeat(2, (steps.compute(7),))) == shape(call(1, 6), Repeat(64, (steps.compute(1),)))
-        different = [
-            (1, 5),
-            (1, 5, 5),
-            (1, Arg(5, 1)),
-            (1, Arg(5, load=8)),
-            (1, Arg(5, load=4)),
-            (1, Arg(5, 1, 4)),
-        ]
+        different = [(1, 5), (1, 5, 5), (1, Arg(5, 1)), (1, Arg(5, load=8)), (1, Arg(5, load=4)), (1, Arg(5, 1, 4))]
         assert len({shape(call(*one)) for one in different}) == len(different)
         assert shape(call(1, 5)) == shape(call(2, 5)), "a function's address differs from process to process"
         assert shape(Lap(), Lap("a")) != shape(Lap("a"), Lap())

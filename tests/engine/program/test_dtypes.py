@@ -4,14 +4,7 @@ import numpy as np
 import pytest
 
 from omb_py.engine.measuring.payload import from_numbers, to_numbers
-from omb_py.engine.program.dtypes import (
-    DTYPES,
-    OMB_ALL,
-    OMB_NAMES,
-    check_reduction,
-    parse_dtype,
-    reduction_dtype,
-)
+from omb_py.engine.program.dtypes import DTYPES, OMB_ALL, OMB_NAMES, check_reduction, parse_dtype, reduction_dtype
 from omb_py.errors import UsageError
 
 

@@ -55,8 +55,6 @@ def test_a_cell_without_a_size_has_only_its_name() -> None:
 def test_numbers_run_through_variants_then_setup_then_teardown_and_repeats_count_once() -> None:
     send, recv, barrier = steps.send(A, 1, "char"), steps.recv(A, 1, "char"), steps.barrier()
     stage = Stage(
-        variants=((Lap(), Repeat(5, (send,)), recv, Lap("time")), (recv,)),
-        setup=(barrier,),
-        teardown=(steps.wait(R),),
+        variants=((Lap(), Repeat(5, (send,)), recv, Lap("time")), (recv,)), setup=(barrier,), teardown=(steps.wait(R),)
     )
     assert steps_of(stage) == (send, recv, recv, barrier, steps.wait(R))

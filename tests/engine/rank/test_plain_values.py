@@ -17,9 +17,7 @@ from omb_py.engine.rank.plain_values import decode, encode
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary()
 KEYS = st.text() | st.integers() | st.tuples(st.integers(), st.integers())
 VALUES = st.recursive(
-    SCALARS,
-    lambda inner: st.lists(inner) | st.lists(inner).map(tuple) | st.dictionaries(KEYS, inner),
-    max_leaves=20,
+    SCALARS, lambda inner: st.lists(inner) | st.lists(inner).map(tuple) | st.dictionaries(KEYS, inner), max_leaves=20
 )
 
 

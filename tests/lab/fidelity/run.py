@@ -165,7 +165,6 @@ def show_launch(number: int, series: Series, result: Mapping[str, Any]) -> None:
 
 
 def _width(result: Mapping[str, Any]) -> int:
-    """Of the column of names."""
     return max(10, 1 + max(len(cell["benchmark"]) for cell in result["cells"]))
 
 

@@ -73,10 +73,7 @@ GROUPS: Final[Mapping[str, Sequence[Cell]]] = {
         *by_binding("nccl4py", "allreduce", "allgather", "alltoall", "gather"),
         allreduce(binding="nccl4py", settings="cta_policy=efficiency"),
     ],
-    "torch": [
-        *by_binding("torch", "allreduce", "allgather", "alltoall", "gather", "reduce_scatter_block"),
-        ON_GPUS,
-    ],
+    "torch": [*by_binding("torch", "allreduce", "allgather", "alltoall", "gather", "reduce_scatter_block"), ON_GPUS],
 }
 """In the order in which a failure explains the later ones."""
 

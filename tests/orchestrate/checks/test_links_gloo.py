@@ -9,12 +9,7 @@ import pytest
 from omb_py.cli import main
 from tests.support.optional import needs_torch
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.mpi,
-    pytest.mark.calm,
-    needs_torch,
-]
+pytestmark = [pytest.mark.slow, pytest.mark.mpi, pytest.mark.calm, needs_torch]
 
 
 def test_every_pair_is_measured(capsys: pytest.CaptureFixture[str]) -> None:

@@ -54,10 +54,7 @@ def test_launchers() -> None:
 
 def test_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(availability, "gpu_here", lambda device: False)
-    where = [
-        RunTarget("ucx", "native", "cuda"),
-        RunTarget("ucx", "native", "rocm", "no"),
-    ]
+    where = [RunTarget("ucx", "native", "cuda"), RunTarget("ucx", "native", "rocm", "no")]
     cuda, rocm = doctor.others(where, ["ucx"])
     assert (cuda.status, cuda.text) == ("ok", "for ucx")
     assert rocm.status == "no" and "no AMD GPU" in rocm.text

@@ -13,11 +13,7 @@ from omb_py.results.store.read import load
 from tests.support.machines import slurm
 from tests.support.machines.slurm import Slurm
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.mpi,
-    pytest.mark.skipif(bool(slurm.missing()), reason=slurm.missing()),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.mpi, pytest.mark.skipif(bool(slurm.missing()), reason=slurm.missing())]
 OMB = (sys.executable, "-m", "omb_py")
 TINY = ("-m", "8:8", "-i", "5", "-x", "1", "--quiet")
 

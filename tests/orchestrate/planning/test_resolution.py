@@ -105,10 +105,7 @@ def test_several_devices_stand_in_one_table() -> None:
     ]
     assert {
         (c.device, c.options.staging) for launch in plan(left, 2, THERE) for c in launch.cells if c.backend == "mpi"
-    } == {
-        ("cpu", ""),
-        ("sim", "auto"),
-    }
+    } == {("cpu", ""), ("sim", "auto")}
     assert narrowed(replace(left), THERE) == (left, []), "what was left out is not told twice"
 
 

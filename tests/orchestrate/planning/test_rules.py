@@ -190,8 +190,6 @@ def test_each_example_is_of_a_rule() -> None:
 
 
 class _Counted(list[RequestRule]):
-    """The rules, which count what each is applied to."""
-
     def __init__(self) -> None:
         self.calls: Counter[tuple[str, str, str]] = Counter()
         super().__init__(replace(rule, why=self._counting(rule)) for rule in RULES)

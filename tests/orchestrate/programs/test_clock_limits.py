@@ -43,11 +43,7 @@ def test_what_cannot_be_read_is_left_out(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("second", "why"),
-    [
-        ({"boost": "on", "GPU 0": "1980 MHz"}, ""),
-        ({}, ""),
-        ({"boost": "off"}, "clock limits of boost: on, then off"),
-    ],
+    [({"boost": "on", "GPU 0": "1980 MHz"}, ""), ({}, ""), ({"boost": "off"}, "clock limits of boost: on, then off")],
 )
 def test_only_what_both_say_can_differ(second: dict[str, str], why: str) -> None:
     assert why_other_limits({"boost": "on"}, second) == why

@@ -105,10 +105,7 @@ class TestDisplay:
         for _ in range(10):
             launch(display, clock, 1, start_s=0, cell_s=PLAIN_S / 4)
         lines = out.getvalue().splitlines()
-        assert lines == [
-            "omb-py: launch 4 of 10, about 30 s left",
-            "omb-py: launch 8 of 10, about 10 s left",
-        ]
+        assert lines == ["omb-py: launch 4 of 10, about 30 s left", "omb-py: launch 8 of 10, about 10 s left"]
 
     def test_a_short_command_prints_no_line(self, clock) -> None:
         out = io.StringIO()

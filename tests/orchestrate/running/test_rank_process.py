@@ -73,8 +73,7 @@ def test_all_ranks_reserve_their_buffers_in_one_order_whatever_their_hash_seeds(
 
 
 @pytest.mark.parametrize(
-    ("free_mib", "cache", "halved"),
-    [(200, "rotate", 0), (80, "rotate", 1), (40, "rotate", 2), (1, "hot", 0)],
+    ("free_mib", "cache", "halved"), [(200, "rotate", 0), (80, "rotate", 1), (40, "rotate", 2), (1, "hot", 0)]
 )
 def test_where_memory_is_short_rotated_buffers_span_less(
     free_mib: int, cache: str, halved: int, monkeypatch: pytest.MonkeyPatch

@@ -46,9 +46,7 @@ def test_what_a_file_says() -> None:
     first, second = suite.entries
     assert [(n.name, n.at.line) for n in first.benchmarks] == [("latency", 10), ("bw", 11)]
     assert (first.number, first.line, first.ranks) == (1, 8, (2,))
-    assert [(s.key, s.value, s.line, s.place) for s in first.options] == [
-        ("window-size", [32, 64], 14, "[entry 1]"),
-    ]
+    assert [(s.key, s.value, s.line, s.place) for s in first.options] == [("window-size", [32, 64], 14, "[entry 1]")]
     assert second.ranks == (2, "max") and second.options == ()
 
 
@@ -85,14 +83,8 @@ ENTRY = '[[entry]]\nbenchmarks = ["bw"]\n'
         (HEAD + "\n[[entry]]\n", "f.toml:4: [entry 1]: no key 'benchmarks': expected a list of names"),
         (HEAD + ENTRY + "[[entry]]\nbenchmarks = 'bw'\n", "f.toml:6: [entry 2] key 'benchmarks': expected a list of n"),
         (HEAD + "[[entry]]\nbenchmarks = []\n", "f.toml:4: [entry 1] key 'benchmarks': expected a list of names"),
-        (
-            HEAD + "[[entry]]\nbenchmarks = ['bw',\n'osu_bw']\n",
-            "f.toml:5: [entry 1] key 'benchmarks': benchmark 'bw'",
-        ),
-        (
-            HEAD + ENTRY + "ranks = 0\n",
-            "f.toml:5: [entry 1] key 'ranks': expected whole numbers of 1 or more, or 'm",
-        ),
+        (HEAD + "[[entry]]\nbenchmarks = ['bw',\n'osu_bw']\n", "f.toml:5: [entry 1] key 'benchmarks': benchmark 'bw'"),
+        (HEAD + ENTRY + "ranks = 0\n", "f.toml:5: [entry 1] key 'ranks': expected whole numbers of 1 or more, or 'm"),
         (HEAD + ENTRY + "ranks = 'all'\n", "f.toml:5: [entry 1] key 'ranks': expected whole numbers"),
         (HEAD + ENTRY + "ranks = true\n", "f.toml:5: [entry 1] key 'ranks': expected whole numbers"),
         (HEAD + ENTRY + "ranks = [2, 2]\n", "f.toml:5: [entry 1] key 'ranks': 2 is listed twice"),

@@ -33,10 +33,7 @@ def test_what_fails_at_one_point_stays_in_at_the_others(tune_line: Tuned) -> Non
 
 
 @pytest.mark.parametrize(
-    ("line", "text"),
-    [
-        ("allreduce --in-place=bot", "unknown kind of buffers 'bot': did you mean both?"),
-    ],
+    ("line", "text"), [("allreduce --in-place=bot", "unknown kind of buffers 'bot': did you mean both?")]
 )
 def test_a_point_that_does_not_exist_is_one_line(tune_line: Tuned, line: str, text: str) -> None:
     code, _, err = tune_line(f"{line} -n 2 {SMALL} {MOCK}")

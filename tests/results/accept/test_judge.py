@@ -7,14 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.results.accept.criteria import SOURCES, Case, Range
-from omb_py.results.accept.judge import (
-    Evidence,
-    close,
-    correlation_of,
-    gains_by_launches,
-    incomparable,
-    judge,
-)
+from omb_py.results.accept.judge import Evidence, close, correlation_of, gains_by_launches, incomparable, judge
 from omb_py.results.statistics.dependence import UNKNOWN
 from omb_py.results.statistics.sequential import AcceptRule
 from tests.support.accepting import add, case, evidence, row

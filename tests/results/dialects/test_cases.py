@@ -78,10 +78,7 @@ def test_each_line_that_tells_rccl(head: str, source: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "values"),
-    [
-        ("info_in_row", [100.0, 101.0, 150.0, 151.0, 240.0, 241.0]),
-        ("warn_in_row", [100.0, 101.0, 150.0, 151.0]),
-    ],
+    [("info_in_row", [100.0, 101.0, 150.0, 151.0, 240.0, 241.0]), ("warn_in_row", [100.0, 101.0, 150.0, 151.0])],
 )
 def test_a_row_that_a_message_broke_is_whole_again(name: str, values: list[float]) -> None:
     found = read(name)

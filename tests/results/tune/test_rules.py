@@ -13,10 +13,7 @@ from omb_py.results.tune.rules import DEFAULT, LibrarySetting, Rule, RuleTable, 
 RING = LibrarySetting("ring segsize=8192", (("A_ALGORITHM", "4"), ("A_SEGSIZE", "8192")))
 TABLE = RuleTable(
     "Open MPI 5.0.9",
-    (
-        Rule("allreduce", 4, 8, 4096, RING, 0.8, 0.75, 0.85),
-        Rule("allreduce", 4, 8192, None, RING, 0.5, 0.4, math.inf),
-    ),
+    (Rule("allreduce", 4, 8, 4096, RING, 0.8, 0.75, 0.85), Rule("allreduce", 4, 8192, None, RING, 0.5, 0.4, math.inf)),
     (("hosts", "node1"), ("command", "omb-py tune allreduce -n 4")),
 )
 

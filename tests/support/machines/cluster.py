@@ -57,9 +57,7 @@ FAULTS: Mapping[str, Fault] = {
         lambda cluster: cluster.delay(1, 200), lambda cluster: cluster.delay(1, 1000), frozenset({"node1"})
     ),
     "a link that loses packets": Fault(
-        lambda cluster: cluster.lose(1, 3, 0.05),
-        lambda cluster: cluster.lose(1, 3, 0.1),
-        frozenset({"node1 - node3"}),
+        lambda cluster: cluster.lose(1, 3, 0.05), lambda cluster: cluster.lose(1, 3, 0.1), frozenset({"node1 - node3"})
     ),
     UPLINK: Fault(
         lambda cluster: _behind_an_uplink(cluster, "1gbit"),

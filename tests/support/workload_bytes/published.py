@@ -72,11 +72,7 @@ PUBLISHED: Final = (
         "Li et al., OSDI 2014",
     ),
     Published(
-        "ring:model=resnet50",
-        4,
-        "2·(n − 1) messages of P·e/n",
-        ("6 × 25557032·4/4",),
-        "Patarasu and Yuan, JPDC 2009",
+        "ring:model=resnet50", 4, "2·(n − 1) messages of P·e/n", ("6 × 25557032·4/4",), "Patarasu and Yuan, JPDC 2009"
     ),
     Published(
         "zero:model=resnet50,schedule=paper",

@@ -96,11 +96,7 @@ def run_import(
     except UsageError as error:
         raise UsageError(f"--set takes COLUMN=VALUE: {error}") from None
     options = ImportOptions(
-        check_benchmark(benchmark) if benchmark else None,
-        columns_of(assignments),
-        parse_tags(tags),
-        started_at,
-        again,
+        check_benchmark(benchmark) if benchmark else None, columns_of(assignments), parse_tags(tags), started_at, again
     )
     place = store or DEFAULT_STORE
     contents: Counter[bytes] = Counter()

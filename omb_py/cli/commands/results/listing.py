@@ -150,10 +150,7 @@ def run_list(form: str, store: Path | None) -> int:
         click.echo(f"omb-py: no runs in {_store(store)} yet", err=True)
         _say_unfinished(_store(store))
         return OK
-    from omb_py.printing.tables import (
-        RUNS_SPARE,
-        runs_table,
-    )  # rich is slow to import, and no other verb needs it
+    from omb_py.printing.tables import RUNS_SPARE, runs_table  # rich is slow to import, and no other verb needs it
     from omb_py.printing.writers.terminal import fitted, stdout_console
 
     console = stdout_console()

@@ -65,13 +65,7 @@ def test_prune_lists_first(run, store) -> None:
     assert "no launch of" in run("prune --tag try=9")[1]
 
 
-@pytest.mark.parametrize(
-    ("line", "says"),
-    [
-        ("prune --run r7", "no run 'r7'"),
-        ("compct", "did you mean compact?"),
-    ],
-)
+@pytest.mark.parametrize(("line", "says"), [("prune --run r7", "no run 'r7'"), ("compct", "did you mean compact?")])
 def test_bad_input(run, line: str, says: str) -> None:
     code, out, err = run(line)
     assert (code, out) == (2, "") and says in err and err.count("\n") == 1
