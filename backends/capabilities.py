@@ -222,8 +222,6 @@ class Capabilities:
 
     asynchronous: bool = False
     """Calls return before they are done: ``--timing`` chooses what is timed, and all buffers are on the device."""
-    in_place_bindings: frozenset[str] = frozenset()
-    """Bindings whose reductions are in place alone."""
     in_place_at_rank: bool = False
     """The result of reduce_scatter_block in place lies where the rank's block was, not at the beginning."""
     mpi_sessions: bool = False

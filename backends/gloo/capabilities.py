@@ -196,6 +196,5 @@ CAPABILITIES: Final = GlooCapabilities(
         SCATTER_FROM_ONE_PLACE: "Gloo's alltoall cannot send one block to all from one place",
     },
     start=RankStart(needs_mpi=False, bound=False, pass_names=("GLOO_SOCKET_IFNAME",)),
-    in_place_bindings=frozenset({BINDING}),
     process_group=True,
 )

@@ -199,7 +199,6 @@ CAPABILITIES: Final = NcclCapabilities(
     # NCCL's threads inherit the mask: its proxy would share a core with a rank that spins
     start=RankStart(needs_mpi=False, bound=False, alone=True),
     asynchronous=True,
-    in_place_bindings=frozenset({"torch"}),
     in_place_at_rank=True,
     omb_text=True,
     option=OwnOption(

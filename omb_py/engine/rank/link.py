@@ -282,7 +282,6 @@ class LocalLink(Channel):
 
     def __init__(self, handler: Callable[[Message], Message | None]) -> None:
         self._handler = handler
-        self._position: Position | None = None
 
     def spec(self) -> Message:
         me = {"pid": os.getpid(), "host": socket.gethostname(), "env_rank": None, "env_size": None}

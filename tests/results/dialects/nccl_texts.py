@@ -106,11 +106,6 @@ numCycle,collective,ranks,rankspernode,gpusperrank,size,type,redop,inplace,time,
 0,"AllReduce",2,8,4,2,1024,"float","sum",1,19.89765,0.0514,0.0771,"N/A"
 """
 
-RCCL_OLD_CSV = """\
-collective, gpus, size, type, redop, inplace, time, algbw, busbw, #wrong
-"AllReduce", 4, 1024, "float", "sum", 0, 19.18415, 0.0533, 0.0799, "0"
-"""
-
 RCCL_JSON = """\
 [
 {"numCycle":0, "name":"Broadcast", "nodes":1, "ranks":8, "ranksPerNode":8, "gpusPerRank":1, "size":1024, "type":"half", "redop":"none", "inPlace":0, "time":10.5, "algBw":0.1, "busBw":0.1, "wrong":"0"},
