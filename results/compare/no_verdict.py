@@ -54,8 +54,11 @@ def _too_few(cells: Sequence[MatchedCell], rules: CompareRules, named: Callable[
     pairs = [min(len(cell.rounds[0].base), len(cell.rounds[0].new)) if cell.rounds else 0 for cell in cells]
     most = max(pairs, default=0)
     fewest = next((n for n in range(2, 100) if can_show(n, rules.alpha, rules.rounds)), most)
+    needed = max(fewest, most)
+    if len(set(pairs)) == 1 and most < needed:
+        return [f"{counted(most, 'launch')} a side, and a change needs {needed}: --launches {needed}"]
     return [
-        f"{named(cell.base)}: {counted(count, 'launch')} a side, and a change needs {max(fewest, most)}"
+        f"{named(cell.base)}: {counted(count, 'launch')} a side, and a change needs {needed}"
         for cell, count in zip(cells, pairs, strict=True)
-        if count < max(fewest, most)
+        if count < needed
     ]
