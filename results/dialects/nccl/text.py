@@ -225,7 +225,9 @@ def remarks(row: Row) -> str:
     """Comments on how a row was measured, with line ends: its caveats, and calls that were timed alone."""
     own = caveats(row)
     text = f"{caveat_line(own)}\n" if own else ""
-    return text + REMARKS.get(str(row.get("timing")), "")
+    # a call that was waited for on a stream is stored as all that are timed alone
+    mode = (row.get("parameters") or {}).get("timing_mode") or row.get("timing")
+    return text + REMARKS.get(str(mode), "")
 
 
 def _table(lines: Sequence[Mapping[bool, Row]], provenance: Provenances) -> str:

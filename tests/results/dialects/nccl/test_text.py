@@ -95,11 +95,15 @@ class TestRows:
         assert NcclTranscript().row(row, USUAL_OPTIONS).startswith("# each call was timed alone")
         assert not NcclTranscript().row({**row, "timing": "pipelined"}, USUAL_OPTIONS).startswith("# each call")
 
-    @pytest.mark.parametrize(("timing", "above"), [("isolated", "# Blocking Enabled"), ("graph", "# the calls of a")])
+    @pytest.mark.parametrize(
+        ("timing", "mode", "above"),
+        [("local_max", "isolated", "# Blocking Enabled"), ("graph", "graph", "# the calls of a sample")],
+    )
     def test_timings_that_nccl_tests_have_as_options_stand_above_their_rows(
-        self, make_row, timing: str, above: str
+        self, make_row, timing: str, mode: str, above: str
     ) -> None:
         row = make_row(size_bytes=8, dtype="float32", bw_formula="nccl-tests:all_reduce", timing=timing, value=1.0)
+        row["parameters"] = {"timing_mode": mode}
         assert NcclTranscript().row(row, USUAL_OPTIONS).startswith(above)
 
     def test_a_benchmark_that_nccl_tests_lacks_is_refused_by_the_export(self, make_row) -> None:
