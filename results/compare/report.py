@@ -304,13 +304,9 @@ def _by_slow_launches(answer: Answer) -> str:
 
 
 def _bound(report: CompareReport) -> str:
-    """Between which changes UNCLEAR lies."""
-    answers = [
-        answer
-        for judged in report.judged
-        for answer in judged.answers.values()
-        if answer.verdict == "UNCLEAR" and answer.paired and answer.high < _MOST_SAID
-    ]
+    """Between which changes the medians of UNCLEAR cells lie."""
+    medians = [answer for judged in report.judged if (answer := judged.answers.get("median"))]
+    answers = [a for a in medians if a.verdict == "UNCLEAR" and a.paired and a.high < _MOST_SAID]
     if not answers:
         return ""
     low, high = min(answer.low for answer in answers), max(answer.high for answer in answers)

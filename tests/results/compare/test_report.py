@@ -199,6 +199,8 @@ def test_what_is_unclear_has_a_bound(side: Callable[..., SideLaunches]) -> None:
     (answer, *_) = r.document_of(report).facts
     assert answer.startswith("answer: NEW is UNCLEAR in 1 of 1 cell (between ")
     assert answer.endswith("4.2 % slower)")
+    judged.answers["tail"] = replace(judged.answers["median"], low=0.2, high=3.0)
+    assert r.document_of(report).facts[0] == answer, "it is of the medians"
     judged.answers["median"] = replace(judged.answers["median"], high=math.inf)
     assert r.document_of(report).facts[0].startswith("answer: NEW is UNCLEAR in 1 of 1 cell")
     assert "slower" not in r.document_of(report).facts[0]
