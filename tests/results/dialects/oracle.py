@@ -23,8 +23,8 @@ from tests.results.dialects import imb_texts, nccl_texts
 from tests.results.dialects.test_fuzz import mutated
 from tests.results.dialects.texts import OMB
 
-SCALES = (1.0, 1e3, 1e6)
-"""The store has µs; texts have µs, ms and s."""
+SCALES = (1.0, 1e3, 1e6, 1.048576, 125.0)
+"""The store has µs and MB/s; texts have µs, ms, s, MB, MiB and Gb a second."""
 PAIRS = {
     "OMB, collectives": (OMB["allreduce_persistent"], OMB["alltoallw"]),
     "OMB, point to point": (OMB["latency"], OMB["bw"]),
@@ -56,7 +56,7 @@ def stands_in(row: Mapping[str, Any], lines: Sequence[set[float]]) -> bool:
     sizes = {float(row[name]) for name in ("size_bytes", "bytes_total") if row.get(name)}
     values = [value / scale for scale in SCALES]
     return any(
-        any(abs(number - wanted) <= 1e-9 * abs(wanted) for number in line for wanted in values)
+        any(abs(number - wanted) <= 1e-7 * abs(wanted) for number in line for wanted in values)
         and (not sizes or sizes & line)
         for line in lines
     )
@@ -66,8 +66,9 @@ def misread(data: bytes, found: Parsed) -> list[str]:
     """The rows whose numbers are not in the text, in words."""
     text = data.decode(errors="replace")
     lines = [numbers(line) for line in text.split("\n")]
-    if any(table.source.endswith("tests") and "{" in text for table in found.tables):
-        lines.append(set().union(*lines))  # JSON breaks its lines where it likes
+    sources = {table.source for table in found.tables}
+    if "ucx_perftest" in sources or ("{" in text and any(source.endswith("tests") for source in sources)):
+        lines.append(set().union(*lines))  # its size stands in the head; JSON breaks its lines where it likes
     wrong = [row for table in found.tables for row in table.rows if not stands_in(row, lines)]
     return [f"{row['benchmark']}: {row['value']} at {row.get('size_bytes')} B" for row in wrong]
 
