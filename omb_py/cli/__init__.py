@@ -40,11 +40,11 @@ def main(args: Sequence[str] | None = None) -> int:
     A user's error is one line on stderr; ``--debug`` adds the traceback.
     """
     words = list(args) if args is not None else typed_words(sys.argv)
+    open_what_is_closed()  # before a file is opened, which would take its number
     if args is None:
         gc.set_threshold(FEWER_COLLECTIONS)
         use_kept_modules()
         class_code.install("command")
-    open_what_is_closed()
     survive_a_closed_pipe()
     if words in (["--version"], ["-v"]) and not _rank():
         print(version_line())
