@@ -6,11 +6,13 @@ import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from omb_py.errors import UsageError, nearest
 from omb_py.results.compare.match import COLUMNS, PILOT_ROUND, SIDE_TAG, SIDES, Side, round_of
+from omb_py.results.dialects.log_files import logs_in, read_log
 from omb_py.results.dialects.storing import ImportOptions, store_bytes
 from omb_py.results.store.journal import FOLDER as JOURNALS
 from omb_py.results.store.paths import SUFFIX, OnSkip, is_store, pass_over
@@ -67,11 +69,7 @@ def is_folder_of_logs(word: str) -> bool:
     folder = Path(word)
     if not word or not folder.is_dir() or (folder / JOURNALS).exists() or any(folder.rglob(f"*{SUFFIX}")):
         return False
-    return bool(_logs_of(folder))
-
-
-def _logs_of(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
+    return bool(logs_in(folder))
 
 
 def _read_logs(folder: Path, more: Sequence[str], on_skip: OnSkip | None) -> SideLaunches:
@@ -83,14 +81,15 @@ def _read_logs(folder: Path, more: Sequence[str], on_skip: OnSkip | None) -> Sid
     skip = on_skip or pass_over
     contents: Counter[bytes] = Counter()
     with tempfile.TemporaryDirectory(prefix="omb-py-") as name:
-        for path in _logs_of(folder):
+        for path in map(Path, logs_in(folder)):
             try:
-                data = path.read_bytes()
-                imported = store_bytes(data, path.name, path.stat().st_mtime, name, ImportOptions(), contents[data])
-            except (OSError, UsageError) as error:
-                skip(path, error.strerror if isinstance(error, OSError) and error.strerror else str(error))
+                data, modified = read_log(str(path))
+                digest = sha256(data).digest()
+                imported = store_bytes(data, path.name, modified, name, ImportOptions(), contents[digest])
+            except UsageError as error:
+                skip(path, str(error))
                 continue
-            contents[data] += 1
+            contents[digest] += 1
             for problem in imported.problems:
                 skip(path, str(problem))
         store = Path(name)

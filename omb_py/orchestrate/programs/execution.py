@@ -48,6 +48,8 @@ class Execution:
     """What its processes were seen to run code from."""
     stopped: str = ""
     """Why it was ended from here; empty where it ended by itself."""
+    other_cores: float | None = None
+    """Cores that other programs used meanwhile, on average; None where that cannot be seen."""
 
     @property
     def ending(self) -> str:

@@ -260,8 +260,9 @@ class ProgramMeasurer(ResumableMeasurer):
         with tempfile.TemporaryDirectory(prefix="omb-py-") as folder:
             out = Path(folder, "out") if OUT in program.command else None
             ended = run_program(program.argv(out), program.where.environment(), self.design.timeout_s, out)
-        if (used := others.cores()) is not None:
-            self.other_cores.append(used)
+        ended = replace(ended, other_cores=others.cores())
+        if ended.other_cores is not None:
+            self.other_cores.append(ended.other_cores)
         try:
             rows = self._read(program, ended, tags, started)
             check_rows(program, rows, self._usual[side])
@@ -317,11 +318,12 @@ class ProgramMeasurer(ResumableMeasurer):
 
     def _provenance(self, side: Side, ended: Execution) -> Provenance:
         program = self.design.programs[side]
+        used = None if ended.other_cores is None else round(ended.other_cores, 2)
         config: SideSettings = {**program.where.facts.get("config", {}), "side": side}
         return {
             "program": redact_text(program.command),
             "environment": allowed_environment(program.where.environment()),
-            "launch": {"config": config, "other_cores": self._others_now()},
+            "launch": {"config": config, "other_cores": used},
             "node_facts": [{"cores_online": os.cpu_count()}],
             "run": {
                 "exit_code": ended.status,
@@ -335,9 +337,6 @@ class ProgramMeasurer(ResumableMeasurer):
                 {"path": file.path, "build_id": file.build_id or None} for file in sorted(ended.files)
             ],
         }
-
-    def _others_now(self) -> float | None:
-        return round(self.other_cores[-1], 2) if self.other_cores else None
 
     @property
     def most_ranks(self) -> int:

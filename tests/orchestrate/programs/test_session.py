@@ -58,6 +58,19 @@ def test_a_busy_machine_is_told_when_the_report_is_shown_again(
     assert [text.split("(")[0] for text in again.machine["warnings"]] == [warning.split("(")[0]]
 
 
+def test_a_launch_keeps_its_own_cores_of_others(
+    osu: Osu, design: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = iter(range(100))
+    monkeypatch.setattr(session.OtherWork, "cores", lambda self: 1.5 if next(seen) % 2 else None)
+    report = compare_programs(design(osu(1), osu(1)))
+    look = provenance_of(tmp_path / "store")
+    launches = sorted(
+        {int(row["launch_index"]): row["launch_id"] for row in (*report.base.rows, *report.new.rows)}.items()
+    )
+    assert [look(str(launch))["launch"]["other_cores"] for _, launch in launches] == [None, 1.5] * 8
+
+
 def test_a_program_against_itself_is_the_same(osu: Osu, design: Make) -> None:
     report = compare_programs(design(osu(1, name="a"), osu(1, name="b"), launches=10))
     assert {overall(judged) for judged in report.judged} == {"SAME"}

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sys
-import time
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
@@ -19,11 +17,9 @@ from omb_py.errors import OK, UsageError
 from omb_py.grammar.values import parse_tags
 from omb_py.options.request import DEFAULT_STORE
 from omb_py.results.dialects.interleaved_logs import LogFile, NamePattern, parse_pattern, store_interleaved
+from omb_py.results.dialects.log_files import STDIN, logs_in, read_log
 from omb_py.results.dialects.storing import Imported, ImportOptions, check_benchmark, columns_of, store_bytes
 
-STDIN = "-"
-MOST_BYTES = 128 << 20
-"""A text takes up to seven times its length in memory while its lines are read."""
 IMPORT_HELP = (
     "Files of other tools into the store: text of OMB 5.3 to 8.0, OMB-Py, nccl-tests, rccl-tests and Intel MPI "
     "Benchmarks, JSON of nccl-tests and rccl-tests, CSV of rccl-tests. A log may hold several tables, lines of "
@@ -117,7 +113,7 @@ def _files_of(source: str) -> list[str]:
     """The files of a folder in the order of their names, or the file itself. Raises UsageError for an empty folder."""
     if source == STDIN or not os.path.isdir(source):
         return [source]
-    files = sorted(entry.path for entry in os.scandir(source) if entry.is_file() and not entry.name.startswith("."))
+    files = logs_in(source)
     if not files:
         raise UsageError(f"{source} is a folder without files")
     return files
@@ -128,7 +124,7 @@ def _import_pairs(files: Sequence[str], pattern: NamePattern, store: Path, optio
     logs = []
     for name in files:
         try:
-            logs.append(LogFile(name, *_content(name)))
+            logs.append(LogFile(name, *read_log(name)))
         except UsageError as error:
             raise UsageError(f"{name}: {error}") from None
     run_id = store_interleaved(logs, pattern, store, options)
@@ -142,7 +138,7 @@ def _import(source: str, store: Path, options: ImportOptions, contents: Counter[
     Files of one command with the same content are launches with the same result: short output is often equal.
     """
     try:
-        data, modified = _content(source)
+        data, modified = read_log(source)
         digest = hashlib.sha256(data).digest()
         name = "stdin" if source == STDIN else Path(source).name
         imported = store_bytes(data, name, modified, store, options, contents[digest])
@@ -160,20 +156,6 @@ def _import(source: str, store: Path, options: ImportOptions, contents: Counter[
         return f"{source}: {len(imported.problems)} lines or tables left out, {_read(imported)}"
     rest = f"; {_read(imported)}" if imported.tables else ""
     return f"{source}: {imported.problems[0]}{rest}"
-
-
-def _content(source: str) -> tuple[bytes, float]:
-    try:
-        if source == STDIN:
-            data, changed = sys.stdin.buffer.read(MOST_BYTES + 1), time.time()
-        else:
-            with Path(source).open("rb") as file:
-                data, changed = file.read(MOST_BYTES + 1), os.fstat(file.fileno()).st_mtime
-    except OSError as error:
-        raise UsageError(f"cannot read it: {(error.strerror or str(error)).lower()}") from None
-    if len(data) > MOST_BYTES:
-        raise UsageError(f"it has more than {MOST_BYTES >> 20} MiB: split it between two tables")
-    return data, changed
 
 
 def _line(source: str, imported: Imported, store: Path) -> str:

@@ -13,7 +13,7 @@ import pytest
 
 import omb_py
 from omb_py.cli import main
-from omb_py.cli.commands.results import importing
+from omb_py.results.dialects import log_files
 from omb_py.results.store.read import files, read_provenance
 from tests.results.dialects import nccl_texts
 from tests.results.dialects.imb_texts import MPI1
@@ -89,7 +89,7 @@ def test_columns_that_the_log_does_not_say(run: Run) -> None:
 
 @pytest.mark.parametrize("source", ["long.log", "-"])
 def test_a_text_that_would_fill_the_memory_is_refused(source: str, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importing, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(log_files, "MOST_BYTES", 1 << 20)
     text = b"8 1.0 " * (1 << 18)
     Path("long.log").write_bytes(text)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
