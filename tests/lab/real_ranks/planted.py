@@ -1,11 +1,12 @@
 """How often ``compare --run`` finds a C ping-pong over MPI slower, whose library was made slower by a preload.
 
-    python -m tests.lab.real_ranks.planted [--share 0.1] [--comparisons 20] [--launches 10] [--rounds 1]
+    python -m tests.lab.real_ranks.planted [--share 0.1] [--comparisons 20] [--launches 10] [--rounds 1] [--budget SECONDS] [--load N]
 
 Each comparison starts the program in turn as it is and with a library before MPI's: after each MPI_Recv rank 0 spins
-for a share of the time since the last one, which is one round trip. ``--share 0`` counts false alarms. Prints every
-comparison, how its launches spread, and the share of cells that are SLOWER: of all, and of the comparisons whose
-launches spread by less than a tenth. Needs a C compiler and mpi.h beside this Python.
+for a share of the time since the last one, which is one round trip. ``--share 0`` counts false alarms. ``--budget`` is
+that of ``compare``, and chooses the launches; ``--load`` keeps N cores busy. Prints every comparison, how its launches
+spread, and the share of cells that are SLOWER and UNCLEAR: of all, and of the comparisons whose launches spread by less
+than a tenth. Needs a C compiler and mpi.h beside this Python.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import os
 import statistics
 import sys
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 from omb_py.orchestrate.launching.launch_command import RankEnvironment
@@ -26,6 +28,7 @@ from omb_py.results.compare.match import SIDES
 from omb_py.results.compare.report import CompareReport
 from tests.lab.error_rates.accept import rate
 from tests.lab.quiet import Others
+from tests.lab.startup import load
 from tests.support.c_library import shared_library
 from tests.support.machines.mpi import AS_ROOT
 from tests.support.ping_pong import compile_ping_pong
@@ -62,14 +65,16 @@ int MPI_Recv(void *data, int count, int type, int peer, int tag, int comm, void 
 """
 
 
-def compare_once(
-    command: str, spin: Path, share: float, launches: int, rounds: int, store: Path, seed: int
-) -> CompareReport:
+def compare_once(command: str, spin: Path, given: argparse.Namespace, store: Path, seed: int) -> CompareReport:
     """One comparison of the program with itself behind the preload."""
-    variables = {"BASE": {}, "NEW": {"LD_PRELOAD": str(spin), "PLANTED_SHARE": str(share)}}
+    variables = {"BASE": {}, "NEW": {"LD_PRELOAD": str(spin), "PLANTED_SHARE": str(given.share)}}
     programs = {side: SideProgram(side, command, RankEnvironment(variables=variables[side])) for side in SIDES}
-    rules = CompareRules(rounds=rounds)
-    return compare_programs(ProgramsDesign(programs, OutputReading(), rules, launches, store, 60.0, seed, quiet=True))
+    rules = CompareRules(rounds=given.rounds)
+    return compare_programs(
+        ProgramsDesign(
+            programs, OutputReading(), rules, given.launches, store, 60.0, seed, quiet=True, budget_s=given.budget
+        )
+    )
 
 
 def spread(report: CompareReport) -> float:
@@ -86,28 +91,29 @@ def main() -> int:
     parser.add_argument("--comparisons", type=int, default=20)
     parser.add_argument("--launches", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--budget", type=float)
+    parser.add_argument("--load", type=int, default=0)
     given = parser.parse_args()
     os.environ.update(AS_ROOT)
-    counts = {"all": [0, 0], "calm": [0, 0]}
+    counts = {"all": Counter[str](), "calm": Counter[str]()}
     others = Others.start()
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory() as name, load(given.load):
         folder = Path(name)
         command = compile_ping_pong(folder, ITERATIONS).replace(" -n 2 ", " --bind-to core -n 2 ")
         (folder / "spin.c").write_text(SPIN)
         spin = shared_library(folder / "spin.c", folder / "libspin.so")
         for seed in range(given.comparisons):
-            report = compare_once(
-                command, spin, given.share, given.launches, given.rounds, folder / f"store{seed}", seed
-            )
+            report = compare_once(command, spin, given, folder / f"store{seed}", seed)
             verdicts = [judged.answers["median"] for judged in report.judged]
-            slower = sum(answer.verdict == "SLOWER" for answer in verdicts)
             apart = spread(report)
             for kind in ("all", "calm") if apart < CALM else ("all",):
-                counts[kind] = [counts[kind][0] + slower, counts[kind][1] + len(verdicts)]
+                counts[kind].update(answer.verdict for answer in verdicts)
             told = ", ".join(f"{answer.ratio:.3f} {answer.verdict}" for answer in verdicts)
-            print(f"  {seed}: {told}; launches spread {apart:.1%}", flush=True)
-    for kind, (found, cells) in counts.items():
-        print(f"{kind}: SLOWER in {rate(found, cells)} of {cells} cells")
+            print(f"  {seed}: {told}; launches {report.base.count}, spread {apart:.1%}", flush=True)
+    for kind, of_kind in counts.items():
+        if cells := of_kind.total():
+            slower, unclear = (rate(of_kind[verdict], cells) for verdict in ("SLOWER", "UNCLEAR"))
+            print(f"{kind}: of {cells} cells SLOWER in {slower}, UNCLEAR in {unclear}")
     print(f"others used {others.cores():.1f} cores")
     return 0
 
