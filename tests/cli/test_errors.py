@@ -24,56 +24,6 @@ Refuse = Callable[[str], tuple[int, str]]
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("latency --backend mpi,mpi", "backend 'mpi' is given twice"),
-        ("latency --backend mpi,", "backend list 'mpi,' has an empty place"),
-        ("explain allreduce -n 99999999", "explain looks at no more than 65536 ranks, not 99999999"),
-        ("history allreduce --where x", "filter 'x' is not COLUMN=VALUE, as in --where x=value"),
-        ("results import x.txt --set y", "column 'y' is not COLUMN=VALUE, as in --set y=value"),
-        ("report -o x.pdf", "--output x.pdf: the report is a page of HTML: name it x.html"),
-        ("dashboard here --store there", "one store, not 2: here, there"),
-        ("allreduce -n -4", "ranks must be 1 or more, not -4"),
-        ("allreduce -m 1:8:1", "2 or more"),
-        ("allreduce -i -1", "iterations must be 1 or more, not -1"),
-        ("allreduce --op avg", "--op avg is not in backend mpi: --backend gloo or nccl, or --op sum"),
-        ("allreduce --op mulsum --backend mpi,gloo", "--op mulsum is not in backend mpi or gloo: --backend nccl"),
-        ("allreduce -z50,50", "50 is listed twice"),
-        ("bcast -d sim -r gpu", "bcast computes nothing beside its call"),
-        ("results list --store /no/such/store", "no store at '/no/such/store'"),
-        ("results export --where a=1 --where a=2", "filter 'a' is given twice"),
-        ("latency --backend mock --launcher-args=-v", "--launcher-args: --backend mock simulates all ranks"),
-        ("latency --dry-runs", "no such option --dry-runs: see omb-py latency --help"),
-        ("latency --m 8", "--m is short for several options: --message-size, --mpi, --mock"),
-        ("-n 2 latency", "-n stands behind the benchmark or command: omb-py latency -n"),
-        ("latency help", "unknown word 'help': omb-py latency --help"),
-        ("latency foo H", "unknown word 'foo': a buffer place is one of H, D"),
-        ("latency -z 50,99", "no blank stands before the value of -z: -z50,99"),
-        ("latency --validation log", "no blank stands before the value of --validation: --validation=log"),
-        ("latency --launcher-args --bind-to none", "is one word: --launcher-args '--bind-to none'"),
-        ("latency -d gpu", "a GPU is named by its kind: --device cuda or rocm"),
-        ("latency -m 7apples", "'7apples' is not a message size: write bytes as 8, 4K, 1MiB or 2^20"),
-        ("frobnicate", "unknown benchmark or command 'frobnicate': see omb-py list and omb-py --help"),
-        ("latancy", "unknown benchmark or command 'latancy': did you mean latency?"),
-        ("allreduce --backend rccl", "nccl loads RCCL for AMD GPUs: --backend nccl --device rocm"),
-        ("osu_xccl_allreduce", "osu_xccl_allreduce measures over NCCL: omb-py allreduce --backend nccl --device cuda"),
-        ("allreduce -n 1", "allreduce needs 2 ranks or more, not 1: use -n 2"),
-        ("latency --backend nccl -d sim -n 1", "latency needs exactly 2 ranks, not 1: use -n 2"),
-        ("results list --stroe x", "no such option --stroe: did you mean --store?"),
-    ],
-)
-def test_bad_input(refusal: Refuse, line: str, says: str) -> None:
-    code, text = refusal(line)
-    assert code == 2
-    assert says in text
-
-
-def test_a_blank_between_hosts(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["latency", "--hosts", "a b"]) == 2
-    assert "host 'a b': commas stand between names: a,b" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("line", "says"),
-    [
         ("latency M M", "buffers M M need a GPU: "),
         ("allreduce --backend gloo --op avg", "Gloo averages floats alone: -T float32, or --op sum"),
         ("put_bw --backend nccl,gloo", "no backend can run this here: nccl: has no buffers on cpu"),
@@ -254,8 +204,3 @@ def test_a_word_of_thousands_of_characters_is_cut_in_its_middle(capsys: pytest.C
     assert main(["allreduce", "--backend", "mock", "-n", "9" * 5000, "--no-store"]) == 2
     line = capsys.readouterr().err
     assert len(line) < 300 and "9…9" in line and line.endswith("is not a whole number\n")
-
-
-def test_empty_words_are_no_sides(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["compare", "", ""]) == 2
-    assert "a side is a run, tag=K=V, COLUMN=VALUE or the folder of a store" in capsys.readouterr().err

@@ -11,38 +11,12 @@ from omb_py.cli import main
 from omb_py.cli.app import FAMILIES, FIRST, ROOT
 from omb_py.cli.commands.benchmark import command
 from omb_py.cli.registry import OURS
-from omb_py.distribution import version_line
 from omb_py.options.readers import human
 from omb_py.options.request import DEFAULT_RANKS, Request
 from omb_py.options.table import options_of, takes
 from omb_py.suites import BENCHMARKS, find
-from tests.golden.pages import COMMANDS
 from tests.support.kinds import one_of_each
 from tests.support.planning import plan
-
-OPTIONS = tuple(
-    (
-        "--backend --binding -d --device --buffer -n --ranks --hosts --launcher --launcher-args "
-        "--thread-level -i --iterations -x --warmup --precision --time-limit --launches --seed --timeout "
-        "-z --tail-lat --format --quiet --store --no-store --tag --mock --debug --help"
-    ).split()
-)
-WHERE_TAKEN = {
-    "type": "--type",
-    "op": "--op",
-    "window": "--window-size",
-    "validation": "--validation",
-    "full": "--full",
-    "process_sync": "--process-sync",
-    "sizes": "--message-size",
-    "in_place": "--in-place",
-    "root": "--root-rank",
-    "tests": "--num-test-calls",
-    "imbalance": "--imbalance",
-    "neighborhood": "--nhbr",
-    "window_kind": "--win-options",
-    "sync": "--sync-option",
-}
 
 
 def page(line: str, capsys: pytest.CaptureFixture[str]) -> str:
@@ -83,35 +57,6 @@ def test_what_to_type_first_can_be_typed(line: str) -> None:
     ROOT.resolve_command(ROOT.make_context("omb-py", list(words)), words)[1].make_context(
         words[0], words[1:], resilient_parsing=True
     )
-
-
-def test_a_suite_page_names_the_options_of_some_benchmarks(capsys: pytest.CaptureFixture[str]) -> None:
-    """What few benchmarks take is named in one block, once; what most take is explained."""
-    explained, _, named = page("run --help", capsys).partition("Options of some benchmarks")
-    named = named.partition("\n\n")[0]
-    for option in ("--op", "--root-rank", "--win-options", "--workload"):
-        assert option in named and not re.search(rf"{option} [A-Z]", explained)
-    for option in ("--message-size", "--validation", "--iterations"):
-        assert option in explained and option not in named
-    assert "the suite's, else the benchmark's" not in explained
-
-
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
-    for line in ("--version", "-v", "--debug --version"):
-        assert page(line, capsys) == f"{version_line()}\n"
-
-
-@pytest.mark.parametrize("name", one_of_each(BENCHMARKS))
-def test_every_option_is_there(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """All options of a measuring command, less those that the benchmark does not take."""
-    text = page(f"{name} --help-all", capsys)
-    for option in OPTIONS:
-        assert re.search(rf"(?<![\w-]){option}(?![\w-])", text), option
-    for key, option in WHERE_TAKEN.items():
-        assert bool(re.search(rf"(?<![\w-]){option}(?![\w-])", text)) == takes(find(name), key), option
-    assert "--inject" not in text
-    for line in text.splitlines():
-        assert not line.startswith("  omb-py") or line.startswith(f"  omb-py {name} ")
 
 
 @pytest.mark.parametrize("name", one_of_each(BENCHMARKS))
@@ -183,13 +128,3 @@ def test_every_option_has_a_help_text() -> None:
         for param in command(find(name)).params:
             if isinstance(param, click.Option):
                 assert param.help, param.name
-
-
-@pytest.mark.parametrize("line", sorted({*COMMANDS} - {"train"}))  # its --tag has no default: it is repeated
-def test_tools(line: str, capsys: pytest.CaptureFixture[str]) -> None:
-    text = page(f"{line} --help", capsys)
-    assert text.startswith(f"Usage: omb-py {line} ")
-    assert "--debug" in text
-    if "Options of which no default is given here" not in text:
-        for option in re.findall(r"^  (?:-\w, )?(--[\w-]+) [A-Z]", text, re.M):
-            assert default_of(option, text)

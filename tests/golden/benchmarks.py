@@ -118,7 +118,8 @@ _OPTIONS = {
         "neighbor_alltoallv -n 3 -N graph:graph.txt -c", "latency -n 2 -D indx:index.txt -c",
     ),
     "one-sided": (
-        "put_bw -n 2 -V", "put_bibw -n 2 -c", "fop_latency -n 2 --op max -T int64",
+        "put_bw -n 2 -V", "put_bibw -n 2 -w dynamic -s fence -c", "acc_latency -n 2 -T mpi_char,mpi_int -c",
+        "acc_latency -n 2 -c --mock flip=1", "fop_latency -n 2 --op max -T int64",
         *(f"{name} -n 2 -w {window} -s {sync}"
         for name in ("put_latency", "get_bw", "acc_latency")
         for window in ("create", "allocate", "dynamic", "shared")

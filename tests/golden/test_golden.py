@@ -14,7 +14,6 @@ COSTLY = (
     "reports/compare-suite.txt",
     "reports/first-screen.txt",
     "reports/guidelines.txt",
-    "errors/suite-files.txt",
 )
 """Each runs dozens of launches; the parts that they are made of have golden files and tests of their own."""
 

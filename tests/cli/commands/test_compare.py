@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -95,91 +94,6 @@ def test_too_few_launches_are_said_before_they_are_made(run) -> None:  # type: i
     assert "cannot show" not in run(f"compare --option NEW:mock=alpha=2us --launches 5 {ONE}")[2]
 
 
-def test_stored_sides_by_tag_version_and_folder(run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:  # type: ignore[no-untyped-def]
-    for version in ("1.0", "1.1"):
-        run(f"{SMALL} --launches 5 --quiet --tag v={version} --mock version={version},{NOISE}")
-    for words in ("tag=v=1.0 tag=v=1.1", "library_version=1.0 library_version=1.1"):
-        code, out, _ = run(f"compare {words}")
-        assert code == 0
-        assert "differs: library: mock 1.0 → mock 1.1; nothing else" in out
-        assert "0 slower, 2 unclear" in out, "a run after another one: the machine may have changed as well"
-        assert out.count("UNCLEAR (not interleaved)") > 2 and "did not take turns" in out
-    junk = tmp_path / "date=2026-01-01" / "junk.parquet"
-    junk.parent.mkdir()
-    junk.write_bytes(b"junk")
-    _, _, err = run("compare tag=v=1.0 tag=v=1.1")
-    assert [line.partition(": not a")[0] for line in err.splitlines()] == [f"omb-py: skipped {junk}"]
-    other = tmp_path / "other"
-    assert main([*SMALL.split(), "--launches", "5", "--quiet", "--mock", NOISE, "--store", str(other)]) == 0
-    capsys.readouterr()
-    code, out, _ = run(f"compare tag=v=1.1 {other}")
-    assert code == 0 and f"({other})" in out
-
-
-@pytest.mark.slow
-def test_the_tail_has_a_verdict_of_its_own(run) -> None:  # type: ignore[no-untyped-def]
-    # 3 % of the calls take ten times as long: the median does not know
-    code, out, _ = run(
-        f"{sides(new=f'spike=0.03:10,{NOISE}')} allreduce --backend mock -n 2 -m 8:8 -i 300 --format json"
-    )
-    (cell,) = json.loads(out)["cells"]
-    assert code == 1 and cell["verdict"] == "SLOWER"
-    assert (cell["median"]["verdict"], cell["tail"]["verdict"]) == ("SAME", "SLOWER")
-    assert cell["tail"]["statistic"] == "p99" and cell["tail"]["ratio"] > 5
-
-
-@pytest.mark.slow
-def test_a_change_under_the_launch_spread_is_unclear_and_strict_says_so(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
-    wide = "launch=0.3,noise=0.005"
-    line = f"{sides(wide, f'alpha=1.1us,{wide}')} {SMALL}"
-    code, out, _ = run(line)
-    assert code == 0 and "2 unclear" in out and "UNCLEAR (about N): about N launches a side would decide" in out
-    only = "nothing was decided: exit code 0 says only that nothing is SLOWER; --strict exits with 4"
-    assert out.splitlines()[-1] == only
-    code, out, _ = run(f"compare {run_of(tmp_path)} --strict")
-    assert code == 4 and out.splitlines()[-1] == "nothing was decided: exit code 4, because of --strict"
-
-
-def test_every_form_and_every_file(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
-    files = [tmp_path / name for name in ("a.json", "a.md", "a.xml", "a.html")]
-    line = f"{sides(new=f'alpha=1.2us,{NOISE}')} {SMALL} --quiet"
-    code, out, err = run(line, *(word for file in files for word in ("--output", str(file))))
-    assert code == 1 and err == "" and "SLOWER" in out
-    assert json.loads(files[0].read_text())["verdicts"] == {"SLOWER": 2}
-    assert files[1].read_text().startswith("**2 slower**")
-    suite = ElementTree.fromstring(files[2].read_text())
-    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("2", "2", "0")
-    assert {case.get("name") for case in suite.iter("testcase")} == {"allreduce 8 B", "allreduce 64 B"}
-    page = files[3].read_text()
-    assert "<h1>2 slower</h1>" in page and "SIMULATED" in page
-    assert page.count('<td class="bad">SLOWER</td>') == 4, "two cells, median and tail"
-    for form, start in (("markdown", "**2 slower**"), ("junit", "<?xml")):
-        assert run(f"compare {run_of(tmp_path)} --format {form}")[1].startswith(start)
-    # a stored comparison gives the same report again
-    first = json.loads((tmp_path / ".reports" / f"{run_of(tmp_path)}.report").read_text())
-    code, out, _ = run(f"compare {run_of(tmp_path)} --format json")
-    again = json.loads(out)
-    assert code == 1 and all(again[part] == first[part] for part in ("cells", "rules", "differences"))
-
-
-@pytest.mark.parametrize(
-    ("option", "benchmark", "why"),
-    [
-        ("in-place", "allreduce", "allreduce 8 B is measured with in_place False against True"),
-        ("ranks=4", "allreduce", "allreduce 8 B is measured with ranks 2 against 4, ranks_per_node 2 against 4"),
-        ("type=double", "allreduce", "allreduce 8 B is measured with dtype int32 against float64"),
-        ("window=2", "bw", "bw 8 B is measured with window 64 against 2"),
-        ("root=fixed:1", "bcast", "bcast 8 B is measured with root 0 against 1"),
-    ],
-)
-def test_what_can_never_be_compared_is_refused_before_a_launch(  # type: ignore[no-untyped-def]
-    run, tmp_path: Path, option: str, benchmark: str, why: str
-) -> None:
-    said = refused(run, f"compare --option NEW:{option} {benchmark} --backend mock -n 2 -m 8:8")
-    assert said.startswith(f"BASE and NEW can never be compared: {why}: ")
-    assert not list(tmp_path.rglob("*.parquet"))
-
-
 class TestWorkloads:
     """Sides whose workloads do the same work in other ways."""
 
@@ -197,22 +111,6 @@ class TestWorkloads:
         # a stored comparison gives the same report again, in words too
         _, out, _ = run(f"compare {run_of(tmp_path)}")
         assert "SLOWER" in out and "bytes a step of a rank: 2678824 → 5357648 (× 2.00)" in out
-
-    @pytest.mark.parametrize(
-        ("base", "new", "why"),
-        [
-            ("ddp", "fsdp", "compute as long as its own calls take (compute=auto)"),
-            (
-                "ddp:compute=1ms",
-                "fsdp:compute=2ms",
-                "are other work and can never be compared: give both the same compute",
-            ),
-            ("ddp:model=mlp,compute=1ms", "fsdp:model=resnet50,compute=1ms", "give both the same model=…"),
-            ("kmeans:compute=1ms", "pca:compute=1ms", "give both the same model=…"),
-        ],
-    )
-    def test_other_work(self, run, base: str, new: str, why: str) -> None:  # type: ignore[no-untyped-def]
-        assert why in refused(run, f"{self.LINE.format(base, new)} --backend mock")
 
     def test_two_runs_of_other_workloads_are_still_not_comparable(self, run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
         """Nothing says that their ranks were placed alike."""
@@ -252,23 +150,6 @@ def test_one_broken_side_is_named_and_what_was_measured_is_kept(run, tmp_path: P
     assert last.startswith("omb-py: error: side NEW (--mock=die=1) is broken: ")
     assert "What was measured is kept in" in last and "1 launches of BASE and 0 launches of NEW" in last
     assert len(load(tmp_path)) == 2
-
-
-@pytest.mark.slow
-def test_a_against_a(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
-    page = tmp_path / "aa.html"
-    code, out, _ = run(f"aa {SMALL} --mock {NOISE} --launches 4 --reports 2 --seed 1 --quiet -o {page}")
-    assert "<h1>0 slower, 2 same</h1>" in page.read_text()
-    assert code == 0 and out.count("0 slower, 2 same") == 2
-    assert out.startswith("report 1 of 2: 0 slower, 2 same")
-    assert "differs: nothing that is recorded" in out
-    assert out.splitlines()[-1].startswith("false alarms on this machine: 0 of 4 cells, in 0 of 2 reports")
-    _, out, _ = run(f"{sides(new=OTHER)} {ONE} --quiet")
-    assert "false alarms on this machine: 0 of 4 cells, in 0 of 2 reports" in out
-
-
-def test_without_a_against_a_the_rate_is_unknown(run) -> None:  # type: ignore[no-untyped-def]
-    assert "false alarms on this machine: not counted yet" in run(f"{sides(new=OTHER)} {ONE} --quiet")[1]
 
 
 class TestRefusals:
@@ -390,20 +271,6 @@ class TestSuites:
         code, out, _ = run(f"aa {suite} --mock {NOISE} --launches 3 --rounds 1 --seed 1 --quiet")
         assert code == 0 and "0 slower" in out
         assert "of 6 cells" in out.splitlines()[-1]
-
-    def test_refusals(self, run, tmp_path: Path, suite: str) -> None:  # type: ignore[no-untyped-def]
-        for line, told in (
-            (f"compare {suite}", "nothing differs between the sides"),
-            ("compare --set NEW:A=b ./none.toml", "none.toml"),
-            (f"compare --set NEW:A=b {suite} --no-store", "leave --no-store out"),
-            ("compare RUN1 RUN2 --resume", "and these are stored"),
-            ("compare --resume", "repeat its command line"),
-            (f"compare --set NEW:A=b {suite} --oops", "no such option --oops"),
-            ("compare --set NEW:A=b quik", "did you mean quick?"),
-            ("compare --env BASE=/nope --env NEW=/nope latency", "--env BASE=/nope: no Python at /nope"),
-            ("aa quik", "unknown benchmark 'quik': did you mean quick?"),
-        ):
-            assert told in refused(run, line), line
 
 
 def test_the_comparison_is_named_where_a_side_holds_other_runs_too(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]

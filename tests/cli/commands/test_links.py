@@ -111,33 +111,6 @@ def test_several_ranks_on_a_node_are_told_apart(capsys: pytest.CaptureFixture[st
     assert [one["name"] for one in told["found"]] == ["node1:1"]
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "said"),
-    [
-        (("-n", "3"), 2, "links needs 4 ranks or more, not 3: with fewer a slow node looks like slow links"),
-        (("--hosts", "a,b,c,a"), 2, "host a is named twice: --per-node says how many ranks each has"),
-        (("--hosts", "a,b,c,d", "-n", "5"), 2, "-n 5, but 4 hosts with 1 each make 4: leave -n out"),
-        (("-n", "4", "--rounds", "paralel"), 2, "did you mean parallel?"),
-        (("-n", "4", "--small", "7 apples"), 2, "size"),
-        (("-n", "4", "-G", "png"), 2, "unknown graph 'png': valid: tty"),
-        (("-n", "8", "--per-node", "3"), 2, "-n 8 with --per-node 3: the ranks do not fill their nodes"),
-        (("--hosts", "a:1,a:2,b,c"), 2, "host a is named twice"),
-        (("-n", "4", "--output", "gone/x.json"), 3, "--output gone/x.json cannot be written: there is no folder gone"),
-        (("-n", "4", "--output", "x.pdf"), 2, "--output x.pdf: the ending says the form: valid: .html, .json"),
-        (("-n", "4", "--passes", "0"), 2, "passes must be 1 or more, not 0"),
-        (("-n", "4", "-i", "3"), 2, "iterations must be 10 or more, not 3"),
-        (("-n", "4", "--binding", "mpi4py"), 2, "unknown binding 'mpi4py' for backend mock"),
-        (("-n", "4", "--mock", "link=1-9:2"), 2, "mock: there is no rank 9 among 4"),
-    ],
-)
-def test_bad_input_gets_a_line(
-    words: tuple[str, ...], code: int, said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    found, out, err = run(capsys, *words, "--no-store")
-    assert (found, out) == (code, "")
-    assert err.count("\n") == 1 and said in err
-
-
 def test_inside_a_launcher_it_says_where_to_run_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

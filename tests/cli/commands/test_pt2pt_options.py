@@ -34,38 +34,6 @@ def test_are_read(request_of: Parse, line: str, request_: Request) -> None:
     assert all({**cell.options, **request_.options} == cell.options for cell in launch.cells)
 
 
-@pytest.mark.parametrize(
-    ("line", "text"),
-    [
-        ("mbw_mr -R 2", "-R/--print-rate takes 0 or 1, not '2'"),
-        ("latency_mp -t 1:2:3", "'1:2:3' is not of the form R or S:R with numbers from 1 to 128, as 1:2"),
-        ("latency_mt -t 129", "'129' is not of the form R or S:R with numbers from 1 to 128, as 1:2"),
-        ("bw -b many", "unknown number of buffers 'many': "),
-    ],
-)
-def test_bad_values_are_refused(refusal: Callable[[str], tuple[int, str]], line: str, text: str) -> None:
-    code, said = refusal(line)
-    assert code == 2 and said.startswith(text)
-
-
-@pytest.mark.parametrize("name", ["latency", "mbw_mr", "partitioned_latency", "latency_mt", "latency_mp"])
-def test_help_gives_the_defaults_that_are_used(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([name, "--help-all"]) == 0
-    text = " ".join(capsys.readouterr().out.split())
-    cell = plan(Request(name), 2)[0].cells[0]
-    options = BENCHMARKS[name].options
-    for option, long in (
-        ("print_rate", "--print-rate"),
-        ("buffer_num", "--buffer-num"),
-        ("partitions", "--partitions"),
-        ("thread_counts", "--num-threads"),
-        ("process_counts", "--num-processes"),
-    ):
-        assert (long in text) == (option in options)
-        if option in options:
-            assert f"(default: {getattr(cell.options, option)})" in text.partition(long)[2].split(" --")[0]
-
-
 def test_several_buffers_of_latency_are_bounded(capsys: pytest.CaptureFixture[str]) -> None:
     from omb_py.engine.program.benchmark import World
     from tests.support.machines.simulated import cell

@@ -65,37 +65,6 @@ def test_what_is_asked_for(request_of: Parse, tmp_path: Path) -> None:
     assert request.options.workload.endswith(f",trace={tmp_path}/a%2Cb.json,seq=1024,layers=12")
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("train resnet5", "unknown model 'resnet5': did you mean resnet50?"),
-        ("train mlp --batch 0", "batch must be 1 or more, not 0"),
-        ("train mlp --batch many", "batch 'many' is not a whole number"),
-        ("train mlp --image 64", "mlp takes no --image: for resnet50"),
-        ("train resnet50 --image 8", "'8' is not a whole number from 32 on"),
-        ("train resnet50 --image 32 --batch 1", "a batch norm needs two values: use --batch 2 or --image 33"),
-        ("train gpt2-124m --seq 4096", "gpt2-124m has positions for 1024 tokens, not 4096: --seq 1024"),
-        ("train mlp --parallel dpd", "unknown kind 'dpd': did you mean ddp?"),
-        ("train mlp --parallel zero2", "framework torch has no --parallel zero2: use --framework deepspeed"),
-        ("train mlp --framework deepspeed --parallel ddp", "has no --parallel ddp: use --framework torch"),
-        ("train mlp --framework deepspeed --backend mpi", "takes no --backend mpi: use gloo or nccl"),
-        ("train mlp --framework horovod", "framework horovod: its last release, 0.28, does not compile with PyTorch"),
-        ("train mlp --framework tensorflow", "framework tensorflow: no steps of TensorFlow are built in"),
-        ("train mlp --framework torhc", "unknown framework 'torhc': did you mean torch?"),
-        ("train mlp --backend glo", "unknown backend 'glo': did you mean gloo?"),
-        ("train mlp --trace /nowhere/t.json", "there is no folder /nowhere"),
-        ("train mlp --trace .", "--trace needs a file"),
-        ("train mlp --trase t", "no such option --trase: did you mean --trace?"),
-        ("train mlp --format osu", "unknown format 'osu'"),
-        ("replay", "missing argument 'TRACE'"),
-        ("replay /nowhere.json", "trace /nowhere.json: No such file or directory"),
-    ],
-)
-def test_refused(line: str, said: str, refusal: Refuse) -> None:
-    code, text = refusal(line)
-    assert code == 2 and said in text
-
-
 def test_without_pytorch(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     from omb_py.backends.gloo import capabilities
 

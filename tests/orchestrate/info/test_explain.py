@@ -9,18 +9,9 @@ import pytest
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import Cell, World
 from omb_py.engine.program.language import Host, Lap, Program, Region, Repeat, RequestSlot, Stage, body
-from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.orchestrate.info.explain import explain
 from omb_py.suites import BENCHMARKS, find
 from tests.support.kinds import one_of_each
-
-
-def test_identical_ranks_are_grouped() -> None:
-    text = explain(find("allreduce"), 4, 1024)
-    assert "ranks 0–3\n    lap start\n  | allreduce 1024 B int32 sum\n    lap time\n    barrier\n" in text
-    assert "(256 × int32)" in text
-    assert "algbw, busbw  formula all_reduce\n" in text
-    assert "algbw, busbw  formula all_reduce, of call and wait alone (pure)\n" in explain(find("iallreduce"), 4, 1024)
 
 
 @pytest.mark.parametrize("name", one_of_each(BENCHMARKS))
@@ -33,17 +24,6 @@ def test_every_benchmark(name: str) -> None:
         assert " ".join(part.split()) in " ".join(text.split())
     assert max(map(len, text.splitlines())) <= 120
     assert not any(line != line.rstrip() for line in text.splitlines())
-
-
-def test_bytes_of_the_whole_operation() -> None:
-    assert "in all        4096 bytes in the whole operation" in explain(find("allgather"), 4, 1024)
-
-
-def test_refusals() -> None:
-    with pytest.raises(UsageError, match="latency needs exactly 2 ranks, not 5"):
-        explain(find("latency"), 5)
-    with pytest.raises(UsageError, match="3 bytes hold no element of int32"):
-        explain(find("allreduce"), 2, 3)
 
 
 def test_programs_too_wide_for_a_terminal_stand_under_each_other() -> None:
@@ -107,12 +87,3 @@ def test_everything_that_a_program_may_hold() -> None:
         "| barrier",
         "  lap b",
     ]
-
-
-def test_a_backend_that_does_it_otherwise_or_not_at_all() -> None:
-    assert "in place" in explain(find("allreduce"), 2, backend="gloo")
-    assert "in place" not in explain(find("allreduce"), 2)
-    with pytest.raises(
-        EnvironmentProblem, match="backend gloo cannot do put_latency: Gloo has no one-sided operations"
-    ):
-        explain(find("put_latency"), 2, backend="gloo")

@@ -145,50 +145,6 @@ def test_what_differs_stands_above_a_table() -> None:
     assert varies[4] == {}
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        (entry("windw = 3"), "f.toml:5: [entry 1] key 'windw': there is no such key: did you mean window-size?"),
-        (entry("rank = 3"), "f.toml:5: [entry 1] key 'rank': there is no such key: did you mean ranks?"),
-        (entry("benchmark = 3"), "f.toml:5: [entry 1] key 'benchmark': there is no such key: did you mean benchmarks?"),
-        (
-            entry(benchmarks='"latency",\n"bandwith"'),
-            "f.toml:5: [entry 1] key 'benchmarks': benchmark 'bandwith' is unk",
-        ),
-        (entry("window-size = 0"), "f.toml:5: [entry 1] key 'window-size': window size must be 1 or more, not 0"),
-        (entry("window-size = 'x'"), "f.toml:5: [entry 1] key 'window-size': window size 'x' is not a whole number"),
-        (entry("window-size = true"), "f.toml:5: [entry 1] key 'window-size': expected a text, a number or a list"),
-        (entry("window-size = []"), "f.toml:5: [entry 1] key 'window-size': expected at least one value, got an emp"),
-        (entry("window-size = [[1]]"), "f.toml:5: [entry 1] key 'window-size': expected a text, a number or a list"),
-        (entry("window-size.x = 1"), "f.toml:5: [entry 1] key 'window-size': expected a text, a number or a list of t"),
-        (entry("window-size = 07:32:00"), "f.toml:5: [entry 1] key 'window-size': expected a text, a number or a lis"),
-        (entry("window-size = [8, 8]"), "f.toml:5: [entry 1] key 'window-size': 8 is listed twice"),
-        (entry("full = 1", benchmarks='"bcast"'), "f.toml:5: [entry 1] key 'full': expected true or false, got 1"),
-        (entry("op = 'sum'"), "f.toml:5: [entry 1] key 'op': bw has no reduction operation, so it takes no --op: for"),
-        (entry("op = 'som'", benchmarks='"reduce"'), "f.toml:5: [entry 1] key 'op': unknown operation 'som': did you"),
-        (entry("", "message-size = '9:4'"), "f.toml:6: [entry 1] key 'message-size': message sizes '9:4': "),
-        (entry("iterations = 'ten'"), "f.toml:5: [entry 1] key 'iterations': 'ten' is not a number of iterations"),
-        (entry("backend = 'mpj'"), "f.toml:5: [entry 1] key 'backend': unknown backend 'mpj': did you mean mpi?"),
-        (entry("ranks = [2, 3]"), "f.toml:5: [entry 1] key 'ranks': bw needs exactly 2 ranks, not 3: use -n 2"),
-        (entry("timeout = 3"), "f.toml:5: [entry 1] key 'timeout': holds for the whole suite: write it under [defaul"),
-        (entry("store = 'x'"), "f.toml:5: [entry 1] key 'store': is not for a suite: give --store to omb-py run"),
-        (entry("type = 'float64'", "message-size = '1:4'"), "f.toml:3: [entry 1]: bw: no message size of '1:4' holds"),
-        (entry() + entry(), "f.toml:5: [entry 2]: bw with these options is in entry 1 already"),
-        (
-            "[defaults]\nitrations = 3\n" + entry(),
-            "f.toml:4: [defaults] key 'itrations': there is no such key: did you mean ite",
-        ),
-        ("[defaults]\nformat = 'csv'\n" + entry(), "f.toml:4: [defaults] key 'format': is not for a suite"),
-        ("[defaults]\nop = 'sum'\n" + entry(), "f.toml:4: [defaults] key 'op': no benchmark of suite m takes it"),
-        ("[defaults]\nwarmup = -1\n" + entry(), "f.toml:4: [defaults] key 'warmup': warm-up must be 0 or more"),
-        ("[defaults]\nseed = [1, 2]\n" + entry(), "f.toml:4: [defaults] key 'seed': expected one value: it holds for"),
-        ("[defaults]\ntag = ['a']\n" + entry(), "f.toml:4: [defaults] key 'tag': tag 'a' is not K=V"),
-    ],
-)
-def test_bad_lines(text: str, says: str) -> None:
-    assert refusal(text).startswith(says)
-
-
 def test_an_option_that_fits_nothing_is_refused_as_it_was_given() -> None:
     assert refusal(entry(), {"op": "sum"}) == "no benchmark of suite m takes --op: leave it out"
     assert refusal(entry(), {"binding": ("nativ",)}).startswith("unknown binding 'nativ'")

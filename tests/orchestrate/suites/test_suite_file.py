@@ -60,40 +60,6 @@ def test_the_hash_is_of_what_is_said() -> None:
 
 
 HEAD = 'name = "m"\ndescription = "d"\n'
-ENTRY = '[[entry]]\nbenchmarks = ["bw"]\n'
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("name = 'm'\n= 3\n", "f.toml:2: not TOML: "),
-        ("name = 'm", "f.toml:1: not TOML: "),
-        (HEAD + "[criteria]\nx = 1\n" + ENTRY, "f.toml:3: table 'criteria': there is no such table: did you mean "),
-        (ENTRY + "\n[[entrie]]\n", "f.toml:4: table 'entrie': there is no such table: did you mean entry?"),
-        (HEAD + "entries = 1\n" + ENTRY, "f.toml:3: key 'entries': there is no such key: did you mean entry?"),
-        ("description = 'd'\n" + ENTRY, "f.toml:1: key 'name': missing; it is required"),
-        ("description = 'd'\nname = 3\n" + ENTRY, "f.toml:2: key 'name': expected a text, got 3"),
-        ("description = 'd'\nname = 'a b'\n" + ENTRY, "f.toml:2: key 'name': expected letters, digits"),
-        (HEAD, "f.toml:1: key 'entry': expected at least one table [[entry]], got none"),
-        (
-            HEAD + "[entry]\nbenchmarks = ['bw']\n",
-            "f.toml:3: key 'entry': expected at least one table [[entry]], got a",
-        ),
-        (HEAD + "defaults = 1\n" + ENTRY, "f.toml:3: key 'defaults': expected a table [defaults], got 1"),
-        (HEAD + "\n[[entry]]\n", "f.toml:4: [entry 1]: no key 'benchmarks': expected a list of names"),
-        (HEAD + ENTRY + "[[entry]]\nbenchmarks = 'bw'\n", "f.toml:6: [entry 2] key 'benchmarks': expected a list of n"),
-        (HEAD + "[[entry]]\nbenchmarks = []\n", "f.toml:4: [entry 1] key 'benchmarks': expected a list of names"),
-        (HEAD + "[[entry]]\nbenchmarks = ['bw',\n'osu_bw']\n", "f.toml:5: [entry 1] key 'benchmarks': benchmark 'bw'"),
-        (HEAD + ENTRY + "ranks = 0\n", "f.toml:5: [entry 1] key 'ranks': expected whole numbers of 1 or more, or 'm"),
-        (HEAD + ENTRY + "ranks = 'all'\n", "f.toml:5: [entry 1] key 'ranks': expected whole numbers"),
-        (HEAD + ENTRY + "ranks = true\n", "f.toml:5: [entry 1] key 'ranks': expected whole numbers"),
-        (HEAD + ENTRY + "ranks = [2, 2]\n", "f.toml:5: [entry 1] key 'ranks': 2 is listed twice"),
-        (HEAD + ENTRY + "ranks = []\n", "f.toml:5: [entry 1] key 'ranks': expected at least one"),
-        (HEAD + "[defaults]\nranks = -1\n" + ENTRY, "f.toml:4: [defaults] key 'ranks': expected whole numbers"),
-    ],
-)
-def test_bad_lines(text: str, says: str) -> None:
-    assert refusal(text).startswith(says)
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
