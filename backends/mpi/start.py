@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import time
 import warnings
+from collections.abc import Mapping
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -35,9 +37,13 @@ def initialise(level: str) -> tuple[ModuleType, float]:
 
     Returns:
         the MPI module, and how long MPI_Init_thread took in µs (0 when it was called before).
+
+    Raises:
+        EnvironmentProblem: the launcher is one of another library, with which MPI_Init would end the process.
     """
     MPI = load()
     if not MPI.Is_initialized():
+        refuse_pmix_launcher(MPI, os.environ)
         with warnings.catch_warnings():
             # mpi4py suspects a foreign launcher; we count the ranks of the world and say it in one line
             warnings.filterwarnings("ignore", "suspicious MPI execution environment", RuntimeWarning)
@@ -54,9 +60,10 @@ def initialise_session(level: str) -> tuple[ModuleType, MPI.Session, MPI.Intraco
         the MPI module, the session, the communicator, and how long both took in µs.
 
     Raises:
-        EnvironmentProblem: the library has no sessions.
+        EnvironmentProblem: the library has no sessions, or the launcher is one of another library.
     """
     MPI = load()
+    refuse_pmix_launcher(MPI, os.environ)
     began = time.perf_counter_ns()
     try:
         info = MPI.Info.Create()
@@ -70,6 +77,25 @@ def initialise_session(level: str) -> tuple[ModuleType, MPI.Session, MPI.Intraco
     info.Free()
     group.Free()
     return MPI, session, comm, took
+
+
+def refuse_pmix_launcher(mpi: ModuleType, environ: Mapping[str, str]) -> None:
+    """Raise EnvironmentProblem where MPICH without PMIx has been started by a launcher that speaks PMIx alone.
+
+    MPICH ends the process in MPI_Init where it finds PMIX_NAMESPACE.
+    """
+    text = mpi.Get_library_version()
+    if "PMIX_NAMESPACE" not in environ or "MPIR_CVAR_PMI_VERSION" in environ or not text.startswith("MPICH Version"):
+        return
+    if "pmix" in text or "/libpmix" in Path("/proc/self/maps").read_text():
+        return
+    slurm = "SLURM_STEP_ID" in environ and "OMPI_COMM_WORLD_SIZE" not in environ
+    started, better = ("srun --mpi=pmix", "srun --mpi=pmi2") if slurm else ("Open MPI's mpirun", "MPICH's mpiexec")
+    name, version = vendor(mpi)
+    raise EnvironmentProblem(
+        f"{started} started this rank, but its library is {name} {version}, which was built without PMIx: start it "
+        f"with {better}, or name the launcher's own library with --mpi (omb-py doctor names both)"
+    )
 
 
 def _constant(level: str) -> str:
