@@ -151,7 +151,8 @@ def table_option(name: str, heading: str = "", default: str | None = None) -> cl
 
 def store_is_given() -> bool:
     """Whether the command line names the store, and no default does."""
-    return click.get_current_context().get_parameter_source("store") is click.core.ParameterSource.COMMANDLINE
+    context = click.get_current_context(silent=True)
+    return context is not None and context.get_parameter_source("store") is click.core.ParameterSource.COMMANDLINE
 
 
 def ranks_option(heading: str, text: str = "Number of ranks.", unset: str = "") -> click.Option:

@@ -254,6 +254,8 @@ OUTPUT = under(
     ),
     Option("quiet", "--quiet", "No progress and no notes on stderr.", scope="line"),
 )
+PROGRAM_MARK = "OMB_PY_PROGRAM_MARK"
+"""Variable of all processes of a program that ``compare --run`` has started, which stores what the program prints."""
 STORAGE = under(
     "Storage",
     Option(

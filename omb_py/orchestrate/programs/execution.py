@@ -16,6 +16,7 @@ from pathlib import Path
 
 from omb_py.engine.rank.lifetime import die_with_parent
 from omb_py.errors import EnvironmentProblem
+from omb_py.options.conduct import PROGRAM_MARK
 from omb_py.orchestrate.programs.mapped_files import MappedFile, descendants, mapped_by
 from omb_py.orchestrate.supervision.processes import Process, alive, identify, kill
 
@@ -23,8 +24,6 @@ MOST_BYTES = 64 << 20
 """A program that prints more is ended."""
 _FIRST_LOOK_S, _LONGEST_S, _GROWTH = 0.002, 1.0, 1.5
 """Pauses between looks at a program's processes: short at first, so that a short program is seen too."""
-_MARK = "OMB_PY_PROGRAM_MARK"
-"""Variable by which the processes of a launch are found when they have left its process group."""
 _OF_SHELL = 128
 """A shell adds this to the number of the signal that ended a program."""
 _POLITE_S, _CERTAIN_S = 0.5, 2.0
@@ -101,7 +100,7 @@ def run_program(
         try:
             process = subprocess.Popen(
                 list(argv),
-                env={**environ, _MARK: mark},
+                env={**environ, PROGRAM_MARK: mark},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=errors,
@@ -145,7 +144,7 @@ class _Watch:
 
     def __init__(self, process: subprocess.Popen[bytes], mark: str, deadline: float, outputs: Sequence[int]) -> None:
         self._process, self._deadline, self._outputs = process, deadline, outputs
-        self._needle = f"{_MARK}={mark}".encode()
+        self._needle = f"{PROGRAM_MARK}={mark}".encode()
         self._handle = os.pidfd_open(process.pid)
         self._seen: set[Process] = set()
         self.files: set[MappedFile] = set()

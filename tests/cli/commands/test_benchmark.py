@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from omb_py.cli import main
+from omb_py.options.conduct import PROGRAM_MARK
 from omb_py.options.request import Request
 from omb_py.suites import BENCHMARKS
 from tests.support.kinds import one_of_each
@@ -104,6 +105,9 @@ def test_store(request_of: Parse, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMB_PY_STORE", "elsewhere")
     assert request_of("bcast").store == Path("elsewhere")
     assert request_of("bcast --no-store").store is None, "the option is stronger than the variable"
+    monkeypatch.setenv(PROGRAM_MARK, "1")
+    assert request_of("bcast").store is None, "compare --run stores what the benchmark prints"
+    assert request_of("bcast --store=x/y").store == Path("x/y")
 
 
 def test_places(request_of: Parse, monkeypatch: pytest.MonkeyPatch) -> None:
