@@ -21,7 +21,6 @@ from omb_py.orchestrate.compare.stored_pairs import (
     keep_plan,
     planned_before,
     stored_pairs,
-    without_plan,
 )
 from omb_py.orchestrate.launching.launch_command import RankEnvironment
 from omb_py.orchestrate.launching.machine_state import machine_facts, observe
@@ -29,7 +28,7 @@ from omb_py.orchestrate.planning.plan import LaunchPlan, plan_launches
 from omb_py.orchestrate.planning.resolution import CheckedRequest
 from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.collector import Run
-from omb_py.orchestrate.running.resume import check_same_design, declare_design, find_unfinished, forget_design
+from omb_py.orchestrate.running.resume import declare_design, find_unfinished, forget_design
 from omb_py.orchestrate.running.run import new_run, start
 from omb_py.orchestrate.running.suite_run import check_no_launcher, run_apart
 from omb_py.printing.printers import Kept
@@ -285,9 +284,8 @@ def _begin(
     assert request.store is not None  # _comparable has refused others
     store = request.store
     declared = _declared(ready, plans, design, kind)
-    earlier = find_unfinished(store, resume) if resume else None
+    earlier = find_unfinished(store, resume, declared) if resume else None
     if earlier is not None:
-        check_same_design(earlier[0], without_plan(earlier[1]), declared)
         request = request.changed(seed=int(earlier[1]["seed"]))
         design = planned_before(design, earlier[1])
     run = new_run(request, plans["BASE"], earlier[0] if earlier else run_id)

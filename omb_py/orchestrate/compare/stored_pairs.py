@@ -95,11 +95,6 @@ def declared_design(design: CompareDesign) -> dict[str, object]:
     }
 
 
-def without_plan(declared: Mapping[str, object]) -> dict[str, object]:
-    """What was declared before the first launch."""
-    return {name: value for name, value in declared.items() if name not in (_SEED, _PLAN)}
-
-
 def keep_plan(store: Path, run_id: str, declared: Mapping[str, object], design: CompareDesign) -> None:
     """Keep what the pairs of a pilot chose. Raises EnvironmentProblem."""
     plan = {"rounds": design.rules.rounds, "launches": design.launches}

@@ -24,7 +24,6 @@ from omb_py.orchestrate.compare.stored_pairs import (
     keep_plan,
     planned_before,
     stored_pairs,
-    without_plan,
 )
 from omb_py.orchestrate.launching.machine_state import OtherWork, machine_facts, observe
 from omb_py.orchestrate.programs.clock_limits import clock_limits, why_other_limits
@@ -35,7 +34,7 @@ from omb_py.orchestrate.programs.mapped_files import MappedFile
 from omb_py.orchestrate.programs.measured import Repetitions, check_rows, why_elsewhere
 from omb_py.orchestrate.programs.reading import OutputReading, rows_of
 from omb_py.orchestrate.running.progress import progress_for
-from omb_py.orchestrate.running.resume import check_same_design, declare_design, find_unfinished, forget_design
+from omb_py.orchestrate.running.resume import declare_design, find_unfinished, forget_design
 from omb_py.orchestrate.running.run import drawn_seed
 from omb_py.results.compare.interleaved import can_show
 from omb_py.results.compare.judge import CompareRules, Launched
@@ -119,9 +118,8 @@ def compare_programs(design: ProgramsDesign, resume: str | None = None) -> Compa
     for program in design.programs.values():
         program.check()
     check_writable(design.store)
-    earlier = find_unfinished(design.store, resume) if resume else None
+    earlier = find_unfinished(design.store, resume, design.declared()) if resume else None
     if earlier is not None:
-        check_same_design(earlier[0], without_plan(earlier[1]), design.declared())
         run_id, seed = earlier[0], int(earlier[1]["seed"])
         plan = replace(planned_before(design.plan, earlier[1]), seed=seed)
     else:

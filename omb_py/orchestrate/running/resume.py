@@ -205,13 +205,14 @@ def _design_path(store: Path, run_id: str, ending: str) -> Path:
 
 
 def find_unfinished(
-    store: Path, which: str, ending: str = COMPARISON, what: str = "comparison"
+    store: Path, which: str, declared: Mapping[str, object], ending: str = COMPARISON, what: str = "comparison"
 ) -> tuple[str, dict[str, Any]] | None:
-    """Find a comparison that was interrupted.
+    """Find the comparison to resume among those that were interrupted.
 
     Args:
         store: folder of its launches.
-        which: id of the run, the beginning of one, or ``last``.
+        which: id of the run, the beginning of one, or ``last`` for the newest that declared the same.
+        declared: what it must have declared, as :func:`check_same_design`.
         ending: ending of the files that hold designs.
         what: what is looked for, for messages.
 
@@ -219,34 +220,44 @@ def find_unfinished(
         The id of the run and its design; None for ``last`` where no comparison was interrupted.
 
     Raises:
-        UsageError: there is no such comparison, or several ids begin so.
+        UsageError: there is no such comparison, several ids begin so, or it declared something else.
     """
     known = {path.name.removesuffix(ending): path for path in sorted((store / REPORTS).glob(f"*{ending}"))}
-    if which == NEWEST:
-        if not known:
-            return None
-        run_id = max(known)
-    else:
-        fits = [run for run in known if run.startswith(which)]
-        if len(fits) != 1:
-            ids = ", ".join(sorted(known)[-5:]) or "none"
-            why = f"several interrupted {what}s begin so" if fits else f"no interrupted {what} has this id"
-            raise UsageError(f"--resume={which}: {why}; interrupted in {str(store)!r}: {ids}")
-        (run_id,) = fits
+    fits = [run for run in known if which == NEWEST or run.startswith(which)]
+    if which == NEWEST and not known:
+        return None
+    if which != NEWEST and len(fits) != 1:
+        ids = ", ".join(sorted(known)[-5:]) or "none"
+        why = f"several interrupted {what}s begin so" if fits else f"no interrupted {what} has this id"
+        raise UsageError(f"--resume={which}: {why}; interrupted in {str(store)!r}: {ids}")
+    designs = {run: _read_design(known[run], run, what) for run in reversed(fits)}
+    same = [run for run, design in designs.items() if not _difference(design, declared)]
+    run_id = next(iter(same or designs))
+    check_same_design(run_id, designs[run_id], declared)
+    return run_id, designs[run_id]
+
+
+def _read_design(path: Path, run_id: str, what: str) -> dict[str, Any]:
     try:
-        return run_id, dict(json.loads(known[run_id].read_text()))
+        return dict(json.loads(path.read_text()))
     except (OSError, ValueError) as error:
         raise UsageError(f"--resume={run_id}: its design cannot be read ({error}): start a new {what}") from None
 
 
 def check_same_design(run_id: str, begun: Mapping[str, object], now: Mapping[str, object]) -> None:
     """Raises UsageError where a comparison was begun with another design: all of its launches are judged together."""
+    if what := _difference(begun, now):
+        raise UsageError(
+            f"run {run_id} was begun with {what}: its launches are judged together: give the same options, or "
+            "begin a new comparison without --resume"
+        )
+
+
+def _difference(begun: Mapping[str, object], now: Mapping[str, object]) -> str:
+    """The first thing in which two designs differ, in words; empty where they are the same."""
     for name, value in now.items():
         if begun.get(name) != value:
             before, after = (json.dumps(v, sort_keys=True) for v in (begun.get(name), value))
             short = len(before) < 60 and len(after) < 60
-            what = f"{name} {before}, and is resumed with {after}" if short else f"other {name}"
-            raise UsageError(
-                f"run {run_id} was begun with {what}: its launches are judged together: give the same options, or "
-                "begin a new comparison without --resume"
-            )
+            return f"{name} {before}, and is resumed with {after}" if short else f"other {name}"
+    return ""

@@ -176,7 +176,7 @@ def _tagged(checked: Sequence[CheckedRequest], seed: int | None, setting: str) -
 
 def _begun(store: Path, run_id: str) -> bool:
     try:
-        return find_unfinished(store, run_id) is not None
+        return find_unfinished(store, run_id, {}) is not None
     except UsageError:
         return False
 

@@ -16,7 +16,7 @@ from omb_py.orchestrate.compare.session import ComparisonInterrupted
 from omb_py.orchestrate.planning.plan import LaunchPlan, plan_launches
 from omb_py.orchestrate.planning.resolution import CheckedRequest
 from omb_py.orchestrate.running.collector import Run
-from omb_py.orchestrate.running.resume import TUNING, check_same_design, declare_design, find_unfinished, forget_design
+from omb_py.orchestrate.running.resume import TUNING, declare_design, find_unfinished, forget_design
 from omb_py.orchestrate.running.run import new_run
 from omb_py.orchestrate.running.suite_run import check_no_launcher
 from omb_py.orchestrate.tune.conclusion import files_of, proposal, report_of, unproven_files, write_files
@@ -156,7 +156,7 @@ def _begin(
         "design": json.loads(json.dumps({k: v for k, v in asdict(request.design).items() if k != "seed"})),
         "cells": digest([[asdict(cell) for cell in plan.cells] + [plan.ranks] for plan in plans]),
     }
-    earlier = find_unfinished(store, request.resume, TUNING, "tuning") if request.resume else None
+    earlier = find_unfinished(store, request.resume, declared, TUNING, "tuning") if request.resume else None
     first = checked[0].request
     if earlier is None:
         run = new_run(first, list(plans))
@@ -164,7 +164,6 @@ def _begin(
         declare_design(store, run.run_id, design, TUNING)
         return StoredTuning(design), run
     run_id, design = earlier
-    check_same_design(run_id, design, declared)
     stored = stored_rows(store, run_id, design)
     run = new_run(replace(first, seed=int(design["seed"])), list(plans), run_id)
     run.note(f"run {run_id} is resumed: {sum(map(len, stored.launches.values()))} launches are in the store")

@@ -222,6 +222,16 @@ class TestLaunchThatDoesNotBegin:
         assert code == 3 and attempts == [0]
 
 
+def test_the_newest_of_the_same_design_is_resumed(run, interrupt, monkeypatch, tmp_path) -> None:
+    interrupt(4)
+    run(LINE)
+    (mine,) = (tmp_path / "s" / ".reports").glob("*.begun")
+    run(LINE.replace("--launches 8", "--launches 9"))
+    monkeypatch.undo()
+    _, report, _ = run(f"{LINE} --resume")
+    assert report["run_id"] == mine.stem and not mine.exists()
+
+
 def test_the_design_is_a_file_beside_the_reports(run, interrupt, tmp_path: Path) -> None:
     interrupt(2)
     run(LINE)

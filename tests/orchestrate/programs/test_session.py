@@ -314,7 +314,7 @@ def test_a_budget_chooses_the_launches_and_keeps_the_choice(osu: Osu, design: Ma
 def test_a_budget_too_small_for_a_change_is_refused(osu: Osu, design: Make, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"the time is enough for 0 more launches a side.*a change needs 6: give it"):
         compare_programs(design(osu(1), osu(1.1), budget_s=0.001))
-    assert find_unfinished(tmp_path / "store", "last") is None
+    assert find_unfinished(tmp_path / "store", "last", {}) is None
 
 
 def test_an_interruption_after_the_pilot_keeps_its_choice(
