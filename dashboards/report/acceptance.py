@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,12 +42,13 @@ PHASE = "accept_phase"
 """Tag of a row: the phase of the acceptance in which it was measured."""
 METHOD = (
     "Correctness first: every byte of every cell is checked, in launches of their own. What is wrong is not timed.",
-    "The launch is the sample: a launch gives one number, the log of the named metric of the maximum over ranks.",
+    "The launch is the sample: a launch gives one number, the named metric of the maximum over ranks.",
     "The median of launches is judged by counting: PASS when so few launches are beyond the bound that their median is "
-    "within it, FAIL when so few are within it that the median is beyond it, and the mean is too, else MARGINAL: as "
-    "many launches again, up to the maximum. All launches count; none is chosen, none is dropped.",
-    "A count needs no assumption about how launches are distributed, and holds where a launch knows of the one before "
-    "with a correlation of up to 0.5. The chance of an error covers all rounds, and for FAIL also all verdicts.",
+    "within it, FAIL when so few are within it that the median is beyond it, else MARGINAL: as many launches again, up "
+    "to the maximum. All launches count; none is chosen, none is dropped.",
+    "A count needs no assumption about how launches are distributed. How much a launch resembles the one before is "
+    "estimated from all cells, and counts allow for it.",
+    "The chance of an error covers all rounds, and for FAIL also all verdicts.",
     "A baseline is judged by nights: one more night is compared with the earlier ones by their own spread.",
     "Derivation: docs/statistics.md, section Acceptance; format of the criteria: docs/accept.md.",
 )
@@ -80,7 +82,7 @@ def sections(acceptance: AcceptReport, frame: pd.DataFrame, store: Path) -> list
     files = table(("file", "SHA-256"), acceptance.files)
     return [
         Section("cover", "Acceptance", [suite], tables=[_signatures(acceptance)], label=label_text(report)),
-        Section("criteria", "Criteria", [], views, tables=report.tables[:1]),
+        Section("criteria", "Criteria", [], views, tables=[_promises(acceptance, report.tables[0])]),
         Section("scope", "Scope, deviations, nodes left out", scope, as_list=True),
         Section("configuration", "Configuration", [], _configuration(acceptance, store)),
         Section("curves", "What was measured", [], measured),
@@ -94,6 +96,15 @@ def sections(acceptance: AcceptReport, frame: pd.DataFrame, store: Path) -> list
         Section("data", "Raw data", [], [View("files", plural(len(acceptance.files), "file"), "", None, **files)]),
         Section("again", "How to do it again", [acceptance.command or "omb-py accept SUITE"]),
     ]
+
+
+def _promises(acceptance: AcceptReport, criteria: TextTable) -> TextTable:
+    """The table of criteria with the sentence of the contract in front of each, where the suite has any."""
+    texts = [verdict.case.criterion.text for verdict in acceptance.verdicts]
+    if not any(texts):
+        return criteria
+    rows = [(text, *cells) for text, cells in zip(texts, criteria.rows, strict=True)]
+    return replace(criteria, heads=("promise", *criteria.heads), rows=rows, left=("promise", *criteria.left))
 
 
 def _of_sources(acceptance: AcceptReport, name: str, title: str, *sources: str, more: Sequence[View] = ()) -> Section:
