@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from omb_py import class_code, user_cache
-from tests.support.patience import PATIENCE_S
+from tests.support.machines.mpi import run_command
 
 DECLARED = """
 import builtins, json, sys, types
@@ -40,9 +39,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def declared(module: str) -> tuple[int, list[object]]:
     """How many texts were compiled for the methods of a class of a module, and what the methods give."""
-    done = subprocess.run(
-        [sys.executable, "-c", DECLARED, module], capture_output=True, text=True, timeout=PATIENCE_S, env=os.environ
-    )
+    done = run_command([sys.executable, "-c", DECLARED, module], env=os.environ)
     assert not done.stderr, done.stderr
     compiled, *rest = json.loads(done.stdout)
     return compiled, rest

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.support.machines.mpi import run_command
 from tests.support.tiers import few_quick
 
 ROOT = Path(__file__).parents[1]
@@ -126,25 +127,14 @@ def test_an_added_option_reaches_the_typed_options_of_run(checkout: Path, work: 
         "-m tests.options.run_options",
         "-m pytest -q -p no:benchmark tests/test_public_api.py tests/options",
     ):
-        run = subprocess.run(
-            [sys.executable, *command.split()],
-            cwd=checkout,
-            env={**os.environ, "PYTHONPATH": str(checkout)},
-            capture_output=True,
-            text=True,
-        )
+        run = run_command([sys.executable, *command.split()], cwd=checkout, PYTHONPATH=str(checkout))
         assert run.returncode == 0, run.stdout + run.stderr
     assert "answer: int | None" in (checkout / "omb_py" / "run_options.py").read_text()
 
 
 def test_the_code_obeys_the_linter(checkout: Path) -> None:
     for command in ("check", "format --diff"):
-        run = subprocess.run(
-            [sys.executable, "-m", "ruff", *command.split(), "--no-cache", "."],
-            cwd=checkout,
-            capture_output=True,
-            text=True,
-        )
+        run = run_command([sys.executable, "-m", "ruff", *command.split(), "--no-cache", "."], cwd=checkout)
         assert run.returncode == 0, run.stdout + run.stderr
 
 

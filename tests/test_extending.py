@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.machines.mpi import AS_ROOT
+from tests.support.machines.mpi import run_command, run_omb_py
 
 ROOT = Path(__file__).parents[1]
 
@@ -24,21 +24,14 @@ def ring(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for file in (ROOT / "tests" / "plugin").glob("*.*"):
         (source / file.name).write_bytes(file.read_bytes())
     words = ["install", "-q", "--disable-pip-version-check", "--no-deps", "--no-build-isolation", "--target", folder]
-    done = subprocess.run([sys.executable, "-m", "pip", *map(str, words), str(source)], capture_output=True, text=True)
+    done = run_command([sys.executable, "-m", "pip", *map(str, words), str(source)], env=os.environ)
     assert done.returncode == 0, done.stderr
     return folder
 
 
 def omb_py(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join([str(folder), str(ROOT)])
-    return subprocess.run(
-        [sys.executable, "-m", "omb_py", *words],
-        capture_output=True,
-        text=True,
-        timeout=100,
-        cwd=folder,
-        env={**os.environ, **AS_ROOT, "PYTHONPATH": path},
-    )
+    return run_omb_py(*words, timeout=100, cwd=folder, PYTHONPATH=path)
 
 
 @pytest.mark.slow

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+
+from tests.support.machines.mpi import run_command
 
 ROOT = Path(__file__).parent.parent
 OLD = '#!/bin/sh\n[ "$1" = --version ] && { echo Python 3.10.12; exit; }\nexit 1\n'
@@ -29,7 +32,7 @@ def interpreter(path: Path, text: str) -> Path:
 def make(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     for name in ("Makefile", "pyproject.toml"):
         shutil.copy(ROOT / name, folder)
-    return subprocess.run(["make", *words], cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    return run_command(["make", *words], timeout=60, cwd=folder, env=os.environ)
 
 
 @pytest.mark.parametrize("goal", ["run", "test"])

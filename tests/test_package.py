@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import pkgutil
 import re
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 
 import omb_py
-from tests.support.machines.mpi import AS_ROOT, ROOT
+from tests.support.machines.mpi import ROOT, run_omb_py
 
 HEAVY = {"pandas", "pyarrow", "plotly", "scipy", "click", "rich"}
 SIDE_BY_SIDE = ("backends", "suites", "results", "dashboards")
@@ -66,12 +63,13 @@ def test_it_is_typed() -> None:
 
 def loaded_by_ranks(folder: Path, *words: str) -> set[str]:
     """The modules that the rank processes of a run of the command have loaded: Python writes them down."""
-    done = subprocess.run(
-        [sys.executable, "-m", "omb_py", *words, "--store", str(folder / "store")],
-        env={**os.environ, **AS_ROOT, "PYTHONPATH": str(ROOT), "PYTHONPROFILEIMPORTTIME": "1"},
-        capture_output=True,
-        text=True,
+    done = run_omb_py(
+        *words,
+        "--store",
+        str(folder / "store"),
         timeout=100,
+        PYTHONPATH=str(ROOT),
+        PYTHONPROFILEIMPORTTIME="1",
     )
     assert done.returncode == 0, done.stderr
     printed = done.stderr.partition("the ranks printed:")[2].partition("\nomb-py:")[0]

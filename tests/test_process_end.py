@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.machines.mpi import run_command
 from tests.support.patience import PATIENCE_S
 
 QUICK = "from omb_py.process_end import end_process\n"
@@ -16,7 +17,7 @@ QUICK = "from omb_py.process_end import end_process\n"
 
 def ended(code: str, *python: str) -> subprocess.CompletedProcess[str]:
     words = [sys.executable, *python, "-c", QUICK + code]
-    return subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S)
+    return run_command(words)
 
 
 @pytest.mark.parametrize("code", [0, 2, 130])
@@ -57,5 +58,5 @@ def test_where_nobody_reads_the_output_the_code_stays() -> None:
 
 def test_a_profile_of_a_command_is_printed() -> None:
     words = [sys.executable, "-m", "cProfile", "-m", "omb_py", "--version"]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S, cwd=Path(__file__).parents[1])
+    done = run_command(words, cwd=Path(__file__).parents[1])
     assert done.returncode == 0 and "function calls" in done.stdout

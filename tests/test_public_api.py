@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import re
-import subprocess
 import sys
 from dataclasses import is_dataclass, replace
 from pathlib import Path
@@ -18,7 +17,7 @@ from omb_py.options.request import Request
 from omb_py.orchestrate.compare.side_environments import SideSpec
 from omb_py.orchestrate.launching.launch_command import RankEnvironment
 from omb_py.run_options import RunOptions
-from tests.support.machines.mpi import ROOT
+from tests.support.machines.mpi import ROOT, run_command
 
 FUNCTIONS = ("accept", "compare", "compare_commands", "guidelines", "links", "load", "report", "run")
 RESULTS = (
@@ -56,7 +55,7 @@ def test_the_public_names_are_these() -> None:
 def test_importing_is_cheap(module: str) -> None:
     heavy = ("numpy", "pandas", "pyarrow", "scipy", "mpi4py", "click", "rich", "llvmlite", "plotly")
     code = f"import sys, {module}; print([name for name in {heavy} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], timeout=60, cwd=ROOT, capture_output=True, text=True)
+    done = run_command([sys.executable, "-c", code], timeout=60, cwd=ROOT)
     assert done.stdout.strip() == "[]", done.stderr
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.newcomer import commands
-from tests.support.machines.mpi import AS_ROOT
+from tests.support.machines.mpi import run_command
 
 ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent
@@ -95,14 +95,12 @@ def printed(folder: Path) -> dict[str, subprocess.CompletedProcess[str]]:
     """What every command printed. They run once, in the order in which a reader meets them."""
     results = {}
     for command in SHOWN:
-        results[command] = subprocess.run(
+        results[command] = run_command(
             shlex.split(command),
-            cwd=folder,
-            env={**os.environ, **AS_ROOT, "PATH": f"{BIN}:{os.environ['PATH']}", "COLUMNS": "200"},
-            capture_output=True,
-            text=True,
             timeout=300,
-            check=False,
+            cwd=folder,
+            PATH=f"{BIN}:{os.environ['PATH']}",
+            COLUMNS="200",
         )
     return results
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.support.machines.mpi import run_command
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -44,7 +45,7 @@ def run(folder: Path, mock: str) -> tuple[int, str, dict]:  # type: ignore[type-
     (folder / "tiny.toml").write_text(SUITE)
     (folder / "check.py").write_text(CHECK.format(suite=str(folder / "tiny.toml"), mock=mock))
     report = folder / "report.json"
-    done = subprocess.run(
+    done = run_command(
         [
             str(Path(sys.executable).parent / "reframe"),
             "-c",
@@ -57,12 +58,10 @@ def run(folder: Path, mock: str) -> tuple[int, str, dict]:  # type: ignore[type-
             "--performance-report",
             "--keep-stage-files",
         ],
-        capture_output=True,
-        text=True,
         timeout=100,
         cwd=folder,
-        check=False,
-        env={**os.environ, "HOME": str(folder), "PYTHONPATH": f"{ROOT}:{os.environ.get('PYTHONPATH', '')}"},
+        HOME=str(folder),
+        PYTHONPATH=f"{ROOT}:{os.environ.get('PYTHONPATH', '')}",
     )
     return done.returncode, done.stdout + done.stderr, json.loads(report.read_text()) if report.exists() else {}
 

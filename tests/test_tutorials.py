@@ -12,7 +12,6 @@ import io
 import os
 import re
 import shlex
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,7 +20,7 @@ import pytest
 
 from tests.golden.normal import Normal
 from tests.golden.running import place
-from tests.support.machines.mpi import environment
+from tests.support.machines.mpi import environment, run_omb_py
 from tests.support.optional import needs_torch
 
 PAGES = Path(__file__).resolve().parent.parent / "docs" / "tutorials"
@@ -37,14 +36,7 @@ Shell = Callable[[list[str]], tuple[int, str]]
 
 def _by_subprocess(words: list[str]) -> tuple[int, str]:
     path = os.pathsep.join((os.getcwd(), environment()["PYTHONPATH"]))
-    done = subprocess.run(
-        [sys.executable, "-m", "omb_py", *words],
-        env=environment(COLUMNS="100", PYTHONPATH=path),
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    done = run_omb_py(*words, timeout=300, COLUMNS="100", PYTHONPATH=path)
     assert done.returncode in (0, 1), done.stderr
     return done.returncode, done.stdout
 

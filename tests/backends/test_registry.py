@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from types import ModuleType
@@ -15,6 +14,7 @@ from omb_py.options.table import usual_cell
 from omb_py.plug_ins import forget_plug_ins
 from omb_py.suites.registry import find as benchmark
 from tests.support.entries import install_entries
+from tests.support.machines.mpi import run_command
 
 
 def connect(spec: Mapping[str, Any]) -> Any:
@@ -89,7 +89,7 @@ def test_finding_ours_searches_no_installed_packages_and_loads_no_library() -> N
         "find('mpi'), find('mock')\n"
         "print([name for name in ('mpi4py', 'llvmlite') if name in sys.modules])\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    done = run_command([sys.executable, "-c", code], timeout=60)
     assert done.stdout.strip() == "[]", done.stderr
 
 

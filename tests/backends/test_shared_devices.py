@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from typing import Any
 
 import pytest
 
-from tests.support.machines.mpi import ROOT, environment
+from tests.support.machines.mpi import ROOT, run_omb_py
 from tests.support.optional import needs_torch
-from tests.support.patience import PATIENCE_S
 
 pytestmark = [pytest.mark.mpi, pytest.mark.calm, pytest.mark.slow]
 BACKENDS = {
@@ -24,13 +21,8 @@ BACKENDS = {
 def ran(backend: str, devices: int, *words: str) -> tuple[int, str, str]:
     """(exit status, stdout, stderr) of two ranks on a machine with so many simulated devices."""
     line = ("allreduce", *BACKENDS[backend], "--device", "sim", "-n", "2", "-m", "64:64", "-i", "4", "-x", "0")
-    done = subprocess.run(
-        [sys.executable, "-m", "omb_py", *line, "--no-store", "--format", "json", *words],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        cwd=ROOT,
-        env=environment(OMB_PY_SIM_DEVICES=str(devices), SLURM_LOCALID="0"),
+    done = run_omb_py(
+        *line, "--no-store", "--format", "json", *words, cwd=ROOT, OMB_PY_SIM_DEVICES=str(devices), SLURM_LOCALID="0"
     )
     return done.returncode, done.stdout, done.stderr
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.support.machines.mpi import AS_ROOT
+from tests.support.machines.mpi import AS_ROOT, run_command
 from tests.support.patience import PATIENCE_S
 from tests.support.tiers import few_quick
 
@@ -18,12 +19,7 @@ MOST_MODULES = {("--help",): 100, ("list",): 200, ("allreduce", "--help"): 155, 
 
 
 def run(*words: str, python: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *python, "-c", "from omb_py.cli import main; raise SystemExit(main())", *words],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-    )
+    return run_command([sys.executable, *python, "-c", "from omb_py.cli import main; raise SystemExit(main())", *words])
 
 
 @pytest.mark.parametrize(
@@ -83,6 +79,6 @@ def test_the_installed_command() -> None:
     script = Path(sys.executable).with_name("omb-py")
     if not script.exists():
         pytest.skip("omb-py is not installed beside this Python")
-    done = subprocess.run([script, "latency", "-n", "3"], capture_output=True, text=True, cwd="/", timeout=PATIENCE_S)
+    done = run_command([script, "latency", "-n", "3"], cwd="/", env=os.environ)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "omb-py: error: latency needs exactly 2 ranks, not 3: use -n 2\n"

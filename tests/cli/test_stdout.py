@@ -10,7 +10,7 @@ import pytest
 
 from omb_py.cli import main
 from omb_py.results.store.read import load
-from tests.support.machines.mpi import environment
+from tests.support.machines.mpi import environment, run_command
 from tests.support.tiers import few_quick
 
 LATENCY = "latency --backend mock -m 8:64 -i 5 --store s"
@@ -19,7 +19,7 @@ LATENCY = "latency --backend mock -m 8:64 -i 5 --store s"
 def shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run omb-py with these words in a shell; stderr is text."""
     command = ["sh", "-c", f"{sys.executable} -m omb_py {line}"]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment(), check=False)
+    return run_command(command, cwd=folder)
 
 
 def test_a_full_disk_under_the_output_is_said_after_all_was_stored(tmp_path: Path) -> None:
@@ -45,9 +45,7 @@ def test_a_working_folder_that_was_removed_is_no_bug(tmp_path: Path) -> None:
     (tmp_path / "gone").mkdir()
     gone = f"cd gone && rmdir ../gone && {sys.executable} -m omb_py"
     line = f"{gone} list; {sys.executable} -m omb_py {LATENCY}"
-    done = subprocess.run(
-        ["sh", "-c", line], cwd=tmp_path, capture_output=True, text=True, env=environment(), check=False
-    )
+    done = run_command(["sh", "-c", line], cwd=tmp_path)
     assert "allreduce" in done.stdout
     says = "omb-py: error: this folder no longer exists, and the store is in it: cd to another\n"
     assert (done.returncode, done.stderr) == (3, says)

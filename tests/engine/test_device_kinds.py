@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +11,7 @@ from omb_py.engine.devices.kind import DeviceKind
 from omb_py.engine.devices.registry import GPU_KINDS, KINDS, EveryKind, find_kind
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.plug_ins import forget_plug_ins
-from tests.support.machines.mpi import environment
+from tests.support.machines.mpi import environment, run_omb_py
 
 XPU = """
 from omb_py.plugin import Device, DeviceKind
@@ -68,13 +66,7 @@ def test_it_is_found_by_its_name_alone(installed: DeviceKind) -> None:
 @pytest.mark.mpi
 def test_mpi_measures_on_it(packages: Path, tmp_path: Path) -> None:
     words = "latency -d xpu -n 2 -m 8:8 -i 5 -x 1 -c --no-store".split()
-    done = subprocess.run(
-        [sys.executable, "-m", "omb_py", *words],
-        env=environment(PYTHONPATH=f"{packages}:{environment()['PYTHONPATH']}"),
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    done = run_omb_py(*words, timeout=120, PYTHONPATH=f"{packages}:{environment()['PYTHONPATH']}")
     assert done.returncode == 0, done.stderr
     assert "# OSU MPI-XPU Latency Test" in done.stdout and "Pass" in done.stdout
     assert "xpu:0" in done.stderr

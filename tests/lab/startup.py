@@ -27,7 +27,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.lab.fidelity.reference import BUILD, NoCompiler, beside_python
-from tests.support.machines.mpi import ROOT, environment, mpiexec
+from tests.support.machines.mpi import ROOT, environment, mpiexec, run_command
 
 START = ("latency", "-m", "8:8", "-i", "1", "-x", "0")
 LONG = ("latency", "-m", "8:8", "-i", "1000", "-x", "0", "--repeat-for", "2s")
@@ -38,7 +38,7 @@ _STAT = "stat,lstat,newfstatat,statx,access,faccessat,faccessat2,readlink,readli
 def run(words: Sequence[str]) -> tuple[float, float]:
     """(wall seconds, processor seconds of the command and all that it waited for). Raises RuntimeError."""
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    done = subprocess.run(words, env=environment(), cwd=ROOT, capture_output=True, text=True, timeout=300)
+    done = run_command(words, timeout=300, cwd=ROOT)
     wall, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode:
         raise RuntimeError(f"{' '.join(words)} ended with {done.returncode}: {done.stderr}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -14,7 +13,7 @@ import pytest
 from omb_py.errors import EnvironmentProblem, UsageError
 from omb_py.launchers import own_mpi
 from omb_py.launchers.own_mpi import VARIABLE, own_mpi_variables
-from tests.support.patience import PATIENCE_S
+from tests.support.machines.mpi import run_command
 
 MPICH = b"\0MPIR_Err_create_code\0"
 OPEN_MPI = b"\0ompi_mpi_comm_world\0"
@@ -136,6 +135,6 @@ def test_debians_libraries_measure(vendor: str, under: str, tmp_path: Path) -> N
     if under == "mpiexec":
         words = [launcher, *(["--oversubscribe"] * (vendor == "Open MPI")), "-n", "2", *words]
     environ = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    ended = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, env=environ, timeout=PATIENCE_S)
+    ended = run_command(words, cwd=tmp_path, env=environ)
     assert ended.returncode == 0, ended.stderr
     assert f",{vendor},4." in ended.stdout

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 
 from omb_py.errors import UsageError
 from omb_py.printing.export import export
+from tests.support.machines.mpi import run_command
 
 
 def cells(make_row, scale: float) -> list[dict]:
@@ -38,7 +38,7 @@ def test_pytest_benchmark_compares_two_files(tmp_path: Path, make_row) -> None:
         "0001_base.json",
         "0002_new.json",
     ]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
+    done = run_command(command, timeout=60, cwd=tmp_path, check=True)
     assert "Failed to load" not in done.stdout + done.stderr
     lines = (tmp_path / "out.csv").read_text().splitlines()
     medians = [float(line.split(",")[-2]) for line in lines[1:]]

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from functools import partial
 from typing import Any
@@ -13,7 +12,7 @@ from rich.table import Table
 from omb_py.printing.tables import RUNS_SPARE, SPARE, results_table, runs_table
 from omb_py.printing.writers.terminal import fitted
 from omb_py.results.store.runs import RunSummary
-from tests.support.patience import PATIENCE_S
+from tests.support.machines.mpi import run_command
 
 
 def row(**values: Any) -> dict[str, Any]:
@@ -162,5 +161,5 @@ def test_a_table_of_one_side_loads_no_scipy() -> None:
         "assert not {'scipy', 'pyarrow'} & set(sys.modules)"
     )
     words = [sys.executable, "-c", code, json.dumps([row(), row(size_bytes=16)])]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S)
+    done = run_command(words)
     assert done.returncode == 0, done.stderr

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,6 +15,7 @@ from omb_py.plug_ins import forget_plug_ins
 from omb_py.suites import registry
 from omb_py.suites.registry import BENCHMARKS, find, names
 from tests.support.entries import install_entries
+from tests.support.machines.mpi import run_command
 
 MINE = replace(BENCHMARKS["allreduce"], name="mine", summary="another package's")
 
@@ -95,5 +95,5 @@ def test_reading_the_registry_loads_no_numpy() -> None:
         "import sys, omb_py.suites as s; s.find('bw'); "
         "print([m for m in ('numpy', 'llvmlite', 'mpi4py') if m in sys.modules])"
     )
-    done: Any = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    done: Any = run_command([sys.executable, "-c", code], timeout=60, check=True)
     assert done.stdout.strip() == "[]"

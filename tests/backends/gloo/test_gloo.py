@@ -18,9 +18,8 @@ from omb_py.engine.measuring.validate import checkable
 from omb_py.options.table import usual_cell
 from omb_py.suites.registry import BENCHMARKS
 from tests.orchestrate.supervision.faultlab import Run
-from tests.support.machines.mpi import environment, report, start, torchrun
+from tests.support.machines.mpi import report, run_omb_py, start, torchrun
 from tests.support.optional import needs_torch
-from tests.support.patience import PATIENCE_S
 from tests.support.sessions.gloo_session import ENOUGH
 
 pytestmark = [pytest.mark.mpi, pytest.mark.calm, needs_torch]
@@ -104,13 +103,7 @@ def rows(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
 
 
 def command(*words: str, **more: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "omb_py", *words],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        env=environment(**more),
-    )
+    return run_omb_py(*words, **more)
 
 
 QUICK = ("-m", "8:512:8", "-i", "5", "-x", "1", "-c", "--format", "json")

@@ -14,9 +14,8 @@ from omb_py.suites.training.frameworks import DeepSpeed
 from omb_py.suites.workloads.buckets import DDP_CAP_BYTES, DDP_FIRST_BYTES
 from omb_py.suites.workloads.data_parallel import ddp_buckets
 from omb_py.suites.workloads.families import parse_workload
-from tests.support.machines.mpi import environment, start
+from tests.support.machines.mpi import run_omb_py, start
 from tests.support.optional import needs_torch
-from tests.support.patience import PATIENCE_S
 
 pytestmark = [pytest.mark.slow, pytest.mark.mpi, pytest.mark.calm, needs_torch]
 GLOO = ("--backend", "gloo", "-n", "2")
@@ -24,9 +23,7 @@ FEW = ("-n", "2", "--batch", "4", "--steps", "3", "-i", "2", "-x", "2")
 
 
 def omb_py(*words: str) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "omb_py", *words], env=environment(), capture_output=True, text=True, timeout=PATIENCE_S
-    )
+    done = run_omb_py(*words)
     assert done.returncode == 0, done.stderr
     return done
 

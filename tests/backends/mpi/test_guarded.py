@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import signal
-import subprocess
 import sys
 import time
 
@@ -15,7 +14,7 @@ from omb_py.engine.program.language import Repeat
 from tests.support import guarded
 from tests.support.every_step import TEXTS
 from tests.support.machine import call, libc, run
-from tests.support.machines.mpi import report
+from tests.support.machines.mpi import report, run_command
 
 NOT_ON_MPI = {"matmul", "zero"}
 """Steps of a device, and of a workload's computation."""
@@ -32,7 +31,7 @@ def test_one_byte_too_far_ends_the_process(at_end: bool, offset: int) -> None:
         f"memory = allocate(24, {at_end}); memory[:] = 1; print('inside', flush=True)\n"
         f"ctypes.memset(memory.ctypes.data + {offset}, 2, 1)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = run_command([sys.executable, "-c", code])
     assert (done.returncode, done.stdout) == (-signal.SIGSEGV, "inside\n")
 
 

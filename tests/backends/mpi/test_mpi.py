@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import subprocess
-import sys
 from functools import cache
 from typing import Any
 
@@ -13,8 +11,7 @@ import pytest
 
 from omb_py.backends.registry import find
 from omb_py.engine.measuring.host_memory import available_bytes
-from tests.support.machines.mpi import environment, report
-from tests.support.patience import PATIENCE_S
+from tests.support.machines.mpi import report, run_omb_py
 from tests.support.sessions import large_messages
 from tests.support.sessions.mpi_session import spoiled
 
@@ -155,13 +152,7 @@ def test_messages_of_more_than_2_gib() -> None:
 def test_a_session_instead_of_init(binding: str) -> None:
     """``-I``: the benchmark's communicator comes from a session; all data arrives, and what its start took is known."""
     words = ["--binding", binding, "-c", "-i", "5", "-m", "8:4K:8", "--no-store", "--format", "json", "-I"]
-    done = subprocess.run(
-        [sys.executable, "-m", "omb_py", "allgather", "-n", "2", *words],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        env=environment(),
-    )
+    done = run_omb_py("allgather", "-n", "2", *words)
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)
     assert [(row["size_bytes"], row["validated"]) for row in rows] == [(8, True), (64, True), (512, True), (4096, True)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from functools import cache
 from pathlib import Path
@@ -13,9 +12,8 @@ import pytest
 
 from omb_py.results.store.read import load
 from tests.support.machines.cluster import YIELD
-from tests.support.machines.mpi import ROOT, environment
+from tests.support.machines.mpi import ROOT, run_command, run_omb_py
 from tests.support.machines.nodes import hosts, why_not
-from tests.support.patience import PATIENCE_S
 
 pytestmark = pytest.mark.mpi
 
@@ -37,13 +35,10 @@ def told(folder: Path, nodes: int, ranks_per_node: int) -> list[dict[str, Any]]:
     both = ["--binding", "native,mpi4py", "--thread-level", "multiple"]
     with hosts(nodes) as cluster:
         launcher = cluster.launcher(folder, ranks_per_node)
-        done = subprocess.run(
+        done = run_command(
             [*launcher, sys.executable, "-m", "omb_py", "run", str(folder / "windows.toml"), *few, *both],
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
             cwd=ROOT,
-            env=environment(**YIELD),
+            **YIELD,
         )
     assert done.returncode == 0, done.stdout + done.stderr
     rows: list[dict[str, Any]] = json.loads(done.stdout)
@@ -66,14 +61,7 @@ def test_a_node_and_the_others_exchange_windows(
 
 @pytest.mark.parametrize("name", BOTH)
 def test_one_node_is_refused(name: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "omb_py", name, "-n", "2", "--no-store"],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        cwd=ROOT,
-        env=environment(),
-    )
+    done = run_omb_py(name, "-n", "2", "--no-store", cwd=ROOT)
     assert done.returncode == 3
     assert done.stdout == "" and done.stderr.count("\n") == 1
     assert "needs several nodes with equally many ranks on each, but here are 2 on " in done.stderr
@@ -89,14 +77,7 @@ def test_nodes_with_one_host_name_are_two_nodes_and_named_as_the_user_did(called
         launcher = " ".join(cluster.agent(tmp_path, "image" if called else "$host"))
         few = ["-m", "8", "-i", "5", "-x", "1", "-W", "4", "--store", str(tmp_path)]
         where = ["--hosts", ",".join(names), "--launcher-args", launcher]
-        done = subprocess.run(
-            [sys.executable, "-m", "omb_py", "bw_fan_in", "-n", "2", *where, *few],
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-            cwd=ROOT,
-            env=environment(**YIELD),
-        )
+        done = run_omb_py("bw_fan_in", "-n", "2", *where, *few, cwd=ROOT, **YIELD)
     assert done.returncode == 0, done.stdout + done.stderr
     # bw_fan_in is refused where all ranks are on one node
     assert {tuple(hosts) for hosts in load(tmp_path)["hosts"]} == {tuple(names)}

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from types import SimpleNamespace
 from typing import Any
@@ -19,7 +18,7 @@ from omb_py.backends.mpi.start import standard_abi, thread_level
 from omb_py.backends.mpi.tools.interface import numbering_of
 from omb_py.engine.program.requirements import LEVELS
 from omb_py.errors import EnvironmentProblem
-from tests.support.patience import PATIENCE_S
+from tests.support.machines.mpi import run_command
 
 OF_THE_STANDARD = {"THREAD_SINGLE": 0, "THREAD_FUNNELED": 1024, "THREAD_SERIALIZED": 2048, "THREAD_MULTIPLE": 4096}
 
@@ -77,7 +76,7 @@ def test_numbers_of_the_tool_interface(vendor: str, standard: bool, numbers: tup
 @pytest.mark.parametrize("binding", ["native", "mpi4py"])
 def test_rows_say_by_which_interface_the_library_was_called(binding: str) -> None:
     words = ["-m", "omb_py", "latency", "--binding", binding, "-m", "8:8", "-i", "10", "--no-store", "--format", "json"]
-    ended = subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=PATIENCE_S)
+    ended = run_command([sys.executable, *words])
     assert ended.returncode == 0, ended.stderr
     (row,) = json.loads(ended.stdout)
     assert row["parameters"].get("mpi_abi", "") == standard_abi(MPI)

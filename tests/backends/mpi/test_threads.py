@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.machines.mpi import ROOT, environment
-from tests.support.patience import PATIENCE_S
+from tests.support.machines.mpi import ROOT, environment, run_command
 
 pytestmark = [pytest.mark.mpi, pytest.mark.each_library]
 
@@ -36,13 +35,8 @@ def forked(marker: str) -> list[int]:
 
 @pytest.mark.parametrize("binding", ["native", "mpi4py"])
 def test_several_senders_and_receivers_exchange_the_right_bytes(binding: str) -> None:
-    done = subprocess.run(
-        words("latency_mt", "-t", "2:3", "--binding", binding, "-m", "8:16", "-i", "12", "-x", "1", "-c"),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        cwd=ROOT,
-        env=environment(),
+    done = run_command(
+        words("latency_mt", "-t", "2:3", "--binding", binding, "-m", "8:16", "-i", "12", "-x", "1", "-c"), cwd=ROOT
     )
     assert done.returncode == 0, done.stderr
     rows = [line.split() for line in done.stdout.splitlines() if line[:1].isdigit()]
@@ -52,13 +46,8 @@ def test_several_senders_and_receivers_exchange_the_right_bytes(binding: str) ->
 @pytest.mark.slow
 @pytest.mark.parametrize("binding", ["native", "mpi4py"])
 def test_a_hang_names_rank_and_thread(binding: str) -> None:
-    done = subprocess.run(
-        words("latency_mt", "--binding", binding, "-m", "8:8", "--inject", "lost:1", "--timeout", "3"),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        cwd=ROOT,
-        env=environment(),
+    done = run_command(
+        words("latency_mt", "--binding", binding, "-m", "8:8", "--inject", "lost:1", "--timeout", "3"), cwd=ROOT
     )
     assert done.returncode == 3
     assert re.search(r"rank 1 on \S+ .* thread [01]: recv 1 B from 0\.", done.stderr), done.stderr

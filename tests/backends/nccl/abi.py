@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import ctypes
 import json
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,6 +23,7 @@ from omb_py.backends.nccl.family import NCCL, RCCL, NcclFamily
 from omb_py.backends.nccl.library import SCALAR_ON_HOST, SUCCESS, unique_id_of, version_of
 from omb_py.backends.nccl.options import POLICIES
 from tests.support.c_library import COMPILER
+from tests.support.machines.mpi import run_command
 
 Version = tuple[int, int, int]
 FIRST: Final[Version] = (2, 19, 0)
@@ -174,7 +174,7 @@ def _loaded(path: Path, *names: str) -> Any:
 
 
 def _run(words: Sequence[str]) -> str:
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+    done = run_command(words, timeout=60)
     if done.returncode:
         raise RuntimeError(f"{words[0]} ended with {done.returncode}: {done.stderr[-2000:]}")
     return done.stdout

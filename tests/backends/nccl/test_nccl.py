@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from functools import cache
 from pathlib import Path
@@ -31,9 +30,8 @@ from omb_py.options.table import make_cell
 from omb_py.orchestrate.running.rank_process import arranged
 from omb_py.suites.registry import BENCHMARKS, find
 from tests.support.c_library import COMPILER
-from tests.support.machines.mpi import ROOT, environment
+from tests.support.machines.mpi import ROOT, environment, run_command, run_omb_py
 from tests.support.machines.standin import library, report, start
-from tests.support.patience import PATIENCE_S
 from tests.support.sessions.nccl_cells import MULTIPLIED
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler for the stand-in libnccl")
@@ -136,14 +134,7 @@ def test_a_wrong_byte_is_found() -> None:
 
 
 def _cli(*words: str, store: str = "", **more: str) -> tuple[int, str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "omb_py", *words, *(("--store", store) if store else ("--no-store",))],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        env=environment(**more),
-        cwd=ROOT,
-    )
+    done = run_omb_py(*words, *(("--store", store) if store else ("--no-store",)), cwd=ROOT, **more)
     return done.returncode, done.stdout + done.stderr
 
 
@@ -205,7 +196,7 @@ except ArithmeticError:
 def test_a_graph_that_a_failure_left_is_destroyed_when_the_session_is_closed() -> None:
     words = [sys.executable, "-c", LEFT]
     more = environment(OMB_PY_NCCL=str(library()))
-    done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S, env=more, cwd=ROOT)
+    done = run_command(words, cwd=ROOT, env=more)
     assert done.stdout == "closed\n", done.stderr
 
 
@@ -241,14 +232,7 @@ def test_a_rank_that_does_not_come_ends_the_run(fault: str, says: str) -> None:
 def test_the_map_of_devices_is_printed_and_stored(tmp_path: Path) -> None:
     line = ("allreduce", "--backend", "nccl", "-d", "sim", "-n", "2", "-m", "64:64", "-i", "4", "-c")
     store = tmp_path / "store"
-    done = subprocess.run(
-        [sys.executable, "-m", "omb_py", *line, "--store", str(store)],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        env=environment(OMB_PY_NCCL=str(library())),
-        cwd=ROOT,
-    )
+    done = run_omb_py(*line, "--store", str(store), cwd=ROOT, OMB_PY_NCCL=str(library()))
     assert done.returncode == 0, done.stderr
     assert "\n# OSU NCCL-SIM Allreduce Latency Test v7.5\n# Size" in done.stdout
     assert "rank → device: 0 → " in done.stderr and "sim:1" in done.stderr
@@ -267,14 +251,7 @@ def test_the_map_of_devices_is_printed_and_stored(tmp_path: Path) -> None:
 def test_without_any_mpi_torchrun_starts_the_ranks_unbound() -> None:
     pytest.importorskip("torch")
     line = ("bcast", "--backend", "nccl", "-d", "sim", "-n", "2", "-m", "64:64", "-i", "4", "-c", "--format", "json")
-    done = subprocess.run(
-        [sys.executable, "-m", "omb_py", *line, "--no-store"],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        env=environment(OMB_PY_NCCL=str(library()), MPI4PY_LIBMPI="/nowhere/libmpi.so"),
-        cwd=ROOT,
-    )
+    done = run_omb_py(*line, "--no-store", cwd=ROOT, OMB_PY_NCCL=str(library()), MPI4PY_LIBMPI="/nowhere/libmpi.so")
     assert done.returncode == 0, done.stderr
     (row,) = json.loads(done.stdout)
     assert (row["backend"], row["ranks"], row["validated"]) == ("nccl", 2, True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from omb_py.cli import main
 from omb_py.orchestrate.info import expect
 from omb_py.suites import BENCHMARKS
 from tests.results.analysis.test_peaks import CARD
-from tests.support.patience import PATIENCE_S
+from tests.support.machines.mpi import run_command
 
 
 def fake(capabilities: Capabilities) -> Backend:
@@ -85,15 +84,10 @@ def test_doctor(here: None, capsys: pytest.CaptureFixture[str], tmp_path: Path) 
 
 def test_bash_accepts_the_script() -> None:
     """The script defines its function in a real bash."""
-    script = subprocess.run(
+    script = run_command(
         [sys.executable, "-c", "from omb_py.cli import main; raise SystemExit(main(['completion', 'bash']))"],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
         check=True,
     ).stdout
-    done = subprocess.run(
-        ["bash", "-c", f"{script}\ncomplete -p omb-py"], capture_output=True, text=True, timeout=PATIENCE_S
-    )
+    done = run_command(["bash", "-c", f"{script}\ncomplete -p omb-py"])
     assert done.returncode == 0, done.stderr
     assert "_omb_py_completion" in done.stdout

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 
@@ -18,8 +17,7 @@ from omb_py.engine.program.benchmark import Benchmark
 from omb_py.results.dialects.omb.titles import TITLES
 from omb_py.suites import BENCHMARKS
 from tests.support.kinds import one_of_each
-from tests.support.machines.mpi import ROOT, environment
-from tests.support.patience import PATIENCE_S
+from tests.support.machines.mpi import ROOT, run_omb_py
 
 pytestmark = [pytest.mark.mpi]
 RANKS = 2
@@ -27,14 +25,7 @@ NUMBER = r"\d+\.\d\d"
 
 
 def run(store: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "omb_py", *words, "--store", str(store), "--quiet"],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        cwd=ROOT,
-        env=environment(),
-    )
+    return run_omb_py(*words, "--store", str(store), "--quiet", cwd=ROOT)
 
 
 _CHOSEN = [BENCHMARKS[name] for name in one_of_each(BENCHMARKS)]

@@ -10,7 +10,7 @@ import pytest
 
 from omb_py.cli import main, typed_words
 from omb_py.results.dialects.omb.titles import TITLES
-from tests.support.patience import PATIENCE_S
+from tests.support.machines.mpi import run_command
 
 ON_MOCK = ("--backend", "mock", "-n", "2", "-m", "8:8", "--no-store")
 
@@ -23,7 +23,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(program: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([program, *words], capture_output=True, text=True, timeout=PATIENCE_S)
+    return run_command([program, *words], env=os.environ)
 
 
 def test_every_program_of_omb_is_there_twice(programs: Path) -> None:

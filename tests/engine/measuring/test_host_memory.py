@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import mmap
 import platform
-import subprocess
 import sys
 from array import array
 from itertools import pairwise
@@ -15,6 +14,7 @@ from omb_py.engine.measuring import host_memory
 from omb_py.engine.measuring.host_memory import HostMemory, available_bytes
 from omb_py.engine.program.buffers import MEMORY
 from omb_py.errors import EnvironmentProblem, UsageError
+from tests.support.machines.mpi import run_command
 from tests.support.optional import needs_torch
 
 HERE = tuple(pytest.param(kind, marks=needs_torch if kind == "torch" else ()) for kind in MEMORY)
@@ -151,7 +151,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 def test_a_settled_heap_keeps_what_a_call_frees() -> None:
     def faults(settled: bool) -> int:
         words = [sys.executable, "-c", FAULTS.format(settled=settled)]
-        return int(subprocess.run(words, capture_output=True, text=True, check=True, timeout=60).stdout)
+        return int(run_command(words, timeout=60, check=True).stdout)
 
     pages = 30 * 3 * (1 << 20) // mmap.PAGESIZE
     assert faults(False) > pages / 4  # every call pays anew, though it allocates what the one before did

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from omb_py.engine.native.translate import Machine
 from omb_py.engine.program import steps
 from omb_py.engine.program.language import Lap, Repeat, Stage, Stamp, body
 from tests.support.machine import Recorder, call, run, table
+from tests.support.machines.mpi import run_command
 
 pytestmark = pytest.mark.skipif(os.uname().machine != "x86_64", reason="LLVM loads the code of other processors")
 
@@ -69,5 +69,5 @@ def test_no_llvm_is_loaded_where_the_code_is_kept(cache: Path) -> None:
         "import sys\nfrom omb_py.engine.native.machine_code import address_of_code\n"
         "address_of_code((((1, 0, -1), (1, 0, 0)),), True)\nprint('llvmlite' in sys.modules)\n"
     )
-    seen = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout for _ in range(2)]
+    seen = [run_command([sys.executable, "-c", code]).stdout for _ in range(2)]
     assert [text.strip() for text in seen] == ["True", "False"]

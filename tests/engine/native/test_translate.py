@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import subprocess
 import sys
 import threading
 import time
@@ -21,6 +20,7 @@ from omb_py.engine.native.translate import Arg, Machine, StageTable
 from omb_py.engine.program import steps
 from omb_py.engine.program.language import Host, Lap, Node, Region, Repeat, Result, Stage, Stamp, body
 from tests.support.machine import Recorder, call, libc, resolve, run, table
+from tests.support.machines.mpi import run_command
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 MS = 1_000_000
@@ -268,7 +268,7 @@ class TestGate:
             "machine.run(gate(word.ctypes.data, 3), 0, 1)\n"
             "assert time.monotonic() - start >= 0.15\n"
         )
-        done = subprocess.run([sys.executable, "-c", code], timeout=60, capture_output=True, text=True)
+        done = run_command([sys.executable, "-c", code], timeout=60)
         assert done.returncode == 0, done.stderr
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from typing import Any
 
@@ -15,9 +14,9 @@ from omb_py.engine.program.groups import on, timed_ranks
 from omb_py.engine.program.language import Lap, Region, Step, walk
 from omb_py.errors import UsageError
 from omb_py.suites.registry import BENCHMARKS, find
+from tests.support.machines.mpi import run_command
 from tests.support.machines.simulated import cell, checked, measured, with_step
 from tests.support.optional import needs_torch
-from tests.support.patience import PATIENCE_S
 
 OUT, IN = Region("send", 0, 8), Region("recv", 0, 8)
 DIVIDED = [
@@ -101,7 +100,7 @@ def test_those_take_groups_whose_ranks_can_be_divided() -> None:
 
 def real(*words: str) -> dict[str, Any]:
     run = [sys.executable, "-m", "omb_py", *words, "-n", "4", "--groups", "2x2", "-m", "8:8", "-i", "5", "-c"]
-    done = subprocess.run([*run, "--no-store", "--format", "json"], capture_output=True, text=True, timeout=PATIENCE_S)
+    done = run_command([*run, "--no-store", "--format", "json"])
     assert done.returncode == 0, done.stderr
     (row,) = json.loads(done.stdout)
     return dict(row)

@@ -16,6 +16,7 @@ import pytest
 from omb_py.engine.rank import handshake
 from omb_py.engine.rank.link import LOST, Channel, Link, LocalLink
 from omb_py.engine.rank.reporting import LinkRefused, report, split_address
+from tests.support.machines.mpi import run_command
 
 
 class Server:
@@ -253,7 +254,7 @@ from omb_py.orchestrate.running.rank_process import main
 main()
 """
     environ = {**os.environ, "OMB_PY_CONTROL": "127.0.0.1:9", "OMB_PY_TOKEN": "t"}
-    done = subprocess.run([sys.executable, "-c", body], env=environ, capture_output=True, text=True, check=False)
+    done = run_command([sys.executable, "-c", body], env=environ)
     assert done.stderr.strip() == "[]"
 
 

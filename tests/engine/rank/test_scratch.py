@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from omb_py.engine.rank import scratch
+from tests.support.machines.mpi import run_command
 
 DIES = "import os; from omb_py.engine.rank import scratch; print(scratch.make(), flush=True); os._exit(0)"
 
@@ -30,7 +30,7 @@ def test_nobody_else_may_enter() -> None:
 
 def test_only_what_a_dead_process_of_this_machine_made_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
     scratch.make()  # of a process that lives
-    done = subprocess.run([sys.executable, "-c", DIES], capture_output=True, text=True, check=True)
+    done = run_command([sys.executable, "-c", DIES], check=True)
     dead = Path(done.stdout.strip())
     name = dead.name.split("-")
     elsewhere = dead.with_name("-".join([*name[:2], "00000000", *name[3:]]))  # of another namespace or boot

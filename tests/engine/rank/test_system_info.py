@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import struct
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import numpy
 import pytest
 
 from omb_py.engine.rank import system_info
+from tests.support.machines.mpi import run_command
 
 
 def elf(*notes: tuple[bytes, int, bytes], kind: int = 4) -> bytes:
@@ -70,7 +70,7 @@ class TestBuildId:
     def test_is_what_readelf_says(self) -> None:
         checked = 0
         for library in system_info.loaded_libraries()[:40]:
-            said = subprocess.run(["readelf", "-n", str(library["path"])], capture_output=True, text=True, check=False)
+            said = run_command(["readelf", "-n", str(library["path"])])
             found = re.search(r"Build ID: ([0-9a-f]+)", said.stdout)
             assert library["build_id"] == (found.group(1) if found else None), library["path"]
             checked += found is not None

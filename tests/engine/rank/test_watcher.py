@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from omb_py.engine.rank.watcher import process_state
-from tests.support.machines.mpi import environment
+from tests.support.machines.mpi import run_command
 from tests.support.patience import PATIENCE_S
 
 RANK = """
@@ -31,9 +30,7 @@ while True:  # as in MPI_Init: no signal of Python's and no thread ends it
 def watched(then: str, rank: int = 0, limit: float = 1.0, collector: str = "collector.pid") -> tuple[int, str, int]:
     """(return code of the rank, its stderr, process id of its collector, which is ended)."""
     code = RANK.format(rank=rank, limit=limit, collector=collector, then=then)
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE_S, env=environment(), check=False
-    )
+    done = run_command([sys.executable, "-c", code])
     pid = int(done.stdout.split()[0])
     return done.returncode, done.stderr, pid
 
@@ -106,10 +103,8 @@ def test_a_watcher_that_was_killed_ends_no_rank() -> None:
 def test_the_watcher_ends_with_its_rank(tmp_path: Path) -> None:
     """Even where that is killed, and it holds no file of the rank."""
     then = "print(watcher._pid, sorted(os.listdir(f'/proc/{watcher._pid}/fd')), flush=True); os.kill(os.getpid(), 9)"
-    done = subprocess.run(
-        [sys.executable, "-c", RANK.format(rank=1, limit=600, collector="None", then=f"time.sleep(0.5); {then}")],
-        capture_output=True, text=True, timeout=PATIENCE_S, env=environment(), check=False,
-    )  # fmt: skip
+    code = RANK.format(rank=1, limit=600, collector="None", then=f"time.sleep(0.5); {then}")
+    done = run_command([sys.executable, "-c", code])
     collector, watcher, files = done.stdout.split(maxsplit=2)
     end(int(collector))
     assert len(files.split(",")) <= 5 and is_gone(int(watcher))

@@ -6,10 +6,11 @@ import ctypes
 import hashlib
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+
+from tests.support.machines.mpi import run_command
 
 HERE = Path(__file__).parent
 SOURCES = (HERE / "reference.c", HERE / "families.c")
@@ -62,7 +63,7 @@ def compile_reference() -> Path:
     fresh = library.with_suffix(f".{os.getpid()}")
     command = [str(mpicc), *FLAGS, "-o", str(fresh), *map(str, SOURCES)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        done = run_command(command, timeout=120)
     except OSError as error:
         raise NoCompiler(f"{mpicc.name} cannot be run ({error})") from error
     if done.returncode:

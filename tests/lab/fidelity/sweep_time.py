@@ -10,14 +10,13 @@ from __future__ import annotations
 import argparse
 import random
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from tests.lab.fidelity.reference import BUILD, HERE, NoCompiler, beside_python
-from tests.support.machines.mpi import environment
+from tests.support.machines.mpi import run_command
 
 BAR = 1.5
 LIMIT_S = 300
@@ -31,7 +30,7 @@ def compile_sweep() -> Path:
         raise NoCompiler(f"no mpicc beside {sys.executable} nor on the PATH")
     BUILD.mkdir(parents=True, exist_ok=True)
     program = BUILD / f"sweep-{Path(sys.prefix).name}"
-    done = subprocess.run([mpicc, "-O3", "-o", program, *SOURCES], capture_output=True, text=True, timeout=120)
+    done = run_command([mpicc, "-O3", "-o", program, *SOURCES], timeout=120)
     if done.returncode:
         raise NoCompiler(done.stderr.strip())
     return program
@@ -40,7 +39,7 @@ def compile_sweep() -> Path:
 def seconds(words: Sequence[str]) -> float:
     """How long a command takes. Raises RuntimeError where it fails."""
     began = time.monotonic()
-    done = subprocess.run(words, env=environment(), capture_output=True, text=True, timeout=LIMIT_S)
+    done = run_command(words, timeout=LIMIT_S)
     if done.returncode:
         raise RuntimeError(f"{' '.join(words)} ended with {done.returncode}: {done.stderr}")
     return time.monotonic() - began
@@ -49,7 +48,7 @@ def seconds(words: Sequence[str]) -> float:
 def sides(benchmark: str, ranks: int, program: Path, options: Sequence[str]) -> dict[str, list[str]]:
     """The command of each side."""
     mpiexec = str(beside_python("mpiexec"))
-    version = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, env=environment()).stdout
+    version = run_command([mpiexec, "--version"]).stdout
     binding = ["--oversubscribe", "--bind-to", "none"] if "Open MPI" in version or "open-mpi" in version else []
     return {
         "C": [mpiexec, "-n", str(ranks), *binding, str(program), benchmark],

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import ctypes
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -19,7 +18,7 @@ from pathlib import Path
 
 from tests.lab.parity.omb import GIVE, printed, programs
 from tests.support.c_library import shared_library
-from tests.support.machines.mpi import environment, mpiexec
+from tests.support.machines.mpi import mpiexec, run_command
 
 ITERATIONS, WARMUP = 9, 3
 COMMON = ("-m", "64:64", "-i", str(ITERATIONS), "-x", str(WARMUP))
@@ -153,9 +152,7 @@ def main(words: Sequence[str] | None = None) -> int:
         return 2
     names, wrong = operands(), 0
     with tempfile.TemporaryDirectory() as scratch:
-        library = subprocess.run(
-            [sys.executable, "-c", _LIBRARY], capture_output=True, text=True, check=True, env=environment()
-        ).stdout.strip()
+        library = run_command([sys.executable, "-c", _LIBRARY], check=True).stdout.strip()
         shim = build(Path(scratch), library)
         for variant in VARIANTS.strip().splitlines():
             name, *more = variant.split()

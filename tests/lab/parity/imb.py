@@ -14,7 +14,6 @@ import os
 import random
 import re
 import statistics
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,6 +24,7 @@ from omb_py.results.dialects.imb.text import bytes_of
 from omb_py.results.dialects.parse import parse
 from omb_py.results.dialects.reading import Context
 from omb_py.suites.registry import find
+from tests.support.machines.mpi import run_command
 
 BINARIES: Mapping[Part, str] = {
     "MPI-1": "IMB-MPI1",
@@ -133,7 +133,7 @@ def measured(command: Sequence[str], folder: Path, timeout_s: float) -> str:
     library = f"{folder / 'lib'}:{folder / 'opt' / 'mpi' / 'libfabric' / 'lib'}:{os.environ.get('LD_LIBRARY_PATH', '')}"
     places = {"LD_LIBRARY_PATH": library, "MPI4PY_LIBMPI": str(folder / "lib" / "libmpi.so.12")}
     environment = {**os.environ, "OMP_NUM_THREADS": str(MT_THREADS), **places}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=timeout_s, check=True)
+    done = run_command(command, timeout=timeout_s, check=True, env=environment)
     return done.stdout
 
 

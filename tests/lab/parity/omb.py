@@ -27,7 +27,7 @@ from omb_py.errors import OmbError
 from omb_py.results.dialects.omb.titles import TITLES, family
 from omb_py.results.dialects.parse import parse
 from omb_py.results.dialects.reading import Context
-from tests.support.machines.mpi import environment, mpiexec
+from tests.support.machines.mpi import mpiexec, run_command
 
 GIVE = "name the folder of OMB's programs (osu_latency and so on): python -m tests.lab.parity FOLDER"
 Words = tuple[str, ...]
@@ -124,9 +124,7 @@ def ratio(theirs: str, ours: str) -> float:
 def printed(command: Sequence[str], timeout_s: float) -> tuple[int, str]:
     """(exit status, stdout) of a command."""
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=timeout_s, env=environment(), check=False
-        )
+        done = run_command(command, timeout=timeout_s)
     except subprocess.TimeoutExpired:
         return NO_END, ""
     return done.returncode, done.stdout

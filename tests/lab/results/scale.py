@@ -11,7 +11,6 @@ import argparse
 import json
 import resource
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -21,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from tests.support.machines.mpi import run_command
 
 BENCHMARKS = tuple("allreduce bcast latency bw alltoall allgather reduce gather scatter reduce_scatter".split())
 CELLS = 200
@@ -144,7 +145,7 @@ def build(store: Path, launches: int, samples: int) -> list[float]:
 def reading(store: Path, query: dict[str, Any] | str) -> dict[str, float]:
     """One query, or one side of a comparison, in a fresh process; pandas and pyarrow are loaded before the clock."""
     words = [sys.executable, "-c", _READ, str(store), json.dumps(query)]
-    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    done = run_command(words, check=True)
     found: dict[str, float] = json.loads(done.stdout)
     return found
 

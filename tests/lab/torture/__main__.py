@@ -22,7 +22,7 @@ from tests.architecture.graph import ROOT
 from tests.lab.torture.moment import TOO_LONG_S, Moment, draw
 from tests.lab.torture.table import of_moments
 from tests.lab.torture.workloads import WORKLOADS
-from tests.support.machines.mpi import AS_ROOT
+from tests.support.machines.mpi import AS_ROOT, run_command
 from tests.support.machines.namespace import apart
 
 PYTHONS = {"MPICH": ".venv/bin/python", "Open MPI": ".venv-openmpi/bin/python"}
@@ -53,15 +53,7 @@ def alone() -> list[str]:
 def isolated(python: str, module: str, *words: str, seconds: float = TOO_LONG_S + 120) -> Record:
     """What a module prints as JSON when it runs in a namespace with a /tmp and a /dev/shm of its own."""
     environment = {**os.environ, **AS_ROOT, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [*alone(), python, "-m", module, *words],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=seconds,
-    )
+    done = run_command([*alone(), python, "-m", module, *words], timeout=seconds, cwd=ROOT, env=environment)
     if done.returncode or not done.stdout.strip():
         return {"wrong": [f"the moment itself failed: {done.stderr[-1500:]}"]}
     return dict(json.loads(done.stdout.splitlines()[-1]))

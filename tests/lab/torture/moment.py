@@ -10,7 +10,6 @@ import json
 import os
 import random
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -20,7 +19,7 @@ from typing import Any
 
 from tests.lab.torture.workloads import WORKLOADS, Workload, announced, missing
 from tests.orchestrate.supervision.faultlab import Run
-from tests.support.machines.mpi import ONE_THREAD, YIELD
+from tests.support.machines.mpi import ONE_THREAD, YIELD, run_command
 
 TARGETS = ("rank", "agent", "launcher", "parent")
 ACTIONS = ("kill", "stop", "starve")
@@ -230,7 +229,7 @@ def recovered(store: Path, wrong: list[str]) -> list[tuple[int, float]]:
     before = sorted(rows_of(store))
     for verb in ("recover", "verify"):
         words = [sys.executable, "-m", "omb_py", "results", verb, "--store", str(store)]
-        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        done = run_command(words)
         if store.exists() and done.returncode:
             wrong.append(f"results {verb}: exit code {done.returncode}: {done.stderr[-600:]}")
     after = sorted(rows_of(store))
@@ -269,7 +268,7 @@ def left_behind(moment: Moment, run: Run, before: set[str], outcome: Outcome) ->
     mine = str(run.store.parent)
     if outcome.code < 0:
         words = [sys.executable, "-m", "omb_py", "latency", "-n", "2", "-m", "8:8", "-i", "10", "--no-store"]
-        again = subprocess.run(words, capture_output=True, text=True, check=False, env={**os.environ, **YIELD})
+        again = run_command(words, **YIELD)
         if again.returncode:
             outcome.wrong.append(f"the next run: exit code {again.returncode}: {again.stderr[-600:]}")
     left = sorted(path for path in everything() - before if not path.startswith(mine))

@@ -11,7 +11,6 @@ import argparse
 import io
 import json
 import os
-import subprocess
 import sys
 import threading
 from collections.abc import Sequence
@@ -21,7 +20,7 @@ from pathlib import Path
 from tests.lab.torture.__main__ import isolated
 from tests.lab.torture.moment import everything, processes, rows_of
 from tests.lab.torture.workloads import announced
-from tests.support.machines.mpi import YIELD
+from tests.support.machines.mpi import YIELD, run_command
 
 STORE = Path("/tmp/store")
 RUN = ("allreduce", "-m", "8:16", "-i", "10", "--store", str(STORE))
@@ -60,7 +59,7 @@ def real(count: int, wrong: list[str]) -> int:
     printed, there = 0, files()
     for number in range(count):
         words = [sys.executable, "-m", "omb_py", *REAL]
-        done = subprocess.run(words, capture_output=True, text=True, check=False, env={**os.environ, **YIELD})
+        done = run_command(words, **YIELD)
         printed += len(announced(done.stdout))
         left = [*sorted(files() - there), *processes().values()]
         if done.returncode or left:

@@ -15,7 +15,7 @@ import pytest
 
 import omb_py
 from tests.support.machines.cluster import FAULTS, UPLINK, YIELD, broken, command, named
-from tests.support.machines.mpi import ROOT, environment
+from tests.support.machines.mpi import ROOT, environment, run_command
 from tests.support.machines.nodes import hosts, why_not
 from tests.support.patience import PATIENCE_S
 
@@ -78,9 +78,7 @@ def test_hosts_that_do_not_answer_are_named(tmp_path: Path) -> None:
     with hosts(3) as cluster:
         words = command(cluster, tmp_path, "links", "--no-store", "--timeout", "20")
         words[words.index("--hosts") + 1] += ",node7"
-        done = subprocess.run(
-            words, capture_output=True, text=True, timeout=PATIENCE_S, cwd=ROOT, env=environment(**YIELD)
-        )
+        done = run_command(words, cwd=ROOT, **YIELD)
     assert done.returncode == 3 and done.stdout == ""
     assert "no answer from node7: look at node7, or leave it out of --hosts" in done.stderr
 

@@ -22,6 +22,7 @@ from omb_py.orchestrate.compare.pip_environments import (
 )
 from omb_py.orchestrate.compare.side_environments import parse_sides, where_of
 from omb_py.orchestrate.launching.launch_command import RankEnvironment
+from tests.support.machines.mpi import run_command
 
 PIP = [sys.executable, "-m", "pip"]
 UNPACK = """
@@ -51,7 +52,7 @@ def wheel(folder: Path, version: str, name: str = "omb_stub") -> Path:
 
 
 def asked(python: Path, code: str) -> str:
-    child = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True)
+    child = run_command([python, "-c", code], check=True, env=os.environ)
     return child.stdout.strip()
 
 
@@ -177,12 +178,8 @@ def test_a_side_runs_in_its_environment(cache, tmp_path) -> None:
     sides = parse_sides(pips=[f"NEW={wheel(tmp_path, '3.0')}"])
     where = where_of("NEW", sides["NEW"])
     assert where.facts["config"]["pip"] == sides["NEW"].pip and sides["NEW"].describe().endswith(".whl")
-    child = subprocess.run(
-        [where.python, "-c", "import omb_py, omb_stub; print(omb_stub.VERSION)"],
-        env=where.environment(),
-        capture_output=True,
-        text=True,
-        check=True,
+    child = run_command(
+        [where.python, "-c", "import omb_py, omb_stub; print(omb_stub.VERSION)"], check=True, env=where.environment()
     )
     assert child.stdout.strip() == "3.0"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from types import SimpleNamespace
 from typing import Any, cast
@@ -10,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from omb_py.orchestrate.running.collector import Collector
+from tests.support.machines.mpi import run_command
 
 
 def notes(*rows: dict[str, Any]) -> list[str]:
@@ -57,5 +57,5 @@ sys.exit(main("allreduce --backend mock -m 8,16 -i 5 --no-store".split()))
 @pytest.mark.slow
 def test_the_first_row_loads_nothing_beside_the_second_cell() -> None:
     """Where each core has a rank, what the parent computes while the next cell is measured is in its samples."""
-    done = subprocess.run([sys.executable, "-c", CELLS], capture_output=True, text=True, check=True)
+    done = run_command([sys.executable, "-c", CELLS], check=True)
     assert done.stderr.splitlines().count("loaded by a row: []") == 2, done.stderr

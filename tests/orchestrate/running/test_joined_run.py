@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -23,7 +22,7 @@ from omb_py.orchestrate.running.joined_run import _fitting, started_ranks
 from omb_py.orchestrate.running.run import connection_of, new_run, spec_of
 from tests.lab.hostile.foreign_launches import try_cell
 from tests.support.c_library import COMPILER
-from tests.support.machines.mpi import AS_ROOT
+from tests.support.machines.mpi import run_command, run_omb_py
 from tests.support.machines.standin import library
 from tests.support.patience import PATIENCE_S
 from tests.support.planning import plan
@@ -36,14 +35,7 @@ MPIEXEC = str(Path(sys.executable).parent / "mpiexec")
 def under_mpiexec(
     ranks: int, *words: str, python: tuple[str, ...] = ("-m", "omb_py")
 ) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [MPIEXEC, "-n", str(ranks), sys.executable, *python, *words],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        env={**os.environ, **AS_ROOT, **OVERSUBSCRIBE},
-        check=False,
-    )
+    return run_command([MPIEXEC, "-n", str(ranks), sys.executable, *python, *words], **OVERSUBSCRIBE)
 
 
 @pytest.mark.each_library
@@ -93,14 +85,7 @@ def test_the_api_gives_rows_to_rank_0_only(tmp_path: Path) -> None:
 def test_worlds_of_one_are_an_error_that_says_so(tmp_path: Path) -> None:
     # what a launcher of another MPI library does: its variables are there, but the library does not know them
     env = {"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "0"}
-    told = subprocess.run(
-        [sys.executable, "-m", "omb_py", "allreduce", "--store", str(tmp_path)],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        env={**os.environ, **AS_ROOT, **env},
-        check=False,
-    )
+    told = run_omb_py("allreduce", "--store", str(tmp_path), **env)
     assert told.returncode == 3
     assert "did not join one world" in told.stderr.splitlines()[-1]
 
@@ -131,13 +116,9 @@ def test_a_collector_whose_rank_0_died_says_so_in_a_line() -> None:
 def test_a_rank_that_ends_before_init_leaves_nobody_waiting(tmp_path: Path) -> None:
     """MPICH's rank 0 waited in MPI_Init for ever. The whole table: python -m tests.lab.hostile.foreign_launches."""
     rank = [sys.executable, "-m", "omb_py", "allreduce", "-m", "8:8", "--timeout", "3", "--no-store"]
-    done = subprocess.run(
+    done = run_command(
         [MPIEXEC, "-n", "1", *rank, ":", "-n", "1", "/bin/sh", "-c", "exit 3"],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        env={**os.environ, **AS_ROOT, **OVERSUBSCRIBE},
-        check=False,
+        **OVERSUBSCRIBE,
     )
     assert done.returncode != 0 and "Traceback" not in done.stderr
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.machines.cluster import YIELD, command
-from tests.support.machines.mpi import ROOT, environment
+from tests.support.machines.mpi import ROOT, run_command
 from tests.support.machines.nodes import hosts, why_not
-from tests.support.patience import PATIENCE_S
 
 pytestmark = [pytest.mark.mpi, pytest.mark.slow]
 SIZE, ITERATIONS, WINDOW = 65536, 40, 4
@@ -31,9 +29,7 @@ def counted(loss: float, folder: Path) -> dict[str, Any]:
             cluster.lose(0, 1, loss)
         words = command(cluster, folder, "bw", "-n", "2", "-m", f"{SIZE}:{SIZE}", "-W", str(WINDOW))
         words += ["-i", str(ITERATIONS), "-x", "0", "--counters", "--no-store", "--format", "json"]
-        done = subprocess.run(
-            words, capture_output=True, text=True, timeout=PATIENCE_S, cwd=ROOT, env=environment(**YIELD), check=False
-        )
+        done = run_command(words, cwd=ROOT, **YIELD)
     assert done.returncode == 0, done.stderr
     (row,) = json.loads(done.stdout)
     return dict(row["metrics"])

@@ -6,7 +6,6 @@ import errno
 import json
 import os
 import socket
-import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -30,7 +29,7 @@ from omb_py.orchestrate.running import rank_process
 from omb_py.orchestrate.running.rank_process import measure_on, numbers_on_node, reserve
 from omb_py.orchestrate.running.run import new_run, spec_of
 from omb_py.suites.registry import find as benchmark
-from tests.support.machines.mpi import ROOT, environment
+from tests.support.machines.mpi import ROOT, run_command
 from tests.support.planning import narrow
 
 BENCHMARKS = ("allreduce", "bcast", "alltoallv", "barrier", "latency")
@@ -55,15 +54,7 @@ print(json.dumps(asked))
 
 
 def _reserved(seed: int) -> list[list[str]]:
-    done = subprocess.run(
-        [sys.executable, "-c", ORDER, *BENCHMARKS],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-        env=environment(PYTHONHASHSEED=str(seed)),
-        stdin=subprocess.DEVNULL,
-    )
+    done = run_command([sys.executable, "-c", ORDER, *BENCHMARKS], cwd=ROOT, check=True, PYTHONHASHSEED=str(seed))
     return list(json.loads(done.stdout))
 
 

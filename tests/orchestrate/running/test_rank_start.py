@@ -5,7 +5,6 @@ from __future__ import annotations
 import colorsys
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pytest
 
 from omb_py.orchestrate.running import rank_start
 from omb_py.orchestrate.running.rank_modules import keep_modules, question_of, rank_variables
-from tests.support.patience import PATIENCE_S
+from tests.support.machines.mpi import run_command
 
 SHOW = """
 import json, sys
@@ -34,7 +33,7 @@ def printed(then: str, **variables: str) -> object:
     """What a rank's Python prints as JSON after it has found modules."""
     code = SHOW.format(folder=os.path.dirname(rank_start.__file__), then=then)
     environ = {**os.environ, **rank_variables(question_of("test")), **variables}
-    done = subprocess.run([sys.executable, "-S", "-P", "-c", code], capture_output=True, text=True, env=environ)
+    done = run_command([sys.executable, "-S", "-P", "-c", code], env=environ)
     assert done.returncode == 0 and not done.stderr, done.stderr
     return json.loads(done.stdout)
 
@@ -49,13 +48,11 @@ def test_modules_of_another_path_are_not_taken(tmp_path: Path) -> None:
     ask = "from omb_py.orchestrate.running.rank_modules import question_of; print(question_of('test'))"
     root = str(Path(rank_start.__file__).parents[3])
     answers = {
-        subprocess.run(
+        run_command(
             [sys.executable, "-c", ask],
-            capture_output=True,
-            text=True,
-            check=True,
             cwd=cwd,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join([*more, root])},
+            check=True,
+            PYTHONPATH=os.pathsep.join([*more, root]),
         ).stdout
         for cwd, more in ((tmp_path.parent, []), (tmp_path, []), (tmp_path, [str(tmp_path / "other")]))
     }
@@ -67,13 +64,13 @@ def test_a_command_begins_in_a_folder_that_was_removed(tmp_path: Path) -> None:
     folder.mkdir()
     code = f"import os; os.rmdir({str(folder)!r}); from omb_py.cli import main; main(['--version'])"
     environ = {**os.environ, "PYTHONPATH": str(Path(rank_start.__file__).parents[3])}
-    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, env=environ)
+    done = run_command([sys.executable, "-c", code], cwd=folder, env=environ)
     assert done.returncode == 0 and done.stdout.startswith("omb-py"), done.stderr
 
 
 def test_mpi4py_finds_the_parents_library() -> None:
     where = "import mpi4py._mpiabi as m; print(json.dumps(m._dlopen_rpath()))"
-    here = subprocess.run([sys.executable, "-c", f"import json; {where}"], capture_output=True, text=True).stdout
+    here = run_command([sys.executable, "-c", f"import json; {where}"], env=os.environ).stdout
     assert printed(where) == json.loads(here)
 
 
@@ -112,7 +109,7 @@ sys.exit(code)
 
 def loader_of_command(*words: str) -> str:
     """How a command found its modules."""
-    done = subprocess.run([sys.executable, "-c", COMMAND, *words], capture_output=True, text=True, timeout=PATIENCE_S)
+    done = run_command([sys.executable, "-c", COMMAND, *words], env=os.environ)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()[-1]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 
 import numpy as np
@@ -13,7 +12,7 @@ from scipy import special, stats
 
 from omb_py.results.analysis.stragglers import ALPHA, STICKY, Last, Straggler, incomplete_beta, stragglers
 from tests.lab.error_rates.stragglers import rate
-from tests.support.patience import PATIENCE_S
+from tests.support.machines.mpi import run_command
 
 
 def drawn(ranks: int, trials: int, cells: int, seed: int, weight: float = 1.0) -> list[Last]:
@@ -127,5 +126,5 @@ def test_the_notes_of_a_sweep_load_neither_numpy_nor_scipy() -> None:
         "assert [late.rank for late in stragglers([Last([0.02, 0.98], 1000, 40)] * 4)] == [1]\n"
         "sys.exit(repr({'numpy', 'scipy'} & set(sys.modules)) if {'numpy', 'scipy'} & set(sys.modules) else 0)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE_S)
+    done = run_command([sys.executable, "-c", code])
     assert done.returncode == 0, done.stderr

@@ -5,7 +5,6 @@ import json
 import os
 import shutil
 import socket
-import subprocess
 import sys
 import textwrap
 from shlex import quote
@@ -19,6 +18,7 @@ from omb_py.results.store.journal import Journal, RunLock, decode_row, encode_ro
 from omb_py.results.store.read import files, load, read_provenance
 from omb_py.results.store.recovery import journals, recover
 from omb_py.results.store.schema import SCHEMA_VERSION
+from tests.support.machines.mpi import run_command
 
 HEADER = {"run_id": "r1", "started_at": "2026-11-21T12:00:00+00:00", "provenance": {"a": 1}}
 
@@ -227,9 +227,7 @@ class TestFailures:
                 print(error)
             journal.append({**row, "size_bytes": 4})
         """
-        done = subprocess.run(
-            [sys.executable, "-c", textwrap.dedent(code), str(tmp_path)], capture_output=True, text=True, check=True
-        )
+        done = run_command([sys.executable, "-c", textwrap.dedent(code), str(tmp_path)], check=True)
         assert "file too large; 1 finished cell is kept in" in done.stdout
         assert [r.state for r in recover(tmp_path)] == ["recovered"]
         assert load(tmp_path)["size_bytes"].tolist() == [1, 4]
@@ -273,7 +271,7 @@ class TestTheLockOfARun:
     def elsewhere(self, store) -> str:
         """What another process says that takes the lock of run r1."""
         command = [sys.executable, "-c", self.ELSEWHERE, str(store)]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        return run_command(command, check=True).stdout
 
     def test_no_other_process_measures_the_same_run(self, tmp_path) -> None:
         held = RunLock(tmp_path, "r1")

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support.machines.cluster import YIELD
-from tests.support.machines.mpi import ROOT, environment
+from tests.support.machines.mpi import ROOT, run_command
 from tests.support.machines.nodes import hosts, why_not
-from tests.support.patience import PATIENCE_S
 
 RATE, NS_A_BYTE = "100mbit", 80
 FEW = ("-i", "1", "-x", "0", "--format", "json", "--no-store", "--quiet")
@@ -25,9 +23,7 @@ def _text(seq: int, order: str) -> str:
 
 
 def _step_us(command: list[str]) -> float:
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=PATIENCE_S, cwd=ROOT, env=environment(**YIELD)
-    )
+    done = run_command(command, cwd=ROOT, **YIELD)
     assert done.returncode == 0, done.stdout + done.stderr
     (row,) = json.loads(done.stdout)
     return float(row["value"])

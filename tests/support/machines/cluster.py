@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.machines import mpi
-from tests.support.machines.mpi import ROOT, environment
+from tests.support.machines.mpi import ROOT, run_command
 from tests.support.machines.nodes import OVER_TCP, Hosts, hosts
 
 QUICK = ("--rounds", "serial", "-i", "40", "-W", "4", "--large", "256K")
@@ -97,15 +96,7 @@ def broken(nodes: int, fault: str, *, gross: bool = False) -> Iterator[Callable[
         def sweep(*more: str, timeout_s: float = 300) -> Swept:
             size = SOME if gross else SETTINGS[fault][nodes > 4]
             words = command(cluster, Path(folder), "links", *QUICK, *size, "--format", "json", "--no-store", *more)
-            done = subprocess.run(
-                words,
-                capture_output=True,
-                text=True,
-                timeout=timeout_s,
-                cwd=ROOT,
-                env=environment(**YIELD),
-                check=False,
-            )
+            done = run_command(words, timeout=timeout_s, cwd=ROOT, **YIELD)
             return done.returncode, json.loads(done.stdout) if done.stdout else {}, done.stderr
 
         yield sweep

@@ -9,13 +9,13 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import subprocess
 import sys
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from tests.support.c_library import shared_library
+from tests.support.machines.mpi import run_command
 
 FOLDER = Path(__file__).parents[2] / "calls"
 SIZE, WINDOW = 24, 3
@@ -35,7 +35,7 @@ def build(folder: Path) -> Path:
     """Compile the shim for every function that a step calls. Raises CalledProcessError."""
     from omb_py.backends.mpi.calls import CALLS
 
-    large = subprocess.run([sys.executable, "-c", _HAS_LARGE], capture_output=True, text=True, check=True).stdout
+    large = run_command([sys.executable, "-c", _HAS_LARGE], check=True).stdout
     lines = []
     for function, words in sorted(set(CALLS.values())):
         arrays = sum(1 << place for place, word in enumerate(words.split()) if word.endswith("counts"))

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,33 @@ def environment(**more: str) -> dict[str, str]:
     """The variables of the ranks: those of this process, Open MPI's leave for root, and the checkout on the path."""
     path = os.pathsep.join(part for part in (str(ROOT), os.environ.get("PYTHONPATH", "")) if part)
     return {**os.environ, **AS_ROOT, **ONE_THREAD, "PYTHONPATH": path, **more}
+
+
+def run_command(
+    words: Sequence[str | Path],
+    timeout: float = PATIENCE_S,
+    cwd: Path | str | None = None,
+    env: Mapping[str, str] | None = None,
+    check: bool = False,
+    **more: str,
+) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end, with what it prints as text, in `env` or else in that of ranks with `more`."""
+    variables = environment(**more) if env is None else env
+    return subprocess.run(
+        words,
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        timeout=timeout,
+        cwd=cwd,
+        env=variables,
+        check=check,
+    )
+
+
+def run_omb_py(*words: str, **how: Any) -> subprocess.CompletedProcess[str]:
+    """Run ``omb-py`` of the checkout, as :func:`run_command` does."""
+    return run_command([sys.executable, "-m", "omb_py", *words], **how)
 
 
 def torchrun(ranks: int) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
-from tests.support.machines.mpi import ROOT, mpiexec
+from tests.support.machines.mpi import ROOT, mpiexec, run_command
 
 _AGENT = """#!/bin/sh
 # called by a launcher as: agent [OPTION...] HOST COMMAND...
@@ -33,7 +33,7 @@ OVER_TCP = {"UCX_TLS": "tcp,self"}
 
 
 def _do(*words: str) -> None:
-    done = subprocess.run(words, capture_output=True, text=True, timeout=20, check=False)
+    done = run_command(words, timeout=20)
     if done.returncode:
         raise OSError(f"{' '.join(words)}: {done.stderr.strip() or done.stdout.strip()}")
 
@@ -71,7 +71,7 @@ class Hosts:
         agent = folder / "agent"
         agent.write_text(_AGENT.format(prefix=self.prefix, addresses=f"{addresses} *) host=$1;;", called=host_name))
         agent.chmod(0o755)
-        told = subprocess.run([mpiexec()[0], "--version"], capture_output=True, text=True, timeout=30, check=True)
+        told = run_command([mpiexec()[0], "--version"], timeout=30, check=True)
         if "Open MPI" in told.stdout:
             return [
                 "--prtemca",
@@ -154,7 +154,7 @@ class Hosts:
 
     def _queue(self, wire: str) -> None:
         """Give a wire the queue that can hold classes, which costs time: every wire has it, or its host were slower."""
-        shaped = subprocess.run(["tc", "qdisc", "show", "dev", wire], capture_output=True, text=True, timeout=20)
+        shaped = run_command(["tc", "qdisc", "show", "dev", wire], timeout=20)
         if " htb " not in shaped.stdout:
             _do("tc", "qdisc", "add", "dev", wire, "root", "handle", "1:", "htb", "default", "1")
             self._add_class(wire, "1:1", "100gbit", "32m")

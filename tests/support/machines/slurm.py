@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.machines.leftovers import MARK, end, processes_with
-from tests.support.machines.mpi import environment
+from tests.support.machines.mpi import environment, run_command
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "sbatch", "scancel", "squeue", "sinfo")
 _PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))
@@ -42,16 +42,7 @@ class Slurm:
 
     def run(self, *words: str, timeout: float = 90, **more: str) -> subprocess.CompletedProcess[str]:
         """Run a command of Slurm, or one that uses them."""
-        return subprocess.run(
-            words,
-            env=self.environ(**more),
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            timeout=timeout,
-            check=False,
-            cwd=self.folder,
-        )
+        return run_command(words, timeout=timeout, cwd=self.folder, env=self.environ(**more))
 
     def logs(self) -> str:
         """The last lines of the daemons' logs, for a failure."""

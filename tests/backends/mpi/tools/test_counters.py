@@ -9,8 +9,7 @@ import sys
 import pytest
 
 from omb_py.backends.mpi.tools.knobs import library_knobs
-from tests.support.machines.mpi import environment
-from tests.support.patience import PATIENCE_S
+from tests.support.machines.mpi import run_command
 
 pytestmark = [pytest.mark.mpi, pytest.mark.each_library]
 SIZE = "pml_monitoring_messages_size"
@@ -19,9 +18,7 @@ LINE = "latency -n 2 -m 8:16 -i 10 -x 0 --no-store --format json --quiet --pvar"
 
 def run(name: str, **more: str) -> subprocess.CompletedProcess[str]:
     words = [sys.executable, "-m", "omb_py", *LINE.split(), name]
-    return subprocess.run(
-        words, capture_output=True, text=True, timeout=PATIENCE_S, check=False, env=environment(**more)
-    )
+    return run_command(words, **more)
 
 
 def test_bytes_are_those_that_were_sent() -> None:
