@@ -9,10 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from omb_py.results.store.keys import comparability_key
-from omb_py.results.store.schema import blank_row
 from omb_py.results.store.write import write_launch
-from tests.support.planted_store import narrow
+from tests.support.rows import collective_row
 
 SIDES = (("mpi", "MVAPICH-Plus", "4.1"), ("nccl", "NCCL", "2.21.5"), ("nccl", "NCCL", "2.27.3"))
 SIZES = tuple(4 << n for n in range(0, 26, 2))
@@ -58,36 +56,23 @@ def write(
 
 def _row(benchmark: str, backend: str, library: str, version: str, gpus: int, size: int, time: float) -> dict[str, Any]:
     bandwidth = size / time / 1e3
-    row = blank_row() | {
-        "launch_index": 0,
-        "schema_version": 1,
-        "source": "omb-py",
-        "benchmark": benchmark,
-        "family": "collective",
-        "backend": backend,
-        "library": library,
-        "library_version": version,
-        "binding": "native",
-        "device": "cuda",
-        "device_name": "NVIDIA A100-SXM4-40GB",
-        "buffer": "cupy",
-        "dtype": "float32",
-        "op": "sum",
-        "process_sync": "barrier",
-        "timing": "local_max" if backend == "mpi" else "isolated",
-        "ranks": gpus,
-        "nodes": -(-gpus // A_NODE),
-        "ranks_per_node": min(gpus, A_NODE),
-        "devices": gpus,
-        "size_bytes": size,
-        "metric": "latency",
-        "unit": "us",
-        **narrow(time),
-        "algbw_gbps": bandwidth,
-        "busbw_gbps": bandwidth * 2 * (gpus - 1) / gpus,
-        "iterations": 1000,
-        "stop_reason": "count",
-        "sync_limited": False,
-        "environment_key": f"environment of {library} {version}",
-    }
-    return row | {"comparability_key": comparability_key(row, benchmark)}
+    return collective_row(
+        benchmark,
+        size,
+        gpus,
+        A_NODE,
+        time,
+        backend=backend,
+        library=library,
+        library_version=version,
+        device="cuda",
+        device_name="NVIDIA A100-SXM4-40GB",
+        buffer="cupy",
+        dtype="float32",
+        op="sum",
+        timing="local_max" if backend == "mpi" else "isolated",
+        devices=gpus,
+        algbw_gbps=bandwidth,
+        busbw_gbps=bandwidth * 2 * (gpus - 1) / gpus,
+        environment_key=f"environment of {library} {version}",
+    )

@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from omb_py.results.store.keys import comparability_key
-from omb_py.results.store.schema import blank_row
 from omb_py.results.store.write import write_launch
-from tests.support.planted_store import LATE_SHARE, narrow
+from tests.support.planted_store import LATE_SHARE
+from tests.support.rows import collective_row
 
 BENCHMARKS = ("allgather", "allreduce", "alltoall", "bcast")
 SIZES = tuple(4 << n for n in range(0, 25, 2))
@@ -129,37 +128,7 @@ def _row(
 ) -> dict[str, Any]:
     backend, library, version, device, count = turn
     factor = 2 * (count - 1) / count if benchmark == "allreduce" else 1.0
-    row = blank_row() | {
-        "launch_index": 0,
-        "schema_version": 1,
-        "source": "omb-py",
-        "benchmark": benchmark,
-        "family": "collective",
-        "backend": backend,
-        "library": library,
-        "library_version": version,
-        "binding": "native",
-        "device": device,
-        "device_name": "NVIDIA A100-SXM4-80GB" if device == "cuda" else None,
-        "buffer": "cupy" if device == "cuda" else "numpy",
-        "dtype": "char",
-        "process_sync": "barrier",
-        "timing": "local_max",
-        "ranks": count,
-        "nodes": -(-count // PER_NODE),
-        "ranks_per_node": min(count, PER_NODE),
-        "devices": count if device == "cuda" else 0,
-        "size_bytes": size,
-        "metric": "latency",
-        "unit": "us",
-        **narrow(time),
-        "algbw_gbps": size / time / 1e3,
-        "busbw_gbps": factor * size / time / 1e3,
-        "iterations": 1000,
-        "stop_reason": "count",
-        "sync_limited": False,
-        "environment_key": f"environment of {library} {version}",
-    }
+    late_ranks: dict[str, Any] = {}
     if late is not None or device == "cpu":
         hosts = [f"host{rank // PER_NODE}" for rank in range(count)]
         shares = rng.dirichlet(np.full(count, 50.0))
@@ -168,9 +137,28 @@ def _row(
             shares = np.where(
                 own, LATE_SHARE * shares / shares[own].sum(), (1 - LATE_SHARE) * shares / shares[~own].sum()
             )
-        row |= {
+        late_ranks = {
             "hosts": hosts,
             "slowest_rank_share": [float(v) for v in shares],
             "rank_mean_us": [float(v) for v in time * (0.9 + shares)],
         }
-    return row | {"comparability_key": comparability_key(row, benchmark)}
+    return collective_row(
+        benchmark,
+        size,
+        count,
+        PER_NODE,
+        time,
+        backend=backend,
+        library=library,
+        library_version=version,
+        device=device,
+        device_name="NVIDIA A100-SXM4-80GB" if device == "cuda" else None,
+        buffer="cupy" if device == "cuda" else "numpy",
+        dtype="char",
+        timing="local_max",
+        devices=count if device == "cuda" else 0,
+        algbw_gbps=size / time / 1e3,
+        busbw_gbps=factor * size / time / 1e3,
+        environment_key=f"environment of {library} {version}",
+        **late_ranks,
+    )

@@ -14,9 +14,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from omb_py.results.store.keys import comparability_key
-from omb_py.results.store.schema import blank_row
 from omb_py.results.store.write import write_launch
+from tests.support.rows import collective_row
 
 LIBRARY = "Open MPI"
 VERSIONS = tuple(f"5.0.{n}" for n in range(1, 7))
@@ -117,54 +116,33 @@ def _added(planted: Faults, name: str, size: int, ranks: int, version: str, time
     return float(added)
 
 
-def narrow(time: float) -> dict[str, float]:
-    """The statistics of a launch whose calls took nearly the same: `time`, in µs."""
-    middle = dict.fromkeys(("value", "mean_us", "median_us"), time)
-    return {**middle, "min_us": 0.97 * time, "p25_us": 0.99 * time, "p75_us": 1.01 * time, "p99_us": 1.1 * time}
-
-
 def made_up(
     name: str, size: int, ranks: int, version: str, time: float, slow: str | None, rng: np.random.Generator
 ) -> dict[str, Any]:
     """A row of a collective: its median is `time` in µs; every rank of node `slow`, if given, is late."""
-    nodes = ranks // PER_NODE
     hosts = [f"node{rank // PER_NODE}" for rank in range(ranks)]
     share = rng.dirichlet(np.full(ranks, 50.0))
     if slow is not None:
         late = np.array([host == slow for host in hosts])
         share = np.where(late, LATE_SHARE * share / share[late].sum(), (1 - LATE_SHARE) * share / share[~late].sum())
-    row = blank_row() | {
-        "launch_index": 0,
-        "schema_version": 1,
-        "source": "omb-py",
-        "benchmark": name,
-        "family": "collective",
-        "backend": "mpi",
-        "library": LIBRARY,
-        "library_version": version,
-        "binding": "native",
-        "device": "cpu",
-        "buffer": "numpy",
-        "dtype": "char",
-        "process_sync": "barrier",
-        "timing": "local_max",
-        "ranks": ranks,
-        "nodes": nodes,
-        "ranks_per_node": PER_NODE,
-        "size_bytes": size,
-        "metric": "latency",
-        "unit": "us",
-        **narrow(time),
-        "ess": 400.0,
-        "iterations": 1000,
-        "stop_reason": "count",
-        "sync_limited": False,
-        "rank_mean_us": [float(v) for v in time * (0.9 + share)],
-        "slowest_rank_share": [float(v) for v in share],
-        "hosts": hosts,
-        "environment_key": f"environment of {version}",
-    }
-    return row | {"comparability_key": comparability_key(row, name)}
+    return collective_row(
+        name,
+        size,
+        ranks,
+        PER_NODE,
+        time,
+        library=LIBRARY,
+        library_version=version,
+        device="cpu",
+        buffer="numpy",
+        dtype="char",
+        timing="local_max",
+        ess=400.0,
+        rank_mean_us=[float(v) for v in time * (0.9 + share)],
+        slowest_rank_share=[float(v) for v in share],
+        hosts=hosts,
+        environment_key=f"environment of {version}",
+    )
 
 
 def judged(lines: list[str], planted: Expecting | None) -> tuple[dict[str, bool], list[str]]:

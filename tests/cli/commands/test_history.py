@@ -10,8 +10,8 @@ import pytest
 
 from omb_py.cli import main
 from omb_py.results.analysis.series import version_key
-from omb_py.results.store.schema import SCHEMA_VERSION, blank_row
 from omb_py.results.store.write import write_launch
+from tests.support.rows import row_of
 
 
 def fill(
@@ -26,31 +26,22 @@ def fill(
     rng = np.random.default_rng(3)
     for number, (time, version) in enumerate(zip(times, versions, strict=True)):
         launch = rng.lognormal(0, spread)
-        rows = []
-        for size in sizes:
-            row = blank_row()
-            row.update(
-                run_id=f"run{number}",
-                launch_id=f"run{number}-0",
-                launch_index=0,
-                schema_version=SCHEMA_VERSION,
+        rows = [
+            row_of(
+                f"run{number}",
                 started_at=f"2026-10-{number // a_night + 1:02d}T12:{number % a_night:02d}:00",
                 tags={"compare_side": "NEW" if number % 2 else "BASE"} if sides else {},
-                source="omb-py",
-                benchmark="allreduce",
-                backend="mpi",
                 binding="native",
                 library="Open MPI",
                 library_version=version,
                 ranks=4,
-                metric="latency",
-                unit="us",
                 size_bytes=size,
                 comparability_key=f"k{size}",
                 environment_key=version,
                 median_us=time * launch * (1 + size / 1024),
             )
-            rows.append(row)
+            for size in sizes
+        ]
         write_launch(store, rows, {"environment": {"UCX_TLS": "tcp" if time > 11 else "sm"}})
 
 

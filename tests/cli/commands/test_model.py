@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from omb_py.cli import main
-from omb_py.results.store.schema import SCHEMA_VERSION, blank_row
 from omb_py.results.store.write import write_launch
+from tests.support.rows import row_of
 
 SIZES = [1 << k for k in range(21)]
 ALPHA, BETA = 0.5, 1e-4
@@ -29,33 +29,26 @@ def message(size: int, ranks: int) -> float:
 def fill(store: Path, benchmark: str, time, ranks: int = 4, sizes=tuple(SIZES), launches: int = 3, **more) -> None:
     rng = np.random.default_rng(ranks)
     for launch in range(launches):
-        rows = []
-        for size in sizes:
-            row = blank_row()
-            row.update(
-                run_id=f"{benchmark}{ranks}",
-                launch_id=f"{benchmark}{ranks}-{launch}",
-                launch_index=launch,
-                schema_version=SCHEMA_VERSION,
+        rows = [
+            row_of(
+                f"{benchmark}{ranks}",
+                launch,
                 started_at="2026-10-01T12:00:00",
-                source="omb-py",
                 benchmark=benchmark,
-                backend="mpi",
                 binding="native",
                 library="MPICH",
                 library_version="5",
                 ranks=ranks,
-                unit="us",
                 device="cpu",
                 buffer="numpy",
-                metric="latency",
                 size_bytes=size,
                 bytes_total=size,
                 bw_formula="nccl-tests:all_reduce" if benchmark == "allreduce" else None,
                 median_us=time(size, ranks) * rng.lognormal(0, 0.01),
+                **more,
             )
-            row.update(more)
-            rows.append(row)
+            for size in sizes
+        ]
         write_launch(store, rows, {})
 
 

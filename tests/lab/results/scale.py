@@ -46,23 +46,18 @@ print(json.dumps({"rows": len(rows), "wall_s": time.perf_counter() - imported, "
 def rows(run: str, launch: int, day: date, rng: np.random.Generator, samples: int) -> list[dict[str, Any]]:
     """The cells of a launch: ten benchmarks, twenty sizes."""
     from omb_py.results.statistics.summary import summarise
-    from omb_py.results.store.schema import SCHEMA_VERSION, blank_row
+    from tests.support.rows import row_of
 
     made = []
     for index in range(CELLS):
         times = rng.lognormal(1, 0.1, samples)
         size = 1 << index % 20
-        row = blank_row()
-        row.update(
-            run_id=run,
-            launch_id=f"{run}-{launch}",
-            launch_index=launch,
+        row = row_of(
+            run,
+            launch,
             started_at=f"{day}T12:00:00",
-            schema_version=SCHEMA_VERSION,
-            source="omb-py",
             benchmark=BENCHMARKS[index // 20],
             family="collective",
-            backend="mpi",
             library="Open MPI",
             library_version=f"5.0.{launch % 8}",
             binding="native",
@@ -82,8 +77,6 @@ def rows(run: str, launch: int, day: date, rng: np.random.Generator, samples: in
             bytes_per_rank=size,
             bytes_total=size,
             count=size,
-            metric="latency",
-            unit="us",
             value=float(times.mean()),
             iterations=samples,
             warmup=10,

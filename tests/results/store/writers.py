@@ -4,26 +4,13 @@ from __future__ import annotations
 
 import sys
 
-from omb_py.results.store.schema import SCHEMA_VERSION, blank_row
 from omb_py.results.store.write import write_launch
+from tests.support.rows import row_of
 
 
 def main(store: str, name: str, launches: int) -> None:
     for number in range(launches):
-        row = {
-            **blank_row(),
-            "run_id": name,
-            "launch_id": f"{name}-{number}",
-            "launch_index": number,
-            "started_at": f"2026-11-{1 + number % 3:02d}T12:00:00",
-            "schema_version": SCHEMA_VERSION,
-            "source": "omb-py",
-            "benchmark": "allreduce",
-            "backend": "mpi",
-            "metric": "latency",
-            "unit": "us",
-            "samples_us": [1.0] * 50,
-        }
+        row = row_of(name, number, started_at=f"2026-11-{1 + number % 3:02d}T12:00:00", samples_us=[1.0] * 50)
         write_launch(store, [{**row, "size_bytes": size, "value": float(number)} for size in (4, 8)], {"name": name})
 
 

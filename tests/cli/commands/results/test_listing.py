@@ -14,40 +14,30 @@ import pytest
 from omb_py.cli import main
 from omb_py.cli.commands.results.listing import group
 from omb_py.results.store.journal import Journal
-from omb_py.results.store.schema import SCHEMA_VERSION, blank_row
 from omb_py.results.store.write import write_launch
+from tests.support.rows import row_of
 
 Row = dict[str, Any]
 Run = Callable[[str], tuple[int, str, str]]
 
 
 def row(run: str, launch: int, size: int, value: float, **more: Any) -> Row:
-    return {
-        **blank_row(),
-        "run_id": run,
-        "launch_id": f"{run}-{launch}",
-        "launch_index": launch,
-        "schema_version": SCHEMA_VERSION,
-        "started_at": f"2026-11-2{run[-1]}T10:00:0{launch}+00:00",
-        "source": "omb-py",
-        "benchmark": "bcast",
-        "family": "collective",
-        "backend": "mpi",
-        "library": "MPICH",
-        "library_version": "5.0",
-        "binding": "native",
-        "dtype": "char",
-        "ranks": 2,
-        "metric": "latency",
-        "unit": "us",
-        "size_bytes": size,
-        "value": value,
-        "rank_mean_us": [value - 0.5, value + 0.5],
-        "samples_us": [value, value + 2],
-        "samples_avg_us": [value, value + 2],
-        "iterations": 2,
-        **more,
-    }
+    return row_of(
+        run,
+        launch,
+        started_at=f"2026-11-2{run[-1]}T10:00:0{launch}+00:00",
+        library="MPICH",
+        library_version="5.0",
+        binding="native",
+        ranks=2,
+        size_bytes=size,
+        value=value,
+        rank_mean_us=[value - 0.5, value + 0.5],
+        samples_us=[value, value + 2],
+        samples_avg_us=[value, value + 2],
+        iterations=2,
+        **{"benchmark": "bcast", "family": "collective", "dtype": "char", **more},
+    )
 
 
 @pytest.fixture

@@ -8,27 +8,15 @@ import pytest
 
 from omb_py.cli import main
 from omb_py.results.store.paths import files
-from omb_py.results.store.schema import SCHEMA_VERSION, blank_row
 from omb_py.results.store.write import write_launch
+from tests.support.rows import row_of
 
 
 @pytest.fixture
 def store(tmp_path) -> Path:
     for number in range(4):
-        row = {
-            **blank_row(),
-            "run_id": f"r{number // 2}",
-            "launch_id": f"r{number // 2}-{number % 2}",
-            "launch_index": 0,
-            "started_at": "2026-01-02T12:00:00",
-            "schema_version": SCHEMA_VERSION,
-            "source": "omb-py",
-            "unit": "us",
-            "benchmark": "bcast",
-            "backend": "mpi",
-            "metric": "latency",
-            "tags": {"try": str(number)},
-        }
+        launch = {"launch_id": f"r{number // 2}-{number % 2}", "started_at": "2026-01-02T12:00:00"}
+        row = row_of(f"r{number // 2}", benchmark="bcast", tags={"try": str(number)}) | launch
         write_launch(tmp_path, [row], {})
     return tmp_path
 
