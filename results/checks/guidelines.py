@@ -19,7 +19,6 @@ from omb_py.results.statistics import guarded_mean
 from omb_py.results.statistics.dependence import pooled_correlation
 from omb_py.results.statistics.holm import holm
 from omb_py.results.statistics.order_statistics import INDEPENDENT, count_tail, fewest_launches, median
-from omb_py.results.statistics.sequential import GUIDELINE, evenly, last_answers
 from omb_py.results.statistics.t_test import ratio_of
 from omb_py.results.store.row import Row
 
@@ -35,6 +34,7 @@ _SHOWN = 0.90
 """Confidence level of the interval of the ratio that is shown."""
 ROUND_TAG = tags.GUIDELINE_ROUND
 """Tag of a row, as ``2/3`` for the second of three rounds."""
+MOST_ROUNDS = 5
 Round = tuple[int, int]
 """(number of the round from 1, number of declared rounds)."""
 
@@ -141,9 +141,14 @@ def spent(alpha: float, place: Round) -> tuple[float, float]:
     >>> spent(0.01, (1, 1)), spent(0.01, (1, 3)), spent(0.01, (2, 3))
     ((0.01, 0.01), (0.0, 0.0033333333333333335), (0.005, 0.0033333333333333335))
     """
-    number, rounds = (min(part, GUIDELINE.most_rounds) for part in place)
-    last = min(number, rounds) - 1
-    return GUIDELINE.spending(alpha, rounds)[last], evenly(alpha, rounds)[last]
+    number, rounds = (min(part, MOST_ROUNDS) for part in place)
+    fresh = alpha if rounds == 1 else alpha / (rounds - 1) if number > 1 else 0.0
+    return fresh, alpha / rounds
+
+
+def batches(number: int) -> int:
+    """Launches of round `number`, in multiples of the first round: 1, 1, 2, 4, 8."""
+    return 1 << max(0, number - 2)
 
 
 def by_round(rows: Iterable[Row]) -> dict[Round, list[GuidelinePair]]:
@@ -157,10 +162,10 @@ def by_round(rows: Iterable[Row]) -> dict[Round, list[GuidelinePair]]:
 
 def decide(rounds: Mapping[Round, Sequence[GuidelinePair]], rules: GuidelineRules) -> list[JudgedGuideline]:
     """Judge every cell by the last round that measured it, and by the launches of that round alone."""
-    measured = ((place, {_cell(pair): pair for pair in rounds[place]}) for place in sorted(rounds))
-    verdicts = last_answers(
-        measured, lambda place, pairs: dict(zip(pairs, judge(list(pairs.values()), rules, place), strict=True))
-    )
+    verdicts: dict[tuple[object, ...], JudgedGuideline] = {}
+    for place in sorted(rounds):
+        cells = {_cell(pair): pair for pair in rounds[place]}
+        verdicts |= dict(zip(cells, judge(list(cells.values()), rules, place), strict=True))
     return list(verdicts.values())
 
 

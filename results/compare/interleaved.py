@@ -16,7 +16,7 @@ import scipy
 
 from omb_py.results.statistics.launch_kinds import bounded
 from omb_py.results.statistics.rotations import Array, Rotations, judge_family
-from omb_py.results.statistics.t_test import Estimate, quantile, rounding
+from omb_py.results.statistics.t_test import Estimate, rounding
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -121,13 +121,13 @@ class Interleaved(Generic[Key]):
             estimate = Estimate(
                 float(np.nanmean(differences[:, place])),
                 float(errors[place]) if known else math.inf,
-                _rounded(float(freedom[place])) if known else 0.0,
+                float(freedom[place]) if known else 0.0,
                 pairs,
                 pairs,
                 paired=True,
             )
             score = SAME_SCORES[self._declared - 1][made[place] - 1]
-            interval = limits(estimate, 2 * float(scipy.special.ndtr(score)) - 1)
+            interval = estimate.limits(2 * float(scipy.special.ndtr(score)) - 1)
             shown = int(direction[place])
             if not (interval[0] > 0 if shown > 0 else interval[1] < 0):
                 shown = 0  # later rounds took back what an earlier one showed
@@ -158,17 +158,4 @@ class Interleaved(Generic[Key]):
         _, largest = rotations.statistics(np.arange(len(self._keys)))
         critical = float(largest[min(len(largest) - 1, math.ceil(len(largest) * (1 - level / 2)))])
         needed = 2 * float(scipy.special.stdtr(max(1.0, float(np.median(freedom))), -critical))
-        return _rounded(min(level, max(divided, needed)))
-
-
-def _rounded(value: float) -> float:
-    """Two digits: enough for the launches needed, and the same for many questions, whose quantiles are then cached."""
-    return float(f"{value:.2g}")
-
-
-def limits(estimate: Estimate, level: float) -> tuple[float, float]:
-    """Student's confidence limits of a difference; infinite where the spread is unknown."""
-    if estimate.freedom <= 0:
-        return -math.inf, math.inf
-    half = quantile(0.5 + level / 2, estimate.freedom) * estimate.error
-    return estimate.difference - half, estimate.difference + half
+        return min(level, max(divided, needed))

@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from omb_py.results.compare.interleaved import Interleaved, Pairs, QuestionOutcome, fewest_pairs, limits
+from omb_py.results.compare.interleaved import Interleaved, Pairs, QuestionOutcome, fewest_pairs
 from omb_py.results.statistics.holm import holm
 from omb_py.results.statistics.launch_kinds import LaunchKinds, kinds_of
 from omb_py.results.statistics.nights import FEWEST_NIGHTS, SHARED_NIGHTS, by_night, drift_allowed_for
@@ -267,7 +267,7 @@ def _apart(questions: Mapping[Key, _Asked], alpha: float, trusted: bool) -> dict
         outcomes[key] = QuestionOutcome(
             estimate,
             int(np.sign(estimate.difference)) if shown else 0,
-            limits(estimate, SAME_LEVEL),
+            estimate.limits(SAME_LEVEL),
             adjusted.get(key, 1.0),
             alpha,
             alpha / max(1, len(decidable)),
@@ -332,7 +332,7 @@ def _as_likely(answer: Answer, estimate: Estimate, logs: tuple[list[float], list
     (base, new), slower = logs, estimate.difference > 0
     if abs(estimate.difference) < tolerance:
         return answer
-    low, high = limits(estimate, SAME_LEVEL)
+    low, high = estimate.limits(SAME_LEVEL)
     return replace(
         answer,
         verdict="LIKELY SLOWER" if slower else "LIKELY FASTER",

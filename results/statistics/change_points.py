@@ -41,27 +41,6 @@ class Change:
     """p-value of the permutation test that found the change."""
 
 
-def divergence(x: ArrayLike, shortest: int = SHORTEST) -> NDArray[np.float64]:
-    """Compute the E-divisive statistic of every split of a series.
-
-    Q(t) = m n / (m + n) · (2 mean|X - Y| - mean|X - X'| - mean|Y - Y'|) with X the first t values and Y the others:
-    m n / (m + n) times the squared energy distance (Matteson and James 2014, alpha = 1; means over all pairs).
-
-    Args:
-        x: the series, shape (n,).
-        shortest: fewest values on either side.
-
-    Returns:
-        Shape (n + 1,); -inf where a side is too short.
-    """
-    values = np.asarray(x, dtype=np.float64)
-    q = np.full(values.size + 1, -math.inf)
-    t = np.arange(shortest, values.size - shortest + 1)
-    if t.size:
-        q[t] = _divergence(values[None, :], np.zeros_like(t), t)[0]
-    return q
-
-
 def change_points(
     x: ArrayLike, *, alpha: float = ALPHA, delta: float = DELTA, shortest: int = SHORTEST, seed: int = 0
 ) -> list[Change]:
@@ -149,7 +128,11 @@ def _search(
 
 
 def _divergence(series: NDArray[np.float64], a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Q of each stretch [a, b) against the rest, for many series at once: (k, n) gives (k, len(a))."""
+    """Q of each stretch [a, b) against the rest, for many series at once: (k, n) gives (k, len(a)).
+
+    Q = m n / (m + n) · (2 mean|X - Y| - mean|X - X'| - mean|Y - Y'|) with X the m values of the stretch and Y the n
+    others: m n / (m + n) times the squared energy distance (Matteson and James 2014, alpha = 1; means over all pairs).
+    """
     count, n = series.shape
     # sums[:, i, j] is the sum of distances among the first i and the first j values, so the distances within and
     # between any stretches are differences of a few sums

@@ -47,12 +47,6 @@ class Distance:
         """P-value of "the true mean is at least at the limit"; 1 where the spread is unknown."""
         return self._tail(-self.mean)
 
-    def margin(self, chance: float) -> float:
-        """Distance that a mean at the limit exceeds with this chance; infinite where the spread is unknown."""
-        if self.launches < FEWEST:
-            return math.inf
-        return self.spread * mean_quantile(chance, self.launches, self.correlation)
-
     def _tail(self, mean: float) -> float:
         if self.launches < FEWEST:
             return 1.0
@@ -114,25 +108,6 @@ def mean_tail(quotient: float, launches: int, correlation: float) -> float:
     ratios = np.maximum(-values[:-1], 0.0) / values[-1]  # one is positive: the mean's
     angles, weights = _quadrature()
     return float(weights @ np.prod(np.sqrt(angles / (angles + ratios)), axis=1)) / math.pi
-
-
-@lru_cache(maxsize=4096)
-def mean_quantile(chance: float, launches: int, correlation: float) -> float:
-    """Find the quotient of mean and spread that is exceeded with this chance; :data:`FARTHEST` at most.
-
-    Args:
-        chance: above 0, up to 1/2.
-        launches: 2 or more.
-        correlation: as in :func:`mean_tail`.
-
-    >>> round(mean_quantile(0.025, 10, 0.0) * 10**0.5, 3)  # that of Student's t with 9 degrees of freedom
-    2.262
-    """
-    low, high = -20.0, math.log(FARTHEST)
-    while high - low > 1e-9:
-        middle = (low + high) / 2
-        low, high = (middle, high) if mean_tail(math.exp(middle), launches, correlation) > chance else (low, middle)
-    return math.exp(high)
 
 
 @lru_cache(maxsize=512)

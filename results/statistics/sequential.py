@@ -1,94 +1,17 @@
-"""Sequential tests: verdicts in rounds of launches, with one chance of an error for all rounds. Pure.
+"""The rule of an acceptance: verdicts in rounds of launches, with one chance of an error for all rounds. Pure.
 
-``guidelines`` and ``accept`` measure in rounds: a question that is open after one round is measured again in the next.
-They differ in the statistic of a launch. How they spend the chance of an error, and which launches count, stands here.
-``compare`` judges the pairs of all rounds together (:mod:`omb_py.results.compare.interleaved`).
-
-A criterion of ``accept`` is judged by its *log cost*: the log of a time, or minus the log of a rate, so that more is
-worse and a bound is a limit from above.
+A criterion that is open after one round is measured again in the next. It is judged by its *log cost*: the log of a
+time, or minus the log of a rate, so that more is worse and a bound is a limit from above.
 """
 
 from __future__ import annotations
 
 import math
-import sys
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, Literal, TypeVar
+from typing import Literal
 
 from omb_py.results.statistics.t_test import Estimate, quantile
-
-Round = TypeVar("Round")
-Question = TypeVar("Question", bound=Hashable)
-Launches = TypeVar("Launches")
-Answer = TypeVar("Answer")
-
-
-@dataclass(frozen=True, slots=True)
-class Scheme:
-    """The way in which one kind of test goes from round to round."""
-
-    fresh: bool
-    """True: a round is decided by its own launches, and the first of several rounds names no change, it only chooses
-    what is measured again. False: all launches so far decide in every round."""
-    most_rounds: int = sys.maxsize
-    doubling: bool = False
-    """Each round from the third on makes twice as many launches as the one before."""
-
-    def spending(self, alpha: float, rounds: int) -> tuple[float, ...]:
-        """Share `alpha` out among the rounds, before the first launch.
-
-        Every round errs with a chance of at most its part, so all together with at most `alpha` (Boole).
-
-        Raises:
-            ValueError: there are fewer rounds than 1 or more than :attr:`most_rounds`.
-
-        >>> GUIDELINE.spending(0.01, 3), ACCEPTANCE.spending(0.06, 3)
-        ((0.0, 0.005, 0.005), (0.02, 0.02, 0.02))
-        """
-        if not 1 <= rounds <= self.most_rounds:
-            raise ValueError(f"rounds are 1 to {self.most_rounds}, not {rounds}")
-        if self.fresh and rounds > 1:
-            # the first round only selects what is measured again, so it needs no part of alpha
-            return (0.0, *evenly(alpha, rounds - 1))
-        return evenly(alpha, rounds)
-
-    def batches(self, number: int) -> int:
-        """Launches of round `number`, in multiples of the first round: always 1, or 1, 1, 2, 4, …"""
-        return 1 << max(0, number - 2) if self.doubling else 1
-
-
-GUIDELINE: Final = Scheme(fresh=True, most_rounds=5, doubling=True)
-ACCEPTANCE: Final = Scheme(fresh=False)
-
-
-def evenly(alpha: float, rounds: int) -> tuple[float, ...]:
-    """Divide `alpha` into equal parts."""
-    return (alpha / rounds,) * rounds
-
-
-def last_answers(
-    rounds: Iterable[tuple[Round, Mapping[Question, Launches]]],
-    judge: Callable[[Round, Mapping[Question, Launches]], Mapping[Question, Answer]],
-    stays_open: Callable[[Answer], bool] = lambda answer: True,
-) -> dict[Question, Answer]:
-    """Judge round by round; each question keeps the answer of the last round that judged it.
-
-    Args:
-        rounds: the rounds in order, each with the launches of its questions.
-        judge: computes the answers of one round, whose questions are a family.
-        stays_open: says whether a question may be judged again in the next round. Other questions are left out of its
-            family.
-    """
-    answers: dict[Question, Answer] = {}
-    closed: set[Question] = set()
-    for number, measured in rounds:
-        family = {question: launches for question, launches in measured.items() if question not in closed}
-        of_round = judge(number, family)
-        answers |= of_round
-        closed |= {question for question, answer in of_round.items() if not stays_open(answer)}
-    return answers
-
 
 Word = Literal["PASS", "FAIL", "MARGINAL", "ERROR"]
 WORDS: tuple[Word, ...] = ("FAIL", "ERROR", "MARGINAL", "PASS")
@@ -120,7 +43,7 @@ class AcceptRule:
     @property
     def spent(self) -> float:
         """Chance of an error that each round may spend: all rounds get the same (Boole)."""
-        return ACCEPTANCE.spending(1 - self.confidence, self.rounds)[0]
+        return (1 - self.confidence) / self.rounds
 
 
 @dataclass(frozen=True, slots=True)

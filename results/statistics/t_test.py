@@ -9,16 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import numpy as np
 import scipy  # it loads scipy.special when that is first used: help pages need none of it
-from numpy.typing import NDArray
 
 MOST_NEEDED = 10_000
 """Most launches that :func:`launches_needed` searches: nobody makes more."""
-_STEPS = (np.arange(500) + 0.5) / 500
-"""Probabilities at which the distribution of a spread is evaluated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +43,12 @@ class Estimate:
             return 1.0 if self.difference == 0 else 0.0
         return min(1.0, 2 * float(scipy.special.stdtr(self.freedom, -abs(self.difference) / self.error)))
 
-    def interval(self, level: float) -> tuple[float, float]:
-        """Confidence interval of the ratio at a level such as 0.99; (0, inf) where the spread is unknown."""
+    def limits(self, level: float) -> tuple[float, float]:
+        """Confidence limits of the difference at a level such as 0.99; infinite where the spread is unknown."""
         if self.freedom <= 0:
-            return 0.0, math.inf
+            return -math.inf, math.inf
         half = quantile(0.5 + level / 2, self.freedom) * self.error
-        return ratio_of(self.difference - half), ratio_of(self.difference + half)
+        return self.difference - half, self.difference + half
 
 
 def paired(base: Sequence[float], new: Sequence[float]) -> Estimate:
@@ -151,8 +147,6 @@ def launches_needed(estimate: Estimate, change: float, alpha: float, power: floa
             # equal numbers; the worse half of the spread that the two sides may have
             harmonic = 2 / (1 / estimate.base + 1 / estimate.new)
             error, freedom = estimate.error * math.sqrt(harmonic / n), estimate.freedom * n / harmonic
-        if not freedom.is_integer():  # two digits are enough, and the quantiles of many questions are then the same
-            freedom = float(f"{freedom:.2g}")
         return _noncentrality(max(1.0, freedom), alpha, power) * error <= effect
 
     low, high = 2, 2
@@ -171,35 +165,14 @@ def quantile(p: float, freedom: float) -> float:
     return float(scipy.special.stdtrit(freedom, p))
 
 
-@lru_cache(maxsize=4096)
-def _relative_spreads(freedom: float) -> NDArray[np.float64]:
-    """The estimated spread over the true one, at even steps of its probability."""
-    spreads: NDArray[np.float64] = np.sqrt(scipy.special.chdtri(freedom, _STEPS) / freedom)
-    return spreads
-
-
-@lru_cache(maxsize=4096)
 def _noncentrality(freedom: float, alpha: float, power: float) -> float:
     """Noncentrality of the t statistic whose two-sided test at `alpha` has this power; the far tail is left out.
 
-    P(T > t) is the mean of Phi(nc - t * s) over the distribution of s, the estimated spread over the true one, at even
-    steps of its probability. SciPy's nctdtrinc does the same, but does not end for some arguments.
+    By N. Johnson and B. Welch (Biometrika 31, 1940): within 1 % from 5 degrees of freedom on, 5 % with one.
     """
     critical = quantile(1 - alpha / 2, freedom)
-    spreads = critical * _relative_spreads(freedom)
-    low, high = 0.0, critical * 20 + 20
-    value = float(spreads[len(spreads) // 2] - scipy.special.ndtri(1 - power))
-    for _ in range(60):  # Newton's steps, and halving where one leaves the bracket
-        beyond = value - spreads
-        excess = float(scipy.special.ndtr(beyond).mean()) - power
-        low, high = (low, value) if excess >= 0 else (value, high)
-        slope = float(np.exp(-(beyond**2) / 2).mean()) / math.sqrt(2 * math.pi)
-        step = value - excess / slope if slope > 0 else math.inf
-        following = step if low < step < high else (low + high) / 2
-        if abs(following - value) <= 1e-13 * high:
-            break
-        value = following
-    return value
+    spread = math.sqrt(1 + critical**2 / (2 * freedom))
+    return critical * (1 - 1 / (4 * freedom)) + float(scipy.special.ndtri(power)) * spread
 
 
 def _moments(values: Sequence[float]) -> tuple[float, float]:

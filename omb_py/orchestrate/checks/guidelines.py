@@ -23,8 +23,7 @@ from omb_py.orchestrate.running.run import new_run, start
 from omb_py.orchestrate.running.suite_run import check_no_launcher
 from omb_py.printing.printers import Kept
 from omb_py.results.checks.guideline_report import GuidelineReport, report_of
-from omb_py.results.checks.guidelines import ROUND_TAG, GuidelineRules, fewest
-from omb_py.results.statistics.sequential import GUIDELINE
+from omb_py.results.checks.guidelines import MOST_ROUNDS, ROUND_TAG, GuidelineRules, batches, fewest
 from omb_py.suites.guidelines.patterns import GUIDELINES, MONOTONY, PATTERNS, SPLIT, Guideline
 
 DEFAULT_LAUNCHES = 10
@@ -116,8 +115,8 @@ def check_guidelines(
     """
     if launches is not None and launches < FEWEST:
         raise UsageError(f"--launches {launches}: at least {FEWEST} launches are needed: --launches {DEFAULT_LAUNCHES}")
-    if not 1 <= rules.rounds <= GUIDELINE.most_rounds:
-        raise UsageError(f"--rounds {rules.rounds}: 1 to {GUIDELINE.most_rounds}")
+    if not 1 <= rules.rounds <= MOST_ROUNDS:
+        raise UsageError(f"--rounds {rules.rounds}: 1 to {MOST_ROUNDS}")
     if len(request.backends) > 1:
         raise UsageError(f"guidelines are checked on one backend at a time, not {', '.join(request.backends)}")
     check_no_launcher(request.backends, "omb-py guidelines starts ranks itself: leave it out")
@@ -139,7 +138,7 @@ def check_guidelines(
     number = 0
     for round_number in range(1, rules.rounds + 1):
         run.request = replace(shared, tags={**shared.tags, ROUND_TAG: f"{round_number}/{rules.rounds}"})
-        chosen_now = [plan for _ in range(GUIDELINE.batches(round_number)) for plan in _of(plans, wanted)]
+        chosen_now = [plan for _ in range(batches(round_number)) for plan in _of(plans, wanted)]
         if wanted is not None:
             more = f"{len(wanted)} cells in {len(chosen_now)} more launches"
             run.note(f"round {round_number} of up to {rules.rounds}: {more}")

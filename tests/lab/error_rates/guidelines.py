@@ -13,8 +13,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from omb_py.orchestrate.checks.guidelines import launches_for
-from omb_py.results.checks.guidelines import GuidelinePair, GuidelineRules, judge
-from omb_py.results.statistics.sequential import GUIDELINE
+from omb_py.results.checks.guidelines import GuidelinePair, GuidelineRules, batches, judge
 from tests.lab.error_rates.accept import rate
 from tests.lab.error_rates.launch_effects import EFFECTS, Draw, bimodal, halves
 
@@ -32,7 +31,7 @@ def rounds_of(cells: int) -> list[int]:
     """Fresh launches of each round, as many as ``omb-py guidelines`` makes of so many cells."""
     rules = GuidelineRules()
     first = launches_for(cells, rules)
-    return [first * GUIDELINE.batches(number) for number in range(1, rules.rounds + 1)]
+    return [first * batches(number) for number in range(1, rules.rounds + 1)]
 
 
 def false_words(draw: Draw, cells: int, reports: int) -> tuple[int, int]:

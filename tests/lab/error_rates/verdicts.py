@@ -162,10 +162,14 @@ def _mann_whitney(base: Floats, new: Floats) -> Floats:
 
 
 def _bootstrap(base: Floats, new: Floats) -> Floats:
-    """A p that is 0 where the 99 % interval of the ratio of medians leaves 1 out, as tools do that correct nothing."""
-    rng = np.random.default_rng(1)
-    drawn = rng.integers(0, len(base), (2, 300, len(base)))
-    differences = np.median(new[drawn[0]], axis=1) - np.median(base[drawn[1]], axis=1)
+    """A p that is 0 where the 99 % interval of the ratio of medians leaves 1 out, as tools do that correct nothing.
+
+    Of launches drawn again only the ranks of the middle ones count, so one drawing of ranks serves all questions.
+    """
+    n = len(base)
+    ranks = np.sort(np.random.default_rng(1).integers(0, n, (2, 300, n)), axis=2)[..., [(n - 1) // 2, n // 2]]
+    middles = [np.sort(side, axis=0)[own].mean(axis=1) for side, own in zip((base, new), ranks, strict=True)]
+    differences = middles[1] - middles[0]
     low, high = np.quantile(differences, [0.005, 0.995], axis=0)
     return np.where((low > 0) | (high < 0), 0.0, 1.0)
 

@@ -175,6 +175,7 @@ def test_rounds_share_what_may_be_spent(rounds: int) -> None:
     each = [spent(0.01, (number, rounds)) for number in range(1, rounds + 1)]
     assert sum(v for v, _ in each) == pytest.approx(0.01) and sum(h for _, h in each) == pytest.approx(0.01)
     assert rounds == 1 or each[0][0] == 0, "what is seen first names nothing"
+    assert [guidelines.batches(number) for number in range(1, 6)] == [1, 1, 2, 4, 8]
 
 
 def test_fresh_launches_decide() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 import numpy as np
 import pytest
@@ -12,17 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from omb_py.results.checks.guidelines import spent
-from omb_py.results.statistics.sequential import (
-    ACCEPTANCE,
-    GUIDELINE,
-    AcceptRule,
-    Scheme,
-    decide,
-    evenly,
-    last_answers,
-    settled,
-    worst,
-)
+from omb_py.results.statistics.sequential import AcceptRule, decide, settled, worst
 from omb_py.results.statistics.t_test import Estimate, paired
 
 LOGS = st.lists(st.floats(-5, 5), min_size=1, max_size=9)
@@ -87,36 +76,6 @@ def test_what_is_spent_is_what_the_page_says(alpha: float, rounds: int) -> None:
     for number in range(1, rounds + 1):
         assert spent(alpha, (number, rounds)) == (fresh[number - 1], alpha / rounds)
     assert AcceptRule(2, 2 * rounds, 1 - alpha).spent == (1 - (1 - alpha)) / rounds
-
-
-@given(st.sampled_from([GUIDELINE, ACCEPTANCE]), st.floats(1e-4, 0.5), st.integers(1, 3))
-def test_no_scheme_spends_more_than_there_is(scheme: Scheme, alpha: float, rounds: int) -> None:
-    parts = scheme.spending(alpha, rounds)
-    assert len(parts) == rounds and math.fsum(parts) == pytest.approx(alpha)
-    assert not (scheme.fresh and rounds > 1) or parts[0] == 0, "the first round only chooses"
-    assert math.fsum(evenly(alpha, rounds)) == pytest.approx(alpha)
-
-
-def test_rounds_are_as_many_as_declared() -> None:
-    for wrong in (0, 6):
-        with pytest.raises(ValueError, match="1 to 5"):
-            GUIDELINE.spending(0.01, wrong)
-    assert [GUIDELINE.batches(number) for number in range(1, 6)] == [1, 1, 2, 4, 8]
-    assert [ACCEPTANCE.batches(number) for number in range(1, 4)] == [1, 1, 1]
-
-
-def test_the_last_round_that_judged_a_question_answers_it() -> None:
-    families = []
-
-    def judge(number: int, family: Mapping[str, int]) -> dict[str, tuple[int, int]]:
-        families.append(sorted(family))
-        return {question: (number, launches) for question, launches in family.items()}
-
-    rounds = [(1, {"a": 10, "b": 11, "c": 12}), (2, {"a": 20, "b": 21}), (3, {"a": 30, "b": 31})]
-    answers = last_answers(rounds, judge, lambda answer: answer not in {(1, 11), (2, 20)})
-    assert answers == {"a": (2, 20), "b": (1, 11), "c": (1, 12)}
-    assert families == [["a", "b", "c"], ["a"], []]
-    assert last_answers(rounds, judge) == {"a": (3, 30), "b": (3, 31), "c": (1, 12)}
 
 
 @given(st.lists(st.floats(-5, 5), min_size=2, max_size=9), LIMITS)

@@ -20,9 +20,8 @@ def test_welch_is_scipys(base: list[float], new: list[float]) -> None:
     found, known = t.welch(base, new), stats.ttest_ind(new, base, equal_var=False)
     assert found.p == pytest.approx(known.pvalue, rel=1e-6, abs=1e-12)
     assert found.freedom == pytest.approx(known.df, rel=1e-6)
-    low, high = found.interval(0.99)
     expected = known.confidence_interval(0.99)
-    assert np.log([low, high]) == pytest.approx([expected.low, expected.high], rel=1e-6, abs=1e-9)
+    assert found.limits(0.99) == pytest.approx([expected.low, expected.high], rel=1e-6, abs=1e-9)
 
 
 @given(st.lists(st.tuples(logs, logs), min_size=2, max_size=40))
@@ -33,7 +32,7 @@ def test_paired_is_scipys(pairs: list[tuple[float, float]]) -> None:
     assert found.p == pytest.approx(known.pvalue, rel=1e-6, abs=1e-12)
     assert found.freedom == known.df
     expected = known.confidence_interval(0.9)
-    assert np.log(found.interval(0.9)) == pytest.approx([expected.low, expected.high], rel=1e-6, abs=1e-9)
+    assert found.limits(0.9) == pytest.approx([expected.low, expected.high], rel=1e-6, abs=1e-9)
 
 
 @given(sets, sets)
@@ -46,14 +45,14 @@ def test_exchanging_the_sides_turns_the_ratio_round(base: list[float], new: list
 def test_one_launch_says_nothing() -> None:
     for one in (t.paired([1.0], [2.0]), t.welch([1.0], [2.0, 2.1, 2.2])):
         assert one.p == 1.0
-        assert one.interval(0.99) == (0.0, math.inf)
+        assert one.limits(0.99) == (-math.inf, math.inf)
         assert t.detectable(one, 0.01, 0.8) == math.inf
         assert t.launches_needed(one, 1.1, 0.01, 0.8) is None
 
 
 def test_no_spread_at_all() -> None:
     same, other = t.paired([0.1] * 3, [0.1] * 3), t.paired([0.1] * 3, [0.3] * 3)
-    assert (same.p, same.interval(0.99)) == (1.0, (1.0, 1.0))
+    assert (same.p, same.limits(0.99)) == (1.0, (0.0, 0.0))
     assert other.p == 0.0
     assert t.detectable(other, 0.01, 0.8) == 1.0
 
@@ -83,7 +82,7 @@ def test_the_detectable_change_has_the_power_that_it_says(n: int, alpha: float) 
         return float(stats.norm.pdf(z) * stats.chi2.cdf((n - 1) * ((nc + z) / critical) ** 2, n - 1))
 
     power, _ = integrate.quad(rejects, max(-nc, -8), 8)
-    assert power == pytest.approx(0.8, abs=0.002)
+    assert power == pytest.approx(0.8, abs=0.01)
 
 
 def test_the_detectable_change_of_the_table_in_the_documentation() -> None:
