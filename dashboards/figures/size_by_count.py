@@ -353,29 +353,21 @@ def _finding(data: SizeByCount) -> str:
         return ""
     count = known[-1]
 
-    def who(size: int) -> tuple[bool, tuple[str, ...]]:
-        first = data.fastest.get(count, {}).get(size)
-        return first is not None, (first,) if first else tuple(sorted(_order(data, count, size)[:2]))
-
     sizes = [size for size in data.sizes if len(_order(data, count, size)) > 1]
-    runs = [(key, list(run)) for key, run in groupby(sizes, key=who)]
+    runs = [(first, list(run)) for first, run in groupby(sizes, key=data.fastest.get(count, {}).get)]
     if len(runs) > _MOST_RUNS:
         return ""
     ahead: list[str] = []
-    level: dict[str, list[str]] = {}
-    for number, ((is_known, names), run) in enumerate(runs):
-        where = _between(run, number == 0, number + 1 == len(runs))
-        if not is_known:
-            level.setdefault(" and ".join(names), []).append(where)
+    for number, (first, run) in enumerate(runs):
+        if first is None:
             continue
         leads = [lead for size in run if (lead := _lead(data, count, size)) is not None]
         by = " to ".join(dict.fromkeys(map(_factor, (min(leads), max(leads)))))
-        ahead.append(f"{names[0]} {'' if ahead else 'is '}{by}× {'' if ahead else 'faster '}{where}")
-    alike = ", ".join(f"{names} {' and '.join(several)}" for names, several in level.items())
-    if ahead and len(data.sides) == 2:
-        alike = "the two elsewhere" if level else ""
-    text = f"{data.name} on {_counted(data, count)}: {', '.join(ahead)}"
-    return f"{text}; level: {alike}" if alike else text
+        seconds = " or ".join(dict.fromkeys(_order(data, count, size)[1] for size in run))
+        over = f" over {seconds}" if len(data.sides) > 2 else ""
+        ahead.append(f"{first} {_between(run, number == 0, number + 1 == len(runs))} ({by}×{over})")
+    level = "; level elsewhere" if any(first is None for first, _ in runs) else ""
+    return f"{data.name} on {_counted(data, count)}, fastest: {', '.join(ahead)}{level}"
 
 
 def _between(run: Sequence[int], first: bool, last: bool) -> str:
@@ -397,7 +389,11 @@ def _scaling(data: SizeByCount) -> str:
             (size, *(data.shown.middles(n).get(side, {}).get(size) for n in (last, reference)))
             for size in _some_sizes(data)
         ]
-        kept = [f"{100 * now / then:.0f} % at {size_text(size)}" for size, now, then in reversed(pairs) if now and then]
+        kept = [
+            f"{100 * now / then:.0f} % at {size_text(size)} ({_value(data, now)})"
+            for size, now, then in reversed(pairs)
+            if now and then
+        ]
         texts += [f"{side} keeps {', '.join(kept)}"] if kept else []
     node = _node(data)
     of = node if node == _counted(data, reference) else f"{node} ({_counted(data, reference)})"

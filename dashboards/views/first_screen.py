@@ -234,7 +234,10 @@ def over_size_and_count(screen: FirstScreen, benchmark: str) -> Shown | None:
     shown = series.concat(part for _, part in parts)
     sentence = title(benchmark, times, {count: data.fastest[count] for count in counts})
     view = size_by_count(data, sentence, series.caption(shown))
-    return None if view is None else Shown(view.noted(notes), shown)
+    if view is None:
+        return None
+    caption = " · ".join([*notes, view.caption] if view.caption else notes)  # what qualifies the title stands below it
+    return Shown(replace(view, caption=caption), shown)
 
 
 def curves_of(screen: FirstScreen, benchmark: str, quantity: str = "time") -> Shown | None:

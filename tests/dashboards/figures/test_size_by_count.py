@@ -59,10 +59,11 @@ def test_the_fastest_side_has_its_colour_and_its_lead() -> None:
 def test_the_title_says_who_is_fastest_where_and_the_caption_what_is_kept() -> None:
     view = size_by_count(data(), "title", "method")
     assert view.title == (
-        f"allreduce on 16 GPUs: {FAST} is 2.0× faster up to 64 B, {SLOW} 2.0× from 256 KiB; level: the two elsewhere"
+        f"allreduce on 16 GPUs, fastest: {FAST} up to 64 B (2.0×), {SLOW} from 256 KiB (2.0×); level elsewhere"
     )
     assert view.caption == (
-        f"Of the bus bandwidth of one node (8 GPUs), on 16 GPUs {FAST} keeps 10 % at 256 KiB, 80 % at 4 KiB"
+        f"Of the bus bandwidth of one node (8 GPUs), on 16 GPUs {FAST} keeps 10 % at 256 KiB (10 GB/s), 80 % at 4 KiB "
+        "(0.4 GB/s)"
     )
     assert view.notes == ("method",)
 
