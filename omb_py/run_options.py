@@ -57,7 +57,8 @@ class RunOptions(TypedDict, total=False):
     imbalance: float | None
     """Blocks of different sizes: from (1 - F) times the size on rank 0 to (1 + F) times on the last."""
     traffic: str | None
-    """What each rank sends to each: a line of N numbers for each of N ranks; their mean is the message size."""
+    """What each rank sends to each: a line of N numbers for each of N ranks; their mean is the message size.
+    spread:F, from 0 to 1, is the pattern of nccl-tests."""
     groups: str | None
     """Several groups of ranks run at once, each on a communicator of its own: 4x2 (four of two ranks), mod:8,
     div:8, and:0x7, or:0x7, node, gpu, or each rank's color, as color:0,0,1,1."""
@@ -76,7 +77,7 @@ class RunOptions(TypedDict, total=False):
     """Calls of a sample that is pipelined, a graph or spin-gated."""
     nccl: str
     """With --backend nccl: registration, cta_policy, min_ctas, max_ctas, algorithm, protocol, communicators,
-    aggregate, method, unaligned, log (docs/nccl.md)."""
+    aggregate, replays, method, unaligned, log (docs/nccl.md)."""
     process_sync: str | None
     """Between iterations, untimed: barrier, dissemination (made of messages), roundtime (a common clock), none."""
     ranks: int | None
@@ -114,7 +115,7 @@ class RunOptions(TypedDict, total=False):
     time_limit: float | None
     """Longest loop of one message size with auto: 30, 500ms, 2m."""
     repeat_for: float | None
-    """Soak: measure all sizes again and again in one launch: for 10m, 2h."""
+    """Soak: measure all sizes again and again in one launch: for 10m, 2h, or 3x, three times."""
     launches: int
     """Start the ranks N times; several backends or bindings take turns."""
     seed: int | None

@@ -59,6 +59,9 @@ class MpiCapabilities(Capabilities):
             return f"--process-sync {cell.options.process_sync} sends no Python objects: take barrier or none"
         if cell.device != "cpu" and cell.options.process_sync == "roundtime":
             return "--process-sync roundtime needs buffers on the host: take barrier or dissemination"
+        if "op" in benchmark.options and cell.dtype == "bfloat16" and cell.options.op != "sum":
+            # MPICH 5.0.2 ends the process at any other
+            return f"reduction {cell.options.op} is not defined for bfloat16 in MPI's libraries: --op sum"
         return ""
 
 

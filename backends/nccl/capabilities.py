@@ -85,8 +85,8 @@ _BY_VARIABLE: Final = ("algorithm", "protocol", "log")
 _SETTINGS: Final[Mapping[str, frozenset[str]]] = {
     NATIVE: frozenset(KEYS),
     "torch": frozenset({*_BY_VARIABLE, "min_ctas", "max_ctas"}),
-    "cupy": frozenset({*_BY_VARIABLE, "aggregate"}),
-    "nccl4py": frozenset({*_BY_VARIABLE, "aggregate", "min_ctas", "max_ctas", "cta_policy"}),
+    "cupy": frozenset({*_BY_VARIABLE, "aggregate", "replays"}),
+    "nccl4py": frozenset({*_BY_VARIABLE, "aggregate", "replays", "min_ctas", "max_ctas", "cta_policy"}),
 }
 """Binding -> keys of ``--nccl`` that it takes: CuPy's NcclConfig has none of them, PyTorch's has the two counts."""
 
@@ -151,7 +151,7 @@ def lacks_groups(binding: str, text: str) -> str:
 def multiplicity(text: str) -> Multiplicity:
     """The number of calls that a sample makes at once."""
     settings = settings_of(text)
-    return Multiplicity(settings.communicators, settings.aggregate, "--nccl")
+    return Multiplicity(settings.communicators, settings.aggregate, settings.replays, "--nccl")
 
 
 class NcclCapabilities(Capabilities):

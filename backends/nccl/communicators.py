@@ -126,7 +126,7 @@ def per_call(settings: Settings, library: Library) -> bool:
 
 def of_communicator(settings: Settings) -> Settings:
     """The part that a communicator is made with: cells that differ in the rest share it."""
-    return replace(settings, aggregate=1, unaligned=0, log="off")
+    return replace(settings, aggregate=1, replays=1, unaligned=0, log="off")
 
 
 def allocates(settings: Settings, library: Library) -> bool:

@@ -45,6 +45,8 @@ class Settings:
     """The same call on so many communicators and streams at once."""
     aggregate: int = 1
     """Calls of one group."""
+    replays: int = 1
+    """How often a sample launches its graph (``--timing graph``)."""
     method: str = "usual"
     """``nccl-tests``: memory of ncclMemAlloc, and the sendrecv of few peers, where the library has them."""
     unaligned: int = 0
@@ -85,6 +87,7 @@ _GRAMMAR: Final = KeyValues(
         "protocol": _word("protocol", PROTOCOLS),
         "communicators": _number("communicators"),
         "aggregate": _number("aggregate"),
+        "replays": Key(partial(parse_whole, least=1, error="replays in --nccl is {least} or more, not {text!r}")),
         "method": _word("method", METHODS),
         "unaligned": Key(partial(parse_whole, least=0, error="unaligned in --nccl is 0 or more, not {text!r}")),
         "log": _word("log", LOGS),

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -106,6 +107,8 @@ class NcclSession(PlaneSession):
         """The communicators that have buffers now."""
         self._sizes: dict[str, int] = {}
         """The buffers of the largest cells."""
+        self._left = [self.device.memory_left()]
+        """Bytes of the device that were free before communicators were made, before buffers, and before calls."""
         self._start_us = (time.perf_counter_ns() - began) / 1000
         self.machine = Machine()
         self._events: tuple[int, int] | None = None
@@ -138,6 +141,7 @@ class NcclSession(PlaneSession):
             if cell.binding == "torch" and cell.options.timing == "graph":
                 raise EnvironmentProblem("binding torch has no --timing graph here: --binding native")
         self._in_use = list({id(comms): comms for comms in map(self._communicators, cells)}.values())
+        self._left[1:] = [self.device.memory_left()]
         world = World(self.rank, self.size, self.hosts)
         for cell in cells:
             benchmark = benchmarks[cell.benchmark]
@@ -207,6 +211,14 @@ class NcclSession(PlaneSession):
         for name, nbytes in sizes.items():
             self._sizes[name] = max(self._sizes.get(name, 0), nbytes)
         self._hold(self._in_use[0] if self._in_use else self.comms, self._sizes)
+        self._left[2:] = [self.device.memory_left()]
+
+    def memory_used(self) -> Mapping[str, int]:
+        left = [*self._left, self.device.memory_left()]
+        if len(left) < 4:
+            return {}
+        used = self.maximum(np.array([float(before - after) for before, after in pairwise(left)]))
+        return dict(zip(("communicators", "buffers", "calls"), map(int, used), strict=True))
 
     def _hold(self, comms: Communicators, sizes: Mapping[str, int]) -> None:
         """Give communicators their buffers. Those of others are given back: together they may not fit."""
@@ -227,7 +239,9 @@ class NcclSession(PlaneSession):
         if self.maximum(np.array([float(len(own := groups_of(translated)))]))[0]:
             comms.make_groups(everybodys(self.share(self.gather(own))))
         if cell.options.timing == "graph":
-            translated = replace(translated, stages=tuple(captured(stage) for stage in translated.stages))
+            # in place, what is launched again changes its own result
+            replays = 1 if cell.distinct else settings_of(cell.settings).replays
+            translated = replace(translated, stages=tuple(captured(stage, replays) for stage in translated.stages))
         filler = {} if cell.options.get("filler", "cpu") == "cpu" else {"filler": cell.options.get("filler", "cpu")}
         marks = filler | {
             "timing_mode": cell.options.timing or "isolated",

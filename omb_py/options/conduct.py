@@ -7,6 +7,7 @@ from pathlib import Path
 from omb_py.engine.program.benchmark import LARGE_MESSAGE_BYTES
 from omb_py.grammar.values import (
     DEFAULT_PERCENTILES,
+    parse_count,
     parse_duration,
     parse_fraction,
     parse_percentiles,
@@ -15,8 +16,18 @@ from omb_py.grammar.values import (
 )
 from omb_py.options.declared_options import backend_options, has_timed_loop, observer_options
 from omb_py.options.option import Defaults, Option, under
-from omb_py.options.readers import VALIDATION_LOG, Reader, human, parse_folder, parse_validation, whole, word
+from omb_py.options.readers import (
+    VALIDATION_LOG,
+    Reader,
+    comma_list,
+    human,
+    parse_folder,
+    parse_validation,
+    whole,
+    word,
+)
 from omb_py.options.request import DEFAULT_STORE, FORMATS, GRAPHS, SILENT
+from omb_py.results.dialects.dialect import REPORTS
 from omb_py.results.dialects.registry import OF_TRAININGS
 
 BARE_PERCENTILES = ",".join(map(str, DEFAULT_PERCENTILES))
@@ -35,6 +46,16 @@ def _iterations(defaults: Defaults) -> str:
 def _warmup(defaults: Defaults) -> str:
     counts = defaults.benchmark.counts
     return _by_size(defaults, counts.small_warmup, counts.large_warmup)
+
+
+class Passes(int):
+    """How often all sizes of a launch are measured, in place of seconds."""
+
+
+def _parse_repetition(text: str) -> Passes | float:
+    """A number of passes, as ``3x``, or seconds. Raises UsageError."""
+    word = text.strip().lower()
+    return Passes(parse_count(word[:-1], "passes", 1)) if word.endswith("x") else parse_duration(text)
 
 
 def _validation(value: Path | bool) -> dict[str, object]:
@@ -85,10 +106,11 @@ HOW_OFTEN = under(
     Option(
         "repeat_for",
         "--repeat-for",
-        "Soak: measure all sizes again and again in one launch: for 10m, 2h.",
+        "Soak: measure all sizes again and again in one launch: for 10m, 2h, or 3x, three times.",
         "TIME",
-        Reader("duration", parse_duration),
+        Reader("duration", _parse_repetition),
         default="once",
+        makes=lambda value: {"passes" if isinstance(value, Passes) else "repeat_for": value},
         rare=True,
     ),
     Option(
@@ -241,6 +263,16 @@ OUTPUT = under(
         "FILE",
         Reader("file", str),
         default="none",
+        scope="line",
+        rare=True,
+    ),
+    Option(
+        "report",
+        "--report",
+        f"With --format nccl-tests, as its -C, -S, -M and -a: {', '.join(REPORTS)}.",
+        "LIST",
+        comma_list("report", REPORTS),
+        default="the mean over the ranks",
         scope="line",
         rare=True,
     ),

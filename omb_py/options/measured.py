@@ -288,8 +288,9 @@ MEASURED = under(
     declared(
         "traffic",
         "--traffic",
-        "What each rank sends to each: a line of N numbers for each of N ranks; their mean is the message size.",
-        "FILE",
+        "What each rank sends to each: a line of N numbers for each of N ranks; their mean is the message size. "
+        "spread:F, from 0 to 1, is the pattern of nccl-tests.",
+        "FILE|spread:F",
         Reader("traffic", parse_traffic),
         default="all the same",
         usual="",

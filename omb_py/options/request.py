@@ -77,6 +77,8 @@ class Repetition:
     """Seconds that the timed loop of one cell may take with ``-i auto``; None: no limit."""
     repeat_for: float | None = None
     """Seconds for which the cells of a launch are measured again and again (``running.run_notes``); None: once."""
+    passes: int | None = None
+    """How often they are, instead of a time."""
     launches: int = 1
     """Number of times that the ranks are started; several backends or bindings take turns."""
 
@@ -93,6 +95,8 @@ class Printing:
     """Tail percentiles to print, each above 0 and at most 100."""
     graph: str | None = None
     """Draw the results too, one of :data:`GRAPHS`."""
+    report: tuple[str, ...] = ()
+    """What nccl-tests' text shows besides or instead, of :data:`omb_py.results.dialects.dialect.REPORTS`."""
     json: str = ""
     """File that gets the rows as JSON too; empty: none."""
     predict: bool = False

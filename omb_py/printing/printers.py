@@ -72,7 +72,10 @@ class RowByRow(Printer):
             if not capabilities(row["backend"]).omb_text:
                 facts = {"backend": row["backend"], "library": f"{row['library']} {row['library_version']}", **facts}
             sizes = self._sizes_of(request) if request else ()
-            self._options[key] = TextOptions(asked.printing.full, asked.printing.percentiles, sizes, facts, id(asked))
+            printing = asked.printing
+            self._options[key] = TextOptions(
+                printing.full, printing.percentiles, sizes, facts, id(asked), printing.report
+            )
         return self._options[key]
 
     def close(self) -> None:

@@ -32,9 +32,14 @@ class TextOptions:
     """What distinguishes this table from others, printed above it."""
     sweep: int = 0
     """Number of the request: another request begins another table."""
+    report: Sequence[str] = ()
+    """What nccl-tests' text shows besides or instead: words of ``--report``."""
 
 
 USUAL_OPTIONS = TextOptions()
+REPORTS = ("cputime", "timestamps", "memory", "rank0", "fastest", "slowest")
+"""What nccl-tests' text shows besides or instead: the time to enqueue, the time of each line, the devices' memory, and
+another rank's time in place of the mean."""
 
 
 class Transcript:

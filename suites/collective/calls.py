@@ -189,7 +189,7 @@ def alltoallv(world: World, cell: Cell) -> CallAndBuffers:
     if cell.options.traffic:
         from omb_py.grammar.traffic import blocks
 
-        matrix = blocks(cell.options.traffic, message_bytes(cell), DTYPES[cell.dtype].itemsize)
+        matrix = blocks(cell.options.traffic, message_bytes(cell), DTYPES[cell.dtype].itemsize, world.size)
         out_sizes, in_sizes = matrix[world.rank], tuple(row[world.rank] for row in matrix)
         call = steps.alltoallv(Blocks.packed("send", out_sizes), Blocks.packed("recv", in_sizes), cell.dtype)
         return call, _buffers(sum(out_sizes), sum(in_sizes))

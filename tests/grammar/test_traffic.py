@@ -21,7 +21,7 @@ def _write(folder: Path, text: str) -> str:
 
 def test_a_file_is_read_with_commas_blanks_and_comments(tmp_path: Path) -> None:
     text = parse_traffic(_write(tmp_path, "# who sends what\n0, 2.5\n1 0  # little\n"))
-    assert text == "0,2.5;1,0" and matrix_of(text) == ((0.0, 2.5), (1.0, 0.0))
+    assert text == "0,2.5;1,0" and matrix_of(text, 2) == ((0.0, 2.5), (1.0, 0.0))
     check_traffic(text, 2)
     with pytest.raises(UsageError, match="for 2 ranks, not 3: use -n 2"):
         check_traffic(text, 3)
@@ -60,21 +60,31 @@ def test_blocks_are_whole_elements_and_no_more_than_asked_for(rows: list[list[in
     if not any(map(any, rows)):
         rows[0][0] = 1
     text = ";".join(",".join(map(str, row)) for row in rows)
-    made = blocks(text, mean, item)
     n = len(rows)
+    made = blocks(text, mean, item, n)
     assert all(size % item == 0 for row in made for size in row)
     total = sum(map(sum, made))
     assert mean * n * n - n * n * item <= total <= mean * n * n
     assert all((size == 0) or rows[i][j] for i, row in enumerate(made) for j, size in enumerate(row))
-    assert largest(text, mean, item) >= total / n
+    assert largest(text, mean, item, n) >= total / n
 
 
 def test_equal_numbers_are_a_plain_alltoallv() -> None:
-    assert blocks("7,7;7,7", 24, 8) == ((24, 24), (24, 24)) and largest("7,7;7,7", 24, 8) == 48
+    assert blocks("7,7;7,7", 24, 8, 2) == ((24, 24), (24, 24)) and largest("7,7;7,7", 24, 8, 2) == 48
 
 
-def test_every_byte_of_a_matrix_arrives() -> None:
-    matrix = "0,1,2;4,0,0;1,1,0"
+def test_a_spread_sends_what_nccl_tests_send() -> None:
+    """At 1008 B a rank over 3 ranks, as AlltoAllvGetPeerBytesDistanceWeighted says."""
+    assert blocks(parse_traffic("spread:1"), 336, 4, 3) == ((0, 336, 672), (672, 0, 336), (336, 672, 0))
+    assert blocks(parse_traffic("spread:0.0"), 336, 4, 3) == ((336,) * 3,) * 3
+    assert blocks("spread:0.5", 336, 4, 3)[0] == (160, 336, 496)  # 168 and 504, cut to 16 bytes
+    assert blocks("spread:1", 336, 4, 1) == ((336,),)
+    with pytest.raises(UsageError, match=r"a spread is a number from 0 to 1, not '2': --traffic spread:0\.5"):
+        parse_traffic("spread:2")
+
+
+@pytest.mark.parametrize("matrix", ["0,1,2;4,0,0;1,1,0", "spread:0.7"])
+def test_every_byte_of_a_matrix_arrives(matrix: str) -> None:
     done = measured("alltoallv", 3, "", size=48, dtype="int32", traffic=matrix, validate=True, iterations=2)
     assert done.wrong_bytes == 0
 

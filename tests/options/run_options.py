@@ -17,13 +17,13 @@ from tests.architecture.options_page import help_of
 from tests.support.machines.mpi import ROOT
 
 FILE = ROOT / "omb_py" / "run_options.py"
-PRINTED = {"format", "full", "print_rate", "percentiles", "graph", "json", "predict", "debug"}
+PRINTED = {"format", "full", "print_rate", "percentiles", "graph", "json", "predict", "debug", "report"}
 """Options on what is printed, which ``run`` does not take: it returns the rows."""
 PARAMETERS = {"store", "no_store", "tags"}
 """Options for which ``run`` has parameters of its own."""
 OF_THE_PROCESS = {"own_mpi"}
 """Options that hold for a process: Python code sets ``OMB_PY_MPI``."""
-FORMS = {"validate": "bool"}
+FORMS = {"validate": "bool", "repeat_for": "float | None"}
 """Types of values that are not what the reader of the option returns."""
 HEAD = '''"""The options of :func:`omb_py.run`, as ``python -m tests.options.run_options`` makes them of the table."""
 

@@ -66,6 +66,8 @@ class Multiplicity:
     """Communicators, each with a stream of its own, that the calls are spread over."""
     aggregate: int = 1
     """Calls in one group (``ncclGroupStart`` … ``ncclGroupEnd``)."""
+    replays: int = 1
+    """How often a sample launches its graph."""
     flag: str = ""
     """The option that sets the two, for error texts."""
 
@@ -199,6 +201,8 @@ _BODIES: Final[Mapping[str, Callable[[CutBody, Body], Body]]] = {
 def timed(program: Program, cell: Cell, many: Multiplicity) -> Program:
     """The program timed by the mode of its cell. Raises UsageError where that mode means nothing."""
     mode, calls = cell.options.timing, cell.options.batch * many.aggregate
+    if many.replays > 1 and mode != "graph":
+        raise UsageError(f"{many.flag} replays is for --timing graph: leave it out")
     parts = [split(body) for stage in program.stages for body in stage.variants]
     if len(program.stages) > 1 or any(part is None for part in parts):
         if mode == "isolated" and many.communicators * many.aggregate > 1:
@@ -233,7 +237,7 @@ def timed(program: Program, cell: Cell, many: Multiplicity) -> Program:
     return Program(buffers, (replace(stage, setup=(*stage.setup, *first), variants=tuple(bodies)),), program.window)
 
 
-def captured(stage: Stage) -> Stage:
+def captured(stage: Stage, replays: int = 1) -> Stage:
     """The lowered stage, its work between ``Lap()`` and the lap ``enqueue`` captured in the setup, then launched."""
     (body,) = stage.variants
     start, stop = body.index(Lap()), body.index(Lap(ENQUEUE))
@@ -243,8 +247,9 @@ def captured(stage: Stage) -> Stage:
         Step("end_capture", {"slot": GRAPH}),
         Step("instantiate", {"slot": EXECUTABLE, "flags": 0}),
     )
-    launch = Step("launch", {"slot": EXECUTABLE})
-    return replace(stage, setup=(*stage.setup, *setup), variants=((*body[: start + 1], launch, *body[stop:]),))
+    launch = (Step("launch", {"slot": EXECUTABLE}),)
+    launches = (Repeat(replays, launch),) if replays > 1 else launch
+    return replace(stage, setup=(*stage.setup, *setup), variants=((*body[: start + 1], *launches, *body[stop:]),))
 
 
 def uses_events(stage: Stage) -> bool:
@@ -269,7 +274,9 @@ def with_timing(benchmark: Benchmark, multiplicity: Callable[[Cell], Multiplicit
         return timed(built, cell, multiplicity(cell)) if cell.options.timing else built
 
     def parts_of(cell: Cell) -> int:
-        calls = multiplicity(cell).aggregate * (cell.options.batch if cell.options.timing in BATCHED else 1)
+        many = multiplicity(cell)
+        calls = many.aggregate * (cell.options.batch if cell.options.timing in BATCHED else 1)
+        calls *= many.replays if cell.options.timing == "graph" else 1
         return metric.parts_of(cell) * calls
 
     adds = metric.adds or (ENQUEUE, SYNCHRONISE)

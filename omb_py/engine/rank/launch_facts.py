@@ -134,6 +134,8 @@ class LaunchFacts(TypedDict, total=False):
     environment: Mapping[str, str]
     skew_us: float | None
     loaded_libraries: Sequence[Mapping[str, str | None]]
+    device_memory: Mapping[str, int]
+    """Bytes of a device that ``communicators``, ``buffers`` and ``calls`` took, of the rank that uses most."""
 
 
 class SideSettings(TypedDict, total=False):

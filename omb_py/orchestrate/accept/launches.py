@@ -142,7 +142,7 @@ class AcceptLaunches:
         tags = {**self.run.request.tags, PHASE_TAG: phase, ACCEPT_ROUND: str(number)}
         request = self.run.request.changed(tags=tags)
         # the correctness check is no soak
-        return run_apart(self.run, request.changed(repeat_for=None) if phase == CORRECTNESS else request)
+        return run_apart(self.run, request.changed(repeat_for=None, passes=None) if phase == CORRECTNESS else request)
 
     def _split_stored(self, step: Step, plans: Sequence[LaunchPlan]) -> tuple[list[Row], list[LaunchPlan]]:
         """Return the stored rows of a step, and the launches that are left of it.
@@ -155,7 +155,9 @@ class AcceptLaunches:
         left = []
         lost = {skip.what for skip in self.log.given_up.get(step, ())}
         for plan in plans:
-            whole = step[0] == BESIDE or any(request.repetition.repeat_for for request in plan.requests)
+            whole = step[0] == BESIDE or any(
+                request.repetition.repeat_for or request.repetition.passes for request in plan.requests
+            )
             stored = {
                 c: [] if whole and not ended else self.log.stored_rows(step, cell_key(plan, c)) for c in plan.cells
             }
@@ -207,7 +209,15 @@ class AcceptLaunches:
             return []
         self.run.note("correctness: every byte is checked before anything is timed")
         short = [
-            r.changed(validate=True, iterations=CHECKS, warmup=0, repeat_for=None, time_limit=None, precision=0.01)
+            r.changed(
+                validate=True,
+                iterations=CHECKS,
+                warmup=0,
+                repeat_for=None,
+                passes=None,
+                time_limit=None,
+                precision=0.01,
+            )
             for _, r in checkable
         ]
         plans = plan_launches(short)

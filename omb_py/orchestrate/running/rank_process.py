@@ -126,9 +126,9 @@ class LaunchOfCells:
         self._send_facts(facts)
         if self.position.start:
             self.position.start.end("facts and buffers")
-        seconds = self.spec.get("repeat_for")
+        seconds, passes = self.spec.get("repeat_for"), self.spec.get("passes") or 0
         deadline = time.monotonic() + seconds if seconds else 0.0
-        number = int(bool(seconds))  # of the pass of a soak; 0 without one
+        number = int(bool(seconds or passes))  # of the pass of a soak; 0 without one
         numbered = groupby(enumerate(self.cells), key=lambda item: (item[1].sweep, item[1].benchmark))
         sweeps = [list(group) for _, group in numbered]
         if len(sweeps) > 1:
@@ -136,7 +136,7 @@ class LaunchOfCells:
         while True:
             # as in OMB, a size that fails ends its sweep, and a soak with it
             valid = [self._run_sweep(sweep, number) for sweep in sweeps]
-            if self.session.share(not all(valid) or time.monotonic() >= deadline):
+            if self.session.share(not all(valid) or (number >= passes and time.monotonic() >= deadline)):
                 break
             number += 1
         self.position.phase = "done"
@@ -155,11 +155,13 @@ class LaunchOfCells:
             self.session.say(note)
 
     def _send_late_facts(self, facts: LaunchFacts) -> None:
-        """Send the facts with the list of loaded libraries: reading it takes a while, so it waits for the last cell."""
+        """Send the facts with what is known, or quickly read, after the last cell alone: loaded libraries, memory."""
         from omb_py.engine.rank.system_info import loaded_libraries
 
+        memory = self.session.memory_used()
         if self.sends:
             late = {**facts, "skew_us": self.skews["barrier"], "loaded_libraries": loaded_libraries()}
+            late |= {"device_memory": memory} if memory else {}
             self.channel.send("launch", facts=late)
             class_code.save()
             if self.spec.get("list_modules"):

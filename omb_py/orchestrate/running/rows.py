@@ -95,10 +95,11 @@ class RowSource:
     @cached_property
     def volume(self) -> Volume:
         """Types and bytes that moved; of uneven traffic the total is its busiest rank's."""
-        volume = volume_of(self.benchmark, self.cell, len(self.groups[0]))
+        together = len(self.groups[0])
+        volume = volume_of(self.benchmark, self.cell, together)
         if not self.cell.options.traffic:
             return volume
-        total = largest(self.cell.options.traffic, message_bytes(self.cell), DTYPES[self.dtype].itemsize)
+        total = largest(self.cell.options.traffic, message_bytes(self.cell), DTYPES[self.dtype].itemsize, together)
         return volume._replace(bytes_total=total)
 
     @cached_property

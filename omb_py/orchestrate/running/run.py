@@ -191,6 +191,7 @@ def spec_of(run: Run, launch: LaunchPlan) -> dict[str, object]:
         "validation_log": str(request.validation_log) if request.validation_log else None,
         "debug": request.printing.debug,
         "repeat_for": request.repetition.repeat_for,
+        "passes": request.repetition.passes,
         "prefixes": list(stored_prefixes()),
         "homes": {name: home for name in benchmarks if (home := home_of(name))},
         "modes": capabilities(launch.backend).option is not None or any(cell.options.timing for cell in launch.cells),

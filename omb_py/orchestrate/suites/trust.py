@@ -18,6 +18,7 @@ from typing import Protocol
 
 from omb_py.engine.rank.launcher_variables import joined_environment
 from omb_py.errors import EnvironmentProblem, UsageError
+from omb_py.grammar.traffic import SPREAD
 from omb_py.orchestrate.suites.suite_file import Suite
 from omb_py.orchestrate.suites.toml_values import TomlSetting
 
@@ -47,7 +48,7 @@ FILES: Mapping[str, Callable[[str], list[str]]] = {
     "baseline": lambda text: [text] if "/" in text or Path(text).is_dir() else [],
     "ddt": _after_colon,
     "nhbr": _after_colon,
-    "traffic": lambda text: [text.strip()],
+    "traffic": lambda text: [] if text.strip().startswith(SPREAD) else [text.strip()],
     "validation": _after_colon,
     "workload": lambda text: re.findall(r"@([^,]+)", text),
 }

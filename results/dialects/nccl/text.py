@@ -8,7 +8,8 @@ Widths and rounding are those of nccl-tests 2.19. A value that was not measured 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from omb_py.engine.program.dtypes import DTYPES
@@ -72,15 +73,29 @@ _ONE_TABLE = ("benchmark", "launch_id", "library_version", "binding", "device", 
 """Rows that are equal in these columns share a table."""
 _BOTH_HALVES = ("launch_id", "benchmark", "binding", "dtype", "size_bytes")
 """Columns in which the halves of a line are equal."""
-HEADER: Final = (
-    "#\n"
-    f"#{'out-of-place':>74}{'in-place':>31}          \n"
-    "#       size         count      type   redop    root     time   algbw   busbw  #wrong"
-    "     time   algbw   busbw  #wrong \n"
-    "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)"
-    "             (us)  (GB/s)  (GB/s)         \n"
-)
-"""The head of a table: two lines of names and one of units."""
+_TIMESTAMP: Final = "%Y-%m-%d %H:%M:%S"
+
+
+def header(report: Sequence[str] = ()) -> str:
+    """The head of a table: two lines of names and one of units."""
+    half = f"{'cputime' if 'cputime' in report else 'time':>7}   algbw   busbw  #wrong"
+    stamp, form = (f"{word:>19}" if "timestamps" in report else "" for word in ("timestamp", _TIMESTAMP))
+    return (
+        "#\n"
+        f"#{'out-of-place':>74}{'in-place':>31}          \n"
+        f"#       size         count      type   redop    root  {half}  {half} {stamp}\n"
+        "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)"
+        f"             (us)  (GB/s)  (GB/s)         {form}\n"
+    )
+
+
+HEADER: Final = header()
+_OF_RANKS: Final[Mapping[str, Callable[[Sequence[float]], float]]] = {
+    "rank0": lambda means: means[0],
+    "fastest": min,
+    "slowest": max,
+}
+"""Word of a report -> the time of the ranks' that it shows."""
 
 
 def has_collective(benchmark: str) -> bool:
@@ -107,10 +122,11 @@ def check(row: Row) -> None:
         raise UsageError(f"{name}: nccl-tests have no type {row['dtype']}: --format table")
 
 
-def line(outside: Row | None, inside: Row | None) -> str:
+def line(outside: Row | None, inside: Row | None, report: Sequence[str] = ()) -> str:
     """The line of one cell.
 
     Args:
+        report: what it shows besides or instead, of ``REPORTS``.
         outside: the row that was measured out of place, or None.
         inside: the row that was measured in place, or None. A broadcast that omb-py measured has one buffer, as in
             MPI, so it stands in this half when it is given alone.
@@ -127,7 +143,8 @@ def line(outside: Row | None, inside: Row | None) -> str:
     root = row.get("root")
     root = NO_ROOT if root is None else root
     head = f"{total_bytes(row):12d}  {element_count(row):12d}  {type_name:>8}  {row.get('op') or 'none':>6}  {root:>6}"
-    return head + _half(outside) + _half(inside) + "\n"
+    moment = time.strftime(_TIMESTAMP) if "timestamps" in report else ""
+    return f"{head}{_half(outside, report)}{_half(inside, report)}{moment:>{21 * bool(moment)}}\n"
 
 
 def program_name(benchmark: str) -> str:
@@ -170,6 +187,26 @@ def devices(facts: LaunchFacts, row: Row) -> str:
 def concluded(benchmark: str) -> str:
     """The last line of a test's output."""
     return f"# Collective test concluded: {program_name(benchmark)}\n"
+
+
+def memory_usage(facts: LaunchFacts) -> str:
+    """The line on the memory of a device, of the rank that uses most; empty where nobody measured it."""
+    used = facts.get("device_memory") or {}
+    if not used:
+        return ""
+    named = {"Initialization": "communicators", "User-Allocated": "buffers", "Collective": "calls"}
+    parts = [f"{name} {_binary(used[key])} " for name, key in named.items()]
+    return f"# {'GPU memory usage':<20} : {'| '.join(parts)}| Total  {_binary(sum(used.values()))}\n#\n"
+
+
+def _binary(nbytes: int) -> str:
+    """Bytes as nccl-tests write them: three digits, and units of 1024."""
+    amount, unit = float(nbytes), "B"
+    for larger in ("KB", "MB", "GB"):
+        if abs(amount) >= 1024:
+            amount, unit = amount / 1024, larger
+    digits = 2 if abs(amount) < 10 else 1 if abs(amount) < 100 else 0
+    return f"{amount:.{digits}f} {unit}"
 
 
 def footer(rows: Sequence[Row]) -> str:
@@ -227,14 +264,16 @@ def remarks(row: Row) -> str:
     text = f"{caveat_line(own)}\n" if own else ""
     # a call that was waited for on a stream is stored as all that are timed alone
     mode = (row.get("parameters") or {}).get("timing_mode") or row.get("timing")
-    return text + REMARKS.get(str(mode), "")
+    replays = (row.get("parameters") or {}).get("nccl_replays", "")
+    remark = REMARKS.get(str(mode), "")
+    return text + (remark.replace("launched once", f"launched {replays} times") if replays else remark)
 
 
 def _table(lines: Sequence[Mapping[bool, Row]], provenance: Provenances) -> str:
     rows = [row for halves in lines for row in halves.values()]
     head = remarks(rows[0]) + starting(rows[0]["benchmark"]) + devices(provenance(rows[0]["launch_id"]), rows[0])
     body = "".join(line(halves.get(False), halves.get(True)) for halves in lines)
-    return head + HEADER + body + footer(rows) + concluded(rows[0]["benchmark"])
+    return head + header() + body + footer(rows) + concluded(rows[0]["benchmark"])
 
 
 def _repeat(row: Row) -> tuple[str, ...]:
@@ -266,12 +305,19 @@ def wrong_elements(row: Row) -> float | None:
     return math.ceil(wrong_bytes / (itemsize(row.get("dtype")) or 1))
 
 
-def _half(row: Row | None) -> str:
+def _half(row: Row | None, report: Sequence[str] = ()) -> str:
     if row is None:
         return f"  {UNKNOWN:>7}  {UNKNOWN:>6}  {UNKNOWN:>6}  {UNKNOWN:>6}"
     bus = row.get("busbw_gbps")
     bus = 0.0 if bus is None and row.get("ranks") == 1 else bus  # nccl-tests print 0
-    cells = ((row.get("value"), 7), (row.get("algbw_gbps"), 6), (bus, 6))
+    shown, bandwidths = row.get("value"), [row.get("algbw_gbps"), bus]
+    which, means = next((word for word in _OF_RANKS if word in report), ""), row.get("rank_mean_us") or ()
+    if which and len(means) and shown:
+        mean, shown = float(shown), _OF_RANKS[which](means)
+        bandwidths = [None if value is None else value * mean / shown for value in bandwidths]
+    if "cputime" in report:
+        shown = (row.get("metrics") or {}).get("enqueue", shown)
+    cells = ((shown, 7), *((value, 6) for value in bandwidths))
     words = [f"{UNKNOWN:>{width}}" if value is None else real(float(value), width) for value, width in cells]
     wrong = wrong_elements(row)
     return f"  {words[0]}  {words[1]}  {words[2]}  {UNKNOWN if wrong is None else f'{wrong:g}':>6}"
@@ -291,22 +337,23 @@ class NcclTranscript(Transcript):
         self._remarks = ""
         """The comment above the rows that are being printed."""
         self._facts: LaunchFacts = {}
+        self._report: Sequence[str] = ()
 
     def launch(self, facts: LaunchFacts) -> None:
         self._facts = facts
 
     def row(self, row: Row, options: TextOptions) -> str:
         check(row)
-        text = ""
+        text, self._report = "", options.report
         if (above := remarks(row)) != self._remarks:
             text, self._remarks = self._flush() + above, above
         if not self._begun:
-            text += starting(row["benchmark"]) + devices(self._facts, row) + HEADER
+            text += starting(row["benchmark"]) + devices(self._facts, row) + header(options.report)
         self._begun = True
         self._rows.append(row)
         other, self._waiting = self._waiting, None
         if other is not None and row["in_place"] and _are_halves(other, row):
-            return text + line(other, row)
+            return text + line(other, row, self._report)
         self._waiting = other
         text += self._flush()
         self._waiting = row
@@ -316,11 +363,12 @@ class NcclTranscript(Transcript):
         row, self._waiting = self._waiting, None
         if row is None:
             return ""
-        return line(None, row) if row["in_place"] else line(row, None)
+        return line(None, row, self._report) if row["in_place"] else line(row, None, self._report)
 
     def end(self) -> str:
         text = self._flush()
         if self._rows:
             text += footer(self._rows) + concluded(self._rows[-1]["benchmark"])
+            text += memory_usage(self._facts) if "memory" in self._report else ""
         self._rows = []
         return text
