@@ -101,7 +101,7 @@ def mpi_library(
     except subprocess.TimeoutExpired:
         return MPILibrary(reason=f"loading the MPI library took more than {timeout:g} s", fix="see python -m mpi4py")
     except OSError as error:
-        return MPILibrary(reason=f"cannot start {python}: {error.strerror}", fix=_INSTALL)
+        return MPILibrary(reason=f"cannot start {python}: {error.strerror}", fix="make its environment again")
     for line in child.stdout.splitlines():
         if line.startswith("omb-py:"):
             library = _library(json.loads(line.removeprefix("omb-py:")))

@@ -131,7 +131,8 @@ def test_a_missing_library_gives_reason_and_fix(tmp_path: Path, line: str, reaso
 
 
 def test_a_python_that_cannot_be_asked(tmp_path: Path) -> None:
-    assert "cannot start" in mpi_library(str(tmp_path / "python")).reason
+    gone = mpi_library(str(tmp_path / "python"))
+    assert "cannot start" in gone.reason and gone.fix == "make its environment again"
     slow = tmp_path / "slow"
     slow.write_text("#!/bin/sh\nexec sleep 5\n")
     slow.chmod(0o755)

@@ -231,7 +231,7 @@ def _measure(
     try:
         session = find(launch.backend).connect(connection_of(launch.requests[0], launch))
         if joined.size not in (None, session.size):
-            raise unjoined(joined, session.size)
+            raise unjoined(joined, session.size, f"{session.library} {session.library_version}")
     except OmbError:
         if collector is not None:
             collector.stop()

@@ -372,9 +372,9 @@ def _quiet(text: str) -> None:
     """Show no note."""
 
 
-def unjoined(joined: Joined, size: int) -> EnvironmentProblem:
+def unjoined(joined: Joined, size: int, library: str) -> EnvironmentProblem:
     """The error for processes that a launcher started together but that do not see one world."""
     return EnvironmentProblem(
-        f"ranks did not join one world: {joined.launcher} started {joined.size} processes, but each MPI world has "
-        f"{size}: {join_hint(joined.launcher)}"
+        f"ranks did not join one world: {joined.launcher} started {joined.size} processes, but each world of "
+        f"{library} has {size}: {join_hint(joined.launcher)}"
     )

@@ -21,6 +21,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from omb_py.engine.rank import scratch
+from omb_py.launchers.mpi_library import mpi_library
+from omb_py.launchers.srun import srun_type
 from omb_py.orchestrate.supervision import leftovers
 from tests.support.machines.mpi import AS_ROOT, ONE_THREAD, ROOT, YIELD, torchrun
 from tests.support.machines.slurm import cluster
@@ -42,10 +44,10 @@ OVERSUBSCRIBE = {
 
 LAUNCHERS = {
     "mpirun": (str(Path(sys.executable).parent / "mpirun"), "-n", "2"),
-    "srun": ("srun", "--mpi=pmi2", "-n", "2", "--input=none"),
+    "srun": ("srun", "-n", "2", "--input=none"),
     "torchrun": torchrun(2),
 }
-RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "RANK")
+RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "RANK", "SLURM_PROCID")
 """Variables in which launchers tell a rank its number."""
 IN_INIT = {"mpirun": "libmpi", "srun": "libmpi", "torchrun": "libtorch"}
 """The library that is in memory once a rank is about to initialise it."""
@@ -140,6 +142,8 @@ WHEN: dict[str, Callable[[ForeignJob, str], bool]] = {
     "last cell": lambda job, who: job.rows() >= 12,
     "finalize": lambda job, who: job.rows() >= 13,
 }
+HAD_ENDED = "had ended"
+"""Outcome of a try in which the job was over before the blow: it shows nothing."""
 WHO = {
     "rank 0": "KILL",
     "rank 1": "KILL",
@@ -158,14 +162,17 @@ def try_cell(who: str, when: str, folder: Path, by: str = "mpirun", environ: Map
         begun = time.monotonic()
         while not WHEN[when](job, victim) or job.find(victim) is None:
             if job.launcher.poll() is not None:
-                return "" if job.launcher.returncode == 0 else f"ended before: {_last(job)}"
+                return HAD_ENDED if job.launcher.returncode == 0 else f"ended before: {_last(job)}"
             if time.monotonic() - begun > LIMIT_S + TIMEOUT_S[by]:
                 return f"the moment did not come: {job.rows()} rows, {sorted(job.processes().values())}"
             time.sleep(0.02)
         pid = job.find(victim)
-        if pid is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, getattr(signal, f"SIG{WHO[who]}"))
+        if pid is None or job.launcher.poll() is not None:
+            return HAD_ENDED
+        try:
+            os.kill(pid, getattr(signal, f"SIG{WHO[who]}"))
+        except ProcessLookupError:
+            return HAD_ENDED
         struck = time.monotonic()
         while job.launcher.poll() is None or job.processes():
             if time.monotonic() - struck > LIMIT_S + TIMEOUT_S[by]:
@@ -215,19 +222,25 @@ def main(times: int = 3, by: str = "mpirun", only: str = "") -> int:
     # a shell lets what it starts beside itself ignore the signal, and ranks inherit that
     signal.signal(signal.SIGINT, signal.default_int_handler)
     with cluster(nodes=1) if by == "srun" else contextlib.nullcontext() as slurm:
-        environ = slurm.environ() if slurm else {}
+        kind = srun_type(mpi_library(sys.executable).vendor, ("pmi2", "pmix"))
+        environ = slurm.environ(SLURM_MPI_TYPE=kind) if slurm else {}
         chosen = [(who, when) for who in WHO for when in WHEN if only in f"{who} {when}"]
         return int(sum([_try_often(times, who, when, by, environ) for who, when in chosen]) > 0)
 
 
 def _try_often(times: int, who: str, when: str, by: str, environ: Mapping[str, str]) -> int:
-    wrong, took = [], []
-    for _ in range(times):
+    wrong, took, ended = [], [], 0
+    while len(took) < times and ended < 3 * times:
         with tempfile.TemporaryDirectory() as folder:
             begun = time.monotonic()
-            wrong += filter(None, [try_cell(who, when, Path(folder), by, environ)])
-            took.append(time.monotonic() - begun)
-    line = f"{by:<8} {who:<20} {when:<12} {times - len(wrong)}/{times} max {max(took):5.1f} s {'; '.join(wrong)}"
+            outcome = try_cell(who, when, Path(folder), by, environ)
+        if outcome == HAD_ENDED:
+            ended += 1
+            continue
+        wrong += filter(None, [outcome])
+        took.append(time.monotonic() - begun)
+    struck = f"{len(took) - len(wrong)}/{len(took)} max {max(took, default=0):5.1f} s, had ended {ended}"
+    line = f"{by:<8} {who:<20} {when:<12} {struck} {'; '.join(wrong)}"
     print(line, flush=True)
     return len(wrong)
 
