@@ -106,6 +106,8 @@ SCAN, GROUPS, SCATTER_FROM_ONE_PLACE = "scan", "groups", "scatter from one place
 """Features that mock-ups of guidelines need (:attr:`Capabilities.without`)."""
 FROM_ANYONE: Final = "receive from anyone"
 """A receive from whoever comes first, and an answer to that rank (:attr:`Capabilities.without`)."""
+ONE_SIDED: Final = "one-sided"
+"""Writes into the memory of another rank (:attr:`Capabilities.without`)."""
 _MOST_RANKS = 17
 
 
@@ -292,9 +294,8 @@ class Capabilities:
             return f"{title} has no type {dtype}: it takes {', '.join(self.dtypes)}"
         if reduces and cell.options.op not in self.ops:
             return f"{title} has no reduction {cell.options.op}: it takes {', '.join(self.ops)}"
-        if FROM_ANYONE in self.without and benchmark.from_anyone(cell):
-            return f"{self.without[FROM_ANYONE]}: {self.instead}"
-        return self.refuses(benchmark, cell)
+        lacking = next((self.without[feature] for feature in benchmark.features(cell) if feature in self.without), "")
+        return f"{lacking}: {self.instead}" if lacking else self.refuses(benchmark, cell)
 
     def _lacking_step(self, benchmark: Benchmark, usual: Cell) -> str:
         if not self.steps or benchmark.once or benchmark.runs:

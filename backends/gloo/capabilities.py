@@ -10,6 +10,7 @@ from typing import Final
 
 from omb_py.backends.capabilities import (
     FROM_ANYONE,
+    ONE_SIDED,
     SCAN,
     SCATTER_FROM_ONE_PLACE,
     Capabilities,
@@ -193,6 +194,7 @@ CAPABILITIES: Final = GlooCapabilities(
     without={
         SCAN: "Gloo has no scan",
         FROM_ANYONE: "a server that answers whoever comes first needs MPI_ANY_SOURCE (mode=async answers in order)",
+        ONE_SIDED: "Gloo has no one-sided operations (op=send moves the same bytes)",
         SCATTER_FROM_ONE_PLACE: "Gloo's alltoall cannot send one block to all from one place",
     },
     start=RankStart(needs_mpi=False, bound=False, pass_names=("GLOO_SOCKET_IFNAME",)),

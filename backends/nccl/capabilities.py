@@ -9,6 +9,7 @@ from typing import Final
 
 from omb_py.backends.capabilities import (
     FROM_ANYONE,
+    ONE_SIDED,
     SCAN,
     Capabilities,
     Check,
@@ -194,6 +195,7 @@ CAPABILITIES: Final = NcclCapabilities(
     without={
         SCAN: "NCCL has no scan",
         FROM_ANYONE: "a server that answers whoever comes first needs MPI_ANY_SOURCE (mode=async answers in order)",
+        ONE_SIDED: "NCCL's one-sided operations are not built in (op=send moves the same bytes)",
     },
     refused={"process_sync": {word: f"backend nccl takes no --process-sync {word}: barrier or none" for word in ADDED}},
     # NCCL's threads inherit the mask: its proxy would share a core with a rank that spins

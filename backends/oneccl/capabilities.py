@@ -5,7 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from omb_py.backends.capabilities import FROM_ANYONE, SCAN, Capabilities, Inspection, RankStart, fewest_ranks, usable
+from omb_py.backends.capabilities import (
+    FROM_ANYONE,
+    ONE_SIDED,
+    SCAN,
+    Capabilities,
+    Inspection,
+    RankStart,
+    fewest_ranks,
+    usable,
+)
 from omb_py.backends.nccl.family import ONECCL
 from omb_py.engine.devices.registry import HOST
 from omb_py.engine.measuring.process_sync import ADDED
@@ -74,6 +83,7 @@ CAPABILITIES: Final = OnecclCapabilities(
     without={
         SCAN: "oneCCL has no scan",
         FROM_ANYONE: "a server that answers whoever comes first needs MPI_ANY_SOURCE (mode=async answers in order)",
+        ONE_SIDED: "oneCCL has no one-sided operations (op=send moves the same bytes)",
     },
     refused={
         "process_sync": {word: f"backend oneccl takes no --process-sync {word}: barrier or none" for word in ADDED}

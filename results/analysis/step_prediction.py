@@ -25,6 +25,8 @@ from omb_py.results.units import size_text
 
 MESSAGES: Final = "latency"
 """Benchmark that measures the time of one message."""
+WRITES: Final = "put_latency"
+"""Benchmark that measures the time of one write into another rank's memory."""
 SIDE: Final = ("backend", "binding", "library", "device", "buffer")
 """Columns that the rows of the curves must share with the step."""
 SERIAL: Final = "serial"
@@ -41,7 +43,7 @@ class Ask:
     row: str
     """Row of the table of calls."""
     benchmark: str
-    """Benchmark that measures its time; :data:`MESSAGES` for messages."""
+    """Benchmark that measures its time; :data:`MESSAGES` for messages, :data:`WRITES` for writes of this rank alone."""
     size_bytes: int = 0
     """Size as that benchmark counts it; the largest where members differ."""
     dtype: str = ""
@@ -218,7 +220,7 @@ class Curves:
     def _from_other_ranks(self, rows: Sequence[TimedRow], ask: Ask, ranks: int) -> SizeSweep:
         parts = grouped(rows, tuple(name for name in ALIKE if name not in RANKED))
         parts = [part for part in parts if len({row["ranks"] for row in part}) > 1]
-        if not parts or ask.benchmark == MESSAGES:
+        if not parts or ask.benchmark in (MESSAGES, WRITES):
             raise NoModel("not measured")
         try:
             (scaling,) = scaled(max(parts, key=lambda part: _liking(part, ask)), ranks)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from omb_py.distribution import pip_install
 from omb_py.errors import UsageError, nearest
 from omb_py.plug_ins import REPAIR, load_plug_ins
 
@@ -34,7 +35,9 @@ class Framework(ABC):
     whole: ClassVar[tuple[str, ...]] = ()
     """Layouts in which each rank holds all parameters, so that they must be the same on all."""
     backends: ClassVar[tuple[str, ...]] = ("gloo", "nccl")
-    """Process groups of PyTorch that it works with."""
+    """Process groups of PyTorch that it works with; of one with its own calls, the one over which its ranks meet."""
+    traces: ClassVar[bool] = True
+    """Whether ``--trace`` can record its steps."""
 
     def missing(self) -> str:
         """Why it cannot be used in this installation, with what to do; empty if it can. Loads nothing heavy."""
@@ -54,6 +57,12 @@ class Framework(ABC):
             training: what is trained.
             group: the process group whose ranks share the work.
         """
+
+    def alone(self, net: nn.Module, batch: Batch) -> TrainedModel:
+        """The same model as this rank trains it without the others."""
+        from omb_py.suites.training.loop import TrainedModel
+
+        return TrainedModel(net, batch)
 
 
 class Torch(Framework):
@@ -91,11 +100,34 @@ class DeepSpeed(Framework):
         return initialise(net, batch, training)
 
 
-_OURS: Final = (Torch(), DeepSpeed())
+class TensorFlow(Framework):
+    """TensorFlow's MultiWorkerMirroredStrategy on CPUs: all gradients in one all-reduce over gRPC."""
+
+    name, layouts, whole, backends, traces = "tensorflow", ("mirrored",), ("mirrored",), ("gloo",), False
+
+    def missing(self) -> str:
+        from importlib.util import find_spec
+
+        return "" if find_spec("tensorflow") else f"TensorFlow is not installed: {pip_install('tensorflow')}"
+
+    def workload(self, parallel: str, model: str) -> str:
+        return f"horovod:model={model},threshold=1T"
+
+    def spread(self, net: nn.Module, batch: Batch, training: Training, group: ProcessGroup) -> TrainedModel:
+        from omb_py.suites.training.tensorflow_engine import MirroredModel, join
+
+        return MirroredModel(net, batch, join(group))
+
+    def alone(self, net: nn.Module, batch: Batch) -> TrainedModel:
+        from omb_py.suites.training.tensorflow_engine import MirroredModel
+
+        return MirroredModel(net, batch)
+
+
+_OURS: Final = (Torch(), DeepSpeed(), TensorFlow())
 OURS: Final[Mapping[str, Framework]] = {framework.name: framework for framework in _OURS}
 _NOT_HERE: Final = {
     "horovod": "its last release, 0.28, does not compile with PyTorch since 2.1: its rule is the workload horovod",
-    "tensorflow": "no steps of TensorFlow are built in: an all-reduce of all gradients is the workload horovod",
 }
 """Frameworks that are asked for, and why there is none."""
 

@@ -8,6 +8,7 @@ import os
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -224,6 +225,9 @@ STEP, ALONE = "step", "alone"
 class TrainedModel:
     """A model, its optimiser and its batch."""
 
+    marks: Mapping[str, str] = {}
+    """Of a row: the library that reduces gradients, where it is no process group of PyTorch."""
+
     def __init__(self, net: nn.Module, batch: tuple[torch.Tensor, torch.Tensor]) -> None:
         self.net, (self.input, self.wanted) = net, batch
         self.optimiser = torch.optim.SGD(net.parameters(), lr=RATE)
@@ -235,6 +239,28 @@ class TrainedModel:
         loss.backward()
         self.optimiser.step()
         return loss.detach()
+
+    def parameters(self) -> Iterable[np.ndarray[Any, Any]]:
+        """The parameters as this rank holds them."""
+        return (each.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy() for each in self.net.parameters())
+
+    def profiled(self) -> Callable[[Path], list[Entry]]:
+        """Train one step under a profiler. What writes its trace to a file and returns the calls of this rank."""
+        from torch.profiler import ProfilerActivity, profile
+
+        on_gpu = self.input.is_cuda
+        os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # else Kineto prints when it starts and stops
+        kinds = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if on_gpu else [])]
+        with profile(activities=kinds, record_shapes=True) as recorded:
+            self.step()
+            if on_gpu:
+                torch.cuda.synchronize()
+
+        def written(file: Path) -> list[Entry]:
+            recorded.export_chrome_trace(str(file))
+            return entries_of(json.loads(file.read_text()))
+
+        return written
 
 
 class Trainer:
@@ -257,7 +283,7 @@ class Trainer:
         if why := self.framework.missing():
             raise EnvironmentProblem(why)
         together = self.framework.spread(nets[0], batch, training, group_of(training))
-        self.models = {STEP: together, ALONE: TrainedModel(nets[1], batch)}
+        self.models = {STEP: together, ALONE: self.framework.alone(nets[1], batch)}
         self.losses: list[float] = []
         self._at = (0, 0)
         session.say(self.schedule.begin_text(self.parameters))
@@ -292,30 +318,23 @@ class Trainer:
         return took
 
     def traced(self, file: Path) -> list[Entry]:
-        """Record a Kineto trace of one step on rank 0, and return its calls; on other ranks none.
+        """Record one step on rank 0, and return its calls; on other ranks none.
 
-        Raises EnvironmentProblem if it cannot be written.
+        Raises EnvironmentProblem if its trace cannot be written.
         """
-        from torch.profiler import ProfilerActivity, profile
-
         self.timed(STEP, 0)  # DDP rebuilds its buckets after the first step
         self._at = 0, 2
         self.session.barrier()
-        os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # else Kineto prints when it starts and stops
-        kinds = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if self.device.type == "cuda" else [])]
         with self.session.guard():
             if 0 not in self.session.local:
                 self.models[STEP].step()
                 return []
-            with profile(activities=kinds, record_shapes=True) as recorded:
-                self.models[STEP].step()
-                self._ready()
+            written = self.models[STEP].profiled()
         try:
             file.touch()
         except OSError as error:
             raise EnvironmentProblem(f"trace {file} cannot be written: {error.strerror}") from None
-        recorded.export_chrome_trace(str(file))
-        return entries_of(json.loads(file.read_text()))
+        return written(file)
 
     def counted(self) -> dict[str, float]:
         """Calls of one more step and their payload in bytes, and as the workload predicts them. Rank 0 knows them."""
@@ -337,8 +356,8 @@ class Trainer:
         if self.training["parallel"] not in self.framework.whole:
             return None
         parameters = hashlib.blake2b()
-        for parameter in self.models[STEP].net.parameters():
-            parameters.update(parameter.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
+        for parameter in self.models[STEP].parameters():
+            parameters.update(parameter.data)
         hashes = self.session.gather(parameters.hexdigest())
         return bool(self.session.share(len(set(hashes)) == 1 and bool(np.isfinite(self.losses).all())))
 
@@ -384,7 +403,8 @@ def _train(session: Session, cell: Cell, training: Training, phase: Phase) -> Ce
     phase("write")
     shown = replace(cell.with_options(workload=training.shown), backend=training["backend"], device=trainer.device.type)
     version = hashlib.sha256(f"{training.shown};threads={torch.get_num_threads()}".encode()).hexdigest()[:16]
-    result = CellResult(shown, len(pairs), stop, version, marks=library_of(training))
+    marks = {**library_of(training), **trainer.models[STEP].marks}
+    result = CellResult(shown, len(pairs), stop, version, marks=marks)
     _add_laps(session, pairs, result)
     result.extra = _numbers(result, trainer)
     result.validated = trainer.same_everywhere()

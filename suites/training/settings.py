@@ -22,7 +22,7 @@ GPT2_TOKENS: Final = 1024
 RESNET_PIXELS: Final = 32
 """Side of the image of which the last stage of ResNet-50 leaves one pixel."""
 _OF_ALL: Final[Mapping[str, Key]] = {
-    "framework": Key(str, Torch.name, "what trains: torch, deepspeed"),
+    "framework": Key(str, Torch.name, "what trains: torch, deepspeed, tensorflow"),
     "parallel": Key(str, "", "how the work is spread"),
     "backend": word("gloo", "PyTorch's process group", *BACKENDS),
     "batch": whole(32, "samples of a rank and step"),
@@ -96,6 +96,8 @@ def _check_framework(framework: Framework, values: Mapping[str, Any]) -> None:
         raise UsageError(
             f"framework {framework.name} takes no --backend {backend}: use {' or '.join(framework.backends)}"
         )
+    if values["trace"] and not framework.traces:
+        raise UsageError(f"framework {framework.name} has no trace that can be replayed: leave --trace out")
 
 
 def parse_training(text: str) -> Training:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from omb_py.backends.capabilities import FROM_ANYONE, ONE_SIDED
 from omb_py.engine.program.benchmark import Benchmark, Cell, Counts, Metric, Volume, World
 from omb_py.engine.program.language import Program
 from omb_py.errors import UsageError
@@ -116,7 +117,7 @@ def fits(cell: Cell, ranks: int) -> None:
     workload = _workload(cell)
     # ranks place different amounts: the middle stages of a pipeline twice those of the first
     looked_at = range(ranks) if cell.validate else (0,)
-    placed = [place_calls(workload.calls(rank, ranks), World(rank, ranks))[0] for rank in looked_at]
+    placed = [place_calls(workload, World(rank, ranks))[0] for rank in looked_at]
     if cell.options.process_sync == "none" and workload.from_anyone:
         raise UsageError(f"{workload.text} needs its steps apart, or a worker would be served twice in one: {_APART}")
     if cell.validate and any(call.wraps for own in placed for call in own):
@@ -124,6 +125,13 @@ def fits(cell: Cell, ranks: int) -> None:
             f"to check every byte of {workload.text}, all its calls need memory of their own, {ARENA_BYTES >> 30} GiB"
         )
         raise UsageError(f"{text} at most: leave out -c, or write scale=1/{max(map(_next_power, placed))}")
+
+
+def features(cell: Cell) -> tuple[str, ...]:
+    """What the workload of a cell needs of a backend."""
+    workload = _workload(cell)
+    needs = {FROM_ANYONE: workload.from_anyone, ONE_SIDED: workload.one_sided}
+    return tuple(feature for feature, needed in needs.items() if needed)
 
 
 def volume(text: str, ranks: int) -> Volume:
@@ -159,7 +167,7 @@ BENCHMARKS = (
         no_bytes,
         defaults=(("workload", DEFAULT),),
         fits=fits,
-        from_anyone=lambda cell: _workload(cell).from_anyone,
+        features=features,
         volume=lambda cell, ranks: volume(cell.options.workload, ranks),
     ),
 )

@@ -15,7 +15,11 @@ EXCHANGE: Final = "exchange"
 """Op of a call that sends messages to some ranks and receives from some, all at once."""
 SERVE: Final = "serve"
 """Op of a call that takes a message of each of some ranks, in the order in which they come, and answers it at once."""
-OF_MESSAGES: Final = (EXCHANGE, SERVE)
+WRITE: Final = "write"
+"""Op of a call that writes into the memory of other ranks; the next :data:`NOTIFY` completes it."""
+NOTIFY: Final = "notify"
+"""Op of an exchange that first completes what this rank has written. It tells other ranks that it is there."""
+OF_MESSAGES: Final = (EXCHANGE, SERVE, WRITE, NOTIFY)
 OPS: Final = (
     "allreduce",
     "reduce_scatter_block",
@@ -90,6 +94,8 @@ class Call:
     """Messages that an exchange sends, and answers of a server, all of one size and tag."""
     receives: tuple[Message, ...] = ()
     """Messages that an exchange receives, and those that a server answers, all of one size and tag."""
+    written: tuple[Message, ...] = ()
+    """What other ranks have written into this rank's memory when the notifications have come."""
     work: float = 1.0
     """Share of the step's computing that comes before it, in any unit."""
     until: int | None = 0
@@ -114,7 +120,7 @@ class Call:
     @property
     def size(self) -> int:
         """Bytes that name the call: those sent, or of a pure receive those received."""
-        return self.sent or sum(message.nbytes for message in self.receives)
+        return self.sent or sum(message.nbytes for message in (*self.receives, *self.written))
 
 
 Item = Call | Product
@@ -173,6 +179,7 @@ def scaled(call: Call, scale: float, ranks: int) -> Call:
         back=tuple(map(scaled_bytes, call.back)),
         sends=scaled_messages(call.sends),
         receives=scaled_messages(call.receives),
+        written=scaled_messages(call.written),
         before=scaled_products(call.before),
         after=scaled_products(call.after),
     )

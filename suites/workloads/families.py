@@ -371,7 +371,8 @@ _ALL = (
         "disaggregated inference: keys and values go from prefill to decode instances",
         kv_transfer.kv_transfer,
         "2·L·s·h_kv·e of a request in all, by heads from each rank of its prefill instance to those of its decode "
-        "instance: keys and values of a layer apart, of each page, or everything at once",
+        "instance: keys and values of a layer apart, of each page, or everything at once; op=write: a notification of "
+        "8 bytes more for each pair of ranks",
         "Zhong et al., OSDI 2024 (DistServe); Patel et al., ISCA 2024 (Splitwise); NIXL's and vLLM's blocks",
         {
             "model": s.attention_model("llama2-7b"),
@@ -387,9 +388,12 @@ _ALL = (
                 "layer", "what a message holds: of a layer, of a page of a layer, or all", *kv_transfer.PIECES
             ),
             "page": s.whole(16, "tokens of a page (vLLM's block)"),
+            "op": s.word(
+                "send", "messages, or one-sided writes, flushed, then a notification (NIXL's WRITE)", *kv_transfer.OPS
+            ),
         },
         f"2·P_l/prefill_tp·s for each layer and request, of those that send ({_LAYER})",
-        ("send", "receive"),
+        ("send", "receive", "write", "notify", "arrive"),
     ),
     Family(
         "serving",
@@ -559,6 +563,11 @@ class Workload:
     def from_anyone(self) -> bool:
         """Whether a rank receives from whoever comes first."""
         return bool(self.values.get("mode") == data_parallel.ANY)
+
+    @property
+    def one_sided(self) -> bool:
+        """Whether ranks write into each other's memory."""
+        return bool(self.values.get("op") == kv_transfer.BY_WRITING)
 
     def labels(self, rank: int, ranks: int) -> Mapping[tuple[str, int], str]:
         """(label, size) -> the row of the table of calls; all ranks have the same rows in the same order."""

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.engine.program.language import Message
 from omb_py.errors import UsageError
-from omb_py.suites.workloads.calls import EXCHANGE, Call, Item, Product, check_count
+from omb_py.suites.workloads.calls import EXCHANGE, NOTIFY, WRITE, Call, Item, Product, check_count
 from omb_py.suites.workloads.grid import divides
 from omb_py.suites.workloads.model_parallel import layers
 from omb_py.suites.workloads.settings import Values
 
 PIECES = ("layer", "page", "whole")
+BY_WRITING = "write"
+OPS = ("send", BY_WRITING)
 KEYS, VALUES = 1, 2
 """Tags of the messages with keys and with values; what is sent whole has the first."""
+_NOTIFICATION = 8
+"""Bytes that tell a rank that all of a sender's writes are there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,7 @@ def kv_transfer(v: Values, rank: int, ranks: int) -> list[Item]:
 
     With ``pieces=layer`` those of a layer go as soon as it is computed, beside the computing of the next one; pages
     (vLLM's blocks) go as messages of their own, keys and values apart; ``whole`` sends everything after the prompt.
+    With ``op=write`` they are written into the memory of the other rank, which gets one notification at the end.
     """
     source, target = sides(v, ranks)
     shape, item = v["model"].shape, DTYPES[v["dtype"]].itemsize
@@ -89,13 +94,26 @@ def kv_transfer(v: Values, rank: int, ranks: int) -> list[Item]:
         tokens = [v["prompt"]] if v["pieces"] == "layer" else pages(v["prompt"], v["page"])
         return tuple(Message(peer, n * width, tag) for peer, width in ends for n in tokens for tag in (KEYS, VALUES))
 
-    label, ends = ("send", (messages(0, 1), ())) if rank < target.first else ("receive", ((), messages(1, 0)))
+    sends, receives = (messages(0, 1), ()) if rank < target.first else ((), messages(1, 0))
     calls = 1 if v["pieces"] == "whole" else layers(v)
-    if not any(ends):
+    if not sends and not receives:
         return []
     product = Product(shape.layer * layers(v) / calls / source.tp, v["prompt"] * v["requests"])
-    call = Call(EXCHANGE, 0, v["dtype"], label, sends=ends[0], receives=ends[1], until=None)
-    return [*([product] if label == "send" else []), call] * calls
+    if v["op"] == BY_WRITING:
+        told, telling = ([Message(peer, _NOTIFICATION) for peer in peers(ends)] for ends in (receives, sends))
+        if receives:
+            return [Call(NOTIFY, 0, v["dtype"], "arrive", receives=tuple(told), written=receives * calls, until=None)]
+        write = Call(WRITE, 0, v["dtype"], "write", sends=sends, until=None)
+        writes: list[Item] = [product, write] * calls
+        return [*writes, Call(NOTIFY, 0, v["dtype"], "notify", sends=tuple(telling), work=0.0)]
+    if receives:
+        return [Call(EXCHANGE, 0, v["dtype"], "receive", receives=receives, until=None)] * calls
+    return [product, Call(EXCHANGE, 0, v["dtype"], "send", sends=sends, until=None)] * calls
+
+
+def peers(messages: tuple[Message, ...]) -> Iterable[int]:
+    """The other ends of these messages, each once."""
+    return dict.fromkeys(message.peer for message in messages)
 
 
 def pages(tokens: int, page: int) -> list[int]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import count, groupby
 from typing import TYPE_CHECKING, Final
 
-from omb_py.engine.program import steps
+from omb_py.engine.program import rma, steps
 from omb_py.engine.program.benchmark import World
 from omb_py.engine.program.dtypes import DTYPES
 from omb_py.engine.program.groups import on
@@ -25,18 +26,19 @@ from omb_py.engine.program.language import (
     Result,
     Stage,
     Step,
+    Window,
     body,
 )
 from omb_py.suites.shared import barrier_after
-from omb_py.suites.workloads.calls import OF_MESSAGES, Call, Product
+from omb_py.suites.workloads.calls import NOTIFY, OF_MESSAGES, WRITE, Call, Product
 
 if TYPE_CHECKING:
     from omb_py.suites.workloads.families import Workload
 
 ARENA_BYTES: Final = 1 << 30
 """Bytes of a buffer in which calls have memory of their own; beyond, a call waits for those whose memory it reuses."""
-_TAKEN: Final = "recv_next"
-"""A step that has no non-blocking form: the answer that follows goes to the rank that came."""
+_AS_IT_IS: Final = ("recv_next", "put", "win_flush", rma.EXPOSED)
+"""Steps without a non-blocking form; the answer after a ``recv_next`` goes to the rank that came."""
 _LINE: Final = 64
 """Bytes of a cache line, to which calls are aligned."""
 SERIAL, FLIGHT, STEP = "serial", "flight", "step"
@@ -56,18 +58,20 @@ class PlacedCall:
     @property
     def requests(self) -> int:
         """Number of request slots of the non-blocking call."""
-        return sum(post.op != _TAKEN for post in self.posts)
+        return sum(post.op not in _AS_IT_IS for post in self.posts)
 
     def started(self, first: int) -> Iterator[Step]:
         """The steps that start the call, with requests from number `first` on."""
         numbers = count(first)
         for post in self.posts:
-            yield post if post.op == _TAKEN else steps.nonblocking(post, RequestSlot(next(numbers)))
+            yield post if post.op in _AS_IT_IS else steps.nonblocking(post, RequestSlot(next(numbers)))
 
     def blocking(self) -> tuple[Step, ...]:
         """The steps of the call until it is complete."""
         if self.call.op not in OF_MESSAGES:
             return self.posts
+        if self.call.op == WRITE:
+            return (*self.posts, *_flushes([self.call]))
         return (*self.started(0), steps.waitall(Requests(0, self.requests)))
 
 
@@ -95,7 +99,7 @@ class _Arena:
 
 def _room(call: Call, ranks: int, me: int) -> tuple[int, int]:
     match call.op:
-        case "exchange" | "serve":
+        case "exchange" | "serve" | "write" | "notify":
             return sum(m.nbytes for m in call.sends), sum(m.nbytes for m in call.receives)
         case "alltoallv":
             return sum(call.out), sum(call.back)
@@ -120,11 +124,12 @@ def carrier(dtype: str) -> str:
 
 
 def _posts(call: Call, ranks: int, me: int, send: int, recv: int) -> tuple[Step, ...]:
+    """The steps of a call whose memory begins at these places; of :data:`WRITE` and :data:`NOTIFY` the messages."""
     room, moved = _room(call, ranks, me), carrier(call.dtype)
     out, into = Region("send", send, room[0]), Region("recv", recv, room[1])
     step: Step
     match call.op:
-        case "exchange":
+        case "exchange" | "write" | "notify":
             posts = []
             for message in call.receives:
                 region = Region("recv", recv, message.nbytes)
@@ -171,19 +176,71 @@ def _blocks(buffer: str, sizes: tuple[int, ...], start: int) -> Blocks:
     return Blocks(buffer, sizes, tuple(start + at for at in packed.offsets))
 
 
+@dataclass(frozen=True, slots=True)
+class _Memory:
+    """The memory of a call."""
+
+    send: int
+    recv: int
+    written: tuple[Region, ...]
+    """Where other ranks write what the call's notifications tell of."""
+    wraps: bool
+
+
+@lru_cache(maxsize=64)
+def _arranged(workload: Workload, rank: int, ranks: int, most: int) -> tuple[list[_Memory], dict[str, int]]:
+    """The memory of a rank's calls, and the bytes of its buffers."""
+    arena, memories = _Arena(most), []
+    for call in workload.calls(rank, ranks):
+        room = _room(call, len(call.group) or ranks, call.group.index(rank) if call.group else rank)
+        wraps = arena.restarts(*room)
+        starts = arena.take("send", room[0]), arena.take("recv", room[1])
+        written = []
+        for message in call.written:
+            wraps |= arena.restarts(0, message.nbytes)
+            written.append(Region("recv", arena.take("recv", message.nbytes), message.nbytes))
+        memories.append(_Memory(*starts, tuple(written), wraps))
+    return memories, arena.needed
+
+
 def place_calls(
-    calls: tuple[Call, ...], world: World, most: int = ARENA_BYTES
+    workload: Workload, world: World, most: int = ARENA_BYTES
 ) -> tuple[list[PlacedCall], tuple[Buffer, ...]]:
     """The calls of a rank with their memory, and the buffers: at most `most` bytes each, unless one call needs more."""
-    arena, placed = _Arena(most), []
-    for call in calls:
-        ranks = len(call.group) or world.size
+    calls = workload.calls(world.rank, world.size)
+    memories, needed = _arranged(workload, world.rank, world.size, most)
+    targets = {message.peer for call in calls if call.op == WRITE for message in call.sends}
+    places = {target: _written_by(world.rank, workload, target, world.size, most) for target in targets}
+    placed, writing = [], []
+    for call, memory in zip(calls, memories, strict=True):
         me = call.group.index(world.rank) if call.group else world.rank
-        send, recv = _room(call, ranks, me)
-        wraps = arena.restarts(send, recv)
-        posts = _posts(call, ranks, me, arena.take("send", send), arena.take("recv", recv))
-        placed.append(PlacedCall(call, posts, wraps))
-    return placed, tuple(Buffer(name, nbytes) for name, nbytes in arena.needed.items())
+        posts = _posts(call, len(call.group) or world.size, me, memory.send, memory.recv)
+        if call.op == WRITE:
+            writing.append(call)
+            posts = tuple(rma.put(p["send"], next(places[p["peer"]]), p["peer"], p["dtype"]) for p in posts)
+        elif call.op == NOTIFY:
+            posts = (*_flushes(writing), *_exposed(call, memory, world.rank), *posts)
+        placed.append(PlacedCall(call, posts, memory.wraps))
+    return placed, tuple(Buffer(name, nbytes, name == "recv" and workload.one_sided) for name, nbytes in needed.items())
+
+
+def _written_by(origin: int, workload: Workload, target: int, ranks: int, most: int) -> Iterator[Region]:
+    """Where a rank writes into the memory of another one, in the order of its writes."""
+    for call, memory in zip(workload.calls(target, ranks), _arranged(workload, target, ranks, most)[0], strict=True):
+        for message, place in zip(call.written, memory.written, strict=True):
+            if message.peer == origin:
+                yield place
+
+
+def _exposed(call: Call, memory: _Memory, me: int) -> Iterator[Step]:
+    for message, place in zip(call.written, memory.written, strict=True):
+        yield rma.exposed(rma.put(place, place, me, carrier(call.dtype)), message.peer)
+
+
+def _flushes(writing: Iterable[Call]) -> tuple[Step, ...]:
+    """The steps that complete these writes, at their targets too."""
+    targets = dict.fromkeys(message.peer for call in writing if call.op == WRITE for message in call.sends)
+    return tuple(map(rma.win_flush, targets))
 
 
 def _serial(workload: Workload, placed: list[PlacedCall], world: World, sync: str) -> Stage:
@@ -198,9 +255,10 @@ def _serial(workload: Workload, placed: list[PlacedCall], world: World, sync: st
 def _flight(placed: list[PlacedCall], sync: str) -> Stage:
     nodes: list[Node] = [Lap()]
     first = 0
-    for each in placed:
+    for number, each in enumerate(placed):
         if each.wraps:
-            nodes.append(steps.waitall(Requests(0, first)))
+            nodes += _flushes(earlier.call for earlier in placed[:number])
+            nodes += [steps.waitall(Requests(0, first))] if first else []
             first = 0
         nodes += each.started(first)
         first += each.requests
@@ -224,10 +282,11 @@ def _step(placed: list[PlacedCall], before: list[Body], after: Body, sync: str) 
     for number, each in enumerate(placed):
         nodes += [*before[number], Lap(COMPUTE)] if before[number] else []
         if each.wraps:
+            nodes += _flushes(earlier.call for earlier in placed[:number])
             nodes += [steps.waitall(slots) for _, slots in pending]
             first, pending = 0, []
         nodes += each.started(first)
-        pending.append((number, Requests(first, each.requests)))
+        pending += [(number, Requests(first, each.requests))] if each.requests else []
         first += each.requests
         due = [entry for entry in pending if _due(placed[entry[0]].call, number - entry[0])]
         pending = [entry for entry in pending if entry not in due]
@@ -285,7 +344,7 @@ def program_of(workload: Workload, world: World, sync: str = "barrier", most: in
     Raises:
         UsageError: the number of ranks does not fit the workload.
     """
-    placed, buffers = place_calls(workload.calls(world.rank, world.size), world, most)
+    placed, buffers = place_calls(workload, world, most)
     compute, calls = workload.values["compute"], [each.call for each in placed]
     if compute is not None and compute.products:
         buffers += _matrices(calls)
@@ -295,4 +354,8 @@ def program_of(workload: Workload, world: World, sync: str = "barrier", most: in
         time_ns = None if compute is None else compute.of(world.size)
         before, after = _timed(calls, time_ns, workload.slowness(world.rank))
     stages = _serial(workload, placed, world, sync), _flight(placed, sync), _step(placed, before, after, sync)
-    return Program(buffers, stages)
+    if not workload.one_sided:
+        return Program(buffers, stages)
+    opened, closed = (rma.win_lock_all(),), (rma.win_unlock_all(),)
+    epochs = (replace(stage, setup=opened, teardown=closed) for stage in stages)
+    return Program(buffers, tuple(epochs), Window("allocate", "recv"))

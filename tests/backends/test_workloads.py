@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.suites.workloads.families import FAMILIES, parse_workload
+from omb_py.suites.workloads.families import parse_workload
 from tests.support.machines.mpi import start, torchrun
 from tests.support.optional import needs_torch
-from tests.support.sessions.workload_session import COMPUTING, GUIDELINE, bindings_of
+from tests.support.sessions.workload_session import COMPUTING, GUIDELINE, bindings_of, texts_of
 
 RANKS = 4
 
@@ -25,8 +25,7 @@ def test_every_family_on_four_ranks(backend: str, tmp_path: Path) -> None:
     done = start(words, RANKS, torchrun(RANKS) if backend == "gloo" else ())
     assert done.returncode == 0, done.stderr
     found = json.loads(out.read_text())
-    names = (*FAMILIES, COMPUTING)
-    kinds = {f"{name} {binding}" for name in names for binding in bindings_of(backend, name)}
+    kinds = {f"{name} {binding}" for name in texts_of(backend) for binding in bindings_of(backend, name)}
     assert set(found) == {*kinds, GUIDELINE}
     assert {name: what["wrong"] for name, what in found.items() if what["wrong"]} == {}
     assert all(count == RANKS for what in found.values() for count in what["laps"].values())

@@ -7,3 +7,6 @@ from importlib.util import find_spec
 import pytest
 
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="PyTorch is optional: the extra gloo")
+needs_tensorflow = pytest.mark.skipif(
+    find_spec("tensorflow") is None, reason="TensorFlow is optional, 274 MB: the extra tensorflow"
+)

@@ -305,7 +305,7 @@ def _operation(step: Step, k: int, number: int, site: Site) -> Op:
 def _access(op: Op, step: Step, k: int, number: int, site: Site) -> None:
     op.peer = _rank(step, number, step["peer"], site)
     place: Region = step["window"].at(k)
-    _check(step, number, place, site)
+    _check(step, number, place, site, op.peer)
     names = (name for name in ("send", "recv", "compare") if name in step.operands)
     parts = {name: _view(step, number, step[name].at(k), site) for name in names}
     op.access = Access(step, op.peer, {**parts, "window": site.memory.view(op.peer, place)})
@@ -386,9 +386,10 @@ def _view(step: Step, number: int, region: Region | Blocks, site: Site) -> Bytes
     return site.memory.view(site.rank, region)
 
 
-def _check(step: Step, number: int, region: Region, site: Site) -> None:
+def _check(step: Step, number: int, region: Region, site: Site, rank: int | None = None) -> None:
+    """Check that this rank has a region, or for a window another `rank`."""
     try:
-        size = site.memory.size(site.rank, region.buffer)
+        size = site.memory.size(site.rank if rank is None else rank, region.buffer)
     except KeyError:
         raise StepFailed(number, 1, f"{step.op}: there is no buffer {region.buffer!r}") from None
     if region.offset < 0 or region.nbytes < 0 or region.offset + region.nbytes > size:

@@ -60,8 +60,8 @@ def train_command() -> click.Command:
         tool_option(
             what,
             "--parallel KIND",
-            "torch: ddp (DistributedDataParallel) or fsdp (fully_shard); deepspeed: zero1, zero2 or zero3. "
-            "(default: ddp, zero1)",
+            "torch: ddp (DistributedDataParallel) or fsdp (fully_shard); deepspeed: zero1, zero2 or zero3; "
+            "tensorflow: mirrored (MultiWorkerMirroredStrategy). (default: ddp, zero1, mirrored)",
             word("kind", tuple(layouts())),
         ),
         tool_option(

@@ -256,8 +256,8 @@ class Benchmark:
     """Gives the reason why a combination of options is refused, with the remedy; empty when it is accepted."""
     fits: Callable[[Cell, int], None] | None = None
     """Raises UsageError where a cell's options do not fit the number of ranks."""
-    from_anyone: Callable[[Cell], bool] = lambda cell: False
-    """Whether a rank receives from whoever comes first, and answers that rank."""
+    features: Callable[[Cell], tuple[str, ...]] = lambda cell: ()
+    """What a cell needs of a backend, of those that some lack (``Capabilities.without``)."""
     volume: Callable[[Cell, int], Volume] | None = None
     """(cell, ranks) -> types and bytes that rows store; None: those of size and type."""
     runs: Callable[[Session, Cell, Callable[[str], None]], CellResult] | None = None

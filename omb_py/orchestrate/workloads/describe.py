@@ -7,7 +7,7 @@ from dataclasses import asdict
 from textwrap import fill
 
 from omb_py.engine.program.step_text import among
-from omb_py.suites.workloads.calls import SERVE, Call
+from omb_py.suites.workloads.calls import OF_MESSAGES, SERVE, Call
 from omb_py.suites.workloads.families import FAMILIES, FLOP_SOURCE, Workload
 from omb_py.suites.workloads.memory import ACTIVATION_SOURCE, ZERO_SOURCE, needed
 
@@ -37,10 +37,9 @@ def describe_call(call: Call) -> str:
         return (
             f"{call.label}: {taken} B from each of {workers} in the order in which they come, {answer} B back at once"
         )
-    if call.op == "exchange":
-        ends = [f"{m.nbytes} B to {m.peer}" for m in call.sends] + [
-            f"{m.nbytes} B from {m.peer}" for m in call.receives
-        ]
+    if call.op in OF_MESSAGES:
+        ways = {"to": call.sends, "from": call.receives, "written by": call.written}
+        ends = [f"{m.nbytes} B {way} {m.peer}" for way, messages in ways.items() for m in messages]
         return f"{call.label}: {', '.join(ends[:4])}{', …' if len(ends) > 4 else ''}{waits}"
     root = f" root {call.root}" if call.op in ("bcast", "gather", "scatter", "reduce") else ""
     return f"{call.label}: {call.op.removesuffix('_block')} {call.sent} B {call.dtype}{root}{where}{waits}"
@@ -108,7 +107,7 @@ def as_json(workload: Workload, ranks: int, rank: int) -> dict[str, object]:
     def plain(call: Call) -> dict[str, object]:
         data = {name: getattr(call, name) for name in ("op", "label", "dtype", "work", "until")}
         data |= {"flop": call.flop, "bytes": call.sent, "group": list(call.group), "root": call.root}
-        for name in ("sends", "receives"):
+        for name in ("sends", "receives", "written"):
             data[name] = [{"peer": m.peer, "bytes": m.nbytes, "tag": m.tag} for m in getattr(call, name)]
         return {**data, "out": list(call.out), "back": list(call.back)}
 

@@ -14,17 +14,17 @@ from omb_py.options.request import Request
 from omb_py.orchestrate.workloads.step_times import predict_step
 from omb_py.printing.printers import Around, Printer
 from omb_py.results.analysis import series, step_prediction
-from omb_py.results.analysis.step_prediction import MESSAGES, SIDE, Ask, Missing, Observed, Predicted
+from omb_py.results.analysis.step_prediction import MESSAGES, SIDE, WRITES, Ask, Missing, Observed, Predicted
 from omb_py.results.store.paths import pass_over
 from omb_py.results.store.read import load_table, to_rows
 from omb_py.results.store.row import Row
 from omb_py.results.store.schema import value_of
-from omb_py.suites.workloads.calls import OF_MESSAGES, Call
+from omb_py.suites.workloads.calls import OF_MESSAGES, WRITE, Call
 from omb_py.suites.workloads.families import Workload, parse_workload
 
 REDUCE = ("allreduce", "reduce", "reduce_scatter_block")
 """Operations whose time depends on the element type."""
-ASKED = (*REDUCE, "allgather", "alltoall", "alltoallv", "bcast", "gather", "scatter", "barrier", MESSAGES)
+ASKED = (*REDUCE, "allgather", "alltoall", "alltoallv", "bcast", "gather", "scatter", "barrier", MESSAGES, WRITES)
 """Benchmarks whose curves a prediction may need."""
 WHERE = (*SIDE, "nodes", "ranks")
 """Columns that say where a step runs."""
@@ -52,11 +52,13 @@ def asks(workload: Workload, ranks: int) -> list[list[Ask]]:
     calls = []
     for rank in range(ranks):
         rows = workload.labels(rank, ranks)
-        calls.append([_ask(call, rows[call.label, call.size], ranks) for call in workload.calls(rank, ranks)])
+        calls.append([_ask(call, rows[call.label, call.size], rank, ranks) for call in workload.calls(rank, ranks)])
     return calls
 
 
-def _ask(call: Call, row: str, world: int) -> Ask:
+def _ask(call: Call, row: str, rank: int, world: int) -> Ask:
+    if call.op == WRITE:
+        return Ask(row, WRITES, call.size, members=(rank,), sends=call.sends)
     if call.op in OF_MESSAGES:  # a server is predicted as if it sent its answers at once
         return Ask(row, MESSAGES, call.size, sends=call.sends, receives=call.receives)
     n, size = len(call.group) or world, call.nbytes

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 
 from omb_py.backends.timeline import End, Exchange, TimedCollective, spent_us
-from omb_py.results.analysis.step_prediction import MESSAGES, Ask, Curves, Missing, NoModel, Predicted
+from omb_py.results.analysis.step_prediction import MESSAGES, WRITES, Ask, Curves, Missing, NoModel, Predicted
 
 Cost = Callable[[Ask, int, int], float]
 """(call, size in bytes, ranks) -> µs."""
@@ -73,6 +73,8 @@ def timeline(calls: Sequence[Sequence[Ask]], cost: Cost) -> list[dict[str, float
         if ask.benchmark == MESSAGES:
             ends = ([End(m.peer, m.tag, cost(ask, m.nbytes, 2)) for m in way] for way in (ask.sends, ask.receives))
             return Exchange(ask.row, *map(tuple, ends))
+        if ask.benchmark == WRITES:
+            return TimedCollective(ask.row, sum(cost(ask, m.nbytes, 2) for m in ask.sends), ask.members)
         return TimedCollective(ask.row, cost(ask, largest[meeting], len(ask.members) or len(calls)), ask.members)
 
     return spent_us([[timed(ask, meeting) for ask, meeting in _meetings(own)] for own in calls])

@@ -15,7 +15,7 @@ from omb_py.suites.workloads.buckets import DDP_CAP_BYTES, DDP_FIRST_BYTES
 from omb_py.suites.workloads.data_parallel import ddp_buckets
 from omb_py.suites.workloads.families import parse_workload
 from tests.support.machines.mpi import run_omb_py, start
-from tests.support.optional import needs_torch
+from tests.support.optional import needs_tensorflow, needs_torch
 
 pytestmark = [pytest.mark.slow, pytest.mark.mpi, pytest.mark.calm, needs_torch]
 GLOO = ("--backend", "gloo", "-n", "2")
@@ -78,6 +78,20 @@ def test_deepspeed_calls_what_its_workload_predicts(layout: str) -> None:
     assert workload == f"mlp:framework=deepspeed,parallel={layout},batch=4"
     assert metrics["as_predicted"] == 1.0 and metrics["payload"] == 4_018_244
     assert row["validated"] is (None if layout == "zero3" else True)
+
+
+@needs_tensorflow
+def test_tensorflow_trains_the_same_model_with_one_all_reduce() -> None:
+    """From PyTorch's parameters and batches, so the losses are PyTorch's."""
+    losses = []
+    for framework in ("torch", "tensorflow"):
+        done = omb_py("train", "mlp", *FEW, "--framework", framework, "--no-store", "--format", "json")
+        (row,) = json.loads(done.stdout)
+        metrics = dict(row["metrics"])
+        losses.append((metrics["loss_first"], metrics["loss_last"]))
+        assert metrics["as_predicted"] == 1.0 and row["validated"] is True
+    assert (metrics["calls"], metrics["payload"]) == (1, 669_706 * 4) and row["library"].startswith("TensorFlow")
+    assert losses[0] == pytest.approx(losses[1], rel=1e-4)
 
 
 @pytest.mark.parametrize("ranks", [2, 3])

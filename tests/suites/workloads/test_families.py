@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omb_py.backends.registry import capabilities_of
 from omb_py.errors import UsageError
 from omb_py.options.table import make_cell
 from omb_py.suites.registry import find
 from omb_py.suites.workloads.benchmark import columns, fits
-from omb_py.suites.workloads.calls import Call
+from omb_py.suites.workloads.calls import NOTIFY, OF_MESSAGES, SERVE, WRITE, Call
 from omb_py.suites.workloads.experts import apportioned, loads
 from omb_py.suites.workloads.families import FAMILIES, parse_workload
 from omb_py.suites.workloads.grid import grid
@@ -48,6 +49,10 @@ SMALL = {
 }
 
 
+WRITES = f"kv_transfer:{SMALL['kv_transfer']},op=write"
+"""Into the memory of other ranks."""
+
+
 def many(ranks: int) -> dict[str, str]:
     """Settings at hundreds of ranks: groups, where all in one would take long, or the model has few heads or layers."""
     return {
@@ -70,6 +75,7 @@ def many(ranks: int) -> dict[str, str]:
 
 
 def text_of(name: str, settings: str) -> str:
+    """The workload with these settings, unless `name` is a whole one."""
     return f"{name}:{settings}" if settings else name
 
 
@@ -81,18 +87,19 @@ def calls(text: str, ranks: int) -> list[tuple[Call, ...]]:
     return [parse_workload(text).calls(rank, ranks) for rank in range(ranks)]
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", [*FAMILIES, WRITES])
 def test_right_bytes_and_right_answer_on_four_ranks(name: str) -> None:
-    done = step(text_of(name, SMALL[name]), 4, validate=True)
+    done = step(text_of(name, SMALL.get(name, "")), 4, validate=True)
     assert done.wrong_bytes == 0
     found = columns(done.laps)
     assert found["serial_us"] > 0 and found["flight_us"] > 0 and 0 <= found["overlap_pct"] <= 100
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", [*FAMILIES, WRITES])
 def test_a_wrong_byte_is_found(name: str) -> None:
     """On some rank that receives: of a gather or the servers that is rank 0, of keys and values the last, else any."""
-    done = step(text_of(name, SMALL[name]), 4, validate=True, mock=f"flip={3 if name == 'kv_transfer' else 0}")
+    receiver = 3 if name.startswith("kv_transfer") else 0
+    done = step(text_of(name, SMALL.get(name, "")), 4, validate=True, mock=f"flip={receiver}")
     assert done.wrong_bytes > 0
 
 
@@ -105,19 +112,20 @@ def test_many_ranks(name: str, ranks: int) -> None:
     assert len(done.laps["step"]) == ranks
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", [*FAMILIES, WRITES])
 def test_ends_of_every_call_agree(name: str) -> None:
     """What is sent to a rank is received there, with the same size and tag, and members of a group call the same."""
-    made = calls(text_of(name, SMALL[name]), 4)
+    made = calls(text_of(name, SMALL.get(name, "")), 4)
     sent, received = Counter[Any](), Counter[Any]()
     in_groups: dict[tuple[int, ...], list[list[Any]]] = {}
     for rank, own in enumerate(made):
         for call in own:
             sent.update((rank, m.peer, m.tag, m.nbytes) for m in call.sends)
-            received.update((m.peer, rank, m.tag, m.nbytes) for m in call.receives)
-        for group in {call.group for call in own if call.op != "exchange"}:
+            received.update((m.peer, rank, m.tag, m.nbytes) for m in (*call.receives, *call.written))
+        together = [call for call in own if call.op not in OF_MESSAGES or call.op == SERVE]
+        for group in {call.group for call in together}:
             assert not group or rank in group
-            shape = [(c.op, c.nbytes, c.dtype, c.root) for c in own if c.group == group and c.op != "exchange"]
+            shape = [(c.op, c.nbytes, c.dtype, c.root) for c in together if c.group == group]
             in_groups.setdefault(group, []).append(shape)
     assert sent == received
     for group, shapes in in_groups.items():
@@ -215,6 +223,11 @@ class TestBytes:
         assert sum(c.sent for own in made[: tp[0]] for c in own) == each * tp[1]
         sending = [sum(c.sent for c in own) for own in made[: tp[0]]]
         assert max(sending) - min(sending) <= each, "no rank sends for the others that hold the same"
+        for sent, written in zip(made, calls(f"{text},op=write", sum(tp)), strict=True):
+            told = {m.peer for call in sent for m in (*call.sends, *call.receives)}
+            assert [m for c in written if c.op == WRITE for m in c.sends] == [m for c in sent for m in c.sends]
+            assert [m for c in written for m in c.written] == [m for c in sent for m in c.receives]
+            assert {m.peer for c in written if c.op == NOTIFY for m in (*c.sends, *c.receives)} == told
 
     def test_a_token_needs_the_embedding_and_the_logits(self) -> None:
         own = calls("decode:model=llama2-70b,head=on,tokens=2,requests=3,layers=1", 8)[0]
@@ -394,12 +407,36 @@ def test_beyond_the_arena_a_call_waits_for_the_memory_it_takes() -> None:
     from omb_py.suites.workloads.program import place_calls, program_of
 
     workload, world = parse_workload("ddp:model=resnet50,buffers=off"), World(0, 2)
-    made, buffers = place_calls(workload.calls(0, 2), world, 64 << 20)
+    made, buffers = place_calls(workload, world, 64 << 20)
     assert [laid.wraps for laid in made] == [False, False, False, True, False]
     assert max(buffer.nbytes for buffer in buffers) <= 64 << 20
     flight = program_of(workload, world, most=64 << 20).stages[1]
     waits = [n["requests"].count for n, _ in walk(flight.variants[0]) if isinstance(n, Step) and n.op == "waitall"]
     assert waits == [3, 2]
+
+
+def test_what_is_written_is_complete_before_its_place_is_written_again() -> None:
+    """Two layers of 1 MiB through memory for one: the sender flushes between them, and each lands where it should."""
+    from omb_py.engine.program.benchmark import World
+    from omb_py.engine.program.language import Step, walk
+    from omb_py.suites.workloads.program import program_of
+
+    workload = parse_workload("kv_transfer:model=llama2-7b,layers=2,prompt=64,requests=1,op=write")
+    most = (1 << 20) + 64
+    sender, receiver = (program_of(workload, World(rank, 2), most=most) for rank in range(2))
+    made = [[n for n, _ in walk(p.stages[1].variants[0]) if isinstance(n, Step)] for p in (sender, receiver)]
+    writes = ["put", "put", "win_flush"]
+    assert [n.op for n in made[0]] == [*writes, *writes, "isend", "waitall", "barrier"]
+    places = [[n["window"] for n in of if n.op in ("put", "exposed")] for of in made]
+    assert places[0] == places[1] and max(place.offset + place.nbytes for place in places[0]) <= most
+    assert [p.window and p.window.buffer for p in (sender, receiver)] == ["recv", "recv"]
+
+
+@pytest.mark.parametrize("backend", ["gloo", "nccl", "oneccl"])
+def test_backends_without_writes_name_what_moves_the_same(backend: str) -> None:
+    why = capabilities_of()[backend].why_refused(find("step"), cell("step", workload="kv_transfer:op=write"))
+    assert "one-sided" in why and why.endswith("(op=send moves the same bytes): use --backend mpi")
+    assert not capabilities_of()[backend].why_refused(find("step"), cell("step", workload="kv_transfer"))
 
 
 def test_the_step_is_computing_and_what_it_does_not_hide() -> None:

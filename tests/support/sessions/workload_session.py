@@ -16,7 +16,7 @@ from omb_py.engine.program.benchmark import Benchmark, Cell
 from omb_py.options.table import make_cell
 from omb_py.suites.registry import find
 from omb_py.suites.workloads.families import FAMILIES
-from tests.suites.workloads.test_families import SMALL, text_of
+from tests.suites.workloads.test_families import SMALL, WRITES, text_of
 
 GROUPS = ("fsdp", "gems", "three_d")
 """Families with groups of ranks: tried with mpi4py too."""
@@ -26,11 +26,16 @@ COMPUTING = "ddp:scale=1/16,tokens=4,compute=matmul"
 """Real matrix products beside the calls, with every binding."""
 
 
+def texts_of(backend: str) -> tuple[str, ...]:
+    """Names of families, and whole workloads."""
+    return (*FAMILIES, COMPUTING, *([WRITES] if backend == "mpi" else []))
+
+
 def bindings_of(backend: str, name: str) -> tuple[str, ...]:
     """Through what a family is tried."""
     if backend == "gloo":
         return ("torch",)
-    return ("native", "mpi4py") if name in (*GROUPS, COMPUTING) else ("native",)
+    return ("native", "mpi4py") if name in (*GROUPS, COMPUTING, WRITES) else ("native",)
 
 
 def guideline_cell(mockup: Benchmark, backend: str) -> Cell:
@@ -44,7 +49,7 @@ def main(backend: str, ranks: int, out: Path) -> None:
     session = find_backend(backend).connect({"ranks": ranks, "thread_level": "funneled"})
     step, found = find("step"), {}
     validate.ITERATIONS = 2
-    for name in (*FAMILIES, COMPUTING):
+    for name in texts_of(backend):
         settings = SMALL.get(name, "")
         if session.library == "Open MPI":  # it has no bfloat16
             settings = settings.replace("bfloat16", "float32")
