@@ -192,14 +192,16 @@ def sweep_of(rows: Sequence[Row]) -> PairSweep:
             which launches are the sweep and which the repeat.
 
     Raises:
-        ValueError: there is no row.
+        ValueError: there is no row, or no sweep wrote the rows.
     """
     if not rows:
         raise ValueError("a sweep without rows")
-    ordered = sorted(rows, key=lambda row: (int(row["launch_index"]), int(row["parameters"]["pass"])))
     parts: dict[str, list[Row]] = {part: [] for part in PARTS}
-    for row in ordered:
-        parts[dict(row["tags"])[PART_TAG]].append(row)
+    try:
+        for row in sorted(rows, key=lambda row: (int(row["launch_index"]), int(row["parameters"]["pass"]))):
+            parts[dict(row["tags"])[PART_TAG]].append(row)
+    except KeyError as lacking:
+        raise ValueError(f"no sweep wrote these rows: {lacking} is not theirs") from None
     first, *more = [_table(own) for own in parts.values() if own]
     plain = PairSweep(str(rows[0]["run_id"]), names_of(first.hosts), first, (), None, {})
     if not plain.judged or first.members != tuple(range(len(first.members))):

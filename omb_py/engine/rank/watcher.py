@@ -99,7 +99,9 @@ class _Watch:
     def _look_at(self, collector: int) -> str | None:
         state, signal_number = process_state(collector)
         self.stopped_s = self.stopped_s + _TICK_S if state in "Tt" else 0.0
-        self.ended_s = self.ended_s + _TICK_S if state in "ZX" else 0.0
+        # rank 0 alone can have reaped it: it knows of the end, and says it once it has joined
+        has_ended = state == "Z" or (state == "X" and self.is_joined)
+        self.ended_s = self.ended_s + _TICK_S if has_ended else 0.0
         if self.stopped_s >= self.limit_s or (self.stopped_s and not self.is_joined and self.waited_s >= self.limit_s):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(collector, signal.SIGKILL)
@@ -118,12 +120,12 @@ def collector_name(pid: int) -> str:
 
 
 def process_state(pid: int) -> tuple[str, int]:
-    """State of a process as /proc has it, ``Z`` where it is gone, and the signal that ended it, 0 for none."""
+    """State of a process as /proc has it, ``X`` where it is gone, and the signal that ended it, 0 for none."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             fields = file.read().rpartition(")")[2].split()
     except OSError:
-        return "Z", 0
+        return "X", 0
     return fields[0], int(fields[49]) & 0x7F
 
 

@@ -44,7 +44,7 @@ def is_gone(pid: int) -> bool:
 
 
 def end(pid: int) -> None:
-    if process_state(pid)[0] != "Z":
+    if process_state(pid)[0] not in "ZX":
         os.kill(pid, signal.SIGKILL)
 
 
@@ -67,6 +67,12 @@ def test_a_collector_that_ended_by_itself_has_spoken() -> None:
     code, err, pid = watched(then)
     end(pid)
     assert (code, err) == (-signal.SIGKILL, "")
+
+
+def test_a_rank_that_has_seen_its_collector_end_may_join_to_say_so() -> None:
+    """torchrun's rank 0, which imports PyTorch first, was ended before it had said anything."""
+    code, err, _ = watched("collector.kill(); collector.wait()", limit=5)
+    assert code == -signal.SIGKILL and err.startswith("omb-py: error: rank 0 has not joined within 5 s")
 
 
 @pytest.mark.parametrize("joined", ["", "watcher.joined()"])

@@ -125,6 +125,8 @@ class ForeignJob:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self.launcher.wait()
+        if self.by == "srun":  # whose controller would keep the cores of a killed one from the next job
+            subprocess.run(("scancel", "--user=root"), env={**os.environ, **self.environ}, check=False)
 
 
 def _maps(job: ForeignJob, who: str) -> str:

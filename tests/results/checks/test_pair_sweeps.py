@@ -73,6 +73,15 @@ def test_a_sweep_that_was_cut_short_has_its_matrix_and_no_verdict(swept) -> None
     assert document_of(sweep).headline == "6 nodes, 15 links: nothing is judged, since not all were measured"
 
 
+@pytest.mark.parametrize(("column", "key"), [("tags", PART_TAG), ("parameters", "pass")])
+def test_rows_that_no_sweep_wrote(swept, column: str, key: str) -> None:
+    """They would take the explorer's first screen from its reader."""
+    rows, _ = swept
+    foreign = [{**row, column: {k: v for k, v in dict(row[column]).items() if k != key}} for row in rows]
+    with pytest.raises(ValueError, match=f"no sweep wrote these rows: '{key}' is not theirs"):
+        sweep_of(foreign)
+
+
 def test_bad_input() -> None:
     with pytest.raises(ValueError, match="without rows"):
         sweep_of([])
