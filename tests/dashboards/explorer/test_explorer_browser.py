@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from omb_py.cli import main
@@ -265,26 +269,61 @@ def test_new_launches_appear_by_themselves(browser, tmp_path: Path, cell) -> Non
         browser.get("about:blank")  # before the server ends, which it would ask
 
 
-WILD = "<b>x</b><img src=x onerror='window.bad=1'><script>window.bad=1</script>"
+WILD = "<b>x</b><img src=x onerror='window.bad=1'><script>window.bad=1</script><a href='javascript:window.bad=1'>y</a>"
+NAMES = ("library", "library_version", "binding_version", "device_name", "host", "hosts", "tags", "op", "source")
+"""Columns whose texts are a site's own: only they hold markup in a store that is read at all."""
+RUN = """
+return window.bad === undefined && document.querySelectorAll(
+  "main img, main script, main b:not(.kind), a[href^='javascript'], #drawer img").length;
+"""
+FIGURES = "return document.getElementById('figures').textContent"
 
 
-def test_markup_is_text_and_a_broken_file_is_named(browser, wild_store) -> None:
-    for view in ("curves", "distribution"):
+def test_markup_is_text_in_every_view_and_a_broken_file_is_named(browser, wild_store) -> None:
+    marked = set()
+    for view in choices()["view"]:
         visit(browser, f"{wild_store}?view={view}")
-        assert browser.execute_script("return document.querySelectorAll('.main-svg').length") > 0
-        assert browser.execute_script("return document.querySelectorAll('main b, main img, main script').length") == 0
-        assert browser.execute_script("return window.bad") is None
-    assert WILD in browser.execute_script("return document.querySelector('main').textContent")
+        assert browser.execute_script(RUN) == 0, view
+        marked |= {view} if browser.execute_script(FIGURES).count(WILD) else set()
+        assert errors(browser) == [], view
+    assert marked >= set(choices()["view"]) - {"gpus"}, "the store has none"
+    visit(browser, f"{wild_store}?view=curves&benchmark=allreduce")
+    until(lambda: opened(browser, "allreduce 8 B"), True)
+    until(lambda: browser.execute_script(DRAWN), True)
+    assert WILD in browser.execute_script("return document.getElementById('drawer').textContent")
+    assert browser.execute_script(RUN) == 0
     about = browser.execute_script("return document.querySelector('#about').textContent")
     assert "1 file could not be read" in about and "broken.parquet: not a readable Parquet file" in about
     assert errors(browser) == []
 
 
+def _marked(value: Any) -> Any:
+    """A value of a table or a JSON file with markup in each text."""
+    if isinstance(value, dict):
+        return {key: _marked(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_marked(each) for each in value]
+    return value + WILD if isinstance(value, str) else value
+
+
 @pytest.fixture(scope="module")
-def wild_store(frame, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of an explorer of a store with markup in a name, and a file that is none."""
-    wild = write(tmp_path_factory.mktemp("odd") / "wild", frame.assign(library=frame["library"].replace("MPICH", WILD)))
-    (wild / "date=2026-11-20" / "broken.parquet").write_bytes(b"PAR1 no")
+def wild_store(store: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of an explorer of the store with markup in all names, and a file that is none."""
+    wild = Path(shutil.copytree(store, tmp_path_factory.mktemp("odd") / "wild"))
+    for file in wild.glob("date=*/*.parquet"):
+        with pq.ParquetFile(file) as opened_file:
+            table = opened_file.read()
+        for name in set(NAMES) & set(table.column_names):
+            column = table.schema.field(name)
+            values = [[*v, (WILD, WILD)] if name == "tags" else _marked(v) for v in table[name].to_pylist()]
+            table = table.set_column(table.schema.get_field_index(name), column, pa.array(values, column.type))
+        pq.write_table(table, file)
+    for file in (*wild.rglob("*.json"), *wild.rglob("*.report")):
+        text = file.read_text()
+        for name in ("MPICH", "Open MPI"):
+            text = text.replace(name, json.dumps(name + WILD)[1:-1])
+        file.write_text(text)
+    next(wild.glob("date=*")).joinpath("broken.parquet").write_bytes(b"PAR1 no")
     with served(wild) as address:
         yield address
 
