@@ -61,6 +61,23 @@ def test_before_the_step_is_measured_there_is_a_prediction(run: Run) -> None:
     assert code == 0 and all(one["predicted_us"] > 0 and one["measured_us"] is None for one in lines)
 
 
+def test_no_sweep_at_all(run: Run, tmp_path: Path) -> None:
+    code, _, err = run("workloads ddp --predict")
+    assert code == 2 and f"no sweep at 2 ranks and no step of ddp in '{tmp_path}'" in err
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("workloads ddp --scaling", "ddp:compute=5ms (weak scaling)"),
+        ("workloads ddp:compute=5ms --scaling", "no step of ddp:compute=5ms in this store: measure omb-py step"),
+    ],
+)
+def test_bad_input(run: Run, line: str, said: str) -> None:
+    code, out, err = run(line)
+    assert (code, out) == (2, "") and said in err
+
+
 @pytest.mark.parametrize(("compute", "kind"), [("1ms", "weak"), ("4ms/n", "strong")])
 def test_scaling(run: Run, compute: str, kind: str) -> None:
     text = f"ddp:scale=1/64,compute={compute}"

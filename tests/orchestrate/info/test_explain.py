@@ -9,6 +9,7 @@ import pytest
 from omb_py.engine.program import steps
 from omb_py.engine.program.benchmark import Cell, World
 from omb_py.engine.program.language import Host, Lap, Program, Region, Repeat, RequestSlot, Stage, body
+from omb_py.errors import UsageError
 from omb_py.orchestrate.info.explain import explain
 from omb_py.suites import BENCHMARKS, find
 from tests.support.kinds import one_of_each
@@ -24,6 +25,13 @@ def test_every_benchmark(name: str) -> None:
         assert " ".join(part.split()) in " ".join(text.split())
     assert max(map(len, text.splitlines())) <= 120
     assert not any(line != line.rstrip() for line in text.splitlines())
+
+
+def test_refusals() -> None:
+    with pytest.raises(UsageError, match="latency needs exactly 2 ranks, not 5"):
+        explain(find("latency"), 5)
+    with pytest.raises(UsageError, match="3 bytes hold no element of int32"):
+        explain(find("allreduce"), 2, 3)
 
 
 def test_programs_too_wide_for_a_terminal_stand_under_each_other() -> None:
