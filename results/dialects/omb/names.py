@@ -20,7 +20,7 @@ OURS = re.compile(r"\s*# omb-py (?P<text>[a-z0-9_]+) Test v(?P<version>\d\S*)\s*
 ACCELERATORS: Mapping[str, str] = {kind.upper(): kind for kind in (*GPU_KINDS, "openacc", "sycl")}
 """Word in a title -> device."""
 _ACCELERATOR = re.compile(rf"-({'|'.join(ACCELERATORS)})( MANAGED)?\b")
-_LIBRARY = re.compile(rf"^({'|'.join(TITLED_LIBRARIES.values())})\b")
+_LIBRARY = re.compile(rf"^({'|'.join(word for _, word in TITLED_LIBRARIES.values())})\b")
 
 _MORE_TITLES = {
     "MPI Bandwidth Congestion In": "bw_fan_in",
@@ -94,7 +94,7 @@ def accelerator(text: str) -> tuple[str | None, str]:
 def collective_library(text: str) -> str | None:
     """The library whose name stands in the place of MPI in a title; None for MPI."""
     match = _LIBRARY.match(text)
-    return next((name for name, word in TITLED_LIBRARIES.items() if match and word == match[1]), None)
+    return next((name for name, (_, word) in TITLED_LIBRARIES.items() if match and word == match[1]), None)
 
 
 def columns(head: str) -> tuple[str, ...]:

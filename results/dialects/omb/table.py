@@ -11,7 +11,7 @@ from omb_py.engine.program.dtypes import DTYPES
 from omb_py.results.caveats import parameters_of_caveats
 from omb_py.results.dialects.log_lines import LogLine
 from omb_py.results.dialects.omb import names
-from omb_py.results.dialects.omb.titles import TITLES, family
+from omb_py.results.dialects.omb.titles import TITLED_LIBRARIES, TITLES, family
 from omb_py.results.dialects.reading import (
     INT32,
     BadRow,
@@ -33,7 +33,6 @@ BINDING = "c"
 
 _SET_OUT = re.compile(r"\d+ {2,}\S")
 """A number and a gap, which rows begin with. Such a line is a damaged row, not other output in the log."""
-_BACKENDS = {"NCCL": "nccl", "RCCL": "nccl", "torch gloo": "gloo", "oneCCL": "oneccl"}
 _LIKE_A_TITLE = re.compile(r"\bTest v\d+\.\d+\s*$")
 """The end of a title. Titles begin a table, so inside of one this is a damaged title."""
 _VERDICTS = {"pass": True, "passed": True, "fail": False, "failed": False, "-": None}
@@ -298,7 +297,7 @@ class Building:
         for row in self.rows:
             row.update(
                 source=self.source,
-                backend=_BACKENDS.get(library or "", "mpi"),
+                backend=TITLED_LIBRARIES.get(library or "", ("mpi", ""))[0],
                 library=library,
                 binding=BINDING,
                 binding_version=f"{self.source} {self.version}" if self.version else None,

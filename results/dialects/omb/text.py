@@ -300,7 +300,7 @@ def text_of(row: Row, full: bool, validation: bool, percentiles: Sequence[float]
         transmit="transmit_size" in (row.get("metrics") or {}),
         accel=parameters.get("accelerator") or accelerator_of(row.get("device")),
         version=version_of(row.get("text_dialect")),
-        library=TITLED_LIBRARIES.get(str(library), MPI),
+        library=TITLED_LIBRARIES.get(str(library), ("", MPI))[1],
         busbw=library in _WITH_BUSBW and row.get("busbw_gbps") is not None,
     )
 

@@ -30,8 +30,13 @@ non-blocking collectives; ``one_sided``: size, ``Latency (us)``; ``rate``: MB/s 
 ``step``: omb-py's own, for a workload."""
 
 
-TITLED_LIBRARIES: Mapping[str, str] = {"NCCL": "NCCL", "RCCL": "RCCL", "torch gloo": "Gloo", "oneCCL": "oneCCL"}
-"""Libraries that are no MPI -> the word in the place of MPI in a title. OMB has the first two."""
+TITLED_LIBRARIES: Mapping[str, tuple[str, str]] = {
+    "NCCL": ("nccl", "NCCL"),
+    "RCCL": ("nccl", "RCCL"),
+    "torch gloo": ("gloo", "Gloo"),
+    "oneCCL": ("oneccl", "oneCCL"),
+}
+"""Libraries that are no MPI -> their backend, and the word in the place of MPI in a title. OMB has the first two."""
 
 
 @dataclass(frozen=True, slots=True)

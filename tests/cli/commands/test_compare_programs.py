@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from omb_py.cli import main
-from omb_py.errors import ENVIRONMENT, NEGATIVE, NO_VERDICT, OK, USAGE
+from omb_py.errors import ENVIRONMENT, NEGATIVE, NO_VERDICT, OK
 
 APP = "import os, sys\nprint(f'step took {float(sys.argv[1]) * (1 + os.getpid() % 97 / 9000):.7f} ms')\n"
 METRIC = "--metric 'step ms lower step took ([0-9.]+) ms'"
@@ -58,21 +58,3 @@ def test_no_verdict_has_an_exit_code_of_its_own(run) -> None:  # type: ignore[no
 def test_a_program_that_dies_is_a_matter_of_the_environment(run) -> None:  # type: ignore[no-untyped-def]
     code, _, err = run("compare --run 'BASE: APP 10' --run 'NEW: false' --quiet " + METRIC)
     assert code == ENVIRONMENT and err.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
-        ("compare --run 'NEW: APP 1'", "--run NEW needs its other side"),
-        ("compare --run 'APP 1'", "nothing differs between the sides"),
-        ("compare --metric 'a s lower (x)'", "say which with --run"),
-        ("compare --run 'APP 1' --set NEW:A=1 latency", "unexpected word 'latency' beside --run"),
-        ("compare --run 'APP 1' --option NEW:full", "options of a program stand in its command"),
-        ("compare --run 'APP 1' --set NEW:A=1 --read oso", "--read oso: did you mean osu?"),
-        ("compare --run 'APP 1' --set NEW:A=1 --run-timeout never", "not a duration"),
-    ],
-)
-def test_bad_input_gets_one_line(run, line: str, reason: str) -> None:  # type: ignore[no-untyped-def]
-    code, out, err = run(line)
-    assert (code, out, err.count("\n")) == (USAGE, "", 1)
-    assert reason in err
