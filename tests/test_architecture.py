@@ -28,6 +28,7 @@ EXCEPTIONS = {
     "results/dialects/nccl/rows.py": "the column `backend` of another tool's rows",
     "results/dialects/ombpy.py": "the column `backend` of another tool's rows",
     "results/dialects/omb/table.py": "the column `backend` of another tool's rows",
+    "results/dialects/omb/titles.py": "backends of libraries that OMB names in its titles",
 }
 """File -> why it names a backend."""
 

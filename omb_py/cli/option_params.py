@@ -155,6 +155,13 @@ def store_is_given() -> bool:
     return context is not None and context.get_parameter_source("store") is click.core.ParameterSource.COMMANDLINE
 
 
+def backend_option(heading: str) -> click.Option:
+    """``--backend`` of a tool, which takes one."""
+    names = tuple(capabilities_of())
+    text = f"Communication library: {', '.join(names)}."
+    return tool_option(heading, "--backend NAME", text, word("backend", names, strict=False), default=default())
+
+
 def ranks_option(heading: str, text: str = "Number of ranks.", unset: str = "") -> click.Option:
     """``-n N``, by default :data:`DEFAULT_RANKS`; with `unset` it has none, and help says `unset` in its place."""
     count = {} if unset else {"default": DEFAULT_RANKS}

@@ -12,7 +12,7 @@ from click.shell_completion import get_completion_class
 from omb_py.backends.registry import capabilities_of, default
 from omb_py.cli.app import COMPLETE_VAR, FAMILIES, ROOT
 from omb_py.cli.help import EXIT_CODES, Page, debug_option, tool_option
-from omb_py.cli.option_params import ParsedType, ranks_option, table_option, whole, word
+from omb_py.cli.option_params import ParsedType, backend_option, ranks_option, table_option, whole, word
 from omb_py.cli.stored_cells import format_option, skipped
 from omb_py.engine.devices.registry import GPU_KINDS
 from omb_py.engine.program.benchmark import Benchmark
@@ -74,13 +74,7 @@ def explain_command() -> click.Command:
             table_option("window", heading),
             table_option("window_kind", heading, "the benchmark's"),
             table_option("sync", heading, "the benchmark's"),
-            tool_option(
-                heading,
-                "--backend NAME",
-                f"Communication library: {', '.join(capabilities_of())}.",
-                word("backend", tuple(capabilities_of()), strict=False),
-                default=default(),
-            ),
+            backend_option(heading),
             *device_options(),
             debug_option(),
         ],

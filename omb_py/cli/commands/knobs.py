@@ -7,9 +7,8 @@ from pathlib import Path
 
 import click
 
-from omb_py.backends.registry import capabilities_of, default
 from omb_py.cli.help import Page, debug_option, tool_option
-from omb_py.cli.option_params import table_option, word
+from omb_py.cli.option_params import backend_option, table_option
 from omb_py.cli.output import check_files, report_options, write_report
 from omb_py.errors import UsageError
 from omb_py.orchestrate.tune.knobs import collectives, library_of, listing, performance_variables
@@ -33,13 +32,7 @@ def command() -> click.Command:
             click.Argument(
                 ["name"], metavar="[COLLECTIVE|KNOB]", required=False, default="", shell_complete=_collectives
             ),
-            tool_option(
-                heading,
-                "--backend NAME",
-                f"Communication library: {', '.join(capabilities_of())}.",
-                word("backend", tuple(capabilities_of()), strict=False),
-                default=default(),
-            ),
+            backend_option(heading),
             tool_option(heading, "--all every", "Also knobs that do not decide an algorithm. (default: off)"),
             tool_option(heading, "--pvars", "What the library counts, for --pvar of a benchmark. (default: off)"),
             table_option("own_mpi", heading),

@@ -11,10 +11,10 @@ from typing import Any
 
 import click
 
-from omb_py.backends.registry import capabilities_of, default, in_process
+from omb_py.backends.registry import in_process
 from omb_py.cli.commands.benchmark import request_of
 from omb_py.cli.help import EXIT_CODES, Page, debug_option, tool_option
-from omb_py.cli.option_params import ParsedType, measuring_options, ranks_option, whole, word
+from omb_py.cli.option_params import ParsedType, backend_option, measuring_options, ranks_option, whole, word
 from omb_py.cli.output import HTML, check_files, report_options, write_report
 from omb_py.engine.program.pair_schedule import KINDS
 from omb_py.errors import UsageError
@@ -64,13 +64,7 @@ def _own() -> list[click.Parameter]:
     heading, usual = "What is measured", SweepDesign()
     size = ParsedType("size", parse_size)
     return [
-        tool_option(
-            heading,
-            "--backend NAME",
-            f"Communication library: {', '.join(capabilities_of())}.",
-            word("backend", tuple(capabilities_of()), strict=False),
-            default=default(),
-        ),
+        backend_option(heading),
         tool_option(
             heading,
             "--binding NAME",
