@@ -84,8 +84,10 @@ def refuse_pmix_launcher(mpi: ModuleType, environ: Mapping[str, str]) -> None:
 
     MPICH ends the process in MPI_Init where it finds PMIX_NAMESPACE.
     """
+    if "PMIX_NAMESPACE" not in environ or "MPIR_CVAR_PMI_VERSION" in environ:
+        return
     text = mpi.Get_library_version()
-    if "PMIX_NAMESPACE" not in environ or "MPIR_CVAR_PMI_VERSION" in environ or not text.startswith("MPICH Version"):
+    if not text.startswith("MPICH Version"):
         return
     if "pmix" in text or "/libpmix" in Path("/proc/self/maps").read_text():
         return

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import torch
@@ -23,7 +23,11 @@ from torch import nn
 from omb_py.suites.training.loop import RATE, Bottleneck, Gpt2, Layer, TrainedModel
 from omb_py.suites.workloads.traces.replay import Entry
 
-Forward = Callable[["Network", Any, Any], Any]
+Tensor: TypeAlias = Any
+"""What TensorFlow makes: it has no types."""
+Part: TypeAlias = Any
+"""A module of PyTorch, whose parts are known by its class."""
+Forward = Callable[["TensorFlowNetwork", Part, Tensor], Tensor]
 """(network, module of PyTorch, input) -> output."""
 
 
@@ -45,46 +49,46 @@ with _quiet():
     tf: Any = import_module("tensorflow")
 
 
-class Network:
+class TensorFlowNetwork:
     """A model of PyTorch in TensorFlow's operations. Images have their channels last, the only order that CPUs take."""
 
     def __init__(self, net: nn.Module) -> None:
         self.net = net
         self.variables: dict[Any, Any] = {p: tf.Variable(_laid_out(p)) for p in net.parameters()}
 
-    def __call__(self, module: Any, x: Any) -> Any:
+    def __call__(self, module: Part, x: Tensor) -> Tensor:
         return FORWARD[type(module)](self, module, x)
 
-    def dense(self, module: Any, x: Any) -> Any:
+    def dense(self, module: Part, x: Tensor) -> Tensor:
         y = tf.matmul(tf.reshape(x, (-1, x.shape[-1])), self.variables[module.weight], transpose_b=True)
         return tf.reshape(y + self.variables[module.bias], (*x.shape[:-1], y.shape[-1]))
 
-    def convolution(self, module: Any, x: Any) -> Any:
+    def convolution(self, module: Part, x: Tensor) -> Tensor:
         x = _framed(x, module.padding[0])
         return tf.nn.conv2d(x, self.variables[module.weight], strides=module.stride, padding="VALID")
 
-    def batch_norm(self, module: Any, x: Any) -> Any:
+    def batch_norm(self, module: Part, x: Tensor) -> Tensor:
         scale, offset = self.variables[module.weight], self.variables[module.bias]
         return tf.compat.v1.nn.fused_batch_norm(x, scale, offset, epsilon=module.eps)[0]
 
-    def layer_norm(self, module: Any, x: Any) -> Any:
+    def layer_norm(self, module: Part, x: Tensor) -> Tensor:
         mean, variance = tf.nn.moments(x, [-1], keepdims=True)
         offset, scale = self.variables[module.bias], self.variables[module.weight]
         return tf.nn.batch_normalization(x, mean, variance, offset, scale, module.eps)
 
-    def pool(self, module: Any, x: Any) -> Any:
+    def pool(self, module: Part, x: Tensor) -> Tensor:
         return tf.nn.max_pool2d(_framed(x, module.padding, x.dtype.min), module.kernel_size, module.stride, "VALID")
 
-    def chain(self, module: Any, x: Any) -> Any:
+    def chain(self, module: Part, x: Tensor) -> Tensor:
         for part in module:
             x = self(part, x)
         return x
 
-    def bottleneck(self, module: Bottleneck, x: Any) -> Any:
+    def bottleneck(self, module: Bottleneck, x: Tensor) -> Tensor:
         y = tf.nn.relu(self(module.across, tf.nn.relu(self(module.down, x))))
         return tf.nn.relu(self(module.up, y) + self(module.short, x))
 
-    def layer(self, module: Layer, x: Any) -> Any:
+    def layer(self, module: Layer, x: Tensor) -> Tensor:
         batch, tokens, hidden = x.shape
         parts = tf.reshape(self.dense(module.attend, self(module.before, x)), (batch, tokens, 3 * module.heads, -1))
         query, key, value = tf.split(tf.transpose(parts, (0, 2, 1, 3)), 3, axis=1)
@@ -95,7 +99,7 @@ class Network:
         x = x + self.dense(module.project, joined)
         return x + self.dense(module.narrow, tf.nn.gelu(self.dense(module.widen, self(module.between, x))))
 
-    def gpt2(self, module: Gpt2, tokens: Any) -> Any:
+    def gpt2(self, module: Gpt2, tokens: Tensor) -> Tensor:
         embedding, positions = self.variables[module.tokens.weight], self.variables[module.positions.weight]
         x = tf.gather(embedding, tokens) + positions[: tokens.shape[1]]
         x = self(module.norm, self.chain(module.layers, x))
@@ -103,68 +107,68 @@ class Network:
 
 
 FORWARD: Final[dict[type[nn.Module], Forward]] = {
-    nn.Sequential: Network.chain,
-    nn.Linear: Network.dense,
-    nn.Conv2d: Network.convolution,
-    nn.BatchNorm2d: Network.batch_norm,
-    nn.LayerNorm: Network.layer_norm,
-    nn.MaxPool2d: Network.pool,
+    nn.Sequential: TensorFlowNetwork.chain,
+    nn.Linear: TensorFlowNetwork.dense,
+    nn.Conv2d: TensorFlowNetwork.convolution,
+    nn.BatchNorm2d: TensorFlowNetwork.batch_norm,
+    nn.LayerNorm: TensorFlowNetwork.layer_norm,
+    nn.MaxPool2d: TensorFlowNetwork.pool,
     nn.AdaptiveAvgPool2d: lambda network, module, x: tf.reduce_mean(x, (1, 2)),
     nn.Flatten: lambda network, module, x: x,
     nn.Identity: lambda network, module, x: x,
     nn.ReLU: lambda network, module, x: tf.nn.relu(x),
-    Bottleneck: Network.bottleneck,
-    Layer: Network.layer,
-    Gpt2: Network.gpt2,
+    Bottleneck: TensorFlowNetwork.bottleneck,
+    Layer: TensorFlowNetwork.layer,
+    Gpt2: TensorFlowNetwork.gpt2,
 }
 
 
-def _laid_out(tensor: torch.Tensor) -> Any:
+def _laid_out(tensor: torch.Tensor) -> Tensor:
     """Values with channels last, as TensorFlow has images (N, H, W, C) and filters (H, W, in, out)."""
     values = tensor.detach().numpy()
     return values.transpose(2, 3, 1, 0) if values.ndim == 4 else values
 
 
-def _framed(x: Any, width: int, value: float = 0) -> Any:
+def _framed(x: Tensor, width: int, value: float = 0) -> Tensor:
     return tf.pad(x, ((0, 0), (width, width), (width, width), (0, 0)), constant_values=value) if width else x
 
 
 class MirroredModel(TrainedModel):
     """A model that a strategy trains on all ranks, or without one this rank alone."""
 
-    def __init__(self, net: nn.Module, batch: tuple[torch.Tensor, torch.Tensor], strategy: Any = None) -> None:
+    def __init__(self, net: nn.Module, batch: tuple[torch.Tensor, torch.Tensor], strategy: Tensor = None) -> None:
         self.strategy = strategy
         self.marks = {"library": "TensorFlow's collectives", "library_version": str(tf.__version__)}
         with strategy.scope() if strategy else tf.init_scope(), _quiet():
-            self.network = Network(net)
+            self.network = TensorFlowNetwork(net)
         given, wanted = (part.numpy() for part in batch)
         self.batch = tf.constant(given.transpose(0, 2, 3, 1) if given.ndim == 4 else given), tf.constant(wanted)
         self.run = tf.function(self._together if strategy else self._alone)
 
-    def step(self) -> Any:
+    def step(self) -> Tensor:
         return self.run(*self.batch)
 
-    def _together(self, given: Any, wanted: Any) -> Any:
+    def _together(self, given: Tensor, wanted: Tensor) -> Tensor:
         return self.strategy.run(self._train, args=(given, wanted))
 
-    def _alone(self, given: Any, wanted: Any) -> Any:
+    def _alone(self, given: Tensor, wanted: Tensor) -> Tensor:
         loss, gradients = self._gradients(given, wanted)
         for variable, gradient in zip(self.network.variables.values(), gradients, strict=True):
             variable.assign_sub(RATE * gradient)
         return loss
 
-    def _train(self, given: Any, wanted: Any) -> Any:
+    def _train(self, given: Tensor, wanted: Tensor) -> Tensor:
         loss, gradients = self._gradients(given, wanted)
         replica = tf.distribute.get_replica_context()  # as Keras's optimisers reduce gradients, and then update
         reduced = replica.all_reduce(tf.distribute.ReduceOp.MEAN, gradients)
         replica.merge_call(self._update, args=(reduced,))
         return loss
 
-    def _update(self, strategy: Any, reduced: Any) -> None:
+    def _update(self, strategy: Tensor, reduced: Tensor) -> None:
         for variable, gradient in zip(self.network.variables.values(), reduced, strict=True):
             strategy.extended.update(variable, lambda own, by: own.assign_sub(RATE * by), args=(gradient,))
 
-    def _gradients(self, given: Any, wanted: Any) -> tuple[Any, list[Any]]:
+    def _gradients(self, given: Tensor, wanted: Tensor) -> tuple[Tensor, list[Tensor]]:
         with tf.GradientTape() as tape:
             logits = self.network(self.network.net, given)
             loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(wanted, logits))
@@ -202,29 +206,32 @@ _CALLS: Final = {
 """Operations of TensorFlow, as traces name the calls."""
 
 
-def _events(plane: Any) -> Iterator[Any]:
+_MOST_TOLD: Final = 256
+"""Bytes of an address."""
+
+
+def _events(plane: Tensor) -> Iterator[Any]:
     return (event for line in plane.lines for event in line.events)
 
 
-def _nodes(graph: Any) -> Iterator[Any]:
+def _nodes(graph: Tensor) -> Iterator[Any]:
     """The collective operations of a graph, and of the functions in it."""
     inner = (function.graph for function in graph._functions.values() if hasattr(function, "graph"))
     for each in (graph, *inner):
         yield from (node for node in each.get_operations() if node.type in _CALLS)
 
 
-def join(group: dist.ProcessGroup) -> Any:
+def join(group: dist.ProcessGroup) -> Tensor:
     """A strategy over all ranks, which meet at ports that they tell each other in the launch's process group."""
     threads = torch.get_num_threads()
     tf.config.threading.set_intra_op_parallelism_threads(threads)
     tf.config.threading.set_inter_op_parallelism_threads(threads)
     tf.config.set_visible_devices([], "GPU")
-    every: list[Any] = [None] * dist.get_world_size(group)
     with socket.socket() as held:  # until every rank has a port
         held.bind(("", 0))
-        dist.all_gather_object(every, (socket.gethostname(), held.getsockname()[1]), group=group)
-    one_host = len({host for host, _ in every}) == 1
-    workers = [f"{'127.0.0.1' if one_host else host}:{port}" for host, port in every]
+        every = _tell_all(f"{socket.gethostname()}:{held.getsockname()[1]}", group)
+    one_host = len({address.rpartition(":")[0] for address in every}) == 1
+    workers = [f"127.0.0.1:{address.rpartition(':')[2]}" if one_host else address for address in every]
     resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
         tf.train.ClusterSpec({"worker": workers}),
         task_type="worker",
@@ -233,3 +240,12 @@ def join(group: dist.ProcessGroup) -> Any:
     )
     with _quiet():
         return tf.distribute.MultiWorkerMirroredStrategy(cluster_resolver=resolver)
+
+
+def _tell_all(text: str, group: dist.ProcessGroup) -> list[str]:
+    """The texts of all ranks, as bytes: objects would be unpickled."""
+    own = torch.zeros(_MOST_TOLD, dtype=torch.uint8)
+    own[: len(text)] = torch.frombuffer(bytearray(text.encode()), dtype=torch.uint8)
+    every = [torch.zeros_like(own) for _ in range(dist.get_world_size(group))]
+    dist.all_gather(every, own, group=group)
+    return [bytes(each.tolist()).rstrip(b"\0").decode() for each in every]

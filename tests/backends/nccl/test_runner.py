@@ -102,6 +102,7 @@ def test_buffers_of_one_kind_of_communicators_are_given_back_before_those_of_ano
     usual, windows = (SimpleNamespace(memory=Memory(name)) for name in ("usual", "windows"))
     ours = NcclSession.__new__(NcclSession)
     ours.comms, ours._holding, ours._in_use, ours._sizes = usual, usual, [usual, windows], {}  # type: ignore[assignment]
+    ours.device, ours._left = SimpleNamespace(memory_left=lambda: 0), [0]  # type: ignore[assignment]
     ours.reserve("numpy", {"send": 64})
     ours._hold(windows, {"send": 8})  # type: ignore[arg-type]
     assert list(dict.fromkeys(held)) == ["usual 64", "usual given back", "windows 64", "windows 8"]
