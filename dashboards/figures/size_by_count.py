@@ -222,7 +222,8 @@ def _quantity(data: SizeByCount) -> str:
 def _node(data: SizeByCount) -> str:
     """What the share that is kept is held against: ``one node``, or ``8 GPUs``."""
     reference = _reference(data) or 0
-    return "one node" if data.nodes.get(reference) == 1 and len(data.nodes) > 1 else _counted(data, reference)
+    beyond = max(data.nodes.values(), default=1) > 1
+    return "one node" if beyond and data.nodes.get(reference) == 1 else _counted(data, reference)
 
 
 _HEADINGS: Mapping[str, Callable[[SizeByCount], str]] = {

@@ -338,5 +338,6 @@ def _skipped(report: StoreReport) -> str:
     if not report.skipped:
         return ""
     lines = "".join(f"<li>{escape(path)}: {escape(why)}</li>" for path, why in report.skipped)
-    problem = f"{plural(len(report.skipped), 'file')} of the store could not be read; the rest is shown."
+    rest = "" if report.problem else "; the rest is shown"
+    problem = f"{plural(len(report.skipped), 'file')} of the store could not be read{rest}."
     return f'<main id="skipped"><h2>What could not be read</h2>{_problem(problem)}<ul>{lines}</ul></main>'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -98,6 +99,12 @@ def test_what_is_kept_is_in_per_cent_of_the_last_count_on_one_node() -> None:
     assert [trace["y"] for trace in kept] == [[100.0, 80.0], [100.0, 10.0]]
     assert [trace["line"]["dash"] for trace in kept] == ["dot", "solid"]
     assert kept[-1]["text"] == ["100 %", "10 %"]
+
+
+def test_what_was_measured_on_one_node_alone_keeps_nothing_beyond_it() -> None:
+    view = size_by_count(replace(data(), nodes={2: 1, 8: 1, 16: 1}), "title", "caption")
+    assert "Kept beyond 2 GPUs" in str(view.spec) and view.caption.startswith("Of the bus bandwidth of 2 GPUs, on 16")
+    assert "one node" not in str(view.spec) + view.caption
 
 
 def test_one_library_has_no_map_of_who_is_fastest() -> None:
