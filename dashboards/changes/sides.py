@@ -235,7 +235,7 @@ def keep_common_method(
     apart = [column for column in ways if len({way[column] for way in words}) > 1]
     if apart:
         differing = "; ".join(f"{column}: {_values([name for name, _ in several], words, column)}" for column in apart)
-        notes.append(f"Not measured alike ({differing}), so no verdict is possible.")
+        notes.append(f"Not measured alike ({differing}): a small difference may come from that.")
     return chosen, notes
 
 
