@@ -91,10 +91,12 @@ class LaunchOfCells:
         self.sends = 0 in session.local
         """Whether this process holds rank 0, which sends the results."""
         session.listener = self._tell if self.sends else None
-        self.cells = [cell_from(cell) for cell in spec["cells"]]
+        self.indexed = [(index, cell_from(cell)) for index, cell in enumerate(spec["cells"])]
+        """The cells that can be measured, each with its place in the launch."""
         self.modes = bool(spec.get("modes", True))
         learn_homes(spec.get("homes") or {})
         self._check()
+        self.cells = [cell for _, cell in self.indexed]
         self.halved = reserve(session, self.cells, worlds_of(session), self.modes)
         kinds = dict.fromkeys(("barrier", *(cell.options.process_sync for cell in self.cells)))
         self.skews = {kind: session.skew(kind) for kind in kinds}
@@ -107,15 +109,25 @@ class LaunchOfCells:
         self.channel.send("note", text=text)
 
     def _check(self) -> None:
+        """Leave benchmarks out that the ranks cannot run, and tell the parent why. Raises where none is left."""
         from omb_py.engine.measuring.host_memory import settle_heap
         from omb_py.engine.program.requirements import check_needs
         from omb_py.suites.lookup import find_benchmark
 
-        benchmarks = {name: find_benchmark(name) for name in dict.fromkeys(cell.benchmark for cell in self.cells)}
-        for benchmark in benchmarks.values():
-            check_needs(benchmark, self.session)
+        benchmarks = {name: find_benchmark(name) for name in dict.fromkeys(cell.benchmark for _, cell in self.indexed)}
+        problems: dict[str, EnvironmentProblem] = {}
+        for name, benchmark in benchmarks.items():
+            try:
+                check_needs(benchmark, self.session)
+            except EnvironmentProblem as problem:
+                problems[name] = problem
+        if len(problems) == len(benchmarks):
+            raise next(iter(problems.values()))
+        self.left_out = [(sweep, str(problems[name])) for name, sweep in self._sweeps() if name in problems]
+        self.indexed = [(index, cell) for index, cell in self.indexed if cell.benchmark not in problems]
         self.session.check_cells(
-            self.cells, {name: arranged(benchmark, modes=self.modes) for name, benchmark in benchmarks.items()}
+            [cell for _, cell in self.indexed],
+            {name: arranged(benchmarks[name], modes=self.modes) for name in benchmarks if name not in problems},
         )
         if any(benchmark.family == "guideline" for benchmark in benchmarks.values()):
             settle_heap()  # else the verdict on a cell depends on which others are measured
@@ -129,10 +141,11 @@ class LaunchOfCells:
         seconds, passes = self.spec.get("repeat_for"), self.spec.get("passes") or 0
         deadline = time.monotonic() + seconds if seconds else 0.0
         number = int(bool(seconds or passes))  # of the pass of a soak; 0 without one
-        numbered = groupby(enumerate(self.cells), key=lambda item: (item[1].sweep, item[1].benchmark))
-        sweeps = [list(group) for _, group in numbered]
+        for sweep, reason in self.left_out:
+            self._leave_out(sweep, reason)
+        sweeps = [sweep for _, sweep in self._sweeps()]
         if len(sweeps) > 1:
-            sweeps = _possible(self.session, sweeps, self.channel)
+            sweeps = self._possible(sweeps)
         while True:
             # as in OMB, a size that fails ends its sweep, and a soak with it
             valid = [self._run_sweep(sweep, number) for sweep in sweeps]
@@ -141,6 +154,32 @@ class LaunchOfCells:
             number += 1
         self.position.phase = "done"
         self._send_late_facts(facts)
+
+    def _sweeps(self) -> list[tuple[str, Sweep]]:
+        """The cells of each benchmark and request, with the benchmark's name."""
+        grouped = groupby(self.indexed, key=lambda item: (item[1].sweep, item[1].benchmark))
+        return [(name, list(sweep)) for (_, name), sweep in grouped]
+
+    def _leave_out(self, sweep: Sweep, reason: str) -> None:
+        if self.sends:
+            self.channel.send("cell", indexes=[index for index, _ in sweep], lacking=reason)
+
+    def _possible(self, sweeps: list[Sweep]) -> list[Sweep]:
+        """The sweeps that the library can run. For each other one the parent gets the reason."""
+        from omb_py.engine.measuring.measure import worlds_of
+        from omb_py.suites.lookup import find_benchmark
+
+        def lacking(sweep: Sweep) -> str:
+            cells = {(cell.benchmark, cell.dtype, cell.options.workload): cell for _, cell in sweep}.values()
+            worlds = worlds_of(self.session).values()
+            return self.session.lacks(find_benchmark(c.benchmark).program(world, c) for c in cells for world in worlds)
+
+        gathered = self.session.gather([lacking(sweep) for sweep in sweeps])
+        reasons = self.session.share([next(filter(None, by_rank), "") for by_rank in zip(*gathered, strict=True)])
+        for sweep, reason in zip(sweeps, reasons, strict=True):
+            if reason:
+                self._leave_out(sweep, reason)
+        return [sweep for sweep, reason in zip(sweeps, reasons, strict=True) if not reason]
 
     def _send_facts(self, facts: LaunchFacts) -> None:
         from omb_py.engine.observers.registry import find
@@ -236,26 +275,6 @@ def _with_faults(session: Session, text: str | None) -> Callable[[Benchmark], Be
     from omb_py.testing.faults import inject
 
     return inject(session, text)
-
-
-def _possible(session: Session, sweeps: list[Sweep], channel: Channel) -> list[Sweep]:
-    """The sweeps that the library can run. For each other one the parent gets the reason."""
-    from omb_py.engine.measuring.measure import worlds_of
-    from omb_py.suites.lookup import find_benchmark
-
-    def lacking(sweep: Sweep) -> str:
-        cells = {(cell.benchmark, cell.dtype, cell.options.workload): cell for _, cell in sweep}.values()
-        programs = (
-            find_benchmark(c.benchmark).program(world, c) for c in cells for world in worlds_of(session).values()
-        )
-        return session.lacks(programs)
-
-    gathered = session.gather([lacking(sweep) for sweep in sweeps])
-    reasons = session.share([next(filter(None, by_rank), "") for by_rank in zip(*gathered, strict=True)])
-    for sweep, reason in zip(sweeps, reasons, strict=True):
-        if reason and 0 in session.local:
-            channel.send("cell", indexes=[index for index, _ in sweep], lacking=reason)
-    return [sweep for sweep, reason in zip(sweeps, reasons, strict=True) if not reason]
 
 
 def arranged(benchmark: Benchmark, halved: int = 0, modes: bool = True, cache_bytes: int = 0) -> Benchmark:

@@ -375,6 +375,23 @@ def test_cells_of_a_type_that_the_library_lacks_are_left_out_of_their_launch(
     assert "[ workload: decode" not in out
 
 
+NODES = """
+[[entry]]
+benchmarks = ["latency", "bw_fan_in", "bcast"]
+message-size = "8"
+"""
+
+
+def test_a_benchmark_that_needs_more_nodes_is_left_out_of_its_launch(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_suite(suite(HEAD + NODES, tmp_path)) == 0
+    err = capsys.readouterr().err
+    assert "skipped: bw_fan_in: bw_fan_in needs several nodes" in err and err.count("skipped") == 1
+    frame = load(tmp_path)
+    assert frame["benchmark"].tolist() == ["latency", "bcast"] and set(frame["launch_index"]) == {0}
+
+
 def test_a_suite_of_which_the_library_can_do_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MockSession, "lacks", lambda session, programs: "nothing here")
     with pytest.raises(EnvironmentProblem, match="nothing of this suite can be measured here"):
