@@ -6,7 +6,6 @@ import os
 import time
 import warnings
 from collections.abc import Mapping
-from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -89,8 +88,9 @@ def refuse_pmix_launcher(mpi: ModuleType, environ: Mapping[str, str]) -> None:
     text = mpi.Get_library_version()
     if not text.startswith("MPICH Version"):
         return
-    if "pmix" in text or "/libpmix" in Path("/proc/self/maps").read_text():
-        return
+    with open("/proc/self/maps") as mapped:
+        if "pmix" in text or "/libpmix" in mapped.read():
+            return
     slurm = "SLURM_STEP_ID" in environ and "OMPI_COMM_WORLD_SIZE" not in environ
     started, better = ("srun --mpi=pmix", "srun --mpi=pmi2") if slurm else ("Open MPI's mpirun", "MPICH's mpiexec")
     name, version = vendor(mpi)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from omb_py.backends.mpi.start import standard_abi
+from omb_py.backends.registry import capabilities
 from omb_py.backends.registry import find as find_backend
 from omb_py.engine.measuring import validate
 from omb_py.engine.measuring.measure import measure
@@ -99,7 +100,8 @@ def cells(backend: str, binding: str, name: str, ranks: int, crowded: bool = Fal
                     tried.append(change_cell(usual, dtype=dtype, size=nbytes, buffer=buffer))
             if name == "allreduce":
                 ops = OPS_OF[DTYPES[reduction_dtype(dtype)].kind]
-                tried += [change_cell(usual, dtype=dtype, op=op) for op in ops]
+                reduced = [change_cell(usual, dtype=dtype, op=op) for op in ops]
+                tried += [cell for cell in reduced if not capabilities(backend).refuses(benchmark, cell)]
     yield from (cell for cell in tried if not (benchmark.refuses and benchmark.refuses(cell)))
 
 
