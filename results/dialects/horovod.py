@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from omb_py.results.dialects.dialect import Dialect, TextOptions, Transcript
 from omb_py.results.store.row import Row
+from omb_py.results.units import counted
 
 if TYPE_CHECKING:
     from omb_py.results.dialects.reading import TextReader
@@ -93,9 +94,9 @@ def calls_line(metrics: Mapping[str, float]) -> list[str]:
     """The line about the calls of a step, counted and predicted by the workload; none where nothing was counted."""
     if "calls" not in metrics:
         return []
-    predicted = f"{metrics['predicted_calls']:.0f} with {metrics['predicted_payload']:.0f} B"
-    beside = "as predicted" if metrics["as_predicted"] else f"where {predicted} were predicted"
-    calls = f"{metrics['calls']:.0f} communication calls of rank 0 with a payload of {metrics['payload']:.0f} B"
+    predicted = f"{metrics['predicted_calls']:.0f}, {metrics['predicted_payload']:.0f} B"
+    beside = "as its workload predicts" if metrics["as_predicted"] else f"where its workload predicts {predicted}"
+    calls = f"{counted(int(metrics['calls']), 'communication call')} of rank 0, {metrics['payload']:.0f} B"
     return [f"A step: {calls}, {beside}"]
 
 

@@ -47,7 +47,7 @@ def test_a_step_is_trained_traced_and_replayed(tmp_path: Path) -> None:
         "Exposed communication",
         "A step",
     ]
-    assert lines[-1].endswith(", as predicted")
+    assert lines[-1].endswith(", as its workload predicts")
 
     (row,) = load(store).to_dict("records")
     metrics, settings = dict(row["metrics"]), dict(row["parameters"])

@@ -63,10 +63,10 @@ def test_one_rank_communicates_with_nobody() -> None:
 def test_calls_are_beside_those_that_are_predicted() -> None:
     counted = {"calls": 3.0, "payload": 24.0, "predicted_calls": 3.0, "predicted_payload": 24.0, "as_predicted": 1.0}
     text = horovod_text(row(metrics={**row()["metrics"], **counted}))
-    assert text.endswith("A step: 3 communication calls of rank 0 with a payload of 24 B, as predicted\n")
+    assert text.endswith("A step: 3 communication calls of rank 0, 24 B, as its workload predicts\n")
     other = {**counted, "predicted_calls": 4.0, "as_predicted": 0.0}
     text = horovod_text(row(metrics={**row()["metrics"], **other}))
-    assert text.endswith("payload of 24 B, where 4 with 24 B were predicted\n")
+    assert text.endswith("24 B, where its workload predicts 4, 24 B\n")
 
 
 def test_rates_are_of_whole_iterations() -> None:
