@@ -402,11 +402,13 @@ def calls_of(row: Row) -> str:
             nbytes = metrics.get(f"payload.{name}", 0.0)
             moved = f"{nbytes / us / 1000:{_COUNT}.2f} GB/s" if nbytes else ""
             lines.append(f"# {name:<40}{us:{_FIELD}.2f} us{us / total:8.1%} of serial{moved}\n")
+    if "compute=" not in str((row.get("parameters") or {}).get("workload", "compute=")):
+        lines.append("# Compute(us) is assumed: as long as the calls one by one; compute=50ms in --workload sets it\n")
     if float(metrics.get("exposed_us", 0.0)) > total:
         lines.append("# Overlap 0: beside computing the calls took longer than one by one (exposed > serial)\n")
     if row.get("bytes_total") and metrics.get("flight_us"):
         rate = row["bytes_total"] / metrics["flight_us"] / 1000
-        lines.append(f"# {'payload of all ranks in flight':<40}{rate:{_FIELD}.2f} GB/s\n")
+        lines.append(f"# {'payload of all ranks over In flight(us)':<40}{rate:{_FIELD}.2f} GB/s\n")
     for key, what in (("ttft", "to first token (TTFT)"), ("tpot", "of a later token (TPOT)")):
         if f"{key}_p50_us" in metrics:
             p50, p99 = metrics[f"{key}_p50_us"], metrics[f"{key}_p99_us"]
