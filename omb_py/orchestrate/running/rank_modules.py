@@ -31,7 +31,7 @@ try:
     _HERE = os.getcwd()
 except FileNotFoundError:  # it was removed
     _HERE = ""
-_SEARCHED = tuple("" if entry == _HERE else entry for entry in sys.path)
+_SEARCHED = tuple(dict.fromkeys("" if entry == _HERE else entry for entry in sys.path))
 """Where this process began to look for modules: elsewhere, as with another PYTHONPATH, the same name is another one."""
 
 
