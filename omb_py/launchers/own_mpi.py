@@ -11,7 +11,7 @@ import mmap
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -33,6 +33,9 @@ class _Abi:
     """A symbol that only libraries of this ABI have."""
 
 
+_Finder = Callable[[], list[str]]
+"""Finds the folders of mpi4py, where it is asked."""
+
 _ABIS: Final = (
     _Abi("mpich", "libmpi.so.12", b"MPIR_Err_create_code\0"),
     _Abi("openmpi", "libmpi.so.40", b"ompi_mpi_comm_world\0"),
@@ -41,12 +44,17 @@ _STANDARD: Final = _Abi("mpiabi", "libmpi_abi.so.1", b"MPI_Abi_get_version\0")
 """MPI-5.0. A library's own interface has this function, too: what decides is the file's name."""
 _BUILD: Final = "MPICC=…/bin/mpicc pip install --no-binary mpi4py mpi4py"
 _BUILD_STANDARD: Final = f"MPI4PY_BUILD_MPIABI=1 {_BUILD.replace('mpicc', 'mpicc_abi', 1)}"
+_TELL_MPI4PY: Final = "import mpi4py; print(*mpi4py.__path__, sep='\\n')"
 _NAME: Final = re.compile(r"libmpi(ch)?\.so(\.\d+)*")
 _LIBRARY_FOLDERS: Final = ("lib", "lib64", "lib/release", f"lib/{os.uname().machine}-linux-gnu", ".")
 
 
-def own_mpi_variables(environ: Mapping[str, str]) -> dict[str, str]:
+def own_mpi_variables(environ: Mapping[str, str], python: str = "") -> dict[str, str]:
     """The environment variables by which Python loads the library that ``OMB_PY_MPI`` names; none where it is unset.
+
+    Args:
+        environ: the variables of the process that loads the library.
+        python: its Python, which may have another mpi4py; empty: this process.
 
     Raises:
         UsageError: there is no MPI library at this path, or one of several is not chosen.
@@ -55,13 +63,15 @@ def own_mpi_variables(environ: Mapping[str, str]) -> dict[str, str]:
     path = environ.get(VARIABLE, "")
     if not path:
         return {}
-    library, abi = _find_library(Path(path).expanduser())
+    library, abi = _find_library(Path(path).expanduser(), lambda: _find_mpi4py(environ, python))
     # mpi4py opens this file to learn its ABI, and its build finds it loaded; told the ABI, mpi4py would not open it
     variables = {"MPI4PY_LIBMPI": str(library)}
     # a build for one interface alone leaves the search to the loader
-    if abi is _STANDARD or not (library.parent / abi.soname).exists():
-        # no more than the link: the library's own folder, such as /usr/lib, holds other libraries of Python too
-        folder, before = _link(library, abi.soname), environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
+    has_name = (library.parent / abi.soname).exists()
+    if abi is _STANDARD or not has_name:
+        # by its own path where that goes: Intel MPI looks for its tuning beside the path by which it was loaded
+        folder = str(library.parent) if has_name and not _is_shared(library.parent) else _link(library, abi.soname)
+        before = environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
         variables["LD_LIBRARY_PATH"] = os.pathsep.join([folder, *(one for one in before if one not in ("", folder))])
     return variables
 
@@ -86,14 +96,15 @@ def use_own_mpi(is_rank: bool, path: str = "") -> None:
         os.execv(sys.executable, sys.orig_argv)
 
 
-def _find_library(path: Path) -> tuple[Path, _Abi]:
+def _find_library(path: Path, find_mpi4py: _Finder) -> tuple[Path, _Abi]:
     """The library at a path that is one, a prefix, or an mpiexec. Raises as :func:`own_mpi_variables`."""
     if not path.exists():
         raise UsageError(f"--mpi {path}: there is nothing here: name a prefix, a libmpi or an mpiexec")
     if path.is_file() and path.name.startswith("libmpi"):
-        candidates = {path.resolve(): _abi_of(path)}
+        candidates = {path.resolve(): _abi_of(path, find_mpi4py)}
     else:
-        candidates = {file: _abi_of(file) for file in _libraries(path if path.is_dir() else path.parent.parent)}
+        files = _libraries(path if path.is_dir() else path.parent.parent)
+        candidates = {file: _abi_of(file, find_mpi4py) for file in files}
     # a libmpi.so beside it may be a text for linkers
     candidates = {file: abi for file, abi in candidates.items() if abi is not None} or candidates
     if path.is_file() and len(candidates) > 1:  # of two libraries in one prefix, such as /usr, that of this mpiexec
@@ -113,10 +124,10 @@ def _libraries(prefix: Path) -> list[Path]:
     return list(dict.fromkeys(file.resolve() for file in files if _NAME.fullmatch(file.name) and file.is_file()))
 
 
-def _abi_of(file: Path) -> _Abi | None:
+def _abi_of(file: Path, find_mpi4py: _Finder) -> _Abi | None:
     try:
         if file.name.startswith("libmpi_abi"):
-            return _STANDARD if _takes_standard() else None
+            return _STANDARD if _takes_standard(find_mpi4py()) else None
         with file.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
             return next((abi for abi in _ABIS if content.find(abi.sign) >= 0), None)
     except (OSError, ValueError):  # an empty file cannot be mapped
@@ -130,11 +141,20 @@ def _abi_of_launcher(path: Path) -> str:
     return "openmpi" if vendor == "Open MPI" else "mpich" if vendor else ""
 
 
-def _takes_standard() -> bool:
-    """Whether this mpi4py was built for the standard ABI."""
-    package = find_spec("mpi4py")
-    folders = map(Path, package.submodule_search_locations or ()) if package else ()
-    modules = (module for folder in folders for module in folder.glob("MPI.*.so"))
+def _find_mpi4py(environ: Mapping[str, str], python: str) -> list[str]:
+    """The folders of the mpi4py that a process with this Python and these variables imports."""
+    if not python:
+        package = find_spec("mpi4py")
+        return list(package.submodule_search_locations or ()) if package else []
+    import subprocess  # ranks load this module
+
+    child = subprocess.run([python, "-c", _TELL_MPI4PY], env=dict(environ), capture_output=True, text=True, check=False)
+    return child.stdout.splitlines()
+
+
+def _takes_standard(folders: Iterable[str]) -> bool:
+    """Whether the mpi4py in these folders was built for the standard ABI."""
+    modules = (module for folder in folders for module in Path(folder).glob("MPI.*.so"))
     return any(_STANDARD.soname.encode() in module.read_bytes() for module in modules)
 
 
@@ -144,6 +164,11 @@ def _unusable(file: Path) -> EnvironmentProblem:
         f"--mpi {file}: mpi4py's wheel has no build for it (it has them for libmpi.so.12 and libmpi.so.40). "
         f"What to do: build mpi4py with its compiler: {build}"
     )
+
+
+def _is_shared(folder: Path) -> bool:
+    """Whether this folder, such as /usr/lib, holds libraries of Python too, which must not be exchanged."""
+    return any(any(folder.glob(name)) for name in ("libc.so.*", "libstdc++.so.*", "libpython3*"))
 
 
 def _link(library: Path, soname: str) -> str:

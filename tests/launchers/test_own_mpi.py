@@ -111,7 +111,24 @@ def test_an_mpi4py_that_was_built_for_the_standard_abi_takes_it(
         file = library(tmp_path / "lib" / name, MPICH)
         set_for = variables(file)
         assert set_for["MPI4PY_LIBMPI"] == str(file)
-        assert Path(set_for["LD_LIBRARY_PATH"].split(os.pathsep)[0], "libmpi_abi.so.1").samefile(file)
+        found_first = set_for["LD_LIBRARY_PATH"].split(os.pathsep)[0]
+        assert found_first == str(file.parent), "Intel MPI looks for its tuning beside it"
+    library(tmp_path / "lib" / "libstdc++.so.6", b"")
+    folder = Path(variables(file)["LD_LIBRARY_PATH"].split(os.pathsep)[0])
+    assert folder != file.parent, "no other library is exchanged"
+    assert (folder / "libmpi_abi.so.1").samefile(file)
+
+
+def test_the_mpi4py_of_the_other_python_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A side of a comparison imports its own mpi4py, by its PYTHONPATH."""
+    installed(tmp_path / "wheel", b"libmpi.so.12\0", monkeypatch)
+    installed(tmp_path / "site", b"\0libmpi_abi.so.1\0", monkeypatch)
+    monkeypatch.setattr(own_mpi, "find_spec", lambda name: PathFinder.find_spec(name, [str(tmp_path / "wheel")]))
+    file = library(tmp_path / "libmpi_abi.so.1", MPICH)
+    environ = {VARIABLE: str(file), "PYTHONPATH": str(tmp_path / "site")}
+    with pytest.raises(EnvironmentProblem, match="no build for it"):
+        own_mpi_variables(environ)
+    assert own_mpi_variables(environ, sys.executable)["MPI4PY_LIBMPI"] == str(file)
 
 
 def installed(site: Path, needs: bytes, monkeypatch: pytest.MonkeyPatch) -> None:

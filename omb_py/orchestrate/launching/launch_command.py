@@ -121,7 +121,7 @@ def machine_of(where: RankEnvironment, more: Mapping[str, str]) -> LaunchMachine
     if where is HERE:
         return LaunchMachine({**os.environ, **more})
     environ = where.environment()
-    environ |= own_mpi_variables(environ)
+    environ |= own_mpi_variables(environ, where.python)
     return LaunchMachine(environ, where.python, find_library=lambda python: recall_library(python, environ))
 
 
