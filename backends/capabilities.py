@@ -151,6 +151,8 @@ class OwnOption:
     """(value of ``--format``, text) -> the text with which rows are measured as that tool measures them."""
     on_nodes: Callable[[str, int], str] = lambda text, nodes: text
     """(text, number of nodes of the ranks) -> the text with that number."""
+    nodes_of: Callable[[str], int] = lambda text: 1
+    """Text -> the number of nodes that it simulates."""
 
 
 @dataclass(frozen=True, slots=True)

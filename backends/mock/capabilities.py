@@ -20,6 +20,12 @@ def _on_nodes(text: str, nodes: int) -> str:
     return text if "nodes=" in text else ",".join(filter(None, (text, f"nodes={nodes}")))
 
 
+def _nodes_of(text: str) -> int:
+    from omb_py.backends.mock.config import parse  # a command that only lists backends reads no settings
+
+    return parse(text).nodes
+
+
 CAPABILITIES: Final = MockCapabilities(
     "mock",
     buffers=("numpy", "bytearray", "array"),
@@ -34,6 +40,11 @@ CAPABILITIES: Final = MockCapabilities(
     simulated=True,
     omb_text=True,
     option=OwnOption(
-        "TEXT", "Settings of the simulated cluster of --backend mock.", "none", run_wide=True, on_nodes=_on_nodes
+        "TEXT",
+        "Settings of the simulated cluster of --backend mock.",
+        "none",
+        run_wide=True,
+        on_nodes=_on_nodes,
+        nodes_of=_nodes_of,
     ),
 )

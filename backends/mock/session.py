@@ -42,6 +42,9 @@ class MockSession(Session):
         if not 1 <= self.size <= MAX_RANKS:
             raise UsageError(f"mock simulates 1 to {MAX_RANKS} ranks, not {self.size}")
         self.config: Config = parse(spec.get("settings") or "")
+        names = tuple(spec.get("hosts") or ())
+        if names:
+            self.config = replace(self.config, nodes=len(names))
         self.algorithms = selection(self.config.algorithm, os.environ)
         if self.algorithms and (fault := self.algorithms.usual.fault):
             planted: dict[str, Any] = {fault: (*getattr(self.config, fault), Fault(self.size - 1))}
@@ -50,7 +53,8 @@ class MockSession(Session):
         self.network = Network(self.config, self.size, self.algorithms)
         self.local = tuple(range(self.size))
         nodes = self.config.nodes
-        self.hosts = tuple(f"node{rank * nodes // self.size}" for rank in self.local)
+        named = names or tuple(f"node{k}" for k in range(nodes))
+        self.hosts = tuple(named[rank * nodes // self.size] for rank in self.local)
         self.library_version = self.config.version
         self.library_string = f"mock {self.config.version} (a simulation: nothing is measured)"
         self.thread_level: str = spec.get("thread_level") or "multiple"

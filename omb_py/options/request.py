@@ -37,6 +37,10 @@ class SuitePosition:
     """Hash of the suite's content: a run is resumed only by the suite that began it."""
     entry: int
     """Number of the entry, from 1."""
+    name: str = ""
+    """The entry's name; empty: it has none."""
+    hosts: tuple[str, ...] = ()
+    """Nodes of its ranks; ``()``: those of the request."""
     varies: Mapping[str, str] = field(default_factory=dict)
     """Options in which it differs from the suite's other requests for its benchmark; printed above its table."""
     varies_too: Mapping[str, str] = field(default_factory=dict)

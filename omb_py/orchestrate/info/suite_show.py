@@ -32,8 +32,10 @@ def describe_suite(suite: Suite, launches: Sequence[LaunchPlan], skips: Sequence
     for entry in suite.entries:
         names = ", ".join(named.name for named in entry.benchmarks)
         ranks = f"ranks {_texts(entry.ranks)}" if entry.ranks else ""
-        options = "; ".join(filter(None, [ranks, *map(_setting, entry.options)]))
-        lines.append(f"entry {entry.number}   {names}" + (f" × {options}" if options else ""))
+        layout = entry.layout.settings if entry.layout else ()
+        options = "; ".join(filter(None, [ranks, *map(_setting, (*layout, *entry.options))]))
+        named = f"{entry.name}: " if entry.name else ""
+        lines.append(f"entry {entry.number}   {named}{names}" + (f" × {options}" if options else ""))
     lines += [f"criterion {c.id}: {c.benchmark}: {_asked(c)}" for c in read_criteria(suite)]
     lines += ["", *map(_launch, launches)]
     cells = sum(len(launch.cells) for launch in launches)
@@ -67,7 +69,8 @@ def _asked(criterion: Criterion) -> str:
 def _launch(launch: LaunchPlan) -> str:
     per_benchmark = Counter(cell.benchmark for cell in launch.cells)
     counts = ", ".join(f"{name} {number}" for name, number in per_benchmark.items())
-    where = f"{launch.backend}, {launch.needs.thread_level}, {counted(launch.ranks, 'rank')}"
+    hosts = f" on {', '.join(launch.hosts)}" if launch.hosts else ""
+    where = f"{launch.backend}, {launch.needs.thread_level}, {counted(launch.ranks, 'rank')}{hosts}"
     return f"launch {launch.index + 1}   {where}, {counted(len(launch.cells), 'cell')}: {counts}"
 
 

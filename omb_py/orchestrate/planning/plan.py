@@ -35,6 +35,8 @@ class LaunchPlan:
     """All requests of the run; ``Cell.sweep`` is an index into them."""
     turn: int = 0
     """Number of the repetition with ``--launches``, from 0."""
+    hosts: tuple[str, ...] = ()
+    """Nodes of the ranks, which lie on them in blocks; ``()``: those of the run."""
 
 
 def plan_launches(checked: Sequence[CheckedRequest]) -> list[LaunchPlan]:
@@ -42,7 +44,7 @@ def plan_launches(checked: Sequence[CheckedRequest]) -> list[LaunchPlan]:
 
     Each request is measured on its own number of ranks; the number of repetitions is that of the first request.
     """
-    groups: dict[tuple[str, int, Needs], list[Cell]] = {}
+    groups: dict[tuple[str, int, Needs, tuple[str, ...]], list[Cell]] = {}
     for sweep, each in enumerate(checked):
         request, benchmark = each.request, each.benchmark
         for (backend, device, binding), cells in each.cells.items():
@@ -56,11 +58,12 @@ def plan_launches(checked: Sequence[CheckedRequest]) -> list[LaunchPlan]:
                 share_device=on_device and request.launching.share_device,
                 placement=request.placement if on_device else "",
             )
-            group = groups.setdefault((backend, request.ranks or DEFAULT_RANKS, needs), [])
+            hosts = request.part.hosts if request.part else ()
+            group = groups.setdefault((backend, request.ranks or DEFAULT_RANKS, needs, hosts), [])
             group.extend(replace(cell, sweep=sweep) for cell in cells)
     requests = tuple(each.request for each in checked)
     return [
-        LaunchPlan(backend, needs, ranks, turn * len(groups) + position, tuple(cells), requests, turn)
+        LaunchPlan(backend, needs, ranks, turn * len(groups) + position, tuple(cells), requests, turn, hosts)
         for turn in range(requests[0].repetition.launches if requests else 0)
-        for position, ((backend, ranks, needs), cells) in enumerate(groups.items())
+        for position, ((backend, ranks, needs, hosts), cells) in enumerate(groups.items())
     ]

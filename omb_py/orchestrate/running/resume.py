@@ -101,7 +101,9 @@ def suite_tags(part: SuitePosition) -> dict[str, str]:
 def cell_key(launch: LaunchPlan, cell: Cell) -> str:
     """The key of a cell within its run: the same cell of the same repetition has the same key in any launch."""
     facts = {**asdict(cell), "sweep": None}
-    return digest([facts, asdict(launch.needs), launch.ranks, launch.turn])[:12]
+    part = launch.requests[cell.sweep].part if launch.requests else None
+    place = [part.name, part.hosts] if part and (part.name or part.hosts) else []
+    return digest([facts, asdict(launch.needs), launch.ranks, launch.turn, *place])[:12]
 
 
 def progress(store: Path, part: SuitePosition, which: str) -> SuiteProgress | None:

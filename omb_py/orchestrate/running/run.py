@@ -173,11 +173,16 @@ def connection_of(request: Request, launch: LaunchPlan) -> dict[str, object]:
     return {
         "backend": launch.backend,
         "ranks": launch.ranks,
-        "hosts": list(request.launching.hosts),
+        "hosts": list(hosts_of(request, launch)),
         **asdict(launch.needs),
         "settings": settings_of(request, launch.backend),
         "cells": [asdict(cell) for cell in launch.cells],
     }
+
+
+def hosts_of(request: Request, launch: LaunchPlan) -> tuple[str, ...]:
+    """The hosts of a launch, as ``--hosts`` takes them; ``()``: this machine, or the nodes of the batch job."""
+    return launch.hosts or request.launching.hosts
 
 
 def spec_of(run: Run, launch: LaunchPlan) -> dict[str, object]:
@@ -244,7 +249,7 @@ def _start(run: Run, launch: LaunchPlan, failed: Sequence[str]) -> None:
         request.launching.launcher,
         rank,
         launch.ranks,
-        hosts=request.launching.hosts,
+        hosts=hosts_of(request, launch),
         extra=request.launching.launcher_args,
         pass_names=(*offer.start.pass_names, *run.where.names),
         bind=offer.start.bound,
@@ -265,7 +270,7 @@ def _start(run: Run, launch: LaunchPlan, failed: Sequence[str]) -> None:
         words=command.words,
         environ=command.environ,
         local=command.local,
-        hosts=request.launching.hosts,
+        hosts=hosts_of(request, launch),
         launcher=command.name,
     )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 
+from omb_py.engine.devices.registry import HOST
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
 from omb_py.options.request import DEFAULT_RANKS, Request, SuitePosition
@@ -15,8 +16,9 @@ from omb_py.orchestrate.planning.resolution import CheckedRequest, resolve
 from omb_py.orchestrate.planning.rule import UnfitRanks
 from omb_py.orchestrate.planning.rules import check_ranks
 from omb_py.orchestrate.planning.skip import Skip
+from omb_py.orchestrate.suites.node_layout import NodeContents, NodeLayout, nodes_of
 from omb_py.orchestrate.suites.option_values import Chosen, OptionKey, Values, Vocabulary, choose
-from omb_py.orchestrate.suites.suite_file import Named, Suite, SuiteEntry, read_suite
+from omb_py.orchestrate.suites.suite_file import ENTRY_KEYS, Named, Suite, SuiteEntry, read_suite
 from omb_py.orchestrate.suites.toml_values import TomlSetting, unknown_key
 from omb_py.orchestrate.suites.trust import require_trust
 from omb_py.suites import find, names
@@ -78,23 +80,30 @@ def find_suite(word: str) -> Suite:
     return replace(read_suite(known[word], known[word].name), word=word, content="")
 
 
-def expand(suite: Suite, words: Vocabulary, given: Values | None = None, ranks: Ranks | None = None) -> Expanded:
+def expand(
+    suite: Suite,
+    words: Vocabulary,
+    given: Values | None = None,
+    ranks: Ranks | None = None,
+    contents: NodeContents | None = None,
+) -> Expanded:
     """Multiply a suite out to requests, in the order of its entries.
 
     Args:
         given: options of ``omb-py run`` by key. They override the suite's defaults, and its entries override them.
         ranks: numbers of ranks for entries that give none.
+        contents: what the nodes have, for entries that place their ranks by it.
 
     Raises:
         UsageError: a key or value is wrong. The message has file, line, key, what was expected and the nearest valid
             one.
     """
-    return _Expansion(suite, words, given or {}, ranks or Ranks()).expanded()
+    return _Expansion(suite, words, given or {}, ranks or Ranks(), contents or NodeContents()).expanded()
 
 
 class _Expansion:
-    def __init__(self, suite: Suite, words: Vocabulary, given: Values, ranks: Ranks) -> None:
-        self.suite, self.words, self.given, self.ranks = suite, words, given, ranks
+    def __init__(self, suite: Suite, words: Vocabulary, given: Values, ranks: Ranks, contents: NodeContents) -> None:
+        self.suite, self.words, self.given, self.ranks, self.contents = suite, words, given, ranks, contents
         self.out = Expanded()
 
     def expanded(self) -> Expanded:
@@ -105,8 +114,9 @@ class _Expansion:
         for entry, benchmarks in measured:
             for benchmark in benchmarks:
                 for checked, texts in self._requests(entry, benchmark):
-                    # the part names the entry, so it must not take part in the search for doubles
-                    content = repr(checked.request.changed(part=None))
+                    # the part numbers the entry, so only its name takes part in the search for doubles
+                    part = checked.request.part
+                    content = repr((checked.request.changed(part=None), part and (part.name, part.hosts)))
                     if content in seen:
                         raise entry.error(f"{benchmark.name} with these options is in entry {seen[content]} already")
                     seen[content] = entry.number
@@ -142,7 +152,8 @@ class _Expansion:
     def _requests(self, entry: SuiteEntry, benchmark: Benchmark) -> Iterator[tuple[CheckedRequest, Mapping[str, str]]]:
         """Yield the requests of one benchmark of an entry with the texts of their options; skip what is impossible."""
         keys = self.words.keys(benchmark)
-        counts = list(self._counts(entry, benchmark))
+        counts: list[tuple[int, tuple[str, ...]]]
+        counts = [] if entry.layout else [(count, ()) for count in self._counts(entry, benchmark)]
         for combination in product(*self._alternatives(entry, keys)):
             try:
                 request = self.words.request(benchmark, {chosen.key: chosen.value for chosen in combination})
@@ -157,14 +168,37 @@ class _Expansion:
                 if chosen.at and chosen.value is not None and not keys[chosen.key].fits:
                     raise chosen.at.error(f"{benchmark.name} does not take it")
             texts = {chosen.key: chosen.text for chosen in combination if keys[chosen.key].scope == "cell"}
-            part = SuitePosition(self.suite.name, self.suite.digest, entry.number)
-            for count in counts:
+            if entry.layout:
+                counts = self._placed(entry, entry.layout, checked)
+            for count, hosts in counts:
                 try:
                     on_ranks = checked.on_ranks(count)
                 except UnfitRanks as error:
                     self.out.skips.append(Skip(benchmark.name, str(error)))
                     continue
-                yield on_ranks.changed(part=part), {"ranks": str(count), **texts}
+                part = SuitePosition(self.suite.name, self.suite.digest, entry.number, entry.name, hosts)
+                named = {"entry": entry.name} if entry.name else {}
+                yield on_ranks.changed(part=part), {**named, "ranks": str(count), **texts}
+
+    def _placed(
+        self, entry: SuiteEntry, layout: NodeLayout, checked: CheckedRequest
+    ) -> list[tuple[int, tuple[str, ...]]]:
+        """Return the number of ranks and their nodes, or nothing where they cannot be placed here: it is skipped."""
+        name = f"{checked.benchmark.name} (entry: {entry.name})" if entry.name else checked.benchmark.name
+        try:
+            if self.ranks.only:
+                raise EnvironmentProblem("omb-py chooses its nodes: start omb-py without a launcher")
+            devices = [device for device in checked.request.devices if device != HOST]
+            if devices and not self.contents.accelerators:
+                raise EnvironmentProblem("the nodes have no accelerators, as far as is known")
+            if devices and self.contents.device not in ("", *devices):
+                raise EnvironmentProblem(f"the accelerators of the nodes are {self.contents.device}")
+            ranks, hosts = layout.choose_nodes(nodes_of(checked.request), self.contents)
+            check_ranks(checked.benchmark, ranks)
+        except (EnvironmentProblem, UsageError) as problem:
+            self.out.skips.append(Skip(name, str(problem)))
+            return []
+        return [(ranks, hosts)]
 
     def _counts(self, entry: SuiteEntry, benchmark: Benchmark) -> Iterator[int]:
         """Yield the numbers of ranks for a benchmark; those that it does not admit are skipped.
@@ -220,7 +254,7 @@ def _key(setting: TomlSetting, keys: Mapping[str, OptionKey], scopes: Sequence[s
     key = keys.get(setting.key)
     if key is None:
         valid = {name for name, key in keys.items() if key.scope in scopes and key.fits} | {"ranks"}
-        raise setting.error(unknown_key(setting.key, valid | ({"benchmarks"} if len(scopes) == 1 else set())))
+        raise setting.error(unknown_key(setting.key, valid | (set(ENTRY_KEYS) if len(scopes) == 1 else set())))
     if key.scope not in scopes:
         raise setting.error(
             "holds for the whole suite: write it under [defaults]"

@@ -16,6 +16,7 @@ from typing import Literal
 
 from omb_py.errors import UsageError
 from omb_py.orchestrate.suites import toml_values as toml
+from omb_py.orchestrate.suites.node_layout import LAYOUT_KEYS, NodeLayout, read_layout
 from omb_py.orchestrate.suites.toml_values import KeyPath, Located, TomlSetting, TomlTable, key_lines, kind, unknown_key
 from omb_py.results.store.keys import digest
 
@@ -23,6 +24,8 @@ DEFAULTS = "defaults"
 ENTRY = "entry"
 ACCEPT = "accept"
 CRITERION = "criterion"
+ENTRY_KEYS = ("benchmarks", "ranks", "name", *LAYOUT_KEYS)
+"""Keys of an entry that are no options of the command line."""
 _TOP = ("name", "description", DEFAULTS, ENTRY, ACCEPT, CRITERION)
 _OF_VERDICTS = ("description", ACCEPT, CRITERION)
 """Keys that do not change what is measured, so the digest leaves them out."""
@@ -52,6 +55,10 @@ class SuiteEntry(Located):
     """``()`` means those of the defaults."""
     ranks_at: TomlSetting | None
     options: tuple[TomlSetting, ...]
+    name: str = ""
+    """What criteria call it; empty: it has no name."""
+    layout: NodeLayout | None = None
+    """Where its ranks lie, instead of a number of ranks."""
 
     @property
     def where(self) -> str:
@@ -127,6 +134,7 @@ def _syntax(error: Exception, text: str, file: str) -> str:
 class _Reader:
     def __init__(self, data: Mapping[str, object], lines: Mapping[KeyPath, int], file: str) -> None:
         self.data, self.lines, self.file = data, lines, file
+        self.names: dict[str, int] = {}
 
     def suite(self) -> Suite:
         for key, value in self.data.items():
@@ -186,9 +194,15 @@ class _Reader:
         if "benchmarks" not in named:
             raise table.error("no key 'benchmarks': expected a list of names")
         at = named.get("ranks")
-        options = tuple(setting for setting in table.settings if setting.key not in ("benchmarks", "ranks"))
+        options = tuple(setting for setting in table.settings if setting.key not in ENTRY_KEYS)
         benchmarks = self._benchmarks((ENTRY, number - 1, "benchmarks"), named["benchmarks"])
-        return SuiteEntry(number, self.file, table.line, benchmarks, _ranks(at) if at else (), at, options)
+        name = toml.identifier(named["name"]) if "name" in named else ""
+        if name in self.names:
+            raise named["name"].error(f"{name!r} is the name of entry {self.names[name]} already")
+        if name:
+            self.names[name] = number
+        ranks, layout = _ranks(at) if at else (), read_layout(named)
+        return SuiteEntry(number, self.file, table.line, benchmarks, ranks, at, options, name, layout)
 
     def _benchmarks(self, place: KeyPath, setting: TomlSetting) -> tuple[Named, ...]:
         names = setting.value
