@@ -262,6 +262,7 @@ def accept(
     backends: tuple[str, ...] = (),
     bindings: tuple[str, ...] = (),
     device: str | None = None,
+    contract: str | Path | None = None,
     baseline: str | None = None,
     correctness: bool = True,
     strict: bool = False,
@@ -278,6 +279,7 @@ def accept(
     Args:
         suite: name of a suite that comes with omb-py, or a TOML file.
         ranks: world size; None: what the suite says.
+        contract: TOML file with what was promised; None: nothing.
         baseline: launches to compare with, as a run's id, ``last``, ``tag=K=V``, ``COLUMN=VALUE`` or a store's folder;
             None: the suite's.
         correctness: True: check every byte before anything is timed.
@@ -310,7 +312,8 @@ def accept(
         "mock": mock,
     }
     given = {name: value for name, value in options.items() if value not in (None, (), "")}
-    asked = AcceptRequest(CommandLine(), given, ranks, baseline, correctness, quiet, resume=resume)
+    promised = Path(contract) if contract else None
+    asked = AcceptRequest(CommandLine(), given, ranks, promised, baseline, correctness, quiet, resume=resume)
     report = judge_suite(checked_suite(str(suite)), asked, Path(store))
     verdicts = tuple(
         CriterionVerdict(

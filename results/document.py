@@ -26,6 +26,7 @@ TONES: Mapping[str, Tone] = {
     "ERROR": "lost",
     "PASS": "good",
     "MARGINAL": "open",
+    "NO BOUND": "dim",
     "confirmed": "bad",
     "suspect": "open",
     "cleared": "dim",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from omb_py.grammar.values import Dimension, four_digits
+from omb_py.grammar.values import UNITS, Dimension, four_digits
 from omb_py.results.json_values import plain
 
 _BASE: dict[Dimension, str] = {"time": "us", "rate": "MB/s", "share": "%"}
@@ -57,14 +57,16 @@ def amount(value: float) -> str:
     return f"{value:,.0f}".replace(",", " ") if abs(value) >= 1000 else f"{value:.3g}"
 
 
-def in_unit(value: float, dimension: Dimension) -> str:
-    """A time in µs, a rate in MB/s or a share in %, with the unit that suits its size.
+def in_unit(value: float, dimension: Dimension, given: str = "") -> str:
+    """A time in µs, a rate in MB/s or a share in %, in the unit that is given or else suits its size.
 
-    >>> in_unit(12000.0, "rate")
-    '12 GB/s'
+    >>> in_unit(12000.0, "rate"), in_unit(12000.0, "rate", "MB/s")
+    ('12 GB/s', '12000 MB/s')
     """
     if not math.isfinite(value):
         return "unknown"
+    if given:
+        return f"{four_digits(value / UNITS[dimension][given])} {given}"
     unit, number = _BASE[dimension], value
     if dimension == "rate" and value >= 1000:
         unit, number = "GB/s", value / 1000

@@ -11,14 +11,25 @@ from omb_py.results.store.row import Row
 from omb_py.results.store.schema import value_of
 from omb_py.results.units import in_unit, size_text
 
-Source = Literal["contract", "baseline", "lower bound", "guideline", "drift", "interference"]
-SOURCES: tuple[Source, ...] = ("contract", "baseline", "lower bound", "guideline", "drift", "interference")
+Source = Literal["contract", "baseline", "lower bound", "guideline", "drift", "interference", "promise"]
+SOURCES: tuple[Source, ...] = (
+    "contract",
+    "baseline",
+    "lower bound",
+    "guideline",
+    "drift",
+    "interference",
+    "promise",
+)
 
 
 Facts = Mapping[str, Any]
 """Columns of a cell's rows, and :data:`OPTIONS`."""
 OPTIONS = "options"
 """Key in a cell's facts, beside columns: the options in which it differs from other cells of its benchmark, as text."""
+
+PLACED = "placed"
+"""Key in the facts of a cell whose ranks a suite has placed: their number and their nodes, as text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +99,13 @@ class Range:
     low: float | None = None
     high: float | None = None
 
-    def text(self, dimension: Dimension) -> str:
+    def text(self, dimension: Dimension, unit: str = "") -> str:
         """Write the bound with its unit: ``at most 5 us``."""
         ends = []
         if self.low is not None:
-            ends.append(f"at least {in_unit(self.low, dimension)}")
+            ends.append(f"at least {in_unit(self.low, dimension, unit)}")
         if self.high is not None:
-            ends.append(f"at most {in_unit(self.high, dimension)}")
+            ends.append(f"at most {in_unit(self.high, dimension, unit)}")
         return ", ".join(ends)
 
 
@@ -116,12 +127,20 @@ class Criterion:
     ranges: Mapping[int | None, Range] = field(default_factory=dict)
     """Bounds of a contract: size in bytes -> bound; None stands for all other sizes."""
     share: float = 0.0
-    """Tolerance of the other sources as a fraction; for a lower bound the efficiency that is asked."""
+    """Tolerance of the other sources as a fraction; for a lower bound the efficiency that is asked, for a promise that
+    is unknown the part of the link's peak."""
     program: str = ""
     """Benchmark that measures a guideline, both sides in turn."""
     mock_up: str = ""
     """Description of a guideline's other side, which does the same."""
     at: str = ""
+    unit: str = ""
+    """Unit of its numbers; empty: the one that suits their size."""
+
+    @property
+    def promised(self) -> bool:
+        """Whether its bound is what a supplier promises (``omb-py accept --contract``), and none is known."""
+        return self.source == "promise"
 
     def range_of(self, size: int) -> Range:
         """Look up a contract's bound at a size in bytes."""
@@ -142,8 +161,9 @@ class Criterion:
         """Write the demand at a size in bytes as text."""
         share = f"{100 * self.share:g} %"
         if self.source == "contract":
-            return self.range_of(size).text(METRICS[self.metric].dimension)
+            return self.range_of(size).text(METRICS[self.metric].dimension, self.unit)
         return {
+            "promise": f"at least {share} of the link's peak" if self.share else "none",
             "baseline": f"at most {share} worse than the baseline",
             "lower bound": f"at least {share} of the lower bound's speed",
             "guideline": f"at most {share} slower than {self.mock_up}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -129,6 +129,16 @@ class LaunchBound:
     @property
     def _beyond(self) -> int:
         return sum(cost > self.limit for cost in self.costs)
+
+
+@dataclass(frozen=True, slots=True)
+class NoBound(LaunchBound):
+    """No bound is known: launches show where their median is."""
+
+    def answer(self, rule: AcceptRule, questions: int, looks: tuple[int, ...]) -> BoundAnswer:
+        """Return the limits of the median, and no verdict."""
+        answer = LaunchBound.answer(self, rule, 1, looks)
+        return BoundAnswer(replace(answer.decision, word="NO BOUND"), answer.middle, "no bound is known")
 
 
 @dataclass(frozen=True, slots=True)

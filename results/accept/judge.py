@@ -9,9 +9,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from omb_py.results.accept.criteria import METRICS, Case
-from omb_py.results.accept.decision import LaunchBound, MeanBound, NightBound, Question
+from omb_py.results.accept.decision import LaunchBound, MeanBound, NightBound, NoBound, Question
 from omb_py.results.analysis.cost_model import OFFLOAD, bound_us, message_of
 from omb_py.results.analysis.drift import drift
+from omb_py.results.analysis.peaks import share_of
 from omb_py.results.analysis.series import timed
 from omb_py.results.checks.guidelines import SIDES
 from omb_py.results.compare.match import differing
@@ -22,7 +23,7 @@ from omb_py.results.statistics.order_statistics import median
 from omb_py.results.statistics.sequential import AcceptRule, Decision, Word, settled, worst
 from omb_py.results.statistics.t_test import ratio_of
 from omb_py.results.store.row import Row
-from omb_py.results.units import counted
+from omb_py.results.units import counted, share_text
 
 Times = Mapping[int, Sequence[Row]]
 """Turn of a launch -> rows of one cell in that launch; a soak has several."""
@@ -148,8 +149,8 @@ def judge(
         question.show(answer.middle),
         low,
         high,
-        case.criterion.source != "contract",
-        question.show(question.limit),
+        case.criterion.source not in ("contract", "promise"),
+        None if isinstance(question, NoBound) else question.show(question.limit),
         values,
         (*rounds, latest),
         note,
@@ -276,6 +277,19 @@ def _contract(case: Case, evidence: Evidence) -> _Asked:
     return questions, _shown(case, times), ""
 
 
+def _promise(case: Case, evidence: Evidence) -> _Asked:
+    """Ask for a part of the link's peak, where rows have one."""
+    times = _rows(case, evidence.alone)
+    costs = tuple(_logs(case, times))
+    known = share_of(next(iter(times.values()))[0]) if case.criterion.share else None
+    if known is None:
+        return [NoBound(costs, max(costs), lambda x: _value_of(x, case))], _shown(case, times), ""
+    share, link = known
+    limit = costs[0] + math.log(share / case.criterion.share)
+    note = f"{share_text(round(share, 2))} of {link} in the first launch"
+    return [LaunchBound(costs, limit, lambda x: _value_of(x, case))], _shown(case, times), note
+
+
 def _baseline_rows(measured: Row, evidence: Evidence) -> list[Row]:
     same = ("comparability_key", "backend", "binding")
     return [row for row in evidence.baseline if all(row.get(name) == measured.get(name) for name in same)]
@@ -388,4 +402,5 @@ _ASK: Mapping[str, Callable[[Case, Evidence], _Asked]] = {
     "guideline": _guideline,
     "interference": _interference,
     "drift": _drift,
+    "promise": _promise,
 }

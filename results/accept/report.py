@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Literal
 
 from omb_py.errors import ENVIRONMENT, INCONCLUSIVE, NEGATIVE, OK
-from omb_py.results.accept.criteria import METRICS
+from omb_py.results.accept.criteria import METRICS, PLACED
 from omb_py.results.accept.judge import CaseVerdict
 from omb_py.results.document import CaseResult, Document, Outcome, TextTable, numbered
 from omb_py.results.statistics.order_statistics import allowed_counts
@@ -75,6 +75,8 @@ class AcceptReport:
     deviations: list[str] = field(default_factory=list)
     job: str = ""
     """The batch job, for a ticket."""
+    contract: str = ""
+    """The file with what was promised, and what the nodes have."""
     out_of_service: str = ""
     """How the missing nodes are kept from jobs."""
     machine: dict[str, Any] = field(default_factory=dict)
@@ -115,8 +117,9 @@ def exit_code(acceptance: AcceptReport, strict: bool = False) -> int:
 
     With `strict` it is 4 where anything is MARGINAL.
     """
-    undecided = INCONCLUSIVE if strict or not acceptance.counts["PASS"] else OK
-    codes = {"FAIL": NEGATIVE, "ERROR": ENVIRONMENT, "MARGINAL": undecided, "PASS": OK}
+    nothing = INCONCLUSIVE if not acceptance.counts["PASS"] else OK
+    codes = {"FAIL": NEGATIVE, "ERROR": ENVIRONMENT, "NO BOUND": nothing, "PASS": OK}
+    codes["MARGINAL"] = INCONCLUSIVE if strict else nothing
     return codes[acceptance.word]
 
 
@@ -137,11 +140,12 @@ def number(verdict: CaseVerdict, value: float | None) -> str:
         return "-"
     if verdict.is_ratio:
         return f"× {value:.3f}"
-    return in_unit(value, METRICS[verdict.case.criterion.metric].dimension)
+    return launch_text(verdict, value)
 
 
 def launch_text(verdict: CaseVerdict, value: float) -> str:
-    return in_unit(value, METRICS[verdict.case.criterion.metric].dimension)
+    criterion = verdict.case.criterion
+    return in_unit(value, METRICS[criterion.metric].dimension, criterion.unit)
 
 
 _UNITS = {"time": "us", "rate": "MB/s", "share": "%"}
@@ -192,7 +196,7 @@ def note(verdict: CaseVerdict) -> str:
 
 
 def _remarks(verdict: CaseVerdict) -> list[str]:
-    remarks = [verdict.evidence, verdict.missing, verdict.note]
+    remarks = [str(verdict.case.facts.get(PLACED, "")), verdict.evidence, verdict.missing, verdict.note]
     if verdict.by_rule:
         after = counted(verdict.launches, "launch")
         remarks.insert(0, f"undecided after {after}, which the suite counts as {verdict.word}")
@@ -219,6 +223,7 @@ def _facts(acceptance: AcceptReport) -> list[str]:
         f"{counted(len(acceptance.hosts), 'node')}: {_listed(acceptance.hosts)}; "
         f"{_listed(acceptance.libraries) or 'no library'}",
         *([acceptance.job] if acceptance.job else []),
+        *([acceptance.contract] if acceptance.contract else []),
         _rule_line(rule),
     ]
     if acceptance.correlation >= ALIKE:
@@ -371,6 +376,7 @@ def _cases(acceptance: AcceptReport, strict: bool) -> list[CaseResult]:
         "FAIL": "failure",
         "ERROR": "error",
         "SKIPPED": "skipped",
+        "NO BOUND": "skipped",
         "MARGINAL": "failure" if strict else "skipped",
     }
     group = f"omb-py.{acceptance.suite}"
@@ -414,6 +420,7 @@ def as_dict(acceptance: AcceptReport) -> dict[str, object]:
         "libraries": acceptance.libraries,
         "missing_nodes": acceptance.missing_nodes,
         "job": acceptance.job or None,
+        "contract": acceptance.contract or None,
         "deviations": acceptance.deviations,
         "machine": acceptance.machine or None,
         "baseline": acceptance.baseline or None,

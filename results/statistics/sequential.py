@@ -13,8 +13,8 @@ from typing import Literal
 
 from omb_py.results.statistics.t_test import Estimate, quantile
 
-Word = Literal["PASS", "FAIL", "MARGINAL", "ERROR"]
-WORDS: tuple[Word, ...] = ("FAIL", "ERROR", "MARGINAL", "PASS")
+Word = Literal["PASS", "FAIL", "MARGINAL", "ERROR", "NO BOUND"]
+WORDS: tuple[Word, ...] = ("FAIL", "ERROR", "MARGINAL", "NO BOUND", "PASS")
 """Verdicts on a criterion, worst first."""
 Undecided = Literal["marginal", "fail", "pass"]
 UNDECIDED: tuple[Undecided, ...] = ("marginal", "fail", "pass")

@@ -13,6 +13,7 @@ from omb_py.orchestrate.accept.session import check_suite
 from omb_py.orchestrate.planning.plan import plan_launches
 from omb_py.orchestrate.planning.resolution import CheckedRequest
 from omb_py.orchestrate.suites.expand import Ranks, expand, load_suite
+from omb_py.orchestrate.suites.node_layout import ANY_NODES
 from omb_py.orchestrate.suites.suite_file import parse_suite
 from omb_py.results.accept.criteria import METRICS
 from omb_py.results.dialects.omb.titles import TITLES
@@ -22,7 +23,7 @@ from tests.support.machines.mpi import ROOT
 
 
 def checked(name: str, ranks: int = 4) -> list[CheckedRequest]:
-    return expand(load_suite(name), CommandLine(), {}, Ranks(ranks, ranks, given=True)).checked
+    return expand(load_suite(name), CommandLine(), {}, Ranks(ranks, ranks, given=True), ANY_NODES).checked
 
 
 def test_which() -> None:

@@ -21,6 +21,7 @@ from omb_py.cli.suite_options import LINE_ONLY, RANKS, CommandLine, given
 from omb_py.errors import UsageError
 from omb_py.options.request import DEFAULT_STORE, NEWEST
 from omb_py.orchestrate.suites.expand import expand, load_suite
+from omb_py.orchestrate.suites.node_layout import ANY_NODES
 from omb_py.orchestrate.suites.suite_file import Suite
 from omb_py.results.store.redact import redact_words
 
@@ -61,6 +62,12 @@ def command() -> click.Command:
             ),
             tool_option(
                 heading,
+                "--contract FILE",
+                "What was promised for the rows of the suite, and what the nodes have (TOML). (default: nothing)",
+                ParsedType("file", Path),
+            ),
+            tool_option(
+                heading,
                 "--no-correctness no_correctness",
                 "Do not check every byte before anything is timed; the report says so. (default: off)",
             ),
@@ -87,7 +94,12 @@ def command() -> click.Command:
 def _check(values: dict[str, Any]) -> None:
     """Raise OmbError on what is wrong in any place, before a job waits for its nodes."""
     check_files(values["output"], figures=True)
-    checked_suite(values["suite"])
+    suite = checked_suite(values["suite"])
+    if values["contract"]:
+        from omb_py.orchestrate.accept.contract_file import read_contract
+        from omb_py.orchestrate.accept.session import check_criteria  # loads scipy, which --help does not need
+
+        read_contract(values["contract"], suite, check_criteria(suite)[1])
 
 
 def checked_suite(word: str) -> Suite:
@@ -95,7 +107,7 @@ def checked_suite(word: str) -> Suite:
     from omb_py.orchestrate.accept.session import check_criteria  # loads scipy, which --help does not need
 
     suite = load_suite(word)
-    expand(suite, CommandLine())  # a wrong line is named before a criterion that is missing
+    expand(suite, CommandLine(), contents=ANY_NODES)  # a wrong line is named before a criterion that is missing
     how, _ = check_criteria(suite)
     check_job(suite, how.background_job)
     return suite
@@ -120,6 +132,7 @@ def run_accept(
     suite: str,
     ranks: int | None,
     baseline: str | None,
+    contract: Path | None,
     no_correctness: bool,
     strict: bool,
     form: str,
@@ -136,11 +149,12 @@ def run_accept(
     if run is not None and resume != NEWEST:
         raise UsageError(f"unexpected word {run!r}: write accept SUITE [OPTIONS], and --resume={run} to resume a run")
     options = given(click.get_current_context())
-    own = {"baseline", "no-correctness", "strict", "output", "resume", RANKS} | LINE_ONLY
+    own = {"baseline", "contract", "no-correctness", "strict", "output", "resume", RANKS} | LINE_ONLY
     request = AcceptRequest(
         CommandLine(),
         {name: value for name, value in options.items() if name not in own},
         ranks,
+        contract,
         baseline,
         correctness=not no_correctness,
         quiet=quiet,

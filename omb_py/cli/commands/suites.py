@@ -20,6 +20,7 @@ from omb_py.options.table import options_of
 from omb_py.orchestrate.planning.plan import plan_launches
 from omb_py.orchestrate.running.resume import remaining
 from omb_py.orchestrate.suites.expand import Expanded, expand, find_suite, load_suite
+from omb_py.orchestrate.suites.node_layout import ANY_NODES
 from omb_py.orchestrate.suites.suite_file import Suite
 from omb_py.orchestrate.suites.trust import demands, remember, require_trust
 from omb_py.suites import find, names
@@ -237,7 +238,7 @@ def run_check(suite: str, trust: bool) -> int:
     if not trust:
         require_trust(read, starting=False)
     check_job(read, read_accepting(read).background_job)
-    expanded = expand(read, CommandLine())
+    expanded = expand(read, CommandLine(), contents=ANY_NODES)
     requests = expanded.requests
     criteria = check_suite(read, expanded)
     measured = len({request.benchmark for request in requests})

@@ -11,7 +11,7 @@ from omb_py.backends.registry import capabilities_of
 from omb_py.engine.program.benchmark import Benchmark
 from omb_py.engine.program.dtypes import OPS, parse_dtype
 from omb_py.errors import EnvironmentProblem, UsageError, nearest
-from omb_py.grammar.values import Quantity, one_size, parse_quantity, parse_share, parse_size, parse_sizes
+from omb_py.grammar.values import UNITS, Quantity, one_size, parse_quantity, parse_share, parse_size, parse_sizes
 from omb_py.orchestrate.accept.criterion_cells import mock_up, words_of
 from omb_py.orchestrate.suites import toml_values as toml
 from omb_py.orchestrate.suites.suite_file import Suite
@@ -31,7 +31,7 @@ SHARES: Mapping[str, Source] = {
     "interference": "interference",
 }
 """Key whose value is a share -> source of the bound."""
-WHERE = {"ranks": "ranks", "backend": "backend", "binding": "binding", "type": "dtype", "op": "op"}
+WHERE = {"entry": "entry", "ranks": "ranks", "backend": "backend", "binding": "binding", "type": "dtype", "op": "op"}
 """Key of a criterion -> column of the store that it filters."""
 CRITERION_KEYS = (
     "id",
@@ -44,9 +44,12 @@ CRITERION_KEYS = (
     *SHARES,
     "guideline",
     "tolerance",
+    "promise",
+    "peak",
+    "unit",
     *WHERE,
 )
-_BOUNDS = ("max", "min", *SHARES, "guideline")
+_BOUNDS = ("max", "min", *SHARES, "guideline", "promise")
 _TOLERANCE = 0.10
 _MOST_COUNT = 1000
 
@@ -94,8 +97,12 @@ def read_criteria(suite: Suite) -> list[Criterion]:
             message has file, line, key and the nearest valid one.
     """
     criteria: dict[str, Criterion] = {}
+    entries = [entry.name for entry in suite.entries if entry.name]
     for table in suite.criteria:
         criterion = _criterion(table)
+        at = next((s for s in table.settings if s.key == "entry"), None)
+        if at is not None and at.value not in entries:
+            raise at.error(f"no entry is called {at.value!r}: {nearest(str(at.value), entries)}")
         if criterion.id in criteria:
             at = next(s for s in table.settings if s.key == "id")
             raise at.error(f"{criterion.id!r} is the id of {criteria[criterion.id].at} already")
@@ -119,6 +126,8 @@ def _criterion(table: TomlTable) -> Criterion:
         )
     if "guideline" in keys and "type" in keys:
         raise keys["type"].error("both sides of a guideline have elements of int32: leave it out")
+    if "peak" in keys and "promise" not in keys:
+        raise keys["peak"].error("stands where nothing is promised: add promise = true, or leave it out")
     if "tolerance" in keys and "guideline" not in keys:
         raise keys["tolerance"].error("belongs to a guideline: leave it out, the bound says it itself")
     ranges = _ranges(keys)
@@ -139,7 +148,12 @@ def _criterion(table: TomlTable) -> Criterion:
         source = "guideline"
         program, words = toml.read(keys, "guideline", lambda s: _mock_up(s, benchmark), ("", ""))
         share = toml.read(keys, "tolerance", lambda s: parse_share(toml.text(s)), _TOLERANCE)
+    elif bounds[0] == "promise":
+        source = "promise"
+        _check_promise(keys, benchmark)
+        share = toml.read(keys, "peak", lambda s: parse_share(toml.text(s), 0.0001, 100.0), 0.0)
     at = f"{table.file}:{table.line}"
+    unit = toml.read(keys, "unit", lambda s: toml.one_of(s, tuple(UNITS[METRICS[metric].dimension])), "")
     return Criterion(
         name,
         source,
@@ -153,7 +167,18 @@ def _criterion(table: TomlTable) -> Criterion:
         program,
         words,
         at,
+        unit,
     )
+
+
+def _check_promise(keys: Mapping[str, TomlSetting], benchmark: Benchmark) -> None:
+    """Check the keys of a criterion whose bound is a supplier's. Raises LocatedError."""
+    if not toml.flag(keys["promise"]):
+        raise keys["promise"].error("expected true: the bound is in the file of --contract")
+    if "unit" not in keys:
+        raise keys["promise"].error("needs a key 'unit': the table of a contract has one unit a row")
+    if "peak" in keys and benchmark.metric.unit != "MB/s":
+        raise keys["peak"].error(f"is about rates, and {benchmark.name} prints a time")
 
 
 def _reach(source: Source) -> tuple[float, ...]:
@@ -305,6 +330,7 @@ def _count(setting: TomlSetting) -> int:
 
 
 _READ: Mapping[str, Callable[[TomlSetting], Any]] = {
+    "entry": toml.text,
     "ranks": _count,
     "backend": _backend,
     "binding": _binding,

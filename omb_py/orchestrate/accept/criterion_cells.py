@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,19 +21,21 @@ from omb_py.orchestrate.planning.rules import check_ranks
 from omb_py.orchestrate.planning.skip import Skip
 from omb_py.orchestrate.running.resume import cell_key
 from omb_py.orchestrate.running.suite_run import differences
-from omb_py.results.accept.criteria import OPTIONS, Case, Criterion
+from omb_py.results.accept.criteria import OPTIONS, PLACED, Case, Criterion
 from omb_py.results.accept.judge import start_of
 from omb_py.results.analysis.cost_model import LARGE, SMALL
 from omb_py.results.compare.report import fields_text
 from omb_py.results.statistics.nights import nights_of
 from omb_py.results.store.row import Row
 from omb_py.results.store.schema import value_of
-from omb_py.results.units import size_text
+from omb_py.results.units import counted, size_text
 from omb_py.suites import find
 from omb_py.suites.guidelines.patterns import GUIDELINES, Guideline
 
 _TELLING = ("ranks", "backend", "binding", "dtype", "op", OPTIONS)
-_OWN_FACTS = ("ranks", "backend", "binding", "type", "op", "message-size")
+MOST_NAMED = 4
+"""Most nodes that a verdict names."""
+_OWN_FACTS = ("entry", "ranks", "backend", "binding", "type", "op", "message-size")
 """Options that have a fact of their own, so that the text of options leaves them out."""
 
 
@@ -60,7 +63,12 @@ def _facts(plan: LaunchPlan, cell: Cell) -> dict[str, object]:
     """Return the columns that :func:`omb_py.orchestrate.running.rows.make_row` will write."""
     benchmark = find(cell.benchmark)
     options = differences(plan.requests[cell.sweep], whole=True)
+    part = plan.requests[cell.sweep].part
+    named = {"entry": part.name} if part and part.name else {}
+    placed = {PLACED: f"{counted(plan.ranks, 'rank')} on {_listed(plan.hosts)}"} if plan.hosts else {}
     return {
+        **named,
+        **placed,
         "benchmark": cell.benchmark,
         "size_bytes": cell.size,
         "ranks": plan.ranks,
@@ -70,6 +78,10 @@ def _facts(plan: LaunchPlan, cell: Cell) -> dict[str, object]:
         "op": cell.options.op if "op" in benchmark.options else None,
         OPTIONS: ", ".join(f"{key} {value}" for key, value in options.items() if key not in _OWN_FACTS),
     }
+
+
+def _listed(hosts: Sequence[str]) -> str:
+    return ", ".join(hosts) if len(hosts) <= MOST_NAMED else counted(len(hosts), "node")
 
 
 def cases_of(criteria: Sequence[Criterion], cells: Sequence[Planned], skips: Sequence[Skip]) -> list[Case]:
@@ -83,7 +95,7 @@ def cases_of(criteria: Sequence[Criterion], cells: Sequence[Planned], skips: Seq
     cases: list[Case] = []
     for criterion in criteria:
         covered = [planned for planned in cells if criterion.covers(planned.facts)]
-        if not covered and any(skip.what.split(" ")[0] in (criterion.benchmark, criterion.measured) for skip in skips):
+        if not covered and any(is_about(criterion, skip) for skip in skips):
             cases.append(Case(criterion, {"benchmark": criterion.benchmark}, missing_cell(criterion)))
             continue
         _check(criterion, covered, cells, {skip.what.split(" ")[0] for skip in skips})
@@ -92,6 +104,14 @@ def cases_of(criteria: Sequence[Criterion], cells: Sequence[Planned], skips: Seq
             apart = tuple(name for name in _TELLING if len({other.facts[name] for other in alike}) > 1)
             cases.append(Case(criterion, cell.facts, cell.key, apart))
     return cases
+
+
+def is_about(criterion: Criterion, skip: Skip) -> bool:
+    """Say whether what was skipped is what a criterion judges."""
+    benchmark, _, options = skip.what.partition(" ")
+    entry = re.search(r"\(entry: ([^,)]+)", options)
+    of_entry = entry is None or criterion.where.get("entry", entry[1]) == entry[1]
+    return of_entry and benchmark in (criterion.benchmark, criterion.measured)
 
 
 def missing_cell(criterion: Criterion) -> str:

@@ -20,11 +20,13 @@ from omb_py.errors import EnvironmentProblem, Interrupted, UsageError
 from omb_py.launchers.registry import batch_around
 from omb_py.options.request import SILENT, Request
 from omb_py.orchestrate.accept.background_job import other_job
+from omb_py.orchestrate.accept.contract_file import Contract, read_contract
 from omb_py.orchestrate.accept.criteria_file import Accepting, read_accepting, read_criteria
 from omb_py.orchestrate.accept.criterion_cells import (
     baseline_rows,
     cases_of,
     check_baseline,
+    is_about,
     key_of,
     missing_cell,
     needed,
@@ -85,6 +87,8 @@ class AcceptRequest:
     values: Values = field(default_factory=dict)
     """Options by key, as in :func:`omb_py.orchestrate.suites.expand.expand`."""
     ranks: int | None = None
+    contract: Path | None = None
+    """File with what was promised."""
     baseline: str | None = None
     """Side of :func:`omb_py.results.compare.select_launches.read_side`; None: the suite's."""
     correctness: bool = True
@@ -147,7 +151,9 @@ def _declared(suite: Suite) -> tuple[Accepting, list[Criterion]]:
 class _Acceptance:
     def __init__(self, suite: Suite, asked: AcceptRequest, store: Path) -> None:
         self.suite, self.asked, self.store = suite, asked, store
-        self.how, self.criteria = check_criteria(suite)
+        self.how, criteria = check_criteria(suite)
+        self.contract = read_contract(asked.contract, suite, criteria) if asked.contract else Contract()
+        self.criteria = self.contract.bounded(criteria)
         self.skips: list[Skip] = []
         self.evidence = Evidence()
         self.log = ProgressLog()
@@ -171,6 +177,8 @@ class _Acceptance:
         out = AcceptReport(
             self.suite.name, self.suite.description, self.suite.digest, rule, self.run.run_id, store, started
         )
+        if self.asked.contract or any(entry.layout for entry in self.suite.entries):
+            out.contract = self.contract.sentence()
         out.simulated = any(in_process(r.request.backends) for r in requests)
         self.independent = all(_knows_no_other(r.request) for r in requests)
         if self.log.started_at:
@@ -192,8 +200,7 @@ class _Acceptance:
         check_baseline(self.cases, self.evidence.baseline, self.evidence.baseline_word, self.suite.word)
         for case in self.cases:
             if case.cell == missing_cell(case.criterion):
-                names = case.criterion.benchmark, case.criterion.measured
-                reasons = (s.reason for s in self.skips if s.what.split(" ")[0] in names)
+                reasons = dict.fromkeys(s.reason for s in self.skips if is_about(case.criterion, s))
                 self.evidence.missing[case.cell] = "; ".join(reasons)
         try:
             if self.asked.correctness:
@@ -268,8 +275,13 @@ class _Acceptance:
             more: options that replace those of the command line; `n` is the number of ranks.
         """
         values = {**self.asked.values, "store": self.store, **more}
-        expanded = expand(self.suite, self.asked.words, values, ranks_here(more.pop("n", self.asked.ranks)))
+        ranks, contents = ranks_here(more.pop("n", self.asked.ranks)), self.contract.contents
+        expanded = expand(self.suite, self.asked.words, values, ranks, contents)
         self.skips = list(expanded.skips)
+        promised = self.contract.promises or {}
+        self.criteria = [
+            c for c in self.criteria if c.id in promised or c.where.get("entry") not in expanded.without_device
+        ]
         if not expanded.checked:
             reasons = "; ".join(f"{skip.what}: {skip.reason}" for skip in self.skips)
             raise EnvironmentProblem(f"nothing of this suite can be measured here: {reasons}")
@@ -282,7 +294,7 @@ class _Acceptance:
         system = None if out.simulated else batch_around(os.environ)
         if system is None:
             return
-        layouts = {-(-plan.ranks // max(1, len(out.hosts))) for plan in self.launches.plans}
+        layouts = {-(-plan.ranks // max(1, len(plan.hosts or out.hosts))) for plan in self.launches.plans}
         each = " or ".join(map(str, sorted(layouts)))
         out.job = f"{system.job_text(os.environ)}: {counted(len(out.hosts), 'node')}, {each} ranks each"
         if out.missing_nodes:

@@ -40,6 +40,8 @@ from omb_py.results.store.write import check_writable
 from omb_py.suites import find as find_benchmark
 from omb_py.suites.lookup import home_of
 
+MOST_NAMED = 4
+"""Most nodes that a note about a launch names."""
 ATTEMPTS = 3
 """Attempts at a launch that does not begin, before the error is raised."""
 
@@ -365,7 +367,8 @@ def describe_launch(launch: LaunchPlan) -> str:
     """A launch in words, such as ``mpi, native binding, 2 ranks``."""
     bindings = sorted({cell.binding for cell in launch.cells})
     where = "" if launch.needs.device == HOST else f" on {launch.needs.device}"
-    return f"{launch.backend}{where}, {', '.join(bindings)} binding, {launch.ranks} ranks"
+    nodes = f" on {', '.join(launch.hosts)}" if 0 < len(launch.hosts) <= MOST_NAMED else ""
+    return f"{launch.backend}{where}, {', '.join(bindings)} binding, {launch.ranks} ranks{nodes}"
 
 
 def _to_stderr(command: CommandState, text: str) -> None:

@@ -43,6 +43,8 @@ class Expanded:
 
     checked: list[CheckedRequest] = field(default_factory=list)
     skips: list[Skip] = field(default_factory=list)
+    without_device: set[str] = field(default_factory=set)
+    """Names of entries on accelerators, which the nodes do not have."""
 
     @property
     def requests(self) -> list[Request]:
@@ -155,6 +157,9 @@ class _Expansion:
         counts: list[tuple[int, tuple[str, ...]]]
         counts = [] if entry.layout else [(count, ()) for count in self._counts(entry, benchmark)]
         for combination in product(*self._alternatives(entry, keys)):
+            if entry.layout and (why := self._lack_of_device(entry, combination)):
+                self.out.skips.append(Skip(_name(entry, benchmark), why))
+                continue
             try:
                 request = self.words.request(benchmark, {chosen.key: chosen.value for chosen in combination})
                 checked = resolve(parse(request.changed(ranks=None)), leave_out=True)
@@ -162,7 +167,7 @@ class _Expansion:
             except UsageError as error:
                 raise self._blame(error, combination, entry, benchmark) from None
             except EnvironmentProblem as problem:
-                self.out.skips.append(Skip(benchmark.name, str(problem)))
+                self.out.skips.append(Skip(_name(entry, benchmark), str(problem)))
                 continue
             for chosen in combination:
                 if chosen.at and chosen.value is not None and not keys[chosen.key].fits:
@@ -180,23 +185,28 @@ class _Expansion:
                 named = {"entry": entry.name} if entry.name else {}
                 yield on_ranks.changed(part=part), {**named, "ranks": str(count), **texts}
 
+    def _lack_of_device(self, entry: SuiteEntry, combination: Sequence[Chosen]) -> str:
+        """Say why the nodes do not have the accelerators of an entry that places its ranks; empty where they do."""
+        device = next((str(chosen.value) for chosen in combination if chosen.key == "device"), HOST)
+        if device == HOST:
+            return ""
+        if not self.contents.accelerators:
+            self.out.without_device.add(entry.name)
+            return "the nodes have no accelerators, as far as is known"
+        known = self.contents.device
+        return "" if known in ("", device) else f"the accelerators of the nodes are {known}"
+
     def _placed(
         self, entry: SuiteEntry, layout: NodeLayout, checked: CheckedRequest
     ) -> list[tuple[int, tuple[str, ...]]]:
         """Return the number of ranks and their nodes, or nothing where they cannot be placed here: it is skipped."""
-        name = f"{checked.benchmark.name} (entry: {entry.name})" if entry.name else checked.benchmark.name
         try:
             if self.ranks.only:
                 raise EnvironmentProblem("omb-py chooses its nodes: start omb-py without a launcher")
-            devices = [device for device in checked.request.devices if device != HOST]
-            if devices and not self.contents.accelerators:
-                raise EnvironmentProblem("the nodes have no accelerators, as far as is known")
-            if devices and self.contents.device not in ("", *devices):
-                raise EnvironmentProblem(f"the accelerators of the nodes are {self.contents.device}")
-            ranks, hosts = layout.choose_nodes(nodes_of(checked.request), self.contents)
+            ranks, hosts = layout.choose_nodes(nodes_of(checked.request) or self.contents.stand_in, self.contents)
             check_ranks(checked.benchmark, ranks)
         except (EnvironmentProblem, UsageError) as problem:
-            self.out.skips.append(Skip(name, str(problem)))
+            self.out.skips.append(Skip(_name(entry, checked.benchmark), str(problem)))
             return []
         return [(ranks, hosts)]
 
@@ -247,6 +257,10 @@ class _Expansion:
             except EnvironmentProblem:
                 continue
         return entry.error(f"{benchmark.name}: {error}")
+
+
+def _name(entry: SuiteEntry, benchmark: Benchmark) -> str:
+    return f"{benchmark.name} (entry: {entry.name})" if entry.name else benchmark.name
 
 
 def _key(setting: TomlSetting, keys: Mapping[str, OptionKey], scopes: Sequence[str]) -> OptionKey:

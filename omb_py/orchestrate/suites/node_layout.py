@@ -41,6 +41,8 @@ class NodeContents:
     """Two nodes that are near each other; ``()``: the first two."""
     distant: tuple[str, ...] = ()
     """Two nodes that are far from each other; ``()``: the first and the last."""
+    stand_in: tuple[str, ...] = ()
+    """Nodes to plan with where none are known, as where a file is only checked."""
 
     def count(self, part: Part) -> int:
         """Number of these parts on each node."""
@@ -90,11 +92,16 @@ class NodeLayout:
         if len(there) < wanted:
             have = "1 node is" if len(there) == 1 else f"{len(there)} nodes are"
             raise EnvironmentProblem(f"it takes {wanted} nodes, and {have} here: --hosts or a batch job gives more")
-        if self.nodes == "nearest":
-            return contents.nearest or there[:2]
-        if self.nodes == "distant":
-            return contents.distant or (there[0], there[-1])
-        return there[:wanted]
+        if isinstance(self.nodes, int):
+            return there[:wanted]
+        pair = contents.nearest if self.nodes == "nearest" else contents.distant
+        if absent := [name for name in pair if name not in there]:
+            raise EnvironmentProblem(f"the {self.nodes} nodes are {', '.join(pair)}: {absent[0]} is none of these")
+        return pair or (there[0], there[1 if self.nodes == "nearest" else -1])
+
+
+ANY_NODES: Final = NodeContents(nics=2, cores=4, accelerators=2, stand_in=("n1", "n2", "n3", "n4"))
+"""Nodes by which a suite is checked before its nodes are known."""
 
 
 def read_layout(keys: Mapping[str, TomlSetting]) -> NodeLayout | None:

@@ -101,27 +101,35 @@ def read_suite(path: Path, shown: str | None = None) -> Suite:
             has file, line and key.
     """
     shown = shown or str(path)
+    return parse_suite(read_text(path, shown, "suite"), shown)
+
+
+def read_text(path: Path, shown: str, what: str) -> str:
+    """Read the text of a TOML file. Raises UsageError: it cannot be read, or is not UTF-8."""
     try:
-        text = path.read_bytes().decode()
+        return path.read_bytes().decode()
     except OSError as error:
-        raise UsageError(f"cannot read suite {shown}: {(error.strerror or str(error)).lower()}") from None
+        raise UsageError(f"cannot read {what} {shown}: {(error.strerror or str(error)).lower()}") from None
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise UsageError(f"{shown}:{line}: not a TOML file: a byte that is not UTF-8") from None
-    return parse_suite(text, shown)
 
 
 def parse_suite(text: str, file: str) -> Suite:
     """Read a suite from TOML text. Raises UsageError as :func:`read_suite`."""
+    suite = _Reader(parse_toml(text, file), key_lines(text), file).suite()
+    return replace(suite, content=hashlib.sha256(text.encode()).hexdigest())
+
+
+def parse_toml(text: str, file: str) -> dict[str, object]:
+    """Read TOML text. Raises UsageError with file and line."""
     try:
-        data = tomllib.loads(text)
+        return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise UsageError(_syntax(error, text, file)) from None
     except ValueError:  # Python converts no number of thousands of digits
         line = 1 + next(n for n, words in enumerate(text.splitlines()) if re.search(r"\d{4300}", words))
         raise UsageError(f"{file}:{line}: a number has thousands of digits") from None
-    suite = _Reader(data, key_lines(text), file).suite()
-    return replace(suite, content=hashlib.sha256(text.encode()).hexdigest())
 
 
 def _syntax(error: Exception, text: str, file: str) -> str:

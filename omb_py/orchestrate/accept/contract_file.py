@@ -1,0 +1,130 @@
+"""Read a contract: what a supplier promises for the rows of a suite, and what the nodes have (docs/accept.md)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from omb_py.engine.devices.registry import GPU_KINDS
+from omb_py.errors import nearest
+from omb_py.grammar.values import Quantity, parse_quantity
+from omb_py.launchers.core_binding import processors
+from omb_py.orchestrate.suites import toml_values as toml
+from omb_py.orchestrate.suites.node_layout import NodeContents
+from omb_py.orchestrate.suites.suite_file import Suite, parse_toml, read_text
+from omb_py.orchestrate.suites.toml_values import TomlSetting, TomlTable, key_lines, kind, unknown_key
+from omb_py.results.accept.criteria import METRICS, Criterion, Range
+from omb_py.results.units import counted
+
+PROMISED = "promised"
+MACHINE = "machine"
+MACHINE_KEYS = ("nics", "cores", "accelerators", "device", "nearest", "distant")
+_MOST = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """A supplier's number for a row."""
+
+    bound: Quantity
+    at: TomlSetting
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """What was promised, and for which machine. Without a file nothing is promised."""
+
+    file: str = ""
+    content: str = ""
+    """SHA-256 of the file."""
+    promises: Mapping[str, Promise] | None = None
+    """Id of a criterion -> its bound."""
+    contents: NodeContents = field(default_factory=NodeContents)
+
+    def bounded(self, criteria: Sequence[Criterion]) -> list[Criterion]:
+        """Give criteria the bounds that were promised."""
+        return [self._bounded(criterion) for criterion in criteria]
+
+    def _bounded(self, criterion: Criterion) -> Criterion:
+        promise = (self.promises or {}).get(criterion.id)
+        if promise is None:
+            return criterion
+        less = METRICS[criterion.metric].better == "less"
+        bound = Range(high=promise.bound.value) if less else Range(low=promise.bound.value)
+        at = f"{promise.at.file}:{promise.at.line}"
+        return replace(criterion, source="contract", ranges={None: bound}, share=0.0, at=at)
+
+    def sentence(self) -> str:
+        """Say what is promised and what the nodes have, for the report."""
+        has, cores = self.contents, self.contents.cores
+        parts = [
+            f"{counted(has.nics, 'NIC')}",
+            f"{cores} cores" if cores is not None else f"{len(processors().cores)} cores as on this machine",
+            f"{counted(has.accelerators, 'accelerator')} {has.device}".strip(),
+        ]
+        far = f"; most distant nodes {' and '.join(has.distant)}" if has.distant else ""
+        name = f"contract {self.file} ({self.content[:12]})" if self.file else "no contract"
+        return f"{name}: a node has {', '.join(parts)}{far}"
+
+
+def read_contract(path: Path, suite: Suite, criteria: Sequence[Criterion]) -> Contract:
+    """Read a contract's file.
+
+    Raises:
+        UsageError: a key or a row is unknown, or a value has no unit or that of another kind. The message has file,
+            line and key.
+    """
+    file = str(path)
+    text = read_text(path, file, "contract")
+    data, lines = parse_toml(text, file), key_lines(text)
+    tables: dict[str, TomlTable] = {}
+    for name, table in data.items():
+        at = TomlSetting(name, table, file, lines.get((name,), 1), "")
+        if name not in (PROMISED, MACHINE):
+            raise at.error(unknown_key(name, (PROMISED, MACHINE)))
+        if not isinstance(table, dict):
+            raise at.error(f"expected a table [{name}], got {kind(table)}")
+        settings = (TomlSetting(key, value, file, lines[name, key], f"[{name}]") for key, value in table.items())
+        tables[name] = TomlTable(f"[{name}]", file, at.line, tuple(settings))
+    rows = {criterion.id: criterion for criterion in criteria if criterion.promised}
+    promised = tables[PROMISED].settings if PROMISED in tables else ()
+    promises = {setting.key: _promise(setting, rows, suite) for setting in promised}
+    contents = _contents(tables[MACHINE]) if MACHINE in tables else NodeContents()
+    return Contract(file, hashlib.sha256(text.encode()).hexdigest(), promises, contents)
+
+
+def _promise(setting: TomlSetting, rows: Mapping[str, Criterion], suite: Suite) -> Promise:
+    if setting.key not in rows:
+        raise setting.error(f"suite {suite.name} has no row of this name: {nearest(setting.key, rows)}")
+    if not isinstance(setting.value, str):
+        raise setting.error(f'expected a text with a unit, as "5 us", got {kind(setting.value)}')
+    bound = toml.read({setting.key: setting}, setting.key, lambda s: parse_quantity(toml.text(s)), None)
+    assert bound is not None
+    dimension = METRICS[rows[setting.key].metric].dimension
+    if bound.dimension != dimension:
+        raise setting.error(f"{setting.key} is a {dimension}, and {bound.text!r} is a {bound.dimension}")
+    return Promise(bound, setting)
+
+
+def _contents(table: TomlTable) -> NodeContents:
+    keys = table.by_key(MACHINE_KEYS)
+    usual = NodeContents()
+    return NodeContents(
+        toml.read(keys, "nics", lambda s: toml.whole(s, 1, _MOST), usual.nics),
+        toml.read(keys, "cores", lambda s: toml.whole(s, 1, _MOST), usual.cores),
+        toml.read(keys, "accelerators", lambda s: toml.whole(s, 0, _MOST), usual.accelerators),
+        toml.read(keys, "device", lambda s: toml.one_of(s, GPU_KINDS), usual.device),
+        toml.read(keys, "nearest", _pair, usual.nearest),
+        toml.read(keys, "distant", _pair, usual.distant),
+    )
+
+
+def _pair(setting: TomlSetting) -> tuple[str, ...]:
+    names = setting.value
+    if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
+        raise setting.error(f'expected two names of nodes, as ["n1", "n9"], got {kind(names)}')
+    if len(set(names)) != 2 or len(names) != 2:
+        raise setting.error(f'expected two names of nodes, as ["n1", "n9"], got {len(names)}')
+    return tuple(names)
