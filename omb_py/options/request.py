@@ -86,6 +86,11 @@ class Repetition:
     launches: int = 1
     """Number of times that the ranks are started; several backends or bindings take turns."""
 
+    @property
+    def soaks(self) -> bool:
+        """Whether the cells of a launch are measured again and again."""
+        return bool(self.repeat_for or self.passes)
+
 
 @dataclass(frozen=True, slots=True)
 class Printing:

@@ -54,6 +54,8 @@ class PlacedCall:
     """Its steps in blocking form. Those of an exchange and a server's answers are made non-blocking before they run."""
     wraps: bool
     """Whether its memory begins at the start of the buffers again."""
+    flushes: tuple[Step, ...] = ()
+    """Where it does: the steps that complete what was written since the last time."""
 
     @property
     def requests(self) -> int:
@@ -211,8 +213,11 @@ def place_calls(
     memories, needed = _arranged(workload, world.rank, world.size, most)
     targets = {message.peer for call in calls if call.op == WRITE for message in call.sends}
     places = {target: _written_by(world.rank, workload, target, world.size, most) for target in targets}
-    placed, writing = [], []
+    placed: list[PlacedCall] = []
+    writing: list[Call] = []  # not yet completed
     for call, memory in zip(calls, memories, strict=True):
+        flushes = _flushes(writing) if memory.wraps else ()
+        writing = [] if memory.wraps else writing
         me = call.group.index(world.rank) if call.group else world.rank
         posts = _posts(call, len(call.group) or world.size, me, memory.send, memory.recv)
         if call.op == WRITE:
@@ -220,7 +225,7 @@ def place_calls(
             posts = tuple(rma.put(p["send"], next(places[p["peer"]]), p["peer"], p["dtype"]) for p in posts)
         elif call.op == NOTIFY:
             posts = (*_flushes(writing), *_exposed(call, memory, world.rank), *posts)
-        placed.append(PlacedCall(call, posts, memory.wraps))
+        placed.append(PlacedCall(call, posts, memory.wraps, flushes))
     return placed, tuple(Buffer(name, nbytes, name == "recv" and workload.one_sided) for name, nbytes in needed.items())
 
 
@@ -255,10 +260,9 @@ def _serial(workload: Workload, placed: list[PlacedCall], world: World, sync: st
 def _flight(placed: list[PlacedCall], sync: str) -> Stage:
     nodes: list[Node] = [Lap()]
     first = 0
-    for number, each in enumerate(placed):
+    for each in placed:
         if each.wraps:
-            nodes += _flushes(earlier.call for earlier in placed[:number])
-            nodes += [steps.waitall(Requests(0, first))] if first else []
+            nodes += [*each.flushes, *([steps.waitall(Requests(0, first))] if first else [])]
             first = 0
         nodes += each.started(first)
         first += each.requests
@@ -282,8 +286,7 @@ def _step(placed: list[PlacedCall], before: list[Body], after: Body, sync: str) 
     for number, each in enumerate(placed):
         nodes += [*before[number], Lap(COMPUTE)] if before[number] else []
         if each.wraps:
-            nodes += _flushes(earlier.call for earlier in placed[:number])
-            nodes += [steps.waitall(slots) for _, slots in pending]
+            nodes += [*each.flushes, *(steps.waitall(slots) for _, slots in pending)]
             first, pending = 0, []
         nodes += each.started(first)
         pending += [(number, Requests(first, each.requests))] if each.requests else []

@@ -155,9 +155,7 @@ class AcceptLaunches:
         left = []
         lost = {skip.what for skip in self.log.given_up.get(step, ())}
         for plan in plans:
-            whole = step[0] == BESIDE or any(
-                request.repetition.repeat_for or request.repetition.passes for request in plan.requests
-            )
+            whole = step[0] == BESIDE or any(request.repetition.soaks for request in plan.requests)
             stored = {
                 c: [] if whole and not ended else self.log.stored_rows(step, cell_key(plan, c)) for c in plan.cells
             }

@@ -331,7 +331,7 @@ def _comparable(spec: SideRun, checked: CheckedRequest) -> CheckedRequest:
     request = checked.request
     if request.store is None:
         raise UsageError("a comparison stores its launches, so that it can be looked at again: leave --no-store out")
-    if request.repetition.repeat_for or request.repetition.passes:
+    if request.repetition.soaks:
         raise UsageError(
             "--repeat-for measures many times in one launch, and one launch is one number: use --launches N"
         )
