@@ -1,6 +1,7 @@
 """One rank of a launch of tests/backends/test_workloads.py: ``python -m tests.support.sessions.workload_session``.
 
-Every family of workloads, small, on real ranks: right bytes, right answer. A rank's arguments: backend, ranks, file.
+Workloads, small, on real ranks: right bytes, right answer. A rank's arguments: backend, ranks, file, and what is
+measured, ``families`` or ``inference``.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from omb_py.options.table import make_cell
 from omb_py.suites.registry import find
 from omb_py.suites.workloads.families import FAMILIES
 from tests.suites.workloads.test_families import SMALL, WRITES, text_of
+from tests.suites.workloads.test_inference import FORMS, WRITTEN, instances_of
 
 GROUPS = ("fsdp", "gems", "three_d")
 """Families with groups of ranks: tried with mpi4py too."""
@@ -26,8 +28,15 @@ COMPUTING = "ddp:scale=1/16,tokens=4,compute=matmul"
 """Real matrix products beside the calls, with every binding."""
 
 
-def texts_of(backend: str) -> tuple[str, ...]:
+FAMILIES_ALL, INFERENCE = "families", "inference"
+"""What is measured."""
+
+
+def texts_of(backend: str, what: str, ranks: int) -> tuple[str, ...]:
     """Names of families, and whole workloads."""
+    if what == INFERENCE:
+        forms = {**FORMS, **(WRITTEN if backend == "mpi" else {})}
+        return tuple(instances_of(form, ranks) for form in forms.values())
     return (*FAMILIES, COMPUTING, *([WRITES] if backend == "mpi" else []))
 
 
@@ -44,12 +53,12 @@ def guideline_cell(mockup: Benchmark, backend: str) -> Cell:
     return make_cell(mockup, backend, binding, 64, iterations=1, auto=False, warmup=0, validate=True)
 
 
-def main(backend: str, ranks: int, out: Path) -> None:
+def main(backend: str, ranks: int, out: Path, what: str) -> None:
     """Measure and check them all."""
     session = find_backend(backend).connect({"ranks": ranks, "thread_level": "funneled"})
     step, found = find("step"), {}
     validate.ITERATIONS = 2
-    for name in texts_of(backend):
+    for name in texts_of(backend, what, ranks):
         settings = SMALL.get(name, "")
         if session.library == "Open MPI":  # it has no bfloat16
             settings = settings.replace("bfloat16", "float32")
@@ -74,12 +83,13 @@ def main(backend: str, ranks: int, out: Path) -> None:
                 "flop": done.extra.get("flop", 0),
                 "compute_us": min(done.laps.get("step.compute", ()), default=0),
             }
-    done = measure(session, mockup := find(GUIDELINE), guideline_cell(mockup, backend))
-    found[GUIDELINE] = {"wrong": done.wrong_bytes, "laps": {}, "flop": 0, "compute_us": 0}
+    if what == FAMILIES_ALL:
+        done = measure(session, mockup := find(GUIDELINE), guideline_cell(mockup, backend))
+        found[GUIDELINE] = {"wrong": done.wrong_bytes, "laps": {}, "flop": 0, "compute_us": 0}
     if session.local[0] == 0:
         out.write_text(json.dumps(found))
     session.close()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]))
+    main(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]), sys.argv[4])
