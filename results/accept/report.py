@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any, Literal
@@ -220,8 +220,7 @@ def _facts(acceptance: AcceptReport) -> list[str]:
         f"suite {acceptance.suite} ({acceptance.suite_hash}): {acceptance.description}".removesuffix(": "),
         f"run {acceptance.run_id} in {acceptance.store}, {acceptance.started_at}, "
         f"{counted(acceptance.launches, 'launch')}, {acceptance.seconds:.0f} s",
-        f"{counted(len(acceptance.hosts), 'node')}: {_listed(acceptance.hosts)}; "
-        f"{_listed(acceptance.libraries) or 'no library'}",
+        f"{_nodes(acceptance.hosts)}; {_listed(acceptance.libraries) or 'no library'}",
         *([acceptance.job] if acceptance.job else []),
         *([acceptance.contract] if acceptance.contract else []),
         _rule_line(rule),
@@ -241,6 +240,10 @@ def _facts(acceptance: AcceptReport) -> list[str]:
     if acceptance.beside:
         lines.append(f"the other job of the interference test: omb-py {acceptance.beside}")
     return lines
+
+
+def _nodes(hosts: Sequence[str]) -> str:
+    return f"{counted(len(hosts), 'node')}: {_listed(hosts)}" if hosts else "no node is named"
 
 
 def _rule_line(rule: AcceptRule) -> str:

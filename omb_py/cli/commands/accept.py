@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 _NOT_HERE = frozenset({"launches", "validation", "graph", "json", "full", "tail-lat", "predict"})
 """Options whose place is taken by the suite's criteria or by the form of the report."""
+_WITH_LOGS = frozenset({"from", "contract", "strict", "format", "output", "quiet", "store", "debug"})
+"""Options that say something where nothing is measured."""
 _CODES = (
     ("0", "every criterion is met; without --strict some may be MARGINAL"),
     ("1", "a criterion is missed, or a byte was wrong"),
@@ -65,6 +67,13 @@ def command() -> click.Command:
                 "--contract FILE",
                 "What was promised for the rows of the suite, and what the nodes have (TOML). (default: nothing)",
                 ParsedType("file", Path),
+            ),
+            tool_option(
+                heading,
+                "--from logs FILE",
+                "Measure nothing: fill the table from logs of OMB, or a folder of them; repeat it. (default: measure)",
+                ParsedType("file", str),
+                multiple=True,
             ),
             tool_option(
                 heading,
@@ -133,6 +142,7 @@ def run_accept(
     ranks: int | None,
     baseline: str | None,
     contract: Path | None,
+    logs: tuple[str, ...],
     no_correctness: bool,
     strict: bool,
     form: str,
@@ -143,13 +153,14 @@ def run_accept(
     resume: str | None,
     **values: object,
 ) -> int:
+    from omb_py.orchestrate.accept.from_logs import accept_logs
     from omb_py.orchestrate.accept.session import AcceptRequest, accept
 
     check_files(output, figures=True)
     if run is not None and resume != NEWEST:
         raise UsageError(f"unexpected word {run!r}: write accept SUITE [OPTIONS], and --resume={run} to resume a run")
     options = given(click.get_current_context())
-    own = {"baseline", "contract", "no-correctness", "strict", "output", "resume", RANKS} | LINE_ONLY
+    own = {"baseline", "contract", "from", "no-correctness", "strict", "output", "resume", RANKS} | LINE_ONLY
     request = AcceptRequest(
         CommandLine(),
         {name: value for name, value in options.items() if name not in own},
@@ -161,6 +172,12 @@ def run_accept(
         command=f"omb-py {' '.join(_quoted_command())}",
         resume=run or resume,
     )
+    if logs:
+        useless = [f"--{name}" for name in options if name not in _WITH_LOGS]
+        if useless:
+            raise UsageError(f"--from measures nothing, so {useless[0]} says nothing: leave it out")
+        verdicts = accept_logs(checked_suite(suite), request, logs, store or DEFAULT_STORE)
+        return show(verdicts, form, output, strict)
     verdicts = accept(checked_suite(suite), request, store or DEFAULT_STORE)
     return show(verdicts, form, output, strict)
 

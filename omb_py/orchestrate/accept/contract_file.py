@@ -111,6 +111,8 @@ def _promise(setting: TomlSetting, rows: Mapping[str, Criterion], suite: Suite) 
 def _contents(table: TomlTable) -> NodeContents:
     keys = table.by_key(MACHINE_KEYS)
     usual = NodeContents()
+    if "accelerators" in keys and "device" not in keys and keys["accelerators"].value != 0:
+        raise keys["accelerators"].error(f"needs a key 'device': their kind, one of {', '.join(GPU_KINDS)}")
     return NodeContents(
         toml.read(keys, "nics", lambda s: toml.whole(s, 1, _MOST), usual.nics),
         toml.read(keys, "cores", lambda s: toml.whole(s, 1, _MOST), usual.cores),

@@ -74,6 +74,7 @@ def _facts(plan: LaunchPlan, cell: Cell) -> dict[str, object]:
         "ranks": plan.ranks,
         "backend": cell.backend,
         "binding": cell.binding,
+        "device": plan.needs.device,
         "dtype": benchmark.sent_dtype(cell.dtype),
         "op": cell.options.op if "op" in benchmark.options else None,
         OPTIONS: ", ".join(f"{key} {value}" for key, value in options.items() if key not in _OWN_FACTS),

@@ -133,6 +133,10 @@ def test_a_promise_that_cannot_be_measured_is_an_error(tmp_path: Path) -> None:
         ("promised = 1", "1: key 'promised': expected a table [promised], got 1"),
         ("[promise]", "1: key 'promise': there is no such key: did you mean promised?"),
         ("[machine]\nnic = 1", "2: [machine] key 'nic': there is no such key: did you mean nics?"),
+        (
+            "[machine]\naccelerators = 4",
+            "2: [machine] key 'accelerators': needs a key 'device': their kind, one of cuda",
+        ),
         ("[machine]\nnics = 0", "2: [machine] key 'nics': expected a whole number from 1"),
         ('[machine]\ndevice = "cud"', "2: [machine] key 'device': 'cud' is unknown: did you mean cuda?"),
         ('[machine]\ndistant = ["a"]', "2: [machine] key 'distant': expected two names of nodes"),
